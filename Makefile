@@ -1,0 +1,67 @@
+# `make run` and `make test` do all of their own set-up; everything lives in .venv and target/.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+RUST   := $(shell find rust_core -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock
+LOCK   := constraints.txt
+
+.PHONY: run setup test lint rust-test pytest bench soak gpu lock clean help
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+run: setup ## open Pravāha (fetches the demo model on the first start)
+	$(BIN)/pravaha
+
+setup: $(VENV)/.installed ## everything `make run` needs, without starting it
+
+test: lint rust-test pytest ## every check that decides whether a change lands
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+rust-test: $(VENV)/.cargo-checked
+	cargo test --workspace --locked --quiet
+
+pytest: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest
+
+bench: $(VENV)/.installed-dev ## this machine's figures: throughput, latency, roofline
+	$(BIN)/pravaha bench
+
+soak: $(VENV)/.installed-dev ## long random traffic against the server; leaks and stalls
+	$(BIN)/python -m pytest -m soak -o addopts="" tests
+
+lock: ## refresh constraints.txt from a fresh environment
+	rm -rf $(VENV)/lock && $(PYTHON) -m venv $(VENV)/lock
+	$(VENV)/lock/bin/pip install --quiet '.[torch,dev]' maturin
+	( echo "# The exact versions every set-up uses; written by \`make lock\`."; \
+	  $(VENV)/lock/bin/pip freeze --exclude pravaha ) > $(LOCK)
+	rm -rf $(VENV)/lock
+
+clean: ## remove everything that set-up made
+	rm -rf $(VENV) target
+
+$(VENV)/.cargo-checked:
+	@command -v cargo >/dev/null || { echo "Pravāha builds a Rust core and found no cargo: install Rust (1.89 or newer) from https://rustup.rs and run make again." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Pravāha needs Python 3.11 or newer; $(PYTHON) is older: run make PYTHON=/path/to/python3.11." >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.tools: $(VENV)/.cargo-checked $(LOCK)
+	$(BIN)/python -m pip install --quiet -c $(LOCK) pip maturin
+	@touch $@
+
+# The extension is rebuilt when any Rust source changes; Python sources are used in place.
+$(VENV)/.installed: $(VENV)/.tools pyproject.toml $(RUST)
+	$(BIN)/python -m pip install --quiet -c $(LOCK) --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet -c $(LOCK) --no-build-isolation --editable '.[torch,dev]'
+	@touch $@

@@ -1,0 +1,1 @@
+"""The headless HTTP server: one engine, OpenAI-compatible wire faces."""

@@ -1,0 +1,1 @@
+"""The conversation tree: its durable store and the session that grows it."""

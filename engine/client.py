@@ -1,0 +1,81 @@
+"""The seam between the engine and whoever drives it: the screen, the plain chat, the server.
+
+Two transports obey it equally: `InProcessClient` (a thread in this process) and `HttpClient`
+(`pravaha --attach URL`). No tensor types cross it and nothing here blocks for a step.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from engine.request import Request, TokenBatch
+from engine.snapshot import BlockMap, EngineSnapshot
+
+ChatMessage = dict[str, str]
+"""`{"role": "system" | "user" | "assistant", "content": text}`."""
+
+
+class EngineClient(Protocol):
+    """What a front end may ask of an engine.
+
+    Threads: every method may be called from any one thread at a time; none waits for the engine's
+    step. Tokens are never dropped: what is not drained stays in the request's mailbox. Draining the
+    final batch (the one with `finish_reason`) forgets the request.
+    """
+
+    def submit(self, request: Request) -> str:
+        """Queue a request and return its id.
+
+        Raises:
+            InvalidRequest: a parameter out of range or a prompt longer than the context.
+            QueueFull: the bounded queue is full.
+            EngineUnavailable: loading failed, draining or stopped. While loading, requests queue.
+        """
+        ...
+
+    def cancel(self, request_id: str) -> None:
+        """Ask for the request to end at the next step boundary; unknown ids are ignored."""
+        ...
+
+    def drain(self, request_id: str) -> TokenBatch | None:
+        """Everything new for the request, or None when nothing is new. Never blocks."""
+        ...
+
+    def snapshot(self) -> EngineSnapshot:
+        """The engine at its last step boundary."""
+        ...
+
+    def blocks(self, since: int) -> BlockMap | None:
+        """The KV blocks, or None if nothing changed after epoch `since` (-1 for the first call)."""
+        ...
+
+    def tokenize(self, text: str, *, special: bool = False) -> list[int]:
+        """Token ids of text; control tokens are recognised only with `special`."""
+        ...
+
+    def detokenize(self, token_ids: Sequence[int], *, skip_special: bool = True) -> str:
+        """Text of token ids."""
+        ...
+
+    def render_chat(
+        self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool = True
+    ) -> str:
+        """The model's chat template applied to messages.
+
+        Raises:
+            InvalidRequest: the template refuses the messages.
+        """
+        ...
+
+    def tokenizer_fingerprint(self) -> str:
+        """Changes when stored token ids would mean other text."""
+        ...
+
+    def on_wake(self, callback: Callable[[], None]) -> None:
+        """Call `callback`, from any thread, when a mailbox goes from empty to non-empty or the
+        engine's state changes. It must return at once.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give the engine back; in-process, shut it down cleanly."""
+        ...

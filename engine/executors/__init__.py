@@ -1,0 +1,1 @@
+"""Executors: equal siblings behind the protocol of `base.py`."""

@@ -1,0 +1,123 @@
+"""The seam between the pipeline and the arithmetic: one ragged step in, sampled tokens out.
+
+Hot path. One `execute` call is one forward pass over every scheduled token of every row. Mixed
+lengths, mixed phases and mixed sampling are the normal case. All arrays are C-contiguous numpy
+arrays which Rust and torch read without a copy. Do not add a Python loop over rows or tokens.
+
+Index spaces: *row* is a request's permanent row, [0, max_rows); *batch* is a position in this
+step's list of rows, [0, R); *flat* is a token of this step, [0, T).
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+SAMPLING_DTYPE = np.dtype(
+    [
+        ("temperature", np.float32),
+        ("top_p", np.float32),
+        ("min_p", np.float32),
+        ("repetition_penalty", np.float32),
+        ("presence_penalty", np.float32),
+        ("frequency_penalty", np.float32),
+        ("top_k", np.int32),
+        ("num_logprobs", np.int32),  # -1: no logprob wanted; k ≥ 0: k alternatives beside the own
+        ("seed", np.uint64),
+    ],
+    align=True,
+)
+"""Per-row sampling parameters; mirrored by `SamplingRow` (`repr(C)`) in the kernels crate."""
+
+MAX_TOP_LOGPROBS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class StepPlan:
+    """One ragged step. The row-indexed arrays are live views: valid until `execute` returns.
+
+    Attributes:
+        rows: [R] int32, batch → row.
+        query_start: [R + 1] int32, batch → first flat token; `query_start[R] == T`.
+        token_ids: [T] int32.
+        positions: [T] int32, consecutive within a row's run.
+        needs_logits: [R] uint8; 1 when the run reaches the row's last known token, so that the
+            next one is sampled. The sampled token's position is `num_tokens[row]`.
+        block_tables: [max_rows, max_blocks] int32, row → KV blocks in sequence order. Entries
+            covering positions up to the run's last one are allocated; later ones are undefined.
+        token_table: [max_rows, max_model_len] int32, row → every known token (penalties read it).
+        num_tokens: [max_rows] int32, known tokens a row (prompt and output).
+        num_prompt_tokens: [max_rows] int32.
+        sampling: [max_rows] of `SAMPLING_DTYPE`.
+        bias_rows, bias_ids, bias_values: [B] int32, int32, float32: logit biases, sorted by row.
+    """
+
+    rows: NDArray[np.int32]
+    query_start: NDArray[np.int32]
+    token_ids: NDArray[np.int32]
+    positions: NDArray[np.int32]
+    needs_logits: NDArray[np.uint8]
+    block_tables: NDArray[np.int32]
+    token_table: NDArray[np.int32]
+    num_tokens: NDArray[np.int32]
+    num_prompt_tokens: NDArray[np.int32]
+    sampling: NDArray[np.void]
+    bias_rows: NDArray[np.int32]
+    bias_ids: NDArray[np.int32]
+    bias_values: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What a step sampled. Views of the executor's buffers: valid until the next `execute`.
+
+    Attributes:
+        sampled: [R] int32, -1 where `needs_logits` was 0.
+        logprobs: [R] float32, raw log-probability of the sampled token; NaN where not asked for.
+        top_ids: [R, K] int32, likeliest first, K = `MAX_TOP_LOGPROBS`; valid up to the row's
+            `num_logprobs`.
+        top_logprobs: [R, K] float32.
+        failed: [R] uint8, 1 where the logits held a NaN or only -inf; `sampled` is -1 there.
+    """
+
+    sampled: NDArray[np.int32]
+    logprobs: NDArray[np.float32]
+    top_ids: NDArray[np.int32]
+    top_logprobs: NDArray[np.float32]
+    failed: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorInfo:
+    """Facts about a loaded executor, for people and metrics."""
+
+    kind: str
+    dispatch: str
+    threads: int
+    weight_format: str
+    weight_bytes: int
+    kv_dtype: str
+    parameters: int
+
+
+class Executor(Protocol):
+    """Runs steps. Called by the engine's thread alone; never concurrently.
+
+    The executor owns the KV storage of `num_blocks` blocks; which request holds which block is the
+    block manager's business. A block's bytes are undefined until a step wrote them.
+    """
+
+    info: ExecutorInfo
+
+    def execute(self, plan: StepPlan) -> StepResult:
+        """Run one step. The GIL is released while computing.
+
+        Raises:
+            ExecutorError: the step failed; KV written by it must be considered lost.
+        """
+        ...
+
+    def close(self) -> None:
+        """Free weights and KV storage. Idempotent."""
+        ...

@@ -1,0 +1,1 @@
+"""Layer 4, the memory plane: the paged KV cache and who owns which block."""

@@ -1,0 +1,1 @@
+"""Model files: where they come from, what they contain, how their text is tokenised."""

@@ -1,0 +1,1 @@
+"""Layer 3: tokenise, schedule, sample, decode."""

@@ -1,0 +1,1 @@
+//! Block allocator, prefix trie and their statistics: pure Rust, no Python.

@@ -1,0 +1,1 @@
+//! Model formats and the native CPU executor.
