@@ -1,0 +1,84 @@
+//! The whole header, from bytes. Pure: the fuzz tests call it on slices.
+
+use std::collections::HashMap;
+
+use super::super::Problem;
+use super::MAGIC;
+use super::cursor::Cursor;
+use super::metadata::{Metadata, MetadataValue};
+use super::tensor_table::{self, TensorInfo};
+
+const DEFAULT_ALIGNMENT: u64 = 32;
+
+/// What the header of a GGUF file says, every claim of it checked against the file's length.
+#[derive(Debug)]
+pub struct Header {
+    pub version: u32,
+    pub(super) metadata: Metadata,
+    pub tensors: Vec<TensorInfo>,
+    index: HashMap<String, usize>,
+}
+
+impl Header {
+    /// Parses `file`, the bytes of a whole GGUF file.
+    pub fn parse(file: &[u8]) -> Result<Self, Problem> {
+        if !file.starts_with(MAGIC) {
+            return Err(Problem::NotGguf);
+        }
+        let mut cursor = Cursor::new(file);
+        cursor.skip(MAGIC.len() as u64, "the header")?;
+        let version = cursor.u32("the header")?;
+        if !(2..=3).contains(&version) {
+            let swapped = version.swap_bytes();
+            return Err(if (1..=3).contains(&swapped) {
+                Problem::BigEndian
+            } else {
+                Problem::GgufVersion(version)
+            });
+        }
+        let tensor_count = cursor.u64("the header")?;
+        let metadata_count = cursor.u64("the header")?;
+        let metadata = Metadata::parse(&mut cursor, metadata_count)?;
+        if let Some(parts) = split_parts(&metadata, file) {
+            return Err(Problem::SplitGguf(parts));
+        }
+        let alignment = alignment(&metadata, file)?;
+        let tensors = tensor_table::parse(&mut cursor, tensor_count, alignment, file.len())?;
+        let index = tensors
+            .iter()
+            .enumerate()
+            .map(|(at, tensor)| (tensor.name.clone(), at))
+            .collect();
+        Ok(Self {
+            version,
+            metadata,
+            tensors,
+            index,
+        })
+    }
+
+    /// The tensor called `name`.
+    pub fn tensor(&self, name: &str) -> Option<&TensorInfo> {
+        self.index.get(name).map(|&at| &self.tensors[at])
+    }
+}
+
+fn alignment(metadata: &Metadata, file: &[u8]) -> Result<u64, Problem> {
+    match metadata.get("general.alignment", file) {
+        None => Ok(DEFAULT_ALIGNMENT),
+        Some(MetadataValue::U32(value))
+            if value.is_power_of_two() && (8..=65536).contains(&value) =>
+        {
+            Ok(u64::from(value))
+        }
+        Some(_) => Err(Problem::BadAlignment),
+    }
+}
+
+/// How many files the model is split over, if more than one.
+fn split_parts(metadata: &Metadata, file: &[u8]) -> Option<u64> {
+    match metadata.get("split.count", file)? {
+        MetadataValue::U16(parts) => Some(u64::from(parts)).filter(|&parts| parts > 1),
+        _ => None,
+    }
+}

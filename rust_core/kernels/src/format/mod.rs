@@ -1,0 +1,45 @@
+//! Model files, memory-mapped and checked before use.
+//!
+//! Invariants, for every reader in this module:
+//! * No offset, length, count or product taken from a file is used before checked arithmetic has
+//!   compared it with the file's real length.
+//! * Opening a file allocates at most a small multiple of its header's real bytes, whatever the header
+//!   claims, and reads no weights.
+//! * A tensor's bytes lie inside the file and overlap no other tensor's.
+//! * Bad input is a [`FormatError`] of one sentence; nothing in here panics on it.
+//!
+//! Shapes are row-major everywhere: `[rows (outputs), cols (inputs)]`, the last dimension contiguous.
+//! GGUF stores dimensions the other way round (`ne[0]` is the contiguous one); its reader reverses them.
+
+mod error;
+pub mod gguf;
+mod mapped_file;
+pub mod safetensors;
+mod tensor_source;
+
+use std::path::Path;
+
+pub use error::{FormatError, Problem};
+pub use gguf::GgufFile;
+pub use mapped_file::MappedFile;
+pub use safetensors::{SafetensorsFile, SafetensorsSet};
+pub use tensor_source::{TensorSource, TensorView};
+
+/// Opens a model's weights: one GGUF file, one safetensors directory, or one or more safetensors files.
+///
+/// Reads headers only.
+pub fn open_weights(paths: &[impl AsRef<Path>]) -> Result<Box<dyn TensorSource>, FormatError> {
+    let [path] = paths else {
+        return Ok(Box::new(SafetensorsSet::open_files(paths)?));
+    };
+    let path = path.as_ref();
+    if path.is_dir() {
+        return Ok(Box::new(SafetensorsSet::open_directory(path)?));
+    }
+    let file = MappedFile::open(path)?;
+    if file.starts_with(gguf::MAGIC) {
+        Ok(Box::new(GgufFile::from_mapped(file)?))
+    } else {
+        Ok(Box::new(SafetensorsFile::from_mapped(file)?))
+    }
+}

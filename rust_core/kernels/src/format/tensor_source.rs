@@ -1,0 +1,63 @@
+//! The one view of a model file that weight packing needs.
+
+use super::FormatError;
+use crate::quant::DType;
+
+/// A tensor as stored: its bytes are the file's, not a copy.
+#[derive(Debug, Clone, Copy)]
+pub struct TensorView<'a> {
+    pub name: &'a str,
+    /// Row-major, slowest dimension first; a matrix is `[rows (outputs), cols (inputs)]`.
+    pub shape: &'a [usize],
+    pub dtype: DType,
+    /// `rows() * row_bytes()` bytes, of no particular alignment.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> TensorView<'a> {
+    /// Product of every dimension but the last; 1 for a vector.
+    pub fn rows(&self) -> usize {
+        self.shape[..self.shape.len().saturating_sub(1)]
+            .iter()
+            .product()
+    }
+
+    /// The contiguous dimension, in elements; 1 for a scalar.
+    pub fn cols(&self) -> usize {
+        self.shape.last().copied().unwrap_or(1)
+    }
+
+    /// Bytes of one row. Rows hold whole quantisation blocks.
+    pub fn row_bytes(&self) -> usize {
+        self.cols() / self.dtype.block_len() * self.dtype.block_bytes()
+    }
+
+    /// The bytes of row `row`.
+    ///
+    /// # Panics
+    /// If `row >= self.rows()`.
+    pub fn row(&self, row: usize) -> &'a [u8] {
+        &self.bytes[row * self.row_bytes()..][..self.row_bytes()]
+    }
+}
+
+/// Named tensors backed by memory-mapped files. Shared between threads without locks.
+pub trait TensorSource: Send + Sync {
+    /// Every tensor's name, in file order.
+    fn names(&self) -> Vec<&str>;
+
+    /// The tensor called `name`. O(1); touches none of its pages.
+    ///
+    /// # Errors
+    /// There is no such tensor, or its element type is one that nothing here computes with.
+    fn tensor(&self, name: &str) -> Result<TensorView<'_>, FormatError>;
+
+    /// Whether a tensor of that name exists.
+    fn contains(&self, name: &str) -> bool {
+        self.tensor(name).is_ok()
+    }
+
+    /// Drops the resident pages of `name`, after its weights were repacked. Views of it stay valid: a
+    /// later read comes from the page cache or the disk again. Unknown names are ignored.
+    fn release(&self, name: &str);
+}

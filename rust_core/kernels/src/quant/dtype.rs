@@ -1,0 +1,100 @@
+//! The element types that weights can have.
+
+/// How a tensor's values are stored. Names follow ggml.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DType {
+    F32,
+    F16,
+    BF16,
+    /// 32 signed bytes and one f16 scale.
+    Q8_0,
+    /// 32 nibbles around 8 and one f16 scale.
+    Q4_0,
+    /// 32 nibbles, f16 scale and minimum.
+    Q4_1,
+    /// 256 nibbles in eight groups with 6-bit scales and minima.
+    Q4K,
+    /// 256 5-bit codes in eight groups with 6-bit scales and minima.
+    Q5K,
+    /// 256 6-bit codes around 32 in sixteen groups with 8-bit scales.
+    Q6K,
+}
+
+impl DType {
+    /// Every type, for tests and tables.
+    pub const ALL: [Self; 9] = [
+        Self::F32,
+        Self::F16,
+        Self::BF16,
+        Self::Q8_0,
+        Self::Q4_0,
+        Self::Q4_1,
+        Self::Q4K,
+        Self::Q5K,
+        Self::Q6K,
+    ];
+
+    /// The type of ggml's number `code`, if it is supported.
+    pub fn from_ggml(code: u32) -> Option<Self> {
+        Some(match code {
+            0 => Self::F32,
+            1 => Self::F16,
+            2 => Self::Q4_0,
+            3 => Self::Q4_1,
+            8 => Self::Q8_0,
+            12 => Self::Q4K,
+            13 => Self::Q5K,
+            14 => Self::Q6K,
+            30 => Self::BF16,
+            _ => return None,
+        })
+    }
+
+    /// The name people know it by, as in `Q4_K`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "F32",
+            Self::F16 => "F16",
+            Self::BF16 => "BF16",
+            Self::Q8_0 => "Q8_0",
+            Self::Q4_0 => "Q4_0",
+            Self::Q4_1 => "Q4_1",
+            Self::Q4K => "Q4_K",
+            Self::Q5K => "Q5_K",
+            Self::Q6K => "Q6_K",
+        }
+    }
+
+    /// The type called `name`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dtype| dtype.name() == name)
+    }
+
+    /// Values in one block; 1 for floats.
+    pub fn block_len(self) -> usize {
+        match self {
+            Self::F32 | Self::F16 | Self::BF16 => 1,
+            Self::Q8_0 | Self::Q4_0 | Self::Q4_1 => 32,
+            Self::Q4K | Self::Q5K | Self::Q6K => 256,
+        }
+    }
+
+    /// Bytes of one block.
+    pub fn block_bytes(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::F16 | Self::BF16 => 2,
+            Self::Q8_0 => 2 + 32,
+            Self::Q4_0 => 2 + 16,
+            Self::Q4_1 => 2 + 2 + 16,
+            Self::Q4K => 2 + 2 + 12 + 128,
+            Self::Q5K => 2 + 2 + 12 + 32 + 128,
+            Self::Q6K => 128 + 64 + 16 + 2,
+        }
+    }
+
+    /// Whether values are blocks of codes (and [`super::unpack_row_affine`] applies), not floats.
+    pub fn is_quantized(self) -> bool {
+        self.block_len() > 1
+    }
+}

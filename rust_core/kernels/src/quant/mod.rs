@@ -1,0 +1,54 @@
+//! Weight formats: block layouts, slow reference dequantisation and the affine view.
+//!
+//! Everything here favours being obviously right over speed: the kernels repack weights once at load
+//! through [`unpack_row_affine`], and tests compare them with [`dequantize_row`].
+//!
+//! A *block* is the unit of storage; a *row* is whole blocks. A *group* is a run of weights that share
+//! one scale and one minimum: every quantised format here is, without loss,
+//! `weight = scale * code + min` with unsigned codes.
+
+mod affine;
+mod blocks;
+mod dtype;
+mod float;
+mod q4_0;
+mod q4_1;
+mod q4_k;
+mod q5_k;
+mod q6_k;
+mod q8_0;
+mod six_bit_scales;
+
+pub use affine::{code_bits, group_size, unpack_row_affine};
+pub use dtype::DType;
+
+/// Decodes one row (or any run of whole blocks) to f32.
+///
+/// # Panics
+/// If `bytes` and `out` do not describe the same number of whole blocks.
+pub fn dequantize_row(dtype: DType, bytes: &[u8], out: &mut [f32]) {
+    assert_eq!(
+        out.len() % dtype.block_len(),
+        0,
+        "rows hold whole {} blocks",
+        dtype.name()
+    );
+    assert_eq!(
+        bytes.len(),
+        out.len() / dtype.block_len() * dtype.block_bytes()
+    );
+    match dtype {
+        DType::F32 => float::dequantize_f32(bytes, out),
+        DType::F16 => float::dequantize_f16(bytes, out),
+        DType::BF16 => float::dequantize_bf16(bytes, out),
+        DType::Q8_0 => q8_0::dequantize(bytes, out),
+        DType::Q4_0 => q4_0::dequantize(bytes, out),
+        DType::Q4_1 => q4_1::dequantize(bytes, out),
+        DType::Q4K => q4_k::dequantize(bytes, out),
+        DType::Q5K => q5_k::dequantize(bytes, out),
+        DType::Q6K => q6_k::dequantize(bytes, out),
+    }
+}
+
+#[cfg(test)]
+mod tests;
