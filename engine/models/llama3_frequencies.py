@@ -1,0 +1,58 @@
+"""Llama 3.1's rotary scaling, recognised in the table of divisors that a GGUF file carries.
+
+GGUF stores the outcome, one divisor a frequency; `RopeScaling` wants the parameters. The outcome
+is recomputed from the candidates and compared, so a table of another kind is refused instead of
+being approximated.
+"""
+
+import math
+from collections.abc import Collection
+
+from engine.errors import ModelError
+from engine.models.spec import RopeScaling
+
+_ORIGINAL_CONTEXT = 8192  # pre-training length of every Llama 3 model, and the converters' default
+_TOLERANCE = 1e-3
+
+
+def fit_scaling(
+    divisors: Collection[float], *, rope_theta: float, head_dim: int, source: str
+) -> RopeScaling:
+    """The llama3 scaling whose divisors these are; none if all are one.
+
+    Args:
+        divisors: [head_dim / 2], of the frequencies theta^(-2i / head_dim).
+        rope_theta: base of the frequencies.
+        head_dim: elements of a head.
+        source: names the file in messages.
+
+    Raises:
+        ModelError: the table is of another kind.
+    """
+    if len(divisors) != head_dim // 2 or not all(math.isfinite(d) and d > 0 for d in divisors):
+        raise ModelError(f"{source} has a damaged rope_freqs.weight")
+    factor = max(divisors)
+    if factor == 1.0:
+        return RopeScaling()
+    scaling = RopeScaling("llama3", factor, _ORIGINAL_CONTEXT)
+    for index, divisor in enumerate(divisors):
+        expected = _divisor(scaling, rope_theta ** (-2 * index / head_dim))
+        if not math.isclose(divisor, expected, rel_tol=_TOLERANCE):
+            raise ModelError(
+                f"{source} scales its rotary frequencies by a table that is not Llama 3.1's, "
+                "which is not supported"
+            )
+    return scaling
+
+
+def _divisor(scaling: RopeScaling, frequency: float) -> float:
+    """What llama3 scaling divides one frequency (radians a token) by."""
+    wavelength = 2 * math.pi / frequency
+    if wavelength < scaling.original_context / scaling.high_freq_factor:
+        return 1.0
+    if wavelength > scaling.original_context / scaling.low_freq_factor:
+        return scaling.factor
+    smooth = (scaling.original_context / wavelength - scaling.low_freq_factor) / (
+        scaling.high_freq_factor - scaling.low_freq_factor
+    )
+    return 1 / ((1 - smooth) / scaling.factor + smooth)

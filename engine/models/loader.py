@@ -1,0 +1,137 @@
+"""Opening a model: everything but its weights, from a GGUF file or a safetensors directory.
+
+Cheap by contract: headers and vocabulary only. Weights are the executor's, which maps `paths`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+from engine._core import GgufFile
+from engine.errors import ModelError
+from engine.models import gguf, gguf_vocabulary, safetensors, tokenizer_json
+from engine.models.fields import Fields
+from engine.models.json_file import read_json
+from engine.models.spec import ModelSpec
+from engine.pipeline.tokenizer import Tokenizer
+
+_MAGIC = b"GGUF"
+_PICKLED = frozenset({".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle"})
+
+
+@dataclass(frozen=True, slots=True)
+class OpenModel:
+    """A model that is ready to be loaded.
+
+    Attributes:
+        name: what the file calls it, else the file's name.
+        spec: shapes and constants.
+        paths: weight files.
+        tokenizer: its tokenizer, ready to use.
+        weight_format: the element type that holds most parameters, such as `Q4_1`.
+        parameters: number of weights.
+        file_bytes: size of the weight files.
+    """
+
+    name: str
+    spec: ModelSpec
+    paths: tuple[Path, ...]
+    tokenizer: Tokenizer
+    weight_format: str
+    parameters: int
+    file_bytes: int
+
+
+def open_model(path: Path) -> OpenModel:
+    """Open a GGUF file or a directory with config.json and safetensors.
+
+    Raises:
+        ModelError: missing, damaged, unsupported, or a kind of file that can run code.
+    """
+    if path.is_dir():
+        return _open_directory(path)
+    if path.suffix.lower() in _PICKLED:
+        raise ModelError(
+            f"{path} looks like a pickled checkpoint, which can run code when loaded: "
+            "use its safetensors or GGUF version"
+        )
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(_MAGIC))
+    except FileNotFoundError as error:
+        raise ModelError(f"there is no model at {path}") from error
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}") from error
+    if magic != _MAGIC:
+        raise ModelError(f"{path} is neither a GGUF file nor a model directory")
+    return _open_gguf(path)
+
+
+def _open_gguf(path: Path) -> OpenModel:
+    try:
+        file = GgufFile(path)
+        tensors = {tensor.name: tensor for tensor in file.tensors}
+        divisors = (
+            file.dequantize(gguf.ROPE_FREQUENCIES).ravel().tolist()
+            if gguf.ROPE_FREQUENCIES in tensors
+            else ()
+        )
+    except ValueError as error:
+        raise ModelError(str(error)) from error
+    metadata, source = file.metadata, str(path)
+    for tensor in tensors.values():
+        if tensor.dtype not in gguf.SUPPORTED_DTYPES:
+            raise ModelError(
+                f"{path}: {tensor.name} is stored as {tensor.dtype}, which is not supported "
+                f"(known: {', '.join(sorted(gguf.SUPPORTED_DTYPES))})"
+            )
+    spec = gguf.read_spec(
+        metadata,
+        {name: tuple(tensor.shape) for name, tensor in tensors.items()},
+        source=source,
+        rope_divisors=divisors,
+    )
+    sizes = [(tensor.dtype, prod(tensor.shape)) for tensor in tensors.values()]
+    return OpenModel(
+        name=_display_name(Fields(metadata, source=source).optional_text("general.name"), path),
+        spec=spec,
+        paths=(path,),
+        tokenizer=gguf_vocabulary.read_tokenizer(
+            metadata, source=source, vocab_size=spec.vocab_size
+        ),
+        weight_format=_prevailing(sizes),
+        parameters=sum(count for _, count in sizes),
+        file_bytes=path.stat().st_size,
+    )
+
+
+def _open_directory(directory: Path) -> OpenModel:
+    config = read_json(directory / "config.json")
+    paths = safetensors.weight_files(directory)
+    tensors = safetensors.read_tensors(paths)
+    spec = safetensors.read_spec(config, tensors)
+    sizes = [(tensor.dtype, tensor.elements) for tensor in tensors.values()]
+    return OpenModel(
+        name=_display_name(config.optional_text("_name_or_path"), directory),
+        spec=spec,
+        paths=paths,
+        tokenizer=tokenizer_json.read_tokenizer(directory, config, vocab_size=spec.vocab_size),
+        weight_format=_prevailing(sizes),
+        parameters=sum(count for _, count in sizes),
+        file_bytes=sum(path.stat().st_size for path in paths),
+    )
+
+
+def _display_name(declared: str | None, path: Path) -> str:
+    """The file's own name for the model, on one line; else the path's."""
+    cleaned = " ".join("".join(c if c.isprintable() else " " for c in declared or "").split())
+    return cleaned[:100] or (path.name if path.is_dir() else path.stem)
+
+
+def _prevailing(sizes: Iterable[tuple[str, int]]) -> str:
+    totals: Counter[str] = Counter()
+    for dtype, count in sizes:
+        totals[dtype] += count
+    return totals.most_common(1)[0][0] if totals else "none"

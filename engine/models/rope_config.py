@@ -1,0 +1,67 @@
+"""Rotary settings of a Hugging Face config.json, in each of the spellings that exist.
+
+`rope_scaling` beside `rope_theta` (transformers 4) or both inside `rope_parameters` (5); the kind
+under `rope_type` or, older, `type`.
+"""
+
+from engine.models.fields import Fields
+from engine.models.spec import RopeScaling
+
+_DEFAULT_THETA = 10_000.0
+
+
+def read_rope(config: Fields, *, context_length: int) -> tuple[float, RopeScaling]:
+    """The rotary base and its scaling.
+
+    Raises:
+        ModelError: a field is damaged, or the kind of scaling is not supported.
+    """
+    rope = config.mapping("rope_scaling") or config.mapping("rope_parameters") or Fields.none()
+    theta = rope.number("rope_theta", default=config.number("rope_theta", default=_DEFAULT_THETA))
+    for holder in (config, rope):
+        if holder.number("partial_rotary_factor", default=1.0) != 1.0:
+            raise holder.wrong("partial_rotary_factor", "1: partial rotation is not supported")
+    return theta, _scaling(rope, config, context_length)
+
+
+def _scaling(rope: Fields, config: Fields, context_length: int) -> RopeScaling:
+    key = "rope_type" if "rope_type" in rope else "type"
+    kind = rope.text(key, default="default")
+    match kind:
+        case "default":
+            return RopeScaling()
+        case "linear":
+            return RopeScaling("linear", rope.number("factor"))
+        case "llama3":
+            return RopeScaling(
+                "llama3",
+                rope.number("factor"),
+                _original_context(rope, config, context_length),
+                low_freq_factor=rope.number("low_freq_factor"),
+                high_freq_factor=rope.number("high_freq_factor"),
+            )
+        case "yarn":
+            for unsupported in ("mscale", "mscale_all_dim"):
+                if unsupported in rope:
+                    raise rope.wrong(unsupported, "absent: it is not supported")
+            if not rope.flag("truncate", default=True):
+                raise rope.wrong("truncate", "true")
+            original = _original_context(rope, config, context_length)
+            return RopeScaling(
+                "yarn",
+                rope.number("factor", default=context_length / original),
+                original,
+                beta_fast=rope.number("beta_fast", default=32.0),
+                beta_slow=rope.number("beta_slow", default=1.0),
+                attention_factor=(
+                    rope.number("attention_factor") if "attention_factor" in rope else None
+                ),
+            )
+        case _:
+            raise rope.wrong(key, "default, linear, llama3 or yarn")
+
+
+def _original_context(rope: Fields, config: Fields, context_length: int) -> int:
+    key = "original_max_position_embeddings"
+    holder = config if key in config else rope
+    return holder.integer(key, default=context_length, low=1)

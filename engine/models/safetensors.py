@@ -1,0 +1,157 @@
+"""A Hugging Face model directory: its `ModelSpec` from config.json and its weight files.
+
+Only data is read: safetensors and JSON. Checkpoints in pickle form, code beside the weights
+(`auto_map`) and quantised checkpoints are refused.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from engine.errors import ModelError
+from engine.models.fields import Fields
+from engine.models.json_file import read_json
+from engine.models.rope_config import read_rope
+from engine.models.safetensors_header import TensorEntry, read_header
+from engine.models.spec import Architecture, ModelSpec
+
+SINGLE_FILE = "model.safetensors"
+INDEX_FILE = "model.safetensors.index.json"
+HEAD = "lm_head.weight"
+
+_ARCHITECTURES: dict[str, tuple[Architecture, str]] = {
+    "llama": ("llama", "LlamaForCausalLM"),
+    "mistral": ("mistral", "MistralForCausalLM"),
+    "qwen2": ("qwen2", "Qwen2ForCausalLM"),
+    "qwen3": ("qwen3", "Qwen3ForCausalLM"),
+}
+_PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+
+
+def read_spec(config: Fields, tensors: Mapping[str, TensorEntry]) -> ModelSpec:
+    """The spec that a config.json describes, of a checkpoint with these tensors.
+
+    Raises:
+        ModelError: a field is missing, damaged or not supported.
+    """
+    architecture = _architecture(config)
+    if config.text("hidden_act", default="silu") != "silu":
+        raise config.wrong("hidden_act", "silu")
+    hidden_size = config.integer("hidden_size", low=1, high=1 << 20)
+    num_layers = config.integer("num_hidden_layers", low=1, high=4096)
+    num_heads = config.integer("num_attention_heads", low=1, high=1024)
+    context_length = config.integer("max_position_embeddings", low=1, high=1 << 28)
+    rope_theta, rope_scaling = read_rope(config, context_length=context_length)
+    attention_bias = config.flag("attention_bias", default=False)
+    tied = config.flag("tie_word_embeddings", default=False)
+    if not tied and HEAD not in tensors:
+        raise ModelError(f"{config.source} promises an {HEAD} that the weights do not hold")
+    return ModelSpec(
+        architecture=architecture,
+        num_layers=num_layers,
+        hidden_size=hidden_size,
+        intermediate_size=config.integer("intermediate_size", low=1, high=1 << 20),
+        num_heads=num_heads,
+        num_kv_heads=config.integer("num_key_value_heads", default=num_heads, low=1, high=1024),
+        head_dim=config.integer("head_dim", default=hidden_size // num_heads, low=2, high=1024),
+        vocab_size=config.integer("vocab_size", low=1, high=1 << 24),
+        context_length=context_length,
+        rms_norm_eps=config.number("rms_norm_eps"),
+        rope_theta=rope_theta,
+        rope_style="half",
+        rope_scaling=rope_scaling,
+        tied_embeddings=tied,
+        qkv_bias=architecture == "qwen2" or (architecture != "mistral" and attention_bias),
+        output_bias=architecture in ("llama", "qwen3") and attention_bias,
+        mlp_bias=architecture == "llama" and config.flag("mlp_bias", default=False),
+        qk_norm=architecture == "qwen3",
+        sliding_windows=_sliding_windows(config, architecture, num_layers),
+    )
+
+
+def weight_files(directory: Path) -> tuple[Path, ...]:
+    """The safetensors files of a model directory, shards in name order.
+
+    Raises:
+        ModelError: there are none, or the index names a file that is missing or outside.
+    """
+    index = directory / INDEX_FILE
+    if index.is_file():
+        weight_map = read_json(index).mapping("weight_map")
+        names = sorted(weight_map.string_values()) if weight_map is not None else []
+        if not names:
+            raise ModelError(f"{index} names no weight files")
+        for name in names:
+            if Path(name).name != name or not name.endswith(".safetensors"):
+                raise ModelError(f"{index} names {name!r}, which is no file of this directory")
+            if not (directory / name).is_file():
+                raise ModelError(f"{directory} has no {name}, which its index names")
+        return tuple(directory / name for name in names)
+    single = directory / SINGLE_FILE
+    if single.is_file():
+        return (single,)
+    if any(any(directory.glob(pattern)) for pattern in _PICKLED):
+        raise ModelError(
+            f"{directory} holds a pickled checkpoint, which can run code when loaded: "
+            "use its safetensors version"
+        )
+    raise ModelError(f"{directory} holds no {SINGLE_FILE} and no {INDEX_FILE}")
+
+
+def read_tensors(paths: tuple[Path, ...]) -> dict[str, TensorEntry]:
+    """Every tensor of the files, by name.
+
+    Raises:
+        ModelError: a file is damaged, or two hold the same tensor.
+    """
+    tensors: dict[str, TensorEntry] = {}
+    for path in paths:
+        for name, entry in read_header(path).items():
+            if name in tensors:
+                raise ModelError(f"{path} holds {name[:80]}, which another file holds too")
+            tensors[name] = entry
+    return tensors
+
+
+def _architecture(config: Fields) -> Architecture:
+    if "auto_map" in config:
+        raise ModelError(f"{config.source} wants to run code of its own (auto_map): refused")
+    if "quantization_config" in config:
+        raise ModelError(
+            f"{config.source} describes a quantised checkpoint, which is not supported: "
+            "use its GGUF version"
+        )
+    kind = config.text("model_type")
+    classes = config.texts("architectures") if "architectures" in config else []
+    known = _ARCHITECTURES.get(kind)
+    if known is None or (classes and classes != [known[1]]):
+        described = kind if known is None else ", ".join(classes)[:80]
+        raise ModelError(
+            f"{config.source} describes a {described!r} model, which the native executor does not "
+            f"support (it runs {', '.join(name for _, name in _ARCHITECTURES.values())})"
+        )
+    return known[0]
+
+
+def _sliding_windows(
+    config: Fields, architecture: Architecture, num_layers: int
+) -> tuple[int, ...]:
+    """Windows as transformers applies them: Mistral's everywhere, Qwen's from a layer on."""
+    if architecture == "llama":
+        return (0,) * num_layers
+    if architecture == "mistral":
+        return (config.integer("sliding_window", default=0),) * num_layers
+    window = 0
+    if config.flag("use_sliding_window", default=False):
+        window = config.integer("sliding_window", low=1)
+    if "layer_types" in config:
+        kinds = config.texts("layer_types")
+        known = {"full_attention", "sliding_attention"}
+        if len(kinds) != num_layers or not known.issuperset(kinds):
+            raise config.wrong(
+                "layer_types", f"full_attention or sliding_attention for {num_layers} layers"
+            )
+        if "sliding_attention" in kinds and window == 0:
+            raise config.wrong("layer_types", "full_attention everywhere without a sliding window")
+        return tuple(window if kind == "sliding_attention" else 0 for kind in kinds)
+    first = config.integer("max_window_layers", default=28 if window else 0)
+    return tuple(window if layer >= first else 0 for layer in range(num_layers))
