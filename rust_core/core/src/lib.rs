@@ -1,1 +1,22 @@
 //! Block allocator, prefix trie and their statistics: pure Rust, no Python.
+//!
+//! [`BlockPool`] is the owner: a [`BlockAllocator`] (who holds which block) and a [`PrefixTrie`] (which
+//! tokens a block's KV belongs to), kept in step. Nothing here knows the KV bytes themselves.
+
+mod allocator_stats;
+mod block_allocator;
+mod block_pool;
+mod error;
+mod free_list;
+mod prefix_trie;
+
+pub use allocator_stats::AllocatorStats;
+pub use block_allocator::{BlockAllocator, BlockState};
+pub use block_pool::BlockPool;
+pub use error::{IntegrityError, PoolError};
+pub use prefix_trie::{NodeId, PrefixTrie};
+
+/// Index of a block, `[0, num_blocks)`.
+pub type BlockId = u32;
+/// A token id as the model's vocabulary numbers it.
+pub type TokenId = i32;

@@ -1,0 +1,299 @@
+//! The owner of allocator and trie: every operation that touches both.
+//!
+//! Invariants, beside those of the two parts:
+//! 1. A block is marked indexed in the allocator exactly when a node names it.
+//! 2. A node's block has at least as many holders as any child's: whoever holds a block holds its
+//!    whole prefix. (Callers keep this; `check_integrity` tells when one did not.)
+//! 3. Cached blocks leave leaves first. When callers release tails before heads, the block that is next
+//!    in eviction order is a leaf, and an allocation costs O(1) a block.
+//! 4. A block that somebody holds or pins is never handed out, even if a caller broke rule 2.
+//!
+//! That a block being written has one holder and is not indexed, and that block tables only grow while
+//! a step reads them, is the block manager's to keep: the pool sees neither writes nor tables.
+
+use std::hash::{BuildHasher, RandomState};
+
+use crate::block_allocator::BlockAllocator;
+use crate::error::{IntegrityError, PoolError};
+use crate::prefix_trie::{NodeId, PrefixTrie};
+use crate::{AllocatorStats, BlockId, TokenId};
+
+/// Blocks and the index of what they hold.
+#[derive(Debug)]
+pub struct BlockPool<S = RandomState> {
+    allocator: BlockAllocator,
+    trie: PrefixTrie<S>,
+    evicted_total: u64,
+}
+
+impl BlockPool {
+    /// A pool of `num_blocks` free blocks of `block_size` tokens.
+    pub fn new(num_blocks: usize, block_size: usize) -> Result<Self, PoolError> {
+        Self::with_hasher(num_blocks, block_size, RandomState::new())
+    }
+}
+
+impl<S: BuildHasher> BlockPool<S> {
+    /// The most tokens a block can hold: block maps count them in a byte.
+    pub const MAX_BLOCK_SIZE: usize = u8::MAX as usize;
+
+    /// As [`BlockPool::new`], with the trie's hash injected.
+    pub fn with_hasher(num_blocks: usize, block_size: usize, hasher: S) -> Result<Self, PoolError> {
+        if !(1..=Self::MAX_BLOCK_SIZE).contains(&block_size) {
+            return Err(PoolError::BlockSize {
+                given: block_size,
+                limit: Self::MAX_BLOCK_SIZE,
+            });
+        }
+        Ok(Self {
+            allocator: BlockAllocator::new(num_blocks)?,
+            trie: PrefixTrie::new(num_blocks, block_size, hasher),
+            evicted_total: 0,
+        })
+    }
+
+    /// Who holds which block.
+    pub fn allocator(&self) -> &BlockAllocator {
+        &self.allocator
+    }
+
+    /// What the blocks hold.
+    pub fn trie(&self) -> &PrefixTrie<S> {
+        &self.trie
+    }
+
+    /// Hands out `count` blocks, each with one holder. Free blocks go first, then cached ones, least
+    /// recently released first; those leave the trie. O(count).
+    ///
+    /// # Errors
+    /// [`PoolError::OutOfBlocks`]; then nothing was evicted.
+    pub fn allocate(&mut self, count: usize) -> Result<Vec<BlockId>, PoolError> {
+        self.allocator.check_available(count)?;
+        Ok((0..count).map(|_| self.allocate_one()).collect())
+    }
+
+    fn allocate_one(&mut self) -> BlockId {
+        loop {
+            let victim = self
+                .allocator
+                .next_victim()
+                .expect("availability was checked");
+            let Some(node) = self.trie.node_of(victim) else {
+                self.allocator.take(victim);
+                return victim;
+            };
+            // The victim itself, unless a caller released a head before its tail.
+            let leaf = self.trie.leaf_below(node);
+            let block = self.unindex_leaf(leaf);
+            if self.allocator.is_available(block) {
+                self.evicted_total += 1;
+                self.allocator.take(block);
+                return block;
+            }
+            // Held or pinned below a block that nobody holds: it stays, no longer indexed.
+        }
+    }
+
+    fn unindex_leaf(&mut self, leaf: NodeId) -> BlockId {
+        let block = self.trie.remove_leaf(leaf);
+        self.allocator.set_indexed(block, false);
+        block
+    }
+
+    /// See [`BlockAllocator::retain`].
+    pub fn retain(&mut self, blocks: &[BlockId]) -> Result<(), PoolError> {
+        self.allocator.retain(blocks)
+    }
+
+    /// See [`BlockAllocator::release`].
+    pub fn release(&mut self, blocks: &[BlockId]) -> Result<(), PoolError> {
+        self.allocator.release(blocks)
+    }
+
+    /// See [`BlockAllocator::pin`].
+    pub fn pin(&mut self, blocks: &[BlockId]) -> Result<(), PoolError> {
+        self.allocator.pin(blocks)
+    }
+
+    /// See [`BlockAllocator::unpin`].
+    pub fn unpin(&mut self, blocks: &[BlockId]) -> Result<(), PoolError> {
+        self.allocator.unpin(blocks)
+    }
+
+    /// The blocks of the longest indexed prefix of `tokens` under `salt`, first block first.
+    ///
+    /// The blocks gain no holder: callers `retain` them before they allocate anything, or an
+    /// allocation may evict them.
+    pub fn match_prefix(&self, salt: &[u8], tokens: &[TokenId]) -> Vec<BlockId> {
+        self.trie.match_prefix(salt, tokens)
+    }
+
+    /// Indexes full blocks of one sequence and returns, for each of `blocks[start..]`, the block that
+    /// the trie names for it.
+    ///
+    /// * `tokens`: the sequence's first `blocks.len() * block_size` tokens, or more.
+    /// * `blocks`: the sequence's blocks from its first one, all held by the caller and written.
+    /// * `start`: how many of them an earlier call has indexed; the walk begins there, in O(1).
+    ///
+    /// Where another block already holds the same tokens, that one is returned, and nothing is indexed
+    /// below it, because the caller does not hold it. The caller may then retain the returned block,
+    /// put it in its table, release its own, and go on from there.
+    ///
+    /// # Errors
+    /// Something about the arguments does not fit; then nothing was indexed.
+    pub fn insert(
+        &mut self,
+        salt: &[u8],
+        tokens: &[TokenId],
+        blocks: &[BlockId],
+        start: usize,
+    ) -> Result<Vec<BlockId>, PoolError> {
+        self.check_insert(tokens, blocks, start)?;
+        let block_size = self.trie.block_size();
+        let mut at = match start {
+            0 => self.trie.root_or_new(salt),
+            _ => self.indexed_path_end(salt, tokens, blocks, start)?,
+        };
+        let (top, mut above_new) = (at, None);
+        let mut named = Vec::with_capacity(blocks.len() - start);
+        let tokens = tokens[start * block_size..].chunks_exact(block_size);
+        for (&own, tokens) in blocks[start..].iter().zip(tokens) {
+            match self.trie.child(at, tokens) {
+                Some(child) => at = child,
+                None if self.allocator.is_indexed(own) => {
+                    self.undo_insert(above_new, at);
+                    self.trie.drop_root_if_empty(top);
+                    return Err(PoolError::IndexedElsewhere(own));
+                }
+                None => {
+                    self.allocator.set_indexed(own, true);
+                    above_new.get_or_insert(at);
+                    at = self.trie.insert_child(at, tokens, own);
+                }
+            }
+            named.push(self.trie.block(at));
+            if self.trie.block(at) != own {
+                break;
+            }
+        }
+        self.trie.drop_root_if_empty(top);
+        named.extend_from_slice(&blocks[start + named.len()..]);
+        Ok(named)
+    }
+
+    /// Removes the chain of new nodes from `last` up to, not including, `above`.
+    fn undo_insert(&mut self, above: Option<NodeId>, last: NodeId) {
+        let mut at = last;
+        while above.is_some_and(|above| above != at) {
+            let parent = self.trie.parent(at).expect("new nodes hang below `above`");
+            self.unindex_leaf(at);
+            at = parent;
+        }
+    }
+
+    fn check_insert(
+        &self,
+        tokens: &[TokenId],
+        blocks: &[BlockId],
+        start: usize,
+    ) -> Result<(), PoolError> {
+        let block_size = self.trie.block_size();
+        let (wanted, given) = (blocks.len() * block_size, tokens.len());
+        if start > blocks.len() {
+            return Err(PoolError::UnknownPath { start });
+        }
+        if given < wanted {
+            return Err(PoolError::TooFewTokens {
+                blocks: blocks.len(),
+                block_size,
+                wanted,
+                given,
+            });
+        }
+        let total = self.allocator.num_blocks();
+        for &block in &blocks[start.saturating_sub(1)..] {
+            if block as usize >= total {
+                return Err(PoolError::NoSuchBlock {
+                    block: i64::from(block),
+                    total,
+                });
+            }
+            if self.allocator.holders(block) == 0 {
+                return Err(PoolError::IndexNotHeld(block));
+            }
+        }
+        Ok(())
+    }
+
+    /// The node of `blocks[start - 1]`, if it ends the path that the caller says it does.
+    fn indexed_path_end(
+        &self,
+        salt: &[u8],
+        tokens: &[TokenId],
+        blocks: &[BlockId],
+        start: usize,
+    ) -> Result<NodeId, PoolError> {
+        let last = (start - 1) * self.trie.block_size()..start * self.trie.block_size();
+        self.trie
+            .node_of(blocks[start - 1])
+            .filter(|&node| self.trie.depth(node) == start)
+            .filter(|&node| Some(self.trie.root_of(node)) == self.trie.root(salt))
+            .filter(|&node| self.trie.tokens(node) == &tokens[last])
+            .ok_or(PoolError::UnknownPath { start })
+    }
+
+    /// Empties the trie; cached blocks become free, held ones stay with their holders. Returns how many
+    /// blocks were indexed. O(n log n) in that number.
+    pub fn clear_index(&mut self) -> usize {
+        let mut nodes: Vec<NodeId> = self.trie.nodes().collect();
+        nodes.sort_unstable_by_key(|&node| std::cmp::Reverse(self.trie.depth(node)));
+        for &node in &nodes {
+            self.unindex_leaf(node);
+        }
+        nodes.len()
+    }
+
+    /// The pool's numbers now. O(1).
+    pub fn stats(&self) -> AllocatorStats {
+        AllocatorStats {
+            block_size: self.trie.block_size(),
+            indexed: self.trie.len(),
+            evicted_total: self.evicted_total,
+            ..self.allocator.stats()
+        }
+    }
+
+    /// Walks every invariant of pool, allocator and trie; O(blocks × block size).
+    ///
+    /// # Errors
+    /// The first invariant that does not hold, as one sentence.
+    pub fn check_integrity(&self) -> Result<(), IntegrityError> {
+        self.allocator
+            .check()
+            .and_then(|()| self.check_index())
+            .map_err(IntegrityError)
+    }
+
+    fn check_index(&self) -> Result<(), String> {
+        self.trie.check(|parent, child| {
+            let (above, below) = (
+                self.allocator.holders(parent),
+                self.allocator.holders(child),
+            );
+            if above < below {
+                return Err(format!(
+                    "block {child} has {below} holders and its parent {parent} only {above}"
+                ));
+            }
+            Ok(())
+        })?;
+        for block in 0..self.allocator.num_blocks() as BlockId {
+            if self.allocator.is_indexed(block) != self.trie.node_of(block).is_some() {
+                return Err(format!(
+                    "allocator and trie disagree whether block {block} is indexed"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
