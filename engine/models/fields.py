@@ -80,8 +80,8 @@ class Fields:
             raise self.wrong(key, kind)
         try:
             number = float(value)
-        except OverflowError:
-            raise self.wrong(key, kind)
+        except OverflowError as error:
+            raise self.wrong(key, kind) from error
         if not math.isfinite(number) or (positive and number <= 0):
             raise self.wrong(key, kind)
         return number

@@ -1,0 +1,177 @@
+"""Fetching a model from a Hugging Face hub.
+
+Only data files on an allow-list are downloaded, all from the one commit that the record names, and
+those the hub publishes a SHA-256 of are checked against it. `HF_ENDPOINT` names another hub.
+"""
+
+import fnmatch
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from httpx import HTTPError
+from huggingface_hub import HfApi, hf_hub_download
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HfHubHTTPError,
+    LocalEntryNotFoundError,
+    OfflineModeIsEnabled,
+    RepositoryNotFoundError,
+)
+from huggingface_hub.utils.tqdm import tqdm
+
+from engine.errors import FetchError
+from engine.models.digest import sha256_of
+from engine.models.hub_id import HubId
+from engine.models.progress import FetchProgress, ProgressCallback
+
+_DIRECTORY_FILES = (
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "model-?????-of-?????.safetensors",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _RemoteFile:
+    """A file of the repository: its name, length, and SHA-256 where the hub publishes one."""
+
+    name: str
+    size: int
+    sha256: str | None
+
+
+def fetch_from_hub(hub_id: HubId, staging: Path, progress: ProgressCallback) -> tuple[Path, str]:
+    """Download a GGUF file, or a directory of safetensors and configs, into `staging`.
+
+    Returns:
+        The file or directory, and the commit it came from.
+
+    Raises:
+        FetchError: no network, no such model, no usable file in it, or a damaged download.
+    """
+    endpoint = os.environ.get("HF_ENDPOINT") or None
+    try:
+        info = HfApi(endpoint=endpoint).model_info(
+            hub_id.repository, files_metadata=True, timeout=30
+        )
+        revision = info.sha
+        if not revision:
+            raise FetchError(f"the hub names no commit for {hub_id.repository}")
+        files = _choose(hub_id, [_remote(sibling) for sibling in info.siblings or ()])
+        folder = staging / "model"
+        _download(hub_id, revision, files, folder, endpoint, progress)
+    except GatedRepoError as error:
+        raise FetchError(
+            f"{hub_id.repository} asks for consent on its page and a token in HF_TOKEN"
+        ) from error
+    except RepositoryNotFoundError as error:
+        raise FetchError(f"the hub has no model {hub_id.repository}, or it is private") from error
+    except (HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled) as error:
+        raise FetchError(f"{hub_id} could not be fetched: {_first_line(error)}") from error
+    except (HTTPError, OSError) as error:
+        raise FetchError(f"{hub_id} could not be fetched: {_first_line(error)}") from error
+    if len(files) == 1 and files[0].name.endswith(".gguf"):
+        return folder / files[0].name, revision
+    return folder, revision
+
+
+def _remote(sibling: Any) -> _RemoteFile:
+    return _RemoteFile(
+        name=sibling.rfilename,
+        size=sibling.size or 0,
+        sha256=None if sibling.lfs is None else sibling.lfs.sha256,
+    )
+
+
+def _choose(hub_id: HubId, files: list[_RemoteFile]) -> list[_RemoteFile]:
+    """The files to download: one GGUF, or what a safetensors model is made of."""
+    top = [file for file in files if file.name == Path(file.name).name]
+    ggufs = [file for file in top if file.name.lower().endswith(".gguf")]
+    chosen = [
+        file
+        for file in top
+        if any(fnmatch.fnmatchcase(file.name, pattern) for pattern in _DIRECTORY_FILES)
+    ]
+    if not hub_id.choice and any(file.name.endswith(".safetensors") for file in chosen):
+        return chosen
+    if not ggufs:
+        raise FetchError(f"{hub_id.repository} holds neither safetensors nor GGUF files")
+    return [_choose_gguf(hub_id, ggufs)]
+
+
+def _choose_gguf(hub_id: HubId, ggufs: list[_RemoteFile]) -> _RemoteFile:
+    wanted = hub_id.choice.lower()
+    exact = [file for file in ggufs if file.name.lower() == wanted]
+    matching = exact or [file for file in ggufs if _has_tag(file.name.lower(), wanted)]
+    if len(matching) == 1:
+        return matching[0]
+    names = ", ".join(sorted(file.name for file in matching or ggufs)[:12]) or "none"
+    problem = "several GGUF files fit" if matching else "no GGUF file fits"
+    raise FetchError(f"{problem} {hub_id}: name one as {hub_id.repository}:FILE, of these: {names}")
+
+
+def _has_tag(file_name: str, tag: str) -> bool:
+    """Whether the tag stands in the name by itself: Q4_K does not mean Q4_K_M."""
+    stem = file_name.removesuffix(".gguf")
+    return not tag or stem == tag or stem.endswith((f"-{tag}", f".{tag}", f"_{tag}"))
+
+
+def _download(
+    hub_id: HubId,
+    revision: str,
+    files: list[_RemoteFile],
+    folder: Path,
+    endpoint: str | None,
+    progress: ProgressCallback,
+) -> None:
+    total = sum(file.size for file in files)
+    before = 0
+    for file in files:
+        hf_hub_download(
+            hub_id.repository,
+            file.name,
+            revision=revision,
+            local_dir=folder,
+            endpoint=endpoint,
+            tqdm_class=_reporting_bar(file.name, before, total, progress),
+        )
+        path = folder / file.name
+        if file.sha256 is not None:
+            digest = sha256_of(path, progress=progress)
+            if digest != file.sha256:
+                raise FetchError(f"{file.name} has SHA-256 {digest} instead of {file.sha256}")
+        before += file.size
+    _remove_bookkeeping(folder)
+
+
+def _remove_bookkeeping(folder: Path) -> None:
+    """Drop what huggingface_hub keeps beside the files to resume with."""
+    shutil.rmtree(folder / ".cache", ignore_errors=True)
+
+
+def _reporting_bar(item: str, before: int, total: int, progress: ProgressCallback) -> type[Any]:
+    """A tqdm class that draws nothing and reports bytes; huggingface_hub instantiates it."""
+
+    class ReportingBar(tqdm):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **{**options, "disable": True})
+            self.done = before + int(options.get("initial") or 0)
+
+        def update(self, n: float | None = 1) -> None:
+            self.done += int(n or 0)
+            progress(FetchProgress("download", item, min(self.done, total), total))
+
+    return ReportingBar
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

