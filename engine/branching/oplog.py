@@ -1,0 +1,153 @@
+"""Changes of pointers and flags, each with its inverse, so that all of them can be undone.
+
+A change is a list of assignments. Applying one returns the assignment that takes it back. Nodes'
+text is never touched here. Runs inside the writer's transaction.
+"""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Target = Literal["head", "checkout", "title", "archived", "label", "rating", "pruned_at"]
+"""`head` is keyed by its name, `checkout` by the parent ('' for the root), `title` and `archived`
+by '' (the tree itself), the others by the node."""
+
+_TREE_FLAGS = {"title", "archived"}
+_NODE_FLAGS = {"label", "rating", "pruned_at"}
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Set one pointer or flag of a tree; None removes a pointer and clears a flag."""
+
+    target: Target
+    key: str
+    value: str | int | float | None
+
+
+def record(
+    connection: sqlite3.Connection,
+    tree_id: str,
+    name: str,
+    changes: Sequence[Assignment],
+    now: float,
+) -> None:
+    """Apply the changes and log them under `name`; what was undone can't be redone any more."""
+    undo = [_apply(connection, tree_id, change, now) for change in changes]
+    connection.execute("DELETE FROM oplog WHERE tree_id = ? AND undone = 1", (tree_id,))
+    connection.execute(
+        "INSERT INTO oplog (tree_id, at, name, op, undo) VALUES (?, ?, ?, ?, ?)",
+        (tree_id, now, name, _dump(changes), _dump(undo[::-1])),
+    )
+
+
+def undo(connection: sqlite3.Connection, tree_id: str, now: float) -> str | None:
+    """Take back the newest change that stands; its name, or None when there is none."""
+    return _replay(
+        connection,
+        tree_id,
+        now,
+        "SELECT n, name, undo FROM oplog WHERE tree_id = ? AND undone = 0 ORDER BY n DESC LIMIT 1",
+        undone=1,
+    )
+
+
+def redo(connection: sqlite3.Connection, tree_id: str, now: float) -> str | None:
+    """Apply again the change that was undone last; its name, or None when there is none."""
+    return _replay(
+        connection,
+        tree_id,
+        now,
+        "SELECT n, name, op FROM oplog WHERE tree_id = ? AND undone = 1 ORDER BY n LIMIT 1",
+        undone=0,
+    )
+
+
+def _replay(
+    connection: sqlite3.Connection, tree_id: str, now: float, query: str, *, undone: int
+) -> str | None:
+    row = connection.execute(query, (tree_id,)).fetchone()
+    if row is None:
+        return None
+    n, name, changes = row
+    for change in _load(changes):
+        _apply(connection, tree_id, change, now)
+    connection.execute("UPDATE oplog SET undone = ? WHERE n = ?", (undone, n))
+    return str(name)
+
+
+def _apply(
+    connection: sqlite3.Connection, tree_id: str, change: Assignment, now: float
+) -> Assignment:
+    """Make the change; the assignment that takes it back."""
+    key = change.key
+    if change.target == "head":
+        old = connection.execute(
+            "SELECT node_id FROM head WHERE tree_id = ? AND name = ?", (tree_id, key)
+        ).fetchone()
+        _set_pointer(
+            connection,
+            "DELETE FROM head WHERE tree_id = ? AND name = ?",
+            "INSERT INTO head (tree_id, name, node_id, used_at) VALUES (?, ?, ?, ?)",
+            (tree_id, key),
+            None if change.value is None else (change.value, now),
+        )
+    elif change.target == "checkout":
+        old = connection.execute(
+            "SELECT child_id FROM checkout WHERE tree_id = ? AND parent_id = ?", (tree_id, key)
+        ).fetchone()
+        _set_pointer(
+            connection,
+            "DELETE FROM checkout WHERE tree_id = ? AND parent_id = ?",
+            "INSERT INTO checkout (tree_id, parent_id, child_id) VALUES (?, ?, ?)",
+            (tree_id, key),
+            None if change.value is None else (change.value,),
+        )
+    else:
+        old = _set_flag(connection, tree_id, change)
+    return Assignment(change.target, key, old[0] if old else None)
+
+
+def _set_pointer(
+    connection: sqlite3.Connection,
+    delete: str,
+    insert: str,
+    key: tuple[str, str],
+    value: tuple[object, ...] | None,
+) -> None:
+    connection.execute(delete, key)
+    if value is not None:
+        connection.execute(insert, (*key, *value))
+
+
+def _set_flag(
+    connection: sqlite3.Connection, tree_id: str, change: Assignment
+) -> tuple[str | int | float | None] | None:
+    if change.target in _TREE_FLAGS:
+        table, where = "tree", (tree_id,)
+        condition = "id = ?"
+    elif change.target in _NODE_FLAGS:
+        table, where = "node", (tree_id, change.key)  # type: ignore[assignment]
+        condition = "tree_id = ? AND id = ?"
+    else:
+        raise ValueError(f"unknown oplog target {change.target!r}")
+    # Column and table names come from the closed sets above.
+    old: tuple[str | int | float | None] | None = connection.execute(
+        f"SELECT {change.target} FROM {table} WHERE {condition}",  # noqa: S608
+        where,
+    ).fetchone()
+    connection.execute(
+        f"UPDATE {table} SET {change.target} = ? WHERE {condition}",  # noqa: S608
+        (change.value, *where),
+    )
+    return old
+
+
+def _dump(changes: Sequence[Assignment]) -> str:
+    return json.dumps([[c.target, c.key, c.value] for c in changes])
+
+
+def _load(text: str) -> list[Assignment]:
+    return [Assignment(*fields) for fields in json.loads(text)]

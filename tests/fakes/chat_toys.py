@@ -1,0 +1,195 @@
+"""A tokenizer, a chat template and an engine client small enough to predict by hand.
+
+The tokenizer gives each pair of equal letters one token (so that boundaries matter), every other
+character its own, and knows a few control tokens. No thread: `script` says what comes next.
+"""
+
+import re
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import jinja2
+
+from engine.client import ChatMessage
+from engine.errors import EngineUnavailable, InvalidRequest, PravahaError
+from engine.request import FinishReason, Request, Timings, TokenBatch
+from engine.snapshot import BlockMap, EngineSnapshot, EngineState, ModelInfo
+
+CHATML = (
+    "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+TRIMMED = CHATML.replace("m['content']", "(m['content'] | trim)")
+LLAMA2 = (
+    "{% for m in messages %}{% if m['role'] == 'user' %}"
+    "{{ '<s>[INST] ' + m['content'] + ' [/INST]' }}"
+    "{% elif m['role'] == 'assistant' %}{{ ' ' + m['content'] + ' </s>' }}"
+    "{% else %}{{ raise_exception('no system') }}{% endif %}{% endfor %}"
+)
+ALTERNATING = (
+    "{% for m in messages %}{% if (m['role'] == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('roles must alternate') }}{% endif %}"
+    "{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+REWRITING = CHATML.replace(
+    "m['content']",
+    "(m['content'].split('</think>')[-1] if m['role'] == 'assistant' else m['content'])",
+)
+
+CONTROLS = ("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<s>", "</s>")
+_CONTROL = re.compile("|".join(map(re.escape, CONTROLS)))
+_PIECE = re.compile(r"([A-Za-z])\1|.", re.DOTALL)
+_PAIR = 0x200000
+
+
+class ToyTokenizer:
+    """Control token i is id i; a character's id is its code point + 1000; pairs lie above."""
+
+    def __init__(self, fingerprint: str = "toy-1") -> None:
+        self.fingerprint = fingerprint
+
+    def encode(self, text: str, *, special: bool = False) -> list[int]:
+        if not special:
+            return [self._id(m.group()) for m in _PIECE.finditer(text)]
+        ids: list[int] = []
+        at = 0
+        for found in _CONTROL.finditer(text):
+            ids += self.encode(text[at : found.start()])
+            ids.append(CONTROLS.index(found.group()))
+            at = found.end()
+        return ids + self.encode(text[at:])
+
+    def decode(self, ids: Sequence[int], *, skip_special: bool = True) -> str:
+        out = []
+        for i in ids:
+            if i < len(CONTROLS):
+                out.append("" if skip_special else CONTROLS[i])
+            elif i >= _PAIR:
+                out.append(chr(i - _PAIR) * 2)
+            else:
+                out.append(chr(i - 1000))
+        return "".join(out)
+
+    @staticmethod
+    def _id(piece: str) -> int:
+        return _PAIR + ord(piece[0]) if len(piece) == 2 else 1000 + ord(piece)
+
+
+EOS = CONTROLS.index("<|im_end|>")
+
+
+class ToyClient:
+    """An `EngineClient` whose answers a test hands out piece by piece.
+
+    Attributes:
+        requests: everything submitted, in order.
+        cancelled: ids that were cancelled.
+        refuse: raised by the next submissions while set.
+    """
+
+    def __init__(
+        self,
+        template: str = CHATML,
+        *,
+        tokenizer: ToyTokenizer | None = None,
+        context_length: int = 4096,
+        state: EngineState = EngineState.READY,
+    ) -> None:
+        self.tokenizer = tokenizer or ToyTokenizer()
+        self.requests: list[Request] = []
+        self.cancelled: list[str] = []
+        self.refuse: PravahaError | None = None
+        self.state = state
+        self.closed = False
+        self._context_length = context_length
+        self._mail: dict[str, deque[TokenBatch]] = {}
+        environment = jinja2.Environment()
+        environment.globals["raise_exception"] = _raise
+        self._template = environment.from_string(template)
+
+    # What a test does.
+
+    def write(
+        self, text: str, *, eos: bool = False, finish: FinishReason | None = None, at: int = -1
+    ) -> tuple[int, ...]:
+        """Send text for a submitted request (the last by default); the ids that went out."""
+        request = self.requests[at]
+        ids = (*self.tokenizer.encode(text), *((EOS,) if eos else ()))
+        finish = FinishReason.STOP if eos else finish
+        wants = request.sampling.logprobs is not None
+        self._mail[request.request_id].append(
+            TokenBatch(
+                request_id=request.request_id,
+                token_ids=ids,
+                text=text,
+                timings=Timings(0.0, 0.25, 0.5, 1.5),
+                seed=request.sampling.seed or 0,
+                logprobs=tuple(-0.5 for _ in ids) if wants else (),
+                finish_reason=finish,
+                error="the step failed" if finish is FinishReason.ERROR else None,
+            )
+        )
+        return ids
+
+    # EngineClient.
+
+    def submit(self, request: Request) -> str:
+        if self.refuse is not None:
+            raise self.refuse
+        if self.state is EngineState.LOADING:
+            raise EngineUnavailable("The model is loading.")
+        self.requests.append(request)
+        self._mail[request.request_id] = deque()
+        return request.request_id
+
+    def cancel(self, request_id: str) -> None:
+        self.cancelled.append(request_id)
+
+    def drain(self, request_id: str) -> TokenBatch | None:
+        mail = self._mail[request_id]
+        return mail.popleft() if mail else None
+
+    def snapshot(self) -> EngineSnapshot:
+        model = ModelInfo(
+            name="toy",
+            architecture="toy",
+            parameters=1,
+            weight_format="F32",
+            kv_dtype="f32",
+            context_length=self._context_length,
+            vocab_size=1 << 22,
+            weight_bytes=4,
+            executor="toy",
+            dispatch="portable",
+            threads=1,
+        )
+        loading = self.state is EngineState.LOADING
+        return EngineSnapshot(step=0, time=0.0, state=self.state, model=None if loading else model)
+
+    def blocks(self, since: int) -> BlockMap | None:
+        return None
+
+    def tokenize(self, text: str, *, special: bool = False) -> list[int]:
+        return self.tokenizer.encode(text, special=special)
+
+    def detokenize(self, token_ids: Sequence[int], *, skip_special: bool = True) -> str:
+        return self.tokenizer.decode(token_ids, skip_special=skip_special)
+
+    def render_chat(
+        self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool = True
+    ) -> str:
+        return self._template.render(messages=messages, add_generation_prompt=add_generation_prompt)
+
+    def tokenizer_fingerprint(self) -> str:
+        return self.tokenizer.fingerprint
+
+    def on_wake(self, callback: Callable[[], None]) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def _raise(message: str) -> None:
+    raise InvalidRequest(f"The chat template refuses these messages: {message}.")
