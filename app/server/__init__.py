@@ -1,1 +1,1 @@
-"""The headless HTTP server: one engine, OpenAI-compatible wire faces."""
+"""The headless face: an OpenAI-compatible HTTP API over one engine. Knows nothing of the screen."""

@@ -1,0 +1,117 @@
+"""`pravaha --serve`: the headless HTTP server. Never imports textual (a test holds it)."""
+
+import sys
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from app.server.config import ServerConfig
+from engine.config import EngineConfig
+
+if TYPE_CHECKING:
+    from app.server.process import DrainingServer
+    from engine.engine import AsyncPravahaEngine
+
+MIB = 1024**2
+
+
+def run_server(
+    engine_config: EngineConfig,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    api_key: str | None = None,
+    allowed_hosts: Sequence[str] = (),
+    strict_fields: bool = False,
+    max_body_bytes: int = ServerConfig.max_body_bytes,
+    drain_seconds: float = ServerConfig.drain_s,
+) -> int:
+    """Serve one model until SIGTERM or Ctrl+C; the exit status.
+
+    The socket listens before the model is loaded, so `/health` answers at once and `/ready` says
+    when work may come.
+
+    Args:
+        engine_config: the model and how to run it.
+        host: address to bind; anything but loopback needs `api_key`.
+        port: TCP port; 0 takes a free one, and says which.
+        api_key: the key clients must send, or None for none.
+        allowed_hosts: further `Host` names to answer to on loopback, for a local proxy.
+        strict_fields: refuse unknown request fields.
+        max_body_bytes: largest request body.
+        drain_seconds: what running requests get after the first signal.
+
+    Raises:
+        PravahaError: a public address without a key, a port in use, or a model that cannot be
+            opened.
+    """
+    # Here, so that importing this module for the command's help costs nothing.
+    from app.server.app import create_app
+    from app.server.process import DrainingServer, base_url, listen
+    from engine.engine import AsyncPravahaEngine
+
+    config = ServerConfig(
+        host=host,
+        port=port,
+        api_key=api_key or None,
+        allowed_hosts=tuple(allowed_hosts),
+        strict_fields=strict_fields,
+        max_body_bytes=max_body_bytes,
+        drain_s=drain_seconds,
+    )
+    listener = listen(config)
+    engine = AsyncPravahaEngine(engine_config)
+    server = DrainingServer(create_app(engine, config))
+    announcer = _Announcer(engine, server)
+    try:
+        engine.start()
+        print(f"Pravāha listens on {base_url(listener)}/v1 {_who_may_call(config)}", flush=True)
+        announcer.start()
+        server.run(sockets=[listener])
+    finally:
+        listener.close()
+        engine.shutdown()
+    return 1 if announcer.failed else 0
+
+
+class _Announcer(threading.Thread):
+    """Says what was loaded once it is; ends the server if it cannot be."""
+
+    def __init__(self, engine: "AsyncPravahaEngine", server: "DrainingServer") -> None:
+        super().__init__(name="pravaha-announce", daemon=True)
+        self._engine = engine
+        self._server = server
+        self.failed = False
+
+    def run(self) -> None:
+        """Wait for the model; the wait ends when the engine is shut down."""
+        try:
+            self._engine.wait_ready(None)
+        except Exception as error:
+            if not self._server.should_exit:
+                self.failed = True
+                print(f"pravaha: {error}", file=sys.stderr, flush=True)
+                self._server.should_exit = True
+            return
+        print(describe_model(self._engine), flush=True)
+
+
+def describe_model(engine: "AsyncPravahaEngine") -> str:
+    """The loaded model and the size of its KV pool, in one line."""
+    snapshot = engine.snapshot()
+    info, blocks = snapshot.model, snapshot.blocks
+    if info is None:
+        return "No model is loaded."
+    pool = blocks.total * blocks.block_bytes / MIB
+    return (
+        f"Model {info.name} ({info.architecture}, {info.parameters / 1e6:.0f}M, "
+        f"{info.weight_format}) on {info.executor}/{info.dispatch}, {info.threads} threads; "
+        f"context {info.context_length} tokens; KV pool {pool:.0f} MiB, {blocks.total} blocks of "
+        f"{blocks.block_size} tokens, {info.kv_dtype}."
+    )
+
+
+def _who_may_call(config: ServerConfig) -> str:
+    if config.api_key:
+        return "(callers need the API key)"
+    return "(loopback only, because there is no API key)"

@@ -1,0 +1,78 @@
+"""Wires the routes, the middleware and the error shapes into one ASGI application."""
+
+from fastapi import FastAPI, Request
+from starlette.middleware import Middleware
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from app.server import (
+    chat,
+    completions,
+    errors,
+    health,
+    introspection,
+    metrics,
+    models,
+    tokenize,
+)
+from app.server.auth import ApiKeyAuth, public_paths
+from app.server.config import ServerConfig
+from app.server.context import ServerContext
+from app.server.disconnect import ClientGone
+from app.server.envelope import Envelope
+from app.server.hosts import LoopbackHosts
+from app.server.limits import BodyLimit
+from engine.engine import AsyncPravahaEngine
+
+_ROUTERS = (
+    chat.router,
+    completions.router,
+    models.router,
+    tokenize.router,
+    health.router,
+    metrics.router,
+    introspection.router,
+)
+
+
+def create_app(engine: AsyncPravahaEngine, config: ServerConfig | None = None) -> FastAPI:
+    """The API over one engine, which the caller starts and shuts down."""
+    context = ServerContext(engine, config or ServerConfig())
+    app = FastAPI(
+        title="Pravāha",
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        middleware=_middleware(context),
+    )
+    app.state.server = context
+    for router in _ROUTERS:
+        app.include_router(router)
+    errors.install(app)
+    app.add_exception_handler(ClientGone, _answer_nobody)
+    return app
+
+
+def _middleware(context: ServerContext) -> list[Middleware]:
+    """Outermost first: what is cheapest to refuse is refused first."""
+    config = context.config
+    layers = [Middleware(Envelope, counters=context.counters)]
+    if config.on_loopback:
+        layers.append(Middleware(LoopbackHosts, also=config.allowed_hosts))
+    if config.api_key is not None:
+        public = public_paths(_all_routes())
+        layers.append(Middleware(ApiKeyAuth, api_key=config.api_key, public=public))
+    layers.append(
+        Middleware(BodyLimit, max_bytes=config.max_body_bytes, timeout_s=config.body_timeout_s)
+    )
+    return layers
+
+
+def _all_routes() -> list[BaseRoute]:
+    return [route for router in _ROUTERS for route in router.routes]
+
+
+async def _answer_nobody(_: Request, __: Exception) -> Response:
+    # 499 is nginx's number for a client that closed the request; only our counters see it.
+    return Response(status_code=499)

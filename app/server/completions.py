@@ -1,0 +1,170 @@
+"""`POST /v1/completions`: raw prompts, no chat template.
+
+A prompt given as text may spell control tokens and they count as such: whoever uses this endpoint
+writes the template by hand. Untrusted text belongs into chat messages.
+"""
+
+import time
+import uuid
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from app.server.auth import requires
+from app.server.body import JsonRoute
+from app.server.context import server_context
+from app.server.errors import bad_request
+from app.server.extensions import choice_extras, wants_every_token
+from app.server.fields import settle_extra_fields
+from app.server.generation import Generation, begin, check_finish, finish
+from app.server.json_response import json_response
+from app.server.logprobs import LegacyLogprobs
+from app.server.model import LoadedModel, check_length, loaded_model, off_loop
+from app.server.sampling import completion_sampling
+from app.server.schemas import CompletionRequest, Prompt
+from app.server.sse import DONE, EventStream, event
+from app.server.usage import usage
+from engine.request import RequestOutput, TokenBatch
+
+router = APIRouter(route_class=JsonRoute)
+
+
+@router.post("/v1/completions")
+@requires("infer")
+async def create_completion(body: CompletionRequest, request: Request) -> Response:
+    """Continue one or more prompts, streamed or whole."""
+    context = server_context(request)
+    settle_extra_fields(request, body)
+    model = loaded_model(context, body.model)
+    sampling = completion_sampling(body, vocab_size=model.info.vocab_size)
+    if len(body.prompts) > context.config.max_choices:  # before any of them is tokenised
+        raise bad_request(
+            f"The request has {len(body.prompts)} prompts; {context.config.max_choices} is "
+            "the most.",
+            param="prompt",
+        )
+    add_bos = body.add_special_tokens is not False
+    prompts = [await prompt_ids(model, prompt, add_bos=add_bos) for prompt in body.prompts]
+    for prompt in prompts:
+        check_length(prompt, model.info, param="prompt")
+    generation = await begin(context, body, prompts, sampling)
+    answer = CompletionAnswer(body, model, generation)
+    if body.stream:
+        return EventStream(answer.events(), context, generation.resources)
+    return json_response(answer.whole(await finish(request, context, generation)))
+
+
+async def prompt_ids(model: LoadedModel, prompt: Prompt, *, add_bos: bool) -> tuple[int, ...]:
+    """Token ids of one prompt; ids given as such are checked and taken as they are.
+
+    Raises:
+        ApiError: 400 for an id outside the vocabulary.
+    """
+    vocab_size = model.info.vocab_size
+    if isinstance(prompt, str):
+        return tuple(await text_ids(model, prompt, add_bos=add_bos, special=True))
+    outside = next((one for one in prompt if not 0 <= one < vocab_size), None)
+    if outside is not None:
+        raise bad_request(
+            f"`prompt` has token id {outside}, outside the vocabulary of {vocab_size}.",
+            param="prompt",
+        )
+    return tuple(prompt)
+
+
+async def text_ids(model: LoadedModel, text: str, *, add_bos: bool, special: bool) -> list[int]:
+    """Token ids of raw text, after the model's beginning-of-sequence token if it wants one."""
+    tokenizer = model.tokenizer
+    ids = await off_loop(len(text), lambda: tokenizer.encode(text, special=special))
+    bos = tokenizer.bos_id
+    # A prompt that spells the token out has it already.
+    if add_bos and tokenizer.add_bos and bos is not None and ids[:1] != [bos]:
+        return [bos, *ids]
+    return ids
+
+
+class CompletionAnswer:
+    """Shapes what the engine yields; every chunk shares id, time, model and fingerprint."""
+
+    def __init__(self, body: CompletionRequest, model: LoadedModel, generation: Generation) -> None:
+        self._body = body
+        self._model = model
+        self._generation = generation
+        self._shared = {
+            "id": f"cmpl-{uuid.uuid4().hex}",
+            "object": "text_completion",
+            "created": int(time.time()),
+            "model": model.info.name,
+            "system_fingerprint": model.fingerprint,
+        }
+        self._legacy: dict[int, LegacyLogprobs] = {}
+
+    def whole(self, outputs: list[RequestOutput]) -> dict[str, Any]:
+        """The `text_completion` object."""
+        choices = [
+            self._choice(index, output, self._echo(index) + output.text, first=True)
+            for index, output in enumerate(outputs)
+        ]
+        completion_tokens = sum(len(output.token_ids) for output in outputs)
+        return self._envelope(
+            choices=choices, usage=usage(self._generation.prompts, completion_tokens)
+        )
+
+    async def events(self) -> AsyncGenerator[bytes, None]:
+        """The stream: text, the last piece with the reason; usage if asked for; DONE."""
+        begun: set[int] = set()
+        completion_tokens = 0
+        every_token = self._body.logprobs is not None or wants_every_token(self._body)
+        no_usage = {"usage": None} if self._body.include_usage else {}
+        async for index, batch in self._generation.choices.batches():
+            check_finish(batch)
+            completion_tokens += len(batch.token_ids)
+            first = index not in begun
+            text = (self._echo(index) if first else "") + batch.text
+            if text or batch.finish_reason is not None or (batch.token_ids and every_token):
+                begun.add(index)
+                choice = self._choice(index, batch, text, first=first)
+                yield event(self._envelope(choices=[choice], **no_usage))
+        if self._body.include_usage:
+            counts = usage(self._generation.prompts, completion_tokens)
+            yield event(self._envelope(choices=[], usage=counts))
+        yield DONE
+
+    def _choice(
+        self, index: int, part: RequestOutput | TokenBatch, text: str, *, first: bool
+    ) -> dict[str, Any]:
+        extras = choice_extras(self._body, part.token_ids, part.timings, part.seed)
+        if first and self._body.return_token_ids:
+            extras["prompt_token_ids"] = list(self._prompt(index))
+        return {
+            "index": index,
+            "text": text,
+            "logprobs": self._logprobs(index, part),
+            "finish_reason": part.finish_reason and part.finish_reason.value,
+            **extras,
+        }
+
+    def _prompt(self, index: int) -> tuple[int, ...]:
+        return self._generation.prompts[index // self._generation.n]
+
+    def _echo(self, index: int) -> str:
+        if not self._body.echo:
+            return ""
+        given = self._body.prompts[index // self._generation.n]
+        return given if isinstance(given, str) else self._model.tokenizer.decode(given)
+
+    def _envelope(self, **rest: Any) -> dict[str, Any]:
+        return {**self._shared, **rest}
+
+    def _logprobs(self, index: int, part: RequestOutput | TokenBatch) -> dict[str, Any] | None:
+        if self._body.logprobs is None:
+            return None
+        if index not in self._legacy:
+            self._legacy[index] = LegacyLogprobs(
+                self._model.tokenizer,
+                alternatives=self._body.logprobs,
+                by_id=bool(self._body.return_tokens_as_token_ids),
+            )
+        return self._legacy[index].arrays(part.token_ids, part.logprobs, part.top_logprobs)

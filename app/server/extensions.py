@@ -1,0 +1,37 @@
+"""Fields of ours beside OpenAI's, only in answers to requests that asked for them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from app.server.schemas import SamplingFields
+from engine.request import Timings
+
+
+def choice_extras(
+    body: SamplingFields, token_ids: Sequence[int], timings: Timings, seed: int
+) -> dict[str, Any]:
+    """`token_ids` (vLLM's name) and `timings` with the seed in effect, as the body asks."""
+    extras: dict[str, Any] = {}
+    if body.return_token_ids:
+        extras["token_ids"] = list(token_ids)
+    if body.return_timings:
+        extras["seed"] = seed
+        extras["timings"] = relative_timings(timings)
+    return extras
+
+
+def wants_every_token(body: SamplingFields) -> bool:
+    """Whether a stream must report tokens whose text is still held back."""
+    return bool(body.return_token_ids or body.return_timings)
+
+
+def relative_timings(timings: Timings) -> dict[str, float | None]:
+    """Seconds from queueing on: monotonic clocks of two machines have nothing in common."""
+    return {
+        name: None if instant is None else instant - timings.queued
+        for name, instant in (
+            ("scheduled", timings.scheduled),
+            ("first_token", timings.first_token),
+            ("last_token", timings.last_token),
+        )
+    }

@@ -1,0 +1,84 @@
+"""The frame around every generating call: admission, submission, and the way out."""
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from app.server.context import ServerContext
+from app.server.disconnect import while_connected
+from app.server.drain import cut_off
+from app.server.errors import ApiError, bad_request
+from app.server.fanout import Choices, fan_out
+from app.server.schemas import SamplingFields
+from engine.request import FinishReason, RequestOutput, SamplingParams, TokenBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A call whose choices run. `resources` must be closed; that also aborts what still runs.
+
+    Attributes:
+        prompts: one or more, each a tuple of token ids.
+        n: choices a prompt; choice `i` continues prompt `i // n`.
+    """
+
+    prompts: list[tuple[int, ...]]
+    n: int
+    choices: Choices
+    resources: AsyncExitStack
+
+
+async def begin(
+    context: ServerContext,
+    body: SamplingFields,
+    prompts: list[tuple[int, ...]],
+    sampling: SamplingParams,
+) -> Generation:
+    """Admit the call and submit its choices.
+
+    Raises:
+        ApiError: 400 for too many choices, 503 while draining.
+        InvalidRequest, QueueFull, EngineUnavailable: from the engine.
+    """
+    n = body.n or 1
+    limit = context.config.max_choices
+    if n * len(prompts) > limit:
+        param = "n" if n > 1 else "prompt"
+        raise bad_request(
+            f"The request asks for {n * len(prompts)} choices; {limit} is the most.", param=param
+        )
+    async with AsyncExitStack() as stack:
+        stack.enter_context(context.drain.work())
+        choices = await stack.enter_async_context(
+            fan_out(context.engine, prompts, sampling, n=n, request_id=body.request_id)
+        )
+        return Generation(prompts, n, choices, stack.pop_all())
+    raise AssertionError("an exit stack never swallows an exception")
+
+
+async def finish(
+    request: Request, context: ServerContext, generation: Generation
+) -> list[RequestOutput]:
+    """Wait for every choice, whole, while the client is there.
+
+    Raises:
+        ClientGone, ApiError: nobody waits, or a choice failed.
+    """
+    async with generation.resources:
+        outputs = await while_connected(request, context, generation.choices.outputs())
+    for output in outputs:
+        check_finish(output)
+    return outputs
+
+
+def check_finish(end: RequestOutput | TokenBatch) -> None:
+    """Raise if a choice ended in a way that no `finish_reason` of the API describes.
+
+    Raises:
+        ApiError: 500 for a failed choice, 503 for one the engine gave up.
+    """
+    if end.finish_reason is FinishReason.ERROR:
+        raise ApiError(500, end.error or "The engine failed on this request.", code="engine_error")
+    if end.finish_reason is FinishReason.ABORT:
+        raise cut_off()

@@ -1,0 +1,90 @@
+"""Log-probabilities in the API's two shapes: chat's objects and the legacy arrays.
+
+One entry a generated token, the stop token included, so their number is `completion_tokens`.
+"""
+
+import codecs
+from collections.abc import Sequence
+from typing import Any
+
+from engine.pipeline.tokenizer import Tokenizer
+from engine.request import TopLogprob
+
+Tops = Sequence[Sequence[TopLogprob]]
+
+
+def chat_logprobs(
+    tokenizer: Tokenizer,
+    token_ids: Sequence[int],
+    logprobs: Sequence[float],
+    tops: Tops,
+    *,
+    alternatives: int,
+) -> dict[str, Any]:
+    """The `logprobs` object of a chat choice, or of one of its chunks."""
+    return {
+        "content": [
+            {
+                **_chat_token(tokenizer, token_id, logprob),
+                "top_logprobs": [
+                    _chat_token(tokenizer, top.token_id, top.logprob)
+                    for top in top_row[:alternatives]
+                ],
+            }
+            for token_id, logprob, top_row in zip(
+                token_ids, logprobs, tops or [()] * len(token_ids), strict=True
+            )
+        ],
+        "refusal": None,
+    }
+
+
+def _chat_token(tokenizer: Tokenizer, token_id: int, logprob: float) -> dict[str, Any]:
+    raw = tokenizer.token_bytes(token_id)
+    return {"token": raw.decode(errors="replace"), "logprob": logprob, "bytes": list(raw)}
+
+
+class LegacyLogprobs:
+    """The four arrays of a plain completion; one object a choice, as offsets run on over chunks.
+
+    `top_logprobs` maps spellings to values: of two tokens spelled alike the likelier one stays,
+    unless tokens are named by id.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, *, alternatives: int, by_id: bool) -> None:
+        """Name tokens `token_id:N` with `by_id`, else by their text."""
+        self._tokenizer = tokenizer
+        self._alternatives = alternatives
+        self._by_id = by_id
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._offset = 0
+
+    def arrays(
+        self, token_ids: Sequence[int], logprobs: Sequence[float], tops: Tops
+    ) -> dict[str, Any]:
+        """The arrays of the next tokens of the choice."""
+        offsets = []
+        for token_id in token_ids:
+            offsets.append(self._offset)
+            self._offset += len(self._decoder.decode(self._tokenizer.token_bytes(token_id)))
+        return {
+            "tokens": [self._name(token_id) for token_id in token_ids],
+            "token_logprobs": list(logprobs),
+            "top_logprobs": [self._top(row) for row in tops] if self._alternatives else None,
+            "text_offset": offsets,
+        }
+
+    def _top(self, row: Sequence[TopLogprob]) -> dict[str, float]:
+        named: dict[str, float] = {}
+        for top in row[: self._alternatives]:
+            named.setdefault(self._name(top.token_id), top.logprob)
+        return named
+
+    def _name(self, token_id: int) -> str:
+        if self._by_id:
+            return f"token_id:{token_id}"
+        raw = self._tokenizer.token_bytes(token_id)
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            return "bytes:" + "".join(f"\\x{byte:02x}" for byte in raw)

@@ -1,0 +1,164 @@
+"""What `HttpClient` says and hears: the API's JSON to and from the engine's frozen dataclasses.
+
+Pure functions. Unknown members of an answer are ignored, so that a newer server can be joined;
+missing ones raise `WireError`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from engine.errors import EngineUnavailable, InvalidRequest, PravahaError, QueueFull
+from engine.request import FinishReason, Request, Timings, TokenBatch, TopLogprob
+from engine.snapshot import (
+    BlockCounts,
+    BlockMap,
+    EngineSnapshot,
+    EngineState,
+    ModelInfo,
+    Rates,
+    StepStats,
+    Totals,
+)
+
+_TOKEN_ID = "token_id:"  # noqa: S105 - a prefix, not a secret
+_NO_LIMIT = 2**31 - 1  # the API defaults to 16 tokens; the server bounds this by the context
+
+Shape = TypeVar("Shape")
+
+
+class WireError(PravahaError):
+    """The server's answer is not one of ours."""
+
+
+def completion_body(request: Request, model: str) -> dict[str, Any]:
+    """The body of `POST /v1/completions` that asks for exactly this request."""
+    sampling = request.sampling
+    return {
+        "model": model,
+        "prompt": list(request.prompt_ids),
+        "request_id": request.request_id,
+        "stream": True,
+        "return_token_ids": True,
+        "return_timings": True,
+        "return_tokens_as_token_ids": True,
+        "temperature": sampling.temperature,
+        "top_k": sampling.top_k,
+        "top_p": sampling.top_p,
+        "min_p": sampling.min_p,
+        "repetition_penalty": sampling.repetition_penalty,
+        "presence_penalty": sampling.presence_penalty,
+        "frequency_penalty": sampling.frequency_penalty,
+        "logit_bias": {str(token_id): bias for token_id, bias in sampling.logit_bias},
+        "seed": sampling.seed,
+        "logprobs": sampling.logprobs,
+        "max_tokens": _NO_LIMIT if sampling.max_tokens is None else sampling.max_tokens,
+        "stop": list(sampling.stop),
+        "stop_token_ids": list(sampling.stop_token_ids),
+        "ignore_eos": sampling.ignore_eos,
+        "include_stop_str_in_output": sampling.include_stop,
+    }
+
+
+def token_batch(choice: Mapping[str, Any], *, request_id: str, queued: float) -> TokenBatch:
+    """One streamed choice as a batch; instants count from `queued` on this machine's clock.
+
+    Raises:
+        WireError: members are missing.
+    """
+    try:
+        finish = choice["finish_reason"]
+        arrays = choice["logprobs"] or {}
+        tops = arrays.get("top_logprobs") or [{} for _ in arrays.get("token_logprobs", ())]
+        return TokenBatch(
+            request_id=request_id,
+            token_ids=tuple(choice["token_ids"]),
+            text=choice["text"],
+            timings=Timings(
+                queued=queued,
+                **{
+                    name: None if offset is None else queued + offset
+                    for name, offset in choice["timings"].items()
+                    if name in ("scheduled", "first_token", "last_token")
+                },
+            ),
+            seed=choice["seed"],
+            logprobs=tuple(arrays.get("token_logprobs", ())),
+            top_logprobs=tuple(
+                tuple(
+                    TopLogprob(int(name.removeprefix(_TOKEN_ID)), value)
+                    for name, value in row.items()
+                )
+                for row in tops
+            ),
+            finish_reason=None if finish is None else FinishReason(finish),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise WireError(f"The server's stream is not one Pravāha sends ({error}).") from error
+
+
+def engine_snapshot(data: Mapping[str, Any], *, now: float) -> EngineSnapshot:
+    """A snapshot whose instants are on this machine's clock, where it is `now`.
+
+    Raises:
+        WireError: members are missing.
+    """
+    try:
+        snapshot = EngineSnapshot(
+            **{
+                **_known(EngineSnapshot, data),
+                "state": EngineState(data["state"]),
+                "model": data["model"] and ModelInfo(**_known(ModelInfo, data["model"])),
+                "blocks": BlockCounts(**_known(BlockCounts, data["blocks"])),
+                "last_step": StepStats(**_known(StepStats, data["last_step"])),
+                "totals": Totals(**_known(Totals, data["totals"])),
+                "rates": Rates(**_known(Rates, data["rates"])),
+            }
+        )
+        offset = now - snapshot.time
+        error_time = snapshot.last_error_time
+        return replace(
+            snapshot,
+            time=now,
+            last_error_time=None if error_time is None else error_time + offset,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise WireError(f"The server's snapshot is not one Pravāha sends ({error}).") from error
+
+
+def block_map(data: Mapping[str, Any]) -> BlockMap:
+    """The KV blocks.
+
+    Raises:
+        WireError: members are missing.
+    """
+    try:
+        return BlockMap(
+            epoch=data["epoch"],
+            state=np.asarray(data["state"], np.uint8),
+            refcount=np.asarray(data["refcount"], np.uint16),
+            fill=np.asarray(data["fill"], np.uint8),
+            owner=np.asarray(data["owner"], np.int32),
+            owners=tuple(data["owners"]),
+            first_token=np.asarray(data["first_token"], np.int32),
+        )
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise WireError(f"The server's block map is not one Pravāha sends ({error}).") from error
+
+
+def refusal(status: int, body: Any) -> PravahaError:
+    """The engine's own error behind an HTTP status."""
+    error = body.get("error") if isinstance(body, dict) else None
+    error = error if isinstance(error, dict) else {}
+    message = str(error.get("message") or f"The server answered with status {status}.")
+    if status == 429:
+        return QueueFull(message)
+    if status in (400, 404, 413, 422):
+        return InvalidRequest(message, param=error.get("param"))
+    return EngineUnavailable(message)
+
+
+def _known(shape: type[Shape], data: Mapping[str, Any]) -> dict[str, Any]:
+    return {field.name: data[field.name] for field in fields(shape) if field.name in data}  # type: ignore[arg-type]

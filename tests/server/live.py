@@ -1,0 +1,43 @@
+"""A server on a free port of this machine, in a thread."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from app.server.app import create_app
+from app.server.config import ServerConfig
+from app.server.context import ServerContext
+from app.server.process import DrainingServer, base_url, listen
+
+
+@dataclass
+class Live:
+    url: str
+    context: ServerContext
+    server: DrainingServer
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, _, port = self.url.removeprefix("http://").rpartition(":")
+        return host, int(port)
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(self.address, timeout=30)
+
+
+@contextmanager
+def live(engine: Any, **config: Any) -> Iterator[Live]:
+    settings = ServerConfig(port=0, **config)
+    app = create_app(engine, settings)
+    listener = listen(settings)  # connections queue up here until the thread serves them
+    server = DrainingServer(app)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield Live(base_url(listener), app.state.server, server)
+    finally:
+        server.should_exit = True
+        thread.join()

@@ -1,0 +1,104 @@
+"""An engine that does what a test says: for refusals, failures and silences no toy model makes."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterable
+from types import SimpleNamespace
+from typing import Any
+
+from engine.request import FinishReason, Request, RequestOutput, Timings, TokenBatch
+from engine.snapshot import BlockCounts, EngineSnapshot, EngineState, ModelInfo
+from tests.server.toy_tokenizer import VOCAB_SIZE, byte_tokenizer
+
+INFO = ModelInfo("toy", "toy", 1, "F32", "f32", 512, VOCAB_SIZE, 4, "scripted", "none", 1)
+
+
+def words(*texts: str, finish: FinishReason = FinishReason.STOP) -> Callable[[Request], Any]:
+    """A script: one batch a text, the last with the reason."""
+
+    def script(request: Request) -> list[TokenBatch]:
+        return [
+            batch(request, text, finish if position == len(texts) - 1 else None)
+            for position, text in enumerate(texts)
+        ]
+
+    return script
+
+
+def batch(
+    request: Request, text: str, finish: FinishReason | None = None, error: str | None = None
+) -> TokenBatch:
+    ids = tuple(text.encode())
+    return TokenBatch(
+        request.request_id, ids, text, Timings(0.0, 0.0, 0.0, 0.0), seed=7,
+        logprobs=(-0.5,) * len(ids), top_logprobs=((),) * len(ids),
+        finish_reason=finish, error=error,
+    )  # fmt: skip
+
+
+class ScriptedHandle:
+    """Yields its script, then waits for ever unless the script ended with a finish."""
+
+    def __init__(self, request: Request, batches: Iterable[TokenBatch], aborted: Any) -> None:
+        self.request = request
+        self._batches = list(batches)
+        self._aborted = aborted
+        self.finished = False
+
+    def abort(self) -> None:
+        if not self.finished:
+            self._aborted(self.request.request_id)
+
+    async def __aiter__(self) -> Any:
+        for one in self._batches:
+            self.finished = one.finish_reason is not None
+            yield one
+        if not self.finished:
+            await asyncio.Event().wait()
+
+    async def result(self) -> RequestOutput:
+        batches = [one async for one in self]
+        return RequestOutput(
+            self.request.request_id,
+            len(self.request.prompt_ids),
+            tuple(i for one in batches for i in one.token_ids),
+            "".join(one.text for one in batches),
+            batches[-1].finish_reason or FinishReason.ERROR,
+            batches[-1].timings,
+            seed=batches[-1].seed,
+            error=batches[-1].error,
+        )
+
+
+class ScriptedEngine:
+    def __init__(self, script: Callable[[Request], Any], *, template: str | None = None) -> None:
+        self.script = script
+        self.config = SimpleNamespace(name="toy")
+        self.tokenizer = byte_tokenizer(template=template)
+        self.metrics = SimpleNamespace(render=lambda: b"")
+        self.requests: list[Request] = []
+        self.aborted: list[str] = []
+        self.was_aborted = threading.Event()
+        self.state = EngineState.READY
+        self.running = 0
+        self.time = time.monotonic()
+
+    def submit(self, request: Request) -> ScriptedHandle:
+        batches = self.script(request)
+        if isinstance(batches, Exception):
+            raise batches
+        self.requests.append(request)
+        return ScriptedHandle(request, batches, self._on_abort)
+
+    def _on_abort(self, request_id: str) -> None:
+        self.aborted.append(request_id)
+        self.was_aborted.set()
+
+    def snapshot(self) -> EngineSnapshot:
+        return EngineSnapshot(
+            1, self.time, self.state, INFO, running=self.running, blocks=BlockCounts(total=4)
+        )
+
+    def blocks(self, since: int) -> None:
+        return None

@@ -1,0 +1,33 @@
+"""A real `Tokenizer` over bytes: 256 byte tokens, then ChatML's control tokens."""
+
+import tokenizers
+from tokenizers import AddedToken, models, pre_tokenizers
+
+from engine.pipeline.chat_template import ChatTemplate
+from engine.pipeline.token_bytes import byte_alphabet
+from engine.pipeline.tokenizer import Tokenizer
+
+CONTROLS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+END_OF_TEXT, IM_START, IM_END = 256, 257, 258
+VOCAB_SIZE = 259
+
+
+def byte_tokenizer(*, template: str | None = None, add_bos: bool = False) -> Tokenizer:
+    """Token id = byte value, so tests can write ids by hand."""
+    letters = {byte: letter for letter, byte in byte_alphabet().items()}
+    encoder = tokenizers.Tokenizer(
+        models.BPE(vocab={letters[byte]: byte for byte in range(256)}, merges=[])
+    )
+    encoder.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    encoder.add_tokens([AddedToken(text, special=True, normalized=False) for text in CONTROLS])
+    return Tokenizer(
+        encoder,
+        scheme="byte-level",
+        vocab_size=VOCAB_SIZE,
+        bos_id=END_OF_TEXT,
+        eos_ids=frozenset({END_OF_TEXT, IM_END}),
+        add_bos=add_bos,
+        strip_leading_space=False,
+        chat_template=ChatTemplate(template),
+        fingerprint="bytes-1",
+    )
