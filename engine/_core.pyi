@@ -1,1 +1,266 @@
 """The Rust core's Python face (`rust_core/py`). A test checks this file against the module."""
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+# --- memory: block allocator and prefix trie ------------------------------------------------------
+
+class OutOfBlocks(RuntimeError):
+    """More KV blocks were asked for than are free or cached; nothing was evicted."""
+
+class IntegrityError(AssertionError):
+    """An invariant of the block bookkeeping does not hold: a bug in the engine."""
+
+@final
+class AllocatorStats:
+    """Counts of blocks now, and counters since the pool was made; one consistent set.
+
+    Attributes:
+        num_blocks: `free + cached + active`.
+        block_size: tokens in a block.
+        free: held by nobody and not indexed.
+        cached: held by nobody, kept because the trie indexes them; reused after the free ones.
+        active: held or pinned.
+        pinned: active blocks with a pin.
+        indexed: blocks in the trie, whatever their state.
+        allocated_total: blocks ever handed out.
+        evicted_total: cached blocks ever given up to serve an allocation.
+        epoch: grows with every change of any block; equal epochs mean equal states and holders.
+    """
+
+    @property
+    def num_blocks(self) -> int: ...
+    @property
+    def block_size(self) -> int: ...
+    @property
+    def free(self) -> int: ...
+    @property
+    def cached(self) -> int: ...
+    @property
+    def active(self) -> int: ...
+    @property
+    def pinned(self) -> int: ...
+    @property
+    def indexed(self) -> int: ...
+    @property
+    def allocated_total(self) -> int: ...
+    @property
+    def evicted_total(self) -> int: ...
+    @property
+    def epoch(self) -> int: ...
+
+@final
+class BlockAllocator:
+    """Who holds which KV block. Thread-safe; every call is atomic.
+
+    A block is free, active (held or pinned) or cached (held by nobody, still indexed by a
+    `PrefixTrie`). Operations on several blocks check all of them before they change any, and cost
+    O(1) a block.
+    """
+
+    def __new__(cls, num_blocks: int, block_size: int) -> BlockAllocator:
+        """Make a pool of free blocks.
+
+        Args:
+            num_blocks: 1 to 2**24.
+            block_size: tokens in a block, 1 to 255.
+
+        Raises:
+            ValueError: a size is out of range.
+        """
+
+    @property
+    def num_blocks(self) -> int:
+        """Blocks in the pool."""
+
+    @property
+    def block_size(self) -> int:
+        """Tokens in a block."""
+
+    @property
+    def num_free(self) -> int:
+        """Blocks that `allocate` can hand out: free and cached ones."""
+
+    def allocate(self, count: int) -> NDArray[np.int32]:
+        """Take `count` blocks, each with one holder.
+
+        Free blocks go first, then cached ones, least recently released first; those leave the trie.
+
+        Returns:
+            [count] int32 block ids.
+
+        Raises:
+            OutOfBlocks: `count` is more than `num_free`; nothing changed.
+        """
+
+    def retain(self, blocks: NDArray[np.int32] | Sequence[int]) -> None:
+        """Add a holder to each block; cached blocks become active.
+
+        Raises:
+            ValueError: a block does not exist, is free, or has 65535 holders; nothing changed.
+        """
+
+    def release(self, blocks: NDArray[np.int32] | Sequence[int]) -> None:
+        """Remove a holder from each block, in the order given.
+
+        Of blocks that nobody holds any more, the first is reused first: pass a sequence's blocks
+        last to first, so that tails go before heads.
+
+        Raises:
+            ValueError: a block does not exist or is given back more often than it is held; nothing
+                changed.
+        """
+
+    def pin(self, blocks: NDArray[np.int32] | Sequence[int]) -> None:
+        """Keep each block from being reused until `unpin`, whoever releases it meanwhile.
+
+        Raises:
+            ValueError: a block does not exist or is free; nothing changed.
+        """
+
+    def unpin(self, blocks: NDArray[np.int32] | Sequence[int]) -> None:
+        """Undo one `pin` of each block.
+
+        Raises:
+            ValueError: a block does not exist or is not pinned; nothing changed.
+        """
+
+    def stats(self) -> AllocatorStats:
+        """The pool's numbers now; O(1)."""
+
+    def states(self) -> NDArray[np.uint8]:
+        """[num_blocks] uint8, values of `engine.snapshot.BlockState`; O(blocks)."""
+
+    def refcounts(self) -> NDArray[np.uint16]:
+        """[num_blocks] uint16, holders of each block; O(blocks)."""
+
+    def generations(self) -> NDArray[np.uint32]:
+        """[num_blocks] uint32, how often each block has been handed out; O(blocks)."""
+
+    def check_integrity(self) -> None:
+        """Walk every invariant of allocator and trie; O(blocks × block size).
+
+        Raises:
+            IntegrityError: the first invariant that does not hold, as one sentence.
+        """
+
+@final
+class PrefixTrie:
+    """Which tokens the blocks of one `BlockAllocator` hold. Thread-safe; every call is atomic.
+
+    A node is one full block. The salt stands for everything else that changes KV bytes (model,
+    weight format, adapter, KV dtype, RoPE settings): two salts share nothing. `len()` is the number
+    of indexed blocks.
+    """
+
+    def __new__(cls, allocator: BlockAllocator) -> PrefixTrie:
+        """A handle on the trie of `allocator`'s pool; two handles see the same trie."""
+
+    @property
+    def block_size(self) -> int:
+        """Tokens in a block."""
+
+    def __len__(self) -> int: ...
+    def match_prefix(
+        self, salt: bytes, tokens: NDArray[np.int32] | Sequence[int]
+    ) -> NDArray[np.int32]:
+        """The blocks of the longest indexed prefix of `tokens`, first block first.
+
+        The blocks gain no holder: `retain` them before allocating anything, or the allocation may
+        evict them. At least one token of a prompt must be computed: leave the last one out.
+        """
+
+    def insert(
+        self,
+        salt: bytes,
+        tokens: NDArray[np.int32] | Sequence[int],
+        blocks: NDArray[np.int32] | Sequence[int],
+        *,
+        start: int = 0,
+    ) -> NDArray[np.int32]:
+        """Index full blocks of one sequence.
+
+        Where another block already holds the same tokens, that one is named instead, and nothing is
+        indexed below it, because the caller does not hold it. The caller may `retain` the named
+        block, put it in its table, `release` its own, and go on from there.
+
+        Args:
+            salt: the root.
+            tokens: the sequence's first `len(blocks) * block_size` tokens, or more.
+            blocks: the sequence's blocks from its first one, full, and held by the caller.
+            start: how many of them an earlier call indexed; the walk begins there, in O(1).
+
+        Returns:
+            [len(blocks) - start] int32, the block that the trie names for each of `blocks[start:]`,
+            or the caller's own below a duplicate.
+
+        Raises:
+            ValueError: the arguments do not fit each other or the trie; nothing was indexed.
+        """
+
+    def clear(self) -> int:
+        """Empty the trie: cached blocks become free, held ones stay. Returns how many it had."""
+
+# --- formats: model files -------------------------------------------------------------------------
+
+@final
+class GgufTensor:
+    """One entry of a GGUF file's tensor table."""
+
+    @property
+    def name(self) -> str:
+        """Name in the file."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Row-major, slowest dimension first: a matrix is (outputs, inputs)."""
+
+    @property
+    def dtype(self) -> str:
+        """F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q5_K or Q6_K."""
+
+    @property
+    def offset(self) -> int:
+        """First byte, from the start of the file."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in the file."""
+
+@final
+class GgufFile:
+    """A GGUF file, memory-mapped: opening it reads and checks the header, never the weights.
+
+    Version 2 and 3, little-endian, whole (not split) files with tensors of the types above.
+    """
+
+    def __new__(cls, path: str | PathLike[str]) -> GgufFile:
+        """Open and check `path`.
+
+        Raises:
+            ValueError: the file cannot be read, is damaged or is not supported; one sentence says
+                what is wrong, where, and what to do.
+        """
+
+    @property
+    def version(self) -> int:
+        """GGUF version of the file."""
+
+    @property
+    def metadata(self) -> dict[str, object]:
+        """Key-value pairs: str, int, float, bool, or a list of one of them. Made once."""
+
+    @property
+    def tensors(self) -> list[GgufTensor]:
+        """The tensor table, in file order. Made once."""
+
+    def dequantize(self, name: str) -> NDArray[np.float32]:
+        """One tensor as float32, in its own shape: the slow reference, for tests and tools.
+
+        Raises:
+            ValueError: the file has no such tensor.
+        """

@@ -1,8 +1,13 @@
 //! The thin Python face of the Rust core: conversions, typed errors and the GIL, no behaviour of its own.
+
+mod formats;
+mod memory;
+
 use pyo3::prelude::*;
 
 /// `engine._core`: see `engine/_core.pyi` for the signatures.
 #[pymodule(gil_used = false)]
-fn _core(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-    Ok(())
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    memory::register(module)?;
+    formats::register(module)
 }

@@ -1,0 +1,160 @@
+//! `GgufFile` for Python: metadata, tensor table and slow reference dequantisation.
+
+use std::path::PathBuf;
+
+use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods};
+use pravaha_kernels::format::gguf::{MetadataArray, MetadataValue, TensorInfo};
+use pravaha_kernels::format::{FormatError, GgufFile as Gguf, TensorSource, TensorView};
+use pravaha_kernels::quant::dequantize_row;
+use pyo3::exceptions::{PyMemoryError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+
+/// Adds this file's classes to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<GgufTensor>()?;
+    module.add_class::<GgufFile>()
+}
+
+fn unusable(error: FormatError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// One entry of a GGUF file's tensor table.
+#[pyclass(frozen, get_all, module = "engine._core")]
+struct GgufTensor {
+    name: String,
+    shape: Py<PyTuple>,
+    dtype: &'static str,
+    offset: usize,
+    nbytes: usize,
+}
+
+impl GgufTensor {
+    fn new(py: Python<'_>, info: &TensorInfo) -> PyResult<Self> {
+        Ok(Self {
+            name: info.name.clone(),
+            shape: PyTuple::new(py, &info.shape)?.unbind(),
+            dtype: info.dtype.name(),
+            offset: info.range.start,
+            nbytes: info.range.len(),
+        })
+    }
+}
+
+#[pymethods]
+impl GgufTensor {
+    fn __repr__(&self) -> String {
+        format!(
+            "GgufTensor(name={:?}, shape={}, dtype={:?})",
+            self.name, self.shape, self.dtype
+        )
+    }
+}
+
+/// An open GGUF file, every offset and count of its header checked.
+#[pyclass(frozen, module = "engine._core")]
+struct GgufFile {
+    file: Gguf,
+    metadata: PyOnceLock<Py<PyDict>>,
+    tensors: PyOnceLock<Py<PyList>>,
+}
+
+#[pymethods]
+impl GgufFile {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let file = py.detach(|| Gguf::open(&path)).map_err(unusable)?;
+        Ok(Self {
+            file,
+            metadata: PyOnceLock::new(),
+            tensors: PyOnceLock::new(),
+        })
+    }
+
+    /// GGUF version of the file.
+    #[getter]
+    fn version(&self) -> u32 {
+        self.file.version()
+    }
+
+    /// The file's key-value pairs.
+    #[getter]
+    fn metadata<'py>(&'py self, py: Python<'py>) -> PyResult<&'py Bound<'py, PyDict>> {
+        let metadata = self.metadata.get_or_try_init(py, || -> PyResult<_> {
+            let dict = PyDict::new(py);
+            for (key, value) in self.file.metadata_entries() {
+                dict.set_item(key, to_python(py, value)?)?;
+            }
+            Ok(dict.unbind())
+        })?;
+        Ok(metadata.bind(py))
+    }
+
+    /// The tensor table, in file order.
+    #[getter]
+    fn tensors<'py>(&'py self, py: Python<'py>) -> PyResult<&'py Bound<'py, PyList>> {
+        let tensors = self.tensors.get_or_try_init(py, || -> PyResult<_> {
+            let list = PyList::empty(py);
+            for info in self.file.tensors() {
+                list.append(Bound::new(py, GgufTensor::new(py, info)?)?)?;
+            }
+            Ok(list.unbind())
+        })?;
+        Ok(tensors.bind(py))
+    }
+
+    /// One tensor as float32, in its own shape.
+    fn dequantize<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+    ) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
+        let tensor = self.file.tensor(name).map_err(unusable)?;
+        let values = py.detach(|| dequantize(&tensor))?;
+        values.into_pyarray(py).reshape(tensor.shape)
+    }
+}
+
+fn dequantize(tensor: &TensorView<'_>) -> PyResult<Vec<f32>> {
+    let count = tensor.rows() * tensor.cols();
+    let mut values = Vec::new();
+    values.try_reserve_exact(count).map_err(|_| {
+        PyMemoryError::new_err(format!(
+            "no memory for {count} values of tensor {}",
+            tensor.name
+        ))
+    })?;
+    values.resize(count, 0.0);
+    for (row, out) in values.chunks_exact_mut(tensor.cols()).enumerate() {
+        dequantize_row(tensor.dtype, tensor.row(row), out);
+    }
+    Ok(values)
+}
+
+fn to_python<'py>(py: Python<'py>, value: MetadataValue<'_>) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        MetadataValue::U8(value) => value.into_pyobject(py)?.into_any(),
+        MetadataValue::I8(value) => value.into_pyobject(py)?.into_any(),
+        MetadataValue::U16(value) => value.into_pyobject(py)?.into_any(),
+        MetadataValue::I16(value) => value.into_pyobject(py)?.into_any(),
+        MetadataValue::U32(value) => value.into_pyobject(py)?.into_any(),
+        MetadataValue::I32(value) => value.into_pyobject(py)?.into_any(),
+        MetadataValue::U64(value) => value.into_pyobject(py)?.into_any(),
+        MetadataValue::I64(value) => value.into_pyobject(py)?.into_any(),
+        MetadataValue::F32(value) => value.into_pyobject(py)?.into_any(),
+        MetadataValue::F64(value) => value.into_pyobject(py)?.into_any(),
+        MetadataValue::Bool(value) => value.into_pyobject(py)?.to_owned().into_any(),
+        MetadataValue::String(text) => PyString::new(py, text).into_any(),
+        MetadataValue::Array(array) => to_list(py, array)?.into_any(),
+    })
+}
+
+fn to_list<'py>(py: Python<'py>, array: MetadataArray<'_>) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for value in array.iter() {
+        list.append(to_python(py, value)?)?;
+    }
+    Ok(list)
+}

@@ -1,0 +1,313 @@
+//! `BlockAllocator`, `PrefixTrie` and `AllocatorStats` for Python: two handles on one locked pool.
+//!
+//! Every call takes the pool's lock for its own duration and calls no Python while holding it, so calls
+//! from several threads interleave whole. Only the walks over all blocks give up the GIL: the others
+//! take microseconds, less than giving it up would.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pravaha_core::{BlockId, BlockPool, PoolError};
+use pyo3::create_exception;
+use pyo3::exceptions::{PyAssertionError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+create_exception!(
+    engine._core,
+    OutOfBlocks,
+    PyRuntimeError,
+    "More KV blocks were asked for than are free or cached; nothing was evicted."
+);
+create_exception!(
+    engine._core,
+    IntegrityError,
+    PyAssertionError,
+    "An invariant of the block bookkeeping does not hold: a bug in the engine."
+);
+
+/// Adds this file's classes and exceptions to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("OutOfBlocks", py.get_type::<OutOfBlocks>())?;
+    module.add("IntegrityError", py.get_type::<IntegrityError>())?;
+    module.add_class::<AllocatorStats>()?;
+    module.add_class::<BlockAllocator>()?;
+    module.add_class::<PrefixTrie>()
+}
+
+/// Counts of blocks now, and counters since the pool was made.
+#[pyclass(frozen, get_all, module = "engine._core")]
+struct AllocatorStats {
+    num_blocks: usize,
+    block_size: usize,
+    free: usize,
+    cached: usize,
+    active: usize,
+    pinned: usize,
+    indexed: usize,
+    allocated_total: u64,
+    evicted_total: u64,
+    epoch: u64,
+}
+
+impl From<pravaha_core::AllocatorStats> for AllocatorStats {
+    fn from(stats: pravaha_core::AllocatorStats) -> Self {
+        Self {
+            num_blocks: stats.num_blocks,
+            block_size: stats.block_size,
+            free: stats.free,
+            cached: stats.cached,
+            active: stats.active,
+            pinned: stats.pinned,
+            indexed: stats.indexed,
+            allocated_total: stats.allocated_total,
+            evicted_total: stats.evicted_total,
+            epoch: stats.epoch,
+        }
+    }
+}
+
+/// The pool behind both handles.
+#[derive(Clone)]
+struct SharedPool(Arc<Mutex<BlockPool>>);
+
+impl SharedPool {
+    fn lock(&self) -> PyResult<MutexGuard<'_, BlockPool>> {
+        self.0.lock().map_err(|_| {
+            IntegrityError::new_err("KV block bookkeeping is damaged: an earlier call panicked")
+        })
+    }
+}
+
+fn refused(error: PoolError) -> PyErr {
+    match error {
+        PoolError::OutOfBlocks { .. } => OutOfBlocks::new_err(error.to_string()),
+        _ => PyValueError::new_err(error.to_string()),
+    }
+}
+
+/// Token or block ids from an int32 array (copied whole) or from any sequence of ints.
+struct Ids(Vec<i32>);
+
+impl<'py> FromPyObject<'_, 'py> for Ids {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(array) = object.extract::<PyReadonlyArray1<'py, i32>>() {
+            return Ok(Self(array.as_array().to_vec()));
+        }
+        object.extract().map(Self)
+    }
+}
+
+impl Ids {
+    /// As block ids; the pool checks the upper bound.
+    fn blocks(&self, num_blocks: usize) -> PyResult<Vec<BlockId>> {
+        let id = |&block: &i32| {
+            BlockId::try_from(block).map_err(|_| {
+                refused(PoolError::NoSuchBlock {
+                    block: i64::from(block),
+                    total: num_blocks,
+                })
+            })
+        };
+        self.0.iter().map(id).collect()
+    }
+}
+
+/// Block ids as Python wants them: pools have at most 2^24 blocks, so they fit.
+fn to_array(py: Python<'_>, blocks: Vec<BlockId>) -> Bound<'_, PyArray1<i32>> {
+    blocks
+        .into_iter()
+        .map(|block| block as i32)
+        .collect::<Vec<_>>()
+        .into_pyarray(py)
+}
+
+/// Who holds which KV block. Thread-safe.
+#[pyclass(frozen, module = "engine._core")]
+struct BlockAllocator {
+    pool: SharedPool,
+    num_blocks: usize,
+    block_size: usize,
+}
+
+impl BlockAllocator {
+    /// Runs `operation` on the pool with `blocks` as ids.
+    fn with_blocks(
+        &self,
+        blocks: &Ids,
+        operation: fn(&mut BlockPool, &[BlockId]) -> Result<(), PoolError>,
+    ) -> PyResult<()> {
+        let blocks = blocks.blocks(self.num_blocks)?;
+        operation(&mut *self.pool.lock()?, &blocks).map_err(refused)
+    }
+
+    /// One value a block, with the GIL released.
+    fn per_block<T: Send>(
+        &self,
+        py: Python<'_>,
+        value: impl Fn(&pravaha_core::BlockAllocator, BlockId) -> T + Sync,
+    ) -> PyResult<Vec<T>> {
+        py.detach(|| {
+            let pool = self.pool.lock()?;
+            Ok((0..self.num_blocks as BlockId)
+                .map(|id| value(pool.allocator(), id))
+                .collect())
+        })
+    }
+}
+
+#[pymethods]
+impl BlockAllocator {
+    #[new]
+    fn new(num_blocks: usize, block_size: usize) -> PyResult<Self> {
+        let pool = BlockPool::new(num_blocks, block_size).map_err(refused)?;
+        Ok(Self {
+            pool: SharedPool(Arc::new(Mutex::new(pool))),
+            num_blocks,
+            block_size,
+        })
+    }
+
+    /// Blocks in the pool.
+    #[getter]
+    fn num_blocks(&self) -> usize {
+        self.num_blocks
+    }
+
+    /// Tokens in a block.
+    #[getter]
+    fn block_size(&self) -> usize {
+        self.block_size
+    }
+
+    /// Blocks that `allocate` can hand out: free and cached ones.
+    #[getter]
+    fn num_free(&self) -> PyResult<usize> {
+        Ok(self.pool.lock()?.allocator().num_free())
+    }
+
+    /// Takes `count` blocks, each with one holder.
+    fn allocate<'py>(&self, py: Python<'py>, count: usize) -> PyResult<Bound<'py, PyArray1<i32>>> {
+        let blocks = self.pool.lock()?.allocate(count).map_err(refused)?;
+        Ok(to_array(py, blocks))
+    }
+
+    /// Adds a holder to each block.
+    fn retain(&self, blocks: Ids) -> PyResult<()> {
+        self.with_blocks(&blocks, BlockPool::retain)
+    }
+
+    /// Removes a holder from each block, in the order given.
+    fn release(&self, blocks: Ids) -> PyResult<()> {
+        self.with_blocks(&blocks, BlockPool::release)
+    }
+
+    /// Keeps each block from being reused until `unpin`.
+    fn pin(&self, blocks: Ids) -> PyResult<()> {
+        self.with_blocks(&blocks, BlockPool::pin)
+    }
+
+    /// Undoes one `pin` of each block.
+    fn unpin(&self, blocks: Ids) -> PyResult<()> {
+        self.with_blocks(&blocks, BlockPool::unpin)
+    }
+
+    /// The pool's numbers now.
+    fn stats(&self) -> PyResult<AllocatorStats> {
+        Ok(self.pool.lock()?.stats().into())
+    }
+
+    /// State of each block.
+    fn states<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u8>>> {
+        let states = self.per_block(py, |allocator, block| allocator.state(block) as u8)?;
+        Ok(states.into_pyarray(py))
+    }
+
+    /// Holders of each block.
+    fn refcounts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u16>>> {
+        let holders = self.per_block(py, pravaha_core::BlockAllocator::holders)?;
+        Ok(holders.into_pyarray(py))
+    }
+
+    /// How often each block has been handed out.
+    fn generations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let generations = self.per_block(py, pravaha_core::BlockAllocator::generation)?;
+        Ok(generations.into_pyarray(py))
+    }
+
+    /// Walks every invariant of allocator and trie.
+    fn check_integrity(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| {
+            let outcome = self.pool.lock()?.check_integrity();
+            outcome.map_err(|error| IntegrityError::new_err(error.to_string()))
+        })
+    }
+}
+
+/// Which tokens the blocks of a `BlockAllocator` hold. Thread-safe.
+#[pyclass(frozen, module = "engine._core")]
+struct PrefixTrie {
+    pool: SharedPool,
+    num_blocks: usize,
+    block_size: usize,
+}
+
+#[pymethods]
+impl PrefixTrie {
+    #[new]
+    fn new(allocator: &Bound<'_, BlockAllocator>) -> Self {
+        let allocator = allocator.get();
+        Self {
+            pool: allocator.pool.clone(),
+            num_blocks: allocator.num_blocks,
+            block_size: allocator.block_size,
+        }
+    }
+
+    /// Tokens in a block.
+    #[getter]
+    fn block_size(&self) -> usize {
+        self.block_size
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(self.pool.lock()?.trie().len())
+    }
+
+    /// The blocks of the longest indexed prefix.
+    fn match_prefix<'py>(
+        &self,
+        py: Python<'py>,
+        salt: &[u8],
+        tokens: Ids,
+    ) -> PyResult<Bound<'py, PyArray1<i32>>> {
+        let blocks = self.pool.lock()?.match_prefix(salt, &tokens.0);
+        Ok(to_array(py, blocks))
+    }
+
+    /// Indexes full blocks of one sequence.
+    #[pyo3(signature = (salt, tokens, blocks, *, start = 0))]
+    fn insert<'py>(
+        &self,
+        py: Python<'py>,
+        salt: &[u8],
+        tokens: Ids,
+        blocks: Ids,
+        start: usize,
+    ) -> PyResult<Bound<'py, PyArray1<i32>>> {
+        let blocks = blocks.blocks(self.num_blocks)?;
+        let named = self
+            .pool
+            .lock()?
+            .insert(salt, &tokens.0, &blocks, start)
+            .map_err(refused)?;
+        Ok(to_array(py, named))
+    }
+
+    /// Empties the trie.
+    fn clear(&self, py: Python<'_>) -> PyResult<usize> {
+        py.detach(|| Ok(self.pool.lock()?.clear_index()))
+    }
+}
