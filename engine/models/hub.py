@@ -11,15 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from httpx import HTTPError
 from huggingface_hub import HfApi, hf_hub_download
-from huggingface_hub.errors import (
-    GatedRepoError,
-    HfHubHTTPError,
-    LocalEntryNotFoundError,
-    OfflineModeIsEnabled,
-    RepositoryNotFoundError,
-)
+from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 from huggingface_hub.utils.tqdm import tqdm
 
 from engine.errors import FetchError
@@ -75,9 +68,9 @@ def fetch_from_hub(hub_id: HubId, staging: Path, progress: ProgressCallback) -> 
         ) from error
     except RepositoryNotFoundError as error:
         raise FetchError(f"the hub has no model {hub_id.repository}, or it is private") from error
-    except (HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled) as error:
-        raise FetchError(f"{hub_id} could not be fetched: {_first_line(error)}") from error
-    except (HTTPError, OSError) as error:
+    except FetchError:
+        raise
+    except Exception as error:  # huggingface_hub lets its HTTP library's own errors through
         raise FetchError(f"{hub_id} could not be fetched: {_first_line(error)}") from error
     if len(files) == 1 and files[0].name.endswith(".gguf"):
         return folder / files[0].name, revision
@@ -163,7 +156,7 @@ def _reporting_bar(item: str, before: int, total: int, progress: ProgressCallbac
 
     class ReportingBar(tqdm):
         def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **{**options, "disable": True})
+            super().__init__(*args, **{**options, "disable": True})  # type: ignore[no-untyped-call]
             self.done = before + int(options.get("initial") or 0)
 
         def update(self, n: float | None = 1) -> None:

@@ -1,0 +1,200 @@
+"""`pravaha models`: see, add, check and remove the models on this machine."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.errors import PravahaError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from engine.models.progress import FetchProgress
+    from engine.models.record import InstalledModel
+    from engine.models.store import ModelStore
+
+models_app = typer.Typer(
+    no_args_is_help=True, help="See, add, check and remove the models on this machine."
+)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+NameArgument = Annotated[str, typer.Argument(help="The model's name, as `models list` shows it.")]
+
+
+@models_app.command("list")
+def list_models(as_json: JsonOption = False) -> None:
+    """Show every installed model."""
+    with _one_sentence_errors():
+        installed = _store().list()
+    if as_json:
+        _print_json([model.to_json() for model in installed])
+    elif not installed:
+        print("No models are installed: `pravaha models add smollm2` fetches a small one.")
+    else:
+        _print_table(installed)
+
+
+@models_app.command()
+def add(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="smollm2, a GGUF file, a model directory, or a Hugging Face id "
+            "(org/name, or org/name:FILE_OR_QUANTISATION for GGUF)."
+        ),
+    ],
+    name: Annotated[str | None, typer.Option(help="What to call the model.")] = None,
+) -> None:
+    """Install a model. Your own files are linked, never copied."""
+    with _one_sentence_errors():
+        store = _store()
+        with _progress_bars() as report:
+            model = store.add(source, name=name, progress=report)
+    print(f"{model.name} is ready: {model.path}")
+
+
+@models_app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="A model's name, or a path.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a model is and where it came from."""
+    from dataclasses import asdict
+
+    from engine.models.loader import open_model
+
+    with _one_sentence_errors():
+        model = _store().get(name)
+        opened = open_model(model.path)
+    facts: dict[str, object] = {
+        "title": opened.name,
+        "architecture": opened.spec.architecture,
+        "parameters": opened.parameters,
+        "weight_format": opened.weight_format,
+        "context_length": opened.spec.context_length,
+        "vocab_size": opened.spec.vocab_size,
+        "chat_template": opened.tokenizer.has_chat_template,
+        "file_bytes": opened.file_bytes,
+    }
+    if as_json:
+        _print_json(model.to_json() | facts | {"spec": asdict(opened.spec)})
+        return
+    origin = f"{model.source} {model.revision}".strip()
+    shown = {
+        "Name": model.name,
+        "Title": opened.name,
+        "Path": model.path,
+        "From": f"{model.origin}: {origin}",
+        "Added": model.added_at or "not in the store",
+        "Architecture": f"{opened.spec.architecture}, {opened.spec.num_layers} layers",
+        "Parameters": f"{opened.parameters / 1e6:,.1f} M in {opened.weight_format}",
+        "Context": f"{opened.spec.context_length:,} tokens",
+        "Chat template": "its own"
+        if opened.tokenizer.has_chat_template
+        else "none: ChatML is used",
+        "Size": _megabytes(opened.file_bytes),
+        "SHA-256": "\n".join(f"{file.sha256}  {file.name}" for file in model.files)
+        or "not recorded",
+    }
+    _print_facts(shown)
+
+
+@models_app.command()
+def verify(name: NameArgument) -> None:
+    """Read a model's files again and compare them with the digests taken when it was added."""
+    with _one_sentence_errors():
+        store = _store()
+        with _progress_bars() as report:
+            problems = store.verify(name, progress=report)
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    if problems:
+        raise typer.Exit(1)
+    print(f"{name}: every file is as it was added.")
+
+
+@models_app.command()
+def remove(name: NameArgument) -> None:
+    """Remove a model. Files of your own that were linked stay where they are."""
+    with _one_sentence_errors():
+        model = _store().remove(name)
+    kept = f"; {model.path} is yours and stays" if model.origin == "linked" else ""
+    print(f"{model.name} is removed{kept}.")
+
+
+def _store() -> "ModelStore":
+    from engine.models.store import ModelStore
+
+    return ModelStore()
+
+
+@contextmanager
+def _one_sentence_errors() -> Iterator[None]:
+    try:
+        yield
+    except (PravahaError, OSError) as error:
+        print(error, file=sys.stderr)
+        raise typer.Exit(1) from error
+
+
+@contextmanager
+def _progress_bars() -> Iterator[Callable[["FetchProgress"], None]]:
+    """Bars on stderr, one a stage and file; nothing where stderr is no terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
+
+    columns = ("{task.description}", BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+        yield _reporter(bars)
+
+
+def _reporter(bars: "Progress") -> Callable[["FetchProgress"], None]:
+    tasks = {}
+
+    def report(progress: "FetchProgress") -> None:
+        key = (progress.stage, progress.item)
+        if key not in tasks:
+            tasks[key] = bars.add_task(f"{progress.stage} {progress.item}", total=None)
+        bars.update(tasks[key], completed=progress.done, total=progress.total or None)
+
+    return report
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def _print_table(installed: "list[InstalledModel]") -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("NAME")
+    table.add_column("SIZE", justify="right")
+    table.add_column("FROM")
+    table.add_column("PATH", overflow="fold")
+    for model in installed:
+        cells = (model.name, _megabytes(model.size), model.source, str(model.path))
+        table.add_row(*(Text(cell) for cell in cells))
+    Console().print(table)
+
+
+def _print_facts(facts: dict[str, object]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for label, value in facts.items():
+        table.add_row(Text(label, style="bold"), Text(str(value)))
+    Console().print(table)
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:,.0f} MB"
