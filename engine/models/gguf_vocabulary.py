@@ -73,7 +73,6 @@ def read_tokenizer(metadata: Mapping[str, object], *, source: str, vocab_size: i
     special = _add_tokens(encoder, pieces, types, declared)
     template = fields.optional_text("tokenizer.chat_template")
     bos_id = _token_id(fields, "bos_token_id", len(pieces))
-    eos_id = _token_id(fields, "eos_token_id", len(pieces))
     return Tokenizer(
         encoder,
         pieces=pieces,
@@ -83,11 +82,7 @@ def read_tokenizer(metadata: Mapping[str, object], *, source: str, vocab_size: i
         eos_ids=end_ids(declared, special, template),
         add_bos=bos_id is not None and fields.flag(_PREFIX + "add_bos_token", default=adds_bos),
         strip_leading_space=strips,
-        chat_template=ChatTemplate(
-            template,
-            bos_token="" if bos_id is None else pieces[bos_id],
-            eos_token="" if eos_id is None else pieces[eos_id],
-        ),
+        chat_template=ChatTemplate(template, tokens=_named_tokens(fields, pieces)),
         fingerprint=_fingerprint(fields, pieces, types, template),
     )
 
@@ -104,6 +99,13 @@ def _token_types(fields: Fields, count: int) -> list[int]:
 
 def _token_id(fields: Fields, name: str, count: int) -> int | None:
     return fields.optional_integer(_PREFIX + name, high=count - 1)
+
+
+def _named_tokens(fields: Fields, pieces: Sequence[str]) -> dict[str, str]:
+    """Special tokens as chat templates name them."""
+    keys = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
+    ids = {name: _token_id(fields, f"{key}_token_id", len(pieces)) for name, key in keys.items()}
+    return {f"{name}_token": pieces[i] for name, i in ids.items() if i is not None}
 
 
 def _byte_level(

@@ -67,7 +67,7 @@ def read_tokenizer(directory: Path, config: Fields, *, vocab_size: int) -> Token
         eos_ids=end_ids(declared, special, template),
         add_bos=bos_id is not None and _adds_bos(encoder, settings, bos_id),
         strip_leading_space=strips,
-        chat_template=ChatTemplate(template, bos_token=bos or "", eos_token=eos or ""),
+        chat_template=ChatTemplate(template, tokens=_named_tokens(settings)),
         fingerprint=hashlib.sha256(raw + (template or "").encode()).hexdigest(),
     )
 
@@ -124,6 +124,13 @@ def _template(directory: Path, settings: Fields) -> str | None:
         if named.text("name") == "default":
             return named.text("template")
     return None
+
+
+def _named_tokens(settings: Fields) -> dict[str, str]:
+    """Special tokens as chat templates name them."""
+    names = ("bos_token", "eos_token", "unk_token", "pad_token")
+    texts = {name: _token_text(settings, name) for name in names}
+    return {name: text for name, text in texts.items() if text is not None}
 
 
 def _token_text(settings: Fields, key: str) -> str | None:

@@ -1,19 +1,18 @@
-"""A conversation as the text a model was trained on: its chat template, run in a sandbox.
+"""A conversation as the text a model was trained on.
 
-Templates come with model files and are as hostile as any download: immutable sandbox, no access
-to Python's insides, and a budget (`TemplateBudget`) for steps, time and text.
+Chat templates come with model files and are as hostile as any download: `TemplateSandbox` bounds
+what they can reach, do and take.
 """
 
-import json
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
-from jinja2 import TemplateError
-from jinja2.ext import loopcontrols
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import Template
 
 from engine.client import ChatMessage
 from engine.errors import InvalidRequest
+from engine.pipeline.template_budget import MAX_TEXT, TemplateBudget, TemplateLimitError, spending
+from engine.pipeline.template_sandbox import RefusedMessagesError, TemplateSandbox
 
 CHATML = (
     "{% for message in messages %}"
@@ -21,37 +20,94 @@ CHATML = (
     "{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
+"""For models without a template: the format most of them have seen."""
+
+_MAX_SOURCE = 128 << 10
+"""Characters of source; the longest published templates have about 30 thousand."""
 
 
 class ChatTemplate:
-    """A compiled chat template."""
+    """A chat template, compiled when it is first used. Safe to use from several threads.
 
-    def __init__(self, source: str | None, *, bos_token: str = "", eos_token: str = "") -> None:
+    Attributes:
+        source: its Jinja source.
+        is_fallback: the model has none, and this is ChatML.
+    """
+
+    def __init__(
+        self,
+        source: str | None,
+        *,
+        tokens: Mapping[str, str],
+        sandbox: TemplateSandbox | None = None,
+    ) -> None:
+        """Use `source`, or ChatML without one.
+
+        Args:
+            source: Jinja source, which may be broken: `render` says so.
+            tokens: texts of special tokens by the name templates know, such as `bos_token`.
+            sandbox: where to run it; None makes one.
+        """
         self.is_fallback = source is None
         self.source = CHATML if source is None else source
-        environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
-        )
-        environment.filters["tojson"] = _to_json
-        environment.globals["raise_exception"] = _raise_exception
-        environment.globals["strftime_now"] = lambda f: datetime.now().strftime(f)
-        self._template = environment.from_string(self.source)
-        self._tokens = {"bos_token": bos_token, "eos_token": eos_token}
+        self._tokens = dict(tokens)
+        self._sandbox = sandbox
 
-    def render(self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool = True) -> str:
+    def render(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        add_generation_prompt: bool = True,
+        budget: TemplateBudget | None = None,
+    ) -> str:
+        """The conversation as text.
+
+        Raises:
+            InvalidRequest: the template refuses the messages, is broken, or goes over a limit.
+        """
         try:
-            return self._template.render(
-                messages=list(messages), add_generation_prompt=add_generation_prompt, **self._tokens
-            )
-        except TemplateError as error:
+            with spending(budget or TemplateBudget()):
+                return self._write(messages, add_generation_prompt)
+        except RefusedMessagesError as error:
             raise InvalidRequest(
-                f"the chat template refuses these messages: {error}", param="messages"
+                f"the model's chat template refuses these messages: {_line(error)}",
+                param="messages",
+            ) from error
+        except TemplateLimitError as error:
+            raise InvalidRequest(
+                f"the model's chat template was stopped: {_line(error)}", param="messages"
+            ) from error
+        except (Exception, RecursionError) as error:  # a template can raise anything
+            raise InvalidRequest(
+                f"the model's chat template fails on these messages: {_line(error)}",
+                param="messages",
             ) from error
 
+    def _write(self, messages: Sequence[ChatMessage], add_generation_prompt: bool) -> str:
+        parts: list[str] = []
+        length = 0
+        pieces = self._template.generate(
+            messages=[dict(message) for message in messages],
+            tools=None,
+            documents=None,
+            add_generation_prompt=add_generation_prompt,
+            **self._tokens,
+        )
+        for piece in pieces:
+            length += len(piece)
+            if length > MAX_TEXT:
+                raise TemplateLimitError(f"it writes more than {MAX_TEXT >> 20} million characters")
+            parts.append(piece)
+        return "".join(parts)
 
-def _raise_exception(message: str) -> None:
-    raise TemplateError(message)
+    @cached_property
+    def _template(self) -> Template:
+        if len(self.source) > _MAX_SOURCE:
+            raise TemplateLimitError(f"its source is longer than {_MAX_SOURCE >> 10} KiB")
+        return (self._sandbox or TemplateSandbox()).from_string(self.source)
 
 
-def _to_json(value: object, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=indent)
+def _line(error: BaseException) -> str:
+    """The first line of an error, for the end of a sentence."""
+    lines = str(error).strip().splitlines()
+    return lines[0][:200].rstrip(".") if lines else type(error).__name__
