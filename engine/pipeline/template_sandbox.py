@@ -13,7 +13,7 @@ fill the memory. Here everything that can grow asks the current `TemplateBudget`
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from datetime import datetime
 from types import BuiltinMethodType
 from typing import Any, TypeVar
@@ -71,6 +71,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         self.filters = {name: self.filters[name] for name in _FILTERS} | {
             "indent": _indent,
             "join": _join,
+            "list": _list,
             "replace": _replace,
             "string": _string,
             "tojson": _to_json,
@@ -103,15 +104,20 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         return super().is_safe_attribute(obj, attr, value)
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805 (jinja's own signature keeps `self` free for templates)
-        """Call from a template, with bounded stand-ins for str.join and str.replace."""
+        """Call from a template, with bounded stand-ins for string methods that grow."""
         current_budget().step()
         if isinstance(__obj, BuiltinMethodType) and isinstance(__obj.__self__, str):
-            if __obj.__name__ == "join":
-                return _joined(__obj.__self__, *args)
-            if __obj.__name__ == "replace":
-                return _replace(__obj.__self__, *args, **kwargs)
+            bounded = _BOUNDED_STRING_METHODS.get(__obj.__name__)
+            if bounded is not None:
+                for scope in ("_loop_vars", "_block_vars"):  # jinja's, meant for Context.call
+                    kwargs.pop(scope, None)
+                return bounded(__obj.__self__, *args, **kwargs)
         result = super().call(__context, __obj, *args, **kwargs)
         return __self.counted(result) if isinstance(result, dict) else result
+
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        """No stand-in for str.format: its field widths make texts of any size."""
+        return None
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """The intercepted operators, refused where the result would be too large."""
@@ -266,6 +272,32 @@ def _replace(text: Any, old: str, new: str, count: int = -1) -> str:
     return source.replace(old, new, times)
 
 
+def _split(text: str, sep: str | None = None, maxsplit: int = -1) -> list[str]:
+    _check_parts(text, sep, maxsplit)
+    return text.split(sep, maxsplit)
+
+
+def _rsplit(text: str, sep: str | None = None, maxsplit: int = -1) -> list[str]:
+    _check_parts(text, sep, maxsplit)
+    return text.rsplit(sep, maxsplit)
+
+
+def _splitlines(text: str, keepends: bool = False) -> list[str]:
+    _check_parts(text, None, -1)
+    return text.splitlines(keepends)
+
+
+def _check_parts(text: str, separator: str | None, most: int) -> None:
+    cuts = text.count(separator) if separator else len(text) // 2  # at worst every other character
+    current_budget().nodes(min(cuts, most) if most >= 0 else cuts)
+
+
+def _list(value: Iterable[Any]) -> list[Any]:
+    if isinstance(value, Sized):
+        current_budget().nodes(len(value))
+    return list(value)
+
+
 def _indent(text: Any, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
     size = len(width) if isinstance(width, str) else int(width)
     if not 0 <= size <= _MAX_INDENT:
@@ -337,3 +369,12 @@ def _strftime(moment: datetime, pattern: Any) -> str:
     if not isinstance(pattern, str) or len(pattern) > 200 or not _STRFTIME.fullmatch(pattern):
         raise TemplateLimitError("it formats the time in a way that is not supported")
     return moment.strftime(pattern)
+
+
+_BOUNDED_STRING_METHODS: dict[str, Callable[..., Any]] = {
+    "join": _joined,
+    "replace": _replace,
+    "rsplit": _rsplit,
+    "split": _split,
+    "splitlines": _splitlines,
+}
