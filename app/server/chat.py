@@ -27,6 +27,9 @@ from engine.request import RequestOutput, TokenBatch
 
 router = APIRouter(route_class=JsonRoute)
 
+TURN_COST_CHARS = 64
+"""What rendering one turn costs, in characters of tokenising."""
+
 
 @router.post("/v1/chat/completions")
 @requires("infer")
@@ -53,7 +56,7 @@ async def chat_ids(
     """Token ids of a conversation."""
     conversation = turns(messages)
     ids = await off_loop(
-        sum(len(turn["content"]) for turn in conversation),
+        sum(len(turn["content"]) + TURN_COST_CHARS for turn in conversation),
         lambda: encode_chat(
             model.tokenizer, conversation, add_generation_prompt=add_generation_prompt
         ),

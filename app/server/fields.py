@@ -42,7 +42,7 @@ def _nothing(value: Any) -> bool:
 def _nothing_or(*inert: Any) -> Callable[[Any], bool]:
     # `True == 1` in Python: compare types too.
     return lambda value: (
-        value is None or any(value == one and isinstance(value, type(one)) for one in inert)
+        value is None or any(type(value) is type(one) and value == one for one in inert)
     )
 
 

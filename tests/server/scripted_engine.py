@@ -67,6 +67,8 @@ class ScriptedHandle:
             batches[-1].finish_reason or FinishReason.ERROR,
             batches[-1].timings,
             seed=batches[-1].seed,
+            logprobs=tuple(value for one in batches for value in one.logprobs),
+            top_logprobs=tuple(row for one in batches for row in one.top_logprobs),
             error=batches[-1].error,
         )
 
@@ -80,6 +82,7 @@ class ScriptedEngine:
         self.requests: list[Request] = []
         self.aborted: list[str] = []
         self.was_aborted = threading.Event()
+        self.submitted = threading.Semaphore(0)
         self.state = EngineState.READY
         self.running = 0
         self.time = time.monotonic()
@@ -89,6 +92,7 @@ class ScriptedEngine:
         if isinstance(batches, Exception):
             raise batches
         self.requests.append(request)
+        self.submitted.release()
         return ScriptedHandle(request, batches, self._on_abort)
 
     def _on_abort(self, request_id: str) -> None:

@@ -28,6 +28,6 @@ def byte_tokenizer(*, template: str | None = None, add_bos: bool = False) -> Tok
         eos_ids=frozenset({END_OF_TEXT, IM_END}),
         add_bos=add_bos,
         strip_leading_space=False,
-        chat_template=ChatTemplate(template),
+        chat_template=ChatTemplate(template, tokens={}),
         fingerprint="bytes-1",
     )

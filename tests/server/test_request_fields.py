@@ -1,0 +1,282 @@
+import httpx
+import pytest
+
+from app.server.fields import ACCEPTED, UNSUPPORTED, header_value
+from tests.server.live import live
+from tests.server.scripted_engine import ScriptedEngine, words
+
+CHAT = {"model": "toy", "messages": [{"role": "user", "content": "hi"}]}
+ASKS_FOR_SOMETHING = {"never": "inert"}
+
+
+@pytest.fixture(scope="module")
+def engine():
+    return ScriptedEngine(words("ok"))
+
+
+@pytest.fixture(scope="module")
+def client(engine):
+    with live(engine) as server, httpx.Client(base_url=server.url) as http:
+        yield http
+
+
+def chat(client, **fields):
+    return client.post("/v1/chat/completions", json=CHAT | fields)
+
+
+@pytest.mark.parametrize("name", sorted(UNSUPPORTED))
+def test_an_unsupported_field_is_refused_by_name(client, name):
+    response = chat(client, **{name: ASKS_FOR_SOMETHING})
+    assert response.status_code == 400
+    error = response.json()["error"]
+    assert error["param"] == name
+    assert name in error["message"]
+    assert error["code"] == "unsupported_parameter"
+
+
+@pytest.mark.parametrize("name", sorted(UNSUPPORTED))
+def test_null_asks_for_nothing(client, name):
+    assert chat(client, **{name: None}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "status"),
+    [
+        ("response_format", {"type": "text"}, 200),
+        ("response_format", {"type": "json_object"}, 400),
+        ("tools", [], 200),
+        ("tools", [{"type": "function", "function": {"name": "f"}}], 400),
+        ("tool_choice", "auto", 200),
+        ("tool_choice", "required", 400),
+        ("min_tokens", 0, 200),
+        ("min_tokens", False, 400),
+        ("min_tokens", 3, 400),
+        ("typical_p", 1.0, 200),
+        ("typical_p", 0.9, 400),
+        ("skip_special_tokens", True, 200),
+        ("skip_special_tokens", False, 400),
+        ("logit_processors", 1, 200),  # nobody's field: ignored and listed
+    ],
+)
+def test_values_that_ask_for_nothing_pass(client, name, value, status):
+    assert chat(client, **{name: value}).status_code == status
+
+
+@pytest.mark.parametrize("name", sorted(ACCEPTED))
+def test_an_accepted_field_is_not_counted_as_ignored(client, name):
+    response = chat(client, **{name: "anything"})
+    assert response.status_code == 200
+    assert "x-pravaha-ignored-fields" not in response.headers
+
+
+def ignored_total(client):
+    lines = client.get("/metrics").text.splitlines()
+    return sum(
+        float(line.rsplit(" ", 1)[1])
+        for line in lines
+        if line.startswith("pravaha_ignored_fields_total{")
+    )
+
+
+def test_unknown_fields_are_ignored_counted_and_listed(client):
+    before = ignored_total(client)
+    response = chat(
+        client,
+        shoe_size=43,
+        messages=[{"role": "user", "content": "hi", "mood": "good"}],
+    )
+    assert response.status_code == 200
+    assert response.headers["x-pravaha-ignored-fields"] == "shoe_size,messages[0].mood"
+    assert ignored_total(client) == before + 2
+
+
+def test_streams_list_ignored_fields_too(client):
+    response = chat(client, shoe_size=43, stream=True)
+    assert response.headers["x-pravaha-ignored-fields"] == "shoe_size"
+
+
+def test_strict_fields_turn_them_into_400():
+    with live(ScriptedEngine(words("ok")), strict_fields=True) as server:
+        response = httpx.post(
+            f"{server.url}/v1/chat/completions", json=CHAT | {"user": "u", "shoe_size": 43}
+        )
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] == "shoe_size"
+
+
+def test_the_header_cannot_be_broken_out_of():
+    value = header_value(["a\r\nset-cookie: x", "ü" * 500, "a,b"] + ["x"] * 100)
+    assert value.isascii()
+    assert "\r" not in value
+    assert "\n" not in value
+    assert value.split(",")[2] == "a%2Cb"
+    assert value.endswith(",+83")
+    assert len(value) < 4096
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("messages[0].tool_calls", {"role": "assistant", "content": "x", "tool_calls": [{}]}),
+        ("messages[0].refusal", {"role": "assistant", "content": "x", "refusal": "no"}),
+    ],
+)
+def test_fields_inside_messages_are_refused_by_their_path(client, path, message):
+    error = chat(client, messages=[message]).json()["error"]
+    assert error["param"] == path
+
+
+def test_our_own_answer_can_be_sent_back(client):
+    message = chat(client).json()["choices"][0]["message"]
+    response = chat(client, messages=[*CHAT["messages"], message, *CHAT["messages"]])
+    assert response.status_code == 200
+    assert "x-pravaha-ignored-fields" not in response.headers
+
+
+@pytest.mark.parametrize(
+    ("part", "word"),
+    [
+        ({"type": "image_url", "image_url": {"url": "data:"}}, "image_url"),
+        ({"type": "input_audio", "input_audio": {}}, "input_audio"),
+        ({"type": "file", "file": {}}, "file"),
+    ],
+)
+def test_content_parts_other_than_text_are_refused_by_kind(client, part, word):
+    text = {"type": "text", "text": "look"}
+    response = chat(client, messages=[{"role": "user", "content": [text, part]}])
+    assert response.status_code == 400
+    assert word in response.json()["error"]["message"]
+    assert response.json()["error"]["param"] == "messages[0].content"
+
+
+def test_text_parts_are_joined_and_developer_means_system(client, engine):
+    parts = [{"type": "text", "text": "one "}, {"type": "text", "text": "two"}]
+    chat(
+        client,
+        messages=[{"role": "developer", "content": "Rule."}, {"role": "user", "content": parts}],
+    )
+    prompt = engine.tokenizer.decode(engine.requests[-1].prompt_ids, skip_special=False)
+    assert prompt.startswith("<|im_start|>system\nRule.<|im_end|>\n<|im_start|>user\none two")
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"top_logprobs": 2}, "top_logprobs"),
+        ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
+        ({"stream_options": {"include_usage": True}}, "stream_options"),
+        ({"temperature": -0.1}, "temperature"),
+        ({"temperature": True}, "temperature"),
+        ({"top_p": 0}, "top_p"),
+        ({"top_p": 1.1}, "top_p"),
+        ({"min_p": -1}, "min_p"),
+        ({"presence_penalty": 2.5}, "presence_penalty"),
+        ({"frequency_penalty": -3}, "frequency_penalty"),
+        ({"repetition_penalty": 0}, "repetition_penalty"),
+        ({"n": 0}, "n"),
+        ({"n": 1000}, "n"),
+        ({"n": True}, "n"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"max_tokens": "5"}, "max_tokens"),
+        ({"max_completion_tokens": -1}, "max_completion_tokens"),
+        ({"stop": ["a", "b", "c", "d", "e"]}, "stop"),
+        ({"stop": ""}, "stop"),
+        ({"stop": [1]}, "stop[0]"),
+        ({"stop_token_ids": [-1]}, "stop_token_ids[0]"),
+        ({"stop_token_ids": [100_000]}, "stop_token_ids"),
+        ({"logit_bias": {"5": 101}}, "logit_bias[5]"),
+        ({"logit_bias": {"x": 1}}, "logit_bias"),
+        ({"logit_bias": {"100000": 1}}, "logit_bias"),
+        ({"seed": 2**64}, "seed"),
+        ({"request_id": "a b"}, "request_id"),
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "wizard", "content": "x"}]}, "messages[0].role"),
+        ({"messages": [{"role": "user"}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": None}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": "x" * 600}]}, "messages"),
+        ({"model": ""}, "model"),
+    ],
+)
+def test_a_bad_value_is_a_400_that_names_its_field(client, fields, param):
+    response = chat(client, **fields)
+    assert response.status_code == 400
+    assert response.json()["error"]["type"] == "invalid_request_error"
+    assert response.json()["error"]["param"] == param
+
+
+def test_every_sampling_field_reaches_the_engine(client, engine):
+    fields = {
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "top_k": 40,
+        "min_p": 0.05,
+        "presence_penalty": 0.1,
+        "frequency_penalty": 0.2,
+        "repetition_penalty": 1.1,
+        "logit_bias": {"65": -1.5},
+        "seed": 42,
+        "stop": "END",
+        "stop_token_ids": [66],
+        "ignore_eos": True,
+        "include_stop_str_in_output": True,
+        "max_tokens": 3,
+        "max_completion_tokens": 7,
+        "logprobs": True,
+        "top_logprobs": 5,
+    }
+    assert chat(client, **fields).status_code == 200
+    sampling = engine.requests[-1].sampling
+    assert sampling.temperature == 0.5
+    assert sampling.top_p == 0.9
+    assert sampling.top_k == 40
+    assert sampling.min_p == 0.05
+    assert sampling.presence_penalty == 0.1
+    assert sampling.frequency_penalty == 0.2
+    assert sampling.repetition_penalty == 1.1
+    assert sampling.logit_bias == ((65, -1.5),)
+    assert sampling.seed == 42
+    assert sampling.stop == ("END",)
+    assert sampling.stop_token_ids == (66,)
+    assert sampling.ignore_eos
+    assert sampling.include_stop
+    assert sampling.max_tokens == 7
+    assert sampling.logprobs == 5
+
+
+def test_plain_completions_stop_at_16_tokens_unless_told_otherwise(client, engine):
+    client.post("/v1/completions", json={"model": "toy", "prompt": "a"})
+    assert engine.requests[-1].sampling.max_tokens == 16
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        ("ab", [(97, 98)]),
+        (["a", "b"], [(97,), (98,)]),
+        ([97, 98], [(97, 98)]),
+        ([[97], [98, 99]], [(97,), (98, 99)]),
+        ("<|im_end|>", [(258,)]),
+    ],
+)
+def test_every_spelling_of_a_prompt(client, engine, prompt, expected):
+    del engine.requests[:]
+    response = client.post("/v1/completions", json={"model": "toy", "prompt": prompt})
+    assert response.status_code == 200
+    assert [request.prompt_ids for request in engine.requests] == expected
+
+
+@pytest.mark.parametrize(
+    "prompt", ["", [], [[]], [1, "a"], ["a", 1], [[1], "a"], [True], [1.0], [-1], [259], None, {}]
+)
+def test_bad_prompts(client, prompt):
+    response = client.post("/v1/completions", json={"model": "toy", "prompt": prompt})
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] == "prompt"
+
+
+def test_echo_repeats_the_prompt(client):
+    body = {"model": "toy", "prompt": ["ab", "cd"], "echo": True}
+    whole = client.post("/v1/completions", json=body).json()
+    assert [choice["text"] for choice in whole["choices"]] == ["abok", "cdok"]
+    refused = client.post("/v1/completions", json=body | {"logprobs": 1}).json()
+    assert refused["error"]["param"] == "echo"
