@@ -1,0 +1,600 @@
+"""`AsyncPravahaEngine`: the one public door to a model.
+
+It owns one plain thread, which loads the model and then runs step after step: commands, schedule,
+execute, apply, publish. Callers never wait for a step. They hand requests to a bounded queue, read
+answers from mailboxes (`RequestHandle`) and state from a frozen snapshot. Without work the thread
+blocks on its command queue and costs nothing.
+
+Commands are functions, run on the engine's thread at step boundaries. `SimpleQueue.put` is
+reentrant, so even a handle's finaliser may send one, on whatever thread garbage collection happens
+to run.
+"""
+
+import atexit
+import logging
+import secrets
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property, partial
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.config import EngineConfig
+from engine.errors import EngineUnavailable, InvalidRequest
+from engine.events import EngineStateChanged, EventBus, RequestQueued
+from engine.handle import RequestHandle
+from engine.loading import (
+    ExecutorFactory,
+    ModelOpener,
+    Opened,
+    describe,
+    load_native,
+    open_from_disk,
+    open_with_headers,
+)
+from engine.mailbox import Mailbox
+from engine.memory.block_manager import Allocator, BlockManager
+from engine.memory.block_map import draw_blocks
+from engine.models.spec import ModelSpec
+from engine.observability.counters import EngineCounters
+from engine.pipeline.decoder import Decoder
+from engine.pipeline.pipeline import Pipeline
+from engine.pipeline.rows import DEFAULT_STOP_IDS, RowTable
+from engine.pipeline.sampler import MAX_STOP_TOKEN_IDS
+from engine.pipeline.sequence import Sequence
+from engine.queue import RequestQueue
+from engine.request import FinishReason, Request
+from engine.snapshot import BlockCounts, BlockMap, EngineSnapshot, EngineState, ModelInfo, StepStats
+from engine.wakeups import WakeHub
+
+if TYPE_CHECKING:
+    from engine.observability.metrics import MetricsCollector
+    from engine.pipeline.tokenizer import Tokenizer
+
+_log = logging.getLogger(__name__)
+
+_PROGRESS_STEP = 0.01
+
+
+def _random_seed() -> int:
+    return secrets.randbits(64)
+
+
+class _LoadingStoppedError(Exception):
+    """Raised through the executor's loader when somebody shuts the engine down meanwhile."""
+
+
+class AsyncPravahaEngine:
+    """Runs one model for many callers. Every public method may be called from any thread.
+
+    Attributes:
+        config: what the engine was started with.
+        events: facts about requests and the engine.
+    """
+
+    def __init__(
+        self,
+        config: EngineConfig,
+        *,
+        executor_factory: ExecutorFactory = load_native,
+        model_opener: ModelOpener = open_from_disk,
+        allocator_factory: Callable[[int, int], Allocator] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        draw_seed: Callable[[], int] = _random_seed,
+    ) -> None:
+        """Prepare an engine; nothing is read or started yet.
+
+        Args:
+            config: the settings.
+            executor_factory: loads the weights.
+            model_opener: reads headers and vocabulary.
+            allocator_factory: makes the block allocator from (blocks, block size).
+            clock: monotonic seconds.
+            draw_seed: seeds for requests that bring none, in [0, 2**64).
+        """
+        self.config = config
+        self.events = EventBus()
+        self._executor_factory = executor_factory
+        self._model_opener = model_opener
+        self._allocator_factory = allocator_factory or _rust_allocator
+        self._clock = clock
+        self._draw_seed = draw_seed
+
+        self._door = threading.Lock()  # guards state, live requests and arrivals
+        self._state = EngineState.LOADING
+        self._live: dict[str, Sequence] = {}
+        self._arrivals = 0
+
+        self._commands: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._waiting = RequestQueue(config.max_queue)
+        self._hub = WakeHub()
+        self._counters = EngineCounters()
+        self._thread: threading.Thread | None = None
+        self._opened_event = threading.Event()  # headers read, or never will be
+        self._settled = threading.Event()  # no longer loading
+        self._empty = threading.Event()  # no live request
+        self._empty.set()
+
+        # Written by the engine's thread alone.
+        self._opened: Opened | None = None
+        self._pipeline: Pipeline | None = None
+        self._model_info: ModelInfo | None = None
+        self._progress = 0.0
+        self._stopping = False
+        self._ended = False  # a request ended since readers were last told
+        self._load_error: tuple[str, float] | None = None
+        self._block_map: BlockMap | None = None
+        self._epoch = 0
+        self._pool_changed = True
+        self._snapshot = self._take_snapshot()
+        self._decayed = (self._snapshot, self._snapshot)
+
+        self._blocks_wanted = False  # set by readers, cleared by the engine's thread
+        self._at_exit = partial(_shutdown_at_exit, weakref.ref(self))
+
+    # ---- life ----
+
+    def start(self) -> None:
+        """Start the thread, which begins to load. Returns at once; call it once."""
+        if self._thread is not None:
+            raise RuntimeError("the engine was started before")
+        self._thread = threading.Thread(target=self._run, name="pravaha-engine", daemon=True)
+        atexit.register(self._at_exit)
+        self._thread.start()
+
+    def wait_ready(self, timeout: float | None = None) -> None:
+        """Block until the model is loaded.
+
+        Raises:
+            EngineUnavailable: loading failed, or the engine was shut down first.
+            TimeoutError: it still loads after `timeout` seconds.
+        """
+        if not self._settled.wait(timeout):
+            raise TimeoutError(f"{self.config.name} was not loaded after {timeout} s")
+        self._require(EngineState.READY, EngineState.DRAINING)
+
+    def drain(self) -> None:
+        """Take no new work from now on; what was accepted runs to its end. Returns at once."""
+        self._change_state(EngineState.DRAINING, only_from=(EngineState.LOADING, EngineState.READY))
+        self._commands.put(_nothing)  # so that an idle engine publishes its new state
+
+    def wait_drained(self, timeout: float | None = None) -> bool:
+        """Block until no request is live; False if some still are after `timeout` seconds."""
+        return self._empty.wait(timeout)
+
+    def shutdown(self) -> None:
+        """Abort what still runs, stop the thread, free the weights. Waits for one step at most.
+
+        Idempotent. A load in progress is cut short at its next progress report.
+        """
+        self.drain()
+        thread = self._thread
+        if thread is None:
+            self._change_state(EngineState.STOPPED, only_from=(EngineState.DRAINING,))
+            self._opened_event.set()
+            self._settled.set()
+            return
+        self._commands.put(self._stop)
+        if thread is not threading.current_thread():
+            thread.join()
+
+    # ---- work ----
+
+    def submit(self, request: Request) -> RequestHandle:
+        """Check a request and queue it. Never waits for a step, only for the model's headers.
+
+        Raises:
+            InvalidRequest: a parameter out of range, a prompt too long, an id in use.
+            QueueFull: as many requests wait as the queue holds.
+            EngineUnavailable: not started, loading failed, draining or stopped.
+        """
+        opened = self._wait_opened()
+        sequence, decoder = self._prepare(opened, request)
+        with self._door:
+            self._check_accepting()
+            if request.request_id in self._live:
+                raise InvalidRequest(
+                    f"The request id {request.request_id} is in use.", param="request_id"
+                )
+            sequence.arrival = self._arrivals
+            self._waiting.put(sequence)
+            self._arrivals += 1
+            self._live[request.request_id] = sequence
+            self._empty.clear()
+        self._commands.put(_nothing)  # wakes an idle engine
+        if self.events.wanted(RequestQueued):
+            self.events.publish(
+                RequestQueued(sequence.queued_at, request.request_id, sequence.num_prompt)
+            )
+        return RequestHandle(
+            request,
+            sequence.mailbox,
+            seed=int(sequence.sampling["seed"]),
+            decoder=None if sequence.decoder is decoder else decoder,
+            abort=partial(self._commands.put, partial(self._abort, sequence)),
+            hub=self._hub,
+        )
+
+    def abort(self, request_id: str) -> None:
+        """End a request at the next step boundary; unknown ids are ignored."""
+        with self._door:
+            sequence = self._live.get(request_id)
+        if sequence is not None:
+            self._commands.put(partial(self._abort, sequence))
+
+    # ---- what can be seen ----
+
+    def snapshot(self) -> EngineSnapshot:
+        """The engine at its last step boundary; rates fall with time even when it idles."""
+        published = self._snapshot
+        rates = published.rates
+        speeds = (rates.prefill_tokens_per_second, rates.decode_tokens_per_second)
+        if published.running or not any(speeds):
+            return published
+        speeds = self._counters.tokens_per_second(self._clock())
+        base, shown = self._decayed
+        rates = shown.rates
+        if base is not published or speeds != (
+            rates.prefill_tokens_per_second,
+            rates.decode_tokens_per_second,
+        ):
+            rates = replace(
+                published.rates,
+                prefill_tokens_per_second=speeds[0],
+                decode_tokens_per_second=speeds[1],
+            )
+            shown = replace(published, rates=rates)
+            self._decayed = (published, shown)
+        return shown
+
+    def blocks(self, since: int) -> BlockMap | None:
+        """The KV blocks, or None if nothing newer than epoch `since` was drawn.
+
+        Asking makes the engine draw a picture at its next step boundary, and only then.
+        """
+        self._blocks_wanted = True
+        current = self._block_map
+        return current if current is not None and current.epoch > since else None
+
+    @property
+    def tokenizer(self) -> "Tokenizer":
+        """The model's tokenizer; waits for the headers to be read.
+
+        Raises:
+            EngineUnavailable: not started, or the model cannot be opened.
+        """
+        return self._wait_opened().model.tokenizer
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model's shapes; waits for the headers to be read.
+
+        Raises:
+            EngineUnavailable: not started, or the model cannot be opened.
+        """
+        return self._wait_opened().model.spec
+
+    @property
+    def model_info(self) -> ModelInfo:
+        """The loaded model.
+
+        Raises:
+            EngineUnavailable: it is not loaded (yet); `snapshot().model` is None then.
+        """
+        if self._model_info is None:
+            raise EngineUnavailable(self._why_unavailable())
+        return self._model_info
+
+    @cached_property
+    def metrics(self) -> "MetricsCollector":
+        """The engine's figures for Prometheus."""
+        from engine.observability.metrics import MetricsCollector
+
+        return MetricsCollector(
+            model_name=self.config.name, snapshot=self.snapshot, counters=self._counters.state
+        )
+
+    def on_wake(self, callback: Callable[[], None]) -> None:
+        """Call back when a mailbox goes from empty to non-empty or the engine's state changes.
+
+        The callback runs on any thread, must return at once, and leads to a drain soon after.
+        """
+        self._hub.add_callback(callback)
+
+    # ---- submitting (the caller's thread) ----
+
+    def _wait_opened(self) -> Opened:
+        if self._thread is None:
+            raise EngineUnavailable("The engine was not started.")
+        self._opened_event.wait()
+        if self._opened is None:
+            raise EngineUnavailable(self._why_unavailable())
+        return self._opened
+
+    def _prepare(self, opened: Opened, request: Request) -> tuple[Sequence, Decoder]:
+        """Everything about a request that can be decided without the engine's thread."""
+        params, tokenizer = request.sampling, opened.model.tokenizer
+        sampler = opened.sampler
+        sampler.validate(params)
+        prompt = _prompt_array(request.prompt_ids, opened)
+        limit = opened.max_model_len
+        if params.max_tokens is not None:
+            limit = min(limit, len(prompt) + params.max_tokens)
+        seed = self._draw_seed() if params.seed is None else params.seed
+        stop_ids = sampler.stop_ids(params, tokenizer.eos_ids)
+        decoder = Decoder(
+            tokenizer.stream(after=int(prompt[-1])),
+            stop_ids=frozenset(stop_ids),
+            stops=params.stop,
+            include_stop=params.include_stop,
+        )
+        now = self._clock()
+        mailbox = Mailbox(num_logprobs=params.logprobs, queued=now)
+        bias_ids, bias_values = sampler.pack_bias(params)
+        sequence = Sequence(
+            request=request,
+            mailbox=mailbox,
+            arrival=0,
+            tokens=prompt,
+            num_prompt=len(prompt),
+            max_total=limit,
+            stop_ids=stop_ids,
+            sampling=sampler.pack(params, seed),
+            bias_ids=bias_ids,
+            bias_values=bias_values,
+            queued_at=now,
+            # Without stop strings the reader decodes, in its own thread.
+            decoder=decoder if params.stop else None,
+        )
+        return sequence, decoder
+
+    def _check_accepting(self) -> None:
+        if self._state not in (EngineState.LOADING, EngineState.READY):
+            raise EngineUnavailable(self._why_unavailable())
+
+    def _require(self, *states: EngineState) -> None:
+        if self._state not in states:
+            raise EngineUnavailable(self._why_unavailable())
+
+    def _why_unavailable(self) -> str:
+        if self._state is EngineState.FAILED and self._load_error is not None:
+            return self._load_error[0]
+        if self._state is EngineState.DRAINING:
+            return "The engine is shutting down and takes no new requests."
+        if self._state is EngineState.LOADING:
+            return "The model is still loading."
+        return "The engine has stopped."
+
+    # ---- the engine's thread ----
+
+    def _run(self) -> None:
+        try:
+            self._serve(self._load())
+        except _LoadingStoppedError:
+            pass
+        except BaseException as error:  # a panic in Rust is no Exception
+            _log.exception("The engine failed.")
+            message = str(error) or type(error).__name__
+            self._load_error = (message, self._clock())
+            self._change_state(EngineState.FAILED, error=message)
+        finally:
+            self._close_down()
+
+    def _load(self) -> Pipeline:
+        opened = open_with_headers(self.config, self._model_opener)
+        cache, model = opened.kv_cache, opened.model
+        eos_ids = model.tokenizer.eos_ids
+        table = RowTable(
+            max_rows=self.config.max_num_seqs,
+            max_model_len=opened.max_model_len,
+            block_size=cache.block_size,
+            max_stop_ids=max(DEFAULT_STOP_IDS, MAX_STOP_TOKEN_IDS + len(eos_ids)),
+        )
+        allocator = self._allocator_factory(cache.num_blocks, cache.block_size)
+        pipeline = self._pipeline = Pipeline(
+            table,
+            BlockManager(allocator, block_size=cache.block_size, block_bytes=cache.block_bytes),
+            self._waiting,
+            token_budget=self.config.max_num_batched_tokens,
+            counters=self._counters,
+            events=self.events,
+            clock=self._clock,
+            on_finish=self._forget,
+        )
+        self._opened = opened
+        self._opened_event.set()
+        executor = self._executor_factory(
+            model,
+            self.config,
+            num_blocks=cache.num_blocks,
+            max_model_len=opened.max_model_len,
+            progress=self._on_progress,
+        )
+        pipeline.executor = executor
+        self._model_info = describe(self.config, opened, executor.info)
+        self._progress = 1.0
+        self._change_state(EngineState.READY, only_from=(EngineState.LOADING,))
+        self._settled.set()
+        return pipeline
+
+    def _on_progress(self, progress: float) -> None:
+        """How far loading is. Requests that nobody wants any more need not wait for its end."""
+        self._run_commands(wait=False)
+        if self._stopping:
+            raise _LoadingStoppedError
+        shown = progress - self._snapshot.loading_progress >= _PROGRESS_STEP
+        self._progress = progress
+        self._publish()
+        self._tell_readers()
+        if shown:
+            self._hub.call_back()
+
+    def _serve(self, pipeline: Pipeline) -> None:
+        self._publish()
+        while not self._stopping:
+            self._run_commands(wait=not pipeline.has_work)
+            news = pipeline.step() if pipeline.has_work and not self._stopping else False
+            self._pool_changed |= news or self._ended
+            self._publish()
+            if news or self._ended:
+                self._tell_readers()
+
+    def _run_commands(self, *, wait: bool) -> None:
+        """Apply what callers asked for since the last step; block for it when there is no work."""
+        commands = self._commands
+        if wait:
+            commands.get()()
+        while not commands.empty():
+            commands.get()()
+
+    def _abort(self, sequence: Sequence) -> None:
+        if self._pipeline is not None:
+            self._pipeline.abort(sequence)
+
+    def _stop(self) -> None:
+        self._stopping = True
+
+    def _forget(self, sequence: Sequence) -> None:
+        """A request ended."""
+        self._ended = True
+        with self._door:
+            del self._live[sequence.request_id]
+            if not self._live:
+                self._empty.set()
+
+    def _tell_readers(self) -> None:
+        """Wake whoever waits for tokens of this step, or for an end."""
+        finished, self._ended = self._ended, False
+        self._hub.signal(finished=finished)
+        if self._hub.has_callbacks:
+            pipeline = self._pipeline
+            if finished or (pipeline is not None and pipeline.take_refilled()):
+                self._hub.call_back()
+
+    def _publish(self) -> None:
+        """Replace the snapshot, and the picture of the blocks if somebody looks."""
+        self._snapshot = self._take_snapshot()
+        pipeline = self._pipeline
+        if pipeline is None or not self._pool_changed:
+            return
+        # An idle engine has no next step boundary at which somebody could ask.
+        if self._blocks_wanted or not pipeline.has_work:
+            self._blocks_wanted = self._pool_changed = False
+            self._epoch += 1
+            self._block_map = draw_blocks(self._epoch, pipeline.blocks, pipeline.table)
+
+    def _take_snapshot(self) -> EngineSnapshot:
+        now = self._clock()
+        pipeline, totals = self._pipeline, self._counters.totals()
+        error = self._load_error
+        idle = pipeline is not None and not pipeline.has_work
+        if pipeline is not None and pipeline.last_error is not None:
+            error = pipeline.last_error
+        return EngineSnapshot(
+            step=totals.steps,
+            time=now,
+            state=self._state,
+            model=self._model_info,
+            running=0 if pipeline is None else pipeline.scheduler.num_running,
+            waiting=len(self._waiting),
+            blocks=BlockCounts() if pipeline is None else pipeline.blocks.counts(),
+            last_step=StepStats() if pipeline is None else pipeline.last_step,
+            totals=totals,
+            rates=self._counters.rates(now, fresh=idle),
+            loading_progress=self._progress,
+            last_error=None if error is None else error[0],
+            last_error_time=None if error is None else error[1],
+        )
+
+    def _change_state(
+        self,
+        state: EngineState,
+        *,
+        only_from: tuple[EngineState, ...] = tuple(EngineState),
+        error: str | None = None,
+    ) -> None:
+        """Move to a state, and tell; nothing happens from a state that is not in `only_from`."""
+        with self._door:
+            if self._state not in only_from or self._state is state:
+                return
+            self._state = state
+        self.events.publish(EngineStateChanged(self._clock(), state, error))
+        self._hub.call_back()
+
+    def _close_down(self) -> None:
+        """End every request, free everything. The thread's last act."""
+        error = self._load_error
+        self._change_state(
+            EngineState.DRAINING, only_from=(EngineState.LOADING, EngineState.READY)
+        )  # from here on `submit` adds nothing
+        pipeline = self._pipeline
+        if pipeline is not None:
+            for sequence in tuple(self._live.values()):
+                if error is None:
+                    pipeline.abort(sequence)
+                else:
+                    pipeline.finish(sequence, FinishReason.ERROR, error[0])
+            if pipeline.executor is not None:
+                pipeline.executor.close()
+        self._change_state(EngineState.STOPPED, only_from=(EngineState.DRAINING,))
+        self._opened_event.set()
+        self._settled.set()
+        self._publish()
+        self._hub.signal(finished=True)
+        self._hub.call_back()
+        atexit.unregister(self._at_exit)
+
+
+def _prompt_array(prompt_ids: tuple[int, ...], opened: Opened) -> NDArray[np.int32]:
+    """The prompt as [n] int32, if it is one.
+
+    Raises:
+        InvalidRequest: empty, not token ids of this model, or too long.
+    """
+    if not prompt_ids:
+        raise InvalidRequest("The prompt is empty.", param="prompt")
+    prompt = np.array(prompt_ids)
+    if prompt.ndim != 1 or prompt.dtype.kind not in "iu":
+        raise InvalidRequest("The prompt must be a list of integers.", param="prompt")
+    vocab_size = opened.model.spec.vocab_size
+    if prompt.min() < 0 or prompt.max() >= vocab_size:
+        raise InvalidRequest(
+            f"The prompt holds a token id outside the vocabulary of {vocab_size}.", param="prompt"
+        )
+    count = len(prompt)
+    if count >= opened.max_model_len:
+        raise InvalidRequest(
+            f"The prompt has {count} tokens; the context holds {opened.max_model_len}, of which "
+            "the answer needs at least one.",
+            param="prompt",
+        )
+    cache = opened.kv_cache
+    if cache.blocks_for(count) > cache.num_blocks:
+        raise InvalidRequest(
+            f"The prompt has {count} tokens and the KV pool holds {cache.capacity_tokens}: give "
+            "it more memory (kv_cache_bytes) or shorten the prompt.",
+            param="prompt",
+        )
+    return prompt.astype(np.int32)
+
+
+def _rust_allocator(num_blocks: int, block_size: int) -> Allocator:
+    from engine._core import BlockAllocator
+
+    return BlockAllocator(num_blocks, block_size)
+
+
+def _nothing() -> None:
+    """The command that only wakes an idle engine."""
+
+
+def _shutdown_at_exit(engine: "weakref.ref[AsyncPravahaEngine]") -> None:
+    alive = engine()
+    if alive is not None:
+        alive.shutdown()

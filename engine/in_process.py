@@ -1,0 +1,71 @@
+"""`InProcessClient`: the engine in this process, behind the seam of `engine.client`."""
+
+from collections.abc import Callable, Sequence
+
+from engine.client import ChatMessage
+from engine.engine import AsyncPravahaEngine
+from engine.handle import RequestHandle
+from engine.request import Request, TokenBatch
+from engine.snapshot import BlockMap, EngineSnapshot
+
+
+class InProcessClient:
+    """An `EngineClient` over an engine that it owns: `close` shuts it down."""
+
+    def __init__(self, engine: AsyncPravahaEngine) -> None:
+        self._engine = engine
+        self._handles: dict[str, RequestHandle] = {}
+
+    def submit(self, request: Request) -> str:
+        """Queue a request; see `EngineClient.submit`."""
+        handle = self._engine.submit(request)
+        self._handles[handle.request_id] = handle
+        return handle.request_id
+
+    def cancel(self, request_id: str) -> None:
+        """Ask for the request's end; unknown ids are ignored."""
+        self._engine.abort(request_id)
+
+    def drain(self, request_id: str) -> TokenBatch | None:
+        """Everything new for the request, or None; the final batch forgets it."""
+        handle = self._handles.get(request_id)
+        batch = None if handle is None else handle.drain()
+        if batch is not None and batch.finish_reason is not None:
+            del self._handles[request_id]
+        return batch
+
+    def snapshot(self) -> EngineSnapshot:
+        """The engine at its last step boundary."""
+        return self._engine.snapshot()
+
+    def blocks(self, since: int) -> BlockMap | None:
+        """The KV blocks, or None if nothing changed after epoch `since`."""
+        return self._engine.blocks(since)
+
+    def tokenize(self, text: str, *, special: bool = False) -> list[int]:
+        """Token ids of text."""
+        return self._engine.tokenizer.encode(text, special=special)
+
+    def detokenize(self, token_ids: Sequence[int], *, skip_special: bool = True) -> str:
+        """Text of token ids."""
+        return self._engine.tokenizer.decode(token_ids, skip_special=skip_special)
+
+    def render_chat(
+        self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool = True
+    ) -> str:
+        """The model's chat template applied to messages."""
+        return self._engine.tokenizer.render_chat(
+            messages, add_generation_prompt=add_generation_prompt
+        )
+
+    def tokenizer_fingerprint(self) -> str:
+        """Changes when stored token ids would mean other text."""
+        return self._engine.tokenizer.fingerprint
+
+    def on_wake(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when a mailbox goes from empty to non-empty or the state changes."""
+        self._engine.on_wake(callback)
+
+    def close(self) -> None:
+        """Shut the engine down."""
+        self._engine.shutdown()

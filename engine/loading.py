@@ -1,0 +1,140 @@
+"""From an `EngineConfig` to a model that can run: headers first, weights later.
+
+Opening is quick and tells everything that submitting needs; loading takes as long as the weights
+take.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from engine.config import EngineConfig
+from engine.errors import ModelError
+from engine.executors.base import Executor, ExecutorInfo
+from engine.memory.host import available_memory
+from engine.memory.kv_cache import PagedKVCache, size_pool
+from engine.pipeline.sampler import Sampler
+from engine.snapshot import ModelInfo
+
+if TYPE_CHECKING:
+    from engine.models.loader import OpenModel
+
+_log = logging.getLogger(__name__)
+
+ModelOpener = Callable[[EngineConfig], "OpenModel"]
+
+
+class ExecutorFactory(Protocol):
+    """Loads weights. Called on the engine's thread; may take long and says how far it is."""
+
+    def __call__(
+        self,
+        model: "OpenModel",
+        config: EngineConfig,
+        *,
+        num_blocks: int,
+        max_model_len: int,
+        progress: Callable[[float], None],
+    ) -> Executor:
+        """An executor for the model, with KV storage for `num_blocks` blocks."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A model whose headers were read, and what was decided from them.
+
+    Attributes:
+        max_model_len: tokens a request may have, prompt and answer.
+        kv_cache: geometry of the KV pool.
+        sampler: checks and packs sampling parameters.
+    """
+
+    model: "OpenModel"
+    max_model_len: int
+    kv_cache: PagedKVCache
+    sampler: Sampler
+
+
+def open_with_headers(config: EngineConfig, opener: ModelOpener) -> Opened:
+    """Read headers and vocabulary, settle the context length and the KV pool.
+
+    Raises:
+        ModelError: the model cannot be used, or its cache does not fit.
+    """
+    model = opener(config)
+    trained = model.spec.context_length
+    max_model_len = config.max_model_len or trained
+    if max_model_len > trained:
+        raise ModelError(
+            f"max_model_len is {max_model_len}, but {config.name} was made for {trained} tokens."
+        )
+    if max_model_len < 2:
+        raise ModelError(f"max_model_len must be at least 2, not {max_model_len}.")
+    kv_cache = size_pool(
+        model.spec,
+        block_size=config.block_size,
+        kv_dtype=config.kv_dtype,
+        context_length=max_model_len,
+        requested_bytes=config.kv_cache_bytes,
+        available=0
+        if config.kv_cache_bytes is not None
+        else max(0, available_memory() - model.file_bytes),
+    )
+    _log.info(
+        "KV pool: %d blocks of %d tokens, %.1f MiB, %s; context %d tokens.",
+        kv_cache.num_blocks,
+        kv_cache.block_size,
+        kv_cache.pool_bytes / 2**20,
+        config.kv_dtype,
+        max_model_len,
+    )
+    return Opened(model, max_model_len, kv_cache, Sampler(model.spec.vocab_size))
+
+
+def describe(config: EngineConfig, opened: Opened, executor: ExecutorInfo) -> ModelInfo:
+    """The loaded model, as shown to people."""
+    spec = opened.model.spec
+    return ModelInfo(
+        name=config.name,
+        architecture=spec.architecture,
+        parameters=opened.model.parameters,
+        weight_format=executor.weight_format,
+        kv_dtype=executor.kv_dtype,
+        context_length=opened.max_model_len,
+        vocab_size=spec.vocab_size,
+        weight_bytes=executor.weight_bytes,
+        executor=executor.kind,
+        dispatch=executor.dispatch,
+        threads=executor.threads,
+    )
+
+
+def open_from_disk(config: EngineConfig) -> "OpenModel":
+    """The default opener: a GGUF file or a safetensors directory."""
+    from engine.models.loader import open_model
+
+    return open_model(config.model)
+
+
+def load_native(
+    model: "OpenModel",
+    config: EngineConfig,
+    *,
+    num_blocks: int,
+    max_model_len: int,
+    progress: Callable[[float], None],
+) -> Executor:
+    """The default executor factory: the Rust core's CPU executor."""
+    from engine.executors.native import NativeExecutor
+
+    executor: Executor = NativeExecutor.load(
+        model.spec,
+        model.paths,
+        config,
+        num_blocks=num_blocks,
+        max_model_len=max_model_len,
+        progress=progress,
+    )
+    return executor

@@ -1,0 +1,46 @@
+"""Draws the KV pool: which request holds which block, and how full each block is."""
+
+import numpy as np
+
+from engine.memory.block_manager import BlockManager
+from engine.pipeline.rows import RowTable
+from engine.snapshot import BlockMap
+
+
+def draw_blocks(epoch: int, blocks: BlockManager, table: RowTable) -> BlockMap:
+    """The pool at a step boundary. Engine's thread only; made only when somebody looks.
+
+    Args:
+        epoch: number of this picture.
+        blocks: the pool.
+        table: the rows whose tables say who holds what.
+    """
+    total = blocks.num_blocks
+    owner = np.full(total, -1, np.int32)
+    first_token = np.full(total, -1, np.int32)
+    fill = np.zeros(total, np.uint8)
+    rows = np.flatnonzero(table.num_blocks)
+    # The first holder of a shared block is drawn: assigned last, its entry stays.
+    rows = rows[np.argsort(-table.arrival[rows])]
+    held = table.num_blocks[rows]
+    holder = np.repeat(np.arange(len(rows), dtype=np.int32), held)
+    columns = np.arange(int(held.sum()), dtype=np.int32)
+    columns -= np.repeat(np.cumsum(held, dtype=np.int32) - held, held)
+    ids = table.block_tables[rows[holder], columns]
+    starts = columns * table.block_size
+    owner[ids] = holder
+    first_token[ids] = starts
+    fill[ids] = np.clip(table.num_computed[rows[holder]] - starts, 0, table.block_size)
+    owners = tuple(
+        sequence.request_id if (sequence := table.sequences[row]) is not None else ""
+        for row in rows.tolist()
+    )
+    return BlockMap(
+        epoch=epoch,
+        state=blocks.states(),
+        refcount=blocks.refcounts(),
+        fill=fill,
+        owner=owner,
+        owners=owners,
+        first_token=first_token,
+    )

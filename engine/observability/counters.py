@@ -1,0 +1,188 @@
+"""`EngineCounters`: the one place where the engine counts. Snapshot and `/metrics` read it.
+
+Written by the engine's thread, once a step and once a request's end, under one lock; never per
+token. Intervals are between instants of the engine's monotonic clock: queued, scheduled, first
+token, last token. Time spent preempted counts as decode.
+"""
+
+import threading
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.observability.histogram import (
+    SECONDS_INTER_TOKEN,
+    SECONDS_REQUEST,
+    SECONDS_STEP,
+    SECONDS_TTFT,
+    TOKENS_REQUEST,
+    TOKENS_STEP,
+    Histogram,
+    HistogramState,
+)
+from engine.observability.rates import RateWindow, RecentSamples
+from engine.request import FinishReason, Timings
+from engine.snapshot import Rates, Totals
+
+_PERCENTILE_PERIOD_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """What one step did.
+
+    Attributes:
+        seconds: from scheduling to applied results.
+        prefill_tokens: tokens computed that were not a decode, recomputed ones included.
+        new_prompt_tokens: prompt tokens computed for the first time.
+        generated: tokens sampled.
+        first_tokens: [N] float64, times to first token of requests that got their first.
+        intervals: [N] float64, times since the previous token of the others.
+    """
+
+    seconds: float
+    prefill_tokens: int
+    new_prompt_tokens: int
+    generated: int
+    first_tokens: NDArray[np.float64]
+    intervals: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class CountersState:
+    """Every counter and histogram at one instant."""
+
+    totals: Totals
+    histograms: dict[str, HistogramState] = field(default_factory=dict)
+
+
+class EngineCounters:
+    """Counters and histograms of one engine. Histogram names are those of the vLLM dialect."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._prompt_tokens = 0
+        self._generation_tokens = 0
+        self._steps = 0
+        self._preemptions = 0
+        self._finished = {reason.value: 0 for reason in FinishReason}
+        self._ttft = Histogram(SECONDS_TTFT)
+        self._inter_token = Histogram(SECONDS_INTER_TOKEN)
+        self._e2e = Histogram(SECONDS_REQUEST)
+        self._queue_time = Histogram(SECONDS_REQUEST)
+        self._prefill_time = Histogram(SECONDS_REQUEST)
+        self._decode_time = Histogram(SECONDS_REQUEST)
+        self._inference_time = Histogram(SECONDS_REQUEST)
+        self._step_time = Histogram(SECONDS_STEP)
+        self._iteration_tokens = Histogram(TOKENS_STEP)
+        self._prompt_lengths = Histogram(TOKENS_REQUEST)
+        self._output_lengths = Histogram(TOKENS_REQUEST)
+        self._max_tokens = Histogram(TOKENS_REQUEST)
+        self._window = RateWindow()
+        self._recent_ttft = RecentSamples()
+        self._recent_intervals = RecentSamples()
+        self._percentiles: tuple[float | None, ...] = (None, None, None, None)
+        self._percentiles_at = -np.inf
+
+    def record_step(self, now: float, step: StepRecord) -> None:
+        """Count a step. Cost: a fixed number of numpy calls."""
+        with self._lock:
+            self._steps += 1
+            self._prompt_tokens += step.new_prompt_tokens
+            self._generation_tokens += step.generated
+            self._step_time.observe(step.seconds)
+            self._iteration_tokens.observe(step.new_prompt_tokens + step.generated)
+            self._inter_token.observe_all(step.intervals)
+            self._ttft.observe_all(step.first_tokens)
+        self._window.add(now, step.prefill_tokens, step.generated)
+        if step.intervals.size:
+            self._recent_intervals.add(step.intervals)
+        if step.first_tokens.size:
+            self._recent_ttft.add(step.first_tokens)
+
+    def record_preemptions(self, count: int) -> None:
+        """Count requests that lost their rows."""
+        with self._lock:
+            self._preemptions += count
+
+    def record_finish(
+        self,
+        now: float,
+        reason: FinishReason,
+        timings: Timings,
+        *,
+        prompt_tokens: int,
+        output_tokens: int,
+        max_tokens: int,
+    ) -> None:
+        """Count a request's end.
+
+        Args:
+            now: the instant of the end.
+            reason: why it ended.
+            timings: its instants.
+            prompt_tokens: length of its prompt.
+            output_tokens: tokens it generated.
+            max_tokens: tokens it was allowed to generate.
+        """
+        with self._lock:
+            self._finished[reason.value] += 1
+            self._prompt_lengths.observe(prompt_tokens)
+            self._output_lengths.observe(output_tokens)
+            self._max_tokens.observe(max_tokens)
+            self._e2e.observe(now - timings.queued)
+            if timings.scheduled is None:
+                return
+            self._queue_time.observe(timings.scheduled - timings.queued)
+            if timings.first_token is None or timings.last_token is None:
+                return
+            self._prefill_time.observe(timings.first_token - timings.scheduled)
+            self._decode_time.observe(timings.last_token - timings.first_token)
+            self._inference_time.observe(timings.last_token - timings.scheduled)
+
+    def totals(self) -> Totals:
+        """The counters. Cheap: called once a step."""
+        return Totals(
+            prompt_tokens=self._prompt_tokens,
+            generation_tokens=self._generation_tokens,
+            steps=self._steps,
+            preemptions=self._preemptions,
+            finished=self._finished.copy(),
+        )
+
+    def rates(self, now: float, *, fresh: bool = False) -> Rates:
+        """Recent figures; percentiles at most a quarter second old, or new if `fresh`."""
+        if fresh or now - self._percentiles_at >= _PERCENTILE_PERIOD_S:
+            self._percentiles_at = now
+            self._percentiles = (
+                *self._recent_ttft.percentiles(),
+                *self._recent_intervals.percentiles(),
+            )
+        prefill, decode = self._window.rates(now)
+        return Rates(decode, prefill, *self._percentiles)
+
+    def tokens_per_second(self, now: float) -> tuple[float, float]:
+        """Prefill and decode tokens a second over the two seconds before `now`; any thread."""
+        return self._window.rates(now)
+
+    def state(self) -> CountersState:
+        """Everything, consistent: no step is half counted."""
+        with self._lock:
+            return CountersState(
+                totals=self.totals(),
+                histograms={
+                    "time_to_first_token_seconds": self._ttft.state(),
+                    "inter_token_latency_seconds": self._inter_token.state(),
+                    "e2e_request_latency_seconds": self._e2e.state(),
+                    "request_queue_time_seconds": self._queue_time.state(),
+                    "request_prefill_time_seconds": self._prefill_time.state(),
+                    "request_decode_time_seconds": self._decode_time.state(),
+                    "request_inference_time_seconds": self._inference_time.state(),
+                    "iteration_tokens_total": self._iteration_tokens.state(),
+                    "request_prompt_tokens": self._prompt_lengths.state(),
+                    "request_generation_tokens": self._output_lengths.state(),
+                    "request_params_max_tokens": self._max_tokens.state(),
+                    "step_seconds": self._step_time.state(),
+                },
+            )

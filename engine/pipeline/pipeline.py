@@ -1,0 +1,343 @@
+"""`Pipeline`: one step after another: schedule, execute, apply.
+
+Hot, and single-threaded: only the engine's thread calls it, and it starts no thread and reads no
+clock of its own choosing, so tests drive it by hand. What must stay true: the cost of a step in
+Python does not grow with the batch. The loops below run over requests that begin or end in this
+step, and over those with stop strings, whose text must be seen here. Nothing is sent to readers;
+see `engine.mailbox`.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.events import (
+    EventBus,
+    FirstToken,
+    RequestFinished,
+    RequestPreempted,
+    RequestScheduled,
+    StepFailed,
+)
+from engine.executors.base import Executor, StepPlan, StepResult
+from engine.mailbox import Finish
+from engine.memory.block_manager import BlockManager
+from engine.observability.counters import EngineCounters, StepRecord
+from engine.pipeline.rows import RowTable
+from engine.pipeline.scheduler import Schedule, Scheduler
+from engine.pipeline.sequence import NO_ROW, Sequence
+from engine.queue import RequestQueue
+from engine.request import FinishReason
+from engine.snapshot import StepStats
+
+_log = logging.getLogger(__name__)
+
+_T = TypeVar("_T", bound=np.generic)
+_Ending = tuple[Sequence, FinishReason, str | None]
+
+_NOT_A_NUMBER = "The model's output for this request was not a number (NaN)."
+_NO_SAMPLES: NDArray[np.float64] = np.zeros(0)
+
+
+class Pipeline:
+    """Runs the requests of one loaded model.
+
+    Attributes:
+        executor: set when the weights are loaded, before the first step; until then requests may be
+            queued and aborted.
+        last_step: figures of the last executed step.
+        last_error: the sentence of the last failed step, with its instant, or None.
+    """
+
+    def __init__(
+        self,
+        table: RowTable,
+        blocks: BlockManager,
+        waiting: RequestQueue,
+        *,
+        token_budget: int,
+        counters: EngineCounters,
+        events: EventBus,
+        clock: Callable[[], float],
+        on_finish: Callable[[Sequence], None],
+    ) -> None:
+        self.table = table
+        self.blocks = blocks
+        self.scheduler = Scheduler(table, blocks, waiting, token_budget=token_budget)
+        self.executor: Executor | None = None
+        self.last_step = StepStats()
+        self.last_error: tuple[str, float] | None = None
+        self._fed: NDArray[np.int32] = np.zeros(0, np.int32)  # rows that got a token last
+        self._waiting = waiting
+        self._counters = counters
+        self._events = events
+        self._clock = clock
+        self._on_finish = on_finish
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a step would do something."""
+        return self.scheduler.has_work
+
+    def step(self) -> bool:
+        """Run one step. Never raises: a failure ends the requests it concerns.
+
+        Returns:
+            Whether any request got tokens or ended, so that readers should be told.
+        """
+        if self.executor is None:
+            raise AssertionError("a step before the weights were loaded")
+        started = self._clock()
+        try:
+            schedule = self.scheduler.schedule(started)
+        except Exception as error:
+            # Our own mistake. The books may be wrong, so nothing that runs or waits goes on.
+            _log.exception("Scheduling failed.")
+            running = self._sequences(self.scheduler.running)
+            self._fail_step(f"Scheduling failed: {_sentence(error)}", [*running, *self._waiting])
+            return True
+        self._announce(schedule, started)
+        if schedule.plan is None:
+            if not schedule.unplaceable and not schedule.preempted:
+                raise AssertionError("the scheduler has work and found none to do")
+            return bool(schedule.unplaceable)
+        try:
+            result = self.executor.execute(schedule.plan)
+        except BaseException as error:  # a panic in Rust is no Exception
+            _log.exception("A step failed.")
+            failed = self._sequences(schedule.plan.rows)
+            self._fail_step(f"The step failed: {_sentence(error)}", failed)
+            return True
+        self._apply(schedule.plan, result, started)
+        return True
+
+    def take_refilled(self) -> bool:
+        """Whether the last step put a token into a mailbox that was empty; asking takes note."""
+        fed, drained = self._fed, self.table.drained
+        refilled = fed[drained[fed]]
+        drained[refilled] = False
+        return bool(refilled.size)
+
+    def abort(self, sequence: Sequence) -> None:
+        """End a request now, wherever it is. Its blocks are free when this returns."""
+        self.finish(sequence, FinishReason.ABORT)
+
+    def finish(self, sequence: Sequence, reason: FinishReason, error: str | None = None) -> None:
+        """End a request: release its row and blocks, close its mailbox, count it."""
+        if sequence.mailbox.finish is not None:
+            return
+        if sequence.row != NO_ROW:
+            self.scheduler.release(sequence.row)
+        else:
+            self._waiting.remove(sequence)
+        self.close(sequence, reason, error)
+
+    def close(self, sequence: Sequence, reason: FinishReason, error: str | None = None) -> None:
+        """End a request that is in no row and no line."""
+        mailbox = sequence.mailbox
+        if sequence.decoder is not None:
+            text = sequence.decoder.flush()
+            if text:
+                mailbox.text.append(text)
+        now = self._clock()
+        kept = mailbox.kept
+        self._counters.record_finish(
+            now,
+            reason,
+            kept.timings,
+            prompt_tokens=sequence.num_prompt,
+            output_tokens=len(kept.ids),
+            max_tokens=sequence.max_total - sequence.num_prompt,
+        )
+        self._on_finish(sequence)
+        mailbox.close(Finish(reason, error))
+        if self._events.wanted(RequestFinished):
+            self._events.publish(
+                RequestFinished(
+                    now,
+                    sequence.request_id,
+                    reason,
+                    sequence.num_prompt,
+                    len(kept.ids),
+                    kept.timings,
+                    error,
+                )
+            )
+
+    def _announce(self, schedule: Schedule, now: float) -> None:
+        """Tell of everything in a schedule that is not the plan."""
+        for sequence in schedule.unplaceable:
+            self.close(sequence, FinishReason.ERROR, self._too_large(sequence))
+        if schedule.preempted:
+            self._counters.record_preemptions(len(schedule.preempted))
+            for sequence in schedule.preempted:
+                self._events.publish(
+                    RequestPreempted(now, sequence.request_id, len(sequence.tokens))
+                )
+        if schedule.admitted and self._events.wanted(RequestScheduled):
+            for sequence in schedule.admitted:
+                self._events.publish(
+                    RequestScheduled(now, sequence.request_id, resumed=sequence.preemptions > 0)
+                )
+
+    def _too_large(self, sequence: Sequence) -> str:
+        blocks = self.blocks
+        return (
+            f"The request has {len(sequence.tokens)} tokens and the KV pool holds "
+            f"{blocks.num_blocks * blocks.block_size}: give it more memory (kv_cache_bytes) or "
+            "ask for less."
+        )
+
+    def _apply(self, plan: StepPlan, result: StepResult, started: float) -> None:
+        """Write a step's tokens into the rows, end what is finished, count."""
+        table, batch = self.table, plan.rows
+        grant = plan.query_start[1:] - plan.query_start[:-1]
+        computed = table.num_computed[batch] + grant
+        table.num_computed[batch] = computed
+        prompt = table.num_prompt_tokens[batch]
+        new_prompt = self._count_prompt(batch, computed, prompt)
+        decodes = int(np.count_nonzero((grant == 1) & (computed > prompt)))
+        failed: list[Sequence] = []
+        if result.sampled.min() >= 0:
+            rows, chosen = batch, None
+        else:
+            # A row that wanted a token and got none has failed, whatever `failed` says.
+            chosen = np.flatnonzero(result.sampled >= 0)
+            rows = batch[chosen]
+            failed = self._sequences(batch[(result.sampled < 0) & (plan.needs_logits != 0)])
+        now = self._clock()
+        finished, first_tokens, intervals = self._extend(rows, result, chosen, now)
+        for sequence in failed:
+            self.finish(sequence, FinishReason.ERROR, _NOT_A_NUMBER)
+        for sequence, reason, error in finished:
+            self.finish(sequence, reason, error)
+        ended = self._clock()
+        prefill = len(plan.token_ids) - decodes
+        self.last_step = StepStats(ended - started, prefill, decodes, len(batch))
+        self._counters.record_step(
+            ended,
+            StepRecord(
+                seconds=ended - started,
+                prefill_tokens=prefill,
+                new_prompt_tokens=new_prompt,
+                generated=len(rows),
+                first_tokens=first_tokens,
+                intervals=intervals,
+            ),
+        )
+
+    def _count_prompt(
+        self, batch: NDArray[np.int32], computed: NDArray[np.int32], prompt: NDArray[np.int32]
+    ) -> int:
+        """Prompt tokens computed for the first time; a recomputation counts none twice."""
+        counted = self.table.prompt_counted[batch]
+        fresh = np.maximum(np.minimum(computed, prompt) - counted, 0)
+        total = int(fresh.sum())
+        if total:
+            self.table.prompt_counted[batch] = counted + fresh
+        return total
+
+    def _extend(
+        self,
+        rows: NDArray[np.int32],
+        result: StepResult,
+        chosen: NDArray[np.intp] | None,
+        now: float,
+    ) -> tuple[list[_Ending], NDArray[np.float64], NDArray[np.float64]]:
+        """Append the sampled tokens to their rows.
+
+        Args:
+            rows: [N] int32, rows that got a token.
+            result: the step's result.
+            chosen: [N] indices of those rows in the batch, or None for all of it.
+            now: the tokens' instant.
+
+        Returns:
+            Sequences that end here, times to first token, and times between tokens.
+        """
+        table = self.table
+        at = table.num_tokens[rows]
+        sampled = result.sampled if chosen is None else result.sampled[chosen]
+        table.token_table[rows, at] = sampled
+        if table.logprob_rows:
+            table.logprob_table[rows, at] = _chosen(result.logprobs, chosen)
+        if table.top_rows and len(rows):
+            outputs = at - table.num_prompt_tokens[rows]
+            table.top_logprobs.record(
+                rows, outputs, _chosen(result.top_ids, chosen), _chosen(result.top_logprobs, chosen)
+            )
+        since = now - table.last_token_at[rows]  # NaN at a first token
+        table.last_token_at[rows] = now
+        first = np.isnan(since)
+        if first.any():
+            beginners = rows[first]
+            table.first_token_at[beginners] = now
+            first_tokens = now - table.queued_at[beginners]
+            since = since[~first]
+            self._announce_first(beginners, now)
+        else:
+            first_tokens = _NO_SAMPLES
+        at += 1
+        self._fed = rows
+        table.num_tokens[rows] = at  # publishes: readers see the tokens from here on
+        ending = self._stopped_by_text() if table.decoded_rows else []
+        stopped = (table.stop_ids[rows] == sampled[:, None]).any(axis=1)
+        over = stopped | (at >= table.max_total[rows])
+        if over.any():
+            for index in np.flatnonzero(over).tolist():
+                sequence = table.sequence(rows[index])
+                reason = FinishReason.STOP if stopped[index] else FinishReason.LENGTH
+                ending.append((sequence, reason, None))
+        return ending, first_tokens, since
+
+    def _announce_first(self, rows: NDArray[np.int32], now: float) -> None:
+        if self._events.wanted(FirstToken):
+            for sequence in self._sequences(rows):
+                ttft = now - sequence.queued_at
+                self._events.publish(FirstToken(now, sequence.request_id, ttft))
+
+    def _stopped_by_text(self) -> list[_Ending]:
+        """Decode the new tokens of rows with stop strings; those whose text holds one end."""
+        table = self.table
+        ending: list[_Ending] = []
+        for row, (sequence, decoder) in table.decoded_rows.items():
+            begin = sequence.num_prompt + sequence.decoded
+            end = int(table.num_tokens[row])
+            if begin >= end:
+                continue
+            sequence.decoded += end - begin
+            try:
+                text = decoder.feed(table.token_table[row, begin:end].tolist())
+            except Exception as error:
+                _log.exception("Decoding failed.")
+                message = f"The answer could not be decoded: {_sentence(error)}"
+                ending.append((sequence, FinishReason.ERROR, message))
+                continue
+            if text:
+                sequence.mailbox.text.append(text)
+            if decoder.stopped:
+                ending.append((sequence, FinishReason.STOP, None))
+        return ending
+
+    def _fail_step(self, message: str, sequences: list[Sequence]) -> None:
+        """End the requests of a step that raised; what the step wrote is lost."""
+        now = self._clock()
+        self.last_error = (message, now)
+        for sequence in sequences:
+            self.finish(sequence, FinishReason.ERROR, message)
+        self._events.publish(StepFailed(now, message, len(sequences)))
+
+    def _sequences(self, rows: NDArray[np.int32]) -> list[Sequence]:
+        return [self.table.sequence(row) for row in rows.tolist()]
+
+
+def _chosen(values: NDArray[_T], chosen: NDArray[np.intp] | None) -> NDArray[_T]:
+    return values if chosen is None else values[chosen]
+
+
+def _sentence(error: BaseException) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text if text.endswith(".") else f"{text}."

@@ -1,0 +1,249 @@
+"""`Scheduler`: which tokens the next step computes.
+
+There is no prefill mode and no decode mode. A row has `num_computed` tokens and `num_tokens` it
+should have computed; each step gives it `min(budget left, difference)`. A decode is a difference of
+one, a chunked prefill a larger one that takes several steps, a resumption after preemption a
+prefill again.
+
+One pass, under one token budget: running decodes, then unfinished prefills, then waiting requests,
+each in the prioritiser's order. Hot: a pass over running rows is a fixed number of numpy
+expressions. Only admissions and preemptions loop, over the requests admitted or preempted.
+
+Why it always advances: the best running row is never preempted while another one is left, a row
+that alone exceeds the pool is given up, and nothing is admitted in a step that preempted, so a
+victim cannot take back at once what it gave.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.executors.base import StepPlan
+from engine.memory.block_manager import BlockManager
+from engine.pipeline.prioritiser import FirstComeFirstServed, Prioritiser
+from engine.pipeline.rows import RowTable
+from engine.pipeline.sequence import Sequence
+from engine.queue import RequestQueue
+
+_WATERMARK_SHARE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """One pass's decision.
+
+    Attributes:
+        plan: the step, or None when there is nothing to compute.
+        admitted: sequences that got a row, for the first time or again.
+        preempted: sequences that lost their row and are waiting again.
+        unplaceable: sequences that need more blocks than the pool has; they hold nothing now.
+    """
+
+    plan: StepPlan | None
+    admitted: list[Sequence] = field(default_factory=list)
+    preempted: list[Sequence] = field(default_factory=list)
+    unplaceable: list[Sequence] = field(default_factory=list)
+
+
+class Scheduler:
+    """Decides steps. Owned by the engine's thread."""
+
+    def __init__(
+        self,
+        table: RowTable,
+        blocks: BlockManager,
+        waiting: RequestQueue,
+        *,
+        token_budget: int,
+        prioritiser: Prioritiser | None = None,
+    ) -> None:
+        self._table = table
+        self._blocks = blocks
+        self._waiting = waiting
+        self._budget = token_budget
+        self._prioritiser: Prioritiser = prioritiser or FirstComeFirstServed()
+        self._running: NDArray[np.int32] = np.zeros(0, np.int32)  # rows, in the order last known
+        self._stale = False  # whether `_running` must be put in order again
+
+    @property
+    def num_running(self) -> int:
+        """Rows that hold a request."""
+        return len(self._running)
+
+    @property
+    def running(self) -> NDArray[np.int32]:
+        """[R] int32, rows that hold a request. Do not modify."""
+        return self._running
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a pass would find something to do."""
+        return bool(len(self._running) or len(self._waiting))
+
+    def schedule(self, now: float) -> Schedule:
+        """Choose the next step's tokens and take the blocks they need.
+
+        Every row in the plan has blocks for every token up to its run's last.
+        """
+        if self._stale or not self._prioritiser.static:
+            self._running = self._prioritiser.order(self._table, self._running, now)
+            self._stale = False
+        preempted: list[Sequence] = []
+        unplaceable: list[Sequence] = []
+        while True:
+            batch, grant = self._share_budget()
+            need = self._blocks_needed(batch, grant)
+            if int(need.sum()) <= self._blocks.num_free:
+                break
+            victim = int(self._running[-1])
+            if len(self._running) == 1:
+                unplaceable.append(self.release(victim))
+            else:
+                preempted.append(self._preempt(victim))
+        self._take_blocks(batch, need)
+        admitted: list[Sequence] = []
+        budget = self._budget - int(grant.sum())
+        if budget > 0 and len(self._waiting) and not preempted and not unplaceable:
+            rows, grants, admitted = self._admit(budget, now, unplaceable)
+            if admitted:
+                batch = np.concatenate([batch, np.array(rows, np.int32)])
+                grant = np.concatenate([grant, np.array(grants, np.int32)])
+        plan = self._plan(batch, grant) if len(batch) else None
+        return Schedule(plan, admitted, preempted, unplaceable)
+
+    def release(self, row: int) -> Sequence:
+        """Take a request out of its row and free its blocks, whatever it was doing."""
+        sequence = self._table.sequence(row)
+        self._blocks.release(self._table.release(row))
+        self._running = self._running[self._running != row]
+        return sequence
+
+    def _preempt(self, row: int) -> Sequence:
+        """Preempt by recomputation: keep the token ids, free the blocks, wait at the front."""
+        sequence = self.release(row)
+        sequence.preemptions += 1
+        self._waiting.requeue(sequence)
+        return sequence
+
+    def _share_budget(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Rows that get tokens, decodes first, and how many: two [R] int32 arrays."""
+        table, batch = self._table, self._running
+        lag = table.num_tokens[batch] - table.num_computed[batch]
+        total = int(lag.sum())
+        if total == len(batch) and total <= self._budget:
+            return batch, lag  # nothing but decodes, and room for all
+        by_phase = np.argsort(lag > 1, kind="stable")
+        batch, lag = batch[by_phase], lag[by_phase]
+        before = np.cumsum(lag, dtype=np.int32) - lag
+        grant = np.clip(self._budget - before, 0, lag)
+        served = grant > 0
+        return batch[served], grant[served]
+
+    def _blocks_needed(
+        self, batch: NDArray[np.int32], grant: NDArray[np.int32]
+    ) -> NDArray[np.int32]:
+        """[R] int32, blocks each row lacks for its tokens of this step."""
+        table = self._table
+        end = table.num_computed[batch] + grant
+        return (end + (table.block_size - 1)) // table.block_size - table.num_blocks[batch]
+
+    def _take_blocks(self, batch: NDArray[np.int32], need: NDArray[np.int32]) -> None:
+        """Allocate `need` blocks a row and append them to the rows' tables."""
+        total = int(need.sum())
+        if total == 0:
+            return
+        table = self._table
+        held = table.num_blocks[batch]
+        before = np.cumsum(need, dtype=np.int32) - need
+        columns = np.arange(total, dtype=np.int32) + np.repeat(held - before, need)
+        table.block_tables[np.repeat(batch, need), columns] = self._blocks.allocate(total)
+        table.num_blocks[batch] = held + need
+
+    def _admit(
+        self, budget: int, now: float, unplaceable: list[Sequence]
+    ) -> tuple[list[int], list[int], list[Sequence]]:
+        """Give rows to waiting requests while budget, rows and blocks last.
+
+        A request is admitted only if all of its known tokens fit above a watermark, beside the
+        blocks that earlier admissions still have to take; its blocks are then taken chunk by chunk.
+
+        Returns:
+            Rows, tokens granted to each, and the sequences.
+        """
+        table, blocks = self._table, self._blocks
+        promised = self._promised_blocks()
+        rows: list[int] = []
+        grants: list[int] = []
+        admitted: list[Sequence] = []
+        while budget > 0 and len(self._waiting):
+            index = self._prioritiser.pick(self._waiting, now)
+            sequence = self._waiting.at(index)
+            known = len(sequence.tokens)
+            whole = blocks.blocks_for(known)
+            if whole > blocks.num_blocks:
+                unplaceable.append(self._waiting.pop(index))
+                continue
+            if not table.num_free or whole + promised + self._watermark() > blocks.num_free:
+                break
+            self._waiting.pop(index)
+            row = table.place(sequence, now)
+            self._running = np.append(self._running, np.int32(row))
+            self._stale = True
+            grant = min(budget, known)
+            budget -= grant
+            one, chunk = np.array([row], np.int32), np.array([grant], np.int32)
+            need = self._blocks_needed(one, chunk)
+            self._take_blocks(one, need)
+            promised += whole - int(need[0])
+            rows.append(row)
+            grants.append(grant)
+            admitted.append(sequence)
+        return rows, grants, admitted
+
+    def _promised_blocks(self) -> int:
+        """Blocks that running rows still need for tokens they already have."""
+        table, running = self._table, self._running
+        whole = (table.num_tokens[running] + (table.block_size - 1)) // table.block_size
+        return int(np.maximum(whole - table.num_blocks[running], 0).sum())
+
+    def _watermark(self) -> int:
+        """Blocks kept back at admission: one more for each running row, at least 1 % of the pool.
+
+        Without it a full pool would admit a request, preempt it for the next decode, and so on. An
+        empty engine keeps nothing back, or a request as large as the pool could never run.
+        """
+        running = len(self._running)
+        if not running:
+            return 0
+        return max(running, int(self._blocks.num_blocks * _WATERMARK_SHARE))
+
+    def _plan(self, batch: NDArray[np.int32], grant: NDArray[np.int32]) -> StepPlan:
+        """The ragged step in which row `batch[i]` computes its next `grant[i]` tokens."""
+        table = self._table
+        count = len(batch)
+        computed = table.num_computed[batch]
+        query_start = np.zeros(count + 1, np.int32)
+        np.cumsum(grant, out=query_start[1:])
+        total = int(query_start[-1])
+        if total == count:
+            flat_rows, positions = batch, computed
+        else:
+            flat_rows = np.repeat(batch, grant)
+            positions = np.arange(total, dtype=np.int32)
+            positions += np.repeat(computed - query_start[:-1], grant)
+        return StepPlan(
+            rows=batch,
+            query_start=query_start,
+            token_ids=table.token_table[flat_rows, positions],
+            positions=positions,
+            needs_logits=(computed + grant == table.num_tokens[batch]).view(np.uint8),
+            block_tables=table.block_tables,
+            token_table=table.token_table,
+            num_tokens=table.num_tokens,
+            num_prompt_tokens=table.num_prompt_tokens,
+            sampling=table.sampling,
+            bias_rows=table.bias_rows,
+            bias_ids=table.bias_ids,
+            bias_values=table.bias_values,
+        )

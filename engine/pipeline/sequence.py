@@ -1,0 +1,61 @@
+"""`Sequence`: one live request as the scheduler knows it."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.mailbox import Mailbox, Outputs
+from engine.pipeline.decoder import Decoder
+from engine.request import Request
+
+NO_ROW = -1
+
+
+@dataclass(slots=True, eq=False)
+class Sequence:
+    """A request with everything that was derived from it at submission. Engine's thread only.
+
+    While the request has a row, `RowTable` holds its state; this object holds what outlives the
+    row.
+
+    Attributes:
+        request: what was asked.
+        mailbox: where the answer is read.
+        arrival: submission number; first come, first served.
+        tokens: [n] int32, every known token; out of date while the sequence has a row.
+        num_prompt: how many of them are the prompt.
+        max_total: the sequence ends when it has this many tokens.
+        stop_ids: tokens that end it, the model's own included.
+        sampling: one record of `SAMPLING_DTYPE`.
+        bias_ids, bias_values: [B] logit biases.
+        decoder: finds stop strings; None when there are none.
+        decoded: output tokens the decoder has seen.
+        row: the row it runs in, or `NO_ROW`.
+        kept: outputs and instants saved when it was preempted, or None.
+        prompt_counted: prompt tokens already counted in the metrics; a recomputation counts none.
+        preemptions: how often it lost its row.
+    """
+
+    request: Request
+    mailbox: Mailbox
+    arrival: int
+    tokens: NDArray[np.int32]
+    num_prompt: int
+    max_total: int
+    stop_ids: tuple[int, ...]
+    sampling: NDArray[np.void]
+    bias_ids: NDArray[np.int32]
+    bias_values: NDArray[np.float32]
+    queued_at: float
+    decoder: Decoder | None = None
+    decoded: int = 0
+    row: int = NO_ROW
+    kept: Outputs | None = field(default=None, repr=False)
+    prompt_counted: int = 0
+    preemptions: int = 0
+
+    @property
+    def request_id(self) -> str:
+        """The request's id."""
+        return self.request.request_id

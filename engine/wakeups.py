@@ -1,0 +1,127 @@
+"""Wake-ups: telling readers that there is something to read, at most once a step each.
+
+Nothing is told per token. Coroutines of one event loop share one `call_soon_threadsafe` a step; the
+loop's own thread then finds out whose news it is. Threads without a loop register a callback.
+
+No wake-up is lost: a reader registers first and looks once more, the engine publishes first and
+then looks for readers, so one of the two always sees the other.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+_log = logging.getLogger(__name__)
+
+
+class Waits(Protocol):
+    """What a coroutine waits for."""
+
+    def has_news(self) -> bool:
+        """Whether a drain would return something."""
+        ...
+
+    @property
+    def finished(self) -> bool:
+        """Whether the answer is complete."""
+        ...
+
+
+class LoopWaker:
+    """The waiting coroutines of one event loop. Its thread alone touches the waiters."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._news: dict[Waits, asyncio.Future[None]] = {}
+        self._ends: dict[Waits, asyncio.Future[None]] = {}
+        self._signalled = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether the loop is gone."""
+        return self._loop.is_closed()
+
+    async def wait(self, handle: Waits, *, for_end: bool) -> None:
+        """Return when the handle has news, or, with `for_end`, when its answer is complete."""
+        waiters = self._ends if for_end else self._news
+        future = self._loop.create_future()
+        waiters[handle] = future
+        try:
+            if not (handle.finished if for_end else handle.has_news()):
+                await future
+        finally:
+            waiters.pop(handle, None)
+
+    def signal(self, *, finished: bool) -> None:
+        """A step ended. Engine's thread.
+
+        Args:
+            finished: whether a request ended in it.
+        """
+        if self._signalled or not (self._news or (finished and self._ends)):
+            return
+        self._signalled = True
+        try:
+            self._loop.call_soon_threadsafe(self._fire)
+        except RuntimeError:  # closed between two steps; nobody is left to wake
+            self._signalled = False
+
+    def _fire(self) -> None:
+        self._signalled = False
+        for handle, future in self._news.items():
+            if handle.has_news() and not future.done():
+                future.set_result(None)
+        for handle, future in self._ends.items():
+            if handle.finished and not future.done():
+                future.set_result(None)
+
+
+class WakeHub:
+    """Everybody who wants to be told. One per engine."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._wakers: tuple[LoopWaker, ...] = ()
+        self._by_loop: dict[asyncio.AbstractEventLoop, LoopWaker] = {}
+        self._callbacks: tuple[Callable[[], None], ...] = ()
+
+    @property
+    def has_callbacks(self) -> bool:
+        """Whether any thread registered a callback."""
+        return bool(self._callbacks)
+
+    def waker(self) -> LoopWaker:
+        """The running loop's waker."""
+        loop = asyncio.get_running_loop()
+        waker = self._by_loop.get(loop)
+        if waker is None:
+            with self._lock:
+                waker = self._by_loop[loop] = LoopWaker(loop)
+                self._forget_closed()
+        return waker
+
+    def add_callback(self, callback: Callable[[], None]) -> None:
+        """Call back, on the engine's thread, when an empty mailbox got something."""
+        with self._lock:
+            self._callbacks = (*self._callbacks, callback)
+
+    def signal(self, *, finished: bool) -> None:
+        """A step ended: wake the loops whose coroutines wait. Engine's thread."""
+        for waker in self._wakers:
+            waker.signal(finished=finished)
+
+    def call_back(self) -> None:
+        """A mailbox went from empty to non-empty, or the engine's state changed."""
+        for callback in self._callbacks:
+            try:
+                callback()
+            except Exception:
+                _log.exception("A wake-up callback failed.")
+
+    def _forget_closed(self) -> None:
+        self._by_loop = {
+            loop: waker for loop, waker in self._by_loop.items() if not loop.is_closed()
+        }
+        self._wakers = tuple(self._by_loop.values())

@@ -1,0 +1,54 @@
+"""A block allocator that anybody can check by eye: a list of counts and a queue of free blocks."""
+
+from collections import deque
+
+import numpy as np
+
+from engine.snapshot import BlockState
+
+
+class NaiveOutOfBlocksError(Exception):
+    pass
+
+
+class NaiveAllocator:
+    def __init__(self, num_blocks, block_size):
+        self.num_blocks = num_blocks
+        self.block_size = block_size
+        self._counts = [0] * num_blocks
+        self._free = deque(range(num_blocks))
+
+    @property
+    def num_free(self):
+        return len(self._free)
+
+    def allocate(self, count):
+        if count > len(self._free):
+            raise NaiveOutOfBlocksError(f"{count} wanted, {len(self._free)} free")
+        blocks = [self._free.popleft() for _ in range(count)]
+        for block in blocks:
+            self._counts[block] = 1
+        return np.array(blocks, np.int32)
+
+    def retain(self, blocks):
+        for block in blocks:
+            assert self._counts[block] > 0
+            self._counts[block] += 1
+
+    def release(self, blocks):
+        for block in blocks:
+            block = int(block)
+            assert self._counts[block] > 0, f"block {block} released twice"
+            self._counts[block] -= 1
+            if self._counts[block] == 0:
+                self._free.append(block)
+
+    def states(self):
+        active = np.array(self._counts) > 0
+        return np.where(active, BlockState.ACTIVE, BlockState.FREE).astype(np.uint8)
+
+    def refcounts(self):
+        return np.array(self._counts, np.uint16)
+
+    def check_integrity(self):
+        assert sorted(self._free) == [b for b, n in enumerate(self._counts) if n == 0]

@@ -1,0 +1,175 @@
+"""A deterministic executor: logits are a pure function of the row's history in its own KV store.
+
+The history is read back *through the block tables*, as attention would read keys, so a wrong table,
+a block shared by mistake or a token computed twice at the wrong place changes the answer. `oracle`
+continues a prompt without any scheduler.
+"""
+
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+
+from engine.executors.base import ExecutorInfo, StepPlan
+from engine.models.spec import ModelSpec, RopeScaling
+from engine.pipeline.reference_sampler import sample_reference
+from engine.pipeline.sampler import Sampler
+from tests.fakes.toy_tokenizer import VOCAB_SIZE, ToyTokenizer
+
+_NEVER_WRITTEN = -7
+
+
+def toy_logits(history, vocab_size=VOCAB_SIZE):
+    """[vocab] float32 from every token of the history and its place."""
+    key = np.uint64(0xCBF29CE484222325)
+    with np.errstate(over="ignore"):
+        for token in history:
+            key = (key ^ np.uint64(token + 1)) * np.uint64(0x100000001B3)
+        mixed = (np.arange(vocab_size, dtype=np.uint64) + key) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    return ((mixed >> np.uint64(44)).astype(np.float32) / 2**20 * 8 - 4).astype(np.float32)
+
+
+class ToyExecutor:
+    """Records every plan's shape; can be told to fail, to answer NaN, or to wait at a gate."""
+
+    def __init__(self, num_blocks, block_size, *, vocab_size=VOCAB_SIZE, force=None):
+        self.info = ExecutorInfo("toy", "portable", 1, "F32", 1000, "f16", 250)
+        self.kv = np.full((num_blocks, block_size), _NEVER_WRITTEN, np.int64)
+        self.block_size = block_size
+        self.vocab_size = vocab_size
+        self.force = force or {}  # output position → token, for stop tests
+        self.steps = []  # (rows, query lengths) of every step
+        self.fail_with = []  # exceptions for the next steps
+        self.poison = lambda history: False
+        self.gate = None  # threading.Semaphore: one permit a step
+        self.entered = threading.Semaphore(0)
+        self.closed = False
+
+    def execute(self, plan: StepPlan):
+        if self.gate is not None:
+            self.entered.release()
+            self.gate.acquire()
+        self.steps.append((plan.rows.copy(), np.diff(plan.query_start)))
+        check_plan(plan)
+        if self.fail_with:
+            raise self.fail_with.pop(0)
+        count = len(plan.rows)
+        logits = np.zeros((count, self.vocab_size), np.float32)
+        for index in range(count):
+            row = plan.rows[index]
+            run = slice(plan.query_start[index], plan.query_start[index + 1])
+            for token, position in zip(plan.token_ids[run], plan.positions[run], strict=True):
+                block = plan.block_tables[row, position // self.block_size]
+                self.kv[block, position % self.block_size] = token
+        for index in np.flatnonzero(plan.needs_logits):
+            row = plan.rows[index]
+            length = plan.num_tokens[row]
+            places = np.arange(length)
+            blocks = plan.block_tables[row, places // self.block_size]
+            history = self.kv[blocks, places % self.block_size]
+            logits[index] = toy_logits(history, self.vocab_size)
+            forced = self.force.get(int(length - plan.num_prompt_tokens[row]))
+            if forced is not None:
+                logits[index] = -10
+                logits[index, forced] = 10
+            if self.poison(history):
+                logits[index, 3] = np.nan
+        return sample_reference(logits, plan)
+
+    def close(self):
+        self.closed = True
+
+
+def check_plan(plan):
+    """What `StepPlan` promises."""
+    lengths = np.diff(plan.query_start)
+    assert len(set(plan.rows.tolist())) == len(plan.rows)
+    assert (lengths > 0).all()
+    assert plan.query_start[-1] == len(plan.token_ids) == len(plan.positions)
+    for array in (plan.rows, plan.query_start, plan.token_ids, plan.positions, plan.num_tokens):
+        assert array.dtype == np.int32
+        assert array.flags.c_contiguous
+    assert plan.needs_logits.dtype == np.uint8
+    assert plan.needs_logits.flags.c_contiguous
+    assert (np.diff(plan.bias_rows) >= 0).all()
+    for index, row in enumerate(plan.rows):
+        run = plan.positions[plan.query_start[index] : plan.query_start[index + 1]]
+        assert (np.diff(run) == 1).all()
+        last = int(run[-1])
+        assert plan.needs_logits[index] == (last + 1 == plan.num_tokens[row])
+        assert (
+            plan.token_ids[plan.query_start[index] : plan.query_start[index + 1]]
+            == plan.token_table[row, run]
+        ).all()
+
+
+def oracle(request, *, seed=None, max_model_len=256, force=None, eos_ids=ToyTokenizer.eos_ids):
+    """The answer's token ids, one token at a time, without engine, rows or blocks."""
+    params = request.sampling
+    tokens = list(request.prompt_ids)
+    prompt = len(tokens)
+    limit = min(max_model_len, prompt + (params.max_tokens or max_model_len))
+    stop_ids = set(Sampler.stop_ids(params, eos_ids))
+    used_seed = params.seed if seed is None else seed
+    bias_ids, bias_values = Sampler.pack_bias(params)
+    while len(tokens) < limit:
+        table = np.zeros((1, max_model_len), np.int32)
+        table[0, : len(tokens)] = tokens
+        plan = SimpleNamespace(
+            rows=np.zeros(1, np.int32),
+            needs_logits=np.ones(1, np.uint8),
+            num_tokens=np.array([len(tokens)], np.int32),
+            num_prompt_tokens=np.array([prompt], np.int32),
+            token_table=table,
+            sampling=Sampler.pack(params, used_seed or 0).reshape(1),
+            bias_rows=np.zeros(len(bias_ids), np.int32),
+            bias_ids=bias_ids,
+            bias_values=bias_values,
+        )
+        logits = toy_logits(tokens)
+        forced = (force or {}).get(len(tokens) - prompt)
+        if forced is not None:
+            logits[:] = -10
+            logits[forced] = 10
+        token = int(sample_reference(logits[None], plan).sampled[0])
+        tokens.append(token)
+        if token in stop_ids:
+            break
+    return tuple(tokens[prompt:])
+
+
+def toy_spec(context_length=256):
+    return ModelSpec(
+        architecture="llama",
+        num_layers=2,
+        hidden_size=8,
+        intermediate_size=16,
+        num_heads=2,
+        num_kv_heads=1,
+        head_dim=4,
+        vocab_size=VOCAB_SIZE,
+        context_length=context_length,
+        rms_norm_eps=1e-5,
+        rope_theta=1e4,
+        rope_style="half",
+        rope_scaling=RopeScaling(),
+        tied_embeddings=True,
+        qkv_bias=False,
+        output_bias=False,
+        mlp_bias=False,
+        qk_norm=False,
+        sliding_windows=(0, 0),
+    )
+
+
+def toy_model(context_length=256):
+    return SimpleNamespace(
+        name="toy",
+        spec=toy_spec(context_length),
+        paths=(),
+        tokenizer=ToyTokenizer(),
+        weight_format="F32",
+        parameters=250,
+        file_bytes=1000,
+    )
