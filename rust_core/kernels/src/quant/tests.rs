@@ -1,1 +1,117 @@
+//! The affine view against the reference, and the reference against blocks worked out by hand. The
+//! oracle for every layout is ggml's own Python package (`tests/parity/test_dequantise.py`).
 
+use half::f16;
+use proptest::prelude::*;
+
+use super::*;
+
+fn quantized() -> impl Iterator<Item = DType> {
+    DType::ALL.into_iter().filter(|dtype| dtype.is_quantized())
+}
+
+/// Byte offsets of the f16 fields of a block.
+fn f16_fields(dtype: DType) -> &'static [usize] {
+    match dtype {
+        DType::Q8_0 | DType::Q4_0 => &[0],
+        DType::Q4_1 | DType::Q4K | DType::Q5K => &[0, 2],
+        DType::Q6K => &[208],
+        DType::F32 | DType::F16 | DType::BF16 => &[],
+    }
+}
+
+/// Two blocks of random bytes whose f16 fields are finite.
+fn row(dtype: DType) -> impl Strategy<Value = Vec<u8>> {
+    let bytes = prop::collection::vec(any::<u8>(), 2 * dtype.block_bytes());
+    let scales = prop::collection::vec(-4.0f32..4.0, 4);
+    (bytes, scales).prop_map(move |(mut bytes, scales)| {
+        let mut scales = scales.into_iter();
+        for block in bytes.chunks_exact_mut(dtype.block_bytes()) {
+            for &at in f16_fields(dtype) {
+                let scale = f16::from_f32(scales.next().unwrap());
+                block[at..at + 2].copy_from_slice(&scale.to_le_bytes());
+            }
+        }
+        bytes
+    })
+}
+
+fn any_row() -> impl Strategy<Value = (DType, Vec<u8>)> {
+    prop::sample::select(quantized().collect::<Vec<_>>())
+        .prop_flat_map(|dtype| row(dtype).prop_map(move |bytes| (dtype, bytes)))
+}
+
+proptest! {
+    #[test]
+    fn the_affine_view_is_the_reference((dtype, bytes) in any_row()) {
+        let cols = 2 * dtype.block_len();
+        let groups = cols / group_size(dtype);
+        let mut reference = vec![0.0; cols];
+        dequantize_row(dtype, &bytes, &mut reference);
+        let (mut codes, mut scales, mut mins) = (vec![0; cols], vec![0.0; groups], vec![0.0; groups]);
+        unpack_row_affine(dtype, &bytes, cols, &mut codes, &mut scales, &mut mins);
+        for i in 0..cols {
+            let (scale, min) = (scales[i / group_size(dtype)], mins[i / group_size(dtype)]);
+            let product = scale * f32::from(codes[i]);
+            // Three roundings at most differ: of the product, the minimum and their sum.
+            let tolerance = (product.abs() + min.abs()) * 1.5 * f32::EPSILON;
+            prop_assert!((product + min - reference[i]).abs() <= tolerance, "{dtype:?} at {i}");
+            prop_assert!(u32::from(codes[i]) < 1 << code_bits(dtype));
+        }
+    }
+}
+
+fn dequantized(dtype: DType, block: &[u8]) -> Vec<f32> {
+    let mut out = vec![0.0; dtype.block_len()];
+    dequantize_row(dtype, block, &mut out);
+    out
+}
+
+fn half(value: f32) -> [u8; 2] {
+    f16::from_f32(value).to_le_bytes()
+}
+
+#[test]
+fn floats_are_widened() {
+    assert_eq!(dequantized(DType::F32, &1.5f32.to_le_bytes()), [1.5]);
+    assert_eq!(dequantized(DType::F16, &half(-0.25)), [-0.25]);
+    assert_eq!(dequantized(DType::BF16, &[0xc0, 0x3f]), [1.5]);
+}
+
+#[test]
+fn q8_0_scales_signed_bytes() {
+    let block = [&half(0.5)[..], &[0x80], &[3; 30], &[0x7f]].concat();
+    let out = dequantized(DType::Q8_0, &block);
+    assert_eq!((out[0], out[1], out[31]), (-64.0, 1.5, 63.5));
+}
+
+#[test]
+fn four_bit_blocks_hold_low_halves_first() {
+    let nibbles = [&[0x2f][..], &[0; 15]].concat();
+    let out = dequantized(DType::Q4_0, &[&half(0.5)[..], &nibbles].concat());
+    assert_eq!((out[0], out[16], out[1]), (3.5, -3.0, -4.0));
+    let out = dequantized(
+        DType::Q4_1,
+        &[&half(0.5)[..], &half(1.0), &nibbles].concat(),
+    );
+    assert_eq!((out[0], out[16], out[1]), (8.5, 2.0, 1.0));
+}
+
+#[test]
+fn six_bit_scales_are_split_over_three_fields() {
+    let mut packed = [0u8; 12];
+    packed[1] = 0b01_000101; // scale 1 = 5; top bits of scale 5 = 1
+    packed[5] = 0b10_000011; // min 1 = 3; top bits of min 5 = 2
+    packed[9] = 0x4_7; // low bits of min 5 = 4 and of scale 5 = 7
+    assert_eq!(super::six_bit_scales::scale_and_min(&packed, 1), (5, 3));
+    assert_eq!(
+        super::six_bit_scales::scale_and_min(&packed, 5),
+        (0x17, 0x24)
+    );
+}
+
+#[test]
+#[should_panic(expected = "rows hold whole Q4_0 blocks")]
+fn a_row_of_part_of_a_block_is_our_own_mistake() {
+    dequantize_row(DType::Q4_0, &[0; 18], &mut [0.0; 31]);
+}

@@ -14,7 +14,7 @@ const DEFAULT_ALIGNMENT: u64 = 32;
 #[derive(Debug)]
 pub struct Header {
     pub version: u32,
-    pub(super) metadata: Metadata,
+    metadata: Metadata,
     pub tensors: Vec<TensorInfo>,
     index: HashMap<String, usize>,
 }
@@ -55,6 +55,19 @@ impl Header {
             tensors,
             index,
         })
+    }
+
+    /// The value of metadata `key`; `file` is what was parsed.
+    pub fn metadata<'a>(&self, key: &str, file: &'a [u8]) -> Option<MetadataValue<'a>> {
+        self.metadata.get(key, file)
+    }
+
+    /// Every metadata key and value, in file order; `file` is what was parsed.
+    pub fn metadata_entries<'a>(
+        &'a self,
+        file: &'a [u8],
+    ) -> impl Iterator<Item = (&'a str, MetadataValue<'a>)> {
+        self.metadata.entries(file)
     }
 
     /// The tensor called `name`.

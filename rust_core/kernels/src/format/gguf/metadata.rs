@@ -114,11 +114,7 @@ impl<'a> MetadataArray<'a> {
         let mut rest = self.bytes;
         (0..self.len).map(move |_| {
             let length = match element {
-                ValueType::String => {
-                    let (prefix, tail) = rest.split_at(8);
-                    rest = tail;
-                    u64::from_le_bytes(prefix.try_into().expect("8 bytes")) as usize
-                }
+                ValueType::String => take_length(&mut rest),
                 other => other.min_bytes() as usize,
             };
             let (bytes, tail) = rest.split_at(length);
@@ -126,6 +122,19 @@ impl<'a> MetadataArray<'a> {
             decode(element, bytes)
         })
     }
+}
+
+/// Takes a string's length prefix. It was checked, but a file that changed since must not make the
+/// rest of the array panic, so it is held to what is left.
+fn take_length(rest: &mut &[u8]) -> usize {
+    let Some((prefix, tail)) = rest.split_first_chunk::<8>() else {
+        *rest = &[];
+        return 0;
+    };
+    *rest = tail;
+    usize::try_from(u64::from_le_bytes(*prefix))
+        .unwrap_or(usize::MAX)
+        .min(tail.len())
 }
 
 /// Where a checked value lies in the file.

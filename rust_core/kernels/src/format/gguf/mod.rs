@@ -62,12 +62,12 @@ impl GgufFile {
 
     /// The value of metadata `key`, decoded from the map.
     pub fn metadata(&self, key: &str) -> Option<MetadataValue<'_>> {
-        self.header.metadata.get(key, &self.file)
+        self.header.metadata(key, &self.file)
     }
 
     /// Every metadata key and value, in file order.
     pub fn metadata_entries(&self) -> impl Iterator<Item = (&str, MetadataValue<'_>)> {
-        self.header.metadata.entries(&self.file)
+        self.header.metadata_entries(&self.file)
     }
 }
 

@@ -1,1 +1,333 @@
+//! One refusal a test, each from a valid file with one thing wrong.
 
+use super::{Header, MetadataValue};
+use crate::format::Problem;
+use crate::quant::DType;
+
+const U32: u32 = 4;
+const STRING: u32 = 8;
+const ARRAY: u32 = 9;
+
+/// Writes GGUF bytes without checking anything.
+struct Builder {
+    magic: [u8; 4],
+    version: u32,
+    metadata: Vec<Vec<u8>>,
+    tensors: Vec<Vec<u8>>,
+    data: usize,
+    tensor_count: Option<u64>,
+    metadata_count: Option<u64>,
+}
+
+fn text(text: &str) -> Vec<u8> {
+    [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat()
+}
+
+impl Builder {
+    fn new() -> Self {
+        Self {
+            magic: *b"GGUF",
+            version: 3,
+            metadata: vec![],
+            tensors: vec![],
+            data: 0,
+            tensor_count: None,
+            metadata_count: None,
+        }
+    }
+
+    fn metadata(mut self, key: &str, kind: u32, value: &[u8]) -> Self {
+        self.metadata
+            .push([&text(key), &kind.to_le_bytes()[..], value].concat());
+        self
+    }
+
+    fn tensor(mut self, name: &str, ne: &[u64], kind: u32, offset: u64) -> Self {
+        let mut entry = text(name);
+        entry.extend((ne.len() as u32).to_le_bytes());
+        ne.iter()
+            .for_each(|extent| entry.extend(extent.to_le_bytes()));
+        entry.extend(kind.to_le_bytes());
+        entry.extend(offset.to_le_bytes());
+        self.tensors.push(entry);
+        self
+    }
+
+    fn data(mut self, bytes: usize) -> Self {
+        self.data = bytes;
+        self
+    }
+
+    fn build(&self) -> Vec<u8> {
+        let mut file = self.magic.to_vec();
+        file.extend(self.version.to_le_bytes());
+        file.extend(
+            self.tensor_count
+                .unwrap_or(self.tensors.len() as u64)
+                .to_le_bytes(),
+        );
+        file.extend(
+            self.metadata_count
+                .unwrap_or(self.metadata.len() as u64)
+                .to_le_bytes(),
+        );
+        file.extend(self.metadata.concat());
+        file.extend(self.tensors.concat());
+        file.resize(file.len().next_multiple_of(32) + self.data, 0);
+        file
+    }
+
+    fn problem(&self) -> Problem {
+        Header::parse(&self.build()).expect_err("this file must be refused")
+    }
+}
+
+fn array(element: u32, count: u64, bytes: &[u8]) -> Vec<u8> {
+    [&element.to_le_bytes()[..], &count.to_le_bytes(), bytes].concat()
+}
+
+#[test]
+fn a_valid_file_gives_its_metadata_and_tensors() {
+    let file = Builder::new()
+        .metadata("general.architecture", STRING, &text("llama"))
+        .metadata(
+            "tokens",
+            ARRAY,
+            &array(STRING, 2, &[text("a"), text("ü")].concat()),
+        )
+        .metadata(
+            "scores",
+            ARRAY,
+            &array(6, 2, &[1f32.to_le_bytes(), 2f32.to_le_bytes()].concat()),
+        )
+        .metadata("flag", 7, &[1])
+        .metadata("i8", 1, &[0xff])
+        .metadata("f64", 12, &0.5f64.to_le_bytes())
+        .tensor("w", &[64, 3], 3, 0)
+        .tensor("norm", &[8], 0, 128)
+        .data(160)
+        .build();
+    let header = Header::parse(&file).unwrap();
+    let value = |key| header.metadata(key, &file).unwrap();
+    assert_eq!(
+        value("general.architecture"),
+        MetadataValue::String("llama")
+    );
+    assert_eq!(value("flag"), MetadataValue::Bool(true));
+    assert_eq!(value("i8"), MetadataValue::I8(-1));
+    assert_eq!(value("f64"), MetadataValue::F64(0.5));
+    let MetadataValue::Array(tokens) = value("tokens") else {
+        panic!("an array")
+    };
+    assert!(
+        tokens
+            .iter()
+            .eq([MetadataValue::String("a"), MetadataValue::String("ü")])
+    );
+    let MetadataValue::Array(scores) = value("scores") else {
+        panic!("an array")
+    };
+    assert!(
+        scores
+            .iter()
+            .eq([MetadataValue::F32(1.0), MetadataValue::F32(2.0)])
+    );
+    let tensor = header.tensor("w").unwrap();
+    assert_eq!(
+        (&tensor.shape[..], tensor.dtype),
+        (&[3, 64][..], DType::Q4_1)
+    );
+    assert_eq!(tensor.range.len(), 3 * 2 * 20);
+    assert_eq!(
+        header.tensor("norm").unwrap().range,
+        file.len() - 32..file.len()
+    );
+}
+
+#[test]
+fn version_2_is_read_and_others_are_refused() {
+    let mut builder = Builder::new();
+    builder.version = 2;
+    assert_eq!(Header::parse(&builder.build()).unwrap().version, 2);
+    builder.version = 1;
+    assert_eq!(builder.problem(), Problem::GgufVersion(1));
+    builder.version = 3u32.swap_bytes();
+    assert_eq!(builder.problem(), Problem::BigEndian);
+    builder.magic = *b"PK\x03\x04";
+    assert_eq!(builder.problem(), Problem::NotGguf);
+}
+
+#[test]
+fn every_truncation_is_refused() {
+    let builder = Builder::new()
+        .metadata("key", STRING, &text("value"))
+        .tensor("w", &[32, 2], 2, 0)
+        .data(36);
+    let file = builder.build();
+    for length in 0..file.len() {
+        assert!(
+            Header::parse(&file[..length]).is_err(),
+            "{length} bytes of {}",
+            file.len()
+        );
+    }
+    Header::parse(&file).unwrap();
+}
+
+#[test]
+fn counts_beyond_the_file_are_refused() {
+    let mut builder = Builder::new();
+    builder.tensor_count = Some(u64::MAX);
+    assert!(matches!(
+        builder.problem(),
+        Problem::TooMany {
+            what: "tensors",
+            ..
+        }
+    ));
+    let mut builder = Builder::new();
+    builder.metadata_count = Some(1 << 40);
+    assert!(matches!(
+        builder.problem(),
+        Problem::TooMany {
+            what: "metadata entries",
+            ..
+        }
+    ));
+    let builder = Builder::new().metadata("a", ARRAY, &array(U32, u64::MAX / 2, &[]));
+    assert!(matches!(builder.problem(), Problem::TooMany { .. }));
+    let builder = Builder::new().metadata("a", STRING, &u64::MAX.to_le_bytes());
+    assert_eq!(
+        builder.problem(),
+        Problem::Truncated("metadata \"a\"".into())
+    );
+}
+
+#[test]
+fn damaged_metadata_is_refused() {
+    let key = || "\"a\"".to_owned();
+    let builder = Builder::new().metadata("a", ARRAY, &array(ARRAY, 1, &array(U32, 0, &[])));
+    assert_eq!(builder.problem(), Problem::NestedArray(key()));
+    let builder = Builder::new().metadata("a", 13, &[0; 8]);
+    assert_eq!(
+        builder.problem(),
+        Problem::MetadataType {
+            key: key(),
+            kind: 13
+        }
+    );
+    let builder = Builder::new().metadata("a", 7, &[2]);
+    assert_eq!(builder.problem(), Problem::BadBool(key()));
+    let builder = Builder::new().metadata("a", STRING, &[2, 0, 0, 0, 0, 0, 0, 0, 0xc3, 0x28]);
+    assert_eq!(builder.problem(), Problem::NotUtf8("metadata \"a\"".into()));
+    let builder = Builder::new()
+        .metadata("a", U32, &[0; 4])
+        .metadata("a", U32, &[0; 4]);
+    assert_eq!(
+        builder.problem(),
+        Problem::Duplicate {
+            what: "metadata key",
+            name: key()
+        }
+    );
+}
+
+#[test]
+fn a_bad_alignment_is_refused() {
+    for value in [0u32, 4, 48, 1 << 31] {
+        let builder = Builder::new().metadata("general.alignment", U32, &value.to_le_bytes());
+        assert_eq!(builder.problem(), Problem::BadAlignment, "{value}");
+    }
+    let builder = Builder::new().metadata("general.alignment", STRING, &text("32"));
+    assert_eq!(builder.problem(), Problem::BadAlignment);
+}
+
+#[test]
+fn one_part_of_a_split_model_is_refused() {
+    let builder = Builder::new().metadata("split.count", 2, &3u16.to_le_bytes());
+    assert_eq!(builder.problem(), Problem::SplitGguf(3));
+    let whole = Builder::new().metadata("split.count", 2, &1u16.to_le_bytes());
+    Header::parse(&whole.build()).unwrap();
+}
+
+#[test]
+fn damaged_tensors_are_refused() {
+    let name = || "\"w\"".to_owned();
+    let with = |ne: &[u64], kind, offset| {
+        Builder::new()
+            .tensor("w", ne, kind, offset)
+            .data(128)
+            .problem()
+    };
+    assert_eq!(with(&[8], 0, 4), Problem::Misaligned(name()));
+    assert_eq!(with(&[8], 0, 128), Problem::OutOfRange(name()));
+    assert_eq!(with(&[8], 0, u64::MAX - 31), Problem::OutOfRange(name()));
+    assert_eq!(with(&[0, 8], 0, 0), Problem::BadShape(name()));
+    assert_eq!(with(&[1 << 32, 1 << 32], 0, 0), Problem::BadShape(name()));
+    assert_eq!(with(&[u64::MAX], 0, 0), Problem::BadShape(name()));
+    assert_eq!(
+        with(&[], 0, 0),
+        Problem::Dimensions {
+            name: name(),
+            count: 0,
+            limit: 4
+        }
+    );
+    assert_eq!(
+        with(&[1; 5], 0, 0),
+        Problem::Dimensions {
+            name: name(),
+            count: 5,
+            limit: 4
+        }
+    );
+    let unsupported = |kind: &str| Problem::UnsupportedType {
+        name: name(),
+        kind: kind.into(),
+    };
+    assert_eq!(with(&[256], 10, 0), unsupported("Q2_K"));
+    assert_eq!(with(&[256], 999, 0), unsupported("number 999"));
+    assert_eq!(
+        with(&[33], 2, 0),
+        Problem::PartialBlock {
+            name: name(),
+            cols: 33,
+            dtype: "Q4_0",
+            block: 32
+        }
+    );
+}
+
+#[test]
+fn tensors_that_share_a_name_or_bytes_are_refused() {
+    let builder = Builder::new()
+        .tensor("w", &[8], 0, 0)
+        .tensor("w", &[8], 0, 32)
+        .data(64);
+    assert_eq!(
+        builder.problem(),
+        Problem::Duplicate {
+            what: "tensor",
+            name: "\"w\"".into()
+        }
+    );
+    let builder = Builder::new()
+        .tensor("a", &[16], 0, 0)
+        .tensor("b", &[8], 0, 32)
+        .data(64);
+    assert_eq!(
+        builder.problem(),
+        Problem::Overlap("\"a\"".into(), "\"b\"".into())
+    );
+}
+
+#[test]
+fn messages_are_one_sentence_of_plain_text() {
+    let problem = Builder::new()
+        .tensor("w\x1b[2J\n", &[8], 999, 0)
+        .data(64)
+        .problem();
+    let message = problem.to_string();
+    assert!(!message.contains(['\n', '\x1b']), "{message:?}");
+    assert!(message.contains("number 999"), "{message}");
+}
