@@ -1,4 +1,19 @@
 //! Model formats and the native CPU executor.
 
+pub mod activation_quant;
+pub mod arena;
+pub mod attention;
+pub mod dispatch;
+pub mod error;
 pub mod format;
+pub mod gemm;
+pub mod kv_cache;
+pub mod norm;
+pub mod pack;
+pub mod pool;
 pub mod quant;
+pub mod rope;
+pub mod sampler;
+pub(crate) mod simd;
+pub mod spec;
+pub mod topology;

@@ -1,0 +1,203 @@
+//! Large, zeroed, 64-byte-aligned memory: one for the packed weights, one for the KV pool.
+//!
+//! Anonymous pages are asked to be huge ones: a decode step walks every weight once, and with
+//! 4 KiB pages the page walks alone would cost a measurable share of it. Untouched pages take no
+//! memory. Freed as one piece.
+
+use std::ptr::NonNull;
+
+use crate::error::KernelError;
+
+/// Alignment of every allocation in an arena, in bytes: one cache line, one AVX-512 register.
+pub const ALIGN: usize = 64;
+
+/// Zeroed anonymous memory.
+#[derive(Debug)]
+pub struct Arena {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: an arena is plain owned memory; who may write which part is decided by its users.
+unsafe impl Send for Arena {}
+// SAFETY: as above; shared access hands out raw pointers only.
+unsafe impl Sync for Arena {}
+
+impl Arena {
+    /// Reserve `len` bytes (rounded up to whole pages by the kernel).
+    pub fn new(len: usize) -> Result<Self, KernelError> {
+        if len == 0 {
+            return Ok(Self {
+                start: NonNull::dangling(),
+                len: 0,
+            });
+        }
+        // SAFETY: an anonymous private mapping at an address of the kernel's choice touches nothing
+        // that exists; the result is checked.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(KernelError::Memory(format!(
+                "{:.1} MiB of memory could not be reserved: {}.",
+                len as f64 / (1 << 20) as f64,
+                std::io::Error::last_os_error()
+            )));
+        }
+        #[cfg(target_os = "linux")]
+        // SAFETY: the range is the mapping just made. Advice only: a refusal changes nothing.
+        unsafe {
+            libc::madvise(start, len, libc::MADV_HUGEPAGE);
+        }
+        Ok(Self {
+            start: NonNull::new(start.cast()).expect("mmap returns no null"),
+            len,
+        })
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// First byte. Callers uphold that nobody writes where another reads or writes.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        if self.len > 0 {
+            // SAFETY: exactly the mapping made in `new`, unmapped once.
+            unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+        }
+    }
+}
+
+/// Round up to a multiple of [`ALIGN`] bytes.
+pub fn align_up(len: usize) -> usize {
+    len.next_multiple_of(ALIGN)
+}
+
+/// A zeroed, cache-line-aligned array that many workers write disjoint parts of.
+///
+/// Scratch of the step: sized once at construction, never grown. Access goes through raw pointers
+/// because the parts that workers own interleave (columns of a row-major matrix), which slices
+/// cannot express.
+#[derive(Debug)]
+pub struct Buffer<T> {
+    arena: Arena,
+    len: usize,
+    element: std::marker::PhantomData<T>,
+}
+
+/// Types whose all-zero bytes are a value and that need no drop.
+///
+/// # Safety
+/// Implementors must be plain data for which every bit pattern is valid.
+pub unsafe trait Plain: Copy + Send + Sync + 'static {}
+// SAFETY: plain numbers.
+unsafe impl Plain for u8 {}
+// SAFETY: plain numbers.
+unsafe impl Plain for i8 {}
+// SAFETY: plain numbers.
+unsafe impl Plain for i32 {}
+// SAFETY: plain numbers.
+unsafe impl Plain for u32 {}
+// SAFETY: plain numbers.
+unsafe impl Plain for u64 {}
+// SAFETY: plain numbers.
+unsafe impl Plain for f32 {}
+// SAFETY: plain numbers.
+unsafe impl Plain for f64 {}
+
+impl<T: Plain> Buffer<T> {
+    pub fn new(len: usize) -> Result<Self, KernelError> {
+        let bytes = len
+            .checked_mul(size_of::<T>())
+            .ok_or_else(|| KernelError::Memory("A work buffer would not fit in memory.".into()))?;
+        Ok(Self {
+            arena: Arena::new(bytes)?,
+            len,
+            element: std::marker::PhantomData,
+        })
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn ptr(&self) -> *mut T {
+        self.arena.as_ptr().cast()
+    }
+
+    /// The part `[start, start + len)`.
+    ///
+    /// # Safety
+    /// Nobody writes this part while the slice lives.
+    pub unsafe fn slice(&self, start: usize, len: usize) -> &[T] {
+        assert!(start.checked_add(len).is_some_and(|end| end <= self.len));
+        // SAFETY: in bounds (checked), initialised (zeroed pages), aligned to a cache line.
+        unsafe { std::slice::from_raw_parts(self.ptr().add(start), len) }
+    }
+
+    /// The part `[start, start + len)`, writable.
+    ///
+    /// # Safety
+    /// Nobody else reads or writes this part while the slice lives.
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn slice_mut(&self, start: usize, len: usize) -> &mut [T] {
+        assert!(start.checked_add(len).is_some_and(|end| end <= self.len));
+        // SAFETY: in bounds (checked), initialised (zeroed pages), aligned; exclusive by contract.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr().add(start), len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arenas_are_aligned_and_zeroed() {
+        let arena = Arena::new(100_000).unwrap();
+        assert_eq!(arena.as_ptr() as usize % ALIGN, 0);
+        // SAFETY: the arena is ours alone.
+        let bytes = unsafe { std::slice::from_raw_parts(arena.as_ptr(), arena.len()) };
+        assert!(bytes.iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn an_empty_arena_is_fine_and_an_impossible_one_is_refused() {
+        assert!(Arena::new(0).unwrap().is_empty());
+        assert!(matches!(
+            Arena::new(usize::MAX / 2),
+            Err(KernelError::Memory(_))
+        ));
+    }
+
+    #[test]
+    fn buffers_hand_out_disjoint_parts() {
+        let buffer = Buffer::<f32>::new(10).unwrap();
+        // SAFETY: the two parts do not overlap and nobody else holds the buffer.
+        let (low, high) = unsafe { (buffer.slice_mut(0, 5), buffer.slice_mut(5, 5)) };
+        low.fill(1.0);
+        high.fill(2.0);
+        // SAFETY: nobody writes any more.
+        assert_eq!(unsafe { buffer.slice(4, 2) }, [1.0, 2.0]);
+    }
+}

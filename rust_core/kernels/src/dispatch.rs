@@ -1,0 +1,151 @@
+//! Which instruction set the kernels use: chosen once at load, forced by configuration or by the
+//! environment variable `PRAVAHA_DISPATCH` (which wins, so that tests can force any process).
+
+use crate::error::KernelError;
+
+/// Environment variable that overrides the configured level.
+pub const DISPATCH_ENV: &str = "PRAVAHA_DISPATCH";
+
+/// Instruction-set levels with kernels of their own, worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Plain Rust that any compiler vectorises as it can.
+    Portable,
+    /// AVX2 with FMA and F16C.
+    Avx2,
+    /// AVX-512 F, BW, VL, DQ and VNNI.
+    Avx512,
+}
+
+impl Level {
+    /// Every level, best first.
+    pub const ALL: [Self; 3] = [Self::Avx512, Self::Avx2, Self::Portable];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+
+    /// What the level asks of a processor, for the sentence that refuses it.
+    fn needs(self) -> &'static str {
+        match self {
+            Self::Portable => "nothing",
+            Self::Avx2 => "AVX2, FMA and F16C",
+            Self::Avx512 => "AVX-512 F, BW, VL, DQ and VNNI",
+        }
+    }
+
+    /// Whether this machine (processor and operating system) can run the level.
+    pub fn available(self) -> bool {
+        match self {
+            Self::Portable => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => {
+                is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("fma")
+                    && is_x86_feature_detected!("f16c")
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => {
+                Self::Avx2.available()
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512vl")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vnni")
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => false,
+        }
+    }
+
+    /// The best level of this machine.
+    pub fn best() -> Self {
+        Self::ALL
+            .into_iter()
+            .find(|level| level.available())
+            .expect("portable always runs")
+    }
+
+    /// Choose a level by its configured name (`auto` takes the best), unless the environment
+    /// variable names another.
+    pub fn choose(configured: &str) -> Result<Self, KernelError> {
+        match std::env::var(DISPATCH_ENV) {
+            Ok(forced) if !forced.is_empty() => Self::parse(&forced),
+            _ => Self::parse(configured),
+        }
+    }
+
+    fn parse(name: &str) -> Result<Self, KernelError> {
+        if name == "auto" {
+            return Ok(Self::best());
+        }
+        let level = Self::ALL
+            .into_iter()
+            .find(|level| level.name() == name)
+            .ok_or_else(|| {
+                KernelError::config(format!(
+                    "There is no dispatch level {name:?}: choose auto, avx512, avx2 or portable."
+                ))
+            })?;
+        if !level.available() {
+            return Err(KernelError::config(format!(
+                "This machine cannot run dispatch level {name}, which needs {}: choose {}.",
+                level.needs(),
+                Self::best().name()
+            )));
+        }
+        Ok(level)
+    }
+}
+
+/// Instruction-set extensions of this processor that matter to the kernels, now or later.
+pub fn cpu_flags() -> Vec<(&'static str, bool)> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        vec![
+            ("avx2", is_x86_feature_detected!("avx2")),
+            ("fma", is_x86_feature_detected!("fma")),
+            ("f16c", is_x86_feature_detected!("f16c")),
+            ("avx512f", is_x86_feature_detected!("avx512f")),
+            ("avx512bw", is_x86_feature_detected!("avx512bw")),
+            ("avx512vl", is_x86_feature_detected!("avx512vl")),
+            ("avx512dq", is_x86_feature_detected!("avx512dq")),
+            ("avx512vnni", is_x86_feature_detected!("avx512vnni")),
+            ("avx512bf16", is_x86_feature_detected!("avx512bf16")),
+            ("avx512fp16", is_x86_feature_detected!("avx512fp16")),
+        ]
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn auto_takes_the_best_and_portable_always_runs() {
+        assert_eq!(Level::parse("auto").unwrap(), Level::best());
+        assert_eq!(Level::parse("portable").unwrap(), Level::Portable);
+    }
+
+    #[test]
+    fn unknown_and_missing_levels_are_refused_with_a_sentence() {
+        assert!(
+            Level::parse("mmx")
+                .unwrap_err()
+                .to_string()
+                .contains("no dispatch level")
+        );
+        for level in Level::ALL.into_iter().filter(|level| !level.available()) {
+            let message = Level::parse(level.name()).unwrap_err().to_string();
+            assert!(message.contains("cannot run"), "{message}");
+        }
+    }
+}

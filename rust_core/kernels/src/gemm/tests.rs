@@ -1,0 +1,222 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::activation_quant::{GroupMeta, quantize_row};
+use crate::arena::Buffer;
+use crate::pack::PANEL_COLUMNS;
+use crate::pack::layout::GROUP;
+use crate::pack::tests::{Random, TestTensor};
+use crate::quant::DType;
+
+fn levels() -> impl Iterator<Item = Level> {
+    Level::ALL.into_iter().filter(|level| level.available())
+}
+
+/// Float rows and their quantised form.
+struct Rows {
+    float: Vec<f32>,
+    codes: Vec<i8>,
+    metas: Vec<GroupMeta>,
+    inputs: usize,
+}
+
+impl Rows {
+    fn random(rows: usize, inputs: usize, quantized: bool, seed: u64) -> Self {
+        let mut random = Random(seed ^ 0xABCD);
+        let float: Vec<f32> = (0..rows * inputs).map(|_| random.unit()).collect();
+        let groups = if quantized { inputs / GROUP } else { 0 };
+        let mut codes = vec![0; rows * groups * GROUP];
+        let mut metas = vec![GroupMeta::default(); rows * groups];
+        for row in 0..if quantized { rows } else { 0 } {
+            // SAFETY: portable always runs.
+            unsafe {
+                quantize_row(
+                    Level::Portable,
+                    &float[row * inputs..][..inputs],
+                    &mut codes[row * inputs..][..inputs],
+                    &mut metas[row * groups..][..groups],
+                );
+            }
+        }
+        Self {
+            float,
+            codes,
+            metas,
+            inputs,
+        }
+    }
+
+    fn from_row(&self, row: usize) -> Activations {
+        let quant = QuantRows {
+            codes: self.codes.as_ptr(),
+            metas: self.metas.as_ptr(),
+            inputs: self.inputs,
+        };
+        // SAFETY: tests ask for rows that exist.
+        unsafe {
+            Activations {
+                quant: if self.codes.is_empty() {
+                    quant
+                } else {
+                    quant.from_row(row)
+                },
+                float: self.float.as_ptr().add(row * self.inputs),
+                float_stride: self.inputs,
+            }
+        }
+    }
+
+    /// What the kernel sees of input `input`.
+    fn value(&self, row: usize, input: usize) -> f64 {
+        if self.codes.is_empty() {
+            return f64::from(self.float[row * self.inputs + input]);
+        }
+        let meta = self.metas[(row * self.inputs + input) / GROUP];
+        f64::from(meta.scale) * f64::from(self.codes[row * self.inputs + input])
+    }
+}
+
+/// `[rows, padded outputs]` products of one level.
+fn product(
+    level: Level,
+    matrix: &PackedMatrix,
+    activations: Activations,
+    rows: usize,
+    bias: Option<&[f32]>,
+    initial: Option<f32>,
+) -> Vec<f32> {
+    let stride = matrix.panels() * PANEL_COLUMNS;
+    let mut out = vec![initial.unwrap_or(f32::NAN); rows * stride];
+    for panel in 0..matrix.panels() {
+        let output = Output {
+            // SAFETY: the panel's columns are inside the row.
+            out: unsafe { out.as_mut_ptr().add(panel * PANEL_COLUMNS) },
+            stride,
+            accumulate: initial.is_some(),
+            bias: bias.map_or(std::ptr::null(), |bias| {
+                bias[panel * PANEL_COLUMNS..].as_ptr()
+            }),
+        };
+        // SAFETY: available level, matching shapes, our own memory.
+        unsafe {
+            multiply_panel(
+                level,
+                matrix,
+                panel,
+                matrix.panel(panel),
+                &activations,
+                rows,
+                output,
+            );
+        }
+    }
+    out
+}
+
+fn check(dtype: DType, rows: usize, outputs: usize, inputs: usize, seed: u64) {
+    let tensor = TestTensor::random(dtype, outputs, inputs, seed);
+    let (matrix, _memory): (PackedMatrix, Buffer<u8>) = tensor.pack();
+    let x = Rows::random(rows, inputs, dtype.is_quantized(), seed);
+    let stride = matrix.panels() * PANEL_COLUMNS;
+    for level in levels() {
+        let out = product(level, &matrix, x.from_row(0), rows, None, None);
+        for row in 0..rows {
+            for output in 0..stride {
+                let (mut exact, mut magnitude) = (0.0, 0.0);
+                if output < outputs {
+                    for input in 0..inputs {
+                        let weight = f64::from(tensor.values[output * inputs + input]);
+                        exact += weight * x.value(row, input);
+                        magnitude += (weight * x.value(row, input)).abs();
+                    }
+                }
+                let error = (f64::from(out[row * stride + output]) - exact).abs();
+                assert!(
+                    error <= 3e-6 * magnitude + 1e-6,
+                    "{level:?} {dtype:?} row {row} output {output}: off by {error}"
+                );
+            }
+        }
+        // Alone or in company: the same bits.
+        for row in 0..rows {
+            let alone = product(level, &matrix, x.from_row(row), 1, None, None);
+            assert_eq!(
+                alone,
+                out[row * stride..][..stride],
+                "{level:?} {dtype:?} row {row}"
+            );
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn every_format_matches_naive_products(
+        seed: u64, rows in 1usize..20, outputs in 1usize..50, blocks in 1usize..3,
+    ) {
+        for dtype in DType::ALL {
+            let inputs = if dtype.is_quantized() { blocks * dtype.block_len() } else { blocks * 37 };
+            check(dtype, rows, outputs, inputs, seed);
+        }
+    }
+}
+
+#[test]
+fn extreme_codes_do_not_saturate() {
+    for dtype in [DType::Q8_0, DType::Q4_1, DType::Q6K, DType::Q5K] {
+        let mut tensor = TestTensor::random(dtype, 16, 256, 5);
+        // All ones are the largest codes of every format (and -1 for the signed ones).
+        let header =
+            dtype.block_bytes() - dtype.block_len() * if dtype == DType::Q8_0 { 8 } else { 4 } / 8;
+        if matches!(dtype, DType::Q8_0 | DType::Q4_1) {
+            for block in tensor.bytes.chunks_exact_mut(dtype.block_bytes()) {
+                block[header..].fill(if dtype == DType::Q8_0 { 0x7f } else { 0xff });
+            }
+            crate::quant::dequantize_row(dtype, &tensor.bytes, &mut tensor.values);
+        }
+        let (matrix, _memory) = tensor.pack();
+        let x = Rows {
+            float: vec![1.0; 256],
+            codes: vec![127; 256],
+            metas: vec![
+                GroupMeta {
+                    scale: 1.0,
+                    scaled_sum: 127.0 * 32.0,
+                    sum: 127 * 32,
+                    low_sum: 127 * 16
+                };
+                8
+            ],
+            inputs: 256,
+        };
+        let reference = product(Level::Portable, &matrix, x.from_row(0), 1, None, None);
+        for level in levels() {
+            let out = product(level, &matrix, x.from_row(0), 1, None, None);
+            for (a, b) in out.iter().zip(&reference) {
+                assert!(
+                    (a - b).abs() <= 1e-5 * b.abs().max(1.0),
+                    "{level:?} {dtype:?} {a} {b}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn bias_and_residual_are_added_once() {
+    for dtype in [DType::F32, DType::Q4_1] {
+        let tensor = TestTensor::random(dtype, 20, 64, 9);
+        let (matrix, _memory) = tensor.pack();
+        let x = Rows::random(9, 64, dtype.is_quantized(), 4);
+        let bias: Vec<f32> = (0..32).map(|i| i as f32).collect();
+        for level in levels() {
+            let plain = product(level, &matrix, x.from_row(0), 9, None, None);
+            let both = product(level, &matrix, x.from_row(0), 9, Some(&bias), Some(100.0));
+            for (i, (plain, both)) in plain.iter().zip(both).enumerate() {
+                let expected = 100.0 + (plain + bias[i % 32]);
+                assert!((both - expected).abs() <= 1e-4, "{level:?} {dtype:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! RMS normalisation and the gated activation.
+
+use crate::simd::{LANES, Lanes, by_level};
+
+#[inline(always)]
+unsafe fn rms_norm_body<L: Lanes>(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
+    let n = x.len();
+    assert!(weight.len() == n && out.len() == n);
+    let whole = n / LANES * LANES;
+    // SAFETY: instructions by the caller's promise; every access is below `whole` ≤ n.
+    unsafe {
+        let mut squares = L::splat(0.0);
+        for at in (0..whole).step_by(LANES) {
+            let lanes = L::load(x.as_ptr().add(at));
+            squares = lanes.mul_add(lanes, squares);
+        }
+        let tail: f32 = x[whole..].iter().map(|x| x * x).sum();
+        let inverse = 1.0 / ((squares.sum() + tail) / n as f32 + eps).sqrt();
+        let scale = L::splat(inverse);
+        for at in (0..whole).step_by(LANES) {
+            let lanes = L::load(x.as_ptr().add(at))
+                .mul(scale)
+                .mul(L::load(weight.as_ptr().add(at)));
+            lanes.store(out.as_mut_ptr().add(at));
+        }
+        for i in whole..n {
+            out[i] = x[i] * inverse * weight[i];
+        }
+    }
+}
+
+by_level! {
+    /// `out = x / sqrt(mean(x²) + eps) * weight`.
+    ///
+    /// # Safety
+    /// The machine has the level.
+    pub unsafe fn rms_norm(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) = rms_norm_body;
+}
+
+#[inline(always)]
+unsafe fn silu_gate_body<L: Lanes>(gate: *mut f32, up: *const f32) {
+    // SAFETY: sixteen elements each and the instructions by the caller's promise.
+    unsafe {
+        let x = L::load(gate);
+        let negated = L::splat(0.0).sub(x);
+        // Above 88 the exponential overflows; there the sigmoid is 0 to the last bit anyway.
+        let limit = L::splat(88.0);
+        let e = negated.select_less(limit, negated, limit).exp();
+        let sigmoid = L::splat(1.0).div(L::splat(1.0).add(e));
+        // x + (x - x) spreads NaN, which the selection above would swallow.
+        x.mul(sigmoid).mul(L::load(up)).add(x.sub(x)).store(gate);
+    }
+}
+
+#[inline(always)]
+unsafe fn silu_panel_body<L: Lanes>(gate: *mut f32, up: *const f32, stride: usize, rows: usize) {
+    for row in 0..rows {
+        // SAFETY: as promised by the caller, row by row.
+        unsafe { silu_gate_body::<L>(gate.add(row * stride), up.add(row * stride)) };
+    }
+}
+
+by_level! {
+    /// `gate = silu(gate) * up` for a panel of 16 columns and `rows` rows, `stride` floats apart.
+    ///
+    /// # Safety
+    /// The machine has the level; both panels are valid for `rows` rows and nobody else uses them.
+    pub unsafe fn silu_panel(gate: *mut f32, up: *const f32, stride: usize, rows: usize) = silu_panel_body;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dispatch::Level;
+    use crate::pack::tests::Random;
+
+    #[test]
+    fn norm_matches_double_precision() {
+        let mut random = Random(3);
+        for n in [1, 15, 16, 64, 576, 1001] {
+            let x: Vec<f32> = (0..n).map(|_| random.unit()).collect();
+            let weight: Vec<f32> = (0..n).map(|_| random.unit()).collect();
+            let mean = x.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / n as f64;
+            let inverse = 1.0 / (mean + 1e-5).sqrt();
+            for level in Level::ALL.into_iter().filter(|level| level.available()) {
+                let mut out = vec![0.0; n];
+                // SAFETY: the level is available.
+                unsafe { rms_norm(level, &x, &weight, 1e-5, &mut out) };
+                for i in 0..n {
+                    let exact = f64::from(x[i]) * inverse * f64::from(weight[i]);
+                    assert!((f64::from(out[i]) - exact).abs() < 1e-6, "{level:?} {n}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn silu_matches_double_precision_at_every_magnitude() {
+        for level in Level::ALL.into_iter().filter(|level| level.available()) {
+            for step in -200..200 {
+                let mut gate: [f32; 16] =
+                    std::array::from_fn(|lane| step as f32 + lane as f32 / 16.0);
+                let (original, up) = (gate, [0.75f32; 16]);
+                // SAFETY: the level is available; one row of sixteen.
+                unsafe { silu_panel(level, gate.as_mut_ptr(), up.as_ptr(), 16, 1) };
+                for (x, y) in original.iter().zip(gate) {
+                    let x = f64::from(*x);
+                    let exact = 0.75 * x / (1.0 + (-x).exp());
+                    assert!(
+                        (f64::from(y) - exact).abs() <= 1e-6 * exact.abs() + 1e-30,
+                        "{x} {y}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn silu_spreads_bad_numbers() {
+        for level in Level::ALL.into_iter().filter(|level| level.available()) {
+            let (mut gate, up) = ([1.0f32; 16], [1.0f32; 16]);
+            gate[3] = f32::NAN;
+            // SAFETY: the level is available; one row of sixteen.
+            unsafe { silu_panel(level, gate.as_mut_ptr(), up.as_ptr(), 16, 1) };
+            assert!(gate[3].is_nan() && gate[2].is_finite());
+        }
+    }
+}

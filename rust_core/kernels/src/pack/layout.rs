@@ -1,0 +1,111 @@
+//! The bytes of a panel.
+//!
+//! *Quantised*: one record for each group of 32 inputs: codes, then scales, then minima (if any).
+//! Codes come in quads of four consecutive inputs, four bytes a column, so that one 64-byte register
+//! holds a quad of all 16 columns and one dot-product instruction consumes it:
+//! * 8 bits: 8 × 64 bytes; register `i`, byte `4c + j` is column `c`, input `4i + j`.
+//! * 4 bits: 4 × 64 bytes; register `i`, byte `4c + j` holds input `4i + j` in its low and input
+//!   `16 + 4i + j` in its high nibble.
+//!
+//! Scales and minima are 16 values each (twice that with groups of 16: first the low half's). With
+//! Q4_1 a record is 320 bytes.
+//!
+//! *Float*: 16 values for each input, in the file's own type.
+
+use crate::quant::DType;
+
+/// Output columns of a panel: the lanes of a 512-bit register.
+pub const PANEL_COLUMNS: usize = 16;
+
+/// Inputs that a record covers and that activations share a scale over.
+pub const GROUP: usize = 32;
+
+/// How a code becomes a weight, beside its scale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offset {
+    /// `scale * code + min`, minima stored.
+    Min,
+    /// `scale * (code - zero)`: exact in integers, nothing stored.
+    Zero(i32),
+}
+
+/// Layout of quantised panels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuantLayout {
+    /// 4 or 8.
+    pub bits: u32,
+    /// Weights that share a scale: 16 or 32.
+    pub group: usize,
+    /// Scales and minima are f16 (the file's own) rather than f32 (products of two of its fields).
+    pub half_scales: bool,
+    pub offset: Offset,
+}
+
+impl QuantLayout {
+    /// Bytes of a record's codes.
+    pub const fn code_bytes(self) -> usize {
+        PANEL_COLUMNS * GROUP * self.bits as usize / 8
+    }
+
+    /// Bytes of a record's scales (or minima).
+    pub const fn scale_bytes(self) -> usize {
+        PANEL_COLUMNS * (GROUP / self.group) * if self.half_scales { 2 } else { 4 }
+    }
+
+    /// Bytes of a record.
+    pub const fn record_bytes(self) -> usize {
+        let arrays = match self.offset {
+            Offset::Min => 2,
+            Offset::Zero(_) => 1,
+        };
+        self.code_bytes() + arrays * self.scale_bytes()
+    }
+}
+
+/// What a panel holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PanelKind {
+    F32,
+    F16,
+    Bf16,
+    Quant(QuantLayout),
+}
+
+impl PanelKind {
+    /// The panel that keeps `dtype` without loss.
+    pub const fn of(dtype: DType) -> Self {
+        const fn quant(bits: u32, group: usize, half_scales: bool, offset: Offset) -> PanelKind {
+            PanelKind::Quant(QuantLayout {
+                bits,
+                group,
+                half_scales,
+                offset,
+            })
+        }
+        match dtype {
+            DType::F32 => Self::F32,
+            DType::F16 => Self::F16,
+            DType::BF16 => Self::Bf16,
+            DType::Q4_0 => quant(4, 32, true, Offset::Zero(8)),
+            DType::Q4_1 => quant(4, 32, true, Offset::Min),
+            DType::Q8_0 => quant(8, 32, true, Offset::Zero(128)),
+            DType::Q4K => quant(4, 32, false, Offset::Min),
+            DType::Q5K => quant(8, 32, false, Offset::Min),
+            DType::Q6K => quant(8, 16, false, Offset::Zero(32)),
+        }
+    }
+
+    /// Bytes of a panel of `inputs` inputs.
+    pub const fn panel_bytes(self, inputs: usize) -> usize {
+        match self {
+            Self::F32 => inputs * PANEL_COLUMNS * 4,
+            Self::F16 | Self::Bf16 => inputs * PANEL_COLUMNS * 2,
+            Self::Quant(layout) => inputs / GROUP * layout.record_bytes(),
+        }
+    }
+
+    /// Whether products with it take int8 activations.
+    pub const fn is_quantized(self) -> bool {
+        matches!(self, Self::Quant(_))
+    }
+}

@@ -1,0 +1,261 @@
+//! Weights as the kernels read them: panels of 16 output columns in one contiguous stream.
+//!
+//! A matrix `[outputs, inputs]` becomes `ceil(outputs / 16)` panels. A panel holds its 16 columns for
+//! every input, so a kernel walks it once from start to end; missing columns of the last panel are
+//! zero weights. See [`layout`] for the bytes. Quantised weights keep the file's own codes, scales
+//! and minima: nothing is requantised, and packing loses nothing.
+
+mod float;
+pub mod layout;
+mod quantized;
+
+pub use layout::{Offset, PANEL_COLUMNS, PanelKind, QuantLayout};
+
+use crate::error::KernelError;
+use crate::format::TensorView;
+
+/// A packed matrix: a typed window on bytes that the weight arena owns.
+///
+/// Plain data; the owner of the arena sees to it that it lives longer (see `weights.rs`).
+#[derive(Debug, Clone, Copy)]
+pub struct PackedMatrix {
+    pub kind: PanelKind,
+    /// Columns of the product: rows of the stored tensor.
+    pub outputs: usize,
+    /// Length of the dot products.
+    pub inputs: usize,
+    data: *const u8,
+}
+
+// SAFETY: read-only after packing; the arena behind it is Send and Sync.
+unsafe impl Send for PackedMatrix {}
+// SAFETY: as above.
+unsafe impl Sync for PackedMatrix {}
+
+impl PackedMatrix {
+    /// A matrix whose panels will stand at `data`.
+    ///
+    /// # Safety
+    /// `data` is 64-byte aligned and has [`Self::bytes`] bytes behind it that outlive the value;
+    /// nobody writes them once kernels run.
+    pub unsafe fn at(data: *const u8, kind: PanelKind, outputs: usize, inputs: usize) -> Self {
+        Self {
+            kind,
+            outputs,
+            inputs,
+            data,
+        }
+    }
+
+    pub fn panels(&self) -> usize {
+        self.outputs.div_ceil(PANEL_COLUMNS)
+    }
+
+    /// Bytes of one panel; a multiple of 32.
+    pub fn panel_bytes(&self) -> usize {
+        self.kind.panel_bytes(self.inputs)
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.panels() * self.panel_bytes()
+    }
+
+    /// The panel's first byte.
+    pub fn panel(&self, panel: usize) -> *const u8 {
+        assert!(panel < self.panels());
+        // SAFETY: inside the matrix by the check.
+        unsafe { self.data.add(panel * self.panel_bytes()) }
+    }
+
+    fn panel_slice(&self, panel: usize) -> &[u8] {
+        // SAFETY: a whole panel stands at `panel(..)` (contract of `at`).
+        unsafe { std::slice::from_raw_parts(self.panel(panel), self.panel_bytes()) }
+    }
+
+    /// Decode one output's weights (a row of the stored tensor), as embedding look-up needs it.
+    pub fn unpack_output(&self, output: usize, weights: &mut [f32]) {
+        assert!(output < self.outputs && weights.len() == self.inputs);
+        let panel = self.panel_slice(output / PANEL_COLUMNS);
+        let column = output % PANEL_COLUMNS;
+        match self.kind {
+            PanelKind::Quant(layout) => quantized::unpack(panel, layout, column, weights),
+            _ => float::unpack(panel, self.kind, column, weights),
+        }
+    }
+}
+
+/// How a tensor of the model will be packed, checked against the shape the model expects.
+pub fn kind_for(
+    tensor: &TensorView<'_>,
+    outputs: usize,
+    inputs: usize,
+) -> Result<PanelKind, KernelError> {
+    if tensor.shape != [outputs, inputs] {
+        return Err(KernelError::model(format!(
+            "Tensor {} has shape {:?}, but this model needs [{outputs}, {inputs}].",
+            tensor.name, tensor.shape
+        )));
+    }
+    Ok(PanelKind::of(tensor.dtype))
+}
+
+/// Working memory of one packing worker, reused from panel to panel.
+#[derive(Default)]
+pub struct PackScratch {
+    codes: Vec<u8>,
+    scales: Vec<f32>,
+    mins: Vec<f32>,
+}
+
+/// Pack panel `panel` of `tensor` into `out` (exactly one panel, zeroed).
+pub fn pack_panel(
+    tensor: &TensorView<'_>,
+    kind: PanelKind,
+    panel: usize,
+    scratch: &mut PackScratch,
+    out: &mut [u8],
+) {
+    assert_eq!(out.len(), kind.panel_bytes(tensor.cols()));
+    match kind {
+        PanelKind::Quant(layout) => quantized::pack(tensor, layout, panel, scratch, out),
+        _ => float::pack(tensor, kind, panel, out),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::arena::Buffer;
+    use crate::quant::{DType, dequantize_row};
+    use proptest::prelude::*;
+
+    /// Random but sane weights in the format's own bytes, and their decoded values.
+    pub(crate) struct TestTensor {
+        pub dtype: DType,
+        pub shape: [usize; 2],
+        pub bytes: Vec<u8>,
+        pub values: Vec<f32>,
+    }
+
+    /// A small deterministic generator for test data (splitmix64).
+    pub(crate) struct Random(pub u64);
+
+    impl Random {
+        pub fn bits(&mut self) -> u64 {
+            self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let mut z = self.0;
+            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            z ^ (z >> 31)
+        }
+
+        pub fn unit(&mut self) -> f32 {
+            (self.bits() >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+        }
+    }
+
+    impl TestTensor {
+        pub fn random(dtype: DType, outputs: usize, inputs: usize, seed: u64) -> Self {
+            let mut random = Random(seed);
+            let blocks = outputs * inputs / dtype.block_len();
+            let mut bytes = Vec::new();
+            for _ in 0..blocks {
+                let start = bytes.len();
+                bytes.extend((0..dtype.block_bytes()).map(|_| random.bits() as u8));
+                let half_at = |bytes: &mut Vec<u8>, at: usize, value: f32| {
+                    bytes[start + at..start + at + 2]
+                        .copy_from_slice(&half::f16::from_f32(value).to_le_bytes());
+                };
+                let small = 0.01 + 0.01 * random.unit().abs();
+                match dtype {
+                    DType::F32 => {
+                        bytes.truncate(start);
+                        bytes.extend(random.unit().to_le_bytes());
+                    }
+                    DType::F16 => half_at(&mut bytes, 0, random.unit()),
+                    DType::BF16 => {
+                        bytes.truncate(start);
+                        bytes.extend(half::bf16::from_f32(random.unit()).to_le_bytes());
+                    }
+                    DType::Q6K => half_at(&mut bytes, 208, small),
+                    DType::Q8_0 | DType::Q4_0 => half_at(&mut bytes, 0, small),
+                    DType::Q4_1 | DType::Q4K | DType::Q5K => {
+                        half_at(&mut bytes, 0, small);
+                        half_at(&mut bytes, 2, small * random.unit());
+                    }
+                }
+            }
+            let mut values = vec![0.0; outputs * inputs];
+            dequantize_row(dtype, &bytes, &mut values);
+            Self {
+                dtype,
+                shape: [outputs, inputs],
+                bytes,
+                values,
+            }
+        }
+
+        pub fn view(&self) -> TensorView<'_> {
+            TensorView {
+                name: "test",
+                shape: &self.shape,
+                dtype: self.dtype,
+                bytes: &self.bytes,
+            }
+        }
+
+        /// The packed matrix and the memory it stands in.
+        pub fn pack(&self) -> (PackedMatrix, Buffer<u8>) {
+            let kind = kind_for(&self.view(), self.shape[0], self.shape[1]).unwrap();
+            let panels = self.shape[0].div_ceil(PANEL_COLUMNS);
+            let size = kind.panel_bytes(self.shape[1]);
+            let buffer = Buffer::<u8>::new(panels * size).unwrap();
+            let mut scratch = PackScratch::default();
+            for panel in 0..panels {
+                // SAFETY: the buffer is ours alone.
+                let out = unsafe { buffer.slice_mut(panel * size, size) };
+                pack_panel(&self.view(), kind, panel, &mut scratch, out);
+            }
+            // SAFETY: the buffer is returned beside the matrix, aligned and of the right size.
+            let matrix =
+                unsafe { PackedMatrix::at(buffer.ptr(), kind, self.shape[0], self.shape[1]) };
+            (matrix, buffer)
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn packing_keeps_every_weight(seed: u64, outputs in 1usize..40, blocks in 1usize..4) {
+            for dtype in DType::ALL {
+                let inputs = blocks * dtype.block_len() * if dtype.is_quantized() { 1 } else { 7 };
+                let tensor = TestTensor::random(dtype, outputs, inputs, seed);
+                let (matrix, _buffer) = tensor.pack();
+                let mut row = vec![0.0; inputs];
+                for output in 0..outputs {
+                    matrix.unpack_output(output, &mut row);
+                    for (unpacked, original) in row.iter().zip(&tensor.values[output * inputs..]) {
+                        let tolerance = 2e-6 * original.abs().max(1.0);
+                        prop_assert!((unpacked - original).abs() <= tolerance, "{dtype:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_shape_is_refused_with_both_shapes() {
+        let tensor = TestTensor::random(DType::F32, 3, 5, 1);
+        let message = kind_for(&tensor.view(), 5, 3).unwrap_err().to_string();
+        assert!(
+            message.contains("[3, 5]") && message.contains("[5, 3]"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn the_demo_formats_panel_is_320_bytes_a_group() {
+        assert_eq!(PanelKind::of(DType::Q4_1).panel_bytes(32), 320);
+        assert_eq!(PanelKind::of(DType::Q8_0).panel_bytes(32), 544);
+    }
+}

@@ -1,0 +1,120 @@
+//! Packing and unpacking of quantised panels.
+
+use half::f16;
+
+use super::PackScratch;
+use super::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
+use crate::format::TensorView;
+use crate::quant::unpack_row_affine;
+
+/// Fill one zeroed panel from up to 16 rows of `tensor`.
+pub(super) fn pack(
+    tensor: &TensorView<'_>,
+    layout: QuantLayout,
+    panel: usize,
+    scratch: &mut PackScratch,
+    out: &mut [u8],
+) {
+    let inputs = tensor.cols();
+    let groups = inputs / layout.group;
+    scratch.codes.resize(inputs, 0);
+    scratch.scales.resize(groups, 0.0);
+    scratch.mins.resize(groups, 0.0);
+    let first = panel * PANEL_COLUMNS;
+    let columns = tensor.rows().saturating_sub(first).min(PANEL_COLUMNS);
+    for column in 0..columns {
+        unpack_row_affine(
+            tensor.dtype,
+            tensor.row(first + column),
+            inputs,
+            &mut scratch.codes,
+            &mut scratch.scales,
+            &mut scratch.mins,
+        );
+        let per_record = GROUP / layout.group;
+        for (record, out) in out.chunks_exact_mut(layout.record_bytes()).enumerate() {
+            let codes: &[u8; GROUP] = scratch.codes[record * GROUP..][..GROUP]
+                .try_into()
+                .expect("a whole group");
+            let (code_bytes, rest) = out.split_at_mut(layout.code_bytes());
+            if layout.bits == 4 {
+                for (i, register) in code_bytes.chunks_exact_mut(64).enumerate() {
+                    for j in 0..4 {
+                        register[4 * column + j] = codes[4 * i + j] | codes[16 + 4 * i + j] << 4;
+                    }
+                }
+            } else {
+                for (i, register) in code_bytes.chunks_exact_mut(64).enumerate() {
+                    register[4 * column..4 * column + 4].copy_from_slice(&codes[4 * i..4 * i + 4]);
+                }
+            }
+            let (scales, mins) = rest.split_at_mut(layout.scale_bytes());
+            for sub in 0..per_record {
+                let slot = sub * PANEL_COLUMNS + column;
+                store(
+                    scales,
+                    slot,
+                    scratch.scales[record * per_record + sub],
+                    layout.half_scales,
+                );
+                if layout.offset == Offset::Min {
+                    store(
+                        mins,
+                        slot,
+                        scratch.mins[record * per_record + sub],
+                        layout.half_scales,
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Decode one column of a panel.
+pub(super) fn unpack(panel: &[u8], layout: QuantLayout, column: usize, weights: &mut [f32]) {
+    let records = panel.chunks_exact(layout.record_bytes());
+    for (record, weights) in records.zip(weights.chunks_exact_mut(GROUP)) {
+        let scales = &record[layout.code_bytes()..];
+        let mins = scales.get(layout.scale_bytes()..).unwrap_or(&[]);
+        for (input, weight) in weights.iter_mut().enumerate() {
+            let slot = input / layout.group * PANEL_COLUMNS + column;
+            let scale = load(scales, slot, layout.half_scales);
+            let code = code_at(record, layout.bits, column, input);
+            *weight = match layout.offset {
+                Offset::Min => scale * code as f32 + load(mins, slot, layout.half_scales),
+                Offset::Zero(zero) => scale * (code - zero) as f32,
+            };
+        }
+    }
+}
+
+/// The code of `column` for input `input` of a record.
+fn code_at(record: &[u8], bits: u32, column: usize, input: usize) -> i32 {
+    if bits == 8 {
+        return i32::from(record[input / 4 * 64 + 4 * column + input % 4]);
+    }
+    let low = input % 16;
+    let byte = record[low / 4 * 64 + 4 * column + low % 4];
+    i32::from(if input < 16 { byte & 15 } else { byte >> 4 })
+}
+
+fn store(values: &mut [u8], slot: usize, value: f32, half: bool) {
+    if half {
+        values[2 * slot..2 * slot + 2].copy_from_slice(&f16::from_f32(value).to_le_bytes());
+    } else {
+        values[4 * slot..4 * slot + 4].copy_from_slice(&value.to_le_bytes());
+    }
+}
+
+/// Scale or minimum number `slot` of an array of them.
+pub(crate) fn load(values: &[u8], slot: usize, half: bool) -> f32 {
+    if half {
+        f16::from_le_bytes([values[2 * slot], values[2 * slot + 1]]).to_f32()
+    } else {
+        f32::from_le_bytes(
+            values[4 * slot..4 * slot + 4]
+                .try_into()
+                .expect("four bytes"),
+        )
+    }
+}

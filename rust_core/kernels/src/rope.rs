@@ -1,0 +1,205 @@
+//! Rotary positions: tables made once, for every position the executor may see.
+
+use crate::spec::{ModelSpec, RopeScaling, RopeScalingKind, RopeStyle};
+
+/// Cosines and sines of every (position, frequency).
+#[derive(Debug)]
+pub struct Rope {
+    style: RopeStyle,
+    /// Pairs in a head.
+    pairs: usize,
+    /// `[positions, pairs, 2]`: cosine, sine.
+    table: Vec<[f32; 2]>,
+}
+
+impl Rope {
+    /// Tables for `positions` positions. `factors` divides the frequencies one by one (the
+    /// `rope_freqs.weight` of GGUF files) and replaces the spec's own stretching by kind `llama3`.
+    pub fn new(spec: &ModelSpec, factors: Option<&[f32]>, positions: usize) -> Self {
+        let (frequencies, magnitude) = frequencies(spec, factors);
+        let table = (0..positions)
+            .flat_map(|position| {
+                frequencies.iter().map(move |frequency| {
+                    // The angle is rounded to single precision, as checkpoints were trained with.
+                    let angle = f64::from(position as f32 * frequency);
+                    [
+                        (angle.cos() as f32) * magnitude,
+                        (angle.sin() as f32) * magnitude,
+                    ]
+                })
+            })
+            .collect();
+        Self {
+            style: spec.rope_style,
+            pairs: frequencies.len(),
+            table,
+        }
+    }
+
+    /// Rotate one head in place.
+    pub fn rotate(&self, head: &mut [f32], position: usize) {
+        let angles = &self.table[position * self.pairs..][..self.pairs];
+        match self.style {
+            RopeStyle::Half => {
+                let (low, high) = head.split_at_mut(self.pairs);
+                for ((a, b), [cos, sin]) in low.iter_mut().zip(high).zip(angles) {
+                    (*a, *b) = (*a * cos - *b * sin, *b * cos + *a * sin);
+                }
+            }
+            RopeStyle::Interleaved => {
+                for (pair, [cos, sin]) in head.as_chunks_mut::<2>().0.iter_mut().zip(angles) {
+                    let [a, b] = *pair;
+                    *pair = [a * cos - b * sin, b * cos + a * sin];
+                }
+            }
+        }
+    }
+}
+
+/// Angle per position of each pair, and what cosines and sines are multiplied with.
+fn frequencies(spec: &ModelSpec, factors: Option<&[f32]>) -> (Vec<f32>, f32) {
+    let dim = spec.head_dim as f64;
+    let plain: Vec<f64> = (0..spec.head_dim / 2)
+        .map(|pair| spec.rope_theta.powf(-(2.0 * pair as f64) / dim))
+        .collect();
+    if let Some(factors) = factors {
+        let divided = plain
+            .iter()
+            .zip(factors)
+            .map(|(f, factor)| (f / f64::from(*factor)) as f32);
+        return (divided.collect(), 1.0);
+    }
+    let scaling = &spec.rope_scaling;
+    let single = |values: Vec<f64>| values.into_iter().map(|value| value as f32).collect();
+    match scaling.kind {
+        RopeScalingKind::None => (single(plain), 1.0),
+        RopeScalingKind::Linear => (
+            single(plain.iter().map(|f| f / scaling.factor).collect()),
+            1.0,
+        ),
+        RopeScalingKind::Llama3 => (
+            single(plain.iter().map(|f| llama3(*f, scaling)).collect()),
+            1.0,
+        ),
+        RopeScalingKind::Yarn => yarn(&plain, spec, scaling),
+    }
+}
+
+/// Llama 3.1: long wavelengths are stretched, short ones kept, those between blended.
+fn llama3(frequency: f64, scaling: &RopeScaling) -> f64 {
+    let original = scaling.original_context as f64;
+    let wavelength = std::f64::consts::TAU / frequency;
+    if wavelength < original / scaling.high_freq_factor {
+        return frequency;
+    }
+    if wavelength > original / scaling.low_freq_factor {
+        return frequency / scaling.factor;
+    }
+    let smooth = (original / wavelength - scaling.low_freq_factor)
+        / (scaling.high_freq_factor - scaling.low_freq_factor);
+    (1.0 - smooth) * frequency / scaling.factor + smooth * frequency
+}
+
+/// YaRN (Peng et al. 2023): a ramp between stretched and kept frequencies, and a magnitude.
+fn yarn(plain: &[f64], spec: &ModelSpec, scaling: &RopeScaling) -> (Vec<f32>, f32) {
+    let dim = spec.head_dim as f64;
+    // The pair that makes `rotations` turns over the original context.
+    let pair_of = |rotations: f64| {
+        let turns = scaling.original_context as f64 / (rotations * std::f64::consts::TAU);
+        dim * turns.ln() / (2.0 * spec.rope_theta.ln())
+    };
+    let low = pair_of(scaling.beta_fast).floor().max(0.0);
+    let high = pair_of(scaling.beta_slow).ceil().min(dim - 1.0);
+    let high = if low == high { high + 0.001 } else { high };
+    let frequencies = plain.iter().enumerate().map(|(pair, frequency)| {
+        let ramp = ((pair as f64 - low) / (high - low)).clamp(0.0, 1.0);
+        (frequency / scaling.factor * ramp + frequency * (1.0 - ramp)) as f32
+    });
+    let derived = if scaling.factor <= 1.0 {
+        1.0
+    } else {
+        0.1 * scaling.factor.ln() + 1.0
+    };
+    (
+        frequencies.collect(),
+        scaling.attention_factor.unwrap_or(derived) as f32,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::tests::tiny_json;
+
+    fn spec(change: impl FnOnce(&mut serde_json::Value)) -> ModelSpec {
+        let mut value = tiny_json();
+        change(&mut value);
+        ModelSpec::from_json(&value.to_string()).unwrap()
+    }
+
+    #[test]
+    fn both_styles_rotate_the_same_pairs_in_their_own_order() {
+        let half = Rope::new(&spec(|_| {}), None, 50);
+        let interleaved = Rope::new(&spec(|v| v["rope_style"] = "interleaved".into()), None, 50);
+        let head: Vec<f32> = (0..16).map(|i| i as f32 - 7.5).collect();
+        let mut rotated = head.clone();
+        half.rotate(&mut rotated, 37);
+        let mut permuted: Vec<f32> = (0..16).map(|i| head[i / 2 + i % 2 * 8]).collect();
+        interleaved.rotate(&mut permuted, 37);
+        for i in 0..16 {
+            assert_eq!(permuted[i], rotated[i / 2 + i % 2 * 8]);
+        }
+        let angle = 37f64;
+        let expected = -7.5 * angle.cos() - 0.5 * angle.sin();
+        assert!((f64::from(rotated[0]) - expected).abs() < 1e-5);
+    }
+
+    #[test]
+    fn position_zero_does_nothing() {
+        let rope = Rope::new(&spec(|_| {}), None, 1);
+        let mut head: Vec<f32> = (0..16).map(|i| i as f32).collect();
+        rope.rotate(&mut head, 0);
+        assert!(head.iter().enumerate().all(|(i, &x)| x == i as f32));
+    }
+
+    #[test]
+    fn scalings_stretch_what_they_should() {
+        let scaled = |kind: &str| {
+            frequencies(
+                &spec(|v| {
+                    v["rope_scaling"]["kind"] = kind.into();
+                    v["rope_scaling"]["factor"] = 8.0.into();
+                    v["rope_scaling"]["original_context"] = 64.into();
+                }),
+                None,
+            )
+        };
+        let (plain, _) = frequencies(&spec(|_| {}), None);
+        let (linear, _) = scaled("linear");
+        assert!(
+            plain
+                .iter()
+                .zip(&linear)
+                .all(|(p, l)| (p / l - 8.0).abs() < 1e-4)
+        );
+        let (llama3, magnitude) = scaled("llama3");
+        assert_eq!((llama3[0], magnitude), (plain[0], 1.0));
+        assert!((plain[7] / llama3[7] - 8.0).abs() < 1e-4);
+        let (yarn, magnitude) = scaled("yarn");
+        assert!((plain[7] / yarn[7] - 8.0).abs() < 1e-4);
+        assert!((magnitude - (0.1 * 8f32.ln() + 1.0)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_files_own_factors_divide() {
+        let factors = [2.0; 8];
+        let (plain, _) = frequencies(&spec(|_| {}), None);
+        let (divided, _) = frequencies(&spec(|_| {}), Some(&factors));
+        assert!(
+            plain
+                .iter()
+                .zip(&divided)
+                .all(|(p, d)| (p / d - 2.0).abs() < 1e-5)
+        );
+    }
+}

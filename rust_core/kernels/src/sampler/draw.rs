@@ -1,0 +1,104 @@
+//! The Gumbel-max draw.
+
+use super::{RowContext, Scratch, select, truncate};
+use crate::dispatch::Level;
+
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The finaliser of splitmix64 (Steele et al. 2014).
+pub(super) fn mix64(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// What a row's noise depends on beside the token.
+pub(super) fn row_key(seed: u64, position: u64) -> u64 {
+    mix64(seed ^ mix64(position))
+}
+
+/// The 24 random bits of a token.
+fn bits_of(row_key: u64, id: usize) -> u32 {
+    (mix64(row_key ^ (id as u64).wrapping_mul(GOLDEN)) >> 40) as u32
+}
+
+/// Standard Gumbel noise from 24 random bits.
+pub(super) fn gumbel(bits: u32) -> f64 {
+    let uniform = (f64::from(bits) + 0.5) / f64::from(1u32 << 24);
+    -(-uniform.ln()).ln()
+}
+
+/// A bound of [`gumbel`] that needs no logarithm: `-ln(u) ≥ 1 - u`, and 1 - u is above
+/// 2^-(leading ones + 1).
+fn gumbel_bound(bits: u32) -> f64 {
+    let ones = (!(bits << 8)).leading_zeros().min(24);
+    f64::from(ones + 1) * std::f64::consts::LN_2 + 1e-9
+}
+
+/// The best (noisy logit, id) so far.
+struct Best {
+    row_key: u64,
+    temperature: f32,
+    value: f64,
+    id: usize,
+}
+
+impl Best {
+    /// Consider a token. Most fail the bound, and cost a hash and a comparison.
+    fn offer(&mut self, logit: f32, id: usize) {
+        let scaled = f64::from(logit / self.temperature);
+        let bits = bits_of(self.row_key, id);
+        if scaled + gumbel_bound(bits) < self.value {
+            return;
+        }
+        let value = scaled + gumbel(bits);
+        if value > self.value || (value == self.value && id < self.id) {
+            (self.value, self.id) = (value, id);
+        }
+    }
+}
+
+/// Draw a token. `scratch.maxima` must be those of `logits`.
+///
+/// # Safety
+/// The machine has the level.
+pub(super) unsafe fn draw(
+    level: Level,
+    logits: &[f32],
+    row: &RowContext<'_>,
+    scratch: &mut Scratch,
+) -> usize {
+    let mut best = Best {
+        row_key: row_key(row.params.seed, row.position),
+        temperature: row.params.temperature,
+        value: f64::NEG_INFINITY,
+        id: usize::MAX,
+    };
+    // The likeliest is always allowed; considered first, it rules most others out.
+    let likeliest = select::argmax(logits, &scratch.maxima);
+    best.offer(logits[likeliest], likeliest);
+    // SAFETY: the level is the caller's promise.
+    match unsafe { truncate::truncate(level, logits, row, scratch) } {
+        truncate::Kept::Keys => {
+            for &key in &scratch.keys {
+                let id = select::id_of(key);
+                best.offer(logits[id], id);
+            }
+        }
+        truncate::Kept::Everything => {
+            let noise_bound = gumbel_bound(u32::MAX >> 8);
+            for (run, &max) in scratch.maxima.iter().enumerate() {
+                // Even the largest possible noise would not lift this run's best above ours.
+                if f64::from(max / row.params.temperature) + noise_bound < best.value {
+                    continue;
+                }
+                let start = run * select::RUN;
+                let end = logits.len().min(start + select::RUN);
+                for (at, &logit) in logits[start..end].iter().enumerate() {
+                    best.offer(logit, start + at);
+                }
+            }
+        }
+    }
+    best.id
+}

@@ -1,0 +1,227 @@
+//! Sampling one row of logits, inside the step.
+//!
+//! The algorithm, which `engine/pipeline/reference_sampler.py` mirrors in numpy:
+//! 1. Logprobs, if asked for: log-softmax of the raw logits; alternatives by logprob, then lowest id.
+//! 2. Logit bias is added.
+//! 3. Repetition penalty p on every token of prompt and output: `logit > 0 ? logit / p : logit * p`.
+//! 4. Presence and frequency penalties on output tokens; counts come from the token table, so the
+//!    sampler keeps no state.
+//! 5. Temperature 0: the largest logit wins, ties by lowest id. Otherwise divide by the temperature.
+//! 6. Top-k (ties at the k-th by lowest id); then, on what is left, min-p (probability at least
+//!    `min_p` times the largest) and top-p (smallest prefix, likeliest first, that reaches `top_p`),
+//!    always keeping the likeliest.
+//! 7. Gumbel-max: the largest `logit + g(id)` wins, ties by lowest id, with
+//!    `g = -ln(-ln(u))`, `u = ((h >> 40) + 0.5) / 2^24`,
+//!    `h = mix64(mix64(seed ^ mix64(position)) ^ (id * 0x9E3779B97F4A7C15))`, where mix64 is splitmix64's
+//!    finaliser. A draw is a function of (logits, seed, position) and of nothing else.
+//!
+//! Cost: a few passes over the vocabulary; nothing sorts it. A row whose logits hold a NaN or +inf, or
+//! nothing above -inf, fails alone.
+
+mod draw;
+mod penalties;
+mod select;
+mod truncate;
+
+use crate::dispatch::Level;
+use crate::simd::{LANES, Lanes, by_level};
+
+/// The most alternatives a row may ask for; `MAX_TOP_LOGPROBS` in Python.
+pub const MAX_TOP_LOGPROBS: usize = 20;
+
+/// Per-row parameters: the mirror of `SAMPLING_DTYPE` in `engine/executors/base.py`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SamplingRow {
+    pub temperature: f32,
+    pub top_p: f32,
+    pub min_p: f32,
+    pub repetition_penalty: f32,
+    pub presence_penalty: f32,
+    pub frequency_penalty: f32,
+    pub top_k: i32,
+    /// -1: no logprob wanted; k ≥ 0: k alternatives beside the own.
+    pub num_logprobs: i32,
+    pub seed: u64,
+}
+
+/// Name, byte offset and size of every field of [`SamplingRow`], for the test that compares it with
+/// Python's.
+pub const SAMPLING_ROW_LAYOUT: [(&str, usize, usize); 9] = {
+    use std::mem::offset_of;
+    [
+        ("temperature", offset_of!(SamplingRow, temperature), 4),
+        ("top_p", offset_of!(SamplingRow, top_p), 4),
+        ("min_p", offset_of!(SamplingRow, min_p), 4),
+        (
+            "repetition_penalty",
+            offset_of!(SamplingRow, repetition_penalty),
+            4,
+        ),
+        (
+            "presence_penalty",
+            offset_of!(SamplingRow, presence_penalty),
+            4,
+        ),
+        (
+            "frequency_penalty",
+            offset_of!(SamplingRow, frequency_penalty),
+            4,
+        ),
+        ("top_k", offset_of!(SamplingRow, top_k), 4),
+        ("num_logprobs", offset_of!(SamplingRow, num_logprobs), 4),
+        ("seed", offset_of!(SamplingRow, seed), 8),
+    ]
+};
+
+/// What decides a row's token beside its logits.
+#[derive(Debug, Clone, Copy)]
+pub struct RowContext<'a> {
+    pub params: &'a SamplingRow,
+    /// Every known token, all below the vocabulary's size.
+    pub tokens: &'a [i32],
+    pub num_prompt_tokens: usize,
+    /// The new token's position: the number of known tokens.
+    pub position: u64,
+    pub bias_ids: &'a [i32],
+    pub bias_values: &'a [f32],
+}
+
+/// A row's outcome. Alternatives go into the slices given to [`sample`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sampled {
+    /// None: the logits were unusable.
+    pub token: Option<i32>,
+    /// NaN unless asked for.
+    pub logprob: f32,
+}
+
+/// A worker's memory for sampling; nothing is allocated after construction.
+#[derive(Debug)]
+pub struct Scratch {
+    /// Sortable candidates, see [`select`].
+    keys: Vec<u64>,
+    /// Largest logit of each run of [`select::RUN`].
+    maxima: Vec<f32>,
+    /// Copy of `maxima` that selection may reorder.
+    order: Vec<f32>,
+    /// Occurrences of each token in the output; all zero between rows.
+    counts: Vec<u32>,
+    /// Whether a token has been penalised for repetition; all false between rows.
+    seen: Vec<bool>,
+    /// Raw logits of the tokens that bias or penalties changed, in the order of the changes.
+    raw: Vec<(u32, f32)>,
+}
+
+impl Scratch {
+    pub fn new(vocab: usize) -> Self {
+        Self {
+            keys: Vec::with_capacity(vocab),
+            maxima: Vec::with_capacity(vocab.div_ceil(select::RUN)),
+            order: Vec::with_capacity(vocab.div_ceil(select::RUN)),
+            counts: vec![0; vocab],
+            seen: vec![false; vocab],
+            raw: Vec::with_capacity(2 * vocab),
+        }
+    }
+
+    /// The logit that `token` had before bias and penalties.
+    fn raw_logit(&self, token: usize, logits: &[f32]) -> f32 {
+        let saved = self.raw.iter().find(|(id, _)| *id as usize == token);
+        saved.map_or(logits[token], |&(_, raw)| raw)
+    }
+}
+
+#[inline(always)]
+unsafe fn sum_exp_body<L: Lanes>(logits: &[f32], shift: f32, scale: f32) -> f64 {
+    let (chunks, tail) = logits.as_chunks::<LANES>();
+    let mut total = 0.0;
+    // Runs are summed in double precision; within one, 256 values in single precision lose nothing
+    // that the exponentials have not lost before.
+    for run in chunks.chunks(16) {
+        // SAFETY: sixteen elements each; the level's instructions are enabled by `by_level`.
+        unsafe {
+            let mut sum = L::splat(0.0);
+            for chunk in run {
+                let x = L::load(chunk.as_ptr())
+                    .sub(L::splat(shift))
+                    .mul(L::splat(scale));
+                sum = sum.add(x.exp());
+            }
+            total += f64::from(sum.sum());
+        }
+    }
+    total
+        + tail
+            .iter()
+            .map(|x| f64::from((x - shift) * scale).exp())
+            .sum::<f64>()
+}
+
+by_level! {
+    /// `Σ exp((logit - shift) * scale)`, shift at least the largest logit.
+    unsafe fn sum_exp(logits: &[f32], shift: f32, scale: f32) -> f64 = sum_exp_body;
+}
+
+/// Sample one row. `logits` (one per vocabulary entry) are changed by bias and penalties.
+///
+/// The first `num_logprobs` entries of `top_ids` and `top_logprobs` are filled.
+///
+/// # Safety
+/// The machine has the level.
+pub unsafe fn sample(
+    level: Level,
+    logits: &mut [f32],
+    row: &RowContext<'_>,
+    scratch: &mut Scratch,
+    top_ids: &mut [i32],
+    top_logprobs: &mut [f32],
+) -> Sampled {
+    let params = row.params;
+    // SAFETY: the level is the caller's promise.
+    let found = unsafe { select::run_maxima(level, logits, &mut scratch.maxima) };
+    let Some(largest) = found else {
+        return Sampled {
+            token: None,
+            logprob: f32::NAN,
+        };
+    };
+    let mut log_sum = f64::NAN;
+    if params.num_logprobs >= 0 {
+        // SAFETY: the level is the caller's promise.
+        log_sum = f64::from(largest) + unsafe { sum_exp(level, logits, largest, 1.0) }.ln();
+        let wanted = (params.num_logprobs as usize).min(MAX_TOP_LOGPROBS);
+        select::largest(logits, wanted, scratch);
+        for (at, &key) in scratch.keys.iter().enumerate() {
+            let id = select::id_of(key);
+            top_ids[at] = id as i32;
+            top_logprobs[at] = (f64::from(logits[id]) - log_sum) as f32;
+        }
+    }
+    let changed = penalties::apply(logits, row, scratch);
+    // SAFETY: the level is the caller's promise.
+    if changed && unsafe { select::run_maxima(level, logits, &mut scratch.maxima) }.is_none() {
+        return Sampled {
+            token: None,
+            logprob: f32::NAN,
+        };
+    }
+    let token = if params.temperature == 0.0 {
+        select::argmax(logits, &scratch.maxima)
+    } else {
+        // SAFETY: the level is the caller's promise.
+        unsafe { draw::draw(level, logits, row, scratch) }
+    };
+    let logprob = if params.num_logprobs >= 0 {
+        (f64::from(scratch.raw_logit(token, logits)) - log_sum) as f32
+    } else {
+        f32::NAN
+    };
+    Sampled {
+        token: Some(token as i32),
+        logprob,
+    }
+}
+
+#[cfg(test)]
+mod tests;

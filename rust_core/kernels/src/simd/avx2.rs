@@ -1,0 +1,132 @@
+//! Sixteen lanes as two AVX2 registers.
+
+use std::arch::x86_64::*;
+
+use super::Lanes;
+
+/// See [`Lanes`].
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2(__m256, __m256);
+
+/// Both halves through one intrinsic.
+macro_rules! both {
+    ($op:ident($($x:expr),*)) => {
+        // SAFETY: the trait's contract: the caller's function enables AVX2, FMA and F16C.
+        unsafe { Self($op($($x.0),*), $op($($x.1),*)) }
+    };
+}
+
+// SAFETY: instructions and pointers are the callers' promise.
+unsafe impl Lanes for Avx2 {
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> Self {
+        // SAFETY: enabled by the caller.
+        unsafe { Self(_mm256_set1_ps(value), _mm256_set1_ps(value)) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: sixteen elements by contract.
+        unsafe { Self(_mm256_loadu_ps(from), _mm256_loadu_ps(from.add(8))) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_f16(from: *const u16) -> Self {
+        // SAFETY: sixteen elements by contract.
+        unsafe {
+            Self(
+                _mm256_cvtph_ps(_mm_loadu_si128(from.cast())),
+                _mm256_cvtph_ps(_mm_loadu_si128(from.add(8).cast())),
+            )
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_bf16(from: *const u16) -> Self {
+        // SAFETY: sixteen elements by contract.
+        unsafe {
+            let widen = |at: *const u16| {
+                let bits = _mm256_cvtepu16_epi32(_mm_loadu_si128(at.cast()));
+                _mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits))
+            };
+            Self(widen(from), widen(from.add(8)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        // SAFETY: sixteen elements by contract.
+        unsafe {
+            _mm256_storeu_ps(to, self.0);
+            _mm256_storeu_ps(to.add(8), self.1);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_f16(self, to: *mut u16) {
+        // SAFETY: sixteen elements by contract.
+        unsafe {
+            _mm_storeu_si128(
+                to.cast(),
+                _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(self.0),
+            );
+            _mm_storeu_si128(
+                to.add(8).cast(),
+                _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(self.1),
+            );
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        both!(_mm256_add_ps(self, other))
+    }
+
+    #[inline(always)]
+    unsafe fn sub(self, other: Self) -> Self {
+        both!(_mm256_sub_ps(self, other))
+    }
+
+    #[inline(always)]
+    unsafe fn mul(self, other: Self) -> Self {
+        both!(_mm256_mul_ps(self, other))
+    }
+
+    #[inline(always)]
+    unsafe fn div(self, other: Self) -> Self {
+        both!(_mm256_div_ps(self, other))
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(self, factor: Self, addend: Self) -> Self {
+        both!(_mm256_fmadd_ps(self, factor, addend))
+    }
+
+    #[inline(always)]
+    unsafe fn max(self, other: Self) -> Self {
+        both!(_mm256_max_ps(self, other))
+    }
+
+    #[inline(always)]
+    unsafe fn select_less(self, limit: Self, yes: Self, no: Self) -> Self {
+        // SAFETY: enabled by the caller.
+        unsafe {
+            Self(
+                _mm256_blendv_ps(no.0, yes.0, _mm256_cmp_ps::<_CMP_LT_OQ>(self.0, limit.0)),
+                _mm256_blendv_ps(no.1, yes.1, _mm256_cmp_ps::<_CMP_LT_OQ>(self.1, limit.1)),
+            )
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn pow2_of_rounded(self) -> Self {
+        // SAFETY: enabled by the caller.
+        unsafe {
+            let half = |x: __m256| {
+                let biased = _mm256_add_epi32(_mm256_castps_si256(x), _mm256_set1_epi32(127));
+                _mm256_castsi256_ps(_mm256_slli_epi32::<23>(biased))
+            };
+            Self(half(self.0), half(self.1))
+        }
+    }
+}

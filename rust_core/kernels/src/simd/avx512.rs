@@ -1,0 +1,114 @@
+//! Sixteen lanes as one AVX-512 register.
+
+use std::arch::x86_64::*;
+
+use super::Lanes;
+
+/// See [`Lanes`].
+#[derive(Clone, Copy)]
+pub(crate) struct Avx512(pub(crate) __m512);
+
+// SAFETY: instructions and pointers are the callers' promise.
+unsafe impl Lanes for Avx512 {
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> Self {
+        // SAFETY: enabled by the caller.
+        Self(unsafe { _mm512_set1_ps(value) })
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: sixteen elements by contract.
+        Self(unsafe { _mm512_loadu_ps(from) })
+    }
+
+    #[inline(always)]
+    unsafe fn load_f16(from: *const u16) -> Self {
+        // SAFETY: sixteen elements by contract.
+        Self(unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.cast())) })
+    }
+
+    #[inline(always)]
+    unsafe fn load_bf16(from: *const u16) -> Self {
+        // SAFETY: sixteen elements by contract.
+        unsafe {
+            let bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast()));
+            Self(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(bits)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        // SAFETY: sixteen elements by contract.
+        unsafe { _mm512_storeu_ps(to, self.0) };
+    }
+
+    #[inline(always)]
+    unsafe fn store_f16(self, to: *mut u16) {
+        // SAFETY: sixteen elements by contract.
+        unsafe {
+            let halves = _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(self.0);
+            _mm256_storeu_si256(to.cast(), halves);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        // SAFETY: enabled by the caller.
+        Self(unsafe { _mm512_add_ps(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn sub(self, other: Self) -> Self {
+        // SAFETY: enabled by the caller.
+        Self(unsafe { _mm512_sub_ps(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn mul(self, other: Self) -> Self {
+        // SAFETY: enabled by the caller.
+        Self(unsafe { _mm512_mul_ps(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn div(self, other: Self) -> Self {
+        // SAFETY: enabled by the caller.
+        Self(unsafe { _mm512_div_ps(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(self, factor: Self, addend: Self) -> Self {
+        // SAFETY: enabled by the caller.
+        Self(unsafe { _mm512_fmadd_ps(self.0, factor.0, addend.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn max(self, other: Self) -> Self {
+        // SAFETY: enabled by the caller.
+        Self(unsafe { _mm512_max_ps(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn select_less(self, limit: Self, yes: Self, no: Self) -> Self {
+        // SAFETY: enabled by the caller.
+        unsafe {
+            let less = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(self.0, limit.0);
+            Self(_mm512_mask_blend_ps(less, no.0, yes.0))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn pow2_of_rounded(self) -> Self {
+        // SAFETY: enabled by the caller.
+        unsafe {
+            let biased = _mm512_add_epi32(_mm512_castps_si512(self.0), _mm512_set1_epi32(127));
+            Self(_mm512_castsi512_ps(_mm512_slli_epi32::<23>(biased)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn largest(self) -> f32 {
+        // SAFETY: enabled by the caller.
+        unsafe { _mm512_reduce_max_ps(self.0) }
+    }
+}

@@ -1,0 +1,251 @@
+//! Sixteen float lanes, written once for every dispatch level.
+//!
+//! Kernels that are float arithmetic over contiguous data (norms, activations, attention, float
+//! products) are generic over [`Lanes`]. [`by_level!`](crate::simd::by_level) instantiates such a
+//! body inside a function that enables the level's instructions, so that everything inlines into it.
+//! Lane order and the order of reductions are the same on every level; fused multiply-add is used
+//! where the level has it, which is why levels agree within rounding and not bit for bit.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod portable;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx2::Avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx512::Avx512;
+pub(crate) use portable::Portable;
+
+/// Lanes of a vector on every level.
+pub(crate) const LANES: usize = 16;
+
+/// Adding it to a float of magnitude below 2^22 rounds that to the nearest integer (ties to even),
+/// which then stands in the low bits of the sum.
+pub(crate) const ROUND: f32 = 12_582_912.0;
+
+/// Vectors of [`LANES`] floats.
+///
+/// # Safety
+/// Methods may execute the implementor's instructions: call them only inside a function that enables
+/// these (see [`by_level!`](crate::simd::by_level)). Pointers need be valid for 16 elements, of any
+/// alignment.
+pub(crate) unsafe trait Lanes: Copy {
+    unsafe fn splat(value: f32) -> Self;
+    unsafe fn load(from: *const f32) -> Self;
+    unsafe fn load_f16(from: *const u16) -> Self;
+    unsafe fn load_bf16(from: *const u16) -> Self;
+    unsafe fn store(self, to: *mut f32);
+    /// Round to nearest even f16.
+    unsafe fn store_f16(self, to: *mut u16);
+    unsafe fn add(self, other: Self) -> Self;
+    unsafe fn sub(self, other: Self) -> Self;
+    unsafe fn mul(self, other: Self) -> Self;
+    unsafe fn div(self, other: Self) -> Self;
+    /// `self * factor + addend`, in one rounding where the level can.
+    unsafe fn mul_add(self, factor: Self, addend: Self) -> Self;
+    /// The larger; `other` if either is NaN.
+    unsafe fn max(self, other: Self) -> Self;
+    /// Lane by lane `self < limit ? yes : no`; `no` if either is NaN.
+    unsafe fn select_less(self, limit: Self, yes: Self, no: Self) -> Self;
+    /// 2^n for lanes that hold n + [`ROUND`], n in [-126, 127].
+    unsafe fn pow2_of_rounded(self) -> Self;
+
+    /// The lanes as an array.
+    #[inline(always)]
+    unsafe fn to_array(self) -> [f32; LANES] {
+        let mut lanes = [0.0; LANES];
+        // SAFETY: sixteen elements; the instructions are the caller's promise.
+        unsafe { self.store(lanes.as_mut_ptr()) };
+        lanes
+    }
+
+    /// Sum of the lanes by halving: the same order on every level.
+    #[inline(always)]
+    unsafe fn sum(self) -> f32 {
+        // SAFETY: the caller's promise.
+        let mut lanes = unsafe { self.to_array() };
+        for half in [8, 4, 2, 1] {
+            for i in 0..half {
+                lanes[i] += lanes[i + half];
+            }
+        }
+        lanes[0]
+    }
+
+    /// Largest lane.
+    #[inline(always)]
+    unsafe fn largest(self) -> f32 {
+        // SAFETY: the caller's promise.
+        let mut lanes = unsafe { self.to_array() };
+        for half in [8, 4, 2, 1] {
+            for i in 0..half {
+                lanes[i] = if lanes[i] > lanes[i + half] {
+                    lanes[i]
+                } else {
+                    lanes[i + half]
+                };
+            }
+        }
+        lanes[0]
+    }
+
+    /// e^x within 2 ulp for x ≤ 88; 0 below -87 (and for -inf); NaN stays NaN.
+    #[inline(always)]
+    unsafe fn exp(self) -> Self {
+        // Cody-Waite reduction and the minimax polynomial of Cephes' expf.
+        // SAFETY: the caller's promise, for the whole body.
+        unsafe {
+            let lowest = Self::splat(-87.0);
+            let x = self.select_less(lowest, lowest, self);
+            let rounded = x.mul_add(Self::splat(std::f32::consts::LOG2_E), Self::splat(ROUND));
+            let n = rounded.sub(Self::splat(ROUND));
+            let r = n.mul_add(Self::splat(-0.693_359_4), x);
+            let r = n.mul_add(Self::splat(2.121_944_4e-4), r);
+            let mut p = Self::splat(1.987_569_1e-4);
+            for coefficient in [
+                1.398_199_9e-3,
+                8.333_452e-3,
+                4.166_579_6e-2,
+                1.666_666_5e-1,
+                0.5,
+            ] {
+                p = p.mul_add(r, Self::splat(coefficient));
+            }
+            let e = p
+                .mul_add(r.mul(r), r)
+                .add(Self::splat(1.0))
+                .mul(rounded.pow2_of_rounded());
+            self.select_less(lowest, Self::splat(0.0), e)
+        }
+    }
+}
+
+/// Define a function that runs a body generic over [`Lanes`] on the level given at run time.
+///
+/// `fn name(args) -> ret = body;` makes `name(level, args)`. The body must be `#[inline(always)]`
+/// and `unsafe`; `level` must be one this machine has, which `Level::choose` guarantees.
+macro_rules! by_level {
+    ($(#[$meta:meta])* $vis:vis unsafe fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:ident;) => {
+        $(#[$meta])*
+        $vis unsafe fn $name(level: $crate::dispatch::Level, $($arg: $ty),*) $(-> $ret)? {
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
+            #[allow(clippy::too_many_arguments)]
+            unsafe fn avx512($($arg: $ty),*) $(-> $ret)? {
+                // SAFETY: the body's conditions are the caller's; the instructions are enabled here.
+                unsafe { $body::<$crate::simd::Avx512>($($arg),*) }
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma,f16c")]
+            #[allow(clippy::too_many_arguments)]
+            unsafe fn avx2($($arg: $ty),*) $(-> $ret)? {
+                // SAFETY: as above.
+                unsafe { $body::<$crate::simd::Avx2>($($arg),*) }
+            }
+            debug_assert!(level.available());
+            // SAFETY: the machine has the level (contract), the rest is the caller's promise.
+            unsafe {
+                match level {
+                    #[cfg(target_arch = "x86_64")]
+                    $crate::dispatch::Level::Avx512 => avx512($($arg),*),
+                    #[cfg(target_arch = "x86_64")]
+                    $crate::dispatch::Level::Avx2 => avx2($($arg),*),
+                    _ => $body::<$crate::simd::Portable>($($arg),*),
+                }
+            }
+        }
+    };
+}
+pub(crate) use by_level;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dispatch::Level;
+
+    #[inline(always)]
+    unsafe fn exp_body<L: Lanes>(x: &[f32; LANES]) -> [f32; LANES] {
+        // SAFETY: by_level enables the instructions; arrays of sixteen.
+        unsafe { L::load(x.as_ptr()).exp().to_array() }
+    }
+
+    by_level! { unsafe fn exp(x: &[f32; LANES]) -> [f32; LANES] = exp_body; }
+
+    #[inline(always)]
+    unsafe fn halves_body<L: Lanes>(
+        x: &[f32; LANES],
+    ) -> ([u16; LANES], [f32; LANES], [f32; LANES]) {
+        let mut halves = [0; LANES];
+        // SAFETY: by_level enables the instructions; arrays of sixteen.
+        unsafe {
+            L::load(x.as_ptr()).store_f16(halves.as_mut_ptr());
+            let bf16: [u16; LANES] = x.map(|x| half::bf16::from_f32(x).to_bits());
+            (
+                halves,
+                L::load_f16(halves.as_ptr()).to_array(),
+                L::load_bf16(bf16.as_ptr()).to_array(),
+            )
+        }
+    }
+
+    by_level! {
+        unsafe fn halves(x: &[f32; LANES]) -> ([u16; LANES], [f32; LANES], [f32; LANES]) = halves_body;
+    }
+
+    fn levels() -> impl Iterator<Item = Level> {
+        Level::ALL.into_iter().filter(|level| level.available())
+    }
+
+    #[test]
+    fn exp_is_close_everywhere() {
+        for level in levels() {
+            for step in 0..4000 {
+                let x: [f32; LANES] =
+                    std::array::from_fn(|lane| -86.9 + 0.043 * step as f32 + 0.0021 * lane as f32);
+                // SAFETY: the level is available.
+                let y = unsafe { exp(level, &x) };
+                for (x, y) in x.iter().zip(y).filter(|(x, _)| **x < 88.0) {
+                    let exact = f64::from(*x).exp();
+                    assert!(
+                        (f64::from(y) - exact).abs() <= 2.5e-7 * exact,
+                        "{level:?} {x} {y}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn exp_of_the_extremes() {
+        for level in levels() {
+            let mut x = [0.0; LANES];
+            (x[0], x[1], x[2]) = (f32::NEG_INFINITY, f32::NAN, -1e30);
+            // SAFETY: the level is available.
+            let y = unsafe { exp(level, &x) };
+            assert_eq!((y[0], y[2], y[3]), (0.0, 0.0, 1.0), "{level:?}");
+            assert!(y[1].is_nan(), "{level:?}");
+        }
+    }
+
+    #[test]
+    fn half_conversions_are_exact() {
+        for level in levels() {
+            let samples = [1.0, -2.5, 65504.0, 1e-7, 6.1e-5, 0.1, -0.333, 1234.5, 0.0];
+            let x: [f32; LANES] = std::array::from_fn(|lane| samples[lane % samples.len()]);
+            // SAFETY: the level is available.
+            let (halves, f16s, bf16s) = unsafe { halves(level, &x) };
+            for lane in 0..LANES {
+                let expected = half::f16::from_f32(x[lane]);
+                assert_eq!(halves[lane], expected.to_bits(), "{level:?}");
+                assert_eq!(f16s[lane], expected.to_f32(), "{level:?}");
+                assert_eq!(
+                    bf16s[lane],
+                    half::bf16::from_f32(x[lane]).to_f32(),
+                    "{level:?}"
+                );
+            }
+        }
+    }
+}
