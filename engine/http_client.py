@@ -296,7 +296,8 @@ class HttpClient:
 
     async def _read(self, response: httpx.Response, stream: _Stream) -> None:
         """Fill the mailbox until the stream ends; whatever ends it becomes the final batch."""
-        reason, sentence = FinishReason.ERROR, "The server ended the stream too early."
+        reason = FinishReason.ERROR
+        sentence: str | None = "The server ended the stream too early."
         try:
             async for line in response.aiter_lines():
                 if line.startswith("data: {") and self._take_event(line, stream):

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from app.server.config import ServerConfig
+from app.server.config import DRAIN_S, MAX_BODY_BYTES, ServerConfig
 from engine.config import EngineConfig
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ def run_server(
     api_key: str | None = None,
     allowed_hosts: Sequence[str] = (),
     strict_fields: bool = False,
-    max_body_bytes: int = ServerConfig.max_body_bytes,
-    drain_seconds: float = ServerConfig.drain_s,
+    max_body_bytes: int = MAX_BODY_BYTES,
+    drain_seconds: float = DRAIN_S,
 ) -> int:
     """Serve one model until SIGTERM or Ctrl+C; the exit status.
 

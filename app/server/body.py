@@ -18,18 +18,22 @@ from app.server.errors import ApiError, bad_request
 class JsonRequest(Request):
     """A request whose body is JSON or refused."""
 
+    _is_parsed = False
+    _parsed: Any
+
     async def json(self) -> Any:
         """The parsed body.
 
         Raises:
             ApiError: 415 for another content type, 400 for what is not JSON.
         """
-        if hasattr(self, "_parsed"):
+        if self._is_parsed:
             return self._parsed
         if not is_json(self.headers.get("content-type", "")):
             raise ApiError(415, "Send the body as JSON, with `content-type: application/json`.")
         try:
             self._parsed = orjson.loads(await self.body())
+            self._is_parsed = True
         except orjson.JSONDecodeError as error:
             raise bad_request(
                 f"The body is not valid JSON: {error}.", code="invalid_json"

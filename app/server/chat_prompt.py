@@ -81,7 +81,7 @@ class ControlTokens:
 
 @lru_cache(maxsize=8)
 def _control_tokens(tokenizer: Tokenizer) -> ControlTokens:
-    spellings = {}
+    spellings: dict[str, int] = {}
     for token_id in sorted(tokenizer.special_ids):
         text = tokenizer.token_bytes(token_id).decode(errors="replace")
         if text:

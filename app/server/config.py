@@ -3,6 +3,9 @@
 import ipaddress
 from dataclasses import dataclass
 
+MAX_BODY_BYTES = 4 * 1024 * 1024
+DRAIN_S = 30.0
+
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
@@ -27,11 +30,11 @@ class ServerConfig:
     api_key: str | None = None
     allowed_hosts: tuple[str, ...] = ()
     strict_fields: bool = False
-    max_body_bytes: int = 4 * 1024 * 1024
+    max_body_bytes: int = MAX_BODY_BYTES
     body_timeout_s: float = 30.0
     max_choices: int = 64
     keep_alive_s: float = 12.0
-    drain_s: float = 30.0
+    drain_s: float = DRAIN_S
     stall_s: float = 60.0
 
     @property

@@ -11,7 +11,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-disable_created_metrics()  # a second series per counter that says when it began
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series per counter that says when it began
 _METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"})
 
 

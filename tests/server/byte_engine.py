@@ -1,0 +1,73 @@
+"""The real engine with the toy executor and a byte vocabulary, as every server test needs it."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from types import SimpleNamespace
+
+from engine.engine import AsyncPravahaEngine
+from tests.fakes.toy_engine import BLOCK_BYTES_PER_TOKEN, toy_config, toy_engine
+from tests.fakes.toy_executor import ToyExecutor, toy_spec
+from tests.server.toy_tokenizer import VOCAB_SIZE, byte_tokenizer
+
+CONTEXT = 512
+
+
+class PacedExecutor(ToyExecutor):
+    """A toy that computes for a while each step, so that answers last long enough to be left."""
+
+    def __init__(self, *args, step_s: float = 0.0, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        self.step_s = step_s
+
+    def execute(self, plan):
+        if self.step_s:
+            time.sleep(self.step_s)  # stands for arithmetic without the GIL
+        return super().execute(plan)
+
+
+@contextmanager
+def byte_engine(
+    *, blocks: int = 512, block_size: int = 16, step_s: float = 0.0, force=None, **settings
+) -> Iterator[AsyncPravahaEngine]:
+    """A started engine; its answers are a pure function of the prompt and the sampling."""
+    config = toy_config(
+        blocks=blocks,
+        block_size=block_size,
+        **{"max_num_seqs": 32, "max_num_batched_tokens": 512} | settings,
+    )
+    assert config.kv_cache_bytes == blocks * block_size * BLOCK_BYTES_PER_TOKEN
+    executor = PacedExecutor(
+        blocks, block_size, vocab_size=VOCAB_SIZE, step_s=step_s, force=force
+    )
+    model = SimpleNamespace(
+        name="toy",
+        spec=replace(toy_spec(CONTEXT), vocab_size=VOCAB_SIZE),
+        paths=(),
+        tokenizer=byte_tokenizer(),
+        weight_format="F32",
+        parameters=250,
+        file_bytes=1000,
+    )
+    engine, _ = toy_engine(config, executor=executor, model_opener=lambda config: model)
+    engine.start()
+    engine.wait_ready(30)
+    try:
+        yield engine
+    finally:
+        engine.shutdown()
+
+
+def wait_until(condition, *, seconds: float = 20.0) -> None:
+    """Poll until a condition holds; a generous bound turns a hang into a failure."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the condition never came true"
+        time.sleep(0.005)
+
+
+def is_quiet(engine: AsyncPravahaEngine) -> bool:
+    """Whether nothing runs, waits or holds a block."""
+    snapshot = engine.snapshot()
+    return (snapshot.running, snapshot.waiting, snapshot.blocks.active) == (0, 0, 0)
