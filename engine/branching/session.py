@@ -7,11 +7,12 @@ mailboxes into the conversation and the store, also for answers of conversations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from engine.branching.answering import Answering
 from engine.branching.conversation import Conversation
+from engine.branching.export import export_jsonl
 from engine.branching.oplog import Assignment
 from engine.branching.store import Store
 from engine.branching.titles import UNTITLED, title_of
@@ -118,6 +119,11 @@ class TreeSession:
             self._store.assign(tree_id, "archive", [Assignment("archived", "", 1)])
         if tree_id == self._current.id:
             self.new_tree()
+
+    def export(self) -> Iterator[str]:
+        """The open conversation as JSON Lines, every branch of it, as far as it is saved."""
+        self._store.settle()
+        return export_jsonl(self._store, self._current.id)
 
     def path(self) -> list[NodeView]:
         """The open conversation's messages, root to head."""

@@ -1,0 +1,137 @@
+"""The `pravaha` command. Imports little, so that help and version are immediate."""
+
+import sys
+from importlib import import_module, metadata
+from importlib.util import find_spec
+from typing import Annotated, Any
+
+import typer
+
+from app.commands.chat import chat
+from app.commands.doctor import doctor
+from app.commands.models import models_app
+from app.commands.outcome import EXIT_INTERRUPTED, one_sentence_errors
+from app.commands.run import run
+from app.commands.setting_options import GROUPS, refuse_groups, setting_options
+
+cli = typer.Typer(
+    name="pravaha",
+    no_args_is_help=False,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+_TAKE_SETTINGS = {"run", "chat", "doctor"}
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pravaha {metadata.version('pravaha')}")
+        raise typer.Exit
+
+
+@cli.callback(invoke_without_command=True)
+@setting_options(*GROUPS)
+def pravaha(
+    context: typer.Context,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve an OpenAI-compatible API instead of a screen.")
+    ] = False,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Chat line by line, without a screen.")
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version."
+        ),
+    ] = False,
+    *,
+    flags: dict[str, Any],
+) -> None:
+    """Talk to a language model that runs on this machine.
+
+    Without a command, opens the full-screen chat. Every option is also a setting: PRAVAHA_MODEL in
+    the environment, or model in pravaha.toml.
+    """
+    if serve and plain:
+        raise typer.BadParameter("--serve and --plain exclude each other")
+    if context.invoked_subcommand is not None:
+        if serve or plain:
+            option = "--serve" if serve else "--plain"
+            raise typer.BadParameter(
+                f"{option} goes without the command {context.invoked_subcommand}"
+            )
+        _refuse_for(context.invoked_subcommand, flags)
+        context.obj = flags
+        return
+    if "attach" in flags:
+        if serve:
+            raise typer.BadParameter("--attach uses a server that --serve would start")
+        refuse_groups(flags, "engine", reason="is the server's to decide with --attach")
+    if serve:
+        refuse_groups(flags, "sampling", "screen", reason="has no meaning with --serve")
+    else:
+        refuse_groups(flags, "server", reason="needs --serve")
+    with one_sentence_errors():
+        if serve:
+            status = _serve(flags)
+        elif plain:
+            from app.commands.chat import chat_plain
+
+            status = chat_plain(flags)
+        else:
+            from app.commands.screen import open_screen
+
+            status = open_screen(flags)
+    raise typer.Exit(status)
+
+
+def _refuse_for(command: str, flags: dict[str, Any]) -> None:
+    """Options before a command's name are its own, if it takes settings."""
+    reason = f"has no meaning for the command {command}"
+    refuse_groups(flags, "server", "screen", reason=reason)
+    if command not in _TAKE_SETTINGS:
+        refuse_groups(flags, "engine", "sampling", "remote", reason=reason)
+
+
+def _serve(flags: dict[str, Any]) -> int:
+    from app.commands.fetch_bar import fetch_bar
+    from app.commands.serve import run_server
+    from app.runtime import engine_config
+    from app.settings_sources import load_settings
+
+    settings = load_settings(flags)
+    with fetch_bar() as progress:
+        config = engine_config(settings, progress)
+    return run_server(
+        config,
+        host=settings.host,
+        port=settings.port,
+        api_key=settings.api_key.get_secret_value() if settings.api_key else None,
+        allowed_hosts=settings.allowed_hosts,
+        strict_fields=settings.strict_fields,
+        max_body_bytes=settings.max_body_bytes,
+        drain_seconds=settings.drain_seconds,
+    )
+
+
+cli.command()(run)
+cli.command()(chat)
+cli.command()(doctor)
+cli.add_typer(models_app, name="models")
+if find_spec("app.commands.bench"):
+    cli.command()(import_module("app.commands.bench").bench)
+
+
+def main() -> None:
+    """Entry point of the `pravaha` script."""
+    for stream in (sys.stdout, sys.stderr):
+        # A model may write what the locale can't: show a question mark rather than fail.
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    try:
+        cli()
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)

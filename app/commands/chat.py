@@ -1,0 +1,85 @@
+"""`pravaha chat`: the screen, or with `--plain` a chat of lines."""
+
+import signal
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from app.commands.outcome import EXIT_ERROR, EXIT_INTERRUPTED, one_sentence_errors
+from app.commands.setting_options import setting_options
+
+
+@setting_options("engine", "sampling", "remote")
+def chat(
+    context: typer.Context,
+    plain: Annotated[
+        bool,
+        typer.Option("--plain", help="Line by line: for pipes, screen readers, plain terminals."),
+    ] = False,
+    *,
+    flags: dict[str, Any],
+) -> None:
+    """Chat; with --plain without a screen.
+
+    From a pipe every line is a message of a new conversation, and the answers are printed.
+    """
+    given = {**(context.obj or {}), **flags}
+    with one_sentence_errors():
+        if plain:
+            status = chat_plain(given)
+        else:
+            from app.commands.screen import open_screen
+
+            status = open_screen(given)
+    raise typer.Exit(status)
+
+
+def chat_plain(flags: dict[str, Any]) -> int:
+    """Run the plain chat on standard input and output; the exit status."""
+    from app.commands.fetch_bar import fetch_bar
+    from app.plain.repl import PlainChat
+    from app.runtime import open_client, open_session, wait_loaded
+    from app.settings_sources import load_settings
+
+    settings = load_settings(flags)
+    typed = sys.stdin.isatty()
+    interrupted = False
+    with fetch_bar() as progress, open_client(settings, progress) as opened:
+        opened.start()
+        with open_session(settings, opened.client, resume=typed) as session:
+            plain = PlainChat(
+                session, opened.client, read=_read_line, out=sys.stdout, show_prompts=typed
+            )
+
+            def on_interrupt(*_: object) -> None:
+                nonlocal interrupted
+                if not session.generating or interrupted:
+                    raise KeyboardInterrupt
+                interrupted = not typed  # in a pipe one Ctrl+C ends everything, in order
+                plain.stop()
+
+            before = signal.signal(signal.SIGINT, on_interrupt)
+            try:
+                if not typed:
+                    wait_loaded(opened.client)
+                succeeded = plain.run()
+            finally:
+                signal.signal(signal.SIGINT, before)
+    if interrupted:
+        return EXIT_INTERRUPTED
+    # At a keyboard errors were seen and answered; in a pipe the status is all that tells of them.
+    return 0 if succeeded or typed else EXIT_ERROR
+
+
+def _read_line(prompt: str) -> str:
+    # Not `input`: with readline it writes escapes to the terminal.
+    if prompt:
+        sys.stdout.write(prompt)
+        sys.stdout.flush()
+    line = sys.stdin.readline()
+    if not line:
+        if prompt:
+            sys.stdout.write("\n")
+        raise EOFError
+    return line.rstrip("\r\n")

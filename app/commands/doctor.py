@@ -1,0 +1,62 @@
+"""`pravaha doctor`: what this machine has, what will be used, what is missing."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from app.commands.outcome import EXIT_ERROR, one_sentence_errors
+from app.commands.setting_options import setting_options
+
+
+@setting_options("engine")
+def doctor(
+    context: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    *,
+    flags: dict[str, Any],
+) -> None:
+    """Say what this machine has, what will be used, what is missing and how to get it.
+
+    The exit status is 1 when there is a problem.
+    """
+    with one_sentence_errors():
+        import os
+        import platform
+        from importlib import metadata
+
+        from app.doctor.facts import Fact, Section, to_json, to_lines
+        from app.doctor.models import memory, models
+        from app.doctor.processor import processor
+        from app.doctor.storage import storage
+        from app.doctor.terminal import terminal
+        from app.settings_sources import load_settings
+
+        settings = load_settings({**(context.obj or {}), **flags})
+        version, python, system = (
+            metadata.version("pravaha"),
+            platform.python_version(),
+            platform.platform(),
+        )
+        sections = [
+            Section(
+                "pravaha",
+                "Pravāha",
+                (
+                    Fact("version", "version", version, version),
+                    Fact("python", "Python", python, python),
+                    Fact("system", "system", system, system),
+                ),
+            ),
+            processor(settings),
+            memory(settings),
+            models(settings),
+            terminal(settings, os.environ),
+            storage(settings, os.environ),
+        ]
+        if as_json:
+            print(json.dumps(to_json(sections), ensure_ascii=False, indent=2))
+        else:
+            print("\n".join(to_lines(sections)))
+    problems = any(fact.level == "problem" for section in sections for fact in section.facts)
+    raise typer.Exit(EXIT_ERROR if problems else 0)

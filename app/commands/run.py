@@ -1,0 +1,210 @@
+"""`pravaha run`: one answer to standard output."""
+
+import json
+import signal
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.commands.outcome import EXIT_ERROR, EXIT_INTERRUPTED, one_sentence_errors
+from app.commands.setting_options import setting_options
+
+if TYPE_CHECKING:
+    from app.runtime import OpenClient
+    from app.settings import Settings
+    from engine.client import EngineClient
+    from engine.request import SamplingParams, TokenBatch
+
+DEFAULT_MAX_TOKENS = 512
+"""Small models may not end by themselves; `--max-tokens` asks for more."""
+
+_WAKE_S = 0.5
+
+
+@setting_options("engine", "sampling", "remote")
+def run(
+    context: typer.Context,
+    prompt: Annotated[str, typer.Argument(help="What to ask; - reads standard input.")],
+    raw: Annotated[
+        bool,
+        typer.Option(
+            "--raw", help="Continue the text as it is, without the model's chat template."
+        ),
+    ] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print one object: text, token ids, logprobs, timings, seed."),
+    ] = False,
+    *,
+    flags: dict[str, Any],
+) -> None:
+    """Print one answer, as it is written.
+
+    Answers greedily unless a temperature is set, so that the same question has the same answer; up
+    to 512 tokens unless --max-tokens says otherwise.
+    """
+    with one_sentence_errors():
+        from app.commands.fetch_bar import fetch_bar
+        from app.runtime import open_client
+        from app.settings_sources import load_settings
+        from engine.errors import InvalidRequest
+
+        settings = load_settings({**(context.obj or {}), **flags})
+        if raw and "system" in flags:
+            raise InvalidRequest("--system needs the chat template, which --raw leaves out.")
+        text = sys.stdin.read() if prompt == "-" else prompt
+        if not text:
+            raise InvalidRequest("The prompt is empty: pass a question, or text on standard input.")
+        with fetch_bar() as progress, open_client(settings, progress) as opened:
+            status = _answer(opened, settings, text, raw=raw, as_json=as_json)
+    raise typer.Exit(status)
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What came of the request so far."""
+
+    text: list[str] = field(default_factory=list)
+    token_ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    interrupted: bool = False
+
+    def take(self, batch: "TokenBatch") -> None:
+        self.text.append(batch.text)
+        self.token_ids += batch.token_ids
+        self.logprobs += batch.logprobs
+
+
+def _answer(
+    opened: "OpenClient", settings: "Settings", text: str, *, raw: bool, as_json: bool
+) -> int:
+    """Ask, print, and tell how it went as an exit status."""
+    from app.runtime import wait_loaded
+    from engine.request import FinishReason, Request
+
+    client = opened.client
+    began = time.monotonic()
+    opened.start()
+    snapshot = wait_loaded(client)
+    load_s = time.monotonic() - began
+    ids = _raw_ids(opened, text) if raw else _chat_ids(client, settings.system, text)
+    request_id = client.submit(Request(ids, _sampling(settings, logprobs=0 if as_json else None)))
+    answer = _Answer()
+    last = _stream(client, request_id, answer, show=not as_json)
+    if as_json:
+        model = snapshot.model.name if snapshot.model else None
+        report = _report(answer, last, model=model, prompt_tokens=len(ids), load_s=load_s)
+        print(json.dumps(report, ensure_ascii=False))
+    if last.finish_reason is FinishReason.ERROR:
+        print(f"pravaha: {last.error}", file=sys.stderr)
+        return EXIT_ERROR
+    return EXIT_INTERRUPTED if answer.interrupted else 0
+
+
+def _stream(
+    client: "EngineClient", request_id: str, answer: _Answer, *, show: bool
+) -> "TokenBatch":
+    """Collect the answer, printing it if asked; its last batch.
+
+    Ctrl+C ends the answer at the engine's next step and keeps what was written.
+
+    Raises:
+        BrokenPipeError: whoever read the output is gone; the request was cancelled.
+    """
+    from app.tui.safe_text import SafeStream
+
+    wake = threading.Event()
+    client.on_wake(wake.set)
+    # A terminal must not obey what a model writes; a file gets every character.
+    safe = SafeStream() if sys.stdout.isatty() else None
+
+    def on_interrupt(*_: object) -> None:
+        answer.interrupted = True
+        client.cancel(request_id)
+
+    def write(text: str) -> None:
+        if show:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        while True:
+            batch = client.drain(request_id)
+            if batch is None:
+                wake.wait(_WAKE_S)
+                wake.clear()
+                continue
+            answer.take(batch)
+            write(safe.feed(batch.text) if safe else batch.text)
+            if batch.finish_reason is not None:
+                write((safe.flush() if safe else "") + "\n")
+                return batch
+    except BrokenPipeError:
+        client.cancel(request_id)
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _report(
+    answer: _Answer, last: "TokenBatch", *, model: str | None, prompt_tokens: int, load_s: float
+) -> dict[str, Any]:
+    """The object that `--json` prints; times in seconds."""
+    timings, count = last.timings, len(answer.token_ids)
+    rate = None
+    if timings.first_token is not None and timings.last_token is not None and count > 1:
+        elapsed = timings.last_token - timings.first_token
+        rate = (count - 1) / elapsed if elapsed > 0 else None
+    return {
+        "model": model,
+        "text": "".join(answer.text),
+        "token_ids": answer.token_ids,
+        "logprobs": answer.logprobs,
+        "finish_reason": last.finish_reason,
+        "seed": last.seed,
+        "usage": {
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": count,
+            "total_tokens": prompt_tokens + count,
+        },
+        "timings": {
+            "load": load_s,
+            "ttft": timings.ttft,
+            "decode_tokens_per_second": rate,
+        },
+    }
+
+
+def _sampling(settings: "Settings", *, logprobs: int | None) -> "SamplingParams":
+    from dataclasses import replace
+
+    return replace(
+        settings.sampling(),
+        temperature=settings.temperature if settings.is_set("temperature") else 0.0,
+        max_tokens=settings.max_tokens or DEFAULT_MAX_TOKENS,
+        logprobs=logprobs,
+    )
+
+
+def _raw_ids(opened: "OpenClient", text: str) -> tuple[int, ...]:
+    """Ids of plain text, as `/v1/completions` makes them: control tokens count as such."""
+    ids = opened.client.tokenize(text, special=True)
+    bos = opened.bos()
+    return (bos, *ids) if bos is not None and ids[:1] != [bos] else tuple(ids)
+
+
+def _chat_ids(client: "EngineClient", system: str | None, text: str) -> tuple[int, ...]:
+    """Ids of one question in the model's chat template, as a conversation would send it."""
+    from engine.branching.prompt_builder import PromptBuilder
+    from engine.branching.tree import Node, NodeKind, NodeStatus
+
+    def node(kind: NodeKind, content: str) -> Node:
+        return Node(kind.value, "run", None, kind, content, NodeStatus.DONE, 0.0)
+
+    path = [node(NodeKind.SYSTEM, system)] if system else []
+    return PromptBuilder(client).build([*path, node(NodeKind.USER, text)]).token_ids

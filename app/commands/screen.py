@@ -1,0 +1,41 @@
+"""`pravaha`: the full-screen chat."""
+
+import sys
+from typing import Any
+
+from app.commands.outcome import EXIT_USAGE
+
+
+def open_screen(flags: dict[str, Any]) -> int:
+    """Open the screen and wait for its end; the exit status.
+
+    The model loads after the first frame: nothing of it is read before.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        print(
+            "pravaha: the full-screen chat needs a terminal: use `pravaha run` for one answer "
+            "or `pravaha --serve` for the API.",
+            file=sys.stderr,
+        )
+        return EXIT_USAGE
+    from importlib import metadata
+
+    from app.commands.fetch_bar import fetch_bar
+    from app.runtime import open_client, open_session
+    from app.settings_sources import load_settings
+
+    settings = load_settings(flags)
+    with fetch_bar() as progress, open_client(settings, progress) as opened:
+        from app.tui.app import PravahaApp
+
+        opened.start()
+        with open_session(settings, opened.client, resume=True) as session:
+            app = PravahaApp(
+                opened.client,
+                session,
+                theme=settings.theme,
+                themes_dir=settings.themes,
+                version=metadata.version("pravaha"),
+            )
+            app.run()
+            return app.return_code or 0

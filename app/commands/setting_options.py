@@ -1,0 +1,115 @@
+"""Settings as command-line options: one table, used by every command that takes them.
+
+`@setting_options("engine", "sampling")` adds the groups' options to a command and hands it what was
+given as one dictionary, `flags`, ready for `load_settings`. Only names and types live here: ranges
+are checked by `app.settings`, which is not imported for `--help`.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from app.setting_help import HELP
+
+GROUPS: dict[str, dict[str, type]] = {
+    "engine": {
+        "model": str,
+        "ctx": int,
+        "kv_cache": str,
+        "kv_dtype": str,
+        "block_size": int,
+        "threads": int,
+        "dispatch": str,
+        "max_num_seqs": int,
+        "max_num_batched_tokens": int,
+        "max_queue": int,
+    },
+    "sampling": {
+        "temperature": float,
+        "top_k": int,
+        "top_p": float,
+        "min_p": float,
+        "repetition_penalty": float,
+        "presence_penalty": float,
+        "frequency_penalty": float,
+        "seed": int,
+        "max_tokens": int,
+        "system": str,
+    },
+    "server": {
+        "host": str,
+        "port": int,
+        "allowed_hosts": str,
+        "strict_fields": bool,
+        "max_body_bytes": str,
+        "drain_seconds": float,
+    },
+    "remote": {"attach": str, "api_key": str},
+    "screen": {"theme": str, "charset": str},
+}
+"""Options by what they concern; every option is in one group."""
+
+_PANELS = {
+    "engine": "Model and engine",
+    "sampling": "How answers are written",
+    "server": "Serving",
+    "remote": "A server elsewhere",
+    "screen": "Screen",
+}
+_LIST_SHORT = {"model": "-m"}
+
+
+def setting_options(*groups: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorate a command that takes a keyword argument `flags: dict[str, Any]`.
+
+    Typer reads a command's signature, so the decorated one shows each option as a parameter.
+    """
+    options = {name: kind for group in groups for name, kind in GROUPS[group].items()}
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def with_flags(*args: Any, **values: Any) -> Any:
+            flags = {name: values.pop(name) for name in options}
+            given = {name: value for name, value in flags.items() if value is not None}
+            return command(*args, flags=given, **values)
+
+        own = inspect.signature(command, eval_str=True).parameters.values()
+        parameters = [p for p in own if p.name != "flags"]
+        for group in groups:
+            parameters += [_parameter(name, kind, group) for name, kind in GROUPS[group].items()]
+        with_flags.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        with_flags.__annotations__ = {p.name: p.annotation for p in parameters}
+        return with_flags
+
+    return decorate
+
+
+def refuse_groups(flags: dict[str, Any], *groups: str, reason: str) -> None:
+    """Refuse options that would be ignored.
+
+    Raises:
+        typer.BadParameter: an option of these groups was given.
+    """
+    for group in groups:
+        for name in GROUPS[group]:
+            if name in flags:
+                raise typer.BadParameter(f"--{name.replace('_', '-')} {reason}")
+
+
+def _parameter(name: str, kind: type, group: str) -> inspect.Parameter:
+    flag = f"--{name.replace('_', '-')}"
+    option = typer.Option(
+        flag,
+        *filter(None, [_LIST_SHORT.get(name)]),
+        help=HELP[name],
+        rich_help_panel=_PANELS[group],
+    )
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[kind | None, option],
+    )

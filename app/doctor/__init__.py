@@ -1,0 +1,1 @@
+"""What this machine has, what Pravāha will use of it, what is missing and how to get it."""

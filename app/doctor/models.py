@@ -1,0 +1,95 @@
+"""Models, the memory they will take, and the optional torch executor."""
+
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+from app.byte_size import format_size
+from app.doctor.facts import Fact, Section
+from app.settings import DEMO_MODEL, Settings
+from engine.errors import ModelError
+
+
+def memory(settings: Settings) -> Section:
+    """Free memory and the KV pool that the model in force would get of it."""
+    from engine.memory.host import available_memory
+
+    try:
+        available = available_memory()
+    except OSError as error:
+        advice = "name the KV pool's size with --kv-cache."
+        free = Fact("available", "available", None, str(error), "problem", advice)
+    else:
+        free = Fact("available", "available", available, format_size(available))
+    return Section("memory", "Memory", (free, _pool(settings)))
+
+
+def _pool(settings: Settings) -> Fact:
+    from engine.loading import open_from_disk, open_with_headers
+    from engine.models.store import ModelStore
+
+    label = f"KV pool of {settings.model}"
+    try:
+        model = ModelStore(settings.models).get(settings.model)
+        config = settings.engine_config(model.path, model.name)
+        opened = open_with_headers(config, open_from_disk)
+    except (ModelError, OSError) as error:
+        return Fact("kv_pool", label, None, "unknown until there is a model", "note", f"{error}.")
+    pool = opened.kv_cache
+    text = (
+        f"{format_size(pool.pool_bytes)}: {pool.num_blocks} blocks of {pool.block_size} tokens, "
+        f"{settings.kv_dtype}; context {opened.max_model_len} tokens"
+    )
+    return Fact("kv_pool", label, pool.pool_bytes, text)
+
+
+def models(settings: Settings) -> Section:
+    """What is installed."""
+    from engine.models.store import ModelStore
+
+    store = ModelStore(settings.models)
+    try:
+        installed = store.list()
+    except ModelError as error:
+        fact = Fact("installed", "installed", None, str(error), "problem", "remove that record.")
+        return Section("models", "Models", (fact, _torch()))
+    names = [model.name for model in installed]
+    facts = [Fact("installed", "installed", names, ", ".join(names) or "none")]
+    if settings.model not in names:
+        fetched = settings.model == DEMO_MODEL
+        try:
+            path = str(store.get(settings.model).path)
+            facts.append(Fact("chosen", "chosen", path, path))
+        except ModelError as error:
+            facts.append(
+                Fact(
+                    "chosen",
+                    "chosen",
+                    settings.model,
+                    f"{settings.model}, which is not installed",
+                    "note" if fetched else "problem",
+                    f"`pravaha models add {DEMO_MODEL}` fetches it, and so does the first start."
+                    if fetched
+                    else f"{error}.",
+                )
+            )
+    else:
+        facts.append(Fact("chosen", "chosen", settings.model, settings.model))
+    return Section("models", "Models", (*facts, _torch()))
+
+
+def _torch() -> Fact:
+    """Whether the torch executor could be used; never imports it."""
+    if find_spec("torch") is None:
+        return Fact(
+            "torch",
+            "torch",
+            None,
+            "not installed, and not needed for CPU models",
+            "note",
+            "`pip install 'pravaha[torch]'` adds GPUs and further architectures.",
+        )
+    try:
+        found = version("torch")
+    except PackageNotFoundError:
+        found = "of unknown version"
+    return Fact("torch", "torch", found, f"{found} (imported only when chosen)")

@@ -1,0 +1,49 @@
+"""Folders, configuration files and SQLite."""
+
+import os
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+
+from app.doctor.facts import Fact, Section
+from app.settings import Settings
+from app.settings_sources import toml_files
+
+
+def storage(settings: Settings, environ: Mapping[str, str]) -> Section:
+    """Facts about where things are kept."""
+    files = [str(path) for path in toml_files(environ)]
+    return Section(
+        "storage",
+        "Storage",
+        (
+            _folder("data_dir", "conversations", settings.data_dir),
+            _folder("cache_dir", "models", settings.cache_dir),
+            _folder("config_dir", "configuration", settings.config_dir),
+            Fact("config_files", "pravaha.toml", files, ", ".join(files) or "none"),
+            Fact("sqlite", "SQLite", sqlite3.sqlite_version, sqlite3.sqlite_version),
+            _search(),
+        ),
+    )
+
+
+def _folder(key: str, label: str, path: Path) -> Fact:
+    # What is not there yet is made inside the nearest folder that is.
+    nearest = next(folder for folder in (path, *path.parents) if folder.exists())
+    if nearest.is_dir() and os.access(nearest, os.W_OK):
+        return Fact(key, label, str(path), str(path) if nearest == path else f"{path} (not yet)")
+    advice = f"make it writable, or set PRAVAHA_{key.upper()} to another folder."
+    return Fact(key, label, str(path), f"{path}, which can't be written to", "problem", advice)
+
+
+def _search() -> Fact:
+    """Whether SQLite can index conversations."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute("CREATE VIRTUAL TABLE t USING fts5 (x, tokenize = 'trigram')")
+    except sqlite3.Error as error:
+        advice = "use a Python whose SQLite is 3.34 or newer, built with FTS5."
+        return Fact("search", "text search", False, str(error), "problem", advice)
+    finally:
+        connection.close()
+    return Fact("search", "text search", True, "FTS5 with trigrams")

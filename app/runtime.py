@@ -1,0 +1,153 @@
+"""From settings to something that answers: model → engine → client, and store → session.
+
+Everything opened is closed in the opposite order, whatever happens in between.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.settings import DEMO_MODEL, Settings
+from engine.errors import EngineUnavailable, ModelNotFound
+from engine.models.progress import ProgressCallback, ignore_progress
+from engine.snapshot import EngineSnapshot, EngineState
+
+if TYPE_CHECKING:
+    from engine.branching.session import TreeSession
+    from engine.client import EngineClient
+    from engine.config import EngineConfig
+    from engine.models.record import InstalledModel
+
+_POLL_S = 0.05
+
+
+def find_model(
+    settings: Settings, progress: ProgressCallback = ignore_progress
+) -> "InstalledModel":
+    """The model to load; the demo model is fetched when it is wanted and not there.
+
+    Raises:
+        ModelError: it is not installed, or could not be fetched.
+    """
+    from engine.models.store import ModelStore
+
+    store = ModelStore(settings.models)
+    try:
+        return store.get(settings.model)
+    except ModelNotFound:
+        if settings.model != DEMO_MODEL:
+            raise
+        return store.add(DEMO_MODEL, progress=progress)
+
+
+def engine_config(
+    settings: Settings, progress: ProgressCallback = ignore_progress
+) -> "EngineConfig":
+    """What to start the engine with.
+
+    Raises:
+        ModelError: the model is not installed, or could not be fetched.
+    """
+    model = find_model(settings, progress)
+    return settings.engine_config(model.path, model.name)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenClient:
+    """An engine to talk to.
+
+    Attributes:
+        client: either transport.
+        bos: the id that plain completions begin with, or None; known in-process only.
+        start: begins to load. Until then the engine takes no work; does nothing the second time.
+    """
+
+    client: "EngineClient"
+    bos: Callable[[], int | None]
+    start: Callable[[], None]
+
+
+@contextmanager
+def open_client(
+    settings: Settings, progress: ProgressCallback = ignore_progress
+) -> Iterator[OpenClient]:
+    """An engine in this process, or the server that `attach` names; closed at the end.
+
+    Raises:
+        ModelError: the model is not installed, or could not be fetched.
+    """
+    if settings.attach is not None:
+        from engine.http_client import HttpClient
+
+        key = settings.api_key.get_secret_value() if settings.api_key else None
+        remote = HttpClient(settings.attach, api_key=key)
+        try:
+            yield OpenClient(remote, bos=lambda: None, start=lambda: None)
+        finally:
+            remote.close()
+        return
+    from engine.engine import AsyncPravahaEngine
+    from engine.in_process import InProcessClient
+
+    engine = AsyncPravahaEngine(engine_config(settings, progress))
+    client = InProcessClient(engine)
+    started = False
+
+    def start() -> None:
+        nonlocal started
+        if not started:
+            started = True
+            engine.start()
+
+    def bos() -> int | None:
+        tokenizer = engine.tokenizer
+        return tokenizer.bos_id if tokenizer.add_bos else None
+
+    try:
+        yield OpenClient(client, bos=bos, start=start)
+    finally:
+        client.close()
+
+
+@contextmanager
+def open_session(
+    settings: Settings, client: "EngineClient", *, resume: bool
+) -> "Iterator[TreeSession]":
+    """The user's conversations, answered by `client`; saved and closed at the end.
+
+    Raises:
+        StoreError: the conversation database can't be used.
+    """
+    from engine.branching.session import TreeSession
+    from engine.branching.store import Store
+
+    with ExitStack() as stack:
+        store = Store.open(settings.conversations)
+        stack.callback(store.close)
+        session = TreeSession(
+            store,
+            client,
+            sampling=settings.sampling(),
+            system_prompt=settings.system,
+            resume=resume,
+        )
+        stack.callback(session.close)
+        yield session
+
+
+def wait_loaded(client: "EngineClient") -> EngineSnapshot:
+    """Wait until the engine has a model.
+
+    Raises:
+        EngineUnavailable: loading failed, or the server does not answer.
+    """
+    while True:
+        snapshot = client.snapshot()
+        if snapshot.state is EngineState.LOADING:
+            time.sleep(_POLL_S)
+            continue
+        if snapshot.state in (EngineState.FAILED, EngineState.STOPPED):
+            raise EngineUnavailable(snapshot.last_error or "The engine has stopped.")
+        return snapshot

@@ -1,0 +1,40 @@
+"""What each setting means, in one line: for `--help`, the settings and their documentation.
+
+Apart from `app.settings` so that `pravaha --help` need not import pydantic.
+"""
+
+HELP = {
+    "model": "Installed model's name, or a path to a model.",
+    "ctx": "Context length in tokens; without it the model's own.",
+    "kv_cache": "Size of the KV pool, such as 512MiB; without it a share of free memory.",
+    "kv_dtype": "Element type of the KV cache: f16 or f32.",
+    "block_size": "Tokens in a KV block.",
+    "threads": "Compute threads; without it the physical cores this process may use.",
+    "dispatch": "Instruction-set level: auto, avx512, avx2 or portable.",
+    "max_num_seqs": "Requests that run at once.",
+    "max_num_batched_tokens": "Token budget of one step.",
+    "max_queue": "Waiting requests before new ones are refused.",
+    "temperature": "0 is greedy; higher is more varied.",
+    "top_k": "Keep the k likeliest tokens; 0 keeps all.",
+    "top_p": "Keep the likeliest tokens up to this probability.",
+    "min_p": "Drop tokens below this share of the likeliest one's probability.",
+    "repetition_penalty": "Above 1, what was said is said less.",
+    "presence_penalty": "Taken once from every token already written.",
+    "frequency_penalty": "Taken from a token each time it was written.",
+    "seed": "Same seed, same answer; without it a new one.",
+    "max_tokens": "Longest answer in tokens; without it up to the context's end.",
+    "system": "System prompt.",
+    "host": "Address to serve on; others than loopback need a key.",
+    "port": "Port to serve on; 0 takes a free one.",
+    "api_key": "Key that callers of --serve must send; with --attach, the key to send.",
+    "allowed_hosts": "Further Host names to answer to on loopback, separated by commas.",
+    "strict_fields": "Refuse request fields that are unknown.",
+    "max_body_bytes": "Largest request body, such as 4MiB.",
+    "drain_seconds": "What running requests get after the first SIGTERM.",
+    "attach": "URL of a running `pravaha --serve` to use as the engine.",
+    "theme": "Theme by name.",
+    "charset": "Glyphs to draw with: auto, unicode or ascii.",
+    "data_dir": "Where conversations are kept.",
+    "cache_dir": "Where models are kept, which can be fetched again.",
+    "config_dir": "Where the user's pravaha.toml and themes are; PRAVAHA_CONFIG_DIR alone sets it.",
+}

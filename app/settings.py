@@ -1,0 +1,178 @@
+"""Every setting there is: its default, range and help text.
+
+Command-line flags stand above the environment (`PRAVAHA_*`), that above `pravaha.toml` in the
+current folder, that above `pravaha.toml` in the user's configuration folder, that above the
+defaults here. `app.settings_sources.load_settings` reads them.
+
+*Hot* settings (`HOT`) may change while Pravāha runs; *cold* ones take a restart.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import platformdirs
+from pydantic import BeforeValidator, Field, SecretStr
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from app.byte_size import parse_size
+from engine.config import DispatchLevel, EngineConfig, KvDtype
+from engine.request import SamplingParams
+
+ENV_PREFIX = "PRAVAHA_"
+DEMO_MODEL = "smollm2"
+MIB = 1024**2
+
+HOT = frozenset(
+    {
+        "temperature",
+        "top_k",
+        "top_p",
+        "min_p",
+        "repetition_penalty",
+        "presence_penalty",
+        "frequency_penalty",
+        "seed",
+        "max_tokens",
+        "system",
+        "theme",
+    }
+)
+"""Settings that may change while Pravāha runs; all others are cold."""
+
+
+def _size(value: object) -> object:
+    return parse_size(value) if isinstance(value, str) else value
+
+
+def _folder(value: object) -> object:
+    return Path(value).expanduser() if isinstance(value, str) else value
+
+
+def _names(value: object) -> object:
+    return tuple(filter(None, value.replace(",", " ").split())) if isinstance(value, str) else value
+
+
+ByteSize = Annotated[int, BeforeValidator(_size)]
+Folder = Annotated[Path, BeforeValidator(_folder)]
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
+
+
+class Settings(BaseSettings):
+    """Validated settings, frozen. What each means: `app.setting_help.HELP`."""
+
+    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="forbid", frozen=True)
+
+    # The model and the engine.
+    model: str = Field(DEMO_MODEL, min_length=1)
+    ctx: int | None = Field(None, ge=16, le=2**24)
+    kv_cache: ByteSize | None = Field(None, ge=MIB, le=2**46)
+    kv_dtype: KvDtype = "f16"
+    block_size: int = Field(32, ge=1, le=256)
+    threads: int | None = Field(None, ge=1, le=1024)
+    dispatch: DispatchLevel = "auto"
+    max_num_seqs: int = Field(64, ge=1, le=4096)
+    max_num_batched_tokens: int = Field(512, ge=1, le=65536)
+    max_queue: int = Field(1024, ge=1, le=10**6)
+
+    # How answers are written. The defaults suit small models in a chat.
+    temperature: float = Field(0.2, ge=0, le=10)
+    top_k: int = Field(0, ge=0, le=10**6)
+    top_p: float = Field(0.9, gt=0, le=1)
+    min_p: float = Field(0.0, ge=0, le=1)
+    repetition_penalty: float = Field(1.0, gt=0, le=10)
+    presence_penalty: float = Field(0.0, ge=-2, le=2)
+    frequency_penalty: float = Field(0.0, ge=-2, le=2)
+    seed: int | None = Field(None, ge=0, lt=2**64)
+    max_tokens: int | None = Field(None, ge=1, le=2**24)
+    system: str | None = None
+
+    # The server.
+    host: str = Field("127.0.0.1", min_length=1)
+    port: int = Field(8000, ge=0, le=65535)
+    api_key: SecretStr | None = None
+    allowed_hosts: Names = ()
+    strict_fields: bool = False
+    max_body_bytes: ByteSize = Field(4 * MIB, ge=1024, le=2**32)
+    drain_seconds: float = Field(30.0, ge=0, le=86400)
+
+    # The screen.
+    attach: str | None = Field(None, pattern=r"^https?://.+")
+    theme: str | None = None
+    charset: Literal["auto", "unicode", "ascii"] = "auto"
+
+    # Where things are kept.
+    data_dir: Folder = Field(default_factory=lambda: platformdirs.user_data_path("pravaha"))
+    cache_dir: Folder = Field(default_factory=lambda: platformdirs.user_cache_path("pravaha"))
+    config_dir: Folder = Field(default_factory=lambda: platformdirs.user_config_path("pravaha"))
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """No hidden sources: `settings_sources` reads the files and passes everything in."""
+        return (init_settings,)
+
+    @property
+    def conversations(self) -> Path:
+        """The conversation database."""
+        return self.data_dir / "conversations.db"
+
+    @property
+    def models(self) -> Path:
+        """The model store."""
+        return self.cache_dir / "models"
+
+    @property
+    def themes(self) -> Path:
+        """The user's own themes."""
+        return self.config_dir / "themes"
+
+    def is_set(self, field: str) -> bool:
+        """Whether any source gave the setting, so that its value is the user's wish."""
+        return field in self.model_fields_set
+
+    def engine_config(self, model: Path, name: str) -> EngineConfig:
+        """What to start the engine with, for a model that was found.
+
+        Args:
+            model: the model's file or directory.
+            name: what it is called.
+        """
+        return EngineConfig(
+            model=model,
+            name=name,
+            max_num_seqs=self.max_num_seqs,
+            max_num_batched_tokens=self.max_num_batched_tokens,
+            max_model_len=self.ctx,
+            block_size=self.block_size,
+            kv_cache_bytes=self.kv_cache,
+            kv_dtype=self.kv_dtype,
+            max_queue=self.max_queue,
+            threads=self.threads,
+            dispatch=self.dispatch,
+        )
+
+    def sampling(self) -> SamplingParams:
+        """How chat answers are written; the sampled tokens' logprobs are asked for too."""
+        return SamplingParams(
+            temperature=self.temperature,
+            top_k=self.top_k,
+            top_p=self.top_p,
+            min_p=self.min_p,
+            repetition_penalty=self.repetition_penalty,
+            presence_penalty=self.presence_penalty,
+            frequency_penalty=self.frequency_penalty,
+            seed=self.seed,
+            max_tokens=self.max_tokens,
+            logprobs=0,
+        )
