@@ -46,8 +46,6 @@ def run_server(
             opened.
     """
     # Here, so that importing this module for the command's help costs nothing.
-    from app.server.app import create_app
-    from app.server.process import DrainingServer, base_url, listen
     from engine.engine import AsyncPravahaEngine
 
     config = ServerConfig(
@@ -59,18 +57,30 @@ def run_server(
         max_body_bytes=max_body_bytes,
         drain_s=drain_seconds,
     )
+    return serve_engine(AsyncPravahaEngine(engine_config), config)
+
+
+def serve_engine(engine: "AsyncPravahaEngine", config: ServerConfig) -> int:
+    """Start an engine, serve it, shut it down; the exit status.
+
+    Raises:
+        PravahaError: the socket cannot be had.
+    """
+    from app.server.app import create_app
+    from app.server.process import DrainingServer, base_url, listen
+
     listener = listen(config)
-    engine = AsyncPravahaEngine(engine_config)
     server = DrainingServer(create_app(engine, config))
     announcer = _Announcer(engine, server)
-    try:
-        engine.start()
-        print(f"Pravāha listens on {base_url(listener)}/v1 {_who_may_call(config)}", flush=True)
-        announcer.start()
-        server.run(sockets=[listener])
-    finally:
-        listener.close()
-        engine.shutdown()
+    with server.capture_signals():  # from here on: a signal while loading ends in order too
+        try:
+            engine.start()
+            print(f"Pravāha listens on {base_url(listener)}/v1 {_who_may_call(config)}", flush=True)
+            announcer.start()
+            server.run(sockets=[listener])
+        finally:
+            listener.close()
+            engine.shutdown()
     return 1 if announcer.failed else 0
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from engine.engine import AsyncPravahaEngine
-from tests.fakes.toy_engine import BLOCK_BYTES_PER_TOKEN, toy_config, toy_engine
+from tests.fakes.toy_engine import toy_config, toy_engine
 from tests.fakes.toy_executor import ToyExecutor, toy_spec
 from tests.server.toy_tokenizer import VOCAB_SIZE, byte_tokenizer
 
@@ -27,20 +27,16 @@ class PacedExecutor(ToyExecutor):
         return super().execute(plan)
 
 
-@contextmanager
-def byte_engine(
+def new_byte_engine(
     *, blocks: int = 512, block_size: int = 16, step_s: float = 0.0, force=None, **settings
-) -> Iterator[AsyncPravahaEngine]:
-    """A started engine; its answers are a pure function of the prompt and the sampling."""
+) -> AsyncPravahaEngine:
+    """An engine that was not started; its answers depend on prompt and sampling alone."""
     config = toy_config(
         blocks=blocks,
         block_size=block_size,
         **{"max_num_seqs": 32, "max_num_batched_tokens": 512} | settings,
     )
-    assert config.kv_cache_bytes == blocks * block_size * BLOCK_BYTES_PER_TOKEN
-    executor = PacedExecutor(
-        blocks, block_size, vocab_size=VOCAB_SIZE, step_s=step_s, force=force
-    )
+    executor = PacedExecutor(blocks, block_size, vocab_size=VOCAB_SIZE, step_s=step_s, force=force)
     model = SimpleNamespace(
         name="toy",
         spec=replace(toy_spec(CONTEXT), vocab_size=VOCAB_SIZE),
@@ -51,6 +47,13 @@ def byte_engine(
         file_bytes=1000,
     )
     engine, _ = toy_engine(config, executor=executor, model_opener=lambda config: model)
+    return engine
+
+
+@contextmanager
+def byte_engine(**options) -> Iterator[AsyncPravahaEngine]:
+    """A started `new_byte_engine`, shut down at the end."""
+    engine = new_byte_engine(**options)
     engine.start()
     engine.wait_ready(30)
     try:

@@ -30,7 +30,7 @@ class Live:
 
 @contextmanager
 def live(engine: Any, **config: Any) -> Iterator[Live]:
-    settings = ServerConfig(port=0, **config)
+    settings = ServerConfig(**{"port": 0} | config)
     app = create_app(engine, settings)
     listener = listen(settings)  # connections queue up here until the thread serves them
     server = DrainingServer(app)

@@ -1,0 +1,212 @@
+"""What both transports of `EngineClient` promise, as one class of tests.
+
+A subclass gives `client` and `engine`; the engine is the real one with the toy executor.
+"""
+
+import threading
+
+import pytest
+
+from engine.client import EngineClient
+from engine.errors import InvalidRequest
+from engine.request import FinishReason, Request, SamplingParams
+from engine.snapshot import EngineState
+from tests.server.byte_engine import is_quiet, wait_until
+
+
+def ask(prompt="hello", **params):
+    defaults = {"temperature": 0.0, "max_tokens": 12, "ignore_eos": True}
+    return Request(tuple(prompt.encode()), SamplingParams(**defaults | params))
+
+
+def drain_all(client, request_id):
+    """Every batch until the end, joined by hand."""
+    batches = []
+
+    def ended():
+        batch = client.drain(request_id)
+        if batch is not None:
+            batches.append(batch)
+        return batch is not None and batch.finish_reason is not None
+
+    wait_until(ended)
+    return batches
+
+
+def ids_of(batches):
+    return tuple(one for batch in batches for one in batch.token_ids)
+
+
+def text_of(batches):
+    return "".join(batch.text for batch in batches)
+
+
+class ClientContract:
+    def test_it_is_an_engine_client(self, client):
+        members = [name for name in vars(EngineClient) if not name.startswith("_")]
+        assert [name for name in members if not callable(getattr(client, name))] == []
+
+    def test_an_answer_is_what_the_engine_computes(self, client, engine):
+        request = ask()
+        expected = engine.submit(ask()).wait_result(30)
+        assert client.submit(request) == request.request_id
+        batches = drain_all(client, request.request_id)
+        assert ids_of(batches) == expected.token_ids
+        assert text_of(batches) == expected.text
+        assert batches[-1].finish_reason is FinishReason.LENGTH
+        assert {batch.request_id for batch in batches} == {request.request_id}
+
+    def test_the_final_batch_forgets_the_request(self, client):
+        request_id = client.submit(ask())
+        drain_all(client, request_id)
+        assert client.drain(request_id) is None
+
+    def test_draining_an_unknown_request_is_nothing(self, client):
+        assert client.drain("nobody") is None
+        client.cancel("nobody")
+
+    def test_logprobs_and_alternatives(self, client, engine):
+        expected = engine.submit(ask(logprobs=3)).wait_result(30)
+        batches = drain_all(client, client.submit(ask(logprobs=3)))
+        logprobs = [one for batch in batches for one in batch.logprobs]
+        tops = [row for batch in batches for row in batch.top_logprobs]
+        assert logprobs == pytest.approx(expected.logprobs)
+        assert [[top.token_id for top in row] for row in tops] == [
+            [top.token_id for top in row] for row in expected.top_logprobs
+        ]
+        assert all(len(row) == 3 for row in tops)
+
+    def test_a_seed_replays_and_is_reported(self, client):
+        first = drain_all(client, client.submit(ask(temperature=1.0, seed=2**63 + 5)))
+        again = drain_all(client, client.submit(ask(temperature=1.0, seed=2**63 + 5)))
+        assert ids_of(first) == ids_of(again)
+        assert first[-1].seed == 2**63 + 5
+        drawn = drain_all(client, client.submit(ask(temperature=1.0)))
+        replayed = drain_all(client, client.submit(ask(temperature=1.0, seed=drawn[-1].seed)))
+        assert ids_of(drawn) == ids_of(replayed)
+
+    def test_every_sampling_field_counts(self, client, engine):
+        fields = {
+            "temperature": 0.7,
+            "top_k": 30,
+            "top_p": 0.9,
+            "min_p": 0.02,
+            "repetition_penalty": 1.2,
+            "presence_penalty": 0.5,
+            "frequency_penalty": 0.25,
+            "logit_bias": ((65, 3.0), (66, -5.0)),
+            "seed": 11,
+            "max_tokens": 30,
+            "stop": ("zz", "qq"),
+            "stop_token_ids": (1,),
+            "include_stop": True,
+        }
+        expected = engine.submit(ask(**fields)).wait_result(30)
+        batches = drain_all(client, client.submit(ask(**fields)))
+        assert ids_of(batches) == expected.token_ids
+        assert text_of(batches) == expected.text
+        assert batches[-1].finish_reason is expected.finish_reason
+
+    def test_stop_tokens_are_among_the_ids(self, client):
+        request = ask(logit_bias=((66, 100.0),), stop_token_ids=(66,))
+        batches = drain_all(client, client.submit(request))
+        assert ids_of(batches) == (66,)
+        assert text_of(batches) == ""
+        assert batches[-1].finish_reason is FinishReason.STOP
+
+    def test_no_limit_means_the_end_of_the_context(self, client, engine):
+        batches = drain_all(client, client.submit(ask(max_tokens=None)))
+        assert len(ids_of(batches)) == engine.model_info.context_length - len("hello")
+
+    def test_cancelling_ends_with_abort_and_frees_the_blocks(self, slow_client, slow_engine):
+        request_id = slow_client.submit(ask(max_tokens=None))
+        wait_until(lambda: slow_engine.snapshot().running == 1)
+        slow_client.cancel(request_id)
+        batches = drain_all(slow_client, request_id)
+        assert batches[-1].finish_reason is FinishReason.ABORT
+        wait_until(lambda: is_quiet(slow_engine))
+
+    def test_timings_are_on_this_machines_clock(self, client):
+        timings = drain_all(client, client.submit(ask()))[-1].timings
+        assert timings.queued <= timings.scheduled <= timings.first_token <= timings.last_token
+
+    def test_many_requests_at_once(self, client, engine):
+        requests = [ask(f"number {number}", seed=number, temperature=0.5) for number in range(24)]
+        expected = [
+            engine.submit(Request(one.prompt_ids, one.sampling)).wait_result(30).token_ids
+            for one in requests
+        ]
+        for one in requests:
+            client.submit(one)
+        assert [ids_of(drain_all(client, one.request_id)) for one in requests] == expected
+
+    @pytest.mark.parametrize(
+        ("params", "param"),
+        [({"top_p": 0.0}, "top_p"), ({"temperature": -1.0}, "temperature")],
+    )
+    def test_a_bad_parameter_is_refused_by_name(self, client, params, param):
+        with pytest.raises(InvalidRequest) as refused:
+            client.submit(ask(**params))
+        assert refused.value.param == param
+
+    def test_a_prompt_longer_than_the_context_is_refused(self, client):
+        with pytest.raises(InvalidRequest):
+            client.submit(ask("x" * 600))
+
+    def test_an_id_in_use_is_refused(self, slow_client, slow_engine):
+        request = ask(max_tokens=None)
+        slow_client.submit(request)
+        with pytest.raises(InvalidRequest):
+            slow_client.submit(request)
+        slow_client.cancel(request.request_id)
+        drain_all(slow_client, request.request_id)
+        wait_until(lambda: is_quiet(slow_engine))
+
+    def test_the_snapshot_follows_the_engine(self, client, engine):
+        drain_all(client, client.submit(ask()))
+        finished = engine.snapshot().totals.generation_tokens
+        wait_until(lambda: client.snapshot().totals.generation_tokens >= finished)
+        snapshot = client.snapshot()
+        assert snapshot.state is EngineState.READY
+        assert snapshot.model == engine.model_info
+        assert snapshot.blocks.total == engine.snapshot().blocks.total
+
+    def test_blocks_come_once_an_epoch(self, slow_client, slow_engine):
+        request_id = slow_client.submit(ask(max_tokens=None))
+        seen = []
+
+        def owner_is_shown():
+            block_map = slow_client.blocks(seen[-1].epoch if seen else -1)
+            if block_map is not None:
+                assert not seen or block_map.epoch > seen[-1].epoch
+                seen.append(block_map)
+            return bool(seen) and request_id in seen[-1].owners
+
+        wait_until(owner_is_shown)
+        assert len(seen[-1].state) == slow_engine.snapshot().blocks.total
+        assert (seen[-1].owner >= 0).sum() >= 1
+        slow_client.cancel(request_id)
+        drain_all(slow_client, request_id)
+        wait_until(lambda: is_quiet(slow_engine))
+
+    def test_text_and_ids(self, client, engine):
+        tokenizer = engine.tokenizer
+        for special in (False, True):
+            ids = client.tokenize("a<|im_end|>é", special=special)
+            assert ids == tokenizer.encode("a<|im_end|>é", special=special)
+        for skip_special in (False, True):
+            text = client.detokenize(ids, skip_special=skip_special)
+            assert text == tokenizer.decode(ids, skip_special=skip_special)
+        messages = [{"role": "system", "content": "Rule."}, {"role": "user", "content": "Hi"}]
+        for add in (False, True):
+            rendered = client.render_chat(messages, add_generation_prompt=add)
+            assert rendered == tokenizer.render_chat(messages, add_generation_prompt=add)
+        assert client.tokenizer_fingerprint() == tokenizer.fingerprint
+
+    def test_a_waiting_reader_is_woken(self, client):
+        woken = threading.Event()
+        client.on_wake(woken.set)
+        woken.clear()
+        request_id = client.submit(ask())
+        assert woken.wait(20)
+        drain_all(client, request_id)

@@ -1,0 +1,12 @@
+"""Run as a process: what `pravaha --serve` runs, around the toy executor."""
+
+import json
+import sys
+
+from app.commands.serve import serve_engine
+from app.server.config import ServerConfig
+from tests.server.byte_engine import new_byte_engine
+
+if __name__ == "__main__":
+    engine_options, server_options = json.loads(sys.argv[1])
+    sys.exit(serve_engine(new_byte_engine(**engine_options), ServerConfig(**server_options)))

@@ -1,0 +1,172 @@
+"""The contract over both transports, and what only the HTTP one can meet: a server that goes away."""
+
+import socket
+
+import pytest
+
+from engine.errors import EngineUnavailable, InvalidRequest, QueueFull
+from engine.http_client import HttpClient
+from engine.in_process import InProcessClient
+from engine.request import FinishReason
+from engine.snapshot import EngineState
+from tests.server.byte_engine import byte_engine, wait_until
+from tests.server.client_contract import ClientContract, ask, drain_all
+from tests.server.live import live
+from tests.server.scripted_engine import ScriptedEngine, batch
+
+
+@pytest.fixture(scope="module")
+def slow_engine():
+    with byte_engine(step_s=0.004, max_num_seqs=4) as engine:
+        yield engine
+
+
+class TestInProcess(ClientContract):
+    @pytest.fixture
+    def client(self, engine):
+        return InProcessClient(engine)
+
+    @pytest.fixture
+    def slow_client(self, slow_engine):
+        return InProcessClient(slow_engine)
+
+
+class TestHttp(ClientContract):
+    @pytest.fixture(scope="class")
+    def client(self, server):
+        client = HttpClient(server.url)
+        yield client
+        client.close()
+
+    @pytest.fixture(scope="class")
+    def slow_client(self, slow_engine):
+        with live(slow_engine, api_key="k") as server:
+            client = HttpClient(f"{server.url}/v1/", api_key="k")
+            yield client
+            client.close()
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+@pytest.fixture
+def join():
+    clients = []
+
+    def make(url, **options):
+        clients.append(HttpClient(url, **options))
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        client.close()
+
+
+def test_a_server_that_is_away_is_said_to_be_away(join):
+    client = join(f"http://127.0.0.1:{free_port()}")
+    wait_until(lambda: client.snapshot().state is EngineState.FAILED)
+    assert "does not answer" in client.snapshot().last_error
+    with pytest.raises(EngineUnavailable, match="does not answer"):
+        client.submit(ask())
+    with pytest.raises(EngineUnavailable, match="does not answer"):
+        client.tokenize("x")
+
+
+def test_the_client_finds_the_server_when_it_comes_and_when_it_comes_back(join, engine):
+    port = free_port()
+    client = join(f"http://127.0.0.1:{port}")
+    wait_until(lambda: client.snapshot().state is EngineState.FAILED)
+    epochs = []
+    for _ in range(2):
+        with live(engine, port=port):
+            wait_until(lambda: client.snapshot().state is EngineState.READY)
+            drain_all(client, client.submit(ask()))
+            newest = epochs[-1] if epochs else -1
+            wait_until(lambda newest=newest: client.blocks(newest) is not None)
+            epochs.append(client.blocks(newest).epoch)
+        wait_until(lambda: client.snapshot().state is EngineState.FAILED)
+    assert epochs == sorted(set(epochs))
+
+
+def test_a_state_change_wakes_the_reader(join):
+    changes = []
+    client = join(f"http://127.0.0.1:{free_port()}")
+    client.on_wake(lambda: changes.append(client.snapshot().state))
+    wait_until(lambda: EngineState.FAILED in changes)
+
+
+def test_a_connection_that_breaks_ends_the_answer_with_what_came(join):
+    engine = ScriptedEngine(lambda request: [batch(request, "partial")])
+    with live(engine) as server:
+        client = join(server.url)
+        request_id = client.submit(ask())
+        wait_until(lambda: client.drain(request_id) is not None)
+        server.context.drain.expire()
+        last = drain_all(client, request_id)[-1]
+    assert last.finish_reason is FinishReason.ERROR
+    assert "shutting down" in last.error
+
+
+@pytest.mark.parametrize(
+    ("refusal", "expected"),
+    [
+        (QueueFull("The queue is full."), QueueFull),
+        (EngineUnavailable("Gone."), EngineUnavailable),
+        (InvalidRequest("No.", param="top_k"), InvalidRequest),
+    ],
+)
+def test_refusals_arrive_as_the_engines_own(join, refusal, expected):
+    with live(ScriptedEngine(lambda request: refusal)) as server:
+        client = join(server.url)
+        with pytest.raises(expected, match=str(refusal)):
+            client.submit(ask())
+
+
+def test_the_wrong_key_is_said_to_be_wrong(join):
+    with live(ScriptedEngine(lambda request: []), api_key="right") as server:
+        client = join(server.url, api_key="wrong")
+        wait_until(lambda: client.snapshot().state is EngineState.FAILED)
+        assert "API key" in client.snapshot().last_error
+
+
+def test_something_else_at_the_address_is_no_crash(join):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        client = join(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        connection, _ = listener.accept()
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]")
+        wait_until(lambda: client.snapshot().state is EngineState.FAILED)
+        assert "not a Pravāha server" in client.snapshot().last_error
+        connection.close()
+
+
+def test_only_http_urls_are_joined():
+    with pytest.raises(InvalidRequest, match="http"):
+        HttpClient("localhost:8000")
+
+
+def test_a_closed_client_says_so():
+    client = HttpClient(f"http://127.0.0.1:{free_port()}")
+    client.close()
+    client.close()
+    with pytest.raises(EngineUnavailable, match="closed"):
+        client.tokenize("x")
+
+
+def test_nobody_asking_means_nobody_polling(join, engine):
+    with live(engine) as server:
+        clock = [0.0]
+        client = join(server.url, clock=lambda: clock[0])
+        wait_until(lambda: client.snapshot().state is EngineState.READY)
+        clock[0] += 60.0  # nobody asked for a minute
+
+        def polls():
+            text = server.context.counters.render().decode()
+            return [line for line in text.splitlines() if 'route="/snapshot"' in line]
+
+        wait_until(lambda: not client._asked.is_set())
+        before = polls()
+        client.tokenize("x")  # the connection works all the same
+        assert polls() == before

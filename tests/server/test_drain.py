@@ -1,0 +1,115 @@
+import asyncio
+import json
+import signal
+
+import httpx
+import pytest
+
+from app.server.drain import Drain
+from app.server.errors import ApiError
+from tests.server.process import toy_process
+
+SLOW = {"step_s": 0.01}
+
+
+def body(tokens):
+    return {"model": "toy", "prompt": "x", "max_tokens": tokens, "ignore_eos": True, "stream": True}
+
+
+def data_of(lines):
+    return [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
+
+
+async def test_a_drain_waits_for_running_work_and_refuses_new():
+    drain = Drain()
+    with drain.work():
+        waiting = asyncio.create_task(drain.run(30))
+        await asyncio.sleep(0)
+        assert drain.draining
+        assert not waiting.done()
+        with pytest.raises(ApiError) as refused, drain.work():
+            pass
+        assert refused.value.status_code == 503
+        assert int(refused.value.headers["retry-after"]) > 0
+    await waiting
+
+
+async def test_a_drain_expires_what_does_not_end():
+    drain = Drain()
+
+    async def work():
+        with drain.work():
+            await drain.wait_expired()
+
+    working = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    await drain.run(0.0)
+    await working
+
+
+def test_running_work_ends_in_peace_after_sigterm():
+    with toy_process(engine=SLOW, drain_s=30) as server:
+        with httpx.stream("POST", f"{server.url}/v1/completions", json=body(60)) as response:
+            lines = response.iter_lines()
+            next(lines)
+            server.signal(signal.SIGTERM)
+            with httpx.Client(base_url=server.url) as client:
+                while client.get("/ready").status_code == 200:
+                    pass
+                refused = client.post("/v1/completions", json=body(1))
+                assert client.get("/health").status_code == 200
+            assert refused.status_code == 503
+            assert refused.json()["error"]["code"] == "shutting_down"
+            assert int(refused.headers["retry-after"]) > 0
+            data = data_of(lines)
+        assert data[-1] == "[DONE]"
+        assert json.loads(data[-2])["choices"][0]["finish_reason"] == "length"
+        assert server.exit_status() == 0
+
+
+def test_leftovers_are_told():
+    with toy_process(engine=SLOW, drain_s=0.2) as server:
+        with httpx.stream("POST", f"{server.url}/v1/completions", json=body(500)) as response:
+            lines = response.iter_lines()
+            next(lines)
+            server.signal(signal.SIGTERM)
+            data = data_of(lines)
+        assert json.loads(data[-1])["error"]["code"] == "shutting_down"
+        assert server.exit_status() == 0
+
+
+def test_a_whole_answer_that_is_cut_off_is_a_503():
+    with toy_process(engine=SLOW, drain_s=0.1) as server, httpx.Client(timeout=30) as client:
+
+        async def ask():
+            async with httpx.AsyncClient(timeout=30) as http:
+                asking = asyncio.create_task(
+                    http.post(f"{server.url}/v1/completions", json=body(500) | {"stream": False})
+                )
+                while client.get(f"{server.url}/snapshot").json()["snapshot"]["running"] == 0:
+                    await asyncio.sleep(0.01)
+                server.signal(signal.SIGTERM)
+                return await asking
+
+        response = asyncio.run(ask())
+        assert response.status_code == 503
+        assert server.exit_status() == 0
+
+
+def test_a_second_signal_exits_at_once():
+    with toy_process(engine=SLOW, drain_s=600) as server:
+        with httpx.stream("POST", f"{server.url}/v1/completions", json=body(500)) as response:
+            next(response.iter_lines())
+            server.signal(signal.SIGTERM)
+            while httpx.get(f"{server.url}/ready").status_code == 200:
+                pass
+            server.signal(signal.SIGTERM)
+            assert server.exit_status() == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_idle_server_leaves_at_once(number):
+    with toy_process() as server:
+        assert "loopback only" in server.lines[0]
+        server.signal(number)
+        assert server.exit_status() == 0

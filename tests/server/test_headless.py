@@ -1,0 +1,55 @@
+import subprocess
+import sys
+
+IMPORT_ALL = """
+import sys
+import app.commands.serve, app.server.app, app.server.process, engine.http_client
+heavy = {"textual", "torch", "transformers"} & {name.partition(".")[0] for name in sys.modules}
+sys.exit(f"imported: {heavy}" if heavy else 0)
+"""
+
+HELP_IS_LIGHT = """
+import sys
+import app.commands.serve
+heavy = {"fastapi", "uvicorn", "textual", "numpy"} & set(sys.modules)
+sys.exit(f"imported: {heavy}" if heavy else 0)
+"""
+
+SERVE = """
+import sys, threading
+from tests.server.byte_engine import new_byte_engine
+from app.commands.serve import serve_engine
+from app.server.config import ServerConfig
+import app.server.process as process
+
+started = process.DrainingServer.startup
+
+async def startup(server, sockets=None):
+    await started(server, sockets)
+    server.leave()
+
+process.DrainingServer.startup = startup
+status = serve_engine(new_byte_engine(), ServerConfig(port=0))
+heavy = {"textual", "torch"} & set(sys.modules)
+sys.exit(f"imported: {heavy}" if heavy else status)
+"""
+
+
+def run(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+
+def test_the_server_imports_no_screen_and_no_torch():
+    result = run(IMPORT_ALL)
+    assert result.returncode == 0, result.stderr
+
+
+def test_the_command_itself_is_light():
+    result = run(HELP_IS_LIGHT)
+    assert result.returncode == 0, result.stderr
+
+
+def test_not_even_while_serving():
+    result = run(SERVE)
+    assert result.returncode == 0, result.stderr
+    assert "loopback only" in result.stdout
