@@ -23,7 +23,7 @@ cli = typer.Typer(
 )
 
 
-_TAKE_SETTINGS = {"run", "chat", "doctor"}
+_TAKE_SETTINGS = {"bench", "run", "chat", "doctor"}
 
 
 def _print_version(wanted: bool) -> None:
