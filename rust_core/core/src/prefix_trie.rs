@@ -327,10 +327,20 @@ impl<S: BuildHasher> PrefixTrie<S> {
         &self,
         mut check_edge: impl FnMut(BlockId, BlockId) -> Result<(), String>,
     ) -> Result<(), String> {
+        self.check_chains()?;
         let mut reached = 0;
         let mut stack: Vec<NodeId> = self.roots.values().copied().collect();
         if self.salts.len() != stack.len() {
             return Err("the trie's roots and salts disagree".to_owned());
+        }
+        if stack
+            .iter()
+            .any(|&root| self.nodes[root as usize].first_child == NONE)
+        {
+            return Err("the trie keeps a root without children".to_owned());
+        }
+        if self.nodes.len() != self.unused.len() + self.len + stack.len() {
+            return Err("the trie lost nodes that are neither used nor unused".to_owned());
         }
         while let Some(parent) = stack.pop() {
             let mut previous = NONE;
@@ -357,6 +367,28 @@ impl<S: BuildHasher> PrefixTrie<S> {
         if (reached, named) != (self.len, self.len) {
             return Err(format!(
                 "the trie reaches {reached} nodes, blocks name {named}, and it counts {}",
+                self.len
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether every collision chain ends and the chains hold each node once.
+    fn check_chains(&self) -> Result<(), String> {
+        let mut chained = 0;
+        for (&hash, &first) in &self.by_hash {
+            let mut at = first;
+            while at != NONE {
+                chained += 1;
+                if chained > self.len || self.nodes[at as usize].hash != hash {
+                    return Err(format!("the trie's chain of hash {hash:#x} is damaged"));
+                }
+                at = self.nodes[at as usize].next_collision;
+            }
+        }
+        if chained != self.len {
+            return Err(format!(
+                "hashes find {chained} of the trie's {} nodes",
                 self.len
             ));
         }

@@ -190,6 +190,28 @@ fn an_insertion_that_does_not_fit_indexes_nothing() {
 }
 
 #[test]
+fn an_incremental_insertion_begins_at_the_depth_it_says() {
+    let mut pool = pool(3);
+    let own = indexed(&mut pool, &[1, 2, 1, 2]);
+    let fresh = pool.allocate(1).unwrap();
+    let refused = pool.insert(SALT, &[1, 2, 5, 6], &[own[1], fresh[0]], 1);
+    assert_eq!(refused, Err(PoolError::UnknownPath { start: 1 }));
+}
+
+#[test]
+fn roots_go_with_their_last_block() {
+    let mut pool = pool(2);
+    assert!(pool.insert(SALT, &[], &[], 0).unwrap().is_empty());
+    assert_eq!(pool.trie().root(SALT), None);
+    let blocks = indexed(&mut pool, &[1, 2]);
+    assert!(pool.trie().root(SALT).is_some());
+    pool.release(&blocks).unwrap();
+    pool.allocate(2).unwrap();
+    assert_eq!(pool.trie().root(SALT), None);
+    pool.check_integrity().unwrap();
+}
+
+#[test]
 fn an_incremental_insertion_under_another_salt_is_refused() {
     let mut pool = pool(2);
     let own = indexed(&mut pool, &[1, 2]);
