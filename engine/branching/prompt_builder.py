@@ -183,11 +183,17 @@ def _turns(path: Sequence[Node], *, keep_empty: bool) -> list[Node]:
 
 
 def _digest(turn: Sequence[Piece]) -> str:
-    """Identifies a turn's text and which parts of it are content."""
+    """Identifies a turn's text and which parts of it are content.
+
+    White space at its end does not count: before an answer that exists some templates write a space
+    (Llama 2) that they did not write when they asked for it.
+    """
     hasher = hashlib.blake2b(digest_size=16)
     for piece in turn:
-        text = piece.text.encode("utf-8", "surrogatepass")
+        is_last = piece is turn[-1]
+        text = piece.text.rstrip() if is_last and isinstance(piece, Scaffold) else piece.text
+        encoded = text.encode("utf-8", "surrogatepass")
         hasher.update(b"s" if isinstance(piece, Scaffold) else b"c")
-        hasher.update(len(text).to_bytes(8, "little"))
-        hasher.update(text)
+        hasher.update(len(encoded).to_bytes(8, "little"))
+        hasher.update(encoded)
     return hasher.hexdigest()

@@ -10,7 +10,7 @@ _JOINERS = "\u200d\ufe0e\ufe0f"
 
 def title_of(text: str) -> str:
     """One line of at most 60 characters, cut between words where there is a space near the end."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    line = " ".join("".join(c if c.isprintable() or c in _JOINERS else " " for c in text).split())
     if not line:
         return UNTITLED
     if len(line) <= _LENGTH:

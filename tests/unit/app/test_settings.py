@@ -1,0 +1,168 @@
+"""Where settings come from, which source wins, and how errors name it."""
+
+from pathlib import Path
+
+import pytest
+
+from app.byte_size import format_size, parse_size
+from app.commands.setting_options import GROUPS
+from app.errors import ConfigurationError
+from app.setting_help import HELP
+from app.settings import HOT, Settings
+from app.settings_sources import FILE_NAME, load_settings
+from engine.config import EngineConfig
+
+
+@pytest.fixture
+def folders(tmp_path):
+    here, user = tmp_path / "here", tmp_path / "user"
+    here.mkdir()
+    user.mkdir()
+    return here, user
+
+
+def load(folders, *, flags=None, here="", user="", **environ):
+    (folders[0] / FILE_NAME).write_text(here)
+    (folders[1] / FILE_NAME).write_text(user)
+    environ = {f"PRAVAHA_{k.upper()}": v for k, v in environ.items()}
+    environ["PRAVAHA_CONFIG_DIR"] = str(folders[1])
+    return load_settings(flags, environ=environ, folder=folders[0])
+
+
+def test_flags_win_over_environment_over_files_over_defaults(folders):
+    sources = {"flags": {"threads": 1}, "threads": "2", "here": "threads = 3", "user": "threads=4"}
+    seen = []
+    for name in ("flags", "threads", "here", "user", None):
+        seen.append(load(folders, **sources).threads)
+        sources.pop(name, None)
+    assert seen == [1, 2, 3, 4, None]
+
+
+def test_the_two_files_are_merged_setting_by_setting(folders):
+    settings = load(folders, here="port = 1", user="port = 2\ntheme = 'x'")
+    assert (settings.port, settings.theme) == (1, "x")
+
+
+def test_a_flag_that_was_not_given_hides_nothing(folders):
+    assert load(folders, flags={"threads": None}, threads="2").threads == 2
+
+
+def test_an_empty_variable_is_no_value(folders):
+    assert load(folders, threads="").threads is None
+
+
+@pytest.mark.parametrize(
+    ("sources", "sentence"),
+    [
+        ({"flags": {"threads": 0}}, "--threads is 0 but should be greater than or equal to 1."),
+        ({"port": "x"}, "PRAVAHA_PORT is 'x' but should be a valid integer"),
+        ({"kv_cache": "lots"}, "PRAVAHA_KV_CACHE is 'lots' but should be a size such as 512MiB"),
+        ({"here": "top_p = 2"}, "here/pravaha.toml: top_p is 2 but should be less than"),
+        ({"user": "top_p = 'x'"}, "user/pravaha.toml: top_p is 'x' but should be a valid number"),
+        ({"threds": "1"}, "PRAVAHA_THREDS is no setting: did you mean PRAVAHA_THREADS?"),
+        ({"here": "thredas = 1"}, "thredas is no setting: did you mean threads?"),
+        ({"here": "zzzz = 1"}, "zzzz is no setting."),
+        ({"here": "threads ="}, "here/pravaha.toml can't be read"),
+        ({"here": "config_dir = 'x'"}, "set PRAVAHA_CONFIG_DIR instead"),
+        ({"attach": "ftp://x"}, "PRAVAHA_ATTACH is 'ftp://x'"),
+        ({"dispatch": "sse"}, "'auto', 'avx512', 'avx2' or 'portable'"),
+    ],
+)
+def test_an_error_is_one_sentence_that_names_its_source(folders, sources, sentence):
+    with pytest.raises(ConfigurationError) as caught:
+        load(folders, **sources)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value).strip() or "can't be read" in sentence
+
+
+def test_a_key_is_never_shown(folders):
+    settings = load(folders, api_key="s3cret")
+    assert "s3cret" not in repr(settings)
+    assert settings.api_key.get_secret_value() == "s3cret"
+    with pytest.raises(ConfigurationError) as caught:
+        load(folders, here="api_key = ['s3cret']")
+    assert "s3cret" not in str(caught.value)
+
+
+def test_lists_are_written_with_commas_or_as_lists(folders):
+    assert load(folders, allowed_hosts="a, b").allowed_hosts == ("a", "b")
+    assert load(folders, here="allowed_hosts = ['a', 'b']").allowed_hosts == ("a", "b")
+
+
+def test_folders_may_be_moved_one_by_one(folders, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    settings = load(folders, data_dir="~/d", cache_dir=str(tmp_path / "c"))
+    assert settings.conversations == tmp_path / "d" / "conversations.db"
+    assert settings.models == tmp_path / "c" / "models"
+    assert settings.themes == folders[1] / "themes"
+
+
+def test_every_setting_is_explained_and_every_option_is_a_setting():
+    assert set(HELP) == set(Settings.model_fields)
+    options = {name for group in GROUPS.values() for name in group}
+    folders = {"data_dir", "cache_dir", "config_dir"}
+    assert options == set(Settings.model_fields) - folders
+    assert set(Settings.model_fields) > HOT
+
+
+def test_engine_settings_reach_the_engine(folders):
+    """Each engine option changes its field of `EngineConfig`, and no field is out of reach."""
+    flags = {
+        "ctx": 99,
+        "kv_cache": "64MiB",
+        "kv_dtype": "f32",
+        "block_size": 16,
+        "threads": 3,
+        "dispatch": "portable",
+        "max_num_seqs": 5,
+        "max_num_batched_tokens": 77,
+        "max_queue": 9,
+    }
+    assert load(folders, flags=flags).engine_config(Path("m.gguf"), "m") == EngineConfig(
+        model=Path("m.gguf"),
+        name="m",
+        max_num_seqs=5,
+        max_num_batched_tokens=77,
+        max_model_len=99,
+        block_size=16,
+        kv_cache_bytes=64 * 1024**2,
+        kv_dtype="f32",
+        max_queue=9,
+        threads=3,
+        dispatch="portable",
+    )
+
+
+def test_sampling_settings_reach_the_answers(folders):
+    flags = {
+        "temperature": 0.5,
+        "top_k": 7,
+        "top_p": 0.6,
+        "min_p": 0.1,
+        "repetition_penalty": 1.1,
+        "presence_penalty": 0.2,
+        "frequency_penalty": 0.3,
+        "seed": 2**64 - 1,
+        "max_tokens": 12,
+    }
+    sampling = load(folders, flags=flags).sampling()
+    assert {name: getattr(sampling, name) for name in flags} == flags
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("0", 0), ("512MiB", 512 << 20), ("2GB", 2 * 10**9), ("1.5 g", 3 << 29), ("7b", 7)],
+)
+def test_sizes_are_read(text, size):
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "MiB", "-1", "1 XB", "1e3", "1 2"])
+def test_what_is_no_size_is_refused(text):
+    with pytest.raises(ValueError, match="512MiB"):
+        parse_size(text)
+
+
+def test_sizes_are_shown_with_three_digits():
+    shown = [format_size(n) for n in (5, 1536, 98_362_432, 2**40)]
+    assert shown == ["5 B", "1.50 KiB", "93.8 MiB", "1024 GiB"]
