@@ -173,6 +173,18 @@ def test_blocks_that_do_not_exist_are_refused(blocks: list[int]) -> None:
         allocator.release(blocks)
 
 
+@pytest.mark.parametrize("blocks", [np.array([0]), np.zeros((1, 1), np.int32), ["0"], [0.0], 0])
+def test_what_is_no_list_of_ids_is_a_type_error(blocks: object) -> None:
+    allocator = BlockAllocator(4, 16)
+    with pytest.raises(TypeError, match="one-dimensional int32 array or a sequence of ints"):
+        allocator.release(blocks)  # type: ignore[arg-type]
+
+
+def test_an_id_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match="32 bits"):
+        BlockAllocator(4, 16).release([2**31])
+
+
 @pytest.mark.parametrize("sizes", [(0, 16), (2**24 + 1, 16), (4, 0), (4, 256)])
 def test_impossible_pools_are_refused(sizes: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match=r"1 to \d+"):

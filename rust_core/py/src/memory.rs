@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pravaha_core::{BlockId, BlockPool, PoolError};
 use pyo3::create_exception;
-use pyo3::exceptions::{PyAssertionError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{
+    PyAssertionError, PyOverflowError, PyRuntimeError, PyTypeError, PyValueError,
+};
 use pyo3::prelude::*;
 
 create_exception!(
@@ -96,7 +98,13 @@ impl<'py> FromPyObject<'_, 'py> for Ids {
         if let Ok(array) = object.extract::<PyReadonlyArray1<'py, i32>>() {
             return Ok(Self(array.as_array().to_vec()));
         }
-        object.extract().map(Self)
+        object.extract().map(Self).map_err(|error: PyErr| {
+            if error.is_instance_of::<PyOverflowError>(object.py()) {
+                PyValueError::new_err("an id does not fit 32 bits")
+            } else {
+                PyTypeError::new_err("ids are a one-dimensional int32 array or a sequence of ints")
+            }
+        })
     }
 }
 

@@ -74,3 +74,43 @@ impl Deref for MappedFile {
         self.map.as_deref().unwrap_or(&[])
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::MappedFile;
+
+    const BYTES: usize = 32 << 20;
+
+    fn resident_bytes() -> usize {
+        let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+        let pages: usize = statm.split(' ').nth(1).unwrap().parse().unwrap();
+        pages * 4096
+    }
+
+    #[test]
+    fn released_pages_leave_memory_and_read_the_same_again() {
+        let path = std::env::temp_dir().join(format!("pravaha-mapped-{}", std::process::id()));
+        std::fs::write(&path, vec![7u8; BYTES]).unwrap();
+        let file = MappedFile::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let sum = |file: &MappedFile| {
+            file.iter()
+                .step_by(512)
+                .map(|&b| usize::from(b))
+                .sum::<usize>()
+        };
+        assert_eq!(sum(&file), BYTES / 512 * 7);
+        let touched = resident_bytes();
+        file.release(0..BYTES);
+        // Other tests of this process allocate little: half of the file leaves them room.
+        assert!(resident_bytes() + BYTES / 2 < touched);
+        assert_eq!(sum(&file), BYTES / 512 * 7);
+    }
+
+    #[test]
+    fn a_range_outside_the_file_is_ignored() {
+        let file = MappedFile::open(&std::env::current_exe().unwrap()).unwrap();
+        file.release(file.len()..file.len() + 1);
+        assert!(file.starts_with(b"\x7fELF"));
+    }
+}
