@@ -202,6 +202,7 @@ class HttpClient:
             self._loop.close()
 
     async def _wind_up(self) -> None:
+        await asyncio.sleep(0)  # tasks made this very moment must begin before they can end
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()

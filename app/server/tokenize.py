@@ -28,7 +28,9 @@ async def tokenize(body: TokenizeRequest, request: Request) -> Response:
     settle_extra_fields(request, body)
     model = loaded_model(context, body.model)
     if body.messages is not None and body.prompt is None:
-        ids: Sequence[int] = await chat_ids(model, body.messages, add_generation_prompt=body.add_generation_prompt)
+        ids: Sequence[int] = await chat_ids(
+            model, body.messages, add_generation_prompt=body.add_generation_prompt
+        )
     elif body.prompt is not None and body.messages is None:
         ids = await text_ids(
             model, body.prompt, add_bos=body.add_special_tokens, special=body.parse_special

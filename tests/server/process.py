@@ -59,3 +59,9 @@ def toy_process(*, engine: dict | None = None, **config):
     """`serve_toy` as a process."""
     options = json.dumps([engine or {}, {"port": 0} | config])
     return server_process([sys.executable, "-m", "tests.server.serve_toy", options])
+
+
+def pravaha_process(model: Path, *options: str):
+    """`pravaha --serve` with a model file, on a free port."""
+    program = str(Path(sys.executable).with_name("pravaha"))
+    return server_process([program, "--serve", "--port", "0", "--model", str(model), *options])

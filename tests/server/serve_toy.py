@@ -9,4 +9,8 @@ from tests.server.byte_engine import new_byte_engine
 
 if __name__ == "__main__":
     engine_options, server_options = json.loads(sys.argv[1])
+    if "force" in engine_options:  # JSON's keys are strings
+        engine_options["force"] = {
+            int(position): token for position, token in engine_options["force"].items()
+        }
     sys.exit(serve_engine(new_byte_engine(**engine_options), ServerConfig(**server_options)))

@@ -56,7 +56,9 @@ async def test_two_hundred_clients_leave_at_random_points(slow):
                 )
             )
             await asyncio.sleep(draw.random() * 0.01)
-    await asyncio.to_thread(wait_until, lambda: is_quiet(engine) and not server.context.drain.active)
+    await asyncio.to_thread(
+        wait_until, lambda: is_quiet(engine) and not server.context.drain.active
+    )
     text = httpx.get(f"{server.url}/metrics").text
     gauges = {
         line.split("{")[0]: float(line.rsplit(" ", 1)[1])

@@ -22,7 +22,9 @@ def test_malformed_bodies_are_refused_and_hurt_nobody(client, engine, chunk):
     wait_until(lambda: is_quiet(engine))
 
 
-@pytest.mark.parametrize("content_type", ["", "text/plain", "multipart/form-data; boundary=x", "json"])
+@pytest.mark.parametrize(
+    "content_type", ["", "text/plain", "multipart/form-data; boundary=x", "json"]
+)
 def test_the_wrong_content_type_is_refused(client, content_type):
     response = client.post(
         "/v1/completions", content=b'{"model":"toy"}', headers={"content-type": content_type}

@@ -13,9 +13,11 @@ SENT = [("one", 3), ("three", 5), ("seven!!", 9)]
 @pytest.fixture(scope="module")
 def traffic():
     """A fresh server after known traffic, and its metrics by (name, labels)."""
-    with byte_engine() as engine, live(engine) as server, httpx.Client(
-        base_url=server.url
-    ) as client:
+    with (
+        byte_engine() as engine,
+        live(engine) as server,
+        httpx.Client(base_url=server.url) as client,
+    ):
         for prompt, tokens in SENT:
             body = {"model": "toy", "prompt": prompt, "max_tokens": tokens, "ignore_eos": True}
             assert client.post("/v1/completions", json=body).status_code == 200

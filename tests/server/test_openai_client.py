@@ -25,9 +25,7 @@ def chat(api, *, extra=None, **fields):
 
 
 def joined(chunks):
-    return "".join(
-        choice.delta.content or "" for chunk in chunks for choice in chunk.choices
-    )
+    return "".join(choice.delta.content or "" for chunk in chunks for choice in chunk.choices)
 
 
 def test_whole_and_streamed_answers_are_the_same(api):

@@ -1,0 +1,105 @@
+"""`pravaha --serve` with the demo model: the few things a toy cannot show."""
+
+import asyncio
+import signal
+
+import httpx
+import openai
+import pytest
+
+from tests.server.byte_engine import wait_until
+from tests.server.process import pravaha_process
+
+ASK = [{"role": "user", "content": "What is the capital of France?"}]
+
+
+@pytest.fixture(scope="module")
+def served(demo_model):
+    with pravaha_process(demo_model, "--ctx", "1024", "--kv-cache", "256MiB") as server:
+        yield server
+        server.signal(signal.SIGTERM)
+        assert server.exit_status() == 0
+
+
+@pytest.fixture(scope="module")
+def api(served):
+    with openai.OpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def name(api):
+    (model,) = api.models.list().data
+    return model.id
+
+
+def test_it_knows_the_capital_of_france(api, name):
+    fields = {"model": name, "messages": ASK, "temperature": 0, "max_tokens": 40}
+    whole = api.chat.completions.create(**fields)
+    assert "Paris" in whole.choices[0].message.content
+    streamed = api.chat.completions.create(**fields, stream=True)
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in streamed)
+    assert text == whole.choices[0].message.content
+
+
+def test_the_chat_template_is_the_models_own(served, api, name):
+    prompt = httpx.post(f"{served.url}/apply-template", json={"messages": ASK}).json()["prompt"]
+    ids = httpx.post(
+        f"{served.url}/tokenize",
+        json={"prompt": prompt, "parse_special": True, "add_special_tokens": False},
+    ).json()["tokens"]
+    tokens = httpx.post(f"{served.url}/tokenize", json={"messages": ASK}).json()["tokens"]
+    assert tokens == ids
+    fields = {"model": name, "temperature": 0, "max_tokens": 20}
+    raw = api.completions.create(**fields, prompt=ids).choices[0].text
+    chat = api.chat.completions.create(**fields, messages=ASK).choices[0].message.content
+    assert raw == chat
+
+
+def test_text_in_another_script_survives_streaming(api, name):
+    question = [{"role": "user", "content": "Repeat: प्रवाह 日本語 🙂👩‍👩‍👧"}]
+    fields = {"model": name, "messages": question, "temperature": 0, "max_tokens": 48}
+    whole = api.chat.completions.create(**fields).choices[0].message.content
+    chunks = api.chat.completions.create(**fields, stream=True)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == whole
+
+
+def test_seeds_replay(api, name):
+    fields = {"model": name, "messages": ASK, "temperature": 1, "max_tokens": 24, "seed": 5, "n": 2}
+    first = [choice.message.content for choice in api.chat.completions.create(**fields).choices]
+    again = [choice.message.content for choice in api.chat.completions.create(**fields).choices]
+    assert first == again
+    assert len(set(first)) == 2
+
+
+async def test_thirty_two_streams_of_which_half_are_left(served, name):
+    async with openai.AsyncOpenAI(
+        base_url=f"{served.url}/v1", api_key="none", max_retries=0
+    ) as client:
+
+        async def stream(number):
+            answer = await client.chat.completions.create(
+                model=name,
+                messages=[{"role": "user", "content": f"Count to {number}."}],
+                max_tokens=16,
+                temperature=0,
+                stream=True,
+                extra_body={"ignore_eos": True},
+            )
+            finish = None
+            async for chunk in answer:
+                finish = chunk.choices[0].finish_reason
+                if number % 2 and chunk.choices[0].delta.content:
+                    await answer.close()
+                    return None
+            return finish
+
+        finishes = await asyncio.gather(*(stream(number) for number in range(32)))
+    assert finishes[::2] == ["length"] * 16
+
+    def quiet():
+        snapshot = httpx.get(f"{served.url}/snapshot").json()["snapshot"]
+        counts = snapshot["running"], snapshot["waiting"], snapshot["blocks"]["active"]
+        return counts == (0, 0, 0)
+
+    await asyncio.to_thread(wait_until, quiet)
