@@ -4,7 +4,7 @@ Layout below the store's root:
 
     records/<name>.json   what is known of a model; it is installed if and only if this exists
     files/<name>/         its files, unless they are the user's own
-    staging/<name>/       a fetch in progress, or what a killed one left
+    staging/<name>/*/     a fetch in progress, or what a killed one left
     locks/<name>          held while a model is added or removed
 
 Adding is atomic: files are complete and verified in `staging`, then one rename moves them to
@@ -14,6 +14,7 @@ for the kernel frees the lock of a killed process.
 
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
@@ -37,11 +38,7 @@ from engine.models.record import (
     write_record,
 )
 
-_LINKED_FILES = (
-    "*.safetensors",
-    "*.json",
-    "*.jinja",
-)
+_DIRECTORY_FILES = ("*.safetensors", "*.json", "*.jinja")
 
 
 def _open(path: Path) -> object:
@@ -205,11 +202,13 @@ class ModelStore:
             existing = self._already(name, source)
             if existing is not None:
                 return existing
-            staging, home = self._staging / name, self._files / name
-            for leftover in (staging, home):  # of a killed process: no record names them
+            home = self._files / name
+            for leftover in (self._staging / name, home):  # no record names them: a killed fetch
                 shutil.rmtree(leftover, ignore_errors=True)
-            staging.mkdir(parents=True)
+            (self._staging / name).mkdir(parents=True, exist_ok=True)
             home.parent.mkdir(exist_ok=True)
+            # A name of its own: a killed fetch's pip may still be writing beside it for a moment.
+            staging = Path(tempfile.mkdtemp(dir=self._staging / name))
             try:
                 payload, revision = fetch(staging)
                 files = _file_records(payload, progress)
@@ -224,7 +223,7 @@ class ModelStore:
                     path = home / payload.name
                 model = self._record(name, path, origin, source, revision, files)
             finally:
-                shutil.rmtree(staging, ignore_errors=True)
+                shutil.rmtree(self._staging / name, ignore_errors=True)
             return model
 
     def _add_linked(
@@ -312,7 +311,7 @@ def _file_records(path: Path, progress: ProgressCallback) -> tuple[FileRecord, .
     if path.is_file():
         paths = [path]
     else:
-        paths = sorted({found for pattern in _LINKED_FILES for found in path.glob(pattern)})
+        paths = sorted({found for pattern in _DIRECTORY_FILES for found in path.glob(pattern)})
     return tuple(
         FileRecord(found.name, sha256_of(found, progress=progress), found.stat().st_size)
         for found in paths

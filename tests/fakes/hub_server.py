@@ -1,0 +1,95 @@
+"""A loopback stand-in for a Hugging Face hub: model info and file downloads, over real HTTP."""
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+class HubServer:
+    """The running hub.
+
+    Attributes:
+        url: what `HF_ENDPOINT` must be.
+        files: what the one repository holds; may be changed between requests.
+        claimed_sha256: digests to publish instead of the true ones, by file name.
+        requested: every path that was asked for.
+    """
+
+    def __init__(self, repository: str, files: dict[str, bytes]) -> None:
+        self.repository = repository
+        self.files = files
+        self.claimed_sha256: dict[str, str] = {}
+        self.requested: list[str] = []
+        self.url = ""
+
+    def info(self) -> dict[str, object]:
+        """The answer to `/api/models/<repository>?blobs=true`."""
+        siblings = []
+        for name, data in self.files.items():
+            sibling: dict[str, object] = {"rfilename": name, "size": len(data), "blobId": "0" * 40}
+            if name.endswith((".gguf", ".safetensors")):
+                digest = self.claimed_sha256.get(name, hashlib.sha256(data).hexdigest())
+                sibling["lfs"] = {"sha256": digest, "size": len(data), "pointerSize": 130}
+            siblings.append(sibling)
+        return {"id": self.repository, "sha": COMMIT, "siblings": siblings}
+
+
+@contextmanager
+def serve_hub(repository: str, files: dict[str, bytes]) -> Iterator[HubServer]:
+    """Serve one repository on a loopback port."""
+    hub = HubServer(repository, files)
+    resolve = f"/{repository}/resolve/{COMMIT}/"
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self._answer(with_body=False)
+
+        def do_GET(self) -> None:
+            self._answer(with_body=True)
+
+        def _answer(self, *, with_body: bool) -> None:
+            path = urlsplit(self.path).path
+            hub.requested.append(path)
+            name = path.removeprefix(resolve)
+            if path == f"/api/models/{repository}":
+                body, headers = (
+                    json.dumps(hub.info()).encode(),
+                    {"Content-Type": "application/json"},
+                )
+            elif path.startswith(resolve) and name in hub.files:
+                body = hub.files[name]
+                etag = hashlib.sha256(body).hexdigest()
+                headers = {"ETag": f'"{etag}"', "X-Repo-Commit": COMMIT}
+            else:
+                self.send_response(404)
+                self.send_header("X-Error-Code", "RepoNotFound")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            self.send_response(200)
+            for key, value in headers.items():
+                self.send_header(key, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if with_body:
+                self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    hub.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield hub
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

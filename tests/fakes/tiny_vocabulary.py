@@ -1,0 +1,54 @@
+"""Small complete vocabularies: every byte, a few merges, ChatML's control tokens."""
+
+from engine.pipeline.token_bytes import byte_alphabet
+
+CONTROLS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n"
+    "{{ message['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6
+
+
+def byte_level() -> tuple[list[str], list[str], list[int]]:
+    """Tokens, merges and token types of a byte-level BPE vocabulary."""
+    merges = ["Ġ t", "h e", "Ġt he", "i n", "l l", "Ã ©"]
+    letters = list(byte_alphabet())
+    made = [merge.replace(" ", "") for merge in merges]
+    tokens = [*CONTROLS, *letters, *made]
+    types = [CONTROL] * len(CONTROLS) + [NORMAL] * (len(letters) + len(made))
+    return tokens, merges, types
+
+
+def byte_level_fields(pre: str = "gpt-2") -> dict[str, object]:
+    """The GGUF metadata of `byte_level`."""
+    tokens, merges, types = byte_level()
+    return {
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": pre,
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.token_type": types,
+        "tokenizer.ggml.merges": merges,
+        "tokenizer.ggml.bos_token_id": 1,
+        "tokenizer.ggml.eos_token_id": 2,
+        "tokenizer.chat_template": CHATML,
+    }
+
+
+def sentencepiece_fields() -> dict[str, object]:
+    """The GGUF metadata of a SentencePiece BPE vocabulary with byte fallback."""
+    words = ["▁", "h", "e", "l", "o", "w", "r", "d", "▁h", "el", "lo", "▁w", "or", "ld"]
+    words += ["ello", "▁hello", "orld", "▁world", "▁▁"]
+    tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), *words]
+    types = [UNKNOWN, CONTROL, CONTROL] + [BYTE] * 256 + [NORMAL] * len(words)
+    scores = [0.0] * 259 + [-float(rank) for rank in range(len(words))]
+    return {
+        "tokenizer.ggml.model": "llama",
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.token_type": types,
+        "tokenizer.ggml.scores": scores,
+        "tokenizer.ggml.bos_token_id": 1,
+        "tokenizer.ggml.eos_token_id": 2,
+        "tokenizer.ggml.unknown_token_id": 0,
+    }
