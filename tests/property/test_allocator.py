@@ -173,7 +173,7 @@ def test_blocks_that_do_not_exist_are_refused(blocks: list[int]) -> None:
         allocator.release(blocks)
 
 
-@pytest.mark.parametrize("blocks", [np.array([0]), np.zeros((1, 1), np.int32), ["0"], [0.0], 0])
+@pytest.mark.parametrize("blocks", [np.array([0.5]), np.zeros((1, 1), np.int32), ["0"], [0.0], 0])
 def test_what_is_no_list_of_ids_is_a_type_error(blocks: object) -> None:
     allocator = BlockAllocator(4, 16)
     with pytest.raises(TypeError, match="one-dimensional int32 array or a sequence of ints"):
