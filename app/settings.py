@@ -128,6 +128,11 @@ class Settings(BaseSettings):
         return self.data_dir / "conversations.db"
 
     @property
+    def log(self) -> Path:
+        """Warnings and tracebacks of the interactive commands."""
+        return self.data_dir / "pravaha.log"
+
+    @property
     def models(self) -> Path:
         """The model store."""
         return self.cache_dir / "models"

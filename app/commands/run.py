@@ -49,11 +49,13 @@ def run(
     """
     with one_sentence_errors():
         from app.commands.fetch_bar import fetch_bar
+        from app.logs import log_to_file
         from app.runtime import open_client
         from app.settings_sources import load_settings
         from engine.errors import InvalidRequest
 
         settings = load_settings({**(context.obj or {}), **flags})
+        log_to_file(settings.log)
         if raw and "system" in flags:
             raise InvalidRequest("--system needs the chat template, which --raw leaves out.")
         text = sys.stdin.read() if prompt == "-" else prompt

@@ -21,10 +21,12 @@ def open_screen(flags: dict[str, Any]) -> int:
     from importlib import metadata
 
     from app.commands.fetch_bar import fetch_bar
+    from app.logs import log_to_file
     from app.runtime import open_client, open_session
     from app.settings_sources import load_settings
 
     settings = load_settings(flags)
+    log_to_file(settings.log)
     with fetch_bar() as progress, open_client(settings, progress) as opened:
         from app.tui.app import PravahaApp
 

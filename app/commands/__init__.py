@@ -1,0 +1,1 @@
+"""The sub-commands of `pravaha`, one a file; heavy imports stay inside the functions."""

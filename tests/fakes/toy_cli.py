@@ -1,0 +1,66 @@
+"""The `pravaha` command on toy engines, as a process of its own: `python -m tests.fakes.toy_cli …`.
+
+`TOY` in the environment chooses the engine: `paris` answers at once, `echo` repeats its
+prompt, `endless` writes until it is
+cancelled, `failing` fails in mid-answer, `broken` never loads.
+"""
+
+import os
+from contextlib import contextmanager
+
+from app import runtime
+from app.cli import main
+from engine.request import FinishReason
+from engine.snapshot import EngineSnapshot, EngineState
+from tests.fakes.chat_toys import ToyClient
+
+
+class Paris(ToyClient):
+    def submit(self, request):
+        request_id = super().submit(request)
+        self.write("It is ")
+        self.write("Paris.", eos=True)
+        return request_id
+
+
+class Echo(ToyClient):
+    def submit(self, request):
+        request_id = super().submit(request)
+        self.write(self.detokenize(request.prompt_ids), finish=FinishReason.STOP)
+        return request_id
+
+
+class Endless(ToyClient):
+    def drain(self, request_id):
+        self.write("word ", finish=FinishReason.ABORT if self.cancelled else None)
+        return super().drain(request_id)
+
+
+class Failing(ToyClient):
+    def submit(self, request):
+        request_id = super().submit(request)
+        self.write("It is")
+        self.write("", finish=FinishReason.ERROR)
+        return request_id
+
+
+class Broken(ToyClient):
+    def snapshot(self):
+        return EngineSnapshot(
+            step=0, time=0.0, state=EngineState.FAILED, last_error="The file is cut short."
+        )
+
+
+TOYS = {"paris": Paris, "echo": Echo, "endless": Endless, "failing": Failing, "broken": Broken}
+
+
+@contextmanager
+def open_toy(settings, progress=None):
+    client = TOYS[os.environ["TOY"]]()
+    yield runtime.OpenClient(client, bos=lambda: 3, start=lambda: None)
+    client.close()
+
+
+if __name__ == "__main__":
+    runtime.open_client = open_toy
+    main()

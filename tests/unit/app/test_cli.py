@@ -1,0 +1,225 @@
+"""The command as a user meets it: output, sentences, exit statuses. Each a process of its own."""
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from app.cli import cli
+
+
+@pytest.fixture
+def environ(tmp_path):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("PRAVAHA_")}
+    folders = {f"PRAVAHA_{k}_DIR": str(tmp_path / k) for k in ("DATA", "CACHE", "CONFIG")}
+    return kept | folders | {"TERM": "xterm", "TOY": "paris", "NO_COLOR": "1", "COLUMNS": "200"}
+
+
+@pytest.fixture
+def pravaha(environ, tmp_path):
+    """Runs the command to its end; `toy` runs it on a toy engine."""
+
+    def run(*arguments, stdin="", toy=None, **more):
+        module = "tests.fakes.toy_cli" if toy else "app.cli"
+        code = [f"import {module} as c; c.main()"] if not toy else []
+        command = [sys.executable, *(["-m", module] if toy else ["-c", *code]), *arguments]
+        return subprocess.run(
+            command,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            env=environ | {"TOY": toy or ""} | more,
+        )
+
+    return run
+
+
+def start_toy(environ, *arguments, toy):
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.fakes.toy_cli", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environ | {"TOY": toy},
+    )
+
+
+def test_without_a_terminal_it_names_run_and_serve(pravaha):
+    for arguments in ((), ("chat",)):
+        done = pravaha(*arguments)
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert len(done.stderr.splitlines()) == 1
+        assert "pravaha run" in done.stderr
+        assert "--serve" in done.stderr
+
+
+def test_version(pravaha):
+    done = pravaha("--version")
+    assert done.returncode == 0
+    assert done.stdout.startswith("pravaha 0.")
+
+
+def test_help_and_version_import_nothing_heavy(environ):
+    heavy = ["torch", "textual", "numpy", "pydantic", "fastapi", "httpx", "tokenizers", "jinja2"]
+    code = (
+        "import sys\n"
+        "import app.cli\n"
+        "try: app.cli.cli(['--version'])\n"
+        "except SystemExit: pass\n"
+        f"print([m for m in {heavy!r} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environ)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "sentence"),
+    [
+        (["--serve", "--theme", "x"], 2, "--theme has no meaning with --serve"),
+        (["--serve", "--temperature", "1"], 2, "--temperature has no meaning with --serve"),
+        (["--port", "1"], 2, "--port needs --serve"),
+        (["--serve", "--plain"], 2, "exclude each other"),
+        (["--serve", "run", "x"], 2, "goes without the command run"),
+        (["--attach", "http://x", "--serve"], 2, "--attach"),
+        (["--attach", "http://x", "--threads", "1"], 2, "--threads is the server's to decide"),
+        (
+            ["--threads", "1", "models", "list"],
+            2,
+            "--threads has no meaning for the command models",
+        ),
+        (["--host", "x", "run", "x"], 2, "--host has no meaning for the command run"),
+        (["run"], 2, "Missing argument"),
+        (["run", "--threads", "x", "y"], 2, "--threads"),
+        (["rnu"], 2, "Did you mean 'run'?"),
+        (["run", "--threads", "0", "x"], 1, "--threads is 0 but should be"),
+        (["--threads", "0", "run", "x"], 1, "--threads is 0 but should be"),
+        (["run", "-m", "nowhere", "x"], 1, "nowhere"),
+        (["run", ""], 1, "The prompt is empty"),
+        (["run", "--raw", "--system", "x", "y"], 1, "--system needs the chat template"),
+        (["chat", "--plain", "--top-p", "2"], 1, "--top-p is 2.0 but should be"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_a_sentence(
+    environ, monkeypatch, arguments, status, sentence
+):
+    monkeypatch.setattr(os, "environ", environ)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    done = CliRunner().invoke(cli, arguments)
+    assert done.exit_code == status
+    assert sentence in " ".join(done.stderr.replace("│", " ").split())
+    assert "Traceback" not in done.stderr
+    if status == 1:
+        assert done.stderr.startswith("pravaha: ")
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_run_prints_the_answer(pravaha):
+    done = pravaha("run", "What is the capital of France?", toy="paris")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "It is Paris.\n", "")
+
+
+def test_run_reads_standard_input(pravaha):
+    done = pravaha("run", "-", stdin="two\nlines", toy="echo")
+    assert done.stdout == "user\ntwo\nlines\nassistant\n\n"
+
+
+def test_run_json_has_tokens_logprobs_timings_and_seed(pravaha):
+    done = pravaha("run", "--json", "--seed", "5", "hello", toy="paris")
+    report = json.loads(done.stdout)
+    assert report["text"] == "It is Paris."
+    assert len(report["token_ids"]) == len(report["logprobs"]) == 13
+    assert report["finish_reason"] == "stop"
+    assert report["seed"] == 5
+    assert report["model"] == "toy"
+    assert report["usage"]["completion_tokens"] == 13
+    assert report["timings"]["ttft"] == 0.5
+    assert report["timings"]["decode_tokens_per_second"] == 12.0
+    assert report["timings"]["load"] >= 0
+
+
+def test_run_raw_feeds_the_text_alone_after_the_first_token(pravaha):
+    done = pravaha("run", "--raw", "--json", "abc", toy="paris")
+    assert json.loads(done.stdout)["usage"]["prompt_tokens"] == 4
+
+
+def test_run_tells_of_an_answer_that_failed(pravaha):
+    done = pravaha("run", "hello", toy="failing")
+    assert (done.returncode, done.stdout) == (1, "It is\n")
+    assert done.stderr == "pravaha: the step failed\n"
+
+
+def test_run_tells_of_a_model_that_cannot_be_loaded(pravaha):
+    done = pravaha("run", "hello", toy="broken")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "pravaha: The file is cut short.\n"
+
+
+def test_ctrl_c_keeps_what_was_written_and_says_130(environ):
+    child = start_toy(environ, "run", "hello", toy="endless")
+    assert child.stdout.read(5) == "word "
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate()
+    assert out.endswith("word \n")
+    assert (child.returncode, err) == (130, "")
+
+
+def test_a_reader_that_leaves_ends_it_quietly(environ):
+    child = start_toy(environ, "run", "hello", toy="endless")
+    assert child.stdout.read(5) == "word "
+    child.stdout.close()
+    assert child.stderr.read() == ""
+    assert child.wait() == 141
+
+
+def test_plain_chat_over_a_pipe(pravaha):
+    for arguments in (["chat", "--plain"], ["--plain"]):
+        done = pravaha(*arguments, stdin="hello\nmore\n", toy="paris")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "It is Paris.\n" * 2, "")
+    done = pravaha("--plain", stdin="/trees\n", toy="paris")
+    assert "1. hello (4 messages" in done.stdout
+    assert "2. hello (4 messages" in done.stdout
+
+
+def test_plain_chat_says_with_its_status_that_something_failed(pravaha):
+    done = pravaha("--plain", stdin="hello\n", toy="failing")
+    assert done.returncode == 1
+    assert done.stdout == "It is\nError: the step failed\n"
+
+
+def test_ctrl_c_in_a_plain_pipe_keeps_the_partial_answer(environ, pravaha):
+    child = start_toy(environ, "--plain", toy="endless")
+    child.stdin.write("hello\n")
+    child.stdin.flush()
+    assert child.stdout.read(5) == "word "
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate()
+    assert (child.returncode, err) == (130, "")
+    shown = pravaha("--plain", stdin="/open 1\n/history\n", toy="paris").stdout
+    assert "Pravāha: word word " in shown
+    assert shown.endswith("(stopped)\n")
+
+
+def test_settings_come_from_the_environment_too(pravaha):
+    done = pravaha("run", "hello", toy="paris", PRAVAHA_TOP_K="x")
+    assert done.returncode == 1
+    assert done.stderr.startswith("pravaha: PRAVAHA_TOP_K is 'x' but should be")
+
+
+def test_doctor_reports_to_people_and_programs(pravaha):
+    done = pravaha("doctor")
+    assert "Traceback" not in done.stderr
+    assert {"Pravāha", "Processor", "Memory", "Models", "Terminal", "Storage"} <= set(
+        done.stdout.splitlines()
+    )
+    report = json.loads(pravaha("doctor", "--json").stdout)
+    assert report["storage"]["data_dir"].endswith("DATA")
+    assert report["models"]["torch"] is None or isinstance(report["models"]["torch"], str)
+    levels = {item["level"] for item in report["advice"]}
+    assert done.returncode == (1 if "problem" in levels else 0)
