@@ -3,15 +3,17 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from engine.models.progress import FetchProgress, ProgressCallback, ignore_progress
+if TYPE_CHECKING:
+    from engine.models.progress import FetchProgress, ProgressCallback
 
 
 @contextmanager
-def fetch_bar() -> Iterator[ProgressCallback]:
+def fetch_bar() -> "Iterator[ProgressCallback]":
     """A callback that draws a bar from its first report on; silent where nobody watches."""
     if not sys.stderr.isatty():
-        yield ignore_progress
+        yield lambda _: None
         return
     from rich.console import Console
     from rich.progress import (
@@ -32,7 +34,7 @@ def fetch_bar() -> Iterator[ProgressCallback]:
     )
     tasks: dict[tuple[str, str], TaskID] = {}
 
-    def report(event: FetchProgress) -> None:
+    def report(event: "FetchProgress") -> None:
         if not tasks:
             progress.start()
         key = (event.stage, event.item)

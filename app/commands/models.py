@@ -2,18 +2,14 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.errors import PravahaError
+from app.commands.fetch_bar import fetch_bar
+from app.commands.outcome import one_sentence_errors
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
-    from engine.models.progress import FetchProgress
     from engine.models.record import InstalledModel
     from engine.models.store import ModelStore
 
@@ -28,7 +24,7 @@ NameArgument = Annotated[str, typer.Argument(help="The model's name, as `models 
 @models_app.command("list")
 def list_models(as_json: JsonOption = False) -> None:
     """Show every installed model."""
-    with _one_sentence_errors():
+    with one_sentence_errors():
         installed = _store().list()
     if as_json:
         _print_json([model.to_json() for model in installed])
@@ -50,9 +46,9 @@ def add(
     name: Annotated[str | None, typer.Option(help="What to call the model.")] = None,
 ) -> None:
     """Install a model. Your own files are linked, never copied."""
-    with _one_sentence_errors():
+    with one_sentence_errors():
         store = _store()
-        with _progress_bars() as report:
+        with fetch_bar() as report:
             model = store.add(source, name=name, progress=report)
     print(f"{model.name} is ready: {model.path}")
 
@@ -67,7 +63,7 @@ def show(
 
     from engine.models.loader import open_model
 
-    with _one_sentence_errors():
+    with one_sentence_errors():
         model = _store().get(name)
         opened = open_model(model.path)
     facts: dict[str, object] = {
@@ -106,9 +102,9 @@ def show(
 @models_app.command()
 def verify(name: NameArgument) -> None:
     """Read a model's files again and compare them with the digests taken when it was added."""
-    with _one_sentence_errors():
+    with one_sentence_errors():
         store = _store()
-        with _progress_bars() as report:
+        with fetch_bar() as report:
             problems = store.verify(name, progress=report)
     for problem in problems:
         print(problem, file=sys.stderr)
@@ -120,49 +116,17 @@ def verify(name: NameArgument) -> None:
 @models_app.command()
 def remove(name: NameArgument) -> None:
     """Remove a model. Files of your own that were linked stay where they are."""
-    with _one_sentence_errors():
+    with one_sentence_errors():
         model = _store().remove(name)
     kept = f"; {model.path} is yours and stays" if model.origin == "linked" else ""
     print(f"{model.name} is removed{kept}.")
 
 
 def _store() -> "ModelStore":
+    from app.settings_sources import load_settings
     from engine.models.store import ModelStore
 
-    return ModelStore()
-
-
-@contextmanager
-def _one_sentence_errors() -> Iterator[None]:
-    try:
-        yield
-    except (PravahaError, OSError) as error:
-        print(error, file=sys.stderr)
-        raise typer.Exit(1) from error
-
-
-@contextmanager
-def _progress_bars() -> Iterator[Callable[["FetchProgress"], None]]:
-    """Bars on stderr, one a stage and file; nothing where stderr is no terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
-
-    columns = ("{task.description}", BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
-        yield _reporter(bars)
-
-
-def _reporter(bars: "Progress") -> Callable[["FetchProgress"], None]:
-    tasks = {}
-
-    def report(progress: "FetchProgress") -> None:
-        key = (progress.stage, progress.item)
-        if key not in tasks:
-            tasks[key] = bars.add_task(f"{progress.stage} {progress.item}", total=None)
-        bars.update(tasks[key], completed=progress.done, total=progress.total or None)
-
-    return report
+    return ModelStore(load_settings().models)
 
 
 def _print_json(value: object) -> None:

@@ -25,14 +25,14 @@ def one_sentence_errors() -> Iterator[None]:
     """
     try:
         yield
-    except PravahaError as error:
-        print(f"pravaha: {error}", file=sys.stderr)
-        raise typer.Exit(EXIT_ERROR) from None
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
     except BrokenPipeError:
         discard_output()
         raise typer.Exit(EXIT_BROKEN_PIPE) from None
+    except (PravahaError, OSError) as error:
+        print(f"pravaha: {error}", file=sys.stderr)
+        raise typer.Exit(EXIT_ERROR) from None
 
 
 def discard_output() -> None:
