@@ -1,6 +1,6 @@
 """The Rust core's Python face (`rust_core/py`). A test checks this file against the module."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import final
 
@@ -264,3 +264,103 @@ class GgufFile:
         Raises:
             ValueError: the file has no such tensor.
         """
+
+# --- executor: the native CPU executor ------------------------------------------------------------
+
+MAX_TOP_LOGPROBS: int
+"""The most alternatives a row may ask for."""
+
+SAMPLING_ROW_LAYOUT: list[tuple[str, int, int]]
+"""Name, byte offset and size of each field of a record of sampling parameters; the fields fill it."""
+
+@final
+class NativeExecutor:
+    """A loaded model and its KV pool. One step at a time, whichever thread calls."""
+
+    def __new__(
+        cls,
+        spec_json: str,
+        paths: Sequence[str | PathLike[str]],
+        *,
+        num_blocks: int,
+        block_size: int,
+        kv_dtype: str,
+        threads: int | None,
+        dispatch: str,
+        max_rows: int,
+        max_batched_tokens: int,
+        max_model_len: int,
+        progress: Callable[[float], object] | None = None,
+    ) -> NativeExecutor:
+        """Open the weight files, check every tensor, pack the weights, reserve the KV pool.
+
+        The GIL is released meanwhile.
+
+        Args:
+            spec_json: `ModelSpec.to_json()`.
+            paths: one GGUF file, one safetensors directory, or safetensors files.
+            num_blocks: KV blocks in the pool.
+            block_size: tokens in a block; a multiple of 16.
+            kv_dtype: `f16` or `f32`.
+            threads: compute threads, the caller's counted; None takes the physical cores that
+                affinity mask and cgroup quota allow.
+            dispatch: `auto`, `avx512`, `avx2` or `portable`; the environment variable
+                `PRAVAHA_DISPATCH` overrides it.
+            max_rows: requests in a step, and rows of the row-indexed arrays, at most.
+            max_batched_tokens: tokens in a step at most.
+            max_model_len: positions of a sequence at most.
+            progress: called with the share done, in (0, 1], after each layer.
+
+        Raises:
+            ValueError: files, spec or configuration cannot be used; one sentence says why.
+            MemoryError: weights, pool or work buffers do not fit.
+            RuntimeError: a compute thread could not be started.
+        """
+
+    @property
+    def info(self) -> dict[str, str | int]:
+        """`dispatch`, `threads`, `weight_format`, `weight_bytes`, `kv_dtype`, `parameters`."""
+
+    def execute(
+        self,
+        rows: NDArray[np.int32],
+        query_start: NDArray[np.int32],
+        token_ids: NDArray[np.int32],
+        positions: NDArray[np.int32],
+        needs_logits: NDArray[np.uint8],
+        block_tables: NDArray[np.int32],
+        token_table: NDArray[np.int32],
+        num_tokens: NDArray[np.int32],
+        num_prompt_tokens: NDArray[np.int32],
+        sampling: NDArray[np.uint8],
+        bias_rows: NDArray[np.int32],
+        bias_ids: NDArray[np.int32],
+        bias_values: NDArray[np.float32],
+        sampled: NDArray[np.int32],
+        logprobs: NDArray[np.float32],
+        top_ids: NDArray[np.int32],
+        top_logprobs: NDArray[np.float32],
+        failed: NDArray[np.uint8],
+    ) -> None:
+        """Run one step; the GIL is released meanwhile.
+
+        The inputs are those of `engine.executors.base.StepPlan`, with `sampling` seen as bytes; the
+        last five are filled as `StepResult` says and have exactly the step's rows.
+
+        Raises:
+            ValueError: the arrays contradict each other or the executor's limits; nothing was
+                computed.
+            RuntimeError: a compute thread failed, or the executor is closed or busy.
+        """
+
+    def close(self) -> None:
+        """Free weights and KV pool, end the threads. Idempotent."""
+
+def measure_read_bandwidth(nbytes: int, threads: int | None, seconds: float) -> float:
+    """Bytes per second that the threads read together from a buffer of `nbytes`; best pass."""
+
+def measure_int8_dot(threads: int | None, seconds: float) -> float:
+    """Operations per second of the dispatch level's integer dot product; best pass."""
+
+def cpu_features() -> dict[str, object]:
+    """This process's `level`, `levels`, `flags`, `threads`, `cores`, `affinity` and `quota`."""

@@ -53,19 +53,20 @@ unsafe fn silu_gate_body<L: Lanes>(gate: *mut f32, up: *const f32) {
 }
 
 #[inline(always)]
-unsafe fn silu_panel_body<L: Lanes>(gate: *mut f32, up: *const f32, stride: usize, rows: usize) {
+unsafe fn silu_panel_body<L: Lanes>(gate: *mut f32, gate_stride: usize, up: *const f32, up_stride: usize, rows: usize) {
     for row in 0..rows {
         // SAFETY: as promised by the caller, row by row.
-        unsafe { silu_gate_body::<L>(gate.add(row * stride), up.add(row * stride)) };
+        unsafe { silu_gate_body::<L>(gate.add(row * gate_stride), up.add(row * up_stride)) };
     }
 }
 
 by_level! {
-    /// `gate = silu(gate) * up` for a panel of 16 columns and `rows` rows, `stride` floats apart.
+    /// `gate = silu(gate) * up` for a panel of 16 columns and `rows` rows, which are the
+    /// given numbers of floats apart.
     ///
     /// # Safety
     /// The machine has the level; both panels are valid for `rows` rows and nobody else uses them.
-    pub unsafe fn silu_panel(gate: *mut f32, up: *const f32, stride: usize, rows: usize) = silu_panel_body;
+    pub unsafe fn silu_panel(gate: *mut f32, gate_stride: usize, up: *const f32, up_stride: usize, rows: usize) = silu_panel_body;
 }
 
 #[cfg(test)]
@@ -102,7 +103,7 @@ mod tests {
                     std::array::from_fn(|lane| step as f32 + lane as f32 / 16.0);
                 let (original, up) = (gate, [0.75f32; 16]);
                 // SAFETY: the level is available; one row of sixteen.
-                unsafe { silu_panel(level, gate.as_mut_ptr(), up.as_ptr(), 16, 1) };
+                unsafe { silu_panel(level, gate.as_mut_ptr(), 16, up.as_ptr(), 16, 1) };
                 for (x, y) in original.iter().zip(gate) {
                     let x = f64::from(*x);
                     let exact = 0.75 * x / (1.0 + (-x).exp());
@@ -121,7 +122,7 @@ mod tests {
             let (mut gate, up) = ([1.0f32; 16], [1.0f32; 16]);
             gate[3] = f32::NAN;
             // SAFETY: the level is available; one row of sixteen.
-            unsafe { silu_panel(level, gate.as_mut_ptr(), up.as_ptr(), 16, 1) };
+            unsafe { silu_panel(level, gate.as_mut_ptr(), 16, up.as_ptr(), 16, 1) };
             assert!(gate[3].is_nan() && gate[2].is_finite());
         }
     }

@@ -1,5 +1,6 @@
 //! The thin Python face of the Rust core: conversions, typed errors and the GIL, no behaviour of its own.
 
+mod executor;
 mod formats;
 mod memory;
 
@@ -9,5 +10,6 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     memory::register(module)?;
-    formats::register(module)
+    formats::register(module)?;
+    executor::register(module)
 }

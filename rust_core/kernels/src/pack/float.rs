@@ -1,5 +1,7 @@
 //! Packing and unpacking of float panels.
 
+use std::ops::Range;
+
 use half::{bf16, f16};
 
 use super::layout::{PANEL_COLUMNS, PanelKind};
@@ -9,21 +11,19 @@ use crate::format::TensorView;
 const STRIP: usize = 64;
 
 /// Fill one zeroed panel from up to 16 rows of `tensor`: a transposition of whole elements.
-pub(super) fn pack(tensor: &TensorView<'_>, kind: PanelKind, panel: usize, out: &mut [u8]) {
+pub(super) fn pack(tensor: &TensorView<'_>, kind: PanelKind, outputs: Range<usize>, out: &mut [u8]) {
     match kind {
-        PanelKind::F32 => transpose::<4>(tensor, panel, out),
-        PanelKind::F16 | PanelKind::Bf16 => transpose::<2>(tensor, panel, out),
+        PanelKind::F32 => transpose::<4>(tensor, outputs, out),
+        PanelKind::F16 | PanelKind::Bf16 => transpose::<2>(tensor, outputs, out),
         PanelKind::Quant(_) => unreachable!("quantised panels have their own packer"),
     }
 }
 
-fn transpose<const SIZE: usize>(tensor: &TensorView<'_>, panel: usize, out: &mut [u8]) {
-    let first = panel * PANEL_COLUMNS;
-    let columns = tensor.rows().saturating_sub(first).min(PANEL_COLUMNS);
+fn transpose<const SIZE: usize>(tensor: &TensorView<'_>, outputs: Range<usize>, out: &mut [u8]) {
     let out = out.as_chunks_mut::<SIZE>().0;
     for (strip, out) in out.chunks_mut(STRIP * PANEL_COLUMNS).enumerate() {
-        for column in 0..columns {
-            let row = tensor.row(first + column).as_chunks::<SIZE>().0;
+        for (column, output) in outputs.clone().enumerate() {
+            let row = tensor.row(output).as_chunks::<SIZE>().0;
             let row = &row[strip * STRIP..][..out.len() / PANEL_COLUMNS];
             for (value, out) in row.iter().zip(out.chunks_exact_mut(PANEL_COLUMNS)) {
                 out[column] = *value;

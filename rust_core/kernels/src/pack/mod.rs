@@ -11,6 +11,8 @@ mod quantized;
 
 pub use layout::{Offset, PANEL_COLUMNS, PanelKind, QuantLayout};
 
+use std::ops::Range;
+
 use crate::error::KernelError;
 use crate::format::TensorView;
 
@@ -22,6 +24,9 @@ pub struct PackedMatrix {
     pub kind: PanelKind,
     /// Columns of the product: rows of the stored tensor.
     pub outputs: usize,
+    /// Outputs that stand together: panels never mix two segments (attention heads whose dimension
+    /// is no multiple of 16 get panels of their own). Most matrices are one segment.
+    pub segment: usize,
     /// Length of the dot products.
     pub inputs: usize,
     data: *const u8,
@@ -38,17 +43,37 @@ impl PackedMatrix {
     /// # Safety
     /// `data` is 64-byte aligned and has [`Self::bytes`] bytes behind it that outlive the value;
     /// nobody writes them once kernels run.
-    pub unsafe fn at(data: *const u8, kind: PanelKind, outputs: usize, inputs: usize) -> Self {
+    pub unsafe fn at(
+        data: *const u8,
+        kind: PanelKind,
+        outputs: usize,
+        segment: usize,
+        inputs: usize,
+    ) -> Self {
+        assert!(segment > 0 && outputs.is_multiple_of(segment));
         Self {
             kind,
             outputs,
+            segment,
             inputs,
             data,
         }
     }
 
     pub fn panels(&self) -> usize {
-        self.outputs.div_ceil(PANEL_COLUMNS)
+        panels_of(self.outputs, self.segment)
+    }
+
+    /// Panels of one segment.
+    pub fn segment_panels(&self) -> usize {
+        self.segment.div_ceil(PANEL_COLUMNS)
+    }
+
+    /// Rows of the stored tensor that panel `panel` holds.
+    pub fn panel_outputs(&self, panel: usize) -> Range<usize> {
+        let (segment, part) = (panel / self.segment_panels(), panel % self.segment_panels());
+        let start = segment * self.segment;
+        start + part * PANEL_COLUMNS..start + self.segment.min((part + 1) * PANEL_COLUMNS)
     }
 
     /// Bytes of one panel; a multiple of 32.
@@ -75,13 +100,20 @@ impl PackedMatrix {
     /// Decode one output's weights (a row of the stored tensor), as embedding look-up needs it.
     pub fn unpack_output(&self, output: usize, weights: &mut [f32]) {
         assert!(output < self.outputs && weights.len() == self.inputs);
-        let panel = self.panel_slice(output / PANEL_COLUMNS);
-        let column = output % PANEL_COLUMNS;
+        let (segment, part) = (output / self.segment, output % self.segment);
+        let panel = segment * self.segment_panels() + part / PANEL_COLUMNS;
+        let panel = self.panel_slice(panel);
+        let column = part % PANEL_COLUMNS;
         match self.kind {
             PanelKind::Quant(layout) => quantized::unpack(panel, layout, column, weights),
             _ => float::unpack(panel, self.kind, column, weights),
         }
     }
+}
+
+/// Panels of a matrix whose outputs come in segments.
+pub fn panels_of(outputs: usize, segment: usize) -> usize {
+    outputs / segment * segment.div_ceil(PANEL_COLUMNS)
 }
 
 /// How a tensor of the model will be packed, checked against the shape the model expects.
@@ -107,18 +139,19 @@ pub struct PackScratch {
     mins: Vec<f32>,
 }
 
-/// Pack panel `panel` of `tensor` into `out` (exactly one panel, zeroed).
+/// Pack rows `outputs` (at most 16) of `tensor` into `out` (exactly one panel, zeroed).
 pub fn pack_panel(
     tensor: &TensorView<'_>,
     kind: PanelKind,
-    panel: usize,
+    outputs: Range<usize>,
     scratch: &mut PackScratch,
     out: &mut [u8],
 ) {
+    assert!(outputs.len() <= PANEL_COLUMNS);
     assert_eq!(out.len(), kind.panel_bytes(tensor.cols()));
     match kind {
-        PanelKind::Quant(layout) => quantized::pack(tensor, layout, panel, scratch, out),
-        _ => float::pack(tensor, kind, panel, out),
+        PanelKind::Quant(layout) => quantized::pack(tensor, layout, outputs, scratch, out),
+        _ => float::pack(tensor, kind, outputs, out),
     }
 }
 
@@ -206,19 +239,24 @@ pub(crate) mod tests {
 
         /// The packed matrix and the memory it stands in.
         pub fn pack(&self) -> (PackedMatrix, Buffer<u8>) {
-            let kind = kind_for(&self.view(), self.shape[0], self.shape[1]).unwrap();
-            let panels = self.shape[0].div_ceil(PANEL_COLUMNS);
-            let size = kind.panel_bytes(self.shape[1]);
-            let buffer = Buffer::<u8>::new(panels * size).unwrap();
-            let mut scratch = PackScratch::default();
-            for panel in 0..panels {
-                // SAFETY: the buffer is ours alone.
-                let out = unsafe { buffer.slice_mut(panel * size, size) };
-                pack_panel(&self.view(), kind, panel, &mut scratch, out);
-            }
+            self.pack_segments(self.shape[0])
+        }
+
+        /// The same with outputs in segments.
+        pub fn pack_segments(&self, segment: usize) -> (PackedMatrix, Buffer<u8>) {
+            let [outputs, inputs] = self.shape;
+            let kind = kind_for(&self.view(), outputs, inputs).unwrap();
+            let size = kind.panel_bytes(inputs);
+            let buffer = Buffer::<u8>::new(panels_of(outputs, segment) * size).unwrap();
             // SAFETY: the buffer is returned beside the matrix, aligned and of the right size.
             let matrix =
-                unsafe { PackedMatrix::at(buffer.ptr(), kind, self.shape[0], self.shape[1]) };
+                unsafe { PackedMatrix::at(buffer.ptr(), kind, outputs, segment, inputs) };
+            let mut scratch = PackScratch::default();
+            for panel in 0..matrix.panels() {
+                // SAFETY: the buffer is ours alone.
+                let out = unsafe { buffer.slice_mut(panel * size, size) };
+                pack_panel(&self.view(), kind, matrix.panel_outputs(panel), &mut scratch, out);
+            }
             (matrix, buffer)
         }
     }
@@ -229,8 +267,10 @@ pub(crate) mod tests {
         fn packing_keeps_every_weight(seed: u64, outputs in 1usize..40, blocks in 1usize..4) {
             for dtype in DType::ALL {
                 let inputs = blocks * dtype.block_len() * if dtype.is_quantized() { 1 } else { 7 };
+                let segment = 1 + seed as usize % 40;
+                let outputs = outputs.next_multiple_of(segment);
                 let tensor = TestTensor::random(dtype, outputs, inputs, seed);
-                let (matrix, _buffer) = tensor.pack();
+                let (matrix, _buffer) = tensor.pack_segments(segment);
                 let mut row = vec![0.0; inputs];
                 for output in 0..outputs {
                     matrix.unpack_output(output, &mut row);

@@ -1,5 +1,7 @@
 //! Packing and unpacking of quantised panels.
 
+use std::ops::Range;
+
 use half::f16;
 
 use super::PackScratch;
@@ -11,7 +13,7 @@ use crate::quant::unpack_row_affine;
 pub(super) fn pack(
     tensor: &TensorView<'_>,
     layout: QuantLayout,
-    panel: usize,
+    outputs: Range<usize>,
     scratch: &mut PackScratch,
     out: &mut [u8],
 ) {
@@ -20,12 +22,10 @@ pub(super) fn pack(
     scratch.codes.resize(inputs, 0);
     scratch.scales.resize(groups, 0.0);
     scratch.mins.resize(groups, 0.0);
-    let first = panel * PANEL_COLUMNS;
-    let columns = tensor.rows().saturating_sub(first).min(PANEL_COLUMNS);
-    for column in 0..columns {
+    for (column, output) in outputs.clone().enumerate() {
         unpack_row_affine(
             tensor.dtype,
-            tensor.row(first + column),
+            tensor.row(output),
             inputs,
             &mut scratch.codes,
             &mut scratch.scales,

@@ -1,0 +1,131 @@
+"""The native CPU executor: one call into the Rust core a step."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine import _core
+from engine.config import EngineConfig
+from engine.errors import ExecutorError, ModelError
+from engine.executors.base import MAX_TOP_LOGPROBS, ExecutorInfo, StepPlan, StepResult
+from engine.models.spec import ModelSpec
+
+
+class NativeExecutor:
+    """`Executor` on the CPU, in Rust. See `engine.executors.base` for the contract."""
+
+    info: ExecutorInfo
+
+    def __init__(self, core: _core.NativeExecutor, max_rows: int) -> None:
+        """Wrap a loaded core; `load` makes both."""
+        facts = core.info
+        self.info = ExecutorInfo(
+            kind="native",
+            dispatch=str(facts["dispatch"]),
+            threads=int(facts["threads"]),
+            weight_format=str(facts["weight_format"]),
+            weight_bytes=int(facts["weight_bytes"]),
+            kv_dtype=str(facts["kv_dtype"]),
+            parameters=int(facts["parameters"]),
+        )
+        self._core = core
+        self._results = StepResult(
+            sampled=np.full(max_rows, -1, np.int32),
+            logprobs=np.full(max_rows, np.nan, np.float32),
+            top_ids=np.zeros((max_rows, MAX_TOP_LOGPROBS), np.int32),
+            top_logprobs=np.zeros((max_rows, MAX_TOP_LOGPROBS), np.float32),
+            failed=np.zeros(max_rows, np.uint8),
+        )
+
+    @classmethod
+    def load(
+        cls,
+        spec: ModelSpec,
+        paths: Sequence[Path],
+        config: EngineConfig,
+        *,
+        num_blocks: int,
+        max_model_len: int,
+        progress: Callable[[float], None],
+    ) -> Self:
+        """Read and pack the weights and reserve the KV pool. The GIL is released meanwhile.
+
+        Args:
+            spec: the model's shapes.
+            paths: its weight files.
+            config: threads, dispatch level, KV type and block size, and the limits of a step.
+            num_blocks: KV blocks in the pool.
+            max_model_len: longest sequence, at most the spec's context length.
+            progress: called with the share done, in (0, 1], after each layer.
+
+        Raises:
+            ModelError: files, spec or configuration cannot be used, or memory is short.
+        """
+        try:
+            core = _core.NativeExecutor(
+                spec.to_json(),
+                list(paths),
+                num_blocks=num_blocks,
+                block_size=config.block_size,
+                kv_dtype=config.kv_dtype,
+                threads=config.threads,
+                dispatch=config.dispatch,
+                max_rows=config.max_num_seqs,
+                max_batched_tokens=config.max_num_batched_tokens,
+                max_model_len=max_model_len,
+                progress=progress,
+            )
+        except (ValueError, MemoryError, RuntimeError) as error:
+            raise ModelError(str(error)) from error
+        return cls(core, config.max_num_seqs)
+
+    def execute(self, plan: StepPlan) -> StepResult:
+        """Run one step. The result's arrays are views that the next step overwrites.
+
+        Raises:
+            ExecutorError: the plan contradicts itself or the limits (nothing was computed), or a
+                compute thread failed.
+        """
+        result = self._first_rows(len(plan.rows))
+        sampling: NDArray[np.uint8] = plan.sampling.view(np.uint8)
+        try:
+            self._core.execute(
+                plan.rows,
+                plan.query_start,
+                plan.token_ids,
+                plan.positions,
+                plan.needs_logits,
+                plan.block_tables,
+                plan.token_table,
+                plan.num_tokens,
+                plan.num_prompt_tokens,
+                sampling,
+                plan.bias_rows,
+                plan.bias_ids,
+                plan.bias_values,
+                result.sampled,
+                result.logprobs,
+                result.top_ids,
+                result.top_logprobs,
+                result.failed,
+            )
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise ExecutorError(str(error)) from error
+        return result
+
+    def _first_rows(self, count: int) -> StepResult:
+        whole = self._results
+        return StepResult(
+            sampled=whole.sampled[:count],
+            logprobs=whole.logprobs[:count],
+            top_ids=whole.top_ids[:count],
+            top_logprobs=whole.top_logprobs[:count],
+            failed=whole.failed[:count],
+        )
+
+    def close(self) -> None:
+        """Free weights and KV storage, end the threads. Idempotent."""
+        self._core.close()

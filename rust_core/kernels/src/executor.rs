@@ -1,0 +1,206 @@
+//! The native executor: a loaded model, its KV pool, and one call a step.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::dispatch::Level;
+use crate::error::KernelError;
+use crate::format::open_weights;
+use crate::kv_cache::{KvCache, KvDtype, KvShape};
+use crate::plan::{Limits, Plan, StepInput};
+use crate::pool::Pool;
+use crate::rope::Rope;
+use crate::sampler::MAX_TOP_LOGPROBS;
+use crate::scratch::Scratch;
+use crate::spec::ModelSpec;
+use crate::step::{AttentionItem, Model, Step, attention_items};
+use crate::topology::Topology;
+use crate::weights::Weights;
+
+/// How to run a model.
+#[derive(Debug, Clone)]
+pub struct ExecutorConfig {
+    pub num_blocks: usize,
+    pub block_size: usize,
+    /// `f16` or `f32`
+    pub kv_dtype: String,
+    /// None: the physical cores this process may use.
+    pub threads: Option<usize>,
+    /// `auto`, `avx512`, `avx2` or `portable`
+    pub dispatch: String,
+    pub max_rows: usize,
+    pub max_batched_tokens: usize,
+    pub max_model_len: usize,
+}
+
+/// Facts about a loaded executor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutorInfo {
+    pub dispatch: &'static str,
+    pub threads: usize,
+    pub weight_format: &'static str,
+    /// Packed weights in memory.
+    pub weight_bytes: usize,
+    pub kv_dtype: &'static str,
+    pub parameters: usize,
+}
+
+/// Where a step's results go, by batch index; all as long as the step has rows.
+#[derive(Debug)]
+pub struct StepOutput<'a> {
+    /// -1 where no token was sampled.
+    pub sampled: &'a mut [i32],
+    /// NaN where not asked for.
+    pub logprobs: &'a mut [f32],
+    /// `[rows, MAX_TOP_LOGPROBS]`
+    pub top_ids: &'a mut [i32],
+    pub top_logprobs: &'a mut [f32],
+    /// 1 where the logits were unusable.
+    pub failed: &'a mut [u8],
+}
+
+/// A loaded model. Calls come from one thread at a time (`&mut self`).
+pub struct Executor {
+    model: Model,
+    pool: Pool,
+    scratch: Scratch,
+    plan: Plan,
+    items: Vec<AttentionItem>,
+    logit_tokens: Vec<usize>,
+    counters: Vec<AtomicUsize>,
+}
+
+impl Executor {
+    /// Open the weight files, check everything, pack the weights, reserve the KV pool.
+    pub fn load(
+        spec: ModelSpec,
+        paths: &[PathBuf],
+        config: &ExecutorConfig,
+        progress: &mut dyn FnMut(f32),
+    ) -> Result<Self, KernelError> {
+        let level = Level::choose(&config.dispatch)?;
+        let limits = limits_of(&spec, config)?;
+        let kv = KvCache::new(KvShape {
+            dtype: KvDtype::parse(&config.kv_dtype)?,
+            layers: spec.num_layers,
+            blocks: config.num_blocks,
+            block_size: config.block_size,
+            kv_heads: spec.num_kv_heads,
+            head_dim: spec.head_dim,
+        })?;
+        let source =
+            open_weights(paths).map_err(|error| KernelError::model(error.to_string()))?;
+        let mut pool = Pool::new(config.threads, &Topology::detect())?;
+        let weights = Weights::load(&spec, source.as_ref(), &mut pool, progress)?;
+        let scratch = Scratch::new(&spec, &limits, pool.size())?;
+        let rope = Rope::new(&spec, weights.rope_factors.as_deref(), limits.max_model_len);
+        Ok(Self {
+            plan: Plan::new(limits),
+            items: Vec::with_capacity(limits.max_batched_tokens * spec.num_heads),
+            logit_tokens: Vec::with_capacity(limits.max_rows),
+            counters: (0..=spec.num_layers).map(|_| AtomicUsize::new(0)).collect(),
+            model: Model { spec, weights, rope, kv, level },
+            pool,
+            scratch,
+        })
+    }
+
+    pub fn info(&self) -> ExecutorInfo {
+        ExecutorInfo {
+            dispatch: self.model.level.name(),
+            threads: self.pool.size(),
+            weight_format: self.model.weights.format,
+            weight_bytes: self.model.weights.packed_bytes(),
+            kv_dtype: self.model.kv.shape().dtype.name(),
+            parameters: self.model.weights.parameters,
+        }
+    }
+
+    /// Run one step. An error of kind `Step` means that nothing was computed.
+    pub fn execute(&mut self, input: &StepInput<'_>, output: &mut StepOutput<'_>) -> Result<(), KernelError> {
+        let rows = input.rows.len();
+        let fits = output.sampled.len() == rows
+            && output.logprobs.len() == rows
+            && output.failed.len() == rows
+            && output.top_ids.len() == rows * MAX_TOP_LOGPROBS
+            && output.top_logprobs.len() == rows * MAX_TOP_LOGPROBS;
+        if !fits {
+            return Err(KernelError::step("The step's result arrays do not fit its rows."));
+        }
+        self.plan.fill(input)?;
+        if rows > 0 {
+            self.compute(input)?;
+        }
+        self.copy_results(output);
+        Ok(())
+    }
+
+    fn compute(&mut self, input: &StepInput<'_>) -> Result<(), KernelError> {
+        attention_items(&self.model.spec, &self.plan, self.pool.size(), &mut self.items);
+        self.logit_tokens.clear();
+        for &run in &self.plan.logit_runs {
+            let run = &self.plan.runs[run as usize];
+            self.logit_tokens.push(run.start + run.tokens - 1);
+        }
+        self.counters.iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
+        let step = Step {
+            model: &self.model,
+            scratch: &self.scratch,
+            plan: &self.plan,
+            input,
+            items: &self.items,
+            logit_tokens: &self.logit_tokens,
+            counters: &self.counters,
+        };
+        self.pool.run(&|worker| step.run(worker))
+    }
+
+    fn copy_results(&self, output: &mut StepOutput<'_>) {
+        let results = &self.scratch.results;
+        output.sampled.fill(-1);
+        output.logprobs.fill(f32::NAN);
+        output.failed.fill(0);
+        for &batch in &self.plan.logit_runs {
+            let batch = batch as usize;
+            let part = batch * MAX_TOP_LOGPROBS..(batch + 1) * MAX_TOP_LOGPROBS;
+            // SAFETY: the step is over; no worker writes the results.
+            unsafe {
+                output.sampled[batch] = results.sampled.slice(batch, 1)[0];
+                output.logprobs[batch] = results.logprobs.slice(batch, 1)[0];
+                let wanted = self.plan.runs[batch].sampling.num_logprobs.max(0) as usize;
+                output.top_ids[part.clone()][..wanted]
+                    .copy_from_slice(results.top_ids.slice(part.start, wanted));
+                output.top_logprobs[part.clone()][..wanted]
+                    .copy_from_slice(results.top_logprobs.slice(part.start, wanted));
+            }
+            output.failed[batch] = u8::from(output.sampled[batch] < 0);
+        }
+    }
+}
+
+/// Check the sizes that memory is allocated by.
+fn limits_of(spec: &ModelSpec, config: &ExecutorConfig) -> Result<Limits, KernelError> {
+    let sizes = [
+        ("max_rows", config.max_rows, 1 << 16),
+        ("max_batched_tokens", config.max_batched_tokens, 1 << 20),
+        ("max_model_len", config.max_model_len, spec.context_length.max(1)),
+    ];
+    for (name, value, most) in sizes {
+        if value == 0 || value > most {
+            return Err(KernelError::config(format!(
+                "{name} is {value}; it must be between 1 and {most}."
+            )));
+        }
+    }
+    if config.block_size == 0 {
+        return Err(KernelError::config("A KV block of 0 tokens is not possible."));
+    }
+    Ok(Limits {
+        max_rows: config.max_rows,
+        max_batched_tokens: config.max_batched_tokens,
+        max_model_len: config.max_model_len,
+        num_blocks: config.num_blocks,
+        block_size: config.block_size,
+        vocab: spec.vocab_size,
+    })
+}

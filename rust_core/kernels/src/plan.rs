@@ -1,0 +1,452 @@
+//! A step's arrays, checked and copied.
+//!
+//! Everything the kernels will use as an index is validated here, once, and copied: whatever the
+//! caller's memory does during the step, the kernels see what was checked. Costs a pass over the
+//! scheduled tokens and the rows' block tables; allocates nothing after construction.
+
+use crate::error::KernelError;
+use crate::sampler::{MAX_TOP_LOGPROBS, SamplingRow};
+
+/// A step as it comes from the engine; see `StepPlan` in `engine/executors/base.py`.
+#[derive(Debug, Clone, Copy)]
+pub struct StepInput<'a> {
+    pub rows: &'a [i32],
+    pub query_start: &'a [i32],
+    pub token_ids: &'a [i32],
+    pub positions: &'a [i32],
+    pub needs_logits: &'a [u8],
+    /// `[table rows, max_blocks]`
+    pub block_tables: &'a [i32],
+    pub max_blocks: usize,
+    /// `[table rows, token_stride]`
+    pub token_table: &'a [i32],
+    pub token_stride: usize,
+    pub num_tokens: &'a [i32],
+    pub num_prompt_tokens: &'a [i32],
+    /// `[table rows]` records of [`SamplingRow`], of any alignment.
+    pub sampling: &'a [u8],
+    pub bias_rows: &'a [i32],
+    pub bias_ids: &'a [i32],
+    pub bias_values: &'a [f32],
+}
+
+/// What bounds a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub max_rows: usize,
+    pub max_batched_tokens: usize,
+    pub max_model_len: usize,
+    pub num_blocks: usize,
+    pub block_size: usize,
+    pub vocab: usize,
+}
+
+impl Limits {
+    /// Blocks of the longest sequence.
+    pub fn max_blocks(&self) -> usize {
+        self.max_model_len.div_ceil(self.block_size)
+    }
+}
+
+/// One row's run in the step.
+#[derive(Debug, Clone, Copy)]
+pub struct Run {
+    /// Index into the row-indexed arrays.
+    pub row: usize,
+    /// First flat token.
+    pub start: usize,
+    pub tokens: usize,
+    pub first_position: usize,
+    pub needs_logits: bool,
+    /// First biased token in [`StepInput::bias_ids`], and how many.
+    pub bias: (usize, usize),
+    pub sampling: SamplingRow,
+    pub num_tokens: usize,
+    pub num_prompt_tokens: usize,
+}
+
+/// A checked step.
+#[derive(Debug)]
+pub struct Plan {
+    limits: Limits,
+    pub runs: Vec<Run>,
+    /// `[T]`, batch index of each flat token.
+    pub run_of: Vec<u32>,
+    pub token_ids: Vec<i32>,
+    pub positions: Vec<i32>,
+    /// Batch indices of the runs that need logits.
+    pub logit_runs: Vec<u32>,
+    /// `[R, max_blocks]`
+    tables: Vec<i32>,
+    /// Step number in which a block was last written, and by which batch index.
+    written: Vec<(u32, u32)>,
+    /// Step number in which a row was last used.
+    used: Vec<u32>,
+    step: u32,
+}
+
+impl Plan {
+    pub fn new(limits: Limits) -> Self {
+        let (rows, tokens) = (limits.max_rows, limits.max_batched_tokens);
+        Self {
+            limits,
+            runs: Vec::with_capacity(rows),
+            run_of: Vec::with_capacity(tokens),
+            token_ids: Vec::with_capacity(tokens),
+            positions: Vec::with_capacity(tokens),
+            logit_runs: Vec::with_capacity(rows),
+            tables: vec![0; rows * limits.max_blocks()],
+            written: vec![(0, 0); limits.num_blocks],
+            used: vec![0; rows],
+            step: 0,
+        }
+    }
+
+    /// Blocks of a run's sequence; entries up to its last position are valid.
+    pub fn block_table(&self, run: usize) -> &[i32] {
+        let width = self.limits.max_blocks();
+        &self.tables[run * width..][..width]
+    }
+
+    /// Check `input` and take it over.
+    pub fn fill(&mut self, input: &StepInput<'_>) -> Result<(), KernelError> {
+        self.runs.clear();
+        self.run_of.clear();
+        self.token_ids.clear();
+        self.positions.clear();
+        self.logit_runs.clear();
+        self.step = self.step.wrapping_add(1);
+        if self.step == 0 {
+            self.written.fill((0, 0));
+            self.used.fill(0);
+            self.step = 1;
+        }
+        self.check_shapes(input)?;
+        for batch in 0..input.rows.len() {
+            self.add_run(input, batch)?;
+        }
+        self.check_sharing()?;
+        self.add_biases(input)
+    }
+
+    fn check_shapes(&self, input: &StepInput<'_>) -> Result<(), KernelError> {
+        let (count, total) = (input.rows.len(), input.token_ids.len());
+        let limits = &self.limits;
+        if count > limits.max_rows || total > limits.max_batched_tokens {
+            return Err(KernelError::step(format!(
+                "A step of {count} rows and {total} tokens is beyond this executor's {} and {}.",
+                limits.max_rows, limits.max_batched_tokens
+            )));
+        }
+        let table_rows = input.num_tokens.len();
+        let consistent = input.query_start.len() == count + 1
+            && input.positions.len() == total
+            && input.needs_logits.len() == count
+            && input.query_start[0] == 0
+            && input.query_start[count] as i64 == total as i64
+            && table_rows <= limits.max_rows
+            && input.num_prompt_tokens.len() == table_rows
+            && input.block_tables.len() == table_rows * input.max_blocks
+            && input.token_table.len() == table_rows * input.token_stride
+            && input.sampling.len() == table_rows * size_of::<SamplingRow>()
+            && input.bias_rows.len() == input.bias_ids.len()
+            && input.bias_rows.len() == input.bias_values.len();
+        if !consistent {
+            return Err(KernelError::step("The step's arrays have lengths that contradict each other."));
+        }
+        Ok(())
+    }
+
+    fn add_run(&mut self, input: &StepInput<'_>, batch: usize) -> Result<(), KernelError> {
+        let limits = self.limits;
+        let refuse = |what: String| Err(KernelError::step(format!("Step entry {batch} {what}.")));
+        let row = input.rows[batch] as usize;
+        if input.rows[batch] < 0 || row >= input.num_tokens.len() {
+            return refuse(format!("names row {}, which does not exist", input.rows[batch]));
+        }
+        if std::mem::replace(&mut self.used[row], self.step) == self.step {
+            return refuse(format!("names row {row} a second time"));
+        }
+        let (start, end) = (input.query_start[batch], input.query_start[batch + 1]);
+        if start < 0 || end <= start || end as usize > input.token_ids.len() {
+            return refuse(format!("covers tokens {start} to {end}, which is no run"));
+        }
+        let (start, end) = (start as usize, end as usize);
+        let positions = &input.positions[start..end];
+        let first = positions[0];
+        let consecutive = positions.iter().enumerate().all(|(i, &p)| i64::from(p) == i64::from(first) + i as i64);
+        let last = i64::from(first) + (end - start) as i64 - 1;
+        if first < 0 || !consecutive || last >= limits.max_model_len as i64 {
+            return refuse(format!(
+                "has positions from {first} to {last}, which must be consecutive and below {}",
+                limits.max_model_len
+            ));
+        }
+        let (first, last) = (first as usize, last as usize);
+        if let Some(id) = input.token_ids[start..end].iter().find(|&&id| id < 0 || id as usize >= limits.vocab) {
+            return refuse(format!("holds token id {id}, beyond the vocabulary of {}", limits.vocab));
+        }
+        let blocks = last / limits.block_size + 1;
+        if blocks > input.max_blocks {
+            return refuse(format!("needs {blocks} blocks, but its table has room for {}", input.max_blocks));
+        }
+        let table = &input.block_tables[row * input.max_blocks..][..blocks];
+        if let Some(block) = table.iter().find(|&&b| b < 0 || b as usize >= limits.num_blocks) {
+            return refuse(format!("uses block {block}, which does not exist"));
+        }
+        self.tables[batch * limits.max_blocks()..][..blocks].copy_from_slice(table);
+        for &block in &table[first / limits.block_size..] {
+            let mark = (self.step, batch as u32);
+            let before = std::mem::replace(&mut self.written[block as usize], mark);
+            if before.0 == self.step {
+                return refuse(format!("writes block {block}, which is written twice in this step"));
+            }
+        }
+        let run = Run {
+            row,
+            start,
+            tokens: end - start,
+            first_position: first,
+            needs_logits: input.needs_logits[batch] != 0,
+            bias: (0, 0),
+            sampling: sampling_row(input.sampling, row),
+            num_tokens: input.num_tokens[row].max(0) as usize,
+            num_prompt_tokens: input.num_prompt_tokens[row].max(0) as usize,
+        };
+        if run.needs_logits {
+            self.check_sampling(input, batch, &run, last)?;
+            self.logit_runs.push(batch as u32);
+        }
+        self.runs.push(run);
+        self.run_of.resize(end, batch as u32);
+        self.token_ids.extend_from_slice(&input.token_ids[start..end]);
+        self.positions.extend_from_slice(positions);
+        Ok(())
+    }
+
+    fn check_sampling(
+        &self,
+        input: &StepInput<'_>,
+        batch: usize,
+        run: &Run,
+        last: usize,
+    ) -> Result<(), KernelError> {
+        let refuse = |what: String| Err(KernelError::step(format!("Step entry {batch} {what}.")));
+        if run.num_tokens != last + 1 || run.num_tokens > input.token_stride {
+            return refuse(format!(
+                "wants logits at position {last}, but its row knows {} tokens",
+                run.num_tokens
+            ));
+        }
+        let p = &run.sampling;
+        let sane = p.temperature >= 0.0
+            && p.temperature.is_finite()
+            && p.top_p > 0.0
+            && (0.0..=1.0).contains(&p.min_p)
+            && p.repetition_penalty > 0.0
+            && p.repetition_penalty.is_finite()
+            && p.presence_penalty.is_finite()
+            && p.frequency_penalty.is_finite()
+            && p.top_k >= 0
+            && (-1..=MAX_TOP_LOGPROBS as i32).contains(&p.num_logprobs);
+        if !sane {
+            return refuse(format!("has sampling parameters out of range ({p:?})"));
+        }
+        let penalised = p.repetition_penalty != 1.0 || p.presence_penalty != 0.0 || p.frequency_penalty != 0.0;
+        if penalised {
+            let known = &input.token_table[run.row * input.token_stride..][..run.num_tokens];
+            if let Some(id) = known.iter().find(|&&id| id < 0 || id as usize >= self.limits.vocab) {
+                return refuse(format!("has token id {id} in its table, beyond the vocabulary"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A block that one row writes may be read by no other: their workers run at the same time.
+    fn check_sharing(&self) -> Result<(), KernelError> {
+        for (batch, run) in self.runs.iter().enumerate() {
+            let before = run.first_position / self.limits.block_size;
+            for &block in &self.block_table(batch)[..before] {
+                let (step, writer) = self.written[block as usize];
+                if step == self.step && writer != batch as u32 {
+                    return Err(KernelError::step(format!(
+                        "Step entry {batch} reads block {block}, which entry {writer} writes."
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_biases(&mut self, input: &StepInput<'_>) -> Result<(), KernelError> {
+        if input.bias_rows.is_empty() {
+            return Ok(());
+        }
+        if !input.bias_rows.is_sorted() {
+            return Err(KernelError::step("The step's logit biases are not sorted by row."));
+        }
+        if let Some(id) = input.bias_ids.iter().find(|&&id| id < 0 || id as usize >= self.limits.vocab) {
+            return Err(KernelError::step(format!(
+                "A logit bias names token id {id}, beyond the vocabulary of {}.",
+                self.limits.vocab
+            )));
+        }
+        for run in &mut self.runs {
+            let row = run.row as i32;
+            let start = input.bias_rows.partition_point(|&r| r < row);
+            let end = input.bias_rows.partition_point(|&r| r <= row);
+            run.bias = (start, end - start);
+        }
+        Ok(())
+    }
+}
+
+fn sampling_row(records: &[u8], row: usize) -> SamplingRow {
+    let record = &records[row * size_of::<SamplingRow>()..][..size_of::<SamplingRow>()];
+    // SAFETY: a whole record, whose fields are numbers of which every bit pattern is one.
+    unsafe { record.as_ptr().cast::<SamplingRow>().read_unaligned() }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) const GREEDY: SamplingRow = SamplingRow {
+        temperature: 0.0,
+        top_p: 1.0,
+        min_p: 0.0,
+        repetition_penalty: 1.0,
+        presence_penalty: 0.0,
+        frequency_penalty: 0.0,
+        top_k: 0,
+        num_logprobs: -1,
+        seed: 0,
+    };
+
+    const LIMITS: Limits = Limits {
+        max_rows: 4,
+        max_batched_tokens: 16,
+        max_model_len: 64,
+        num_blocks: 8,
+        block_size: 16,
+        vocab: 100,
+    };
+
+    #[derive(Clone)]
+    struct Arrays {
+        rows: Vec<i32>,
+        query_start: Vec<i32>,
+        token_ids: Vec<i32>,
+        positions: Vec<i32>,
+        needs_logits: Vec<u8>,
+        block_tables: Vec<i32>,
+        token_table: Vec<i32>,
+        num_tokens: Vec<i32>,
+        sampling: Vec<SamplingRow>,
+        bias: (Vec<i32>, Vec<i32>),
+    }
+
+    /// Row 2 prefills positions 14–17; row 0 decodes position 20.
+    fn sound() -> Arrays {
+        Arrays {
+            rows: vec![2, 0],
+            query_start: vec![0, 4, 5],
+            token_ids: vec![5, 6, 7, 8, 9],
+            positions: vec![14, 15, 16, 17, 20],
+            needs_logits: vec![0, 1],
+            block_tables: vec![1, 2, -1, -1, -1, -1, -1, -1, 3, 4, -1, -1, -1, -1, -1, -1],
+            token_table: vec![1; 4 * 64],
+            num_tokens: vec![21, 0, 40, 0],
+            sampling: vec![GREEDY; 4],
+            bias: (vec![], vec![]),
+        }
+    }
+
+    fn fill(change: impl FnOnce(&mut Arrays)) -> Result<Plan, KernelError> {
+        let mut arrays = sound();
+        change(&mut arrays);
+        let values = vec![1.0; arrays.bias.1.len()];
+        // SAFETY: plain numbers seen as bytes.
+        let sampling = unsafe {
+            std::slice::from_raw_parts(arrays.sampling.as_ptr().cast(), 4 * size_of::<SamplingRow>())
+        };
+        let mut plan = Plan::new(LIMITS);
+        plan.fill(&StepInput {
+            rows: &arrays.rows,
+            query_start: &arrays.query_start,
+            token_ids: &arrays.token_ids,
+            positions: &arrays.positions,
+            needs_logits: &arrays.needs_logits,
+            block_tables: &arrays.block_tables,
+            max_blocks: 4,
+            token_table: &arrays.token_table,
+            token_stride: 64,
+            num_tokens: &arrays.num_tokens,
+            num_prompt_tokens: &[1; 4],
+            sampling,
+            bias_rows: &arrays.bias.0,
+            bias_ids: &arrays.bias.1,
+            bias_values: &values,
+        })?;
+        Ok(plan)
+    }
+
+    #[test]
+    fn a_sound_step_is_taken_over() {
+        let plan = fill(|a| a.bias = (vec![0, 0, 1], vec![7, 8, 9])).unwrap();
+        assert_eq!(plan.run_of, [0, 0, 0, 0, 1]);
+        assert_eq!(plan.logit_runs, [1]);
+        assert_eq!(plan.runs[1].bias, (0, 2));
+        assert_eq!(plan.block_table(0)[..2], [3, 4]);
+    }
+
+    #[test]
+    fn every_contradiction_is_refused_with_a_sentence() {
+        let refusals: Vec<(&str, Box<dyn FnOnce(&mut Arrays)>)> = vec![
+            ("does not exist", Box::new(|a| a.rows[0] = 4)),
+            ("does not exist", Box::new(|a| a.rows[0] = -1)),
+            ("second time", Box::new(|a| a.rows[0] = 0)),
+            ("no run", Box::new(|a| a.query_start[1] = 0)),
+            ("no run", Box::new(|a| a.query_start[1] = 99)),
+            ("lengths", Box::new(|a| a.query_start[2] = 4)),
+            ("lengths", Box::new(|a| a.positions.truncate(3))),
+            ("lengths", Box::new(|a| a.token_table.truncate(100))),
+            ("consecutive", Box::new(|a| a.positions[1] = 3)),
+            ("consecutive", Box::new(|a| a.positions[4] = 64)),
+            ("consecutive", Box::new(|a| a.positions[4] = -1)),
+            ("beyond the vocabulary", Box::new(|a| a.token_ids[2] = 100)),
+            ("beyond the vocabulary", Box::new(|a| a.token_ids[2] = -1)),
+            ("uses block", Box::new(|a| a.block_tables[0] = 8)),
+            ("uses block", Box::new(|a| a.block_tables[9] = -1)),
+            ("written twice", Box::new(|a| a.block_tables[1] = 4)),
+            ("which entry 0 writes", Box::new(|a| a.block_tables[0] = 4)),
+            ("knows 22 tokens", Box::new(|a| a.num_tokens[0] = 22)),
+            ("out of range", Box::new(|a| a.sampling[0].temperature = f32::NAN)),
+            ("out of range", Box::new(|a| a.sampling[0].num_logprobs = 21)),
+            ("in its table", Box::new(|a| {
+                a.sampling[0].presence_penalty = 1.0;
+                a.token_table[3] = 1000;
+            })),
+            ("not sorted", Box::new(|a| a.bias = (vec![1, 0], vec![1, 1]))),
+            ("logit bias", Box::new(|a| a.bias = (vec![0], vec![100]))),
+            ("beyond this executor", Box::new(|a| {
+                a.token_ids = vec![0; 17];
+                a.positions = (0..17).collect();
+            })),
+        ];
+        for (expected, change) in refusals {
+            let message = fill(change).expect_err(expected).to_string();
+            assert!(message.contains(expected) && message.ends_with('.'), "{expected}: {message}");
+        }
+    }
+
+    #[test]
+    fn rows_may_share_blocks_that_nobody_writes() {
+        fill(|a| a.block_tables[0] = 7).unwrap();
+        fill(|a| {
+            (a.positions, a.token_ids) = (vec![16, 17, 18, 19, 20], vec![0; 5]);
+            (a.block_tables[0], a.block_tables[8]) = (5, 5);
+        })
+        .unwrap();
+    }
+}

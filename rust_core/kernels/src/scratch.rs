@@ -1,0 +1,158 @@
+//! Every buffer of a step, sized once: a step allocates nothing.
+
+use std::cell::UnsafeCell;
+
+use crate::activation_quant::GroupMeta;
+use crate::arena::Buffer;
+use crate::attention;
+use crate::error::KernelError;
+use crate::pack::PANEL_COLUMNS;
+use crate::pack::layout::GROUP;
+use crate::plan::Limits;
+use crate::sampler;
+use crate::sampler::MAX_TOP_LOGPROBS;
+use crate::spec::ModelSpec;
+
+/// Up to so many rows every worker prepares all activations for itself: cheaper than a barrier.
+pub const REDUNDANT_ROWS: usize = 8;
+
+/// Activations in the forms that products take.
+#[derive(Debug)]
+pub struct ActivationBuffers {
+    /// `[rows, widest]`
+    pub float: Buffer<f32>,
+    pub codes: Buffer<i8>,
+    pub metas: Buffer<GroupMeta>,
+}
+
+impl ActivationBuffers {
+    fn new(rows: usize, widest: usize) -> Result<Self, KernelError> {
+        Ok(Self {
+            float: Buffer::new(rows * widest)?,
+            codes: Buffer::new(rows * widest)?,
+            metas: Buffer::new(rows * widest.div_ceil(GROUP))?,
+        })
+    }
+}
+
+/// Buffers of one worker.
+#[derive(Debug)]
+pub struct WorkerScratch {
+    /// For up to [`REDUNDANT_ROWS`] rows.
+    pub activations: ActivationBuffers,
+    /// `[tokens, padded head dimension]`: a key or value head before it is cached.
+    pub head: Buffer<f32>,
+    /// `[tokens, 16]`: a panel of the up projection.
+    pub up: Buffer<f32>,
+    pub attention: attention::Scratch,
+    pub sampler: sampler::Scratch,
+}
+
+/// One value a worker, each touched by its worker alone.
+#[derive(Debug)]
+pub struct PerWorker<T>(Vec<UnsafeCell<T>>);
+
+// SAFETY: `get` hands each value to one worker only, by its contract.
+unsafe impl<T: Send> Sync for PerWorker<T> {}
+
+impl<T> PerWorker<T> {
+    /// # Safety
+    /// Called with a worker's own index, by that worker, once during a job.
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn get(&self, index: usize) -> &mut T {
+        // SAFETY: exclusive by contract.
+        unsafe { &mut *self.0[index].get() }
+    }
+}
+
+/// Buffers shared by all workers: each writes its own part between two barriers.
+#[derive(Debug)]
+pub struct Scratch {
+    /// `[tokens, hidden]`: the residual stream. Strides are padded to whole panels.
+    pub hidden: Buffer<f32>,
+    pub activations: ActivationBuffers,
+    /// `[tokens, heads * padded head dimension]`
+    pub q: Buffer<f32>,
+    /// `[tokens, heads * head dimension]`
+    pub attention: Buffer<f32>,
+    /// `[tokens, intermediate]`
+    pub gate: Buffer<f32>,
+    /// `[rows, vocabulary]`
+    pub logits: Buffer<f32>,
+    pub results: Results,
+    pub workers: PerWorker<WorkerScratch>,
+    pub strides: Strides,
+}
+
+/// What a step sampled, by batch index; see `StepResult` in `engine/executors/base.py`.
+#[derive(Debug)]
+pub struct Results {
+    pub sampled: Buffer<i32>,
+    pub logprobs: Buffer<f32>,
+    /// `[rows, MAX_TOP_LOGPROBS]`
+    pub top_ids: Buffer<i32>,
+    pub top_logprobs: Buffer<f32>,
+}
+
+/// Floats from one row to the next.
+#[derive(Debug, Clone, Copy)]
+pub struct Strides {
+    pub hidden: usize,
+    pub head: usize,
+    pub q: usize,
+    pub attention: usize,
+    pub gate: usize,
+    pub logits: usize,
+    /// The widest activations.
+    pub widest: usize,
+}
+
+impl Strides {
+    fn new(spec: &ModelSpec) -> Self {
+        let pad = |width: usize| width.next_multiple_of(PANEL_COLUMNS);
+        let head = pad(spec.head_dim);
+        let (hidden, gate) = (pad(spec.hidden_size), pad(spec.intermediate_size));
+        let attention = pad(spec.num_heads * spec.head_dim);
+        Self {
+            hidden,
+            head,
+            q: spec.num_heads * head,
+            attention,
+            gate,
+            logits: pad(spec.vocab_size),
+            widest: hidden.max(gate).max(attention),
+        }
+    }
+}
+
+impl Scratch {
+    pub fn new(spec: &ModelSpec, limits: &Limits, workers: usize) -> Result<Self, KernelError> {
+        let strides = Strides::new(spec);
+        let (tokens, rows) = (limits.max_batched_tokens, limits.max_rows);
+        let worker = || -> Result<UnsafeCell<WorkerScratch>, KernelError> {
+            Ok(UnsafeCell::new(WorkerScratch {
+                activations: ActivationBuffers::new(REDUNDANT_ROWS, strides.widest)?,
+                head: Buffer::new(tokens * strides.head)?,
+                up: Buffer::new(tokens * PANEL_COLUMNS)?,
+                attention: attention::Scratch::new(),
+                sampler: sampler::Scratch::new(spec.vocab_size),
+            }))
+        };
+        Ok(Self {
+            hidden: Buffer::new(tokens * strides.hidden)?,
+            activations: ActivationBuffers::new(tokens, strides.widest)?,
+            q: Buffer::new(tokens * strides.q)?,
+            attention: Buffer::new(tokens * strides.attention)?,
+            gate: Buffer::new(tokens * strides.gate)?,
+            logits: Buffer::new(rows * strides.logits)?,
+            results: Results {
+                sampled: Buffer::new(rows)?,
+                logprobs: Buffer::new(rows)?,
+                top_ids: Buffer::new(rows * MAX_TOP_LOGPROBS)?,
+                top_logprobs: Buffer::new(rows * MAX_TOP_LOGPROBS)?,
+            },
+            workers: PerWorker((0..workers).map(|_| worker()).collect::<Result<_, _>>()?),
+            strides,
+        })
+    }
+}

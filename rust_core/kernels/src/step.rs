@@ -1,0 +1,429 @@
+//! One ragged step: every scheduled token through every layer, and the next tokens sampled.
+//!
+//! Hot path; runs on every worker at once. A layer is five phases, each ended by a barrier:
+//! norm + QKV + rotary positions + cache write, attention, output projection + residual, norm + gate/up +
+//! SiLU, down + residual. Workers own panels of the weights (always the same ones) and take attention and
+//! sampling items from a counter; which worker computes an item never changes its bits. With few rows each
+//! worker prepares the activations for itself; with many they are shared out, for one barrier more. Do not
+//! allocate, lock or log here.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::activation_quant::{QuantRows, quantize_row};
+use crate::attention::{self, Queries, attend};
+use crate::dispatch::Level;
+use crate::gemm::{Activations, Output, multiply_panel};
+use crate::kv_cache::KvCache;
+use crate::norm::{rms_norm, silu_panel};
+use crate::pack::PANEL_COLUMNS;
+use crate::pack::layout::GROUP;
+use crate::plan::{Plan, StepInput};
+use crate::pool::Worker;
+use crate::rope::Rope;
+use crate::sampler::{MAX_TOP_LOGPROBS, RowContext, sample};
+use crate::scratch::{REDUNDANT_ROWS, Scratch, WorkerScratch};
+use crate::spec::ModelSpec;
+use crate::weights::{LayerWeights, Linear, Weights};
+
+/// A model ready to run.
+#[derive(Debug)]
+pub struct Model {
+    pub spec: ModelSpec,
+    pub weights: Weights,
+    pub rope: Rope,
+    pub kv: KvCache,
+    pub level: Level,
+}
+
+/// One attention call: some tokens of a run and some heads that share a KV head.
+#[derive(Debug, Clone, Copy)]
+pub struct AttentionItem {
+    pub run: u32,
+    /// First flat token.
+    pub token: u32,
+    pub tokens: u32,
+    /// First query head.
+    pub head: u32,
+    pub heads: u32,
+}
+
+/// Fill `items` with a step's attention calls; with too few of them for `workers`, heads that share a
+/// KV head are separated.
+pub fn attention_items(spec: &ModelSpec, plan: &Plan, workers: usize, items: &mut Vec<AttentionItem>) {
+    let group = spec.group_size();
+    let mut heads = group.min(attention::MAX_ROWS);
+    let tokens: usize = plan.token_ids.len();
+    if tokens * spec.num_kv_heads < 4 * workers && workers > 1 {
+        heads = 1;
+    }
+    items.clear();
+    for (run, plan) in plan.runs.iter().enumerate() {
+        let most = attention::MAX_ROWS / heads;
+        // Later tokens see more keys: the longest calls come first.
+        for first in (0..plan.tokens).step_by(most).rev() {
+            for kv_head in 0..spec.num_kv_heads {
+                for head in (0..group).step_by(heads) {
+                    items.push(AttentionItem {
+                        run: run as u32,
+                        token: (plan.start + first) as u32,
+                        tokens: most.min(plan.tokens - first) as u32,
+                        head: (kv_head * group + head) as u32,
+                        heads: heads.min(group - head) as u32,
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Rows that a phase reads: row `i` stands at `index(i) * stride`.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    rows: *const f32,
+    stride: usize,
+    /// Which rows; None: all in order.
+    index: Option<&'a [usize]>,
+}
+
+/// What all workers of a step share.
+pub struct Step<'a> {
+    pub model: &'a Model,
+    pub scratch: &'a Scratch,
+    pub plan: &'a Plan,
+    pub input: &'a StepInput<'a>,
+    pub items: &'a [AttentionItem],
+    /// Flat index of the last token of each run that needs logits.
+    pub logit_tokens: &'a [usize],
+    /// One a layer and one for sampling; zero at the start.
+    pub counters: &'a [AtomicUsize],
+}
+
+// SAFETY: the raw pointers inside are reached through `Scratch` and `Plan`, whose parts the phases below
+// give to one worker each between two barriers; everything else is read-only.
+unsafe impl Sync for Step<'_> {}
+
+impl Step<'_> {
+    /// One worker's part of the step.
+    pub fn run(&self, worker: &Worker<'_>) {
+        // SAFETY: each worker takes its own, once.
+        let own = unsafe { self.scratch.workers.get(worker.index()) };
+        self.embed(worker);
+        worker.barrier();
+        for (index, layer) in self.model.weights.layers.iter().enumerate() {
+            self.project_qkv(worker, own, index, layer);
+            worker.barrier();
+            self.attend(own, index);
+            worker.barrier();
+            self.project_output(worker, own, layer);
+            worker.barrier();
+            self.gate_and_up(worker, own, layer);
+            worker.barrier();
+            self.project_down(worker, own, layer);
+            worker.barrier();
+        }
+        if !self.logit_tokens.is_empty() {
+            self.lm_head(worker, own);
+            worker.barrier();
+            self.sample(own);
+        }
+    }
+
+    fn tokens(&self) -> usize {
+        self.plan.token_ids.len()
+    }
+
+    fn embed(&self, worker: &Worker<'_>) {
+        let (scratch, width) = (self.scratch, self.model.spec.hidden_size);
+        for token in worker.share(self.tokens()) {
+            // SAFETY: this worker's rows of the residual stream.
+            let row = unsafe { scratch.hidden.slice_mut(token * scratch.strides.hidden, width) };
+            self.model.weights.embedding.unpack_output(self.plan.token_ids[token] as usize, row);
+        }
+    }
+
+    fn hidden(&self) -> Source<'_> {
+        let scratch = self.scratch;
+        Source { rows: scratch.hidden.ptr(), stride: scratch.strides.hidden, index: None }
+    }
+
+    /// Bring `rows` rows of `source` into the forms that `users` take, normalised if there is a norm.
+    fn prepare(
+        &self,
+        worker: &Worker<'_>,
+        own: &WorkerScratch,
+        rows: usize,
+        source: Source<'_>,
+        norm: Option<&[f32]>,
+        users: &[&Linear],
+    ) -> Activations {
+        let inputs = users[0].matrix.inputs;
+        let quantize = users.iter().any(|user| user.matrix.kind.is_quantized());
+        let redundant = rows <= REDUNDANT_ROWS;
+        let buffers = if redundant { &own.activations } else { &self.scratch.activations };
+        let stride = inputs.next_multiple_of(PANEL_COLUMNS);
+        let quant = QuantRows { codes: buffers.codes.ptr(), metas: buffers.metas.ptr(), inputs };
+        let copied = norm.is_some() || source.index.is_some();
+        let (float, float_stride) =
+            if copied { (buffers.float.ptr().cast_const(), stride) } else { (source.rows, source.stride) };
+        let activations = Activations { quant, float, float_stride };
+        if !copied && !quantize {
+            return activations;
+        }
+        let mine = if redundant { 0..rows } else { worker.share(rows) };
+        for row in mine {
+            let from = source.index.map_or(row, |index| index[row]);
+            // SAFETY: rows of the source are complete (a barrier lies behind us) and have `inputs`
+            // values; the buffers' row `row` is this worker's alone.
+            unsafe {
+                let mut x = std::slice::from_raw_parts(source.rows.add(from * source.stride), inputs);
+                if copied {
+                    let out = buffers.float.slice_mut(row * stride, inputs);
+                    match norm {
+                        Some(norm) => rms_norm(self.model.level, x, norm, self.model.spec.rms_norm_eps, out),
+                        None => out.copy_from_slice(x),
+                    }
+                    x = out;
+                }
+                if quantize {
+                    let codes = buffers.codes.slice_mut(row * inputs, inputs);
+                    let metas = buffers.metas.slice_mut(row * (inputs / GROUP), inputs / GROUP);
+                    quantize_row(self.model.level, x, codes, metas);
+                }
+            }
+        }
+        if !redundant {
+            worker.barrier();
+        }
+        activations
+    }
+
+    /// Multiply with panels `panels` of `linear`; panel p's columns go to `out + (p - panels.start) * 16`.
+    ///
+    /// # Safety
+    /// `out` is valid for `rows` rows of the panels' columns, `stride` apart, and this worker's alone.
+    unsafe fn multiply(
+        &self,
+        linear: &Linear,
+        panels: Range<usize>,
+        activations: &Activations,
+        rows: usize,
+        out: *mut f32,
+        stride: usize,
+        accumulate: bool,
+    ) {
+        let matrix = &linear.matrix;
+        for panel in panels.clone() {
+            let next = matrix.panel(if panel + 1 < panels.end { panel + 1 } else { panel });
+            // SAFETY: the level was checked at load; activations and output by contract.
+            unsafe {
+                let output = Output {
+                    out: out.add((panel - panels.start) * PANEL_COLUMNS),
+                    stride,
+                    accumulate,
+                    bias: linear.panel_bias(panel),
+                };
+                multiply_panel(self.model.level, matrix, panel, next, activations, rows, output);
+            }
+        }
+    }
+
+    /// Phase a: each worker projects whole heads, so it can rotate and cache them at once.
+    fn project_qkv(&self, worker: &Worker<'_>, own: &WorkerScratch, index: usize, layer: &LayerWeights) {
+        let (spec, strides, rows) = (&self.model.spec, &self.scratch.strides, self.tokens());
+        let users = [&layer.q, &layer.k, &layer.v];
+        let activations =
+            self.prepare(worker, own, rows, self.hidden(), Some(&layer.attention_norm), &users);
+        for unit in worker.share(spec.num_heads + 2 * spec.num_kv_heads) {
+            let (linear, head) = if unit < spec.num_heads {
+                (&layer.q, unit)
+            } else if unit < spec.num_heads + spec.num_kv_heads {
+                (&layer.k, unit - spec.num_heads)
+            } else {
+                (&layer.v, unit - spec.num_heads - spec.num_kv_heads)
+            };
+            let is_query = std::ptr::eq(linear, &layer.q);
+            let (out, stride) = if is_query {
+                // SAFETY: the head's columns are inside the row.
+                (unsafe { self.scratch.q.ptr().add(head * strides.head) }, strides.q)
+            } else {
+                (own.head.ptr(), strides.head)
+            };
+            let count = linear.matrix.segment_panels();
+            // SAFETY: a head's columns of every row: this worker's alone.
+            unsafe {
+                let panels = head * count..(head + 1) * count;
+                self.multiply(linear, panels, &activations, rows, out, stride, false);
+            }
+            for token in 0..rows {
+                // SAFETY: as above.
+                let values = unsafe { std::slice::from_raw_parts_mut(out.add(token * stride), spec.head_dim) };
+                if is_query {
+                    self.position_head(values, layer.q_norm.as_deref(), token);
+                } else if std::ptr::eq(linear, &layer.k) {
+                    self.position_head(values, layer.k_norm.as_deref(), token);
+                    let (block, slot) = self.slot(token);
+                    // SAFETY: no other worker has this head, and no other row this slot (checked).
+                    unsafe { self.model.kv.write_key(index, block, head, slot, values) };
+                } else {
+                    let (block, slot) = self.slot(token);
+                    // SAFETY: as above.
+                    unsafe { self.model.kv.write_value(index, block, head, slot, values) };
+                }
+            }
+        }
+    }
+
+    /// Normalise a query or key head where the model does, and rotate it to its position.
+    fn position_head(&self, head: &mut [f32], norm: Option<&[f32]>, token: usize) {
+        if let Some(norm) = norm {
+            let mut normed = [0.0; crate::spec::MAX_HEAD_DIM];
+            let normed = &mut normed[..head.len()];
+            // SAFETY: the level was checked at load.
+            unsafe { rms_norm(self.model.level, head, norm, self.model.spec.rms_norm_eps, normed) };
+            head.copy_from_slice(normed);
+        }
+        self.model.rope.rotate(head, self.plan.positions[token] as usize);
+    }
+
+    /// Block and slot of a flat token.
+    fn slot(&self, token: usize) -> (usize, usize) {
+        let (position, size) = (self.plan.positions[token] as usize, self.model.kv.shape().block_size);
+        let table = self.plan.block_table(self.plan.run_of[token] as usize);
+        (table[position / size] as usize, position % size)
+    }
+
+    /// Phase b: attention, item by item.
+    fn attend(&self, own: &mut WorkerScratch, index: usize) {
+        let (spec, strides) = (&self.model.spec, &self.scratch.strides);
+        loop {
+            let next = self.counters[index].fetch_add(1, Ordering::Relaxed);
+            let Some(item) = self.items.get(next) else { return };
+            let (token, head) = (item.token as usize, item.head as usize);
+            // SAFETY: the item's heads of its tokens are inside both matrices; each item has its own.
+            unsafe {
+                let queries = Queries {
+                    layer: index,
+                    kv_head: head / spec.group_size(),
+                    tokens: item.tokens as usize,
+                    heads: item.heads as usize,
+                    first_position: self.plan.positions[token] as usize,
+                    window: spec.sliding_windows[index],
+                    scale: 1.0 / (spec.head_dim as f32).sqrt(),
+                    block_table: self.plan.block_table(item.run as usize),
+                    q: self.scratch.q.ptr().add(token * strides.q + head * strides.head),
+                    q_token_stride: strides.q,
+                    q_head_stride: strides.head,
+                    out: self.scratch.attention.ptr().add(token * strides.attention + head * spec.head_dim),
+                    out_token_stride: strides.attention,
+                };
+                attend(self.model.level, &self.model.kv, &queries, &mut own.attention);
+            }
+        }
+    }
+
+    /// Phase c: output projection, added to the residual stream.
+    fn project_output(&self, worker: &Worker<'_>, own: &WorkerScratch, layer: &LayerWeights) {
+        let scratch = self.scratch;
+        let source =
+            Source { rows: scratch.attention.ptr(), stride: scratch.strides.attention, index: None };
+        self.add_product(worker, own, source, &layer.o);
+    }
+
+    /// Phase e: down projection, added to the residual stream.
+    fn project_down(&self, worker: &Worker<'_>, own: &WorkerScratch, layer: &LayerWeights) {
+        let scratch = self.scratch;
+        let source = Source { rows: scratch.gate.ptr(), stride: scratch.strides.gate, index: None };
+        self.add_product(worker, own, source, &layer.down);
+    }
+
+    fn add_product(&self, worker: &Worker<'_>, own: &WorkerScratch, source: Source<'_>, linear: &Linear) {
+        let (scratch, rows) = (self.scratch, self.tokens());
+        let activations = self.prepare(worker, own, rows, source, None, &[linear]);
+        let panels = worker.share(linear.matrix.panels());
+        // SAFETY: these panels' columns of the residual stream are this worker's alone.
+        unsafe {
+            let out = scratch.hidden.ptr().add(panels.start * PANEL_COLUMNS);
+            self.multiply(linear, panels, &activations, rows, out, scratch.strides.hidden, true);
+        }
+    }
+
+    /// Phase d: gate and up panel by panel, joined while they are in the cache.
+    fn gate_and_up(&self, worker: &Worker<'_>, own: &WorkerScratch, layer: &LayerWeights) {
+        let (scratch, rows) = (self.scratch, self.tokens());
+        let users = [&layer.gate, &layer.up];
+        let activations = self.prepare(worker, own, rows, self.hidden(), Some(&layer.mlp_norm), &users);
+        let (level, stride, up) = (self.model.level, scratch.strides.gate, own.up.ptr());
+        let panels = worker.share(layer.gate.matrix.panels());
+        for panel in panels.clone() {
+            let next = if panel + 1 < panels.end { panel + 1 } else { panel };
+            // SAFETY: this panel's columns of `gate` and the whole of `up` are this worker's alone.
+            unsafe {
+                let gate = scratch.gate.ptr().add(panel * PANEL_COLUMNS);
+                let gate_out =
+                    Output { out: gate, stride, accumulate: false, bias: layer.gate.panel_bias(panel) };
+                let up_out = Output {
+                    out: up,
+                    stride: PANEL_COLUMNS,
+                    accumulate: false,
+                    bias: layer.up.panel_bias(panel),
+                };
+                let up_data = layer.up.matrix.panel(panel);
+                multiply_panel(level, &layer.gate.matrix, panel, up_data, &activations, rows, gate_out);
+                let next = layer.gate.matrix.panel(next);
+                multiply_panel(level, &layer.up.matrix, panel, next, &activations, rows, up_out);
+                silu_panel(level, gate, stride, up, PANEL_COLUMNS, rows);
+            }
+        }
+    }
+
+    fn lm_head(&self, worker: &Worker<'_>, own: &WorkerScratch) {
+        let (scratch, weights) = (self.scratch, &self.model.weights);
+        let (rows, stride) = (self.logit_tokens.len(), scratch.strides.logits);
+        let source = Source { index: Some(self.logit_tokens), ..self.hidden() };
+        let users = [&weights.lm_head];
+        let activations = self.prepare(worker, own, rows, source, Some(&weights.final_norm), &users);
+        let panels = worker.share(weights.lm_head.matrix.panels());
+        // SAFETY: these panels' columns of the logits are this worker's alone.
+        unsafe {
+            let out = scratch.logits.ptr().add(panels.start * PANEL_COLUMNS);
+            self.multiply(&weights.lm_head, panels, &activations, rows, out, stride, false);
+        }
+    }
+
+    fn sample(&self, own: &mut WorkerScratch) {
+        let (results, vocab) = (&self.scratch.results, self.model.spec.vocab_size);
+        let counter = self.counters.last().expect("a counter for sampling");
+        loop {
+            let next = counter.fetch_add(1, Ordering::Relaxed);
+            let Some(&batch) = self.plan.logit_runs.get(next) else { return };
+            let (batch, run) = (batch as usize, &self.plan.runs[batch as usize]);
+            let tokens = &self.input.token_table[run.row * self.input.token_stride..][..run.num_tokens];
+            let (start, count) = run.bias;
+            let context = RowContext {
+                params: &run.sampling,
+                tokens,
+                num_prompt_tokens: run.num_prompt_tokens,
+                position: run.num_tokens as u64,
+                bias_ids: &self.input.bias_ids[start..start + count],
+                bias_values: &self.input.bias_values[start..start + count],
+            };
+            // SAFETY: this row of logits and of the results is this worker's alone; the level was
+            // checked at load.
+            unsafe {
+                let logits = self.scratch.logits.slice_mut(next * self.scratch.strides.logits, vocab);
+                let at = batch * MAX_TOP_LOGPROBS;
+                let sampled = sample(
+                    self.model.level,
+                    logits,
+                    &context,
+                    &mut own.sampler,
+                    results.top_ids.slice_mut(at, MAX_TOP_LOGPROBS),
+                    results.top_logprobs.slice_mut(at, MAX_TOP_LOGPROBS),
+                );
+                *results.sampled.ptr().add(batch) = sampled.token.unwrap_or(-1);
+                *results.logprobs.ptr().add(batch) = sampled.logprob;
+            }
+        }
+    }
+}

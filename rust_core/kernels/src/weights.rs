@@ -1,0 +1,314 @@
+//! A model's weights: found by name, checked by shape, packed once by all workers.
+//!
+//! Everything packed stands in one arena in the order a step reads it. Each worker packs the panels
+//! that it will multiply with, so that on a machine with several memory nodes they lie near it. A
+//! layer's pages of the source are released when it is packed: a model is in memory once.
+
+use crate::arena::{Arena, align_up};
+use crate::error::KernelError;
+use crate::format::{TensorSource, TensorView};
+use crate::pack::{PANEL_COLUMNS, PackScratch, PackedMatrix, PanelKind, kind_for, pack_panel, panels_of};
+use crate::pool::Pool;
+use crate::quant::{DType, dequantize_row};
+use crate::spec::ModelSpec;
+use crate::tensor_names::Names;
+
+/// A matrix and what is added to its products.
+#[derive(Debug)]
+pub struct Linear {
+    pub matrix: PackedMatrix,
+    /// 16 values for each panel; empty without a bias.
+    bias: Vec<f32>,
+}
+
+impl Linear {
+    /// The bias of a panel, or null.
+    pub fn panel_bias(&self, panel: usize) -> *const f32 {
+        self.bias.get(panel * PANEL_COLUMNS..).map_or(std::ptr::null(), |bias| {
+            if bias.is_empty() { std::ptr::null() } else { bias.as_ptr() }
+        })
+    }
+}
+
+/// Weights of one transformer layer.
+#[derive(Debug)]
+pub struct LayerWeights {
+    pub attention_norm: Vec<f32>,
+    /// Outputs in segments of one head.
+    pub q: Linear,
+    pub k: Linear,
+    pub v: Linear,
+    /// Per-head norms of q and k, where the model has them.
+    pub q_norm: Option<Vec<f32>>,
+    pub k_norm: Option<Vec<f32>>,
+    pub o: Linear,
+    pub mlp_norm: Vec<f32>,
+    pub gate: Linear,
+    pub up: Linear,
+    pub down: Linear,
+}
+
+/// All weights of a model.
+#[derive(Debug)]
+pub struct Weights {
+    pub embedding: PackedMatrix,
+    pub layers: Vec<LayerWeights>,
+    pub final_norm: Vec<f32>,
+    /// The embedding itself where the model ties them.
+    pub lm_head: Linear,
+    /// Divisors of the rotary frequencies, where the file brings its own.
+    pub rope_factors: Option<Vec<f32>>,
+    /// Numbers in the file's tensors that the model uses.
+    pub parameters: usize,
+    /// The element type that most of the layers' weights have.
+    pub format: &'static str,
+    arena: Arena,
+}
+
+impl Weights {
+    /// Bytes of all packed matrices.
+    pub fn packed_bytes(&self) -> usize {
+        self.arena.len()
+    }
+
+    /// Check every tensor, then pack. `progress` hears the share done after each layer, on the
+    /// calling thread.
+    pub fn load(
+        spec: &ModelSpec,
+        source: &dyn TensorSource,
+        pool: &mut Pool,
+        progress: &mut dyn FnMut(f32),
+    ) -> Result<Self, KernelError> {
+        let names = Names::detect(source);
+        let mut plan = Plan { source, entries: Vec::new(), bytes: 0, parameters: 0 };
+        let embedding = plan.matrix(names.embedding(), spec.vocab_size, spec.vocab_size, spec.hidden_size)?;
+        let layers: Vec<[usize; 7]> = (0..spec.num_layers)
+            .map(|layer| plan.layer(spec, &names, layer))
+            .collect::<Result<_, _>>()?;
+        let lm_head = if spec.tied_embeddings {
+            embedding
+        } else {
+            plan.matrix(names.lm_head(), spec.vocab_size, spec.vocab_size, spec.hidden_size)?
+        };
+        let arena = Arena::new(plan.bytes)?;
+        let matrices: Vec<PackedMatrix> = plan
+            .entries
+            .iter()
+            // SAFETY: offsets are aligned and inside the arena, which the weights keep; it is
+            // written below only, before any kernel runs.
+            .map(|e| unsafe {
+                let data = arena.as_ptr().add(e.offset);
+                PackedMatrix::at(data, e.kind, e.outputs, e.segment, e.inputs)
+            })
+            .collect();
+        let steps = 2 + layers.len();
+        let mut pack = |entries: &[usize], done: usize| -> Result<(), KernelError> {
+            plan.pack(entries, &matrices, &arena, pool)?;
+            progress(done as f32 / steps as f32);
+            Ok(())
+        };
+        pack(&[embedding], 1)?;
+        for (layer, entries) in layers.iter().enumerate() {
+            pack(entries, 2 + layer)?;
+        }
+        pack(if spec.tied_embeddings { &[] } else { std::slice::from_ref(&lm_head) }, steps)?;
+
+        let format = plan.commonest_format(&layers);
+        let final_norm = plan.vector(names.final_norm(), spec.hidden_size)?;
+        let layers = layers
+            .iter()
+            .enumerate()
+            .map(|(layer, entries)| plan.finish_layer(spec, &names, layer, entries, &matrices))
+            .collect::<Result<_, _>>()?;
+        let rope_factors = match names.rope_factors() {
+            Some(name) if source.contains(name) => Some(plan.rope_factors(name, spec)?),
+            _ => None,
+        };
+        Ok(Self {
+            embedding: matrices[embedding],
+            layers,
+            final_norm,
+            lm_head: Linear { matrix: matrices[lm_head], bias: Vec::new() },
+            rope_factors,
+            parameters: plan.parameters,
+            format,
+            arena,
+        })
+    }
+}
+
+/// A matrix to be packed: an index into [`Plan::entries`] names it.
+struct Entry {
+    name: String,
+    kind: PanelKind,
+    dtype: DType,
+    outputs: usize,
+    segment: usize,
+    inputs: usize,
+    offset: usize,
+}
+
+/// What will stand where, before any of it is packed.
+struct Plan<'a> {
+    source: &'a dyn TensorSource,
+    entries: Vec<Entry>,
+    bytes: usize,
+    parameters: usize,
+}
+
+impl Plan<'_> {
+    fn tensor(&self, name: &str) -> Result<TensorView<'_>, KernelError> {
+        self.source.tensor(name).map_err(|error| KernelError::model(error.to_string()))
+    }
+
+    /// Reserve room for a matrix after checking its shape.
+    fn matrix(
+        &mut self,
+        name: String,
+        outputs: usize,
+        segment: usize,
+        inputs: usize,
+    ) -> Result<usize, KernelError> {
+        let tensor = self.tensor(&name)?;
+        let (kind, dtype) = (kind_for(&tensor, outputs, inputs)?, tensor.dtype);
+        let offset = self.bytes;
+        // The file holds the tensor, so these products are near its size and cannot overflow.
+        self.bytes = align_up(offset + panels_of(outputs, segment) * kind.panel_bytes(inputs));
+        self.parameters += outputs * inputs;
+        self.entries.push(Entry { name, kind, dtype, outputs, segment, inputs, offset });
+        Ok(self.entries.len() - 1)
+    }
+
+    /// Reserve a layer's matrices: q, k, v, o, gate, up, down.
+    fn layer(
+        &mut self,
+        spec: &ModelSpec,
+        names: &Names,
+        layer: usize,
+    ) -> Result<[usize; 7], KernelError> {
+        let (hidden, inter, dim) = (spec.hidden_size, spec.intermediate_size, spec.head_dim);
+        let (q, kv) = (spec.num_heads * dim, spec.num_kv_heads * dim);
+        Ok([
+            self.matrix(names.layer(layer, "q", "weight"), q, dim, hidden)?,
+            self.matrix(names.layer(layer, "k", "weight"), kv, dim, hidden)?,
+            self.matrix(names.layer(layer, "v", "weight"), kv, dim, hidden)?,
+            self.matrix(names.layer(layer, "o", "weight"), hidden, hidden, q)?,
+            self.matrix(names.layer(layer, "gate", "weight"), inter, inter, hidden)?,
+            self.matrix(names.layer(layer, "up", "weight"), inter, inter, hidden)?,
+            self.matrix(names.layer(layer, "down", "weight"), hidden, hidden, inter)?,
+        ])
+    }
+
+    /// Pack some matrices, every worker its own panels, and release the source's pages.
+    fn pack(
+        &self,
+        entries: &[usize],
+        matrices: &[PackedMatrix],
+        arena: &Arena,
+        pool: &mut Pool,
+    ) -> Result<(), KernelError> {
+        let tensors: Vec<TensorView<'_>> = entries
+            .iter()
+            .map(|&entry| self.tensor(&self.entries[entry].name))
+            .collect::<Result<_, _>>()?;
+        pool.run(&|worker| {
+            let mut scratch = PackScratch::default();
+            for (&entry, tensor) in entries.iter().zip(&tensors) {
+                let (matrix, entry) = (&matrices[entry], &self.entries[entry]);
+                let size = matrix.panel_bytes();
+                for panel in worker.share(matrix.panels()) {
+                    // SAFETY: the panel is inside the arena, and this worker's alone.
+                    let out = unsafe {
+                        let start = arena.as_ptr().add(entry.offset + panel * size);
+                        std::slice::from_raw_parts_mut(start, size)
+                    };
+                    pack_panel(tensor, entry.kind, matrix.panel_outputs(panel), &mut scratch, out);
+                }
+            }
+        })?;
+        entries.iter().for_each(|&entry| self.source.release(&self.entries[entry].name));
+        Ok(())
+    }
+
+    /// A vector of floats.
+    fn vector(&mut self, name: String, len: usize) -> Result<Vec<f32>, KernelError> {
+        let tensor = self.tensor(&name)?;
+        if tensor.shape != [len] || tensor.dtype.is_quantized() {
+            return Err(KernelError::model(format!(
+                "Tensor {name} has shape {:?} and type {}, but this model needs {len} floats.",
+                tensor.shape,
+                tensor.dtype.name()
+            )));
+        }
+        let mut values = vec![0.0; len];
+        dequantize_row(tensor.dtype, tensor.bytes, &mut values);
+        self.source.release(&name);
+        self.parameters += len;
+        Ok(values)
+    }
+
+    fn rope_factors(&mut self, name: &str, spec: &ModelSpec) -> Result<Vec<f32>, KernelError> {
+        let factors = self.vector(name.to_owned(), spec.head_dim / 2)?;
+        if factors.iter().any(|factor| !(factor.is_finite() && *factor > 0.0)) {
+            return Err(KernelError::model(format!(
+                "Tensor {name} must hold rotary factors above 0."
+            )));
+        }
+        Ok(factors)
+    }
+
+    fn linear(
+        &mut self,
+        matrix: PackedMatrix,
+        bias_name: Option<String>,
+    ) -> Result<Linear, KernelError> {
+        let Some(name) = bias_name else { return Ok(Linear { matrix, bias: Vec::new() }) };
+        let values = self.vector(name, matrix.outputs)?;
+        let mut bias = vec![0.0; matrix.panels() * PANEL_COLUMNS];
+        for (panel, bias) in bias.chunks_exact_mut(PANEL_COLUMNS).enumerate() {
+            let outputs = matrix.panel_outputs(panel);
+            bias[..outputs.len()].copy_from_slice(&values[outputs]);
+        }
+        Ok(Linear { matrix, bias })
+    }
+
+    /// Join a layer's packed matrices with its vectors.
+    fn finish_layer(
+        &mut self,
+        spec: &ModelSpec,
+        names: &Names,
+        layer: usize,
+        entries: &[usize; 7],
+        matrices: &[PackedMatrix],
+    ) -> Result<LayerWeights, KernelError> {
+        let has_bias = [
+            spec.qkv_bias, spec.qkv_bias, spec.qkv_bias, spec.output_bias,
+            spec.mlp_bias, spec.mlp_bias, spec.mlp_bias,
+        ];
+        let parts = ["q", "k", "v", "o", "gate", "up", "down"];
+        let mut linears = Vec::with_capacity(parts.len());
+        for ((part, has_bias), &entry) in parts.into_iter().zip(has_bias).zip(entries) {
+            let bias = has_bias.then(|| names.layer(layer, part, "bias"));
+            linears.push(self.linear(matrices[entry], bias)?);
+        }
+        let [q, k, v, o, gate, up, down]: [Linear; 7] =
+            linears.try_into().expect("seven matrices a layer");
+        let mut head_norm = |part: &str| {
+            let wanted = spec.qk_norm.then(|| names.layer(layer, part, "weight"));
+            wanted.map(|name| self.vector(name, spec.head_dim)).transpose()
+        };
+        let (q_norm, k_norm) = (head_norm("q_norm")?, head_norm("k_norm")?);
+        let attention_norm =
+            self.vector(names.layer(layer, "attention_norm", "weight"), spec.hidden_size)?;
+        let mlp_norm = self.vector(names.layer(layer, "mlp_norm", "weight"), spec.hidden_size)?;
+        Ok(LayerWeights { attention_norm, q, k, v, q_norm, k_norm, o, mlp_norm, gate, up, down })
+    }
+
+    fn commonest_format(&self, layers: &[[usize; 7]]) -> &'static str {
+        let weights_of = |dtype: DType| -> usize {
+            let entries = layers.iter().flatten().map(|&entry| &self.entries[entry]);
+            entries.filter(|e| e.dtype == dtype).map(|e| e.outputs * e.inputs).sum()
+        };
+        DType::ALL.into_iter().max_by_key(|&dtype| weights_of(dtype)).expect("types").name()
+    }
+}

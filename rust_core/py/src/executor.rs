@@ -1,0 +1,214 @@
+//! `NativeExecutor` and what is measured about the machine it runs on.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1, PyReadwriteArray2, PyUntypedArrayMethods};
+use pravaha_kernels::dispatch::{Level, cpu_flags};
+use pravaha_kernels::error::KernelError;
+use pravaha_kernels::executor::{Executor, ExecutorConfig, StepOutput};
+use pravaha_kernels::plan::StepInput;
+use pravaha_kernels::roofline;
+use pravaha_kernels::sampler;
+use pravaha_kernels::spec::ModelSpec;
+use pravaha_kernels::topology::Topology;
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+fn to_python(error: KernelError) -> PyErr {
+    let message = error.to_string();
+    match error {
+        KernelError::Model(_) | KernelError::Config(_) | KernelError::Step(_) => PyValueError::new_err(message),
+        KernelError::Memory(_) => PyMemoryError::new_err(message),
+        KernelError::Worker(_) => PyRuntimeError::new_err(message),
+    }
+}
+
+/// See `engine/_core.pyi`.
+#[pyclass(frozen, module = "engine._core")]
+pub struct NativeExecutor {
+    executor: Mutex<Option<Executor>>,
+}
+
+impl NativeExecutor {
+    fn lock(&self) -> PyResult<MutexGuard<'_, Option<Executor>>> {
+        match self.executor.try_lock() {
+            Ok(guard) => Ok(guard),
+            // A panic is caught inside the pool and reported there.
+            Err(TryLockError::Poisoned(error)) => Ok(PoisonError::into_inner(error)),
+            Err(TryLockError::WouldBlock) => Err(PyRuntimeError::new_err(
+                "The executor is running a step on another thread.",
+            )),
+        }
+    }
+}
+
+fn closed() -> PyErr {
+    PyRuntimeError::new_err("The executor is closed.")
+}
+
+#[pymethods]
+impl NativeExecutor {
+    #[new]
+    #[pyo3(signature = (spec_json, paths, *, num_blocks, block_size, kv_dtype, threads, dispatch, max_rows, max_batched_tokens, max_model_len, progress=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        spec_json: &str,
+        paths: Vec<PathBuf>,
+        num_blocks: usize,
+        block_size: usize,
+        kv_dtype: String,
+        threads: Option<usize>,
+        dispatch: String,
+        max_rows: usize,
+        max_batched_tokens: usize,
+        max_model_len: usize,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let spec = ModelSpec::from_json(spec_json).map_err(to_python)?;
+        let config = ExecutorConfig {
+            num_blocks,
+            block_size,
+            kv_dtype,
+            threads,
+            dispatch,
+            max_rows,
+            max_batched_tokens,
+            max_model_len,
+        };
+        let mut raised = None;
+        let loaded = py.detach(|| {
+            Executor::load(spec, &paths, &config, &mut |share| {
+                if let (Some(progress), None) = (&progress, &raised) {
+                    raised = Python::attach(|py| progress.call1(py, (share,)).err());
+                }
+            })
+        });
+        if let Some(error) = raised {
+            return Err(error);
+        }
+        Ok(Self { executor: Mutex::new(Some(loaded.map_err(to_python)?)) })
+    }
+
+    #[getter]
+    fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let guard = self.lock()?;
+        let info = guard.as_ref().ok_or_else(closed)?.info();
+        let dict = PyDict::new(py);
+        dict.set_item("dispatch", info.dispatch)?;
+        dict.set_item("threads", info.threads)?;
+        dict.set_item("weight_format", info.weight_format)?;
+        dict.set_item("weight_bytes", info.weight_bytes)?;
+        dict.set_item("kv_dtype", info.kv_dtype)?;
+        dict.set_item("parameters", info.parameters)?;
+        Ok(dict)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn execute(
+        &self,
+        py: Python<'_>,
+        rows: PyReadonlyArray1<'_, i32>,
+        query_start: PyReadonlyArray1<'_, i32>,
+        token_ids: PyReadonlyArray1<'_, i32>,
+        positions: PyReadonlyArray1<'_, i32>,
+        needs_logits: PyReadonlyArray1<'_, u8>,
+        block_tables: PyReadonlyArray2<'_, i32>,
+        token_table: PyReadonlyArray2<'_, i32>,
+        num_tokens: PyReadonlyArray1<'_, i32>,
+        num_prompt_tokens: PyReadonlyArray1<'_, i32>,
+        sampling: PyReadonlyArray1<'_, u8>,
+        bias_rows: PyReadonlyArray1<'_, i32>,
+        bias_ids: PyReadonlyArray1<'_, i32>,
+        bias_values: PyReadonlyArray1<'_, f32>,
+        mut sampled: PyReadwriteArray1<'_, i32>,
+        mut logprobs: PyReadwriteArray1<'_, f32>,
+        mut top_ids: PyReadwriteArray2<'_, i32>,
+        mut top_logprobs: PyReadwriteArray2<'_, f32>,
+        mut failed: PyReadwriteArray1<'_, u8>,
+    ) -> PyResult<()> {
+        let input = StepInput {
+            rows: rows.as_slice()?,
+            query_start: query_start.as_slice()?,
+            token_ids: token_ids.as_slice()?,
+            positions: positions.as_slice()?,
+            needs_logits: needs_logits.as_slice()?,
+            block_tables: block_tables.as_slice()?,
+            max_blocks: block_tables.shape()[1],
+            token_table: token_table.as_slice()?,
+            token_stride: token_table.shape()[1],
+            num_tokens: num_tokens.as_slice()?,
+            num_prompt_tokens: num_prompt_tokens.as_slice()?,
+            sampling: sampling.as_slice()?,
+            bias_rows: bias_rows.as_slice()?,
+            bias_ids: bias_ids.as_slice()?,
+            bias_values: bias_values.as_slice()?,
+        };
+        let mut output = StepOutput {
+            sampled: sampled.as_slice_mut()?,
+            logprobs: logprobs.as_slice_mut()?,
+            top_ids: top_ids.as_slice_mut()?,
+            top_logprobs: top_logprobs.as_slice_mut()?,
+            failed: failed.as_slice_mut()?,
+        };
+        let mut guard = self.lock()?;
+        let executor = guard.as_mut().ok_or_else(closed)?;
+        py.detach(|| executor.execute(&input, &mut output)).map_err(to_python)
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let executor = self.lock()?.take();
+        py.detach(|| drop(executor));
+        Ok(())
+    }
+}
+
+/// See `engine/_core.pyi`.
+#[pyfunction]
+#[pyo3(signature = (nbytes, threads, seconds))]
+fn measure_read_bandwidth(py: Python<'_>, nbytes: usize, threads: Option<usize>, seconds: f64) -> PyResult<f64> {
+    let duration = duration_of(seconds)?;
+    py.detach(|| roofline::measure_read_bandwidth(nbytes, threads, duration)).map_err(to_python)
+}
+
+/// See `engine/_core.pyi`.
+#[pyfunction]
+#[pyo3(signature = (threads, seconds))]
+fn measure_int8_dot(py: Python<'_>, threads: Option<usize>, seconds: f64) -> PyResult<f64> {
+    let duration = duration_of(seconds)?;
+    py.detach(|| roofline::measure_int8_dot(threads, duration)).map_err(to_python)
+}
+
+fn duration_of(seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| PyValueError::new_err("The time to measure must be a number of seconds ≥ 0."))
+}
+
+/// See `engine/_core.pyi`.
+#[pyfunction]
+fn cpu_features(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let topology = Topology::detect();
+    let dict = PyDict::new(py);
+    dict.set_item("level", Level::choose("auto").map_err(to_python)?.name())?;
+    let levels = Level::ALL.into_iter().filter(|level| level.available());
+    dict.set_item("levels", levels.map(Level::name).collect::<Vec<_>>())?;
+    let flags = cpu_flags().into_iter().filter(|(_, present)| *present);
+    dict.set_item("flags", flags.map(|(name, _)| name).collect::<Vec<_>>())?;
+    dict.set_item("threads", topology.default_threads())?;
+    dict.set_item("cores", topology.cores)?;
+    dict.set_item("affinity", topology.affinity)?;
+    dict.set_item("quota", topology.quota)?;
+    Ok(dict)
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<NativeExecutor>()?;
+    module.add_function(wrap_pyfunction!(measure_read_bandwidth, module)?)?;
+    module.add_function(wrap_pyfunction!(measure_int8_dot, module)?)?;
+    module.add_function(wrap_pyfunction!(cpu_features, module)?)?;
+    module.add("SAMPLING_ROW_LAYOUT", sampler::SAMPLING_ROW_LAYOUT.to_vec())?;
+    module.add("MAX_TOP_LOGPROBS", sampler::MAX_TOP_LOGPROBS)
+}
