@@ -12,7 +12,12 @@ from app.commands.doctor import doctor
 from app.commands.models import models_app
 from app.commands.outcome import EXIT_INTERRUPTED, one_sentence_errors
 from app.commands.run import run
-from app.commands.setting_options import GROUPS, refuse_groups, setting_options
+from app.commands.setting_options import (
+    GROUPS,
+    refuse_groups,
+    refuse_remote_contradictions,
+    setting_options,
+)
 
 cli = typer.Typer(
     name="pravaha",
@@ -67,10 +72,9 @@ def pravaha(
         _refuse_for(context.invoked_subcommand, flags)
         context.obj = flags
         return
-    if "attach" in flags:
-        if serve:
-            raise typer.BadParameter("--attach uses a server that --serve would start")
-        refuse_groups(flags, "engine", reason="is the server's to decide with --attach")
+    if serve and "attach" in flags:
+        raise typer.BadParameter("--attach uses a server that --serve would start")
+    refuse_remote_contradictions(flags, serving=serve)
     if serve:
         refuse_groups(flags, "sampling", "screen", reason="has no meaning with --serve")
     else:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from app.commands.outcome import EXIT_ERROR, EXIT_INTERRUPTED, one_sentence_errors
-from app.commands.setting_options import setting_options
+from app.commands.setting_options import refuse_remote_contradictions, setting_options
 
 
 @setting_options("engine", "sampling", "remote")
@@ -25,6 +25,7 @@ def chat(
     From a pipe every line is a message of a new conversation, and the answers are printed.
     """
     given = {**(context.obj or {}), **flags}
+    refuse_remote_contradictions(given)
     with one_sentence_errors():
         if plain:
             status = chat_plain(given)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.commands.outcome import EXIT_ERROR, EXIT_INTERRUPTED, one_sentence_errors
-from app.commands.setting_options import setting_options
+from app.commands.setting_options import refuse_remote_contradictions, setting_options
 
 if TYPE_CHECKING:
     from app.runtime import OpenClient
@@ -47,6 +47,8 @@ def run(
     Answers greedily unless a temperature is set, so that the same question has the same answer; up
     to 512 tokens unless --max-tokens says otherwise.
     """
+    given = {**(context.obj or {}), **flags}
+    refuse_remote_contradictions(given)
     with one_sentence_errors():
         from app.commands.fetch_bar import fetch_bar
         from app.logs import log_to_file
@@ -54,9 +56,9 @@ def run(
         from app.settings_sources import load_settings
         from engine.errors import InvalidRequest
 
-        settings = load_settings({**(context.obj or {}), **flags})
+        settings = load_settings(given)
         log_to_file(settings.log)
-        if raw and "system" in flags:
+        if raw and "system" in given:
             raise InvalidRequest("--system needs the chat template, which --raw leaves out.")
         text = sys.stdin.read() if prompt == "-" else prompt
         if not text:

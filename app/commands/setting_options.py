@@ -99,6 +99,18 @@ def refuse_groups(flags: dict[str, Any], *groups: str, reason: str) -> None:
                 raise typer.BadParameter(f"--{name.replace('_', '-')} {reason}")
 
 
+def refuse_remote_contradictions(flags: dict[str, Any], *, serving: bool = False) -> None:
+    """Refuse engine options for an engine elsewhere, and a key that nobody asks for.
+
+    Raises:
+        typer.BadParameter: such an option was given.
+    """
+    if "attach" in flags:
+        refuse_groups(flags, "engine", reason="is the server's to decide with --attach")
+    elif "api_key" in flags and not serving:
+        raise typer.BadParameter("--api-key needs --attach or --serve")
+
+
 def _parameter(name: str, kind: type, group: str) -> inspect.Parameter:
     flag = f"--{name.replace('_', '-')}"
     option = typer.Option(
