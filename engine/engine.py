@@ -22,13 +22,11 @@ from functools import cached_property, partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from engine.config import EngineConfig
 from engine.errors import EngineUnavailable, InvalidRequest
 from engine.events import EngineStateChanged, EventBus, RequestQueued
 from engine.handle import RequestHandle
+from engine.intake import take_in
 from engine.loading import (
     ExecutorFactory,
     ModelOpener,
@@ -38,12 +36,10 @@ from engine.loading import (
     open_from_disk,
     open_with_headers,
 )
-from engine.mailbox import Mailbox
 from engine.memory.block_manager import Allocator, BlockManager
 from engine.memory.block_map import draw_blocks
 from engine.models.spec import ModelSpec
 from engine.observability.counters import EngineCounters
-from engine.pipeline.decoder import Decoder
 from engine.pipeline.pipeline import Pipeline
 from engine.pipeline.rows import DEFAULT_STOP_IDS, RowTable
 from engine.pipeline.sampler import MAX_STOP_TOKEN_IDS
@@ -127,7 +123,6 @@ class AsyncPravahaEngine:
         self._model_info: ModelInfo | None = None
         self._progress = 0.0
         self._stopping = False
-        self._ended = False  # a request ended since readers were last told
         self._load_error: tuple[str, float] | None = None
         self._block_map: BlockMap | None = None
         self._epoch = 0
@@ -195,7 +190,7 @@ class AsyncPravahaEngine:
             EngineUnavailable: not started, loading failed, draining or stopped.
         """
         opened = self._wait_opened()
-        sequence, decoder = self._prepare(opened, request)
+        sequence, decoder = take_in(request, opened, now=self._clock(), draw_seed=self._draw_seed)
         with self._door:
             self._check_accepting()
             if request.request_id in self._live:
@@ -317,43 +312,6 @@ class AsyncPravahaEngine:
             raise EngineUnavailable(self._why_unavailable())
         return self._opened
 
-    def _prepare(self, opened: Opened, request: Request) -> tuple[Sequence, Decoder]:
-        """Everything about a request that can be decided without the engine's thread."""
-        params, tokenizer = request.sampling, opened.model.tokenizer
-        sampler = opened.sampler
-        sampler.validate(params)
-        prompt = _prompt_array(request.prompt_ids, opened)
-        limit = opened.max_model_len
-        if params.max_tokens is not None:
-            limit = min(limit, len(prompt) + params.max_tokens)
-        seed = self._draw_seed() if params.seed is None else params.seed
-        stop_ids = sampler.stop_ids(params, tokenizer.eos_ids)
-        decoder = Decoder(
-            tokenizer.stream(after=int(prompt[-1])),
-            stop_ids=frozenset(stop_ids),
-            stops=params.stop,
-            include_stop=params.include_stop,
-        )
-        now = self._clock()
-        mailbox = Mailbox(num_logprobs=params.logprobs, queued=now)
-        bias_ids, bias_values = sampler.pack_bias(params)
-        sequence = Sequence(
-            request=request,
-            mailbox=mailbox,
-            arrival=0,
-            tokens=prompt,
-            num_prompt=len(prompt),
-            max_total=limit,
-            stop_ids=stop_ids,
-            sampling=sampler.pack(params, seed),
-            bias_ids=bias_ids,
-            bias_values=bias_values,
-            queued_at=now,
-            # Without stop strings the reader decodes, in its own thread.
-            decoder=decoder if params.stop else None,
-        )
-        return sequence, decoder
-
     def _check_accepting(self) -> None:
         if self._state not in (EngineState.LOADING, EngineState.READY):
             raise EngineUnavailable(self._why_unavailable())
@@ -414,7 +372,7 @@ class AsyncPravahaEngine:
             self.config,
             num_blocks=cache.num_blocks,
             max_model_len=opened.max_model_len,
-            progress=self._on_progress,
+            progress=partial(self._on_progress, pipeline),
         )
         pipeline.executor = executor
         self._model_info = describe(self.config, opened, executor.info)
@@ -423,27 +381,29 @@ class AsyncPravahaEngine:
         self._settled.set()
         return pipeline
 
-    def _on_progress(self, progress: float) -> None:
+    def _on_progress(self, pipeline: Pipeline, progress: float) -> None:
         """How far loading is. Requests that nobody wants any more need not wait for its end."""
         self._run_commands(wait=False)
         if self._stopping:
             raise _LoadingStoppedError
         shown = progress - self._snapshot.loading_progress >= _PROGRESS_STEP
         self._progress = progress
-        self._publish()
-        self._tell_readers()
+        self._tell(pipeline)
         if shown:
             self._hub.call_back()
 
     def _serve(self, pipeline: Pipeline) -> None:
         self._publish()
         while not self._stopping:
-            self._run_commands(wait=not pipeline.has_work)
-            news = pipeline.step() if pipeline.has_work and not self._stopping else False
-            self._pool_changed |= news or self._ended
-            self._publish()
-            if news or self._ended:
-                self._tell_readers()
+            idle = not pipeline.has_work
+            self._run_commands(wait=idle)
+            if pipeline.has_ends:  # an abort is seen now, not when the next step is over
+                self._tell(pipeline)
+            elif idle:
+                self._publish()
+            if pipeline.has_work and not self._stopping:
+                pipeline.step()
+                self._tell(pipeline)
 
     def _run_commands(self, *, wait: bool) -> None:
         """Apply what callers asked for since the last step; block for it when there is no work."""
@@ -462,20 +422,20 @@ class AsyncPravahaEngine:
 
     def _forget(self, sequence: Sequence) -> None:
         """A request ended."""
-        self._ended = True
         with self._door:
             del self._live[sequence.request_id]
             if not self._live:
                 self._empty.set()
 
-    def _tell_readers(self) -> None:
-        """Wake whoever waits for tokens of this step, or for an end."""
-        finished, self._ended = self._ended, False
+    def _tell(self, pipeline: Pipeline) -> None:
+        """Publish what happened, then wake those who wait for it."""
+        self._pool_changed = True
+        self._publish()
+        finished = pipeline.has_ends
+        pipeline.announce_ends()
         self._hub.signal(finished=finished)
-        if self._hub.has_callbacks:
-            pipeline = self._pipeline
-            if finished or (pipeline is not None and pipeline.take_refilled()):
-                self._hub.call_back()
+        if self._hub.has_callbacks and (pipeline.take_refilled() or finished):
+            self._hub.call_back()
 
     def _publish(self) -> None:
         """Replace the snapshot, and the picture of the blocks if somebody looks."""
@@ -546,42 +506,11 @@ class AsyncPravahaEngine:
         self._opened_event.set()
         self._settled.set()
         self._publish()
+        if pipeline is not None:
+            pipeline.announce_ends()
         self._hub.signal(finished=True)
         self._hub.call_back()
         atexit.unregister(self._at_exit)
-
-
-def _prompt_array(prompt_ids: tuple[int, ...], opened: Opened) -> NDArray[np.int32]:
-    """The prompt as [n] int32, if it is one.
-
-    Raises:
-        InvalidRequest: empty, not token ids of this model, or too long.
-    """
-    if not prompt_ids:
-        raise InvalidRequest("The prompt is empty.", param="prompt")
-    prompt = np.array(prompt_ids)
-    if prompt.ndim != 1 or prompt.dtype.kind not in "iu":
-        raise InvalidRequest("The prompt must be a list of integers.", param="prompt")
-    vocab_size = opened.model.spec.vocab_size
-    if prompt.min() < 0 or prompt.max() >= vocab_size:
-        raise InvalidRequest(
-            f"The prompt holds a token id outside the vocabulary of {vocab_size}.", param="prompt"
-        )
-    count = len(prompt)
-    if count >= opened.max_model_len:
-        raise InvalidRequest(
-            f"The prompt has {count} tokens; the context holds {opened.max_model_len}, of which "
-            "the answer needs at least one.",
-            param="prompt",
-        )
-    cache = opened.kv_cache
-    if cache.blocks_for(count) > cache.num_blocks:
-        raise InvalidRequest(
-            f"The prompt has {count} tokens and the KV pool holds {cache.capacity_tokens}: give "
-            "it more memory (kv_cache_bytes) or shorten the prompt.",
-            param="prompt",
-        )
-    return prompt.astype(np.int32)
 
 
 def _rust_allocator(num_blocks: int, block_size: int) -> Allocator:

@@ -153,14 +153,15 @@ class Mailbox:
             logprobs = _NO_LOGPROBS
         else:
             logprobs = table.logprob_table[row, begin:stop].copy()
-        top_ids, top_logprobs = table.top_logprobs.copy(
-            row, begin - prompt, stop - prompt, alternatives
-        )
+        if alternatives:
+            tops = table.top_logprobs.copy(row, begin - prompt, stop - prompt, alternatives)
+        else:
+            tops = np.zeros((stop - begin, 0), np.int32), np.zeros((stop - begin, 0), np.float32)
         return Outputs(
             ids=table.token_table[row, begin:stop].copy(),
             logprobs=logprobs,
-            top_ids=top_ids,
-            top_logprobs=top_logprobs,
+            top_ids=tops[0],
+            top_logprobs=tops[1],
             timings=table.timings(row),
         )
 

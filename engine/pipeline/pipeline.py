@@ -71,6 +71,7 @@ class Pipeline:
         self.last_step = StepStats()
         self.last_error: tuple[str, float] | None = None
         self._fed: NDArray[np.int32] = np.zeros(0, np.int32)  # rows that got a token last
+        self._ends: list[tuple[Sequence, Finish, float]] = []
         self._waiting = waiting
         self._counters = counters
         self._events = events
@@ -101,8 +102,6 @@ class Pipeline:
             return True
         self._announce(schedule, started)
         if schedule.plan is None:
-            if not schedule.unplaceable and not schedule.preempted:
-                raise AssertionError("the scheduler has work and found none to do")
             return bool(schedule.unplaceable)
         try:
             result = self.executor.execute(schedule.plan)
@@ -126,8 +125,8 @@ class Pipeline:
         self.finish(sequence, FinishReason.ABORT)
 
     def finish(self, sequence: Sequence, reason: FinishReason, error: str | None = None) -> None:
-        """End a request: release its row and blocks, close its mailbox, count it."""
-        if sequence.mailbox.finish is not None:
+        """End a request: release its row and blocks, count it, have its end announced."""
+        if sequence.ended:
             return
         if sequence.row != NO_ROW:
             self.scheduler.release(sequence.row)
@@ -137,6 +136,7 @@ class Pipeline:
 
     def close(self, sequence: Sequence, reason: FinishReason, error: str | None = None) -> None:
         """End a request that is in no row and no line."""
+        sequence.ended = True
         mailbox = sequence.mailbox
         if sequence.decoder is not None:
             text = sequence.decoder.flush()
@@ -152,20 +152,36 @@ class Pipeline:
             output_tokens=len(kept.ids),
             max_tokens=sequence.max_total - sequence.num_prompt,
         )
-        self._on_finish(sequence)
-        mailbox.close(Finish(reason, error))
-        if self._events.wanted(RequestFinished):
-            self._events.publish(
-                RequestFinished(
-                    now,
-                    sequence.request_id,
-                    reason,
-                    sequence.num_prompt,
-                    len(kept.ids),
-                    kept.timings,
-                    error,
+        self._ends.append((sequence, Finish(reason, error), now))
+
+    @property
+    def has_ends(self) -> bool:
+        """Whether a request ended and its reader was not told yet."""
+        return bool(self._ends)
+
+    def announce_ends(self) -> None:
+        """Close the mailboxes of requests that ended.
+
+        Called after the snapshot was published, so that whoever sees the end of an answer sees
+        figures that include it.
+        """
+        ends, self._ends = self._ends, []
+        for sequence, finish, now in ends:
+            self._on_finish(sequence)
+            sequence.mailbox.close(finish)
+            if self._events.wanted(RequestFinished):
+                kept = sequence.mailbox.kept
+                self._events.publish(
+                    RequestFinished(
+                        now,
+                        sequence.request_id,
+                        finish.reason,
+                        sequence.num_prompt,
+                        len(kept.ids),
+                        kept.timings,
+                        finish.error,
+                    )
                 )
-            )
 
     def _announce(self, schedule: Schedule, now: float) -> None:
         """Tell of everything in a schedule that is not the plan."""

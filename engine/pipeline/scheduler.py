@@ -110,6 +110,8 @@ class Scheduler:
                 batch = np.concatenate([batch, np.array(rows, np.int32)])
                 grant = np.concatenate([grant, np.array(grants, np.int32)])
         plan = self._plan(batch, grant) if len(batch) else None
+        if plan is None and self.has_work and not preempted and not unplaceable:
+            raise AssertionError("there is work, and nothing of it can be done")  # or we would spin
         return Schedule(plan, admitted, preempted, unplaceable)
 
     def release(self, row: int) -> Sequence:

@@ -35,6 +35,7 @@ class Sequence:
         kept: outputs and instants saved when it was preempted, or None.
         prompt_counted: prompt tokens already counted in the metrics; a recomputation counts none.
         preemptions: how often it lost its row.
+        ended: it ended, though its reader may not have been told yet.
     """
 
     request: Request
@@ -54,6 +55,7 @@ class Sequence:
     kept: Outputs | None = field(default=None, repr=False)
     prompt_counted: int = 0
     preemptions: int = 0
+    ended: bool = False
 
     @property
     def request_id(self) -> str:

@@ -1,0 +1,149 @@
+"""What a step costs in Python: everything but the executor, measured with one that does nothing.
+
+    python benchmarks/scheduler_overhead.py [--steps N] [--json]
+
+Per number of rows: microseconds a step, median and 95th percentile, of steady decode (scheduling,
+planning, applying results, counting and publishing the snapshot), with the parts beside it. It must
+not grow with the rows by more than the copying of a few hundred bytes.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from pathlib import Path
+
+import numpy as np
+
+from engine.config import EngineConfig
+from engine.engine import AsyncPravahaEngine
+from engine.events import EventBus
+from engine.executors.base import MAX_TOP_LOGPROBS, ExecutorInfo, StepPlan, StepResult
+from engine.mailbox import Mailbox
+from engine.memory.block_manager import BlockManager
+from engine.pipeline.pipeline import Pipeline
+from engine.pipeline.rows import RowTable
+from engine.pipeline.sampler import Sampler
+from engine.pipeline.sequence import Sequence
+from engine.queue import RequestQueue
+from engine.request import Request, SamplingParams
+
+BLOCK_SIZE = 32
+MAX_MODEL_LEN = 8192
+PROMPT = 64
+
+
+class NullExecutor:
+    """Samples token 1 for every row at once."""
+
+    def __init__(self) -> None:
+        self.info = ExecutorInfo("null", "none", 0, "none", 0, "f16", 0)
+        self._results: dict[int, StepResult] = {}
+
+    def execute(self, plan: StepPlan) -> StepResult:
+        """Answer without computing."""
+        count = len(plan.rows)
+        if count not in self._results:
+            self._results[count] = StepResult(
+                sampled=np.ones(count, np.int32),
+                logprobs=np.zeros(count, np.float32),
+                top_ids=np.zeros((count, MAX_TOP_LOGPROBS), np.int32),
+                top_logprobs=np.zeros((count, MAX_TOP_LOGPROBS), np.float32),
+                failed=np.zeros(count, np.uint8),
+            )
+        return self._results[count]
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+def steady_pipeline(rows: int, params: SamplingParams) -> tuple[AsyncPravahaEngine, Pipeline]:
+    """A pipeline with every row decoding, and an idle engine that publishes for it."""
+    from engine._core import BlockAllocator
+
+    blocks = rows * (MAX_MODEL_LEN // BLOCK_SIZE)
+    engine = AsyncPravahaEngine(EngineConfig(model=Path("none"), name="none"))
+    waiting = RequestQueue(rows)
+    pipeline = Pipeline(
+        RowTable(max_rows=rows, max_model_len=MAX_MODEL_LEN, block_size=BLOCK_SIZE),
+        BlockManager(BlockAllocator(blocks, BLOCK_SIZE), block_size=BLOCK_SIZE, block_bytes=1),
+        waiting,
+        token_budget=max(512, rows * PROMPT),
+        counters=engine._counters,
+        events=EventBus(),
+        clock=time.monotonic,
+        on_finish=lambda sequence: None,
+    )
+    pipeline.executor = NullExecutor()
+    engine._pipeline = pipeline
+    for number in range(rows):
+        waiting.put(sequence(number, params))
+    pipeline.step()
+    assert pipeline.scheduler.num_running == rows
+    return engine, pipeline
+
+
+def sequence(number: int, params: SamplingParams) -> Sequence:
+    bias_ids, bias_values = Sampler.pack_bias(params)
+    return Sequence(
+        request=Request(tuple(range(PROMPT)), params),
+        mailbox=Mailbox(num_logprobs=params.logprobs, queued=time.monotonic()),
+        arrival=number,
+        tokens=np.arange(PROMPT, dtype=np.int32),
+        num_prompt=PROMPT,
+        max_total=MAX_MODEL_LEN,
+        stop_ids=(0,),
+        sampling=Sampler.pack(params, 0),
+        bias_ids=bias_ids,
+        bias_values=bias_values,
+        queued_at=time.monotonic(),
+    )
+
+
+def measure(rows: int, steps: int, params: SamplingParams) -> dict[str, float]:
+    """Microseconds a step, steady decode."""
+    engine, pipeline = steady_pipeline(rows, params)
+    step_us, publish_us = [], []
+    for _ in range(steps):
+        begin = time.perf_counter()
+        pipeline.step()
+        middle = time.perf_counter()
+        engine._tell(pipeline)
+        end = time.perf_counter()
+        step_us.append((middle - begin) * 1e6)
+        publish_us.append((end - middle) * 1e6)
+    whole = [step + publish for step, publish in zip(step_us, publish_us, strict=True)]
+    return {
+        "rows": rows,
+        "step_us": round(statistics.median(step_us), 1),
+        "publish_us": round(statistics.median(publish_us), 1),
+        "total_us": round(statistics.median(whole), 1),
+        "total_us_p95": round(statistics.quantiles(whole, n=20)[-1], 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--rows", type=int, nargs="*", default=[1, 16, 64, 256])
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    cases = {"plain": SamplingParams(), "top 5 logprobs": SamplingParams(logprobs=5)}
+    report = {
+        name: [measure(rows, arguments.steps, params) for rows in arguments.rows]
+        for name, params in cases.items()
+    }
+    if arguments.json:
+        print(json.dumps(report, indent=2))
+        return
+    for name, lines in report.items():
+        print(f"{name}: µs a step, median (95th percentile)")
+        for line in lines:
+            print(
+                f"  {line['rows']:4} rows  {line['total_us']:7} ({line['total_us_p95']})"
+                f"  = step {line['step_us']} + publish {line['publish_us']}"
+            )
+
+
+if __name__ == "__main__":
+    main()

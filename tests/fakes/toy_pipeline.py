@@ -1,0 +1,139 @@
+"""A pipeline over the toy executor, stepped by hand: no thread, and a clock that obeys."""
+
+from types import SimpleNamespace
+
+from engine.events import EventBus
+from engine.handle import RequestHandle
+from engine.intake import take_in
+from engine.loading import open_with_headers
+from engine.memory.block_manager import BlockManager
+from engine.observability.counters import EngineCounters
+from engine.pipeline.pipeline import Pipeline
+from engine.pipeline.rows import RowTable
+from engine.queue import RequestQueue
+from engine.wakeups import WakeHub
+from tests.fakes.naive_allocator import NaiveAllocator
+from tests.fakes.toy_engine import toy_config
+from tests.fakes.toy_executor import ToyExecutor, toy_model
+
+
+class ManualClock:
+    """Seconds that pass only when somebody says so."""
+
+    def __init__(self, tick=0.0):
+        self.now = 100.0
+        self.tick = tick
+
+    def __call__(self):
+        self.now += self.tick
+        return self.now
+
+
+class ToyPipeline:
+    """`submit`, `step` and `abort` take effect at once, on the caller's thread."""
+
+    def __init__(
+        self,
+        *,
+        blocks=64,
+        block_size=4,
+        rows=8,
+        budget=32,
+        context=256,
+        queue=1000,
+        allocator=NaiveAllocator,
+        force=None,
+    ):
+        config = toy_config(
+            blocks=blocks, block_size=block_size, max_num_seqs=rows, max_num_batched_tokens=budget
+        )
+        self.context = context
+        self.opened = open_with_headers(config, lambda _: toy_model(context))
+        self.clock = ManualClock()
+        self.counters = EngineCounters()
+        self.events = EventBus()
+        self.table = RowTable(max_rows=rows, max_model_len=context, block_size=block_size)
+        self.blocks = BlockManager(
+            allocator(blocks, block_size), block_size=block_size, block_bytes=128
+        )
+        self.waiting = RequestQueue(queue)
+        self.executor = ToyExecutor(blocks, block_size, force=force)
+        self.ended = []
+        self.pipeline = Pipeline(
+            self.table,
+            self.blocks,
+            self.waiting,
+            token_budget=budget,
+            counters=self.counters,
+            events=self.events,
+            clock=self.clock,
+            on_finish=self.ended.append,
+        )
+        self.pipeline.executor = self.executor
+        self.sequences = {}
+        self.handles = []
+        self._arrivals = 0
+
+    def submit(self, request):
+        sequence, decoder = take_in(request, self.opened, now=self.clock(), draw_seed=lambda: 7)
+        sequence.arrival = self._arrivals
+        self._arrivals += 1
+        self.waiting.put(sequence)
+        self.sequences[request.request_id] = sequence
+        handle = RequestHandle(
+            request,
+            sequence.mailbox,
+            seed=int(sequence.sampling["seed"]),
+            decoder=None if sequence.decoder is decoder else decoder,
+            abort=lambda: self._abort(sequence),
+            hub=WakeHub(),
+        )
+        self.handles.append(handle)  # a handle that nobody holds aborts its request
+        return handle
+
+    def step(self, count=1):
+        for _ in range(count):
+            self.pipeline.step()
+            self.pipeline.announce_ends()
+            self.check()
+
+    def _abort(self, sequence):
+        self.pipeline.abort(sequence)
+        self.pipeline.announce_ends()
+
+    def run(self, limit=10_000):
+        """Step until nothing is left to do; fails if that never happens."""
+        for _ in range(limit):
+            if not self.pipeline.has_work:
+                return
+            self.step()
+        raise AssertionError(f"still busy after {limit} steps")
+
+    def row(self, handle):
+        return self.sequences[handle.request_id].row
+
+    def check(self):
+        """Books balance: every held block is in exactly one table, and everything else is free."""
+        self.blocks.check_integrity()
+        table = self.table
+        held = []
+        for row in range(table.max_rows):
+            blocks = table.block_tables[row]
+            count = int(table.num_blocks[row])
+            assert (blocks[:count] >= 0).all()
+            assert (blocks[count:] == -1).all()
+            if table.sequences[row] is None:
+                assert count == 0
+            held.extend(blocks[:count].tolist())
+        assert len(set(held)) == len(held)
+        assert len(held) == self.blocks.num_blocks - self.blocks.num_free
+
+    def assert_idle(self):
+        assert not self.pipeline.has_work
+        assert self.blocks.num_free == self.blocks.num_blocks
+        assert self.table.num_free == self.table.max_rows
+
+
+def shape_of(steps):
+    """Recorded steps as lists of query lengths."""
+    return [SimpleNamespace(rows=r.tolist(), lengths=n.tolist()) for r, n in steps]
