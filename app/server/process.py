@@ -14,6 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from app.server.config import ServerConfig
+from app.server.connection import Connection
 from app.server.context import ServerContext
 from engine.errors import PravahaError
 
@@ -31,7 +32,7 @@ class DrainingServer(uvicorn.Server):
             uvicorn.Config(
                 app,
                 loop="auto",  # uvloop where it is installed
-                http="h11",
+                http=Connection,
                 ws="none",
                 lifespan="off",
                 log_level="warning",

@@ -1,4 +1,4 @@
-"""A server in a process of its own, for what only a process has: signals, imports, an exit status."""
+"""A server in a process of its own, for what only a process has: signals, an exit status."""
 
 import json
 import re

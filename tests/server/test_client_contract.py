@@ -1,4 +1,4 @@
-"""The contract over both transports, and what only the HTTP one can meet: a server that goes away."""
+"""The contract over both transports, and what only the HTTP one meets: a server that goes away."""
 
 import socket
 

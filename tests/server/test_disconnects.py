@@ -30,7 +30,7 @@ def body(number, *, streaming):
 
 async def ask_and_leave(address, number, *, streaming, stay_s, abruptly):
     """Send a request and hang up after a while, possibly before it was sent."""
-    reader, writer = await asyncio.open_connection(*address)
+    _, writer = await asyncio.open_connection(*address)
     path, fields = body(number, streaming=streaming)
     data = json.dumps(fields).encode()
     writer.write(f"{HEAD.format(path=path)}content-length: {len(data)}\r\n\r\n".encode() + data)
@@ -59,7 +59,8 @@ async def test_two_hundred_clients_leave_at_random_points(slow):
     await asyncio.to_thread(
         wait_until, lambda: is_quiet(engine) and not server.context.drain.active
     )
-    text = httpx.get(f"{server.url}/metrics").text
+    async with httpx.AsyncClient(base_url=server.url) as client:
+        text = (await client.get("/metrics")).text
     gauges = {
         line.split("{")[0]: float(line.rsplit(" ", 1)[1])
         for line in text.splitlines()
@@ -67,6 +68,7 @@ async def test_two_hundred_clients_leave_at_random_points(slow):
     }
     assert len(gauges) >= 3
     assert set(gauges.values()) == {0.0}
+    assert engine.snapshot().totals.finished["abort"] > 50
     assert "pravaha_http_disconnects_total{" in text
 
 

@@ -1,6 +1,7 @@
 import asyncio
 import json
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -79,32 +80,27 @@ def test_leftovers_are_told():
 
 
 def test_a_whole_answer_that_is_cut_off_is_a_503():
-    with toy_process(engine=SLOW, drain_s=0.1) as server, httpx.Client(timeout=30) as client:
-
-        async def ask():
-            async with httpx.AsyncClient(timeout=30) as http:
-                asking = asyncio.create_task(
-                    http.post(f"{server.url}/v1/completions", json=body(500) | {"stream": False})
-                )
-                while client.get(f"{server.url}/snapshot").json()["snapshot"]["running"] == 0:
-                    await asyncio.sleep(0.01)
-                server.signal(signal.SIGTERM)
-                return await asking
-
-        response = asyncio.run(ask())
-        assert response.status_code == 503
+    with toy_process(engine=SLOW, drain_s=0.1) as server, ThreadPoolExecutor(1) as pool:
+        whole = body(500) | {"stream": False}
+        asking = pool.submit(httpx.post, f"{server.url}/v1/completions", json=whole, timeout=30)
+        while httpx.get(f"{server.url}/snapshot").json()["snapshot"]["running"] == 0:
+            pass
+        server.signal(signal.SIGTERM)
+        assert asking.result().status_code == 503
         assert server.exit_status() == 0
 
 
 def test_a_second_signal_exits_at_once():
-    with toy_process(engine=SLOW, drain_s=600) as server:
-        with httpx.stream("POST", f"{server.url}/v1/completions", json=body(500)) as response:
-            next(response.iter_lines())
-            server.signal(signal.SIGTERM)
-            while httpx.get(f"{server.url}/ready").status_code == 200:
-                pass
-            server.signal(signal.SIGTERM)
-            assert server.exit_status() == 128 + signal.SIGTERM
+    with (
+        toy_process(engine=SLOW, drain_s=600) as server,
+        httpx.stream("POST", f"{server.url}/v1/completions", json=body(500)) as response,
+    ):
+        next(response.iter_lines())
+        server.signal(signal.SIGTERM)
+        while httpx.get(f"{server.url}/ready").status_code == 200:
+            pass
+        server.signal(signal.SIGTERM)
+        assert server.exit_status() == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -1,8 +1,10 @@
+import json
 from contextlib import suppress
 
 import httpx
 import pytest
 
+from app.server.connection import Connection
 from engine.errors import EngineUnavailable, InvalidRequest, QueueFull
 from engine.snapshot import EngineState
 from tests.server.live import live
@@ -155,6 +157,29 @@ def test_huge_headers_are_refused(server):
         answer = exchange(server, HEAD + b"x: " + b"y" * 200_000 + b"\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 4")
     assert httpx.get(f"{server.url}/health").status_code == 200
+
+
+def test_what_is_not_http_is_refused_in_the_same_shape(server):
+    head, _, body = exchange(server, b"NOT HTTP\r\n\r\n").partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(body)["error"]["code"] == "invalid_http"
+
+
+@pytest.mark.parametrize("start", [b"", b"GET /health HTTP/1.1\r\nx: "])
+def test_a_head_that_never_ends_is_given_up(monkeypatch, server, start):
+    monkeypatch.setattr(Connection, "head_s", 0.05)
+    assert exchange(server, start) == b""
+
+
+def test_a_second_head_on_the_connection_has_its_own_time(monkeypatch, server):
+    monkeypatch.setattr(Connection, "head_s", 0.05)
+    with server.connect() as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        answer = b""
+        while not answer.endswith(b"}"):
+            answer += connection.recv(65536)
+        connection.sendall(b"GET /hea")
+        assert connection.recv(65536) == b""
 
 
 def test_ready_says_no_while_loading_and_when_the_engine_stalls():

@@ -25,7 +25,7 @@ def traffic():
         assert client.get("/secret/<script>").status_code == 404
         wait_until(lambda: is_quiet(engine))
         text = client.get("/metrics").text
-    yield {
+    return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
