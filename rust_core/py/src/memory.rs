@@ -88,7 +88,7 @@ fn refused(error: PoolError) -> PyErr {
     }
 }
 
-/// Token or block ids from an int32 array (copied whole) or from any sequence of ints.
+/// Token or block ids: copied whole from an int32 array, or one by one from any sequence of integers.
 struct Ids(Vec<i32>);
 
 impl<'py> FromPyObject<'_, 'py> for Ids {

@@ -15,6 +15,7 @@ struct Builder {
     metadata: Vec<Vec<u8>>,
     tensors: Vec<Vec<u8>>,
     data: usize,
+    alignment: usize,
     tensor_count: Option<u64>,
     metadata_count: Option<u64>,
 }
@@ -31,6 +32,7 @@ impl Builder {
             metadata: vec![],
             tensors: vec![],
             data: 0,
+            alignment: 32,
             tensor_count: None,
             metadata_count: None,
         }
@@ -73,7 +75,7 @@ impl Builder {
         );
         file.extend(self.metadata.concat());
         file.extend(self.tensors.concat());
-        file.resize(file.len().next_multiple_of(32) + self.data, 0);
+        file.resize(file.len().next_multiple_of(self.alignment) + self.data, 0);
         file
     }
 
@@ -240,6 +242,17 @@ fn a_bad_alignment_is_refused() {
     }
     let builder = Builder::new().metadata("general.alignment", STRING, &text("32"));
     assert_eq!(builder.problem(), Problem::BadAlignment);
+}
+
+#[test]
+fn tensor_data_starts_at_the_files_own_alignment() {
+    let mut builder = Builder::new()
+        .metadata("general.alignment", U32, &512u32.to_le_bytes())
+        .tensor("w", &[8], 0, 512)
+        .data(544);
+    builder.alignment = 512;
+    let header = Header::parse(&builder.build()).unwrap();
+    assert_eq!(header.tensor("w").unwrap().range, 1024..1056);
 }
 
 #[test]
