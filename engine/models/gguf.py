@@ -42,16 +42,16 @@ def read_spec(
     if name not in _ARCHITECTURES:
         raise ModelError(
             f"{source} holds a model of architecture {name!r}, which the native executor does not "
-            f"support (it runs {', '.join(_ARCHITECTURES)})"
+            f"support (it runs {', '.join(_ARCHITECTURES)})."
         )
     if general.integer("split.count", default=1) > 1:
         raise ModelError(
-            f"{source} is one part of a split GGUF, which is not supported: merge the parts first"
+            f"{source} is one part of a split GGUF, which is not supported: merge the parts first."
         )
     architecture, rope_style = _ARCHITECTURES[name]
     fields = general.under(name)
     if fields.integer("expert_count", default=0) > 0:
-        raise ModelError(f"{source} is a mixture of experts, which is not supported")
+        raise ModelError(f"{source} is a mixture of experts, which is not supported.")
 
     vocab_size, hidden_size = _embedding_shape(tensors, source)
     if fields.integer("embedding_length", low=1) != hidden_size:
@@ -71,7 +71,7 @@ def read_spec(
     scaling = _rope_scaling(fields, context_length)
     if rope_divisors:
         if scaling.kind != "none":
-            raise ModelError(f"{source} scales its rotary frequencies in two ways at once")
+            raise ModelError(f"{source} scales its rotary frequencies in two ways at once.")
         scaling = fit_scaling(
             rope_divisors, rope_theta=rope_theta, head_dim=head_dim, source=source
         )
@@ -101,7 +101,7 @@ def read_spec(
 def _embedding_shape(tensors: Mapping[str, tuple[int, ...]], source: str) -> tuple[int, int]:
     shape = tensors.get("token_embd.weight")
     if shape is None or len(shape) != 2:
-        raise ModelError(f"{source} has no token_embd.weight matrix, so it is no language model")
+        raise ModelError(f"{source} has no token_embd.weight matrix, so it is no language model.")
     return shape[0], shape[1]
 
 
@@ -120,7 +120,7 @@ def _in_every_layer(
 ) -> bool:
     present = [f"blk.{layer}.{suffix}" in tensors for layer in range(num_layers)]
     if any(present) and not all(present):
-        raise ModelError(f"{source} has blk.{present.index(False)}.{suffix} missing")
+        raise ModelError(f"{source} has blk.{present.index(False)}.{suffix} missing.")
     return present[0]
 
 

@@ -16,6 +16,7 @@ from engine.models.end_of_turn import end_ids
 from engine.models.fields import Fields
 from engine.models.pre_tokenizers import text_splitter
 from engine.models.sentencepiece_merges import merges_from_scores
+from engine.one_line import first_line
 from engine.pipeline.chat_template import ChatTemplate
 from engine.pipeline.token_bytes import Scheme
 from engine.pipeline.tokenizer import Tokenizer
@@ -52,7 +53,7 @@ def read_tokenizer(metadata: Mapping[str, object], *, source: str, vocab_size: i
     pieces = fields.texts(_PREFIX + "tokens")
     if not pieces or len(pieces) > vocab_size:
         raise ModelError(
-            f"{source} lists {len(pieces)} tokens for an embedding of {vocab_size} rows"
+            f"{source} lists {len(pieces)} tokens for an embedding of {vocab_size} rows."
         )
     types = _token_types(fields, len(pieces))
     match kind:
@@ -65,7 +66,7 @@ def read_tokenizer(metadata: Mapping[str, object], *, source: str, vocab_size: i
         case _:
             raise ModelError(
                 f"{source} has a tokenizer of kind {kind!r}, which is not supported "
-                "(known: gpt2, llama)"
+                "(known: gpt2, llama)."
             )
     declared = [
         i for i in (_token_id(fields, key, len(pieces)) for key in _END_KEYS) if i is not None
@@ -93,7 +94,7 @@ def _token_types(fields: Fields, count: int) -> list[int]:
         return [TokenType.NORMAL] * count
     types = fields.integers(key)
     if len(types) != count:
-        raise ModelError(f"{fields.source} gives {len(types)} token types for {count} tokens")
+        raise ModelError(f"{fields.source} gives {len(types)} token types for {count} tokens.")
     return types
 
 
@@ -117,7 +118,7 @@ def _byte_level(
     for merge in fields.texts(_PREFIX + "merges"):
         left, space, right = merge.partition(" ")
         if not space:
-            raise ModelError(f"{source}: the merge {merge!r} does not name two tokens")
+            raise ModelError(f"{source}: the merge {merge!r} does not name two tokens.")
         merges.append((left, right))
     encoder = Encoder(_bpe(fields, pieces, merges, ignore_merges=splitter.ignore_merges))
     if splitter.normalizer is not None:
@@ -132,7 +133,7 @@ def _sentencepiece(
     """Encoder, whether it expects bos by default, whether it adds a leading space."""
     scores = fields.numbers(_PREFIX + "scores")
     if len(scores) != len(pieces):
-        raise ModelError(f"{fields.source} gives {len(scores)} scores for {len(pieces)} tokens")
+        raise ModelError(f"{fields.source} gives {len(scores)} scores for {len(pieces)} tokens.")
     vocabulary = {piece: token_id for token_id, piece in enumerate(pieces)}
     mergeable = [
         piece
@@ -168,7 +169,7 @@ def _bpe(
         return BPE(vocabulary, merges, **options)
     except Exception as error:  # the library raises bare Exception for merges of unknown tokens
         raise ModelError(
-            f"{fields.source} has merges that do not fit its tokens: {error}"
+            f"{fields.source} has merges that do not fit its tokens: {first_line(error)}."
         ) from error
 
 

@@ -19,6 +19,7 @@ from engine.errors import FetchError
 from engine.models.digest import sha256_of
 from engine.models.hub_id import HubId
 from engine.models.progress import FetchProgress, ProgressCallback
+from engine.one_line import first_line
 
 _DIRECTORY_FILES = (
     "config.json",
@@ -58,20 +59,20 @@ def fetch_from_hub(hub_id: HubId, staging: Path, progress: ProgressCallback) -> 
         )
         revision = info.sha
         if not revision:
-            raise FetchError(f"the hub names no commit for {hub_id.repository}")
+            raise FetchError(f"The hub names no commit for {hub_id.repository}.")
         files = _choose(hub_id, [_remote(sibling) for sibling in info.siblings or ()])
         folder = staging / "model"
         _download(hub_id, revision, files, folder, endpoint, progress)
     except GatedRepoError as error:
         raise FetchError(
-            f"{hub_id.repository} asks for consent on its page and a token in HF_TOKEN"
+            f"{hub_id.repository} asks for consent on its page and a token in HF_TOKEN."
         ) from error
     except RepositoryNotFoundError as error:
-        raise FetchError(f"the hub has no model {hub_id.repository}, or it is private") from error
+        raise FetchError(f"The hub has no model {hub_id.repository}, or it is private.") from error
     except FetchError:
         raise
     except Exception as error:  # huggingface_hub lets its HTTP library's own errors through
-        raise FetchError(f"{hub_id} could not be fetched: {_first_line(error)}") from error
+        raise FetchError(f"{hub_id} could not be fetched: {first_line(error)}.") from error
     if len(files) == 1 and files[0].name.endswith(".gguf"):
         return folder / files[0].name, revision
     return folder, revision
@@ -97,7 +98,7 @@ def _choose(hub_id: HubId, files: list[_RemoteFile]) -> list[_RemoteFile]:
     if not hub_id.choice and any(file.name.endswith(".safetensors") for file in chosen):
         return chosen
     if not ggufs:
-        raise FetchError(f"{hub_id.repository} holds neither safetensors nor GGUF files")
+        raise FetchError(f"{hub_id.repository} holds neither safetensors nor GGUF files.")
     return [_choose_gguf(hub_id, ggufs)]
 
 
@@ -108,8 +109,10 @@ def _choose_gguf(hub_id: HubId, ggufs: list[_RemoteFile]) -> _RemoteFile:
     if len(matching) == 1:
         return matching[0]
     names = ", ".join(sorted(file.name for file in matching or ggufs)[:12]) or "none"
-    problem = "several GGUF files fit" if matching else "no GGUF file fits"
-    raise FetchError(f"{problem} {hub_id}: name one as {hub_id.repository}:FILE, of these: {names}")
+    problem = "Several GGUF files fit" if matching else "No GGUF file fits"
+    raise FetchError(
+        f"{problem} {hub_id}: name one as {hub_id.repository}:FILE, of these: {names}."
+    )
 
 
 def _has_tag(file_name: str, tag: str) -> bool:
@@ -141,7 +144,7 @@ def _download(
         if file.sha256 is not None:
             digest = sha256_of(path, progress=progress)
             if digest != file.sha256:
-                raise FetchError(f"{file.name} has SHA-256 {digest} instead of {file.sha256}")
+                raise FetchError(f"{file.name} has SHA-256 {digest} instead of {file.sha256}.")
         before += file.size
     _remove_bookkeeping(folder)
 
@@ -164,7 +167,3 @@ def _reporting_bar(item: str, before: int, total: int, progress: ProgressCallbac
             progress(FetchProgress("download", item, min(self.done, total), total))
 
     return ReportingBar
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -6,6 +6,7 @@ import orjson
 
 from engine.errors import ModelError
 from engine.models.fields import Fields
+from engine.one_line import first_line
 
 _MAX_BYTES = 64 << 20
 
@@ -18,16 +19,16 @@ def read_json(path: Path) -> Fields:
     """
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise ModelError(f"{path} is larger than {_MAX_BYTES >> 20} MB")
+            raise ModelError(f"{path} is larger than {_MAX_BYTES >> 20} MB.")
         value = orjson.loads(path.read_bytes())
     except FileNotFoundError as error:
-        raise ModelError(f"{path.parent} has no {path.name}") from error
+        raise ModelError(f"{path.parent} has no {path.name}.") from error
     except OSError as error:
-        raise ModelError(f"{path} cannot be read: {error.strerror}") from error
+        raise ModelError(f"{path} cannot be read: {error.strerror}.") from error
     except orjson.JSONDecodeError as error:
-        raise ModelError(f"{path} is not valid JSON: {error}") from error
+        raise ModelError(f"{path} is not valid JSON: {first_line(error)}.") from error
     if not isinstance(value, dict):
-        raise ModelError(f"{path} does not hold a JSON object")
+        raise ModelError(f"{path} does not hold a JSON object.")
     return Fields(value, source=str(path))
 
 

@@ -30,7 +30,7 @@ def fit_scaling(
         ModelError: the table is of another kind.
     """
     if len(divisors) != head_dim // 2 or not all(math.isfinite(d) and d > 0 for d in divisors):
-        raise ModelError(f"{source} has a damaged rope_freqs.weight")
+        raise ModelError(f"{source} has a damaged rope_freqs.weight.")
     factor = max(divisors)
     if factor == 1.0:
         return RopeScaling()
@@ -40,7 +40,7 @@ def fit_scaling(
         if not math.isclose(divisor, expected, rel_tol=_TOLERANCE):
             raise ModelError(
                 f"{source} scales its rotary frequencies by a table that is not Llama 3.1's, "
-                "which is not supported"
+                "which is not supported."
             )
     return scaling
 

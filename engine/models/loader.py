@@ -55,17 +55,17 @@ def open_model(path: Path) -> OpenModel:
     if path.suffix.lower() in _PICKLED:
         raise ModelError(
             f"{path} looks like a pickled checkpoint, which can run code when loaded: "
-            "use its safetensors or GGUF version"
+            "use its safetensors or GGUF version."
         )
     try:
         with path.open("rb") as file:
             magic = file.read(len(_MAGIC))
     except FileNotFoundError as error:
-        raise ModelError(f"there is no model at {path}") from error
+        raise ModelError(f"There is no model at {path}.") from error
     except OSError as error:
-        raise ModelError(f"{path} cannot be read: {error.strerror}") from error
+        raise ModelError(f"{path} cannot be read: {error.strerror}.") from error
     if magic != _MAGIC:
-        raise ModelError(f"{path} is neither a GGUF file nor a model directory")
+        raise ModelError(f"{path} is neither a GGUF file nor a model directory.")
     return _open_gguf(path)
 
 
@@ -85,7 +85,7 @@ def _open_gguf(path: Path) -> OpenModel:
         if tensor.dtype not in gguf.SUPPORTED_DTYPES:
             raise ModelError(
                 f"{path}: {tensor.name} is stored as {tensor.dtype}, which is not supported "
-                f"(known: {', '.join(sorted(gguf.SUPPORTED_DTYPES))})"
+                f"(known: {', '.join(sorted(gguf.SUPPORTED_DTYPES))})."
             )
     spec = gguf.read_spec(
         metadata,

@@ -76,7 +76,7 @@ def text_splitter(name: str, *, source: str) -> TextSplitter:
     if rule is None:
         raise ModelError(
             f"{source} wants the pre-tokenizer {name!r}, which is not supported "
-            f"(known: {', '.join(sorted(_RULE_BY_NAME))})"
+            f"(known: {', '.join(sorted(_RULE_BY_NAME))})."
         )
     match rule:
         case "gpt-2":

@@ -69,7 +69,7 @@ def check_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise ModelError(
             f"{name[:100]!r} cannot name a model: use up to 100 letters, digits, dots, "
-            "dashes and underscores, with a letter or digit at both ends"
+            "dashes and underscores, with a letter or digit at both ends."
         )
     return name
 

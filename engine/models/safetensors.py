@@ -44,7 +44,7 @@ def read_spec(config: Fields, tensors: Mapping[str, TensorEntry]) -> ModelSpec:
     attention_bias = config.flag("attention_bias", default=False)
     tied = config.flag("tie_word_embeddings", default=False)
     if not tied and HEAD not in tensors:
-        raise ModelError(f"{config.source} promises an {HEAD} that the weights do not hold")
+        raise ModelError(f"{config.source} promises an {HEAD} that the weights do not hold.")
     return ModelSpec(
         architecture=architecture,
         num_layers=num_layers,
@@ -79,12 +79,12 @@ def weight_files(directory: Path) -> tuple[Path, ...]:
         weight_map = read_json(index).mapping("weight_map")
         names = sorted(weight_map.string_values()) if weight_map is not None else []
         if not names:
-            raise ModelError(f"{index} names no weight files")
+            raise ModelError(f"{index} names no weight files.")
         for name in names:
             if Path(name).name != name or not name.endswith(".safetensors"):
-                raise ModelError(f"{index} names {name!r}, which is no file of this directory")
+                raise ModelError(f"{index} names {name!r}, which is no file of this directory.")
             if not (directory / name).is_file():
-                raise ModelError(f"{directory} has no {name}, which its index names")
+                raise ModelError(f"{directory} has no {name}, which its index names.")
         return tuple(directory / name for name in names)
     single = directory / SINGLE_FILE
     if single.is_file():
@@ -92,9 +92,9 @@ def weight_files(directory: Path) -> tuple[Path, ...]:
     if any(any(directory.glob(pattern)) for pattern in _PICKLED):
         raise ModelError(
             f"{directory} holds a pickled checkpoint, which can run code when loaded: "
-            "use its safetensors version"
+            "use its safetensors version."
         )
-    raise ModelError(f"{directory} holds no {SINGLE_FILE} and no {INDEX_FILE}")
+    raise ModelError(f"{directory} holds no {SINGLE_FILE} and no {INDEX_FILE}.")
 
 
 def read_tensors(paths: tuple[Path, ...]) -> dict[str, TensorEntry]:
@@ -107,18 +107,18 @@ def read_tensors(paths: tuple[Path, ...]) -> dict[str, TensorEntry]:
     for path in paths:
         for name, entry in read_header(path).items():
             if name in tensors:
-                raise ModelError(f"{path} holds {name[:80]}, which another file holds too")
+                raise ModelError(f"{path} holds {name[:80]}, which another file holds too.")
             tensors[name] = entry
     return tensors
 
 
 def _architecture(config: Fields) -> Architecture:
     if "auto_map" in config:
-        raise ModelError(f"{config.source} wants to run code of its own (auto_map): refused")
+        raise ModelError(f"{config.source} wants to run code of its own (auto_map): refused.")
     if "quantization_config" in config:
         raise ModelError(
             f"{config.source} describes a quantised checkpoint, which is not supported: "
-            "use its GGUF version"
+            "use its GGUF version."
         )
     kind = config.text("model_type")
     classes = config.texts("architectures") if "architectures" in config else []
@@ -127,7 +127,7 @@ def _architecture(config: Fields) -> Architecture:
         described = kind if known is None else ", ".join(classes)[:80]
         raise ModelError(
             f"{config.source} describes a {described!r} model, which the native executor does not "
-            f"support (it runs {', '.join(name for _, name in _ARCHITECTURES.values())})"
+            f"support (it runs {', '.join(name for _, name in _ARCHITECTURES.values())})."
         )
     return known[0]
 

@@ -40,14 +40,14 @@ def read_header(path: Path) -> dict[str, TensorEntry]:
         with path.open("rb") as file:
             length = int.from_bytes(file.read(8), "little")
             if size < 8 or length > min(size - 8, _MAX_HEADER_BYTES):
-                raise ModelError(f"{path} is not a safetensors file, or is cut short")
+                raise ModelError(f"{path} is not a safetensors file, or is cut short.")
             header = orjson.loads(file.read(length))
     except OSError as error:
-        raise ModelError(f"{path} cannot be read: {error.strerror}") from error
+        raise ModelError(f"{path} cannot be read: {error.strerror}.") from error
     except orjson.JSONDecodeError as error:
-        raise ModelError(f"{path} has a damaged safetensors header") from error
+        raise ModelError(f"{path} has a damaged safetensors header.") from error
     if not isinstance(header, dict):
-        raise ModelError(f"{path} has a damaged safetensors header")
+        raise ModelError(f"{path} has a damaged safetensors header.")
     return {
         name: _entry(name, value, data_bytes=size - 8 - length, path=path)
         for name, value in header.items()
@@ -61,7 +61,7 @@ def _entry(name: str, value: object, *, data_bytes: int, path: Path) -> TensorEn
             if dtype not in _BYTES_PER_ELEMENT:
                 raise ModelError(
                     f"{path}: {name} has element type {dtype}, which is not supported "
-                    f"(known: {', '.join(_BYTES_PER_ELEMENT)})"
+                    f"(known: {', '.join(_BYTES_PER_ELEMENT)})."
                 )
             if all(type(extent) is int and 0 <= extent < 1 << 40 for extent in shape):
                 entry = TensorEntry(tuple(shape), dtype)
@@ -70,4 +70,4 @@ def _entry(name: str, value: object, *, data_bytes: int, path: Path) -> TensorEn
                     and end - start == entry.elements * _BYTES_PER_ELEMENT[dtype]
                 ):
                     return entry
-    raise ModelError(f"{path}: the header's entry for {name[:80]} is damaged")
+    raise ModelError(f"{path}: the header's entry for {name[:80]} is damaged.")

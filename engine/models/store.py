@@ -90,17 +90,17 @@ class ModelStore:
         if model is not None:
             if not model.path.exists():
                 raise ModelNotFound(
-                    f"the model {model.name} was at {model.path}, which is gone: add it again "
-                    f"or run `pravaha models remove {model.name}`"
+                    f"The model {model.name} was at {model.path}, which is gone: add it again "
+                    f"or run `pravaha models remove {model.name}`."
                 )
             return model
         path = Path(name_or_path).expanduser()
         if path.exists():
             path = path.resolve()
-            return InstalledModel(path.stem, path, "linked", str(path), "", (), "")
+            return InstalledModel(_default_name(path), path, "linked", str(path), "", (), "")
         raise ModelNotFound(
-            f"there is no model {str(name_or_path)!r} here: see `pravaha models list`, "
-            "or add one with `pravaha models add`"
+            f"There is no model {str(name_or_path)!r} here: see `pravaha models list`, "
+            "or add one with `pravaha models add`."
         )
 
     def add(
@@ -133,7 +133,7 @@ class ModelStore:
             return self._add_from_hub(hub_id, name, progress)
         raise ModelNotFound(
             f"{source!r} is no file or directory, no Hugging Face id (org/name) "
-            f"and none of the known models ({', '.join(self._packaged)})"
+            f"and none of the known models ({', '.join(self._packaged)})."
         )
 
     def remove(self, name: str) -> InstalledModel:
@@ -162,10 +162,10 @@ class ModelStore:
             try:
                 digest = sha256_of(path, progress=progress)
             except OSError as error:
-                problems.append(f"{path} cannot be read: {error.strerror}")
+                problems.append(f"{path} cannot be read: {error.strerror}.")
                 continue
             if digest != file.sha256:
-                problems.append(f"{path} has SHA-256 {digest} instead of {file.sha256}")
+                problems.append(f"{path} has SHA-256 {digest} instead of {file.sha256}.")
         return tuple(problems)
 
     def _add_packaged(
@@ -229,7 +229,7 @@ class ModelStore:
     def _add_linked(
         self, path: Path, name: str | None, progress: ProgressCallback
     ) -> InstalledModel:
-        chosen = name_from(path.name if path.is_dir() else path.stem) if name is None else name
+        chosen = _default_name(path) if name is None else name
         with self._locked(check_name(chosen)):
             existing = self._already(chosen, str(path))
             if existing is not None:
@@ -259,8 +259,8 @@ class ModelStore:
             return None
         if existing.source != source:
             raise ModelError(
-                f"a model called {existing.name} is already installed, from {existing.source}: "
-                "choose another name with --name"
+                f"A model called {existing.name} is already installed, from {existing.source}: "
+                "choose another name with --name."
             )
         if existing.path.exists():
             return existing
@@ -270,7 +270,7 @@ class ModelStore:
     def _named(self, name: str) -> InstalledModel:
         model = self._find(name)
         if model is None:
-            raise ModelNotFound(f"no model called {name!r} is installed")
+            raise ModelNotFound(f"No model called {name!r} is installed.")
         return model
 
     def _find(self, name: str) -> InstalledModel | None:
@@ -304,6 +304,10 @@ class ModelStore:
     @property
     def _locks(self) -> Path:
         return self.root / "locks"
+
+
+def _default_name(path: Path) -> str:
+    return name_from(path.name if path.is_dir() else path.stem)
 
 
 def _file_records(path: Path, progress: ProgressCallback) -> tuple[FileRecord, ...]:

@@ -10,6 +10,7 @@ from engine.errors import ModelError
 from engine.models.end_of_turn import end_ids
 from engine.models.fields import Fields
 from engine.models.json_file import read_optional_json
+from engine.one_line import first_line
 from engine.pipeline.chat_template import ChatTemplate
 from engine.pipeline.token_bytes import Scheme
 from engine.pipeline.tokenizer import Tokenizer
@@ -36,16 +37,16 @@ def read_tokenizer(directory: Path, config: Fields, *, vocab_size: int) -> Token
         encoder = Encoder.from_buffer(raw)
         description = orjson.loads(raw)
     except Exception as error:  # the library raises bare Exception for a damaged file
-        raise ModelError(f"{path} is damaged: {error}") from error
+        raise ModelError(f"{path} is damaged: {first_line(error)}.") from error
     encoder.no_truncation()
     encoder.no_padding()
     highest = max(encoder.get_vocab(with_added_tokens=True).values(), default=-1)
     if highest >= vocab_size:
-        raise ModelError(f"{path} has token {highest}, but the embedding {vocab_size} rows")
+        raise ModelError(f"{path} has token {highest}, but the embedding {vocab_size} rows.")
     scheme, strips = _scheme(description, path)
     settings = read_optional_json(directory / "tokenizer_config.json")
     if "auto_map" in settings:
-        raise ModelError(f"{settings.source} wants to run code of its own (auto_map): refused")
+        raise ModelError(f"{settings.source} wants to run code of its own (auto_map): refused.")
     template = _template(directory, settings)
     generation = read_optional_json(directory / "generation_config.json")
     special = {
@@ -75,12 +76,12 @@ def read_tokenizer(directory: Path, config: Fields, *, vocab_size: int) -> Token
 def _read(path: Path) -> bytes:
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise ModelError(f"{path} is larger than {_MAX_BYTES >> 20} MB")
+            raise ModelError(f"{path} is larger than {_MAX_BYTES >> 20} MB.")
         return path.read_bytes()
     except FileNotFoundError as error:
-        raise ModelError(f"{path.parent} has no {path.name}") from error
+        raise ModelError(f"{path.parent} has no {path.name}.") from error
     except OSError as error:
-        raise ModelError(f"{path} cannot be read: {error.strerror}") from error
+        raise ModelError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def _scheme(description: object, path: Path) -> tuple[Scheme, bool]:
@@ -97,7 +98,7 @@ def _scheme(description: object, path: Path) -> tuple[Scheme, bool]:
         )
     raise ModelError(
         f"{path} decodes with {', '.join(sorted(kinds)) or 'nothing'}, which is not supported "
-        "(byte-level and SentencePiece vocabularies are)"
+        "(byte-level and SentencePiece vocabularies are)."
     )
 
 
@@ -117,7 +118,7 @@ def _template(directory: Path, settings: Fields) -> str | None:
         try:
             return _read(file).decode()
         except UnicodeDecodeError as error:
-            raise ModelError(f"{file} is not UTF-8") from error
+            raise ModelError(f"{file} is not UTF-8.") from error
     if not settings.is_list("chat_template"):
         return settings.optional_text("chat_template")
     for named in settings.objects("chat_template"):

@@ -11,6 +11,7 @@ from jinja2 import Template
 
 from engine.client import ChatMessage
 from engine.errors import InvalidRequest
+from engine.one_line import first_line
 from engine.pipeline.template_budget import MAX_TEXT, TemplateBudget, TemplateLimitError, spending
 from engine.pipeline.template_sandbox import RefusedMessagesError, TemplateSandbox
 
@@ -70,16 +71,16 @@ class ChatTemplate:
                 return self._write(messages, add_generation_prompt)
         except RefusedMessagesError as error:
             raise InvalidRequest(
-                f"the model's chat template refuses these messages: {_line(error)}",
+                f"The model's chat template refuses these messages: {first_line(error)}.",
                 param="messages",
             ) from error
         except TemplateLimitError as error:
             raise InvalidRequest(
-                f"the model's chat template was stopped: {_line(error)}", param="messages"
+                f"The model's chat template was stopped: {first_line(error)}.", param="messages"
             ) from error
         except (Exception, RecursionError) as error:  # a template can raise anything
             raise InvalidRequest(
-                f"the model's chat template fails on these messages: {_line(error)}",
+                f"The model's chat template fails on these messages: {first_line(error)}.",
                 param="messages",
             ) from error
 
@@ -105,9 +106,3 @@ class ChatTemplate:
         if len(self.source) > _MAX_SOURCE:
             raise TemplateLimitError(f"its source is longer than {_MAX_SOURCE >> 10} KiB")
         return (self._sandbox or TemplateSandbox()).from_string(self.source)
-
-
-def _line(error: BaseException) -> str:
-    """The first line of an error, for the end of a sentence."""
-    lines = str(error).strip().splitlines()
-    return lines[0][:200].rstrip(".") if lines else type(error).__name__

@@ -152,7 +152,7 @@ class Tokenizer:
     def _check(self, token_id: int) -> None:
         if not 0 <= token_id < self.vocab_size:
             raise InvalidRequest(
-                f"token id {token_id} is outside the vocabulary of {self.vocab_size} tokens"
+                f"Token id {token_id} is outside the vocabulary of {self.vocab_size} tokens."
             )
 
 
@@ -160,8 +160,8 @@ def _why_not_text(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        return f"the text holds half a surrogate pair at character {error.start}"
-    return "the tokenizer takes text only"
+        return f"The text holds half a surrogate pair at character {error.start}."
+    return "The tokenizer takes text only."
 
 
 def _lookup(pieces: Sequence[str]) -> Callable[[int], str | None]:
@@ -181,6 +181,6 @@ def _special_as_text(encoder: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
     added = encoder.get_added_tokens_decoder()
     sibling.add_tokens([added[token_id] for token_id in sorted(added)])
     if sibling.get_added_tokens_decoder().keys() != added.keys():
-        raise ModelError("the tokenizer's added tokens leave gaps between their ids")
+        raise ModelError("The tokenizer's added tokens leave gaps between their ids.")
     sibling.encode_special_tokens = True
     return sibling
