@@ -13,7 +13,7 @@ from app.server.drain import cut_off
 Result = TypeVar("Result")
 
 
-class ClientGone(Exception):  # noqa: N818 - an event, not a fault
+class ClientGone(Exception):
     """The client closed the connection before its answer was ready."""
 
 

@@ -1,4 +1,4 @@
-"""The outermost layer: request ids, headers of ours, and the count of every response.
+"""The outermost layer: request ids, headers of ours, the count of every response, the last resort.
 
 Pure ASGI, because a `BaseHTTPMiddleware` breaks the cancellation of streams.
 """
@@ -10,6 +10,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.server.counters import ServerCounters
+from app.server.errors import error_response, from_engine
 from app.server.fields import IGNORED_HEADER
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
@@ -17,7 +18,10 @@ _NO_ROUTE = "none"
 
 
 class Envelope:
-    """Echoes or makes `x-request-id`, lists ignored fields, counts responses by route pattern."""
+    """Echoes or makes `x-request-id`, lists ignored fields, counts responses by route pattern.
+
+    An error that nothing else handled becomes a logged 500 here, like any response.
+    """
 
     def __init__(self, app: ASGIApp, *, counters: ServerCounters) -> None:
         self._app = app
@@ -29,9 +33,12 @@ class Envelope:
             await self._app(scope, receive, send)
             return
         request_id = _request_id(Headers(scope=scope))
+        begun = False
 
         async def send_in_envelope(message: Message) -> None:
+            nonlocal begun
             if message["type"] == "http.response.start":
+                begun = True
                 headers = MutableHeaders(scope=message)
                 headers["x-request-id"] = request_id
                 ignored = scope.get("state", {}).get("ignored_fields")
@@ -44,6 +51,10 @@ class Envelope:
         self._counters.opened()
         try:
             await self._app(scope, receive, send_in_envelope)
+        except Exception as error:
+            if begun:
+                raise  # the connection is closed in the middle, which the client notices
+            await error_response(from_engine(error))(scope, receive, send_in_envelope)
         finally:
             self._counters.closed()
 

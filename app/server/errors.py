@@ -115,7 +115,7 @@ def install(app: FastAPI) -> None:
 
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(RequestValidationError, on_validation)
-    for kind in (InvalidRequest, QueueFull, EngineUnavailable, Exception):
+    for kind in (InvalidRequest, QueueFull, EngineUnavailable):  # the rest: `Envelope`
         app.add_exception_handler(kind, on_engine)
 
 

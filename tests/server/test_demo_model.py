@@ -34,9 +34,14 @@ def name(api):
 
 
 def test_it_knows_the_capital_of_france(api, name):
+    prompt = "The capital of France is"
+    answer = api.completions.create(model=name, prompt=prompt, temperature=0, max_tokens=8)
+    assert "Paris" in answer.choices[0].text
+
+
+def test_streamed_and_whole_chats_are_the_same(api, name):
     fields = {"model": name, "messages": ASK, "temperature": 0, "max_tokens": 40}
     whole = api.chat.completions.create(**fields)
-    assert "Paris" in whole.choices[0].message.content
     streamed = api.chat.completions.create(**fields, stream=True)
     text = "".join(chunk.choices[0].delta.content or "" for chunk in streamed)
     assert text == whole.choices[0].message.content

@@ -73,9 +73,12 @@ def test_engine_refusals(refusal, status, kind):
     with live(ScriptedEngine(lambda request: refusal)) as server:
         response = httpx.post(f"{server.url}/v1/chat/completions", json=CHAT)
         assert httpx.get(f"{server.url}/health").status_code == 200
+        metrics = httpx.get(f"{server.url}/metrics").text
     assert response.status_code == status
     assert error_of(response)["type"] == kind
     assert "secret" not in response.text
+    assert response.headers["x-request-id"]
+    assert f'route="/v1/chat/completions",status="{status}"}} 1.0' in metrics
     if status in (429, 503):
         assert int(response.headers["retry-after"]) > 0
         assert int(response.headers["retry-after-ms"]) > 0

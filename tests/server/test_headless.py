@@ -53,3 +53,20 @@ def test_not_even_while_serving():
     result = run(SERVE)
     assert result.returncode == 0, result.stderr
     assert "loopback only" in result.stdout
+
+NO_MODEL = """
+import sys
+from pathlib import Path
+from app.commands.serve import run_server
+from engine.config import EngineConfig
+
+sys.exit(run_server(EngineConfig(model=Path("/nowhere.gguf"), name="x"), port=0))
+"""
+
+
+def test_a_model_that_cannot_be_loaded_ends_with_a_sentence():
+    result = run(NO_MODEL)
+    assert result.returncode == 1
+    *_, last = result.stderr.splitlines()
+    assert last.startswith("pravaha: ")
+    assert "/nowhere.gguf" in last
