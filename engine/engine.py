@@ -12,6 +12,7 @@ to run.
 
 import atexit
 import logging
+import os
 import secrets
 import threading
 import time
@@ -112,6 +113,7 @@ class AsyncPravahaEngine:
         self._hub = WakeHub()
         self._counters = EngineCounters()
         self._thread: threading.Thread | None = None
+        self._pid = os.getpid()
         self._opened_event = threading.Event()  # headers read, or never will be
         self._settled = threading.Event()  # no longer loading
         self._empty = threading.Event()  # no live request
@@ -141,6 +143,7 @@ class AsyncPravahaEngine:
             raise RuntimeError("the engine was started before")
         self._thread = threading.Thread(target=self._run, name="pravaha-engine", daemon=True)
         atexit.register(self._at_exit)
+        self._pid = os.getpid()
         self._thread.start()
 
     def wait_ready(self, timeout: float | None = None) -> None:
@@ -307,6 +310,8 @@ class AsyncPravahaEngine:
     def _wait_opened(self) -> Opened:
         if self._thread is None:
             raise EngineUnavailable("The engine was not started.")
+        if os.getpid() != self._pid:  # its thread did not come along, and would never answer
+            raise EngineUnavailable("The engine runs in the process that this one was forked from.")
         self._opened_event.wait()
         if self._opened is None:
             raise EngineUnavailable(self._why_unavailable())

@@ -105,12 +105,12 @@ class Pipeline:
             return bool(schedule.unplaceable)
         try:
             result = self.executor.execute(schedule.plan)
+            self._apply(schedule.plan, result, started)
         except BaseException as error:  # a panic in Rust is no Exception
             _log.exception("A step failed.")
-            failed = self._sequences(schedule.plan.rows)
+            placed = [self.table.sequences[row] for row in schedule.plan.rows.tolist()]
+            failed = [sequence for sequence in placed if sequence is not None]
             self._fail_step(f"The step failed: {_sentence(error)}", failed)
-            return True
-        self._apply(schedule.plan, result, started)
         return True
 
     def take_refilled(self) -> bool:
@@ -138,10 +138,8 @@ class Pipeline:
         """End a request that is in no row and no line."""
         sequence.ended = True
         mailbox = sequence.mailbox
-        if sequence.decoder is not None:
-            text = sequence.decoder.flush()
-            if text:
-                mailbox.text.append(text)
+        if sequence.decoder is not None and reason is not FinishReason.ERROR:
+            mailbox.text.append(sequence.decoder.flush())
         now = self._clock()
         kept = mailbox.kept
         self._counters.record_finish(

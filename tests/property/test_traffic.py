@@ -4,8 +4,10 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from engine._core import BlockAllocator
 from engine.errors import ExecutorError, QueueFull
 from engine.request import FinishReason
+from tests.fakes.naive_allocator import NaiveAllocator
 from tests.fakes.toy_engine import ask
 from tests.fakes.toy_executor import oracle
 from tests.fakes.toy_pipeline import ToyPipeline
@@ -22,14 +24,20 @@ class Traffic(RuleBasedStateMachine):
         block_size=st.sampled_from([1, 3, 4, 16]),
         rows=st.integers(1, 6),
         budget=st.sampled_from([1, 2, 7, 16, 64]),
+        allocator=st.sampled_from([NaiveAllocator, BlockAllocator]),
     )
-    def start(self, blocks, block_size, rows, budget):
+    def start(self, blocks, block_size, rows, budget, allocator):
         self.capacity = blocks * block_size
         self.toy = ToyPipeline(
-            blocks=blocks, block_size=block_size, rows=rows, budget=budget, context=CONTEXT, queue=8
+            blocks=blocks,
+            block_size=block_size,
+            rows=rows,
+            budget=budget,
+            context=CONTEXT,
+            queue=8,
+            allocator=allocator,
         )
         self.live = {}
-        self.failed = set()
 
     @rule(
         start=st.integers(0, 60),

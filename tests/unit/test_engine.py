@@ -225,6 +225,35 @@ def test_random_aborts_leak_nothing(engine):
     assert sum(engine.snapshot().totals.finished.values()) == 30 * 12
 
 
+def test_readers_race_with_preemption_and_row_reuse():
+    """Readers copy rows while the engine preempts and reuses them; no token is lost or foreign."""
+    engine, _ = toy_engine(toy_config(blocks=14, max_num_seqs=6))
+    engine.start()
+    requests = [ask("r" * (1 + n % 5) + chr(40 + n), max_tokens=25) for n in range(60)]
+    read = {}
+
+    def reader(request, handle):
+        batches = []
+        while not batches or batches[-1].finish_reason is None:
+            batch = handle.drain()
+            if batch is not None:
+                batches.append(batch)
+        read[request.request_id] = sum((batch.token_ids for batch in batches), ())
+
+    pairs = [(request, engine.submit(request)) for request in requests]
+    # Few at a time: they spin on purpose, to hit every moment of a step.
+    for begin in range(0, len(pairs), 3):
+        threads = [threading.Thread(target=reader, args=pair) for pair in pairs[begin : begin + 3]]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE_S)
+    assert engine.snapshot().totals.preemptions > 0
+    for request in requests:
+        assert read[request.request_id] == oracle(request)
+    engine.shutdown()
+
+
 # ---- failures ----
 
 

@@ -1,0 +1,168 @@
+"""Bugs that other engines had, by the numbers of the engine handbook's regression list.
+
+Elsewhere, beside the code they concern:
+
+* `pipeline/test_scheduler.py`: block boundaries (1, 2), tables of freed blocks (11), long prefills
+  (15), a pool exhausted by one request (16), thrashing (17), admission after preemption (18), budgets
+  (20), chunks (21), preemption (22), replay of seeded samples (50);
+* `pipeline/test_pipeline.py`: aborts (23), failing steps (29), NaN (47), logprobs (51), stop strings
+  and split characters (54);
+* `pipeline/test_reference_sampler.py`: sampling extremes (49);
+* `memory/test_kv_cache.py`: the KV pool's size (58); `test_engine.py`: idling (60).
+"""
+
+import gc
+import subprocess
+import sys
+import threading
+
+import numpy as np
+
+from engine._core import BlockAllocator
+from engine.pipeline.sequence import Sequence
+from engine.request import FinishReason
+from tests.fakes.toy_engine import ask, toy_engine
+from tests.fakes.toy_executor import oracle
+from tests.fakes.toy_pipeline import ToyPipeline
+
+PATIENCE_S = 30
+
+
+def test_24_abort_with_a_result_in_flight_drops_the_result():
+    engine, executor = toy_engine()
+    executor.gate = threading.Semaphore(0)
+    engine.start()
+    request = ask("hello")
+    handle = engine.submit(request)
+    for _ in range(3):
+        assert executor.entered.acquire(timeout=PATIENCE_S)
+        executor.gate.release()
+    assert executor.entered.acquire(timeout=PATIENCE_S)
+    handle.abort()  # the fourth step computes meanwhile
+    executor.gate.release(100)
+    output = handle.wait_result(PATIENCE_S)
+    assert output.finish_reason is FinishReason.ABORT
+    assert output.token_ids == oracle(request)[: len(output.token_ids)]
+    assert len(output.token_ids) == 4
+    engine.shutdown()
+    assert engine.snapshot().totals.generation_tokens == 4
+
+
+def test_26_a_reused_row_keeps_nothing_of_its_last_request():
+    """mini-sglang #58, #103."""
+    toy = ToyPipeline(rows=1)
+    loud = ask(
+        "loud", temperature=1.5, seed=1, top_k=3, logprobs=2, logit_bias=((5, 9.0),),
+        repetition_penalty=1.8, presence_penalty=1.0, stop=("zzz",), stop_token_ids=(1, 2, 3),
+    )  # fmt: skip
+    plain = ask("plain", max_tokens=30)
+    first, second = toy.submit(loud), toy.submit(plain)
+    toy.run()
+    batch = second.drain()
+    assert batch.token_ids == oracle(plain)
+    assert batch.logprobs == batch.top_logprobs == ()
+    assert toy.table.logprob_rows == toy.table.top_rows == 0
+    assert not toy.table.decoded_rows
+    assert first.drain().token_ids == oracle(loud)
+
+
+def test_30_ten_thousand_requests_with_random_aborts_leave_nothing_behind():
+    toy = ToyPipeline(blocks=60, rows=8, context=32, budget=64, allocator=BlockAllocator)
+    toy.executor.execute = lambda plan: _answer_one(plan)
+    random = np.random.default_rng(0)
+    before = _live_sequences()
+    submitted = 0
+    while submitted < 10_000:
+        for _ in range(random.integers(1, 30)):
+            length, tokens = random.integers(1, 9), random.integers(1, 5)
+            handle = toy.submit(ask([1] * int(length), max_tokens=int(tokens)))
+            submitted += 1
+        for _ in range(random.integers(1, 5)):
+            toy.pipeline.step()
+            toy.pipeline.announce_ends()
+        for handle in toy.handles[:: int(random.integers(2, 5))]:
+            handle.abort()
+        toy.handles.clear()  # dropping the rest aborts whatever still runs
+        toy.sequences.clear()
+        toy.ended.clear()
+    toy.run()
+    toy.assert_idle()
+    toy.blocks.check_integrity()
+    finished = toy.counters.totals().finished
+    assert sum(finished.values()) == submitted
+    assert finished["length"] > 0
+    assert finished["abort"] > 0
+    toy.ended.clear()
+    del handle
+    assert _live_sequences() <= before
+
+
+def _live_sequences():
+    gc.collect()
+    return sum(type(each) is Sequence for each in gc.get_objects())
+
+
+def _answer_one(plan):
+    from engine.executors.base import StepResult
+
+    count = len(plan.rows)
+    sampled = np.where(plan.needs_logits, 1, -1).astype(np.int32)
+    return StepResult(
+        sampled, np.zeros(count, np.float32), np.zeros((count, 20), np.int32),
+        np.zeros((count, 20), np.float32), np.zeros(count, np.uint8),
+    )  # fmt: skip
+
+
+def test_61_a_forked_process_is_told_that_it_has_no_engine():
+    script = """
+import os
+from engine.errors import EngineUnavailable
+from tests.fakes.toy_engine import ask, toy_engine
+
+engine, _ = toy_engine()
+engine.start()
+engine.submit(ask("hello")).wait_result(30)
+child = os.fork()
+if child == 0:
+    try:
+        engine.submit(ask("hello"))
+    except EngineUnavailable as error:
+        os._exit(7 if "forked" in str(error) else 1)
+    os._exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+engine.submit(ask("hello")).wait_result(30)
+engine.shutdown()
+print("fine")
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "fine\n", done.stderr
+
+
+def test_62_the_engine_imports_no_framework():
+    script = """
+import sys
+import engine.engine, engine.in_process
+heavy = {"torch", "transformers", "triton", "textual", "fastapi", "prometheus_client"}
+print(sorted(heavy & set(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_a_process_that_forgets_to_shut_down_still_exits():
+    script = """
+from tests.fakes.toy_engine import ask, toy_engine
+
+engine, executor = toy_engine()
+engine.start()
+engine.submit(ask("hello", max_tokens=200)).wait_result(30)
+lost = engine.submit(ask("hello", max_tokens=200))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
