@@ -10,9 +10,27 @@ from pathlib import Path
 @contextmanager
 def hold(path: Path) -> Iterator[None]:
     """Hold the lock file, waiting for whoever holds it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    with _opened(path) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def try_hold(path: Path) -> Iterator[bool]:
+    """Hold the lock file if nobody does; False if somebody does."""
+    with _opened(path) as descriptor:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        yield descriptor
     finally:
-        os.close(descriptor)
+        os.close(descriptor)  # which also gives the lock back

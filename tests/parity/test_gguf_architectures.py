@@ -1,0 +1,192 @@
+"""Tiny GGUF files of every architecture and rotary scaling, from file to greedy tokens."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from transformers import CONFIG_MAPPING, AutoModelForCausalLM
+
+from engine._core import GgufFile
+from engine.config import EngineConfig
+from engine.executors.native import NativeExecutor
+from engine.models.loader import open_model
+from tests.fakes.tiny_gguf import (
+    CONTEXT,
+    FFN,
+    HEAD_DIM,
+    HEADS,
+    HIDDEN,
+    KV_HEADS,
+    LAYERS,
+    write_tiny_gguf,
+)
+from tests.parity.stepper import Sequence_, Stepper
+
+NEW_TOKENS = 32
+LAYER_NAMES = {
+    "attn_norm": "input_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "attn_q_norm": "self_attn.q_norm",
+    "attn_k_norm": "self_attn.k_norm",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+TOP_NAMES = {
+    "token_embd.weight": "model.embed_tokens.weight",
+    "output_norm.weight": "model.norm.weight",
+    "output.weight": "lm_head.weight",
+}
+
+
+def checkpoint_name(name):
+    if name in TOP_NAMES:
+        return TOP_NAMES[name]
+    _, layer, rest = name.split(".", 2)
+    part, suffix = rest.rsplit(".", 1)
+    return f"model.layers.{layer}.{LAYER_NAMES[part]}.{suffix}"
+
+
+def halves(weight, heads):
+    """Rows from llama GGUF's interleaved rotary pairs back to Hugging Face's halves."""
+    pairs = weight.reshape(heads, weight.shape[0] // heads // 2, 2, *weight.shape[1:])
+    return pairs.swapaxes(1, 2).reshape(weight.shape)
+
+
+def reference(path, architecture, *, tied, rope):
+    file = GgufFile(path)
+    state = {}
+    for tensor in file.tensors:
+        if tensor.name == "rope_freqs.weight":
+            continue
+        weight = file.dequantize(tensor.name)
+        if architecture == "llama" and ".attn_q." in tensor.name:
+            weight = halves(weight, HEADS)
+        if architecture == "llama" and ".attn_k." in tensor.name:
+            weight = halves(weight, KV_HEADS)
+        state[checkpoint_name(tensor.name)] = torch.from_numpy(np.array(weight))
+    config = CONFIG_MAPPING[architecture](
+        vocab_size=len(state["model.embed_tokens.weight"]),
+        hidden_size=HIDDEN,
+        intermediate_size=FFN,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        num_key_value_heads=KV_HEADS,
+        head_dim=HEAD_DIM,
+        max_position_embeddings=CONTEXT,
+        rms_norm_eps=1e-5,
+        rope_parameters=rope,
+        tie_word_embeddings=tied,
+    )
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    loaded = model.load_state_dict(state, strict=False)
+    assert not loaded.unexpected_keys
+    assert set(loaded.missing_keys) <= ({"lm_head.weight"} if tied else set())
+    model.tie_weights()
+    return model.eval()
+
+
+def llama3_divisors(factor, theta, original):
+    """The converters' table: what llama3 scaling divides each frequency by."""
+    divisors = []
+    for index in range(HEAD_DIM // 2):
+        wavelength = 2 * math.pi * theta ** (2 * index / HEAD_DIM)
+        smooth = min(max((original / wavelength - 1) / 3, 0), 1)
+        divisors.append(1 / ((1 - smooth) / factor + smooth))
+    return np.array(divisors, np.float32)
+
+
+PLAIN = {"rope_type": "default", "rope_theta": 10_000.0}
+LINEAR = {"rope_type": "linear", "rope_theta": 10_000.0, "factor": 4.0}
+YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 10_000.0,
+    "factor": 4.0,
+    "original_max_position_embeddings": 32,
+}
+LLAMA3 = {
+    "rope_type": "llama3",
+    "rope_theta": 500_000.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}
+CASES = {
+    f"{architecture}-{'tied' if tied else 'untied'}": (architecture, tied, PLAIN, {}, {})
+    for architecture in ("llama", "qwen2", "qwen3")
+    for tied in (True, False)
+} | {
+    "linear": (
+        "llama",
+        True,
+        LINEAR,
+        {"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 4.0},
+        {},
+    ),
+    "yarn": (
+        "qwen2",
+        True,
+        YARN,
+        {
+            "qwen2.rope.scaling.type": "yarn",
+            "qwen2.rope.scaling.factor": 4.0,
+            "qwen2.rope.scaling.original_context_length": 32,
+        },
+        {},
+    ),
+    "llama3": (
+        "llama",
+        True,
+        LLAMA3,
+        {"llama.rope.freq_base": 500_000.0},
+        {"rope_freqs.weight": llama3_divisors(8.0, 500_000.0, 8192)},
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "tied", "rope", "fields", "extra"), CASES.values(), ids=CASES
+)
+def test_greedy_tokens_are_those_of_transformers(tmp_path, architecture, tied, rope, fields, extra):
+    path = write_tiny_gguf(
+        tmp_path / "tiny.gguf",
+        architecture=architecture,
+        tied=tied,
+        seed=3,
+        fields=fields,
+        extra_tensors=extra,
+    )
+    model = open_model(path)
+    config = EngineConfig(path, "tiny", kv_dtype="f32", threads=1, block_size=16, max_num_seqs=2)
+    executor = NativeExecutor.load(
+        model.spec,
+        model.paths,
+        config,
+        num_blocks=16,
+        max_model_len=CONTEXT,
+        progress=lambda share: None,
+    )
+    stepper = Stepper(
+        executor,
+        max_rows=2,
+        num_blocks=16,
+        block_size=16,
+        max_model_len=CONTEXT,
+        max_tokens=config.max_num_batched_tokens,
+    )
+    prompt = model.tokenizer.encode("hello in the hell, it is the same old thing again")
+    sequence = Sequence_(prompt, NEW_TOKENS)
+    stepper.run([sequence])
+    executor.close()
+
+    oracle = reference(path, architecture, tied=tied, rope=rope)
+    expected = oracle.generate(
+        torch.tensor([prompt]), max_new_tokens=NEW_TOKENS, do_sample=False, eos_token_id=None
+    )
+    assert sequence.tokens == expected[0, len(prompt) :].tolist()
