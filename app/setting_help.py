@@ -23,7 +23,7 @@ HELP = {
     "frequency_penalty": "Taken from a token each time it was written.",
     "seed": "Same seed, same answer; without it a new one.",
     "max_tokens": "Longest answer in tokens; without it up to the context's end.",
-    "system": "System prompt.",
+    "system": "System prompt; empty leaves it to the model's chat template.",
     "host": "Address to serve on; others than loopback need a key.",
     "port": "Port to serve on; 0 takes a free one.",
     "api_key": "Key that callers of --serve must send; with --attach, the key to send.",

@@ -25,6 +25,8 @@ from engine.request import SamplingParams
 
 ENV_PREFIX = "PRAVAHA_"
 DEMO_MODEL = "smollm2"
+DEFAULT_SYSTEM = "You are a helpful assistant. Answer clearly and correctly."
+"""Plain on purpose: a small model answers worse when told a name or a story about itself."""
 MIB = 1024**2
 
 HOT = frozenset(
@@ -55,6 +57,10 @@ def _folder(value: object) -> object:
 
 def _names(value: object) -> object:
     return tuple(filter(None, value.replace(",", " ").split())) if isinstance(value, str) else value
+
+
+def _none_if_empty(value: object) -> object:
+    return None if value == "" else value
 
 
 ByteSize = Annotated[int, BeforeValidator(_size)]
@@ -89,7 +95,7 @@ class Settings(BaseSettings):
     frequency_penalty: float = Field(0.0, ge=-2, le=2)
     seed: int | None = Field(None, ge=0, lt=2**64)
     max_tokens: int | None = Field(None, ge=1, le=2**24)
-    system: str | None = None
+    system: Annotated[str | None, BeforeValidator(_none_if_empty)] = DEFAULT_SYSTEM
 
     # The server.
     host: str = Field("127.0.0.1", min_length=1)
