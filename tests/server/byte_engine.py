@@ -28,15 +28,25 @@ class PacedExecutor(ToyExecutor):
 
 
 def new_byte_engine(
-    *, blocks: int = 512, block_size: int = 16, step_s: float = 0.0, force=None, **settings
+    *,
+    blocks: int = 512,
+    block_size: int = 16,
+    step_s: float = 0.0,
+    force=None,
+    gate=None,
+    **settings,
 ) -> AsyncPravahaEngine:
-    """An engine that was not started; its answers depend on prompt and sampling alone."""
+    """An engine that was not started; its answers depend on prompt and sampling alone.
+
+    With `gate`, a semaphore, every step waits for a permit.
+    """
     config = toy_config(
         blocks=blocks,
         block_size=block_size,
         **{"max_num_seqs": 32, "max_num_batched_tokens": 512} | settings,
     )
     executor = PacedExecutor(blocks, block_size, vocab_size=VOCAB_SIZE, step_s=step_s, force=force)
+    executor.gate = gate
     model = SimpleNamespace(
         name="toy",
         spec=replace(toy_spec(CONTEXT), vocab_size=VOCAB_SIZE),

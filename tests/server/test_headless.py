@@ -54,6 +54,7 @@ def test_not_even_while_serving():
     assert result.returncode == 0, result.stderr
     assert "loopback only" in result.stdout
 
+
 NO_MODEL = """
 import sys
 from pathlib import Path
