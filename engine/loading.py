@@ -63,6 +63,7 @@ def open_with_headers(config: EngineConfig, opener: ModelOpener) -> Opened:
     Raises:
         ModelError: the model cannot be used, or its cache does not fit.
     """
+    _check_limits(config)
     model = opener(config)
     trained = model.spec.context_length
     max_model_len = config.max_model_len or trained
@@ -91,6 +92,19 @@ def open_with_headers(config: EngineConfig, opener: ModelOpener) -> Opened:
         max_model_len,
     )
     return Opened(model, max_model_len, kv_cache, Sampler(model.spec.vocab_size))
+
+
+def _check_limits(config: EngineConfig) -> None:
+    """Refuse settings that no engine can run with, by name."""
+    limits = {
+        "max_num_seqs": (config.max_num_seqs, 1, 65_536),
+        "max_num_batched_tokens": (config.max_num_batched_tokens, 1, 2**20),
+        "max_queue": (config.max_queue, 1, 2**20),
+        "block_size": (config.block_size, 1, 255),
+    }
+    for name, (value, low, high) in limits.items():
+        if not low <= value <= high:
+            raise ModelError(f"{name} must be between {low:,} and {high:,}, not {value:,}.")
 
 
 def describe(config: EngineConfig, opened: Opened, executor: ExecutorInfo) -> ModelInfo:

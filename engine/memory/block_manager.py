@@ -14,6 +14,25 @@ from numpy.typing import NDArray
 from engine.snapshot import BlockCounts, BlockState
 
 
+class Stats(Protocol):
+    """Blocks by state, of one instant; `engine._core.AllocatorStats` has more."""
+
+    @property
+    def free(self) -> int:
+        """Held by nobody, holding nothing."""
+        ...
+
+    @property
+    def cached(self) -> int:
+        """Held by nobody, kept for the prefix they hold."""
+        ...
+
+    @property
+    def active(self) -> int:
+        """Held."""
+        ...
+
+
 class Allocator(Protocol):
     """What the manager asks of `engine._core.BlockAllocator`; tests put a naive one here."""
 
@@ -37,6 +56,10 @@ class Allocator(Protocol):
 
     def release(self, blocks: NDArray[np.int32] | Sequence[int], /) -> None:
         """Remove one holder from each block, in the order given."""
+        ...
+
+    def stats(self) -> Stats:
+        """The pool in numbers, at O(1)."""
         ...
 
     def states(self) -> NDArray[np.uint8]:
@@ -93,11 +116,12 @@ class BlockManager:
 
     def counts(self) -> BlockCounts:
         """The pool in numbers."""
-        total, free = self._allocator.num_blocks, self._allocator.num_free
+        stats = self._allocator.stats()
         return BlockCounts(
-            total=total,
-            free=free,
-            active=total - free,
+            total=self._allocator.num_blocks,
+            free=stats.free,
+            active=stats.active,
+            cached=stats.cached,
             block_size=self.block_size,
             block_bytes=self.block_bytes,
         )

@@ -1,6 +1,7 @@
 """A block allocator that anybody can check by eye: a list of counts and a queue of free blocks."""
 
 from collections import deque
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -42,6 +43,10 @@ class NaiveAllocator:
             self._counts[block] -= 1
             if self._counts[block] == 0:
                 self._free.append(block)
+
+    def stats(self):
+        free = len(self._free)
+        return SimpleNamespace(free=free, cached=0, active=self.num_blocks - free)
 
     def states(self):
         active = np.array(self._counts) > 0

@@ -2,10 +2,10 @@
 
 Elsewhere, beside the code they concern:
 
-* `pipeline/test_scheduler.py`: block boundaries (1, 2), tables of freed blocks (11), long prefills
-  (15), a pool exhausted by one request (16), thrashing (17), admission after preemption (18), budgets
+* `pipeline/test_scheduler.py`: block boundaries (1, 2), freed blocks in tables (11), long prefills
+  (15), a pool too small for one request (16), thrashing (17), admission (18), budgets
   (20), chunks (21), preemption (22), replay of seeded samples (50);
-* `pipeline/test_pipeline.py`: aborts (23), failing steps (29), NaN (47), logprobs (51), stop strings
+* `pipeline/test_pipeline.py`: aborts (23), failed steps (29), NaN (47), logprobs (51), stop strings
   and split characters (54);
 * `pipeline/test_reference_sampler.py`: sampling extremes (49);
 * `memory/test_kv_cache.py`: the KV pool's size (58); `test_engine.py`: idling (60).
