@@ -17,7 +17,7 @@ from tests.server.scripted_engine import ScriptedEngine, batch
 
 @pytest.fixture(scope="module")
 def slow_engine():
-    with byte_engine(step_s=0.004, max_num_seqs=4) as engine:
+    with byte_engine(step_s=0.02, max_num_seqs=4) as engine:
         yield engine
 
 

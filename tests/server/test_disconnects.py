@@ -16,7 +16,7 @@ HEAD = "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/jso
 @pytest.fixture(scope="module")
 def slow():
     """An engine whose answers take about a second, so that clients can leave in the middle."""
-    with byte_engine(step_s=0.002, max_num_seqs=8) as engine, live(engine) as server:
+    with byte_engine(step_s=0.005, max_num_seqs=8) as engine, live(engine) as server:
         yield engine, server
 
 
