@@ -126,7 +126,7 @@ def test_run_prints_the_answer(pravaha):
 
 
 def test_run_reads_standard_input(pravaha):
-    done = pravaha("run", "-", stdin="two\nlines", toy="echo")
+    done = pravaha("run", "--system", "", "-", stdin="two\nlines", toy="echo")
     assert done.stdout == "user\ntwo\nlines\nassistant\n\n"
 
 
