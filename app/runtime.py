@@ -131,6 +131,7 @@ def open_session(
             client,
             sampling=settings.sampling(),
             system_prompt=settings.system,
+            system_required=settings.is_set("system"),
             resume=resume,
         )
         stack.callback(session.close)

@@ -95,7 +95,7 @@ def _answer(
     opened.start()
     snapshot = wait_loaded(client)
     load_s = time.monotonic() - began
-    ids = _raw_ids(opened, text) if raw else _chat_ids(client, settings.system, text)
+    ids = _raw_ids(opened, text) if raw else _chat_ids(client, settings, text)
     request_id = client.submit(Request(ids, _sampling(settings, logprobs=0 if as_json else None)))
     answer = _Answer()
     last = _stream(client, request_id, answer, show=not as_json)
@@ -202,13 +202,20 @@ def _raw_ids(opened: "OpenClient", text: str) -> tuple[int, ...]:
     return (bos, *ids) if bos is not None and ids[:1] != [bos] else tuple(ids)
 
 
-def _chat_ids(client: "EngineClient", system: str | None, text: str) -> tuple[int, ...]:
-    """Ids of one question in the model's chat template, as a conversation would send it."""
+def _chat_ids(client: "EngineClient", settings: "Settings", text: str) -> tuple[int, ...]:
+    """Ids of one question in the model's chat template, as a conversation would send it.
+
+    The default system prompt is left out where the template takes none; the user's own is not.
+    """
     from engine.branching.prompt_builder import PromptBuilder
     from engine.branching.tree import Node, NodeKind, NodeStatus
 
     def node(kind: NodeKind, content: str) -> Node:
         return Node(kind.value, "run", None, kind, content, NodeStatus.DONE, 0.0)
 
+    builder = PromptBuilder(client)
+    system = settings.system
+    if not settings.is_set("system") and not builder.takes_system_prompt():
+        system = None
     path = [node(NodeKind.SYSTEM, system)] if system else []
-    return PromptBuilder(client).build([*path, node(NodeKind.USER, text)]).token_ids
+    return builder.build([*path, node(NodeKind.USER, text)]).token_ids

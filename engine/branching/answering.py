@@ -73,6 +73,7 @@ class Answering:
         Raises:
             PravahaError: the template or the engine refuses; nothing was added.
         """
+        self._leave_out_optional_system(conversation)
         added: list[Node] = []
         parent = conversation.nodes[-1] if conversation.nodes else None
         if conversation.system_prompt != conversation.sent_system_prompt():
@@ -161,6 +162,15 @@ class Answering:
         conversation.answer = answer
         self._busy[conversation.id] = (conversation, answer)
         self._keep_ids(conversation, tokenized)
+
+    def _leave_out_optional_system(self, conversation: Conversation) -> None:
+        if not conversation.system_optional or conversation.nodes:
+            return
+        try:
+            if not self._builder.takes_system_prompt():
+                conversation.system_prompt = None
+        except EngineUnavailable:
+            pass  # `_begin` tells, or waits for the model
 
     def _create_tree(self, conversation: Conversation, asked: Sequence[Node]) -> None:
         if conversation.saved:

@@ -15,12 +15,15 @@ class Conversation:
         saved: whether the tree is in the store; an empty conversation is not.
         nodes: root to head. The last one is stale while `answer` writes it: see `path`.
         system_prompt: what the next message will be sent with.
+        system_optional: whether the prompt is a default, to be left out where the model's template
+            takes none, rather than the user's wish.
         queued: messages waiting for the running answer's end, oldest first.
     """
 
     id: str
     title: str
     system_prompt: str | None
+    system_optional: bool = False
     saved: bool = False
     nodes: list[Node] = field(default_factory=list)
     answer: Answer | None = None

@@ -79,6 +79,20 @@ class PromptBuilder:
                 raise
             return self._build(nodes)
 
+    def takes_system_prompt(self) -> bool:
+        """Whether the model's template accepts a system message (Mistral's first ones refuse it).
+
+        Raises:
+            EngineUnavailable: there is no tokenizer yet.
+        """
+        try:
+            self._client.render_chat(
+                [{"role": "system", "content": "x"}, {"role": "user", "content": "x"}]
+            )
+        except InvalidRequest:
+            return False
+        return True
+
     def _build(self, nodes: list[Node]) -> Prompt:
         messages: list[ChatMessage] = [
             {"role": node.kind.value, "content": node.text} for node in nodes

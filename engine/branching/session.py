@@ -42,6 +42,8 @@ class TreeSession:
         new_id: makes increasing ids.
         sampling: how answers are written.
         system_prompt: what new conversations start with.
+        system_required: whether that is the user's wish; if not, it is left out where the model's
+            template takes no system message.
         resume: open the last conversation rather than an empty one.
 
     Attributes:
@@ -58,12 +60,14 @@ class TreeSession:
         new_id: Callable[[], str] = new_ulid,
         sampling: SamplingParams = DEFAULT_SAMPLING,
         system_prompt: str | None = None,
+        system_required: bool = True,
         resume: bool = True,
     ) -> None:
         self.sampling = sampling
         self._store = store
         self._new_id = new_id
         self._default_system_prompt = system_prompt
+        self._system_required = system_required
         self._answering = Answering(store, client, clock=clock, wall=wall, new_id=new_id)
         self._history: deque[str] = deque(store.prompts(_HISTORY), maxlen=_HISTORY)
         newest = store.trees()[:1] if resume else []
@@ -146,6 +150,7 @@ class TreeSession:
     @system_prompt.setter
     def system_prompt(self, text: str | None) -> None:
         self._current.system_prompt = text or None
+        self._current.system_optional = False
 
     # Answers.
 
@@ -232,7 +237,10 @@ class TreeSession:
 
     def _empty(self) -> Conversation:
         return Conversation(
-            id=self._new_id(), title=UNTITLED, system_prompt=self._default_system_prompt
+            id=self._new_id(),
+            title=UNTITLED,
+            system_prompt=self._default_system_prompt,
+            system_optional=not self._system_required,
         )
 
     def _load(self, tree_id: str) -> Conversation:

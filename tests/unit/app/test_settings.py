@@ -8,7 +8,7 @@ from app.byte_size import format_size, parse_size
 from app.commands.setting_options import GROUPS
 from app.errors import ConfigurationError
 from app.setting_help import HELP
-from app.settings import HOT, Settings
+from app.settings import DEFAULT_SYSTEM, HOT, Settings
 from app.settings_sources import FILE_NAME, load_settings
 from engine.config import EngineConfig
 
@@ -147,6 +147,12 @@ def test_sampling_settings_reach_the_answers(folders):
     }
     sampling = load(folders, flags=flags).sampling()
     assert {name: getattr(sampling, name) for name in flags} == flags
+
+
+def test_an_empty_system_prompt_leaves_it_to_the_template(folders):
+    assert load(folders).system == DEFAULT_SYSTEM
+    assert load(folders, flags={"system": ""}).system is None
+    assert load(folders, here="system = ''").system is None
 
 
 @pytest.mark.parametrize(

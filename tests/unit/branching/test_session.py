@@ -352,6 +352,16 @@ def test_the_system_prompt_becomes_a_node_and_changes_from_there_on(store, clien
     assert TreeSession(store, client).system_prompt == "be long"
 
 
+def test_a_default_system_prompt_is_left_out_where_the_template_takes_none(store):
+    client = ToyClient(ALTERNATING)
+    session = TreeSession(store, client, system_prompt="be brief", system_required=False)
+    session.send("hello")
+    assert [view.kind.value for view in session.path()] == ["user", "assistant"]
+    asked = TreeSession(store, client, system_prompt="be brief", resume=False)
+    with pytest.raises(InvalidRequest, match="alternate"):
+        asked.send("hello")
+
+
 def test_answers_without_a_word_are_left_out_unless_the_template_needs_them(store):
     for template, empty in ((None, False), (ALTERNATING, True)):
         client = ToyClient(template) if template else ToyClient()
