@@ -383,6 +383,7 @@ class AsyncPravahaEngine:
         self._model_info = describe(self.config, opened, executor.info)
         self._progress = 1.0
         self._change_state(EngineState.READY, only_from=(EngineState.LOADING,))
+        self._publish()
         self._settled.set()
         return pipeline
 
@@ -398,7 +399,6 @@ class AsyncPravahaEngine:
             self._hub.call_back()
 
     def _serve(self, pipeline: Pipeline) -> None:
-        self._publish()
         while not self._stopping:
             idle = not pipeline.has_work
             self._run_commands(wait=idle)
@@ -444,15 +444,16 @@ class AsyncPravahaEngine:
 
     def _publish(self) -> None:
         """Replace the snapshot, and the picture of the blocks if somebody looks."""
+        before, pipeline = self._snapshot.state, self._pipeline
         self._snapshot = self._take_snapshot()
-        pipeline = self._pipeline
-        if pipeline is None or not self._pool_changed:
-            return
         # An idle engine has no next step boundary at which somebody could ask.
-        if self._blocks_wanted or not pipeline.has_work:
+        looks = pipeline is not None and (self._blocks_wanted or not pipeline.has_work)
+        if pipeline is not None and looks and self._pool_changed:
             self._blocks_wanted = self._pool_changed = False
             self._epoch += 1
             self._block_map = draw_blocks(self._epoch, pipeline.blocks, pipeline.table)
+        if self._snapshot.state is not before:
+            self._hub.call_back()  # now, because only now it can be seen
 
     def _take_snapshot(self) -> EngineSnapshot:
         now = self._clock()
@@ -484,13 +485,12 @@ class AsyncPravahaEngine:
         only_from: tuple[EngineState, ...] = tuple(EngineState),
         error: str | None = None,
     ) -> None:
-        """Move to a state, and tell; nothing happens from a state that is not in `only_from`."""
+        """Move to a state; nothing happens from a state that is not in `only_from`."""
         with self._door:
             if self._state not in only_from or self._state is state:
                 return
             self._state = state
         self.events.publish(EngineStateChanged(self._clock(), state, error))
-        self._hub.call_back()
 
     def _close_down(self) -> None:
         """End every request, free everything. The thread's last act."""
@@ -507,14 +507,13 @@ class AsyncPravahaEngine:
                     pipeline.finish(sequence, FinishReason.ERROR, error[0])
             if pipeline.executor is not None:
                 pipeline.executor.close()
+                pipeline.executor = None
         self._change_state(EngineState.STOPPED, only_from=(EngineState.DRAINING,))
+        self._publish()
         self._opened_event.set()
         self._settled.set()
-        self._publish()
         if pipeline is not None:
-            pipeline.announce_ends()
-        self._hub.signal(finished=True)
-        self._hub.call_back()
+            self._tell(pipeline)
         atexit.unregister(self._at_exit)
 
 

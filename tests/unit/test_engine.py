@@ -450,6 +450,27 @@ def test_states_are_told():
     assert queued == [5]
 
 
+def test_whoever_is_woken_by_a_change_of_state_sees_it():
+    engine, _ = toy_engine()
+    seen = []
+    engine.on_wake(lambda: seen.append(engine.snapshot().state))
+    engine.start()
+    engine.wait_ready(PATIENCE_S)
+    assert engine.snapshot().state is EngineState.READY
+    assert engine.snapshot().model is not None
+    assert EngineState.READY in seen
+    engine.shutdown()
+    assert seen[-1] is EngineState.STOPPED
+
+
+def test_whoever_sees_the_end_of_an_answer_sees_figures_that_include_it(engine):
+    for count in range(1, 100):
+        engine.submit(ask("hello", max_tokens=1)).wait_result(PATIENCE_S)
+        snapshot = engine.snapshot()
+        assert snapshot.totals.finished["length"] == count
+        assert snapshot.running == snapshot.blocks.active == 0
+
+
 def test_a_snapshot_during_a_step(gated):
     engine, executor = gated
     handles = [engine.submit(ask(f"number {i}")) for i in range(10)]
