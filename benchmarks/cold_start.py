@@ -1,0 +1,121 @@
+"""Cold start and idle memory of the real application, with the demo model in the cache.
+
+    python benchmarks/cold_start.py [--runs 5] [--json]
+
+Prints, as medians and worst cases over fresh processes:
+
+* *first frame*: from exec to the application's name on a pseudo-terminal of 120×36;
+* *first token*: from exec to the first byte that `pravaha run "Hi"` writes;
+* *idle memory*: resident memory of the terminal application, ten seconds after its model is ready.
+"""
+
+import argparse
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from pathlib import Path
+
+PRAVAHA = str(Path(sys.executable).with_name("pravaha"))
+SIZE = (36, 120)
+FRAME_MARK = "Pravāha".encode()
+SETTLE_S = 10.0
+LIMIT_S = 60.0
+
+
+def read_until(fd: int, mark: bytes, deadline: float) -> bytes:
+    """Everything the terminal got until `mark` appeared."""
+    seen = b""
+    while mark not in seen:
+        ready, _, _ = select.select([fd], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            raise TimeoutError(f"{mark!r} did not appear: {seen[-500:]!r}")
+        seen += os.read(fd, 65536)
+    return seen
+
+
+def drain(fd: int, seconds: float) -> int:
+    """Read for a while, as a terminal would; the number of bytes."""
+    end, count = time.monotonic() + seconds, 0
+    while (left := end - time.monotonic()) > 0:
+        if select.select([fd], [], [], left)[0]:
+            count += len(os.read(fd, 65536))
+    return count
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident memory of a process."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError(f"no VmRSS for {pid}")
+
+
+def first_frame(environ: dict[str, str], *, settle: bool) -> tuple[float, int]:
+    """Seconds to the first frame, and resident bytes once settled (0 when not asked for)."""
+    start = time.monotonic()
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execve(PRAVAHA, [PRAVAHA], environ)
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", *SIZE, 0, 0))
+    try:
+        read_until(fd, FRAME_MARK, start + LIMIT_S)
+        seconds, resident = time.monotonic() - start, 0
+        if settle:
+            drain(fd, SETTLE_S)
+            resident = resident_bytes(pid)
+        return seconds, resident
+    finally:
+        os.kill(pid, signal.SIGTERM)
+        drain(fd, 0.5)
+        os.waitpid(pid, 0)
+        os.close(fd)
+
+
+def first_token(environ: dict[str, str]) -> float:
+    """Seconds from exec to the first byte of an answer."""
+    start = time.monotonic()
+    command = [PRAVAHA, "run", "--max-tokens", "4", "Hi"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environ) as process:
+        assert process.stdout is not None
+        process.stdout.read(1)
+        return time.monotonic() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as data:
+        environ = {**os.environ, "PRAVAHA_DATA_DIR": data, "TERM": "xterm-256color"}
+        first_token(environ)  # fetches the model if it is not there, and warms the page cache
+        frames = [first_frame(environ, settle=False)[0] for _ in range(arguments.runs)]
+        tokens = [first_token(environ) for _ in range(arguments.runs)]
+        _, resident = first_frame(environ, settle=True)
+    figures = {
+        "first_frame_s": {"median": statistics.median(frames), "worst": max(frames)},
+        "first_token_s": {"median": statistics.median(tokens), "worst": max(tokens)},
+        "idle_resident_mb": resident / 1e6,
+    }
+    if arguments.json:
+        print(json.dumps(figures))
+        return
+    for name, value in figures.items():
+        if isinstance(value, dict):
+            print(f"{name}: median {value['median']:.2f}, worst {value['worst']:.2f}")
+        else:
+            print(f"{name}: {value:.0f}")
+
+
+if __name__ == "__main__":
+    main()
