@@ -3,6 +3,7 @@
 Everything opened is closed in the opposite order, whatever happens in between.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -51,6 +52,9 @@ def engine_config(
         ModelError: the model is not installed, or could not be fetched.
     """
     model = find_model(settings, progress)
+    # The kernels let this variable overrule the configured level. The settings have read it, and
+    # put flags above it, so it has had its say.
+    os.environ.pop("PRAVAHA_DISPATCH", None)
     return settings.engine_config(model.path, model.name)
 
 

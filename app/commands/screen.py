@@ -1,5 +1,6 @@
 """`pravaha`: the full-screen chat."""
 
+import os
 import sys
 from typing import Any
 
@@ -27,6 +28,8 @@ def open_screen(flags: dict[str, Any]) -> int:
 
     settings = load_settings(flags)
     log_to_file(settings.log)
+    # The glyph table is chosen by the variable alone; flags and files stand in it too.
+    os.environ["PRAVAHA_CHARSET"] = settings.charset
     with fetch_bar() as progress, open_client(settings, progress) as opened:
         from app.tui.app import PravahaApp
 
