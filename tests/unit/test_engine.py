@@ -315,6 +315,23 @@ def test_requests_queued_while_loading_fail_when_loading_does():
     engine.shutdown()
 
 
+@pytest.mark.parametrize(
+    ("error", "logged"),
+    [(ModelError("The file is damaged."), []), (ZeroDivisionError(), ["The engine failed."])],
+)
+def test_only_unexpected_failures_leave_a_traceback_in_the_log(error, logged, caplog):
+    def explode(config):
+        raise error
+
+    engine, _ = toy_engine(model_opener=explode)
+    engine.start()
+    with pytest.raises(EngineUnavailable):
+        engine.wait_ready(PATIENCE_S)
+    engine.shutdown()
+    assert [record.getMessage() for record in caplog.records] == logged
+    assert all(record.exc_info for record in caplog.records)
+
+
 # ---- loading ----
 
 
