@@ -435,7 +435,7 @@ def test_shutdown_aborts_the_rest_and_frees_everything(gated):
     assert executor.closed
     assert_all_free(engine)
     assert engine.snapshot().state is EngineState.STOPPED
-    assert not any(thread.name == "pravaha-engine" for thread in threading.enumerate())
+    assert not engine._thread.is_alive()
     engine.shutdown()  # again: nothing happens
     with pytest.raises(EngineUnavailable, match="stopped"):
         engine.submit(ask())
