@@ -119,7 +119,7 @@ def _stream(
     Raises:
         BrokenPipeError: whoever read the output is gone; the request was cancelled.
     """
-    from app.tui.safe_text import SafeStream
+    from app.safe_text import SafeStream
 
     wake = threading.Event()
     client.on_wake(wake.set)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import partial
 from typing import Any
 
 from app.commands.outcome import EXIT_ERROR, EXIT_USAGE
@@ -23,6 +24,7 @@ def open_screen(flags: dict[str, Any]) -> int:
 
     from app.commands.fetch_bar import fetch_bar
     from app.logs import log_to_file
+    from app.preferences import Preferences
     from app.runtime import open_client, open_session
     from app.settings_sources import load_settings
 
@@ -34,11 +36,13 @@ def open_screen(flags: dict[str, Any]) -> int:
         from app.tui.app import PravahaApp
         from app.tui.native_output import native_output_to
 
+        preferences = Preferences(settings.preferences)
         with open_session(settings, opened.client, resume=True) as session:
             app = PravahaApp(
                 opened.client,
                 session,
-                theme=settings.theme,
+                theme=settings.theme or preferences.get("theme"),
+                on_theme=partial(preferences.set, "theme"),
                 themes_dir=settings.themes,
                 version=metadata.version("pravaha"),
                 on_first_frame=opened.start,

@@ -19,21 +19,22 @@ from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.command import CommandPalette
 from textual.containers import Horizontal, Vertical
+from textual.filter import LineFilter
 from textual.reactive import reactive
 from textual.widgets import Input, TextArea
 
+from app.safe_text import safe_line
 from app.tui import clipboard, slash
+from app.tui.ascii_filter import AsciiFilter
 from app.tui.avatar.figure import FOLDER, load_figure
 from app.tui.frame_clock import FrameClock
 from app.tui.glyphs import choose_glyphs
 from app.tui.keys import APP_KEYS, bindings, check_keymap
 from app.tui.palette import PravahaCommands
 from app.tui.presenter import Presenter
-from app.tui.safe_text import safe_line
 from app.tui.slash_actions import SlashActions
 from app.tui.themes import BUILT_IN, DEFAULT, ThemeFile, load_themes
 from app.tui.view.escape import EscapeState, Rung, escape_rung
-from app.tui.view.spans import Line, Span
 from app.tui.widgets.avatar import Avatar
 from app.tui.widgets.confirm import ConfirmScreen
 from app.tui.widgets.conversations import ConversationOptions, Conversations
@@ -67,6 +68,7 @@ class PravahaApp(App[None]):
         theme: name of the first theme; None takes the default.
         themes_dir: the user's own themes, which override ours.
         keymap: action id → keys, for remapping.
+        on_theme: told the name of a theme that was chosen, to remember it.
         on_first_frame: called once the first frame is drawn; the model is loaded from there.
     """
 
@@ -95,6 +97,7 @@ class PravahaApp(App[None]):
         theme: str | None = None,
         themes_dir: Path | None = None,
         keymap: dict[str, str] | None = None,
+        on_theme: Callable[[str], None] = lambda name: None,
         on_first_frame: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
@@ -113,12 +116,14 @@ class PravahaApp(App[None]):
                 self.register_theme(found.theme)
         self.theme = DEFAULT
         self._keys = keymap or {}
+        self._on_theme = on_theme
         self._on_first_frame = on_first_frame
         self._clock = clock
         self._wall_clock = wall_clock
         self._glyphs = choose_glyphs(os.environ)
+        self._ascii = AsciiFilter(enabled=self._glyphs.name == "ascii")
         figure = load_figure(_FIGURE)
-        animate, colored = self.animation_level != "none", "NO_COLOR" not in os.environ
+        animate, colored = self.animation_level != "none", not self.no_color
         self._avatars = tuple(
             Avatar(figure, self._glyphs, animate=animate, colored=colored) for _ in range(2)
         )
@@ -143,7 +148,7 @@ class PravahaApp(App[None]):
                 yield Lines(id="completions")
                 yield Prompt(id="prompt")
             with Vertical(id="side"):
-                yield KvPane(glyphs, id="kv")
+                yield KvPane(glyphs, colored=not self.no_color, id="kv")
                 yield Vitals(self._avatars[1], glyphs, id="vitals")
         yield StatusBar(id="status")
 
@@ -181,7 +186,7 @@ class PravahaApp(App[None]):
         for name, found in self.theme_files.items():
             if found.problems:
                 self.tell(f"Theme {name} is disabled: {'; '.join(found.problems)}.", "warning")
-        self.use_theme(self._wanted_theme)
+        self._show_theme(self._wanted_theme)
 
     def _apply_keymap(self) -> None:
         for problem in check_keymap(self._keys):
@@ -196,6 +201,10 @@ class PravahaApp(App[None]):
                 loop.add_signal_handler(number, partial(self.exit, return_code=128 + number))
             except (NotImplementedError, RuntimeError, ValueError):
                 return  # not the main thread (tests), or not POSIX
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Textual's filters, and ours for ASCII terminals."""
+        return [*super().get_line_filters(), *([self._ascii] if self._ascii.enabled else [])]
 
     # -- drawing -------------------------------------------------------------------------------
 
@@ -347,11 +356,7 @@ class PravahaApp(App[None]):
 
     @on(TextArea.Changed, "#prompt")
     def _show_completions(self, event: TextArea.Changed) -> None:
-        found = slash.matches(event.text_area.text)[:8]
-        lines: list[Line] = [
-            (Span(f"/{one.name} {one.argument}".ljust(24), "$accent"), Span(one.help, "$muted"))
-            for one in found
-        ]
+        lines = slash.build_completions(event.text_area.text)
         completions = self.query_one("#completions", Lines)
         completions.display = bool(lines)
         completions.show(lines)
@@ -446,17 +451,28 @@ class PravahaApp(App[None]):
 
     def action_theme(self) -> None:
         """The theme list, with live preview."""
-        self.push_screen(ThemePicker(self.theme_files, self.theme))
+
+        def chosen(name: str | None) -> None:
+            if name is not None:
+                self._on_theme(name)
+
+        self.push_screen(ThemePicker(self.theme_files, self.theme), chosen)
 
     def use_theme(self, name: str) -> None:
-        """Take a theme by name; a name that is none is told with its near matches."""
+        """Take a theme by name and remember it."""
+        if self._show_theme(name):
+            self._on_theme(name)
+
+    def _show_theme(self, name: str) -> bool:
+        """Show a theme; a name that is none is told with its near matches."""
         found = self.theme_files.get(name)
         if found is not None and found.theme is not None:
             self.theme = name
-            return
+            return True
         near = difflib.get_close_matches(name, self.theme_files, n=3)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         self.tell(f"There is no theme {name}.{hint}", "warning")
+        return False
 
     async def action_quit(self) -> None:
         """Leave; the conversation is on disk."""
@@ -476,6 +492,11 @@ class PravahaApp(App[None]):
         self.pane = name
         target = KvMap if name == "kv" else StatsPane
         self.call_after_refresh(lambda: self.query_one(target).focus())
+
+    def action_scroll_messages(self, pages: int) -> None:
+        """Scroll the messages by pages, wherever the focus is."""
+        messages = self.query_one(MessageScroll)
+        (messages.scroll_page_down if pages > 0 else messages.scroll_page_up)(animate=False)
 
     def action_prompt(self) -> None:
         """To the prompt."""

@@ -66,10 +66,10 @@ APP_KEYS: tuple[Key, ...] = (
     Key("pane.stats", "f5,4", "pane('stats')", "stats", "The engine's figures; again to maximise", Group.PANES, True),
     Key("prompt", "i", "prompt", "prompt", "Type", Group.NAVIGATE),
     Key("navigate", "shift+tab", "navigate", "navigate", "From the prompt to the messages", Group.PROMPT, False, False),
-    Key("msg.next", "j,down", "message('next')", "next", "Select the next message", Group.NAVIGATE, False, False),
-    Key("msg.prev", "k,up", "message('previous')", "previous", "Select the previous message", Group.NAVIGATE, False, False),
-    Key("path.first", "g,home", "message('first')", "first", "Go to the first message", Group.NAVIGATE, False),
-    Key("path.last", "G,end", "message('last')", "last", "Go to the last message", Group.NAVIGATE, False),
+    Key("msg.next", "j", "message('next')", "next", "Select the next message", Group.NAVIGATE, False, False),
+    Key("msg.prev", "k", "message('previous')", "previous", "Select the previous message", Group.NAVIGATE, False, False),
+    Key("path.first", "g", "message('first')", "first", "Select the first message", Group.NAVIGATE),
+    Key("path.last", "G", "message('last')", "last", "Select the last message", Group.NAVIGATE),
     Key("regen", "r", "regenerate", "again", "Answer the last message again", Group.NAVIGATE),
     Key("stop", "s", "stop", "stop", "Stop the answer and keep its text", Group.NAVIGATE),
     Key("copy", "y", "copy", "copy", "Copy the selected message, else the last answer, as Markdown", Group.NAVIGATE),
@@ -80,7 +80,14 @@ PROMPT_KEYS: tuple[Key, ...] = (
     Key("newline", "ctrl+j,shift+enter", "newline", "newline", "A new line (also a backslash, then enter)", Group.PROMPT, False, False),
     Key("history.prev", "up", "history_up", "history", "At the first line: the previous prompt", Group.PROMPT, False, False),
     Key("history.next", "down", "history_down", "history", "At the last line: the next prompt", Group.PROMPT, False, False),
+    Key("scroll.up", "pageup", "app.scroll_messages(-1)", "up", "Scroll the messages up", Group.PROMPT, False, False),
+    Key("scroll.down", "pagedown", "app.scroll_messages(1)", "down", "Scroll the messages down", Group.PROMPT, False, False),
     Key("complete", "tab", "complete", "complete", "Complete a /command", Group.PROMPT, False, False),
+)  # fmt: skip
+
+TRANSCRIPT_KEYS: tuple[Key, ...] = (
+    Key("path.start", "home", "app.message('first')", "start", "Go to the first message", Group.NAVIGATE, False, False),
+    Key("path.end", "end", "app.message('end')", "end", "Go to the end and follow the newest text", Group.NAVIGATE, False, False),
 )  # fmt: skip
 
 LIST_KEYS: tuple[Key, ...] = (
@@ -101,7 +108,7 @@ KV_KEYS: tuple[Key, ...] = (
     Key("kv.owner", "enter", "light_owner", "owner", "Light up every block of this one's request", Group.KV, False, False),
 )  # fmt: skip
 
-ALL_KEYS = (*APP_KEYS, *PROMPT_KEYS, *LIST_KEYS, *KV_KEYS)
+ALL_KEYS = (*APP_KEYS, *PROMPT_KEYS, *TRANSCRIPT_KEYS, *LIST_KEYS, *KV_KEYS)
 
 _NAMES = {
     "question_mark": "?", "slash": "/", "plus": "+", "equals_sign": "=", "minus": "-",

@@ -5,9 +5,10 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
 
+from app.safe_text import safe_line
 from app.tui.keys import ALL_KEYS, shown
-from app.tui.safe_text import safe_line
 
 if TYPE_CHECKING:
     from app.tui.app import PravahaApp
@@ -32,7 +33,7 @@ class PravahaCommands(Provider):
                 continue
             why = disabled.get(key.id)
             note = f"{shown(key)}: {why}" if why else shown(key)
-            run = partial(app.notify, why) if why else partial(app.run_action, key.action)
+            run = partial(app.tell, why, "warning") if why else partial(app.run_action, key.action)
             yield Entry(key.help, note, run)
         for tree in app.session.trees():
             yield Entry(
@@ -40,12 +41,18 @@ class PravahaCommands(Provider):
             )
         for name, theme in app.theme_files.items():
             if theme.theme is not None:
-                yield Entry(f"Theme: {name}", theme.title, partial(setattr, app, "theme", name))
+                yield Entry(f"Theme: {name}", theme.title, partial(app.use_theme, name))
 
     async def discover(self) -> Hits:
         """Everything, before anything is typed."""
         for entry in self._entries():
-            yield DiscoveryHit(entry.text, entry.run, help=entry.help)
+            yield DiscoveryHit(
+                Content(entry.text),
+                entry.run,
+                text=entry.text,
+                # Typed as text, taken as content, parsed as markup if it is a plain string.
+                help=cast("str", Content(entry.help)),
+            )
 
     async def search(self, query: str) -> Hits:
         """What matches the query."""
@@ -53,4 +60,8 @@ class PravahaCommands(Provider):
         for entry in self._entries():
             score = matcher.match(entry.text)
             if score > 0:
-                yield Hit(score, matcher.highlight(entry.text), entry.run, help=entry.help)
+                # `highlight` reads its text as markup, which a title may happen to be.
+                marked = Content(entry.text) if "[" in entry.text else matcher.highlight(entry.text)
+                yield Hit(
+                    score, marked, entry.run, text=entry.text, help=cast("str", Content(entry.help))
+                )

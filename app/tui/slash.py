@@ -3,6 +3,8 @@
 import difflib
 from dataclasses import dataclass
 
+from app.tui.view.spans import Line, Span
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -80,3 +82,18 @@ def matches(text: str) -> tuple[Command, ...]:
     if not text.startswith("/") or text.startswith("//") or any(c.isspace() for c in text):
         return ()
     return tuple(command for command in COMMANDS if command.name.startswith(text[1:].lower()))
+
+
+_COMPLETIONS = 7
+
+
+def build_completions(text: str) -> list[Line]:
+    """The commands that complete what is typed, and how many more there are."""
+    found = matches(text)
+    lines: list[Line] = [
+        (Span(f"/{one.name} {one.argument}".ljust(24), "$accent"), Span(one.help, "$muted"))
+        for one in found[:_COMPLETIONS]
+    ]
+    if len(found) > _COMPLETIONS:
+        lines.append((Span(f"{len(found) - _COMPLETIONS} more; f1 lists all", "$faint"),))
+    return lines

@@ -5,8 +5,8 @@ Kept beside `slash.py`, whose table names these methods, and away from the app, 
 
 from typing import TYPE_CHECKING
 
+from app.safe_text import safe_line
 from app.tui.numbers import compact, size
-from app.tui.safe_text import safe_line
 from app.tui.slash import Invocation
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.safe_text import safe_line
 from app.tui.glyphs import Glyphs, gauge
 from app.tui.numbers import compact, duration, percent, rate
-from app.tui.safe_text import safe_line
 from app.tui.view.spans import Line, Span, cut, fit, justify, width
 from app.tui.view.stats import is_busy
 from engine.snapshot import EngineSnapshot, EngineState

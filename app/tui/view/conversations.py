@@ -1,8 +1,8 @@
 """Rows of the conversation list."""
 
+from app.safe_text import safe_line
 from app.tui.glyphs import Glyphs
 from app.tui.numbers import age
-from app.tui.safe_text import safe_line
 from app.tui.view.spans import Line, Span, fit
 from engine.branching.tree import TreeSummary
 

@@ -1,8 +1,8 @@
 """Words around the KV map: its legend and the line that explains one block."""
 
+from app.safe_text import safe_line
 from app.tui.glyphs import Glyphs
 from app.tui.numbers import percent, size
-from app.tui.safe_text import safe_line
 from app.tui.view.kv_cells import ROLES, WORDS, BlockInfo, Cell
 from app.tui.view.spans import Line, Span
 from engine.snapshot import BlockCounts

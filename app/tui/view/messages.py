@@ -2,8 +2,8 @@
 
 import time
 
+from app.safe_text import safe_line
 from app.tui.glyphs import Glyphs
-from app.tui.safe_text import safe_line
 from app.tui.view.bars import build_timing
 from app.tui.view.spans import Line, Span
 from engine.branching.tree import NodeKind, NodeStatus, NodeView

@@ -6,10 +6,10 @@ one-second samples of those fields. With nothing running the rates are old: they
 
 from dataclasses import dataclass, field
 
+from app.safe_text import safe_line
 from app.tui.glyphs import Glyphs, gauge
 from app.tui.numbers import compact, duration, percent, rate, size
-from app.tui.safe_text import safe_line
-from app.tui.view.spans import Line, Span, fit, width
+from app.tui.view.spans import Line, Span, cut, fit, width
 from app.tui.view.spark import SampleRing, build_spark
 from engine.snapshot import EngineSnapshot
 
@@ -69,19 +69,25 @@ def _pair(label: str, value: str, cells: int, style: str) -> Line:
 def build_stats(
     snapshot: EngineSnapshot, history: History, glyphs: Glyphs, cells: int
 ) -> list[Line]:
-    """The stats pane, `cells` wide: one column below 76, two above."""
+    """The stats pane, `cells` wide: one column below 110, two above."""
+    column = _column(cells)
     left = [
-        *_throughput(snapshot, history, glyphs, _column(cells)),
-        *_latency(snapshot, _column(cells)),
+        cut(line, column)
+        for line in (
+            *_throughput(snapshot, history, glyphs, column),
+            *_latency(snapshot, column),
+        )
     ]
     right = [
-        *_memory(snapshot, history, glyphs, _column(cells)),
-        *_totals(snapshot, _column(cells)),
-        *_model(snapshot, _column(cells)),
+        cut(line, column)
+        for line in (
+            *_memory(snapshot, history, glyphs, column),
+            *_totals(snapshot, column),
+            *_model(snapshot, column),
+        )
     ]
     if cells < _TWO_COLUMNS:
         return [*left, *right]
-    column = _column(cells)
     height = max(len(left), len(right))
     left += [()] * (height - len(left))
     right += [()] * (height - len(right))
@@ -91,7 +97,7 @@ def build_stats(
     ]
 
 
-_TWO_COLUMNS = 76
+_TWO_COLUMNS = 110
 _GUTTER = 4
 _LABEL = 18
 
@@ -146,7 +152,7 @@ def _axis(cells: int) -> Line:
 
 def _step_note(snapshot: EngineSnapshot) -> str:
     step = snapshot.last_step
-    return f"{step.rows} rows, {step.prefill_tokens} prefill + {step.decode_tokens} decode tokens"
+    return f"{step.prefill_tokens} prefill + {step.decode_tokens} decode tokens"
 
 
 def _latency(snapshot: EngineSnapshot, cells: int) -> list[Line]:

@@ -85,8 +85,8 @@ class Conversations(Vertical):
     def compose(self) -> ComposeResult:
         """Filter above the list, a word when nothing matches."""
         yield Input(placeholder="filter", id="chat-filter", compact=True)
-        yield ConversationOptions(id="chat-list", compact=True, markup=False)
         yield Lines(id="chat-none")
+        yield ConversationOptions(id="chat-list", compact=True, markup=False)
 
     @property
     def filter(self) -> str:

@@ -1,6 +1,7 @@
 """Every key and every slash command, made from the same tables that run them."""
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -11,6 +12,9 @@ from app.tui.keys import ALL_KEYS, Group, shown
 from app.tui.slash import COMMANDS
 from app.tui.view.spans import Line, Span, width
 from app.tui.widgets.lines import Lines
+
+_KEYS = 18
+"""Cells of the column of keys."""
 
 
 def build_help(keymap: Mapping[str, str], disabled: Mapping[str, str], cells: int) -> list[Line]:
@@ -42,26 +46,54 @@ def _group(
         for key in ALL_KEYS
         if key.group is group
     ]
-    return [_heading(group.value, cells), *(_row(*row) for row in rows), ()]
+    return [_heading(group.value, cells), *_rows(rows, cells), ()]
 
 
 def _commands(cells: int) -> list[Line]:
-    rows = [_row(f"/{c.name} {c.argument}".strip(), c.help, "") for c in COMMANDS]
-    slash = _row("//", "send text that begins with a slash", "")
-    return [_heading("Commands", cells), *rows, slash, ()]
+    rows = [(f"/{c.name} {c.argument}".strip(), c.help, "") for c in COMMANDS]
+    rows.append(("//", "send text that begins with a slash", ""))
+    return [_heading("Commands", cells), *_rows(rows, cells), ()]
 
 
 def _heading(text: str, cells: int) -> Line:
     return (Span(text, "bold $primary"), Span(" " + "─" * max(0, cells - len(text) - 1), "$panel"))
 
 
-def _row(keys: str, meaning: str, why_not: str) -> Line:
-    style = "$faint" if why_not else "$muted"
-    note = f" ({why_not})" if why_not else ""
-    return (
-        Span(f"{keys.ljust(18)} ", "$faint" if why_not else "$accent"),
-        Span(meaning + note, style),
-    )
+def _rows(rows: Sequence[tuple[str, str, str]], cells: int) -> list[Line]:
+    """Keys and meaning of each (keys, meaning, why not), wrapped beside the keys."""
+    lines: list[Line] = []
+    for keys, meaning, why_not in rows:
+        note = f" ({why_not})" if why_not else ""
+        pieces = textwrap.wrap(meaning + note, max(12, cells - _KEYS - 1))
+        for number, piece in enumerate(pieces):
+            shown_keys = keys if number == 0 else ""
+            lines.append(
+                (
+                    Span(f"{shown_keys.ljust(_KEYS)} ", "$faint" if why_not else "$accent"),
+                    Span(piece, "$faint" if why_not else "$muted"),
+                )
+            )
+    return lines
+
+
+class HelpPage(VerticalScroll, can_focus=True):
+    """The rows, flowed anew when the width changes."""
+
+    def __init__(self, keymap: Mapping[str, str], disabled: Mapping[str, str]) -> None:
+        super().__init__(id="help-page")
+        self._keymap = keymap
+        self._disabled = disabled
+        self.border_title = "Keys and commands"
+        self.border_subtitle = "esc closes"
+
+    def compose(self) -> ComposeResult:
+        """One widget of lines."""
+        yield Lines(id="help-lines")
+
+    def on_resize(self) -> None:
+        """One column or two."""
+        cells = self.scrollable_content_region.width
+        self.query_one("#help-lines", Lines).show(build_help(self._keymap, self._disabled, cells))
 
 
 class HelpScreen(ModalScreen[None]):
@@ -76,12 +108,4 @@ class HelpScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         """A scrolling page."""
-        with VerticalScroll(id="help-page") as page:
-            page.border_title = "Keys and commands"
-            page.border_subtitle = "esc closes"
-            yield Lines(id="help-lines")
-
-    def on_resize(self) -> None:
-        """One column or two."""
-        cells = self.query_one("#help-page").scrollable_content_region.width
-        self.query_one("#help-lines", Lines).show(build_help(self._keymap, self._disabled, cells))
+        yield HelpPage(self._keymap, self._disabled)

@@ -5,7 +5,6 @@ Never a bare `refresh()` on an update: at 10 000 blocks it would cost whole fram
 Two block rows share a text row through `▀`; without colour (or in ASCII) a row of glyphs is one row.
 """
 
-import os
 from typing import ClassVar
 
 import numpy as np
@@ -54,10 +53,10 @@ class KvMap(ScrollView, can_focus=True):
             self.info = info
             self.zoom = zoom
 
-    def __init__(self, glyphs: Glyphs, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id)
+    def __init__(self, glyphs: Glyphs, *, colored: bool) -> None:
+        super().__init__()
         self._glyphs = glyphs
-        self._half_blocks = glyphs.half_blocks and "NO_COLOR" not in os.environ
+        self._half_blocks = glyphs.half_blocks and colored
         self._blocks: BlockMap | None = None
         self._own: str | None = None
         self._lit: str | None = None
@@ -94,6 +93,8 @@ class KvMap(ScrollView, can_focus=True):
         self._blocks = blocks or self._blocks
         self._own = own
         self._redraw()
+        if self._cursor is None and self.has_focus:
+            self.action_move(0, 0)
         self._tell()
 
     def _redraw(self) -> None:

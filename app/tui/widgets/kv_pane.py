@@ -15,8 +15,9 @@ from engine.snapshot import BlockCounts, BlockMap
 class KvPane(Vertical):
     """Map, legend, detail."""
 
-    def __init__(self, glyphs: Glyphs, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, glyphs: Glyphs, *, colored: bool, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
+        self._colored = colored
         self._glyphs = glyphs
         self._info: BlockInfo | None = None
         self._counts = BlockCounts()
@@ -24,7 +25,7 @@ class KvPane(Vertical):
     def compose(self) -> ComposeResult:
         """The map takes what room is left."""
         self.border_title = "KV map"
-        yield KvMap(self._glyphs)
+        yield KvMap(self._glyphs, colored=self._colored)
         yield Lines(classes="kv-legend")
         yield Lines(classes="kv-detail")
 

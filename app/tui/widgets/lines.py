@@ -13,6 +13,8 @@ class Lines(Static):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__("", id=id, classes=classes, markup=False)
+        # Clickable spans have their own colours; Textual would give all of them the link's.
+        self.auto_links = False
         self._shown: tuple[Line, ...] = ()
 
     @property

@@ -3,9 +3,9 @@
 from textual.app import ComposeResult
 from textual.containers import Center, Middle
 
+from app.safe_text import safe_line
 from app.tui.glyphs import Glyphs
 from app.tui.numbers import compact
-from app.tui.safe_text import safe_line
 from app.tui.view.bars import build_load_line
 from app.tui.view.spans import Line, Span
 from app.tui.widgets.avatar import Avatar
@@ -24,7 +24,7 @@ def build_welcome(snapshot: EngineSnapshot, glyphs: Glyphs, cells: int) -> list[
         words += f" {glyphs.separator} {model.context_length} tokens of context"
         lines += [(Span(words, "$muted"),), ()]
     for key, meaning in _FIRST_KEYS:
-        lines.append((Span(key.rjust(7), "$accent"), Span(f"  {meaning.ljust(26)}", "$muted")))
+        lines.append((Span(key.rjust(7), "$accent"), Span(f"  {meaning.ljust(19)}", "$muted")))
     return lines
 
 

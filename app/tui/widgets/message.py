@@ -16,9 +16,9 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Markdown, Static
 
+from app.safe_text import SafeStream, safe_text
 from app.tui.glyphs import Glyphs
 from app.tui.markdown_parser import make_parser
-from app.tui.safe_text import SafeStream, safe_text
 from app.tui.view.fences import FenceTracker
 from app.tui.view.messages import build_head, build_mark, build_waiting
 from app.tui.widgets.lines import Lines

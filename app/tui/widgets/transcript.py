@@ -4,13 +4,17 @@ Anchored to the end until someone scrolls up; then nothing moves under the reade
 counts what arrived. Ten more messages are mounted when either end of the mounted range is reached.
 """
 
+import asyncio
 from collections.abc import Sequence
+from typing import ClassVar
 
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.message import Message as Event
 
 from app.tui.glyphs import Glyphs
+from app.tui.keys import TRANSCRIPT_KEYS, bindings
 from app.tui.view.spans import Span
 from app.tui.view.window import Window
 from app.tui.widgets.lines import Lines
@@ -20,6 +24,8 @@ from engine.branching.tree import NodeDelta, NodeStatus, NodeView
 
 class MessageScroll(VerticalScroll, can_focus=True):
     """The scrolling part. Reports movement, so that the transcript can load more and count lines."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(TRANSCRIPT_KEYS)
 
     class Moved(Event):
         """The view moved, or its content grew."""
@@ -42,6 +48,9 @@ class Transcript(Vertical):
         self._selected: str | None = None
         self._left_at = 0
         self._shifting = False
+        # Ticks, actions and scrolling all mount messages; a message must be mounted before it is
+        # written to. Whoever changes what is mounted holds the lock.
+        self._changing = asyncio.Lock()
 
     def compose(self) -> ComposeResult:
         """The scroll container between the two counting lines."""
@@ -76,6 +85,10 @@ class Transcript(Vertical):
 
     async def load(self, path: Sequence[NodeView]) -> None:
         """Show a path: the same messages stay mounted, others are replaced."""
+        async with self._changing:
+            await self._load(path)
+
+    async def _load(self, path: Sequence[NodeView]) -> None:
         same = len(path) >= len(self._path) and all(
             old.id == new.id for old, new in zip(self._path, path, strict=False)
         )
@@ -89,9 +102,13 @@ class Transcript(Vertical):
 
     async def apply(self, deltas: Sequence[NodeDelta], path: Sequence[NodeView]) -> None:
         """Write what arrived; `path` holds the nodes as they are now."""
+        async with self._changing:
+            await self._apply(deltas, path)
+
+    async def _apply(self, deltas: Sequence[NodeDelta], path: Sequence[NodeView]) -> None:
         mounted = {message.node.id: message for message in self.messages}
         if [node.id for node in path] != [node.id for node in self._path]:
-            await self.load(path)
+            await self._load(path)
             # Fresh widgets showed their node's whole text on mount: only older ones take deltas.
             mounted = {id_: m for id_, m in mounted.items() if m.is_attached}
         self._path = tuple(path)
@@ -135,13 +152,14 @@ class Transcript(Vertical):
         """Load more at the edges; update the counting lines."""
         scroll = self.scroll
         if not self._following:
-            if scroll.scroll_y <= 0 and self._window.start > 0:
-                await self.load_earlier()
-            elif scroll.scroll_y >= scroll.max_scroll_y and not self._window.follows:
-                await self._mount(self._window.later())
+            async with self._changing:
+                if scroll.scroll_y <= 0 and self._window.start > 0:
+                    await self._load_earlier()
+                elif scroll.scroll_y >= scroll.max_scroll_y and not self._window.follows:
+                    await self._mount(self._window.later())
         self._show_edges()
 
-    async def load_earlier(self) -> None:
+    async def _load_earlier(self) -> None:
         """Mount ten earlier messages; what was on screen stays where it was."""
         if self._shifting or self._window.start == 0:
             return
@@ -185,23 +203,30 @@ class Transcript(Vertical):
             text = f"{self._glyphs.more_down} more below (End)"
         newer.display = bool(text)
         if text:
-            newer.show([(Span(text, "$accent", "app.message('last')"),)])
+            newer.show([(Span(text, "$accent", "app.message('end')"),)])
 
     async def select(self, where: str) -> None:
-        """Move the cursor: `next`, `previous`, `first` or `last`; past an end it stays."""
-        if not self._path:
-            return
+        """Move the cursor: `next`, `previous`, `first` or `last`; past an end it stays.
+
+        `end` drops the cursor and follows the newest text.
+        """
+        async with self._changing:
+            if self._path:
+                await self._select(where)
+
+    async def _select(self, where: str) -> None:
         ids = [node.id for node in self._path]
         last = len(ids) - 1
         at = ids.index(self._selected) if self._selected in ids else None
         target = {
             "first": 0,
             "last": last,
+            "end": last,
             "next": last if at is None else min(at + 1, last),
             "previous": last if at is None else max(at - 1, 0),
         }[where]
-        self._selected = ids[target]
-        if where == "last":
+        self._selected = None if where == "end" else ids[target]
+        if where in {"last", "end"}:
             if not self._window.follows:
                 await self._mount(Window.at_end(len(ids)))
             self.scroll.anchor()
