@@ -59,7 +59,7 @@ impl QuantRows {
     ///
     /// # Safety
     /// There are at least `row` rows.
-    pub unsafe fn from_row(self, row: usize) -> Self {
+    pub unsafe fn starting_at(self, row: usize) -> Self {
         // SAFETY: within the arrays by contract.
         unsafe {
             Self {

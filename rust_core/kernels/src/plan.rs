@@ -440,7 +440,8 @@ pub(crate) mod tests {
 
     #[test]
     fn every_contradiction_is_refused_with_a_sentence() {
-        let refusals: Vec<(&str, Box<dyn FnOnce(&mut Arrays)>)> = vec![
+        type Change = Box<dyn FnOnce(&mut Arrays)>;
+        let refusals: Vec<(&str, Change)> = vec![
             ("does not exist", Box::new(|a| a.rows[0] = 4)),
             ("does not exist", Box::new(|a| a.rows[0] = -1)),
             ("second time", Box::new(|a| a.rows[0] = 0)),

@@ -91,6 +91,15 @@ struct Source<'a> {
     index: Option<&'a [usize]>,
 }
 
+/// Where a product goes: row `r`, first panel's column `c` at `out[r * stride + c]`.
+#[derive(Clone, Copy)]
+struct Target {
+    out: *mut f32,
+    stride: usize,
+    /// Add to what stands there.
+    accumulate: bool,
+}
+
 /// What all workers of a step share.
 pub struct Step<'a> {
     pub model: &'a Model,
@@ -241,19 +250,18 @@ impl Step<'_> {
         activations
     }
 
-    /// Multiply with panels `panels` of `linear`; panel p's columns go to `out + (p - panels.start) * 16`.
+    /// Multiply with panels `panels` of `linear`; the first one's columns go to
+    /// `target`, the next one's 16 floats further.
     ///
     /// # Safety
-    /// `out` is valid for `rows` rows of the panels' columns, `stride` apart, and this worker's alone.
+    /// `target` is valid for `rows` rows of the panels' columns, and this worker's alone.
     unsafe fn multiply(
         &self,
         linear: &Linear,
         panels: Range<usize>,
         activations: &Activations,
         rows: usize,
-        out: *mut f32,
-        stride: usize,
-        accumulate: bool,
+        target: Target,
     ) {
         let matrix = &linear.matrix;
         for panel in panels.clone() {
@@ -265,9 +273,9 @@ impl Step<'_> {
             // SAFETY: the level was checked at load; activations and output by contract.
             unsafe {
                 let output = Output {
-                    out: out.add((panel - panels.start) * PANEL_COLUMNS),
-                    stride,
-                    accumulate,
+                    out: target.out.add((panel - panels.start) * PANEL_COLUMNS),
+                    stride: target.stride,
+                    accumulate: target.accumulate,
                     bias: linear.panel_bias(panel),
                 };
                 multiply_panel(
@@ -323,7 +331,12 @@ impl Step<'_> {
             // SAFETY: a head's columns of every row: this worker's alone.
             unsafe {
                 let panels = head * count..(head + 1) * count;
-                self.multiply(linear, panels, &activations, rows, out, stride, false);
+                let target = Target {
+                    out,
+                    stride,
+                    accumulate: false,
+                };
+                self.multiply(linear, panels, &activations, rows, target);
             }
             for token in 0..rows {
                 // SAFETY: as above.
@@ -457,15 +470,12 @@ impl Step<'_> {
         // SAFETY: these panels' columns of the residual stream are this worker's alone.
         unsafe {
             let out = scratch.hidden.ptr().add(panels.start * PANEL_COLUMNS);
-            self.multiply(
-                linear,
-                panels,
-                &activations,
-                rows,
+            let target = Target {
                 out,
-                scratch.strides.hidden,
-                true,
-            );
+                stride: scratch.strides.hidden,
+                accumulate: true,
+            };
+            self.multiply(linear, panels, &activations, rows, target);
         }
     }
 
@@ -543,15 +553,12 @@ impl Step<'_> {
         // SAFETY: these panels' columns of the logits are this worker's alone.
         unsafe {
             let out = scratch.logits.ptr().add(panels.start * PANEL_COLUMNS);
-            self.multiply(
-                &weights.lm_head,
-                panels,
-                &activations,
-                rows,
+            let target = Target {
                 out,
                 stride,
-                false,
-            );
+                accumulate: false,
+            };
+            self.multiply(&weights.lm_head, panels, &activations, rows, target);
         }
     }
 

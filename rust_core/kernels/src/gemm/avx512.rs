@@ -116,42 +116,40 @@ unsafe fn block<
             // rows: neighbouring instructions are independent, so their latency does not show.
             let mut dots = [_mm512_setzero_si512(); ROWS];
             let mut high_dots = [_mm512_setzero_si512(); ROWS];
-            for row in 0..ROWS {
+            for (row, (dot, high_dot)) in dots.iter_mut().zip(&mut high_dots).enumerate() {
                 let meta: &GroupMeta = meta(row);
-                dots[row] = start(if SPLIT { meta.low_sum } else { meta.sum });
+                *dot = start(if SPLIT { meta.low_sum } else { meta.sum });
                 if SPLIT {
-                    high_dots[row] = start(meta.sum - meta.low_sum);
+                    *high_dot = start(meta.sum - meta.low_sum);
                 }
             }
             for i in 0..4 {
                 let (low, high) = codes::<BITS>(record, i);
-                for row in 0..ROWS {
-                    dots[row] = _mm512_dpbusd_epi32(dots[row], low, quad(activations(row), i));
+                for (row, dot) in dots.iter_mut().enumerate() {
+                    *dot = _mm512_dpbusd_epi32(*dot, low, quad(activations(row), i));
                 }
                 let high_dots = if SPLIT { &mut high_dots } else { &mut dots };
-                for row in 0..ROWS {
-                    let four = quad(activations(row), i + 4);
-                    high_dots[row] = _mm512_dpbusd_epi32(high_dots[row], high, four);
+                for (row, dot) in high_dots.iter_mut().enumerate() {
+                    *dot = _mm512_dpbusd_epi32(*dot, high, quad(activations(row), i + 4));
                 }
             }
             let scales = record.add(layout.code_bytes());
             let scale = load_scales::<HALF>(scales);
-            for row in 0..ROWS {
-                let scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(dots[row]), scale);
-                sums[row] = _mm512_fmadd_ps(scaled, _mm512_set1_ps(meta(row).scale), sums[row]);
+            for (row, (sum, dot)) in sums.iter_mut().zip(dots).enumerate() {
+                let scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(dot), scale);
+                *sum = _mm512_fmadd_ps(scaled, _mm512_set1_ps(meta(row).scale), *sum);
             }
             if SPLIT {
                 let scale = load_scales::<HALF>(scales.add(layout.scale_bytes() / 2));
-                for row in 0..ROWS {
-                    let scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(high_dots[row]), scale);
-                    sums[row] = _mm512_fmadd_ps(scaled, _mm512_set1_ps(meta(row).scale), sums[row]);
+                for (row, (sum, dot)) in sums.iter_mut().zip(high_dots).enumerate() {
+                    let scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(dot), scale);
+                    *sum = _mm512_fmadd_ps(scaled, _mm512_set1_ps(meta(row).scale), *sum);
                 }
             }
             if MIN {
                 let min = load_scales::<HALF>(scales.add(layout.scale_bytes()));
-                for row in 0..ROWS {
-                    let scaled_sum = _mm512_set1_ps(meta(row).scaled_sum);
-                    sums[row] = _mm512_fmadd_ps(min, scaled_sum, sums[row]);
+                for (row, sum) in sums.iter_mut().enumerate() {
+                    *sum = _mm512_fmadd_ps(min, _mm512_set1_ps(meta(row).scaled_sum), *sum);
                 }
             }
         }
@@ -177,7 +175,7 @@ unsafe fn rows_of<const BITS: u32, const SPLIT: bool, const HALF: bool, const MI
     while row < rows {
         // SAFETY: `row + size ≤ rows`, for which the caller vouches.
         unsafe {
-            let x = x.from_row(row);
+            let x = x.starting_at(row);
             let output = Output {
                 out: output.out.add(row * output.stride),
                 ..output

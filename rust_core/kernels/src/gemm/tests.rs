@@ -57,7 +57,7 @@ impl Rows {
         }
     }
 
-    fn from_row(&self, row: usize) -> Activations {
+    fn starting_at(&self, row: usize) -> Activations {
         let quant = QuantRows {
             codes: self.codes.as_ptr(),
             metas: self.metas.as_ptr(),
@@ -71,7 +71,7 @@ impl Rows {
                 quant: if self.codes.is_empty() {
                     quant
                 } else {
-                    quant.from_row(row)
+                    quant.starting_at(row)
                 },
                 float: self.float.as_ptr().add(row * self.inputs),
                 float_stride: self.inputs,
@@ -137,7 +137,7 @@ fn check(dtype: DType, rows: usize, outputs: usize, inputs: usize, seed: u64) {
     let x = Rows::random(rows, inputs, dtype.is_quantized(), seed);
     let stride = matrix.panels() * PANEL_COLUMNS;
     for level in levels() {
-        let out = product(level, &matrix, x.from_row(0), rows, None, None);
+        let out = product(level, &matrix, x.starting_at(0), rows, None, None);
         for row in 0..rows {
             for output in 0..stride {
                 let (mut exact, mut magnitude) = (0.0, 0.0);
@@ -157,7 +157,7 @@ fn check(dtype: DType, rows: usize, outputs: usize, inputs: usize, seed: u64) {
         }
         // Alone or in company: the same bits.
         for row in 0..rows {
-            let alone = product(level, &matrix, x.from_row(row), 1, None, None);
+            let alone = product(level, &matrix, x.starting_at(row), 1, None, None);
             assert_eq!(
                 alone,
                 out[row * stride..][..stride],
@@ -210,9 +210,9 @@ fn extreme_codes_do_not_saturate() {
             outlier_counts: vec![0],
             inputs: 256,
         };
-        let reference = product(Level::Portable, &matrix, x.from_row(0), 1, None, None);
+        let reference = product(Level::Portable, &matrix, x.starting_at(0), 1, None, None);
         for level in levels() {
-            let out = product(level, &matrix, x.from_row(0), 1, None, None);
+            let out = product(level, &matrix, x.starting_at(0), 1, None, None);
             for (a, b) in out.iter().zip(&reference) {
                 assert!(
                     (a - b).abs() <= 1e-5 * b.abs().max(1.0),
@@ -231,8 +231,15 @@ fn bias_and_residual_are_added_once() {
         let x = Rows::random(9, 64, dtype.is_quantized(), 4);
         let bias: Vec<f32> = (0..32).map(|i| i as f32).collect();
         for level in levels() {
-            let plain = product(level, &matrix, x.from_row(0), 9, None, None);
-            let both = product(level, &matrix, x.from_row(0), 9, Some(&bias), Some(100.0));
+            let plain = product(level, &matrix, x.starting_at(0), 9, None, None);
+            let both = product(
+                level,
+                &matrix,
+                x.starting_at(0),
+                9,
+                Some(&bias),
+                Some(100.0),
+            );
             for (i, (plain, both)) in plain.iter().zip(both).enumerate() {
                 let expected = 100.0 + (plain + bias[i % 32]);
                 assert!((both - expected).abs() <= 1e-4, "{level:?} {dtype:?}");

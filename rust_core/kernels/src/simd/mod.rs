@@ -229,7 +229,8 @@ mod tests {
 
     #[test]
     fn loads_widen_exactly() {
-        let halves: [u16; LANES] = std::array::from_fn(|lane| (lane as u16 * 4111) & 0xfbff);
+        let halves: [u16; LANES] =
+            std::array::from_fn(|lane| (lane as u16).wrapping_mul(4111) & 0xfbff | lane as u16 & 1);
         let words: [u32; LANES] =
             std::array::from_fn(|lane| (lane as u32).wrapping_mul(0x9E37_79B9));
         for level in levels() {
