@@ -11,7 +11,7 @@
 //! infinity gets a NaN scale, so the row's results are NaN and nobody else's.
 
 use crate::pack::layout::GROUP;
-use crate::simd::{LANES, Lanes, ROUND, by_level};
+use crate::simd::{LANES, Lanes, by_level};
 
 /// What the kernels need of a group beside its codes.
 #[repr(C)]
@@ -73,21 +73,24 @@ impl QuantRows {
     }
 }
 
-/// The largest magnitude of a group and the largest of the others.
+/// Store a group's codes and return the sums of its halves.
+///
+/// # Safety
+/// The level's instructions are enabled.
 #[inline(always)]
-fn two_largest(row: &[f32; GROUP]) -> (f32, f32) {
-    // Compared as integers, magnitudes order as floats do and NaN is above everything.
-    let bits = |x: f32| x.to_bits() & 0x7fff_ffff;
-    let mut first: [u32; LANES] = std::array::from_fn(|i| bits(row[i]).max(bits(row[i + LANES])));
-    let mut second: [u32; LANES] = std::array::from_fn(|i| bits(row[i]).min(bits(row[i + LANES])));
-    for half in [8, 4, 2, 1] {
-        for i in 0..half {
-            let (a, b) = (first[i], first[i + half]);
-            second[i] = a.min(b).max(second[i].max(second[i + half]));
-            first[i] = a.max(b);
-        }
+unsafe fn store_group<L: Lanes>(
+    low: L,
+    high: L,
+    inverse: f32,
+    codes: &mut [i8; GROUP],
+) -> (i32, i32) {
+    // SAFETY: instructions by the caller's promise; 16 of 32 bytes at 0 and 16.
+    unsafe {
+        let inverse = L::splat(inverse);
+        let low_sum = low.mul(inverse).store_codes(codes.as_mut_ptr());
+        let high_sum = high.mul(inverse).store_codes(codes.as_mut_ptr().add(LANES));
+        (low_sum, high_sum)
     }
-    (f32::from_bits(first[0]), f32::from_bits(second[0]))
 }
 
 #[inline(always)]
@@ -106,7 +109,10 @@ unsafe fn quantize_row_body<L: Lanes>(
         .iter()
         .zip(codes.as_chunks_mut::<GROUP>().0);
     for (group, ((row, codes), meta)) in groups.zip(metas).enumerate() {
-        let (largest, next) = two_largest(row);
+        // SAFETY: instructions by the caller's promise; 16 of 32 elements at 0 and 16.
+        let (low, high) = unsafe { (L::load(row.as_ptr()), L::load(row.as_ptr().add(LANES))) };
+        // SAFETY: instructions by the caller's promise.
+        let (largest, next) = unsafe { low.two_largest_magnitudes(high) };
         if !largest.is_finite() {
             codes.fill(0);
             *meta = GroupMeta {
@@ -125,33 +131,31 @@ unsafe fn quantize_row_body<L: Lanes>(
         } else {
             0.0
         };
-        let mut rounded = [0f32; GROUP];
-        // SAFETY: instructions by the caller's promise; 16 of 32 elements at 0 and 16.
-        unsafe {
-            let (inverse, round) = (L::splat(inverse), L::splat(ROUND));
-            for half in [0, LANES] {
-                // Not fused: the product is rounded first, as on every level.
-                let scaled = L::load(row.as_ptr().add(half)).mul(inverse);
-                scaled.add(round).store(rounded.as_mut_ptr().add(half));
-            }
-        }
-        let mut values = rounded.map(|x| x.to_bits() as i8);
-        if apart {
+        let outlier = apart.then(|| {
             let at = row
                 .iter()
                 .position(|x| x.abs() == largest)
                 .expect("the largest is there");
-            values[at] = 0;
             outliers[count] = Outlier {
                 input: (group * GROUP + at) as u32,
                 value: row[at],
             };
             count += 1;
-        }
-        let sum_of = |values: &[i8]| values.iter().map(|&code| i32::from(code)).sum::<i32>();
-        let (low_sum, high_sum) = (sum_of(&values[..LANES]), sum_of(&values[LANES..]));
+            at
+        });
+        let (low_sum, high_sum) = if let Some(at) = outlier {
+            let mut rest = *row;
+            rest[at] = 0.0;
+            // SAFETY: as for `row`, of which it is a copy.
+            unsafe {
+                let (low, high) = (L::load(rest.as_ptr()), L::load(rest.as_ptr().add(LANES)));
+                store_group(low, high, inverse, codes)
+            }
+        } else {
+            // SAFETY: instructions by the caller's promise.
+            unsafe { store_group(low, high, inverse, codes) }
+        };
         let (scale, sum) = (largest_code / 127.0, low_sum + high_sum);
-        *codes = values;
         *meta = GroupMeta {
             scale,
             scaled_sum: scale * sum as f32,

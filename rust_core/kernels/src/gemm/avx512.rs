@@ -187,6 +187,7 @@ unsafe fn rows_of<const BITS: u32, const SPLIT: bool, const HALF: bool, const MI
                 }};
             }
             row += match rows - row {
+                12.. => run!(12),
                 8.. => run!(8),
                 4.. => run!(4),
                 2.. => run!(2),

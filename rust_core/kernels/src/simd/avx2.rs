@@ -127,4 +127,57 @@ unsafe impl Lanes for Avx2 {
             Self(half(self.0), half(self.1))
         }
     }
+
+    #[inline(always)]
+    unsafe fn two_largest_magnitudes(self, other: Self) -> (f32, f32) {
+        // SAFETY: enabled by the caller.
+        unsafe {
+            let magnitude = |x: __m256| {
+                _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(0x7fff_ffff))
+            };
+            let join = |(first, second): (__m256i, __m256i), (a, b): (__m256i, __m256i)| {
+                let others = _mm256_max_epu32(second, b);
+                let smaller = _mm256_min_epu32(first, a);
+                (
+                    _mm256_max_epu32(first, a),
+                    _mm256_max_epu32(others, smaller),
+                )
+            };
+            let pair = |a: __m256i, b: __m256i| (_mm256_max_epu32(a, b), _mm256_min_epu32(a, b));
+            let mut both = join(
+                pair(magnitude(self.0), magnitude(self.1)),
+                pair(magnitude(other.0), magnitude(other.1)),
+            );
+            let swap = |x: __m256i| _mm256_permute2x128_si256::<1>(x, x);
+            both = join(both, (swap(both.0), swap(both.1)));
+            let swap = |x: __m256i| _mm256_shuffle_epi32::<0b01_00_11_10>(x);
+            both = join(both, (swap(both.0), swap(both.1)));
+            let swap = |x: __m256i| _mm256_shuffle_epi32::<0b10_11_00_01>(x);
+            both = join(both, (swap(both.0), swap(both.1)));
+            let lowest = |x: __m256i| f32::from_bits(_mm256_cvtsi256_si32(x).cast_unsigned());
+            (lowest(both.0), lowest(both.1))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_codes(self, to: *mut i8) -> i32 {
+        // SAFETY: sixteen bytes by contract; the rounding mode is the default one, to nearest even.
+        unsafe {
+            let (low, high) = (_mm256_cvtps_epi32(self.0), _mm256_cvtps_epi32(self.1));
+            let words = |x: __m256i| {
+                _mm_packs_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x))
+            };
+            _mm_storeu_si128(to.cast(), _mm_packs_epi16(words(low), words(high)));
+            let sums = _mm256_add_epi32(low, high);
+            let sums = _mm_add_epi32(
+                _mm256_castsi256_si128(sums),
+                _mm256_extracti128_si256::<1>(sums),
+            );
+            let sums = _mm_add_epi32(sums, _mm_shuffle_epi32::<0b01_00_11_10>(sums));
+            _mm_cvtsi128_si32(_mm_add_epi32(
+                sums,
+                _mm_shuffle_epi32::<0b10_11_00_01>(sums),
+            ))
+        }
+    }
 }

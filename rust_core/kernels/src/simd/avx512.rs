@@ -111,6 +111,42 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn two_largest_magnitudes(self, other: Self) -> (f32, f32) {
+        // SAFETY: enabled by the caller.
+        unsafe {
+            let magnitude = |x: __m512| {
+                _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fff_ffff))
+            };
+            let (a, b) = (magnitude(self.0), magnitude(other.0));
+            let (mut first, mut second) = (_mm512_max_epu32(a, b), _mm512_min_epu32(a, b));
+            macro_rules! fold {
+                ($shuffle:expr) => {
+                    let (a, b) = ($shuffle(first), $shuffle(second));
+                    second = _mm512_max_epu32(second, b);
+                    second = _mm512_max_epu32(second, _mm512_min_epu32(first, a));
+                    first = _mm512_max_epu32(first, a);
+                };
+            }
+            fold!(|x| _mm512_shuffle_i64x2::<0b01_00_11_10>(x, x));
+            fold!(|x| _mm512_shuffle_i64x2::<0b10_11_00_01>(x, x));
+            fold!(|x| _mm512_shuffle_epi32::<0b01_00_11_10>(x));
+            fold!(|x| _mm512_shuffle_epi32::<0b10_11_00_01>(x));
+            let lowest = |x: __m512i| f32::from_bits(_mm512_cvtsi512_si32(x).cast_unsigned());
+            (lowest(first), lowest(second))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_codes(self, to: *mut i8) -> i32 {
+        // SAFETY: sixteen bytes by contract; the rounding mode is the default one, to nearest even.
+        unsafe {
+            let codes = _mm512_cvtps_epi32(self.0);
+            _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(codes));
+            _mm512_reduce_add_epi32(codes)
+        }
+    }
+
+    #[inline(always)]
     unsafe fn largest(self) -> f32 {
         // SAFETY: enabled by the caller.
         unsafe { _mm512_reduce_max_ps(self.0) }

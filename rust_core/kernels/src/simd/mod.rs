@@ -52,6 +52,44 @@ pub(crate) unsafe trait Lanes: Copy {
     /// 2^n for lanes that hold n + [`ROUND`], n in [-126, 127].
     unsafe fn pow2_of_rounded(self) -> Self;
 
+    /// The largest magnitude of 32 values and the largest of the others, NaN counting as the largest of
+    /// all.
+    #[inline(always)]
+    unsafe fn two_largest_magnitudes(self, other: Self) -> (f32, f32) {
+        // SAFETY: the caller's promise.
+        let (a, b) = unsafe { (self.to_array(), other.to_array()) };
+        // Compared as integers, magnitudes order as floats do and NaN is above everything.
+        let (mut first, mut second) = ([0u32; LANES], [0u32; LANES]);
+        for i in 0..LANES {
+            let (a, b) = (a[i].to_bits() & 0x7fff_ffff, b[i].to_bits() & 0x7fff_ffff);
+            (first[i], second[i]) = (a.max(b), a.min(b));
+        }
+        for half in [8, 4, 2, 1] {
+            for i in 0..half {
+                let (a, b) = (first[i], first[i + half]);
+                second[i] = a.min(b).max(second[i].max(second[i + half]));
+                first[i] = a.max(b);
+            }
+        }
+        (f32::from_bits(first[0]), f32::from_bits(second[0]))
+    }
+
+    /// Round lanes in [-127, 127] to the nearest integers (ties to even), store them as bytes and return
+    /// their sum. Sixteen bytes at `to`.
+    #[inline(always)]
+    unsafe fn store_codes(self, to: *mut i8) -> i32 {
+        // SAFETY: the caller's promise.
+        let rounded = unsafe { self.add(Self::splat(ROUND)).to_array() };
+        let mut sum = 0;
+        for (i, rounded) in rounded.into_iter().enumerate() {
+            let code = rounded.to_bits() as i8;
+            sum += i32::from(code);
+            // SAFETY: sixteen bytes by contract.
+            unsafe { *to.add(i) = code };
+        }
+        sum
+    }
+
     /// The lanes as an array.
     #[inline(always)]
     unsafe fn to_array(self) -> [f32; LANES] {
