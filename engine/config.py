@@ -22,6 +22,7 @@ class EngineConfig:
         kv_cache_bytes: size of the KV pool; None takes a share of free memory
             (`engine.memory.kv_cache.default_pool_bytes`).
         kv_dtype: element type of the KV cache.
+        prefix_caching: find prompts' beginnings in the KV pool instead of computing them again.
         max_queue: waiting requests before new ones are refused.
         threads: compute threads; None takes the physical cores this process may use.
         dispatch: instruction-set level; `auto` takes the best the machine has.
@@ -35,6 +36,7 @@ class EngineConfig:
     block_size: int = 32
     kv_cache_bytes: int | None = None
     kv_dtype: KvDtype = "f16"
+    prefix_caching: bool = True
     max_queue: int = 1024
     threads: int | None = None
     dispatch: DispatchLevel = "auto"

@@ -51,6 +51,7 @@ def take_in(
         arrival=0,
         tokens=prompt,
         num_prompt=len(prompt),
+        penalty_start=len(prompt),
         max_total=limit,
         stop_ids=stop_ids,
         sampling=sampler.pack(params, draw_seed() if params.seed is None else params.seed),

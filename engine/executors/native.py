@@ -116,6 +116,17 @@ class NativeExecutor:
             raise ExecutorError(str(error)) from error
         return result
 
+    def copy_blocks(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:
+        """Copy whole KV blocks, every layer, in order.
+
+        Raises:
+            ExecutorError: the lists name blocks outside the pool; nothing was copied.
+        """
+        try:
+            self._core.copy_blocks(sources, targets)
+        except (ValueError, RuntimeError) as error:
+            raise ExecutorError(str(error)) from error
+
     def _first_rows(self, count: int) -> StepResult:
         whole = self._results
         return StepResult(
