@@ -46,9 +46,7 @@ def check_tables(blocks: BlockManager, table: RowTable) -> None:
         )
 
 
-def _check_tail(
-    blocks: BlockManager, table: RowTable, row: int, mine: NDArray[np.int32]
-) -> None:
+def _check_tail(blocks: BlockManager, table: RowTable, row: int, mine: NDArray[np.int32]) -> None:
     """What the row writes next is its own."""
     computed = int(table.num_computed[row])
     first_written = computed // table.block_size

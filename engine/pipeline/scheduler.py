@@ -136,7 +136,7 @@ class Scheduler:
         table, holders = self._table, self._blocks.refcounts()
         for row in self._running[:0:-1].tolist():
             if (holders[table.block_tables[row, : table.num_blocks[row]]] == 1).any():
-                return row
+                return int(row)
         return int(self._running[-1])
 
     def _preempt(self, row: int) -> Sequence:
