@@ -6,6 +6,7 @@ import numpy as np
 
 from engine._core import BlockAllocator, PrefixTrie
 from engine.events import EventBus
+from engine.forking import child_request, fork_point, known_tokens
 from engine.handle import RequestHandle
 from engine.intake import take_in
 from engine.loading import open_with_headers
@@ -89,8 +90,10 @@ class ToyPipeline:
         self.handles = []
         self._arrivals = 0
 
-    def submit(self, request):
-        sequence, decoder = take_in(request, self.opened, now=self.clock(), draw_seed=lambda: 7)
+    def submit(self, request, parent=None):
+        sequence, decoder = take_in(
+            request, self.opened, now=self.clock(), draw_seed=lambda: 7, parent=parent
+        )
         sequence.arrival = self._arrivals
         self._arrivals += 1
         self.waiting.put(sequence)
@@ -105,6 +108,19 @@ class ToyPipeline:
         )
         self.handles.append(handle)  # a handle that nobody holds aborts its request
         return handle
+
+    def fork(self, handle, *, at=None, n=1, sampling=None):
+        """As `AsyncPravahaEngine.fork`."""
+        parent = self.sequences[handle.request_id]
+        first, parent.forks = parent.forks + 1, parent.forks + n
+        tokens = known_tokens(parent)
+        tokens = tokens[: fork_point(parent, len(tokens), at)]
+        return [
+            self.submit(
+                child_request(parent, tokens, number=number, sampling=sampling), parent=parent
+            )
+            for number in range(first, first + n)
+        ]
 
     def step(self, count=1):
         for _ in range(count):

@@ -39,10 +39,10 @@ def test_whole_and_streamed_answers_are_the_same(api):
 
 
 def test_usage_is_what_was_computed(api, engine):
-    prompt = "a prompt that nobody else sends"
+    prompt = [{"role": "user", "content": "a prompt that nobody else sends"}]
     before = engine.snapshot().totals
-    answer = chat(api, prompt)
-    stream = chat(api, prompt, stream=True, stream_options={"include_usage": True})
+    answer = chat(api, messages=prompt)
+    stream = chat(api, messages=prompt, stream=True, stream_options={"include_usage": True})
     *_, last = stream
     assert last.choices == []
     counts = ("prompt_tokens", "completion_tokens", "total_tokens")
@@ -61,13 +61,17 @@ def test_usage_is_what_was_computed(api, engine):
 
 def test_choices_of_a_prompt_compute_it_once(api, engine):
     before = engine.snapshot().totals
-    answer = chat(api, "choose between " + "these " * 12, n=4, temperature=1.0)
+    prompt = [{"role": "user", "content": "choose between " + "these " * 12}]
+    answer = chat(api, messages=prompt, n=4, temperature=1.0)
     totals = engine.snapshot().totals
     assert len({choice.message.content for choice in answer.choices}) == 4
-    prompt = answer.usage.prompt_tokens
+    length, found = (
+        answer.usage.prompt_tokens,
+        answer.usage.prompt_tokens_details.cached_tokens,
+    )
     # Each choice but the first computes the last token again, to sample from its logits.
-    assert totals.prompt_tokens - before.prompt_tokens == prompt + 3
-    assert answer.usage.prompt_tokens_details.cached_tokens < prompt
+    assert totals.prompt_tokens - before.prompt_tokens == length - found + 3
+    assert found < length
 
 
 def test_seeds_replay_and_choices_differ(api):
