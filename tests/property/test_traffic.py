@@ -27,8 +27,8 @@ class Traffic(RuleBasedStateMachine):
     """Compares every answer with an oracle that knows no scheduler, no blocks and no forks."""
 
     @initialize(
-        blocks=st.integers(6, 40),
-        block_size=st.sampled_from([1, 3, 4, 16]),
+        blocks=st.integers(8, 60),
+        block_size=st.sampled_from([1, 2, 3, 4, 4, 16]),
         rows=st.integers(1, 6),
         budget=st.sampled_from([1, 2, 7, 16, 64]),
         pool=st.sampled_from(
@@ -60,13 +60,14 @@ class Traffic(RuleBasedStateMachine):
         stop=st.sampled_from([(), ("a",), ("zz", "e")]),
         frequency_penalty=st.sampled_from([0.0, 0.0, 1.0]),
         seed=st.integers(0, 9),
+        times=st.sampled_from([1, 1, 2, 3]),
     )
-    def submit(self, start, length, odd, **params):
+    def submit(self, start, length, odd, times, **params):
         length = min(length, self.capacity)
         tokens = [(start + i) % 95 for i in range(length)]
         if odd is not None:
             tokens[-1] = odd
-        self.take(lambda: [self.toy.submit(ask(tokens, **params))])
+        self.take(lambda: [self.toy.submit(ask(tokens, **params)) for _ in range(times)])
 
     @precondition(lambda self: self.toy.sequences)
     @rule(data=st.data(), max_tokens=st.integers(1, 20), seed=st.integers(0, 9))
@@ -121,6 +122,10 @@ class Traffic(RuleBasedStateMachine):
     def step(self, count):
         self.toy.step(count if self.toy.pipeline.has_work else 0)
 
+    @rule()
+    def run_to_the_end(self):
+        self.toy.run()
+
     @precondition(lambda self: self.live)
     @rule(data=st.data())
     def abort(self, data):
@@ -134,8 +139,10 @@ class Traffic(RuleBasedStateMachine):
         self.drain_one(data.draw(st.sampled_from(sorted(self.live))))
 
     @precondition(lambda self: self.live and self.toy.pipeline.has_work)
-    @rule()
-    def break_a_step(self):
+    @rule(really=st.sampled_from([False, False, False, True]))
+    def break_a_step(self, really):
+        if not really:  # each time ends all that runs
+            return
         self.toy.executor.fail_with = [ExecutorError("broken")]
         self.toy.step()
         self.toy.executor.fail_with = []
@@ -194,7 +201,7 @@ class Traffic(RuleBasedStateMachine):
 
 TestTraffic = Traffic.TestCase
 TestTraffic.settings = settings(
-    max_examples=60,
+    max_examples=80,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
