@@ -229,9 +229,9 @@ class PrefixTrie:
     ) -> int:
         """Index the full blocks of many sequences in one call.
 
-        Where another block already holds the same tokens, the row's reference moves to that one: its
-        table names it from now on, and its own block is given back. No step that reads the tables may
-        be in flight.
+        Where another block already holds the same tokens, the row's reference moves to that one:
+        its table names it from now on, and its own block is given back. No step that reads the
+        tables may be in flight.
 
         Args:
             salt: the root.

@@ -19,6 +19,8 @@ from engine.memory.block_manager import BlockManager
 from engine.pipeline.rows import RowTable
 from engine.pipeline.sequence import NO_ROW, Sequence
 
+_NO_BLOCKS: NDArray[np.int32] = np.zeros(0, np.int32)
+
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
@@ -75,10 +77,7 @@ class ReuseFinder:
         target = len(sequence.tokens) - 1  # what follows the last token is known by computing it
         size = self._table.block_size
         prefixes = self._blocks.prefixes
-        if prefixes is None:
-            cached = np.zeros(0, np.int32)
-        else:
-            cached = prefixes.match(sequence.tokens)
+        cached = _NO_BLOCKS if prefixes is None else prefixes.match(sequence.tokens)
         hit = min(len(cached) * size, target)
         if sequence.donor is None and prefixes is not None:
             self._look_for_donor(sequence, running, hit)

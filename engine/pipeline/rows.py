@@ -33,10 +33,10 @@ class RowTable:
         max_model_len] float32, of generated tokens, where asked for. top_logprobs: alternatives of
         generated tokens, where asked for. num_tokens: [max_rows] int32, known tokens. Raised last:
         it publishes a token to readers. num_computed: [max_rows] int32, tokens whose KV is in the
-        row's blocks. num_prompt_tokens: [max_rows] int32. penalty_start: [max_rows] int32, penalties
-        count tokens from here on as output: the prompt's length, or that of the prompt a fork's
-        oldest ancestor had. max_total: [max_rows] int32, the row ends at this many tokens. num_blocks: [max_rows] int32, valid entries of `block_tables`.
-        block_tables: [max_rows, max_blocks] int32, -1 beyond `num_blocks`. num_indexed: [max_rows]
+        row's blocks. num_prompt_tokens: [max_rows] int32. penalty_start: [max_rows] int32,
+        penalties count tokens from here on as output: the prompt's length, or that of the prompt a
+        fork's oldest ancestor had. max_total: [max_rows] int32, the row ends at this many tokens.
+        num_blocks: [max_rows] int32, valid entries of `block_tables`. block_tables: [max_rows, max_blocks] int32, -1 beyond `num_blocks`. num_indexed: [max_rows]
         int32, how many of these the prefix trie names. stop_ids: [max_rows,
         max_stop_ids] int32, padded with -1. sampling: [max_rows] of `SAMPLING_DTYPE`.
         prompt_counted: [max_rows] int32, prompt tokens the metrics have counted. arrival:

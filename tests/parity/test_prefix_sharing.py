@@ -130,7 +130,9 @@ def test_greedy_answers_and_logprobs_are_equal_with_and_without_prefix_caching(
             prefix = prose(engine, 200)
             prompts = [prefix[: 200 - 8 * i] + prefix[:3] * (i % 3) for i in range(10)]
             prompts += [prompts[0], prompts[1], prefix[:96], prefix[:96]]
-            handles = [engine.submit(Request(p, greedy(max_tokens=24, logprobs=0))) for p in prompts]
+            handles = [
+                engine.submit(Request(p, greedy(max_tokens=24, logprobs=0))) for p in prompts
+            ]
             outputs = [handle.wait_result(PATIENCE_S) for handle in handles]
             again = [engine.submit(Request(p, greedy(max_tokens=24, logprobs=0))) for p in prompts]
             outputs += [handle.wait_result(PATIENCE_S) for handle in again]

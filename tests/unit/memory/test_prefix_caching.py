@@ -340,7 +340,22 @@ def test_steps_that_fill_no_block_do_not_call_the_index():
     calls = []
     index_rows = toy.trie.index_rows
     spy = type("Spy", (), {"match_prefix": toy.trie.match_prefix})()
-    spy.index_rows = lambda *arguments: calls.append(arguments[3].tolist()) or index_rows(*arguments)
+    spy.index_rows = lambda *arguments: (
+        calls.append(arguments[3].tolist()) or index_rows(*arguments)
+    )
     toy.blocks.prefixes._index = spy
     toy.run()
     assert calls == [[0]]  # 22 tokens with KV: one block filled
+
+
+def test_a_donors_newest_token_has_no_kv_to_share():
+    toy = cached_toy(block_size=16)
+    donor = toy.submit(ask(prompt(6), max_tokens=20))
+    toy.step(3)  # nine tokens known, eight computed
+    tokens = [*prompt(6), *oracle(donor.request)[:3], 77]
+    late = toy.submit(ask(tokens, max_tokens=4))
+    toy.step()
+    assert late._mailbox.cached_tokens == 8
+    toy.run()
+    assert late.drain().token_ids == oracle(late.request)
+    assert donor.drain().token_ids == oracle(donor.request)
