@@ -36,14 +36,14 @@ class RowTable:
         row's blocks. num_prompt_tokens: [max_rows] int32. penalty_start: [max_rows] int32,
         penalties count tokens from here on as output: the prompt's length, or that of the prompt a
         fork's oldest ancestor had. max_total: [max_rows] int32, the row ends at this many tokens.
-        num_blocks: [max_rows] int32, valid entries of `block_tables`. block_tables: [max_rows, max_blocks] int32, -1 beyond `num_blocks`. num_indexed: [max_rows]
-        int32, how many of these the prefix trie names. stop_ids: [max_rows,
-        max_stop_ids] int32, padded with -1. sampling: [max_rows] of `SAMPLING_DTYPE`.
-        prompt_counted: [max_rows] int32, prompt tokens the metrics have counted. arrival:
-        [max_rows] int64, submission numbers. queued_at, scheduled_at, first_token_at,
-        last_token_at: [max_rows] float64, seconds, NaN until. drained: [max_rows] bool, set by
-        readers: nothing was left to read. sequences: row → its sequence, None for a free row.
-        bias_rows, bias_ids, bias_values: [B] the logit biases of all rows, sorted by row.
+        num_blocks: [max_rows] int32, valid entries of `block_tables`. block_tables: [max_rows,
+        max_blocks] int32, -1 beyond `num_blocks`. num_indexed: [max_rows] int32, how many of these
+        the prefix trie names. stop_ids: [max_rows, max_stop_ids] int32, padded with -1. sampling:
+        [max_rows] of `SAMPLING_DTYPE`. prompt_counted: [max_rows] int32, prompt tokens the metrics
+        have counted. arrival: [max_rows] int64, submission numbers. queued_at, scheduled_at,
+        first_token_at, last_token_at: [max_rows] float64, seconds, NaN until. drained: [max_rows]
+        bool, set by readers: nothing was left to read. sequences: row → its sequence, None for a
+        free row. bias_rows, bias_ids, bias_values: [B] the logit biases of all rows, sorted by row.
         decoded_rows: the rows with stop strings. logprob_rows, top_rows: how many rows want
         logprobs, and alternatives.
     """

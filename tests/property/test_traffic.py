@@ -1,5 +1,5 @@
-"""Random traffic: whatever is submitted, forked, aborted, preempted, evicted or broken, nothing leaks
-and no token is wrong.
+"""Random traffic: whatever is submitted, forked, aborted, preempted, evicted or broken, nothing
+leaks and no token is wrong.
 
 Prompts are drawn so that they share prefixes: runs of numbers with a few beginnings, and what
 earlier requests read and wrote. After every rule the books are checked, with the KV of every row

@@ -163,7 +163,7 @@ def test_05_a_preempted_request_resumes_from_its_own_blocks():
 
 def test_05_preemption_under_pressure_with_shared_prefixes():
     toy = cached_toy(blocks=12, rows=6)
-    requests = [ask(prompt(9) + [70 + i], max_tokens=18) for i in range(6)]
+    requests = [ask([*prompt(9), 70 + i], max_tokens=18) for i in range(6)]
     handles = [toy.submit(request) for request in requests]
     toy.run()
     assert toy.counters.totals().preemptions
@@ -207,7 +207,7 @@ def test_09_what_does_not_fit_evicts_nothing():
 def test_10_a_match_that_ends_inside_a_block_takes_whole_blocks():
     toy = cached_toy()
     answer(toy, ask(prompt(20), max_tokens=1))
-    batch = answer(toy, ask(prompt(10) + [77, 78, 79], max_tokens=3))
+    batch = answer(toy, ask([*prompt(10), 77, 78, 79], max_tokens=3))
     assert batch.cached_tokens == 8
     toy.assert_idle()
 
@@ -255,7 +255,7 @@ def test_16_one_request_that_outgrows_the_pool_ends_clearly():
 
 def test_17_and_18_pressure_neither_thrashes_nor_admits_after_a_preemption():
     toy = cached_toy(blocks=16, rows=8)
-    requests = [ask(prompt(12) + [40 + i], max_tokens=24) for i in range(8)]
+    requests = [ask([*prompt(12), 40 + i], max_tokens=24) for i in range(8)]
     handles = [toy.submit(request) for request in requests]
     schedule = toy.pipeline.scheduler.schedule
 
