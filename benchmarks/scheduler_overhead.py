@@ -4,8 +4,9 @@
 
 Per number of rows: microseconds a step, median and 95th percentile, of steady decode (scheduling,
 planning, applying results, indexing full blocks, counting and publishing the snapshot), with the
-parts beside it. It must not grow with the rows by more than the copying of a few hundred bytes. A real step leaves cold
-caches behind: the last case reads 128 MB between steps, as weights would be read.
+parts beside it. It must not grow with the rows by more than the copying of a few hundred bytes and
+the blocks that some row fills. A real step leaves cold caches behind: the last case reads 128 MB
+between steps, as weights would be read.
 """
 
 import argparse

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from tests.parity.stepper import Sequence_, Stepper
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
 from engine._core import GgufFile
@@ -22,6 +21,7 @@ from tests.fakes.tiny_gguf import (
     LAYERS,
     write_tiny_gguf,
 )
+from tests.parity.stepper import Sequence_, Stepper
 
 NEW_TOKENS = 32
 LAYER_NAMES = {
