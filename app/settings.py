@@ -135,6 +135,11 @@ class Settings(BaseSettings):
         return self.data_dir / "conversations.db"
 
     @property
+    def preferences(self) -> Path:
+        """What the screen remembers between starts."""
+        return self.data_dir / "preferences.json"
+
+    @property
     def log(self) -> Path:
         """Warnings and tracebacks of the interactive commands."""
         return self.data_dir / "pravaha.log"

@@ -2,9 +2,10 @@
 
 import os
 import sys
+from functools import partial
 from typing import Any
 
-from app.commands.outcome import EXIT_USAGE
+from app.commands.outcome import EXIT_ERROR, EXIT_USAGE
 
 
 def open_screen(flags: dict[str, Any]) -> int:
@@ -23,6 +24,7 @@ def open_screen(flags: dict[str, Any]) -> int:
 
     from app.commands.fetch_bar import fetch_bar
     from app.logs import log_to_file
+    from app.preferences import Preferences
     from app.runtime import open_client, open_session
     from app.settings_sources import load_settings
 
@@ -32,15 +34,24 @@ def open_screen(flags: dict[str, Any]) -> int:
     os.environ["PRAVAHA_CHARSET"] = settings.charset
     with fetch_bar() as progress, open_client(settings, progress) as opened:
         from app.tui.app import PravahaApp
+        from app.tui.native_output import native_output_to
 
-        opened.start()
+        preferences = Preferences(settings.preferences)
         with open_session(settings, opened.client, resume=True) as session:
             app = PravahaApp(
                 opened.client,
                 session,
-                theme=settings.theme,
+                theme=settings.theme or preferences.get("theme"),
+                on_theme=partial(preferences.set, "theme"),
                 themes_dir=settings.themes,
                 version=metadata.version("pravaha"),
+                on_first_frame=opened.start,
             )
-            app.run()
-            return app.return_code or 0
+            with native_output_to(settings.log):
+                app.run()
+            status = app.return_code or 0
+    if status == EXIT_ERROR:
+        print(f"pravaha: the screen failed; {settings.log} says where.", file=sys.stderr)
+    elif status == 0:
+        print("Your conversations are saved: pravaha comes back to the last one.")
+    return status

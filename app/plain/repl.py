@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from app.plain.commands import Command, Message, Unknown, help_lines, read_line
-from app.tui.safe_text import SafeStream, safe_line, safe_text
+from app.safe_text import SafeStream, safe_line, safe_text
 from engine.branching.session import TreeSession
 from engine.branching.tree import NodeKind, NodeStatus, NodeView, TreeSummary
 from engine.client import EngineClient

@@ -6,7 +6,6 @@
 //! true: a row's operations depend on its own position alone, never on its company, so its bits are the
 //! same alone, in a batch, and in any chunking of its prompt.
 
-use crate::dispatch::Level;
 use crate::kv_cache::{KvCache, KvDtype};
 use crate::simd::{LANES, Lanes, by_level};
 use crate::spec::MAX_HEAD_DIM;
@@ -308,7 +307,7 @@ unsafe fn attend_element<L: Lanes, E: Element>(
                 }
             }
         }
-        for row in 0..rows {
+        for (row, running) in running[..rows].iter_mut().enumerate() {
             let position = queries.first_position + row / queries.heads;
             // Visible positions of the chunk: [from, to). Slots behind `to` may hold anything.
             let from = first_visible(position).saturating_sub(chunk).min(CHUNK);
@@ -319,7 +318,7 @@ unsafe fn attend_element<L: Lanes, E: Element>(
                 weights[to..tiles * LANES].fill(f32::NEG_INFINITY);
             }
             // SAFETY: the instructions are the caller's promise.
-            let factor = unsafe { normalise::<L>(weights, tiles, &mut running[row]) };
+            let factor = unsafe { normalise::<L>(weights, tiles, running) };
             if factor != 1.0 {
                 scratch.sums[row][..padded_dim]
                     .iter_mut()
@@ -345,9 +344,9 @@ unsafe fn attend_element<L: Lanes, E: Element>(
             }
         }
     }
-    for row in 0..rows {
+    for (row, running) in running[..rows].iter().enumerate() {
         let (token, head) = (row / queries.heads, row % queries.heads);
-        let inverse = 1.0 / running[row].sum;
+        let inverse = 1.0 / running.sum;
         // SAFETY: the output's extent is the caller's promise.
         let out = unsafe {
             let at = token * queries.out_token_stride + head * head_dim;
@@ -382,6 +381,7 @@ by_level! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dispatch::Level;
     use crate::kv_cache::KvShape;
     use crate::pack::tests::Random;
     use proptest::prelude::*;

@@ -157,7 +157,7 @@ unsafe fn rows_of<const BITS: u32>(
     while row < rows {
         // SAFETY: `row + size ≤ rows`, for which the caller vouches.
         unsafe {
-            let x = x.from_row(row);
+            let x = x.starting_at(row);
             let output = Output {
                 out: output.out.add(row * output.stride),
                 ..output

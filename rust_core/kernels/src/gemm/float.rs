@@ -60,7 +60,7 @@ unsafe fn block<L: Lanes, E: Element, const ROWS: usize>(
         let mut sums = [L::splat(0.0); ROWS];
         let step = PANEL_COLUMNS * E::BYTES;
         for input in 0..panel.inputs {
-            if prefetch && (input * step) % 64 == 0 {
+            if prefetch && (input * step).is_multiple_of(64) {
                 prefetch_line(panel.next.add(input * step));
             }
             let weights: L = E::load(panel.data.add(input * step));

@@ -1,60 +1,21 @@
 //! Quantised panels in plain Rust: the reference of the other levels, and what ARM runs for now.
+//!
+//! Written so that any compiler finds 16-bit vectors: codes are multiplied nibble by nibble in the
+//! panel's own order. A product of a nibble and an activation is at most 15 · 127 = 1,905 in magnitude and
+//! a lane sums eight of them, so 16 bits always hold it; codes of 8 bits join as `low + 16 · high`.
 
 use half::f16;
 
 use super::{Output, Panel};
-use crate::activation_quant::QuantRows;
+use crate::activation_quant::{GroupMeta, QuantRows};
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
 
 type Columns<T> = [T; PANEL_COLUMNS];
 
-/// One record, decoded: `[input][column]` codes, and scales and minima for each half.
-struct Record {
-    codes: [Columns<i16>; GROUP],
-    scales: [Columns<f32>; 2],
-    mins: [Columns<f32>; 2],
-}
+/// Lanes of a register's worth of codes: four inputs of each column, in rows of eight.
+type Lanes = [[i16; 8]; 8];
 
-impl Record {
-    fn decode(&mut self, layout: QuantLayout, bytes: &[u8]) {
-        let (codes, rest) = bytes.split_at(layout.code_bytes());
-        for (register, bytes) in codes.chunks_exact(64).enumerate() {
-            for (at, byte) in bytes.iter().enumerate() {
-                let (column, input) = (at / 4, 4 * register + at % 4);
-                if layout.bits == 4 {
-                    self.codes[input][column] = i16::from(byte & 15);
-                    self.codes[input + 16][column] = i16::from(byte >> 4);
-                } else {
-                    self.codes[input][column] = i16::from(*byte);
-                }
-            }
-        }
-        let (scales, mins) = rest.split_at(layout.scale_bytes());
-        for half in 0..GROUP / layout.group {
-            self.scales[half] = decode_columns(scales, half, layout.half_scales);
-            if layout.offset == Offset::Min {
-                self.mins[half] = decode_columns(mins, half, layout.half_scales);
-            }
-        }
-    }
-}
-
-fn decode_columns(values: &[u8], half: usize, f16_values: bool) -> Columns<f32> {
-    std::array::from_fn(|column| {
-        let slot = half * PANEL_COLUMNS + column;
-        if f16_values {
-            f16::from_le_bytes([values[2 * slot], values[2 * slot + 1]]).to_f32()
-        } else {
-            f32::from_le_bytes(
-                values[4 * slot..4 * slot + 4]
-                    .try_into()
-                    .expect("four bytes"),
-            )
-        }
-    })
-}
-
-/// Rows that share one decoding of the panel.
+/// Rows that share one decoding of a record's scales.
 const ROWS: usize = 16;
 
 /// See [`super::multiply_panel`].
@@ -70,28 +31,23 @@ pub(super) unsafe fn multiply(
 ) {
     let groups = panel.inputs / GROUP;
     // SAFETY: a whole panel, `rows` rows of activations: the caller's promise.
-    let (bytes, codes, metas) = unsafe {
+    let (records, codes, metas) = unsafe {
         (
             std::slice::from_raw_parts(panel.data, groups * layout.record_bytes()),
             std::slice::from_raw_parts(x.codes, rows * x.inputs),
             std::slice::from_raw_parts(x.metas, rows * groups),
         )
     };
-    let mut record = Record {
-        codes: [[0; 16]; GROUP],
-        scales: [[0.0; 16]; 2],
-        mins: [[0.0; 16]; 2],
-    };
     for first in (0..rows).step_by(ROWS) {
         let block = ROWS.min(rows - first);
         let mut sums = [[0f32; PANEL_COLUMNS]; ROWS];
-        for (group, bytes) in bytes.chunks_exact(layout.record_bytes()).enumerate() {
-            record.decode(layout, bytes);
+        for (group, bytes) in records.chunks_exact(layout.record_bytes()).enumerate() {
+            let record = Record::new(layout, bytes);
             for (row, sums) in sums[..block].iter_mut().enumerate() {
                 let row = first + row;
                 let codes = &codes[row * x.inputs + group * GROUP..][..GROUP];
-                let meta = &metas[row * groups + group];
-                add_group(&record, layout, codes, meta, sums);
+                let codes = codes.try_into().expect("a whole group");
+                record.add(codes, &metas[row * groups + group], sums);
             }
         }
         for (row, sums) in sums[..block].iter().enumerate() {
@@ -116,36 +72,110 @@ pub(super) unsafe fn multiply(
     }
 }
 
-#[inline]
-fn add_group(
-    record: &Record,
+/// A record with its scales and minima decoded, for each part (half or whole) that shares them.
+struct Record<'a> {
     layout: QuantLayout,
-    codes: &[i8],
-    meta: &crate::activation_quant::GroupMeta,
-    sums: &mut Columns<f32>,
-) {
-    for half in 0..GROUP / layout.group {
-        let mut dots = [0i32; PANEL_COLUMNS];
-        let inputs = half * layout.group..(half + 1) * layout.group;
-        for (weights, &code) in record.codes[inputs.clone()].iter().zip(&codes[inputs]) {
-            for (dot, &weight) in dots.iter_mut().zip(weights) {
-                *dot += i32::from(weight) * i32::from(code);
+    registers: &'a [[u8; 64]],
+    scales: [Columns<f32>; 2],
+    mins: Columns<f32>,
+}
+
+impl<'a> Record<'a> {
+    fn new(layout: QuantLayout, bytes: &'a [u8]) -> Self {
+        let (codes, rest) = bytes.split_at(layout.code_bytes());
+        let (scales, mins) = rest.split_at(layout.scale_bytes());
+        let high = if layout.group == GROUP {
+            0
+        } else {
+            PANEL_COLUMNS
+        };
+        Self {
+            layout,
+            registers: codes.as_chunks::<64>().0,
+            scales: [0, high].map(|slot| decode(scales, slot, layout.half_scales)),
+            mins: match layout.offset {
+                Offset::Min => decode(mins, 0, layout.half_scales),
+                Offset::Zero(_) => [0.0; PANEL_COLUMNS],
+            },
+        }
+    }
+
+    /// Add a row's products with this record.
+    fn add(&self, codes: &[i8; GROUP], meta: &GroupMeta, sums: &mut Columns<f32>) {
+        if self.layout.group == GROUP {
+            self.add_part(self.dots(codes, 0..8), meta.sum, 0, meta.scale, sums);
+        } else {
+            let high_sum = meta.sum - meta.low_sum;
+            self.add_part(self.dots(codes, 0..4), meta.low_sum, 0, meta.scale, sums);
+            self.add_part(self.dots(codes, 4..8), high_sum, 1, meta.scale, sums);
+        }
+        if self.layout.offset == Offset::Min {
+            for (sum, min) in sums.iter_mut().zip(self.mins) {
+                *sum += min * meta.scaled_sum;
             }
         }
-        if let Offset::Zero(zero) = layout.offset {
-            let sum = match (layout.group, half) {
-                (GROUP, _) => meta.sum,
-                (_, 0) => meta.low_sum,
-                _ => meta.sum - meta.low_sum,
-            };
-            dots.iter_mut().for_each(|dot| *dot -= zero * sum);
+    }
+
+    fn add_part(
+        &self,
+        dots: Columns<i32>,
+        code_sum: i32,
+        part: usize,
+        row_scale: f32,
+        sums: &mut Columns<f32>,
+    ) {
+        let zero = match self.layout.offset {
+            Offset::Zero(zero) => zero * code_sum,
+            Offset::Min => 0,
+        };
+        for ((sum, dot), scale) in sums.iter_mut().zip(dots).zip(self.scales[part]) {
+            *sum += (dot - zero) as f32 * scale * row_scale;
         }
-        for column in 0..PANEL_COLUMNS {
-            let scaled = dots[column] as f32 * record.scales[half][column];
-            sums[column] += scaled * meta.scale;
-            if layout.offset == Offset::Min {
-                sums[column] += record.mins[half][column] * meta.scaled_sum;
+    }
+
+    /// Exact sums over quads `quads` of inputs, by column.
+    fn dots(&self, codes: &[i8; GROUP], quads: std::ops::Range<usize>) -> Columns<i32> {
+        let (mut low, mut high) = (Lanes::default(), Lanes::default());
+        for quad in quads {
+            let x: [i16; 8] = std::array::from_fn(|lane| i16::from(codes[4 * quad + lane % 4]));
+            match self.layout.bits {
+                4 if quad < 4 => add_nibbles::<0>(&self.registers[quad], x, &mut low),
+                4 => add_nibbles::<4>(&self.registers[quad - 4], x, &mut low),
+                _ => {
+                    add_nibbles::<0>(&self.registers[quad], x, &mut low);
+                    add_nibbles::<4>(&self.registers[quad], x, &mut high);
+                }
             }
         }
+        let sum = |lanes: &Lanes, column: usize| -> i32 {
+            let four = &lanes[column / 2][column % 2 * 4..][..4];
+            four.iter().map(|&lane| i32::from(lane)).sum()
+        };
+        if self.layout.bits == 4 {
+            std::array::from_fn(|column| sum(&low, column))
+        } else {
+            std::array::from_fn(|column| sum(&low, column) + 16 * sum(&high, column))
+        }
+    }
+}
+
+/// `lanes += nibble * x`, for the low (`SHIFT` 0) or high (4) nibbles of a register.
+#[inline(always)]
+fn add_nibbles<const SHIFT: u32>(register: &[u8; 64], x: [i16; 8], lanes: &mut Lanes) {
+    for (bytes, lanes) in register.as_chunks::<8>().0.iter().zip(lanes) {
+        for ((byte, x), lane) in bytes.iter().zip(x).zip(lanes) {
+            *lane += i16::from(byte >> SHIFT & 15) * x;
+        }
+    }
+}
+
+/// Sixteen scales or minima from number `slot` on.
+fn decode(values: &[u8], slot: usize, half_values: bool) -> Columns<f32> {
+    if half_values {
+        let values = &values.as_chunks::<2>().0[slot..slot + PANEL_COLUMNS];
+        std::array::from_fn(|column| f16::from_le_bytes(values[column]).to_f32())
+    } else {
+        let values = &values.as_chunks::<4>().0[slot..slot + PANEL_COLUMNS];
+        std::array::from_fn(|column| f32::from_le_bytes(values[column]))
     }
 }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::activation_quant::{GroupMeta, quantize_row};
+use crate::activation_quant::{GroupMeta, Outlier, quantize_row};
 use crate::arena::Buffer;
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
@@ -17,39 +17,52 @@ struct Rows {
     float: Vec<f32>,
     codes: Vec<i8>,
     metas: Vec<GroupMeta>,
+    outliers: Vec<Outlier>,
+    outlier_counts: Vec<u32>,
     inputs: usize,
 }
 
 impl Rows {
     fn random(rows: usize, inputs: usize, quantized: bool, seed: u64) -> Self {
         let mut random = Random(seed ^ 0xABCD);
-        let float: Vec<f32> = (0..rows * inputs).map(|_| random.unit()).collect();
+        let mut float: Vec<f32> = (0..rows * inputs).map(|_| random.unit()).collect();
+        // Some rows have inputs that stand apart.
+        for at in (5..float.len()).step_by(71) {
+            float[at] *= 40.0;
+        }
         let groups = if quantized { inputs / GROUP } else { 0 };
         let mut codes = vec![0; rows * groups * GROUP];
         let mut metas = vec![GroupMeta::default(); rows * groups];
+        let mut outliers = vec![Outlier::default(); rows * groups];
+        let mut outlier_counts = vec![0; rows];
         for row in 0..if quantized { rows } else { 0 } {
             // SAFETY: portable always runs.
-            unsafe {
+            outlier_counts[row] = unsafe {
                 quantize_row(
                     Level::Portable,
                     &float[row * inputs..][..inputs],
                     &mut codes[row * inputs..][..inputs],
                     &mut metas[row * groups..][..groups],
-                );
-            }
+                    &mut outliers[row * groups..][..groups],
+                ) as u32
+            };
         }
         Self {
             float,
             codes,
             metas,
+            outliers,
+            outlier_counts,
             inputs,
         }
     }
 
-    fn from_row(&self, row: usize) -> Activations {
+    fn starting_at(&self, row: usize) -> Activations {
         let quant = QuantRows {
             codes: self.codes.as_ptr(),
             metas: self.metas.as_ptr(),
+            outliers: self.outliers.as_ptr(),
+            outlier_counts: self.outlier_counts.as_ptr(),
             inputs: self.inputs,
         };
         // SAFETY: tests ask for rows that exist.
@@ -58,7 +71,7 @@ impl Rows {
                 quant: if self.codes.is_empty() {
                     quant
                 } else {
-                    quant.from_row(row)
+                    quant.starting_at(row)
                 },
                 float: self.float.as_ptr().add(row * self.inputs),
                 float_stride: self.inputs,
@@ -70,6 +83,11 @@ impl Rows {
     fn value(&self, row: usize, input: usize) -> f64 {
         if self.codes.is_empty() {
             return f64::from(self.float[row * self.inputs + input]);
+        }
+        let groups = self.inputs / GROUP;
+        let outliers = &self.outliers[row * groups..][..self.outlier_counts[row] as usize];
+        if let Some(outlier) = outliers.iter().find(|o| o.input as usize == input) {
+            return f64::from(outlier.value);
         }
         let meta = self.metas[(row * self.inputs + input) / GROUP];
         f64::from(meta.scale) * f64::from(self.codes[row * self.inputs + input])
@@ -119,7 +137,7 @@ fn check(dtype: DType, rows: usize, outputs: usize, inputs: usize, seed: u64) {
     let x = Rows::random(rows, inputs, dtype.is_quantized(), seed);
     let stride = matrix.panels() * PANEL_COLUMNS;
     for level in levels() {
-        let out = product(level, &matrix, x.from_row(0), rows, None, None);
+        let out = product(level, &matrix, x.starting_at(0), rows, None, None);
         for row in 0..rows {
             for output in 0..stride {
                 let (mut exact, mut magnitude) = (0.0, 0.0);
@@ -139,7 +157,7 @@ fn check(dtype: DType, rows: usize, outputs: usize, inputs: usize, seed: u64) {
         }
         // Alone or in company: the same bits.
         for row in 0..rows {
-            let alone = product(level, &matrix, x.from_row(row), 1, None, None);
+            let alone = product(level, &matrix, x.starting_at(row), 1, None, None);
             assert_eq!(
                 alone,
                 out[row * stride..][..stride],
@@ -188,11 +206,13 @@ fn extreme_codes_do_not_saturate() {
                 };
                 8
             ],
+            outliers: vec![Outlier::default(); 8],
+            outlier_counts: vec![0],
             inputs: 256,
         };
-        let reference = product(Level::Portable, &matrix, x.from_row(0), 1, None, None);
+        let reference = product(Level::Portable, &matrix, x.starting_at(0), 1, None, None);
         for level in levels() {
-            let out = product(level, &matrix, x.from_row(0), 1, None, None);
+            let out = product(level, &matrix, x.starting_at(0), 1, None, None);
             for (a, b) in out.iter().zip(&reference) {
                 assert!(
                     (a - b).abs() <= 1e-5 * b.abs().max(1.0),
@@ -211,8 +231,15 @@ fn bias_and_residual_are_added_once() {
         let x = Rows::random(9, 64, dtype.is_quantized(), 4);
         let bias: Vec<f32> = (0..32).map(|i| i as f32).collect();
         for level in levels() {
-            let plain = product(level, &matrix, x.from_row(0), 9, None, None);
-            let both = product(level, &matrix, x.from_row(0), 9, Some(&bias), Some(100.0));
+            let plain = product(level, &matrix, x.starting_at(0), 9, None, None);
+            let both = product(
+                level,
+                &matrix,
+                x.starting_at(0),
+                9,
+                Some(&bias),
+                Some(100.0),
+            );
             for (i, (plain, both)) in plain.iter().zip(both).enumerate() {
                 let expected = 100.0 + (plain + bias[i % 32]);
                 assert!((both - expected).abs() <= 1e-4, "{level:?} {dtype:?}");

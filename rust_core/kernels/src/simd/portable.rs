@@ -1,12 +1,26 @@
 //! Sixteen lanes as an array: any compiler's vectors, no fused multiply-add.
 
-use half::{bf16, f16};
-
 use super::{LANES, Lanes};
 
 /// See [`Lanes`].
 #[derive(Clone, Copy)]
 pub(crate) struct Portable([f32; LANES]);
+
+/// An f16's value, without a branch, so that sixteen of them vectorise.
+#[inline(always)]
+fn widen_f16(bits: u16) -> f32 {
+    let magnitude = u32::from(bits & 0x7fff) << 13;
+    // Exponents differ in bias by 112; the product is exact, subnormals included.
+    let finite = f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23);
+    // Infinities and NaN have all exponent bits set in either type.
+    let special = f32::from_bits(magnitude | 0xff << 23);
+    let value = if magnitude < 0x7c00 << 13 {
+        finite
+    } else {
+        special
+    };
+    f32::from_bits(value.to_bits() | u32::from(bits & 0x8000) << 16)
+}
 
 impl Portable {
     #[inline(always)]
@@ -32,14 +46,14 @@ unsafe impl Lanes for Portable {
     unsafe fn load_f16(from: *const u16) -> Self {
         // SAFETY: sixteen elements by contract.
         let bits = unsafe { from.cast::<[u16; LANES]>().read_unaligned() };
-        Self(bits.map(|bits| f16::from_bits(bits).to_f32()))
+        Self(bits.map(widen_f16))
     }
 
     #[inline(always)]
     unsafe fn load_bf16(from: *const u16) -> Self {
         // SAFETY: sixteen elements by contract.
         let bits = unsafe { from.cast::<[u16; LANES]>().read_unaligned() };
-        Self(bits.map(|bits| bf16::from_bits(bits).to_f32()))
+        Self(bits.map(|bits| f32::from_bits(u32::from(bits) << 16)))
     }
 
     #[inline(always)]
@@ -49,10 +63,10 @@ unsafe impl Lanes for Portable {
     }
 
     #[inline(always)]
-    unsafe fn store_f16(self, to: *mut u16) {
-        let bits = self.0.map(|value| f16::from_f32(value).to_bits());
+    unsafe fn load_bits(from: *const u32, shift: u32, mask: u32) -> Self {
         // SAFETY: sixteen elements by contract.
-        unsafe { to.cast::<[u16; LANES]>().write_unaligned(bits) };
+        let words = unsafe { from.cast::<[u32; LANES]>().read_unaligned() };
+        Self(words.map(|word| (word >> shift & mask) as f32))
     }
 
     #[inline(always)]

@@ -1,0 +1,111 @@
+"""Every key and every slash command, made from the same tables that run them."""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+
+from app.tui.keys import ALL_KEYS, Group, shown
+from app.tui.slash import COMMANDS
+from app.tui.view.spans import Line, Span, width
+from app.tui.widgets.lines import Lines
+
+_KEYS = 18
+"""Cells of the column of keys."""
+
+
+def build_help(keymap: Mapping[str, str], disabled: Mapping[str, str], cells: int) -> list[Line]:
+    """Headings and rows, in two columns when there is room.
+
+    Args:
+        disabled: action id → why it cannot be used now.
+    """
+    column = cells if cells < 100 else (cells - 4) // 2
+    blocks = [_group(group, keymap, disabled, column) for group in Group]
+    blocks.append(_commands(column))
+    if cells < 100:
+        return [line for block in blocks for line in block]
+    left: list[Line] = []
+    right: list[Line] = []
+    for block in blocks:
+        (left if len(left) <= len(right) else right).extend(block)
+    height = max(len(left), len(right))
+    left += [()] * (height - len(left))
+    right += [()] * (height - len(right))
+    return [(*a, Span(" " * (column - width(a) + 4)), *b) for a, b in zip(left, right, strict=True)]
+
+
+def _group(
+    group: Group, keymap: Mapping[str, str], disabled: Mapping[str, str], cells: int
+) -> list[Line]:
+    rows = [
+        (shown(key, keymap), key.help, disabled.get(key.id, ""))
+        for key in ALL_KEYS
+        if key.group is group
+    ]
+    return [_heading(group.value, cells), *_rows(rows, cells), ()]
+
+
+def _commands(cells: int) -> list[Line]:
+    rows = [(f"/{c.name} {c.argument}".strip(), c.help, "") for c in COMMANDS]
+    rows.append(("//", "send text that begins with a slash", ""))
+    return [_heading("Commands", cells), *_rows(rows, cells), ()]
+
+
+def _heading(text: str, cells: int) -> Line:
+    return (Span(text, "bold $primary"), Span(" " + "─" * max(0, cells - len(text) - 1), "$panel"))
+
+
+def _rows(rows: Sequence[tuple[str, str, str]], cells: int) -> list[Line]:
+    """Keys and meaning of each (keys, meaning, why not), wrapped beside the keys."""
+    lines: list[Line] = []
+    for keys, meaning, why_not in rows:
+        note = f" ({why_not})" if why_not else ""
+        pieces = textwrap.wrap(meaning + note, max(12, cells - _KEYS - 1))
+        for number, piece in enumerate(pieces):
+            shown_keys = keys if number == 0 else ""
+            lines.append(
+                (
+                    Span(f"{shown_keys.ljust(_KEYS)} ", "$faint" if why_not else "$accent"),
+                    Span(piece, "$faint" if why_not else "$muted"),
+                )
+            )
+    return lines
+
+
+class HelpPage(VerticalScroll, can_focus=True):
+    """The rows, flowed anew when the width changes."""
+
+    def __init__(self, keymap: Mapping[str, str], disabled: Mapping[str, str]) -> None:
+        super().__init__(id="help-page")
+        self._keymap = keymap
+        self._disabled = disabled
+        self.border_title = "Keys and commands"
+        self.border_subtitle = "esc closes"
+
+    def compose(self) -> ComposeResult:
+        """One widget of lines."""
+        yield Lines(id="help-lines")
+
+    def on_resize(self) -> None:
+        """One column or two."""
+        cells = self.scrollable_content_region.width
+        self.query_one("#help-lines", Lines).show(build_help(self._keymap, self._disabled, cells))
+
+
+class HelpScreen(ModalScreen[None]):
+    """The help over everything; any of escape, f1, ? or q closes it."""
+
+    BINDINGS: ClassVar = [("escape,f1,question_mark,q", "dismiss", "close")]
+
+    def __init__(self, keymap: Mapping[str, str], disabled: Mapping[str, str]) -> None:
+        super().__init__()
+        self._keymap = keymap
+        self._disabled = disabled
+
+    def compose(self) -> ComposeResult:
+        """A scrolling page."""
+        yield HelpPage(self._keymap, self._disabled)

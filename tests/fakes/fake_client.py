@@ -1,0 +1,240 @@
+"""An engine without threads for tests of the screen: `step(n)` advances it, nothing else does.
+
+Answers are scripted; blocks, counters and rates follow from what was fed and said, so that every
+figure on the screen can be predicted.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from engine.request import FinishReason, Request, TokenBatch
+from engine.snapshot import (
+    BlockCounts,
+    BlockMap,
+    BlockState,
+    EngineSnapshot,
+    EngineState,
+    ModelInfo,
+    Rates,
+    StepStats,
+    Totals,
+)
+from tests.fakes.chat_toys import ToyClient
+
+MODEL = ModelInfo(
+    name="fake-135m",
+    architecture="llama",
+    parameters=134_515_008,
+    weight_format="Q4_1",
+    kv_dtype="f16",
+    context_length=8192,
+    vocab_size=49_152,
+    weight_bytes=98 * 1024**2,
+    executor="native",
+    dispatch="avx2",
+    threads=2,
+)
+BLOCK_SIZE = 16
+BLOCK_BYTES = 720 * 1024
+RATES = Rates(
+    decode_tokens_per_second=42.0,
+    prefill_tokens_per_second=512.0,
+    ttft_p50=0.12,
+    ttft_p95=0.31,
+    itl_p50=0.021,
+    itl_p95=0.034,
+)
+
+
+@dataclass
+class _Running:
+    pieces: deque[str]
+    tokens: int
+    blocks: list[int] = field(default_factory=list)
+
+
+class FakeClient(ToyClient):
+    """`EngineClient` on strings: each step hands every running request its next piece.
+
+    Args:
+        answers: what the next requests will be answered with, in order; each a text, cut into
+            words, or the pieces themselves. A request beyond them never ends by itself.
+        blocks: size of the KV pool.
+
+    Attributes:
+        answers: answers not given yet; a test may add to them.
+        steps: steps executed.
+        time: the engine's clock, seconds; a step takes 0.02.
+    """
+
+    def __init__(
+        self,
+        *answers: str | Iterable[str],
+        blocks: int = 1024,
+        state: EngineState = EngineState.READY,
+    ) -> None:
+        super().__init__(state=state)
+        self.answers = deque(answers)
+        self.steps = 0
+        self.time = 100.0
+        self.progress = 1.0 if state is EngineState.READY else 0.0
+        self.error: str | None = None
+        self.rates = Rates()
+        self.waiting = 0
+        self._running: dict[str, _Running] = {}
+        self._finished: dict[str, int] = {}
+        self._counts = {"prompt_tokens": 0, "generation_tokens": 0}
+        self._last_step = StepStats()
+        self._wakers: list[Callable[[], None]] = []
+        self._state = np.zeros(blocks, np.uint8)
+        self._fill = np.zeros(blocks, np.uint8)
+        self._epoch = 0
+
+    # What a test does.
+
+    def step(self, count: int = 1) -> None:
+        """Execute steps: every running request gets its next piece, or the end of its answer."""
+        for _ in range(count):
+            self.steps += 1
+            self.time += 0.02
+            rows = len(self._running)
+            for index, request in enumerate(self.requests):
+                if request.request_id in self._running:
+                    self._advance(index, request)
+            if rows:
+                self.rates = RATES
+                self._last_step = StepStats(0.02, decode_tokens=rows, rows=rows)
+        self.wake()
+
+    def finish(self) -> None:
+        """Step until no request with an answer is left."""
+        while any(one.pieces for one in self._running.values()):
+            self.step()
+        self.step()
+
+    def load(self, progress: float) -> None:
+        """The weights are this far; at 1 the engine is ready."""
+        self.progress = progress
+        self.state = EngineState.READY if progress >= 1 else EngineState.LOADING
+        self.wake()
+
+    def fail(self, error: str) -> None:
+        """The engine failed for good."""
+        self.state, self.error = EngineState.FAILED, error
+        self.wake()
+
+    def wake(self) -> None:
+        """What the engine does after a mailbox was filled."""
+        for callback in self._wakers:
+            callback()
+
+    # EngineClient.
+
+    def submit(self, request: Request) -> str:
+        super().submit(request)
+        answer = self.answers.popleft() if self.answers else ()
+        pieces = _words(answer) if isinstance(answer, str) else list(answer)
+        self._running[request.request_id] = _Running(deque(pieces), len(request.prompt_ids))
+        self._counts["prompt_tokens"] += len(request.prompt_ids)
+        self._hold(self._running[request.request_id])
+        return request.request_id
+
+    def drain(self, request_id: str) -> TokenBatch | None:
+        batch = super().drain(request_id)
+        while batch is not None and (more := super().drain(request_id)) is not None:
+            batch = replace(
+                more,
+                token_ids=batch.token_ids + more.token_ids,
+                text=batch.text + more.text,
+                logprobs=batch.logprobs + more.logprobs,
+            )
+        return batch
+
+    def snapshot(self) -> EngineSnapshot:
+        active = int((self._state == BlockState.ACTIVE).sum())
+        cached = int((self._state == BlockState.CACHED).sum())
+        total = len(self._state)
+        ready = self.state is EngineState.READY
+        return EngineSnapshot(
+            step=self.steps,
+            time=self.time,
+            state=self.state,
+            model=MODEL if ready else None,
+            running=len(self._running),
+            waiting=self.waiting,
+            blocks=BlockCounts(
+                total=total if ready else 0,
+                free=total - active - cached if ready else 0,
+                active=active,
+                cached=cached,
+                block_size=BLOCK_SIZE,
+                block_bytes=BLOCK_BYTES,
+            ),
+            last_step=self._last_step,
+            totals=Totals(**self._counts, steps=self.steps, finished=dict(self._finished)),
+            rates=self.rates,
+            loading_progress=self.progress,
+            last_error=self.error,
+            last_error_time=None if self.error is None else self.time,
+        )
+
+    def blocks(self, since: int) -> BlockMap | None:
+        if since >= self._epoch or self.state is not EngineState.READY:
+            return None
+        total = len(self._state)
+        owner = np.full(total, -1, np.int32)
+        first = np.full(total, -1, np.int32)
+        for index, running in enumerate(self._running.values()):
+            owner[running.blocks] = index
+            first[running.blocks] = np.arange(len(running.blocks)) * BLOCK_SIZE
+        return BlockMap(
+            epoch=self._epoch,
+            state=self._state.copy(),
+            refcount=(owner >= 0).astype(np.uint16),
+            fill=self._fill.copy(),
+            owner=owner,
+            owners=tuple(self._running),
+            first_token=first,
+        )
+
+    def on_wake(self, callback: Callable[[], None]) -> None:
+        self._wakers.append(callback)
+
+    # Internal.
+
+    def _advance(self, index: int, request: Request) -> None:
+        running = self._running[request.request_id]
+        if request.request_id in self.cancelled:
+            self._end(index, request, FinishReason.ABORT)
+        elif running.pieces:
+            piece = running.pieces.popleft()
+            running.tokens += len(self.write(piece, at=index))
+            self._counts["generation_tokens"] += 1
+            self._hold(running)
+            if not running.pieces:
+                self._end(index, request, FinishReason.STOP)
+
+    def _end(self, index: int, request: Request, reason: FinishReason) -> None:
+        self.write("", eos=reason is FinishReason.STOP, finish=reason, at=index)
+        self._finished[reason] = self._finished.get(reason, 0) + 1
+        held = self._running.pop(request.request_id).blocks
+        self._state[held] = BlockState.CACHED
+        self._epoch += 1
+
+    def _hold(self, running: _Running) -> None:
+        wanted = -(-running.tokens // BLOCK_SIZE)
+        free = np.flatnonzero(self._state == BlockState.FREE)
+        fresh = [int(block) for block in free[: wanted - len(running.blocks)]]
+        running.blocks += fresh
+        self._state[fresh] = BlockState.ACTIVE
+        self._fill[running.blocks] = BLOCK_SIZE
+        self._fill[running.blocks[-1:]] = running.tokens - (len(running.blocks) - 1) * BLOCK_SIZE
+        self._epoch += 1
+
+
+def _words(text: str) -> list[str]:
+    pieces = text.split(" ")
+    return [piece + " " for piece in pieces[:-1]] + pieces[-1:]

@@ -1,0 +1,37 @@
+"""A terminal that is the same everywhere: no variables of the person's own, UTC, no animation."""
+
+import time
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import Protocol
+
+import pytest
+from textual import constants
+
+from tests.tui.harness import Harness, open_screen
+
+FOREIGN = ("NO_COLOR", "TMUX", "SSH_TTY", "SSH_CONNECTION", "DISPLAY", "WAYLAND_DISPLAY")
+
+
+@pytest.fixture(autouse=True)
+def _same_everywhere(monkeypatch: pytest.MonkeyPatch):
+    for name in FOREIGN:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PRAVAHA_CHARSET", "unicode")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setattr(constants, "TEXTUAL_ANIMATIONS", "none")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+class OpenScreen(Protocol):
+    def __call__(self, *answers, **options) -> AbstractAsyncContextManager[Harness]: ...
+
+
+@pytest.fixture
+def screen(tmp_path) -> OpenScreen:
+    """`open_screen` over a store of the test's own."""
+    return partial(open_screen, tmp_path)

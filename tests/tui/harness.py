@@ -1,0 +1,182 @@
+"""The screen over a fake engine and a real store: what Pilot and snapshot tests share."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from app.tui.app import PravahaApp
+from app.tui.widgets.message import Message
+from app.tui.widgets.prompt import Prompt
+from app.tui.widgets.transcript import Transcript
+from engine.branching.session import TreeSession
+from engine.branching.store import Store
+from tests.fakes.fake_client import FakeClient
+
+DEADLINE_S = 30.0
+EPOCH = 1_700_000_000.0
+"""Wall clock of the first node, 2023-11-14 22:13:20 UTC; each later one is a minute younger."""
+NOW = EPOCH + 3600.0
+"""Wall clock of the screen, which dates the conversation list."""
+
+
+@dataclass
+class Clock:
+    """Monotonic seconds that stand still until a test moves them."""
+
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def make_session(client: FakeClient, folder: Path, clock: Clock) -> tuple[TreeSession, Store]:
+    """A session over a store in `folder`; ids and dates are the same in every run."""
+    numbers = itertools.count()
+    store = Store.open(folder / "conversations.db")
+    session = TreeSession(
+        store,
+        client,
+        clock=clock,
+        wall=(EPOCH + 60.0 * minute for minute in itertools.count()).__next__,
+        new_id=lambda: f"{next(numbers):026d}",
+    )
+    return session, store
+
+
+def make_app(client: FakeClient, session: TreeSession, clock: Clock, **options) -> PravahaApp:
+    """The app with fixed clocks and version."""
+    options.setdefault("version", "0.0.0")
+    return PravahaApp(client, session, clock=clock, wall_clock=lambda: NOW, **options)
+
+
+@dataclass
+class Harness:
+    """A running screen."""
+
+    app: PravahaApp
+    pilot: Pilot
+    client: FakeClient
+    session: TreeSession
+    clock: Clock
+
+    async def until(self, condition: Callable[[], object], what: str = "the condition") -> None:
+        """Let the app work until `condition` holds."""
+        deadline = time.monotonic() + DEADLINE_S
+        while not condition():
+            assert time.monotonic() < deadline, f"{what} did not come:\n{self.text}"
+            await asyncio.sleep(0.005)
+        await self.pilot.pause()
+
+    async def shown(self, *words: str) -> None:
+        """Wait until all of `words` are on the screen."""
+        await self.until(lambda: all(word in self.text for word in words), repr(words))
+
+    async def gone(self, word: str) -> None:
+        """Wait until `word` is not on the screen."""
+        await self.until(lambda: word not in self.text, f"the end of {word!r}")
+
+    async def press(self, *keys: str) -> None:
+        """Press keys and let the app settle."""
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def type(self, text: str) -> None:
+        """Type into whatever has the focus."""
+        await self.press(*(_KEYS.get(letter, letter) for letter in text))
+
+    async def ask(self, text: str) -> None:
+        """Put a message into the prompt and send it."""
+        self.prompt.focus()
+        self.prompt.text = text
+        await self.press("enter")
+
+    async def answered(self) -> None:
+        """Run the engine until every scripted answer has ended and is drawn."""
+        self.client.finish()
+        await self.until(lambda: not self.session.generating, "the end of the answer")
+        await self.settled()
+
+    async def settled(self) -> None:
+        """Wait until the frame clock sleeps: all that is known is drawn."""
+        await self.until(lambda: self.app.frame_clock.sleeping, "sleep")
+
+    @property
+    def text(self) -> str:
+        """The screen, row by row."""
+        strips = self.app.screen._compositor.render_strips()
+        return "\n".join(strip.text.rstrip() for strip in strips)
+
+    @property
+    def prompt(self) -> Prompt:
+        """The prompt."""
+        return self.app.screen_stack[0].query_one(Prompt)
+
+    @property
+    def transcript(self) -> Transcript:
+        """The open conversation."""
+        return self.app.screen_stack[0].query_one(Transcript)
+
+    @property
+    def last(self) -> Message:
+        """The newest mounted message."""
+        return self.transcript.messages[-1]
+
+    @property
+    def toasts(self) -> list[str]:
+        """Every message told and not yet gone."""
+        return [notification.message for notification in self.app._notifications]
+
+
+_KEYS = {
+    " ": "space",
+    "/": "slash",
+    "?": "question_mark",
+    ".": "full_stop",
+    "\\": "backslash",
+    "`": "grave_accent",
+}
+
+
+@asynccontextmanager
+async def open_screen(
+    folder: Path,
+    *answers: str | Iterable[str],
+    client: FakeClient | None = None,
+    size: tuple[int, int] = (120, 36),
+    prepare: Callable[[TreeSession, FakeClient], object] = lambda session, client: None,
+    **options,
+) -> AsyncIterator[Harness]:
+    """Open the app and wait for its first frame.
+
+    Args:
+        answers: as `FakeClient` takes them.
+        prepare: fills the session before the app opens.
+    """
+    client = client or FakeClient(*answers)
+    clock = Clock()
+    session, store = make_session(client, folder, clock)
+    try:
+        prepare(session, client)
+        app = make_app(client, session, clock, **options)
+        async with app.run_test(size=size, notifications=True) as pilot:
+            harness = Harness(app, pilot, client, session, clock)
+            await harness.until(lambda: app.frame_clock.ticks > 0, "the first tick")
+            yield harness
+    finally:
+        session.close()
+        store.close()
+
+
+def converse(session: TreeSession, client: FakeClient, *turns: tuple[str, str]) -> None:
+    """Have conversations before the screen opens."""
+    for question, answer in turns:
+        client.answers.append(answer)
+        session.send(question)
+        client.finish()
+        session.pump()
