@@ -12,6 +12,7 @@ from pathlib import Path
 from engine._core import GgufFile
 from engine.config import EngineConfig
 from engine.errors import ModelError, UnsupportedByNativeError
+from engine.executors.native_settings import refuse_foreign_settings
 from engine.executors.torch.installed import require_torch
 from engine.models import gguf, gguf_vocabulary, safetensors, tokenizer_json
 from engine.models.fields import Fields
@@ -81,6 +82,7 @@ def open_model(path: Path, settings: EngineConfig | None = None) -> OpenModel:
             f"{path} is a GGUF file, which the torch executor does not read: use its "
             "safetensors version, or leave out executor, device, dtype, attention, dummy_weights."
         )
+    refuse_foreign_settings(settings)
     return _open_gguf(path)
 
 
@@ -129,7 +131,7 @@ def _open_directory(directory: Path, settings: EngineConfig) -> OpenModel:
     if _wants_torch(settings):
         return _open_for_torch(directory, config, settings, reason="The torch executor needs torch")
     try:
-        return _open_for_native(directory, config)
+        return _open_for_native(directory, config, settings)
     except UnsupportedByNativeError as error:
         if settings.executor == "native":
             raise
@@ -150,7 +152,8 @@ def _wants_torch(settings: EngineConfig) -> bool:
     )
 
 
-def _open_for_native(directory: Path, config: Fields) -> OpenModel:
+def _open_for_native(directory: Path, config: Fields, settings: EngineConfig) -> OpenModel:
+    refuse_foreign_settings(settings)
     paths = safetensors.weight_files(directory)
     tensors = safetensors.read_tensors(paths)
     spec = safetensors.read_spec(config, tensors)

@@ -104,7 +104,7 @@ class TorchExecutor:
             kind="torch",
             dispatch=f"{device.type}-{backend.name}",
             threads=torch.get_num_threads(),
-            weight_format=weight_format,
+            weight_format=_held_as(weight_format, spec),
             weight_bytes=weight_bytes(model),
             kv_dtype=next(name for name, known in DTYPES.items() if known is kv_dtype),
             parameters=parameters,
@@ -177,6 +177,14 @@ class TorchExecutor:
         self._model = self._pool = None
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
+
+
+def _held_as(stored: str, spec: TransformersSpec) -> str:
+    """What the weights are in memory: as computed in, unless a quantiser keeps them smaller."""
+    held = spec.compute_dtype.upper()
+    if stored == "dummy":
+        return f"dummy {held}"
+    return held if stored in ("F32", "F16", "BF16") else stored
 
 
 def _result(

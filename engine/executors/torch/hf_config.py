@@ -15,7 +15,8 @@ from engine.one_line import first_line
 
 _LOGGING: Any = transformers_logging
 _EXPECTED = {"full_attention", "sliding_attention", "attention"}
-_STRETCHING = frozenset({"dynamic", "longrope"})
+STRETCHING = frozenset({"dynamic", "longrope"})
+"""Rotary scalings whose frequencies follow the longest sequence of a batch."""
 
 
 def read_config(directory: Path) -> PreTrainedConfig:
@@ -93,15 +94,15 @@ def context_length(config: PreTrainedConfig) -> int:
             break
     else:
         raise ModelError(f"The {config.model_type!r} configuration names no context length.")
-    for rope in _rope_settings(text):
-        if rope.get("rope_type") in _STRETCHING:
+    for rope in rope_settings(text):
+        if rope.get("rope_type") in STRETCHING:
             original = rope.get("original_max_position_embeddings")
             original = original or getattr(text, "original_max_position_embeddings", None)
             length = min(length, int(original or length))
     return length
 
 
-def _rope_settings(config: PreTrainedConfig) -> list[dict[str, Any]]:
+def rope_settings(config: PreTrainedConfig) -> list[dict[str, Any]]:
     """The rotary settings: one mapping, or one for each kind of layer."""
     settings = getattr(config, "rope_parameters", None) or {}
     nested = [value for value in settings.values() if isinstance(value, dict)]

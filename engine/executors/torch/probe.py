@@ -13,6 +13,7 @@ from transformers import AutoModelForCausalLM, PreTrainedConfig
 
 from engine.errors import ModelError
 from engine.executors.torch.attention import IMPLEMENTATION, AttentionTraits
+from engine.executors.torch.hf_config import STRETCHING, rope_settings
 from engine.models.transformers_spec import KvLayer
 from engine.one_line import first_line
 
@@ -48,9 +49,7 @@ def probe(config: PreTrainedConfig) -> tuple[tuple[KvLayer, ...], int]:
     Raises:
         ModelError: the model cannot run through the paged attention; says why.
     """
-    config = copy.deepcopy(config)
-    if hasattr(config, "quantization_config"):  # shapes are those of the unquantised model
-        del config.quantization_config
+    config = _shapes_only(config)
     recorder = _Recorder()
     token = torch.zeros(1, 1, dtype=torch.long, device="meta")
     try:
@@ -64,6 +63,17 @@ def probe(config: PreTrainedConfig) -> tuple[tuple[KvLayer, ...], int]:
     _check_layers(config, recorder)
     layers = tuple(recorder.layers[index] for index in range(len(recorder.layers)))
     return layers, sum(parameter.numel() for parameter in model.parameters())
+
+
+def _shapes_only(config: PreTrainedConfig) -> PreTrainedConfig:
+    """A copy without what needs values rather than shapes: quantisers, frequencies that adapt."""
+    config = copy.deepcopy(config)
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config
+    for rope in rope_settings(config.get_text_config()):
+        if rope.get("rope_type") in STRETCHING:
+            rope["rope_type"] = "default"
+    return config
 
 
 def _check_layers(config: PreTrainedConfig, recorder: _Recorder) -> None:
