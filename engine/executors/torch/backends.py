@@ -1,11 +1,14 @@
 """The attention backends, and which one runs where."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import torch
 
 from engine.config import AttentionBackend
+from engine.errors import ModelError
 from engine.executors.torch.attention import PagedStep
 from engine.executors.torch.kv_pool import KvPool
 from engine.executors.torch.reference_attention import ReferenceStep
@@ -31,4 +34,14 @@ def choose_backend(name: AttentionBackend, device: torch.device) -> Backend:
     Raises:
         ModelError: the backend cannot run on this device.
     """
-    return REFERENCE
+    if name == "reference" or (name == "auto" and device.type == "cpu"):
+        return REFERENCE
+    if device.type == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
+        raise ModelError("attention triton needs a GPU: leave it out, or use reference.")
+    if find_spec("triton") is None:
+        if name == "auto":
+            return REFERENCE
+        raise ModelError("attention triton needs the triton package, which is not installed.")
+    from engine.executors.torch.triton_attention import TritonStep
+
+    return Backend("triton", TritonStep)
