@@ -15,6 +15,7 @@ HELP = {
     "device": "Where the torch executor computes: auto, cpu or cuda.",
     "dtype": "What the torch executor computes in: auto, f32, f16 or bf16.",
     "attention": "The torch executor's attention: auto, reference or triton.",
+    "cuda_graphs": "Replay decode steps as CUDA graphs (torch on a GPU; untested there so far).",
     "dummy_weights": "Seeded random weights, for benchmarks without a checkpoint (torch).",
     "max_num_seqs": "Requests that run at once.",
     "max_num_batched_tokens": "Token budget of one step.",

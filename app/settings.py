@@ -93,6 +93,7 @@ class Settings(BaseSettings):
     device: Device = "auto"
     dtype: DtypeChoice = "auto"
     attention: AttentionBackend = "auto"
+    cuda_graphs: bool = False
     dummy_weights: bool = False
     max_num_seqs: int = Field(64, ge=1, le=4096)
     max_num_batched_tokens: int = Field(512, ge=1, le=65536)
@@ -188,6 +189,7 @@ class Settings(BaseSettings):
             device=self.device,
             dtype=self.dtype,
             attention=self.attention,
+            cuda_graphs=self.cuda_graphs,
             dummy_weights=self.dummy_weights,
         )
 

@@ -36,6 +36,7 @@ class EngineConfig:
         device: where the torch executor computes; `auto` takes a GPU if there is one.
         dtype: what the torch executor computes in; `auto` takes the checkpoint's own type.
         attention: the torch executor's attention backend; `auto` takes Triton's on a GPU.
+        cuda_graphs: replay decode steps as CUDA graphs. Torch on a GPU only.
         dummy_weights: seeded random weights instead of the checkpoint's, for benchmarks. Torch
             only.
     """
@@ -55,4 +56,5 @@ class EngineConfig:
     device: Device = "auto"
     dtype: DtypeChoice = "auto"
     attention: AttentionBackend = "auto"
+    cuda_graphs: bool = False
     dummy_weights: bool = False

@@ -184,6 +184,7 @@ def load_executor(
             model.spec,
             config,
             num_blocks=num_blocks,
+            max_model_len=max_model_len,
             weight_format=model.weight_format,
             parameters=model.parameters,
             progress=progress,

@@ -27,6 +27,7 @@ GROUPS: dict[str, dict[str, type]] = {
         "device": str,
         "dtype": str,
         "attention": str,
+        "cuda_graphs": bool,
         "dummy_weights": bool,
         "max_num_seqs": int,
         "max_num_batched_tokens": int,

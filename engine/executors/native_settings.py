@@ -21,6 +21,7 @@ def refuse_foreign_settings(config: EngineConfig) -> None:
         "device cuda": config.device == "cuda",
         f"dtype {config.dtype}": config.dtype != "auto",
         f"attention {config.attention}": config.attention != "auto",
+        "cuda_graphs": config.cuda_graphs,
         "dummy_weights": config.dummy_weights,
     }
     for name, given in foreign.items():

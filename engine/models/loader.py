@@ -148,6 +148,7 @@ def _wants_torch(settings: EngineConfig) -> bool:
         or settings.dtype != "auto"
         or settings.attention != "auto"
         or settings.kv_dtype == "bf16"
+        or settings.cuda_graphs
         or settings.dummy_weights
     )
 

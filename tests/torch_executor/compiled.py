@@ -60,7 +60,6 @@ def main():
     attend(90, "bf16", 128, splits=1)
     attend(90, "bf16", 128, splits=4, sinks=True)
     attend(80, "fp16", 256, splits=1)
-    attend(80, "fp32", 64, splits=4)
     merged = compile_for(
         merge_kernel,
         90,

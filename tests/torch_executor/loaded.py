@@ -35,6 +35,7 @@ def load_torch(directory: Path, **settings: Any) -> TorchExecutor:
         model.spec,
         config,
         num_blocks=NUM_BLOCKS,
+        max_model_len=model.spec.context_length,
         weight_format=model.weight_format,
         parameters=model.parameters,
         progress=lambda share: None,

@@ -68,6 +68,7 @@ def test_auto_takes_torch_where_native_cannot(gpt2):
         {"dtype": "bf16"},
         {"attention": "reference"},
         {"kv_dtype": "bf16"},
+        {"cuda_graphs": True},
         {"dummy_weights": True},
     ],
 )
@@ -97,6 +98,11 @@ def test_without_a_gpu_cuda_is_refused_in_a_sentence(gpt2):
     config = settings(gpt2, device="cuda")
     with pytest.raises(ModelError, match="device is cuda, but torch sees no GPU"):
         open_with_headers(config, open_from_disk)
+
+
+def test_graphs_without_a_gpu_are_refused(gpt2):
+    with pytest.raises(ModelError, match="cuda_graphs needs a GPU"):
+        load_torch(gpt2, cuda_graphs=True)
 
 
 def test_the_pool_is_sized_by_the_models_own_geometry(tmp_path):

@@ -14,6 +14,7 @@ import pytest
 
 from engine.errors import ModelError
 from engine.executors.torch.backends import choose_backend
+from engine.executors.torch.decode_graphs import graph_sizes
 from engine.executors.torch.devices import resolve_device
 from engine.executors.torch.tiling import MAX_SPLITS, split_count, tile_keys, tile_queries
 
@@ -67,6 +68,12 @@ def test_tiles_cover_every_query_once():
         ]
         expected = [(row, query) for row, length in enumerate(lengths) for query in range(length)]
         assert sorted(covered) == expected
+
+
+def test_graph_sizes_are_few_and_reach_the_limit():
+    assert graph_sizes(1) == [1]
+    assert graph_sizes(3) == [3, 2, 1]
+    assert graph_sizes(20) == [20, 16, 8, 4, 2, 1]
 
 
 def test_a_single_long_row_gets_many_splits_and_many_rows_few():

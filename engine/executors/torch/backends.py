@@ -42,6 +42,6 @@ def choose_backend(name: AttentionBackend, device: torch.device) -> Backend:
         if name == "auto":
             return REFERENCE
         raise ModelError("attention triton needs the triton package, which is not installed.")
-    from engine.executors.torch.triton_attention import TritonStep
+    from engine.executors.torch.triton_attention import triton_step
 
-    return Backend("triton", TritonStep)
+    return Backend("triton", triton_step)

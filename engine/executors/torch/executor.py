@@ -5,6 +5,7 @@ belong to; only the rows that sample go through the output head.
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -25,6 +26,9 @@ from engine.executors.torch.self_check import check_attention
 from engine.executors.torch.step_layout import StepLayout, lay_out
 from engine.models.transformers_spec import TransformersSpec
 from engine.one_line import first_line
+
+if TYPE_CHECKING:  # these import triton
+    from engine.executors.torch.decode_graphs import DecodeGraphs, Record
 
 
 class TorchExecutor:
@@ -49,6 +53,7 @@ class TorchExecutor:
         self._backend = backend
         self._vocab_size = vocab_size
         self._device = device
+        self._graphs: DecodeGraphs | None = None
         self._keeps_logits = bool(model._supports_logits_to_keep())  # type: ignore[operator]
 
     @classmethod
@@ -58,6 +63,7 @@ class TorchExecutor:
         config: EngineConfig,
         *,
         num_blocks: int,
+        max_model_len: int,
         weight_format: str,
         parameters: int,
         progress: Callable[[float], None],
@@ -68,6 +74,7 @@ class TorchExecutor:
             spec: what was read from the headers.
             config: model directory, device, types and limits.
             num_blocks: KV blocks in the pool.
+            max_model_len: longest sequence.
             weight_format: element type of the stored weights, for people.
             parameters: number of weights.
             progress: called with the share done, in (0, 1]; raising in it ends the load.
@@ -99,7 +106,6 @@ class TorchExecutor:
             )
         except (torch.OutOfMemoryError, MemoryError) as error:
             raise ModelError(f"{config.name} does not fit into memory on {device}.") from error
-        progress(1.0)
         info = ExecutorInfo(
             kind="torch",
             dispatch=f"{device.type}-{backend.name}",
@@ -109,7 +115,7 @@ class TorchExecutor:
             kv_dtype=next(name for name, known in DTYPES.items() if known is kv_dtype),
             parameters=parameters,
         )
-        return cls(
+        executor = cls(
             model,
             pool,
             backend=backend,
@@ -117,6 +123,40 @@ class TorchExecutor:
             vocab_size=spec.vocab_size,
             device=device,
         )
+        if config.cuda_graphs:
+            if device.type != "cuda" or backend.name != "triton":
+                raise ModelError("cuda_graphs needs a GPU and attention triton.")
+            from engine.executors.torch.decode_graphs import CudaRecorder
+
+            executor.use_graphs(
+                max_rows=config.max_num_seqs, max_model_len=max_model_len, record=CudaRecorder()
+            )
+        progress(1.0)
+        return executor
+
+    def use_graphs(self, *, max_rows: int, max_model_len: int, record: "Record") -> None:
+        """Record decode steps of up to `max_rows` rows, and replay them from now on.
+
+        Raises:
+            ModelError: the model cannot be recorded.
+        """
+        from engine.executors.torch.decode_graphs import DecodeGraphs
+
+        model, pool = self._loaded()
+        with torch.inference_mode():
+            self._graphs = DecodeGraphs(
+                lambda ids, positions, step: self._logits(model, ids, positions, step, None),
+                pool,
+                max_rows=max_rows,
+                max_model_len=max_model_len,
+                device=self._device,
+                record=record,
+            )
+
+    def _loaded(self) -> tuple[torch.nn.Module, KvPool]:
+        if self._model is None or self._pool is None:
+            raise ExecutorError("The executor was closed.")
+        return self._model, self._pool
 
     def execute(self, plan: StepPlan) -> StepResult:
         """Run one step.
@@ -124,14 +164,14 @@ class TorchExecutor:
         Raises:
             ExecutorError: the plan is out of bounds (nothing was computed), or torch failed.
         """
-        if self._model is None or self._pool is None:
-            raise ExecutorError("The executor was closed.")
-        layout = lay_out(plan, block_size=self._pool.block_size)
-        self._check(plan, layout.slots, self._pool.scratch_block * self._pool.block_size)
+        model, pool = self._loaded()
+        layout = lay_out(plan, block_size=pool.block_size)
+        self._check(plan, layout.slots, pool.scratch_block * pool.block_size)
         try:
             with torch.inference_mode():
-                step = self._backend.step(self._pool, layout, self._device)
-                logits = self._forward(self._model, plan, layout, step)
+                logits = None if self._graphs is None else self._graphs.run(plan, layout)
+                if logits is None:
+                    logits = self._forward(model, pool, plan, layout)
                 if not len(layout.sampled_rows):
                     return _result(len(plan.rows))
                 batch = sampling_batch(plan, layout.sampled_rows, self._device)
@@ -140,20 +180,32 @@ class TorchExecutor:
             raise ExecutorError(f"torch: {first_line(error)}") from error
 
     def _forward(
-        self, model: torch.nn.Module, plan: StepPlan, layout: StepLayout, step: PagedStep
+        self, model: torch.nn.Module, pool: KvPool, plan: StepPlan, layout: StepLayout
     ) -> torch.Tensor:
         """[N, vocab] float32 logits of the rows that need them."""
-        sampled = torch.from_numpy(layout.sampled_tokens).to(self._device)
-        keep = {"logits_to_keep": sampled} if self._keeps_logits else {}
+        return self._logits(
+            model,
+            self._flat(plan.token_ids),
+            self._flat(plan.positions),
+            self._backend.step(pool, layout, self._device),
+            torch.from_numpy(layout.sampled_tokens).to(self._device),
+        )
+
+    def _logits(
+        self,
+        model: torch.nn.Module,
+        ids: torch.Tensor,
+        positions: torch.Tensor,
+        step: PagedStep,
+        sampled: torch.Tensor | None,
+    ) -> torch.Tensor:
+        """[N, vocab] float32 logits of the flat tokens `sampled`, or of all."""
+        keep = {"logits_to_keep": sampled} if self._keeps_logits and sampled is not None else {}
         output = model(
-            input_ids=self._flat(plan.token_ids),
-            position_ids=self._flat(plan.positions),
-            use_cache=False,
-            paged_step=step,
-            **keep,
+            input_ids=ids, position_ids=positions, use_cache=False, paged_step=step, **keep
         )
         logits: torch.Tensor = output.logits[0]
-        if not self._keeps_logits:
+        if sampled is not None and not self._keeps_logits:
             logits = logits[sampled]
         # Rows beyond the vocabulary are padding of the output head and are never sampled.
         return logits[:, : self._vocab_size].float()
@@ -174,7 +226,7 @@ class TorchExecutor:
 
     def close(self) -> None:
         """Free weights and KV storage. Idempotent."""
-        self._model = self._pool = None
+        self._model = self._pool = self._graphs = None
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
 

@@ -1,10 +1,12 @@
 """The `triton` backend: paged attention in one launch a layer, two where keys are split."""
 
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import torch
 import triton
+from numpy.typing import NDArray
 
 from engine.executors.torch.attention import AttentionTraits
 from engine.executors.torch.kv_pool import KvPool
@@ -22,26 +24,55 @@ _LEAST_ROWS = 16  # tensor cores multiply nothing narrower
 _CPU_PROCESSORS = 4  # under Triton's interpreter, so that tests see splits
 
 
-class TritonStep:
-    """`PagedStep` by Triton kernels. Every tensor it reads is on the device."""
+@dataclass(frozen=True, slots=True)
+class StepTensors:
+    """A step's layout on the device, and what the host must know to launch kernels.
 
-    def __init__(self, pool: KvPool, layout: StepLayout, device: torch.device) -> None:
+    Attributes:
+        slots: [T] int64, flat token to block × block_size + offset.
+        query_start: [R + 1] int32, batch to first flat token.
+        context_lens: [R] int32, keys a row.
+        block_tables: [R, blocks] int32; its last dimension is contiguous.
+        host_query_start: `query_start` on the host.
+        longest: no context is longer than this.
+    """
+
+    slots: torch.Tensor
+    query_start: torch.Tensor
+    context_lens: torch.Tensor
+    block_tables: torch.Tensor
+    host_query_start: NDArray[np.int32]
+    longest: int
+
+
+def triton_step(pool: KvPool, layout: StepLayout, device: torch.device) -> "TritonStep":
+    """A step of any layout: copies it to the device."""
+    tensors = StepTensors(
+        slots=torch.from_numpy(layout.slots).to(device),
+        query_start=torch.from_numpy(layout.query_start).to(device),
+        context_lens=torch.from_numpy(layout.context_lens).to(device),
+        block_tables=torch.from_numpy(layout.block_tables).to(device),
+        host_query_start=layout.query_start,
+        longest=int(layout.context_lens.max()),
+    )
+    return TritonStep(pool, tensors)
+
+
+class TritonStep:
+    """`PagedStep` by Triton kernels. What they read is on the device, so graphs may replay them."""
+
+    def __init__(self, pool: KvPool, tensors: StepTensors) -> None:
         """Prepare a step.
 
         Args:
             pool: where keys and values are kept.
-            layout: where the step's tokens are.
-            device: where the pool is.
+            tensors: the step's layout.
         """
         self._pool = pool
-        self._layout = layout
-        self._device = device
-        self._slots = torch.from_numpy(layout.slots).to(device)
-        self._query_start = torch.from_numpy(layout.query_start).to(device)
-        self._context_lens = torch.from_numpy(layout.context_lens).to(device)
-        self._tables = torch.from_numpy(layout.block_tables).to(device)
-        self._splits_allowed = int(np.diff(layout.query_start).max()) <= MAX_SPLIT_QUERIES
-        self._longest = int(layout.context_lens.max())
+        self._step = tensors
+        self._device = tensors.slots.device
+        longest_run = int(np.diff(tensors.host_query_start).max())
+        self._splits_allowed = longest_run <= MAX_SPLIT_QUERIES
         self._tilings: dict[int, tuple[Tiling, torch.Tensor, torch.Tensor]] = {}
 
     def attend(
@@ -53,7 +84,7 @@ class TritonStep:
         traits: AttentionTraits,
     ) -> torch.Tensor:
         """Store keys and values, then attend. See `PagedStep.attend`."""
-        self._pool.write(layer, self._slots, key, value)
+        self._pool.write(layer, self._step.slots, key, value)
         tokens, heads, key_size = query.shape
         kv_heads, value_size = value.shape[1], value.shape[2]
         group = heads // kv_heads
@@ -75,10 +106,10 @@ class TritonStep:
             sinks,
             tile_batch,
             tile_first,
-            self._query_start,
-            self._context_lens,
-            self._tables,
-            self._tables.stride(0),
+            self._step.query_start,
+            self._step.context_lens,
+            self._step.block_tables,
+            self._step.block_tables.stride(0),
             query.stride(0),
             query.stride(1),
             keys.stride(0),
@@ -121,7 +152,7 @@ class TritonStep:
         """The tiling for layers with this many query heads a KV head."""
         known = self._tilings.get(group)
         if known is None:
-            tiling = tile_queries(self._layout.query_start, group=group)
+            tiling = tile_queries(self._step.host_query_start, group=group)
             batch = torch.from_numpy(tiling.batch).to(self._device)
             first = torch.from_numpy(tiling.first).to(self._device)
             known = self._tilings[group] = (tiling, batch, first)
@@ -130,7 +161,7 @@ class TritonStep:
     def _splits(self, tiles: int, kv_heads: int, traits: AttentionTraits) -> int:
         if not self._splits_allowed:
             return 1
-        longest = self._longest
+        longest = self._step.longest
         if traits.sliding_window:
             longest = min(longest, traits.sliding_window)
         return split_count(

@@ -121,6 +121,7 @@ def test_engine_settings_reach_the_engine(folders):
         "device": "cpu",
         "dtype": "bf16",
         "attention": "reference",
+        "cuda_graphs": True,
         "dummy_weights": True,
     }
     assert load(folders, flags=flags).engine_config(Path("m.gguf"), "m") == EngineConfig(
@@ -139,6 +140,7 @@ def test_engine_settings_reach_the_engine(folders):
         device="cpu",
         dtype="bf16",
         attention="reference",
+        cuda_graphs=True,
         dummy_weights=True,
     )
 
