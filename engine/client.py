@@ -7,6 +7,7 @@ Two transports obey it equally: `InProcessClient` (a thread in this process) and
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from engine.pipeline.control_tokens import ControlTokens
 from engine.request import Request, TokenBatch
 from engine.snapshot import BlockMap, EngineSnapshot
 
@@ -52,6 +53,10 @@ class EngineClient(Protocol):
         """Token ids of text; control tokens are recognised only with `special`."""
         ...
 
+    def control_tokens(self) -> ControlTokens:
+        """The model's control tokens; they stay while the fingerprint does."""
+        ...
+
     def detokenize(self, token_ids: Sequence[int], *, skip_special: bool = True) -> str:
         """Text of token ids."""
         ...
@@ -71,8 +76,10 @@ class EngineClient(Protocol):
         ...
 
     def on_wake(self, callback: Callable[[], None]) -> None:
-        """Call `callback`, from any thread, when a mailbox goes from empty to non-empty or the
-        engine's state changes. It must return at once.
+        """Call `callback` when a mailbox is filled or the engine's state changes.
+
+        Filled means from empty to non-empty. The callback runs on any thread and must return at
+        once.
         """
         ...
 

@@ -24,7 +24,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from engine.config import EngineConfig
-from engine.errors import EngineUnavailable, InvalidRequest
+from engine.errors import EngineUnavailable, InvalidRequest, PravahaError
 from engine.events import EngineStateChanged, EventBus, RequestQueued
 from engine.handle import RequestHandle
 from engine.intake import take_in
@@ -343,7 +343,9 @@ class AsyncPravahaEngine:
         except _LoadingStoppedError:
             pass
         except BaseException as error:  # a panic in Rust is no Exception
-            _log.exception("The engine failed.")
+            # A model that cannot be used is nobody's bug here: whoever waits for it is told why.
+            if self._settled.is_set() or not isinstance(error, PravahaError):
+                _log.exception("The engine failed.")
             message = str(error) or type(error).__name__
             self._load_error = (message, self._clock())
             self._change_state(EngineState.FAILED, error=message)

@@ -28,6 +28,7 @@ from engine.http_wire import (
     refusal,
     token_batch,
 )
+from engine.pipeline.control_tokens import ControlTokens
 from engine.request import FinishReason, Request, Timings, TokenBatch
 from engine.snapshot import BlockMap, EngineSnapshot, EngineState
 
@@ -146,6 +147,10 @@ class HttpClient:
         body = {"prompt": text, "add_special_tokens": False, "parse_special": special}
         tokens: list[int] = self._call(self._post("/tokenize", body))["tokens"]
         return tokens
+
+    def control_tokens(self) -> ControlTokens:
+        """See `EngineClient`; one round trip."""
+        return ControlTokens(self._call(self._exchange("GET", "/tokenizer_info"))["control_tokens"])
 
     def detokenize(self, token_ids: Sequence[int], *, skip_special: bool = True) -> str:
         """See `EngineClient`; one round trip."""

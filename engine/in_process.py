@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from engine.client import ChatMessage
 from engine.engine import AsyncPravahaEngine
 from engine.handle import RequestHandle
+from engine.pipeline.control_tokens import ControlTokens
 from engine.request import Request, TokenBatch
 from engine.snapshot import BlockMap, EngineSnapshot
 
@@ -45,6 +46,10 @@ class InProcessClient:
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
         """Token ids of text."""
         return self._engine.tokenizer.encode(text, special=special)
+
+    def control_tokens(self) -> ControlTokens:
+        """The model's control tokens."""
+        return self._engine.tokenizer.control_tokens
 
     def detokenize(self, token_ids: Sequence[int], *, skip_special: bool = True) -> str:
         """Text of token ids."""

@@ -149,10 +149,8 @@ class Mailbox:
         stop = int(table.num_tokens[row])
         begin = min(prompt + start, stop)
         alternatives = self.num_logprobs or 0
-        if self.num_logprobs is None:
-            logprobs = _NO_LOGPROBS
-        else:
-            logprobs = table.logprob_table[row, begin:stop].copy()
+        wanted = self.num_logprobs is not None
+        logprobs = table.logprob_table[row, begin:stop].copy() if wanted else _NO_LOGPROBS
         if alternatives:
             tops = table.top_logprobs.copy(row, begin - prompt, stop - prompt, alternatives)
         else:

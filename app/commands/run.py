@@ -207,15 +207,16 @@ def _chat_ids(client: "EngineClient", settings: "Settings", text: str) -> tuple[
 
     The default system prompt is left out where the template takes none; the user's own is not.
     """
-    from engine.branching.prompt_builder import PromptBuilder
-    from engine.branching.tree import Node, NodeKind, NodeStatus
+    from engine.errors import InvalidRequest
+    from engine.pipeline.chat_encoding import ChatEncoder
 
-    def node(kind: NodeKind, content: str) -> Node:
-        return Node(kind.value, "run", None, kind, content, NodeStatus.DONE, 0.0)
-
-    builder = PromptBuilder(client)
+    encoder = ChatEncoder(client.tokenize, client.render_chat, client.control_tokens())
+    question = {"role": "user", "content": text}
     system = settings.system
-    if not settings.is_set("system") and not builder.takes_system_prompt():
-        system = None
-    path = [node(NodeKind.SYSTEM, system)] if system else []
-    return builder.build([*path, node(NodeKind.USER, text)]).token_ids
+    if system:
+        try:
+            return tuple(encoder.encode_chat([{"role": "system", "content": system}, question]))
+        except InvalidRequest:
+            if settings.is_set("system"):
+                raise
+    return tuple(encoder.encode_chat([question]))

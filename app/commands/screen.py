@@ -4,7 +4,7 @@ import os
 import sys
 from typing import Any
 
-from app.commands.outcome import EXIT_USAGE
+from app.commands.outcome import EXIT_ERROR, EXIT_USAGE
 
 
 def open_screen(flags: dict[str, Any]) -> int:
@@ -32,8 +32,8 @@ def open_screen(flags: dict[str, Any]) -> int:
     os.environ["PRAVAHA_CHARSET"] = settings.charset
     with fetch_bar() as progress, open_client(settings, progress) as opened:
         from app.tui.app import PravahaApp
+        from app.tui.native_output import native_output_to
 
-        opened.start()
         with open_session(settings, opened.client, resume=True) as session:
             app = PravahaApp(
                 opened.client,
@@ -41,6 +41,13 @@ def open_screen(flags: dict[str, Any]) -> int:
                 theme=settings.theme,
                 themes_dir=settings.themes,
                 version=metadata.version("pravaha"),
+                on_first_frame=opened.start,
             )
-            app.run()
-            return app.return_code or 0
+            with native_output_to(settings.log):
+                app.run()
+            status = app.return_code or 0
+    if status == EXIT_ERROR:
+        print(f"pravaha: the screen failed; {settings.log} says where.", file=sys.stderr)
+    elif status == 0:
+        print("Your conversations are saved: pravaha comes back to the last one.")
+    return status

@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from app.server.auth import requires
 from app.server.body import JsonRoute
-from app.server.chat_prompt import encode_chat
 from app.server.context import server_context
 from app.server.extensions import choice_extras, wants_every_token
 from app.server.fields import settle_extra_fields
@@ -57,8 +56,8 @@ async def chat_ids(
     conversation = turns(messages)
     ids = await off_loop(
         sum(len(turn["content"]) + TURN_COST_CHARS for turn in conversation),
-        lambda: encode_chat(
-            model.tokenizer, conversation, add_generation_prompt=add_generation_prompt
+        lambda: model.tokenizer.encode_chat(
+            conversation, add_generation_prompt=add_generation_prompt
         ),
     )
     return tuple(ids)

@@ -1,4 +1,8 @@
-"""`POST /tokenize` and `POST /detokenize` (vLLM's shapes) and `POST /apply-template`."""
+"""The tokenizer over HTTP.
+
+`POST /tokenize` and `POST /detokenize` (vLLM's shapes), `POST /apply-template` and
+`GET /tokenizer_info`.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -73,3 +77,16 @@ async def apply_template(body: ApplyTemplateRequest, request: Request) -> Respon
         turns(body.messages), add_generation_prompt=body.add_generation_prompt
     )
     return json_response({"prompt": prompt})
+
+
+@router.get("/tokenizer_info")
+@requires("infer")
+async def tokenizer_info(request: Request) -> Response:
+    """Which tokenizer this is, and how its control tokens are written."""
+    tokenizer = loaded_model(server_context(request), None).tokenizer
+    return json_response(
+        {
+            "fingerprint": tokenizer.fingerprint,
+            "control_tokens": tokenizer.control_tokens.spellings,
+        }
+    )

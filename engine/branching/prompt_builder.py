@@ -9,7 +9,7 @@ Invariants:
 * What lies between two answers (the end of a turn, the user's words, the template's scaffolding) is
   one *turn*: tokenised once, kept with its user node, and used again while tokenizer and rendering
   stay the same.
-* Contents never become control tokens.
+* Contents never become control tokens; see `engine.pipeline.chat_encoding`.
 * Nothing is ever truncated.
 
 Cost: two renderings of the template, plus tokenising what is new.
@@ -20,13 +20,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from engine.branching.chat_layout import Content, Piece, Scaffold, chat_layout
-from engine.branching.control_tokens import ControlTokens
 from engine.branching.tree import Node, NodeKind
 from engine.client import ChatMessage, EngineClient
 from engine.errors import InvalidRequest
-
-# Cuts control tokens apart in contents that the template rewrites; see chat_layout for the choice.
-_CUT = "\uf8f2"
+from engine.pipeline.chat_encoding import ChatEncoder
+from engine.pipeline.control_tokens import ControlTokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ class PromptBuilder:
     def __init__(self, client: EngineClient) -> None:
         self._client = client
         self._fingerprint: str | None = None
-        self._controls = ControlTokens(client)
+        self._encoder = ChatEncoder(client.tokenize, client.render_chat, ControlTokens({}))
 
     def build(self, path: Sequence[Node]) -> Prompt:
         """The prompt that asks for the answer after `path`, root first.
@@ -67,9 +65,9 @@ class PromptBuilder:
             EngineUnavailable: there is no tokenizer yet.
         """
         fingerprint = self._client.tokenizer_fingerprint()
-        if fingerprint != self._fingerprint:  # another model was loaded
+        if fingerprint != self._fingerprint:  # the first model, or another one
+            self._encoder = replace(self._encoder, controls=self._client.control_tokens())
             self._fingerprint = fingerprint
-            self._controls = ControlTokens(self._client)
         try:
             return self._build(_turns(path, keep_empty=False))
         except InvalidRequest:
@@ -99,7 +97,7 @@ class PromptBuilder:
         ]
         layout = chat_layout(messages, self._client.render_chat)
         if layout is None:
-            return Prompt(tuple(self._encode_rewritten(messages)), ())
+            return Prompt(tuple(self._encoder.encode_chat(messages)), ())
         ids: list[int] = []
         tokenized: list[Node] = []
         for turn in self._cut_at_answers(layout, nodes):
@@ -140,11 +138,11 @@ class PromptBuilder:
         """Ids of a turn, and its user node with them if they are new."""
         asker = turn.asker
         if asker is None:
-            return self._controls.encode(turn.pieces), None
+            return self._encode(turn.pieces), None
         digest = _digest(turn.pieces)
         if asker.tokenizer == self._fingerprint and asker.template == digest and asker.token_ids:
             return list(asker.token_ids), None
-        ids = self._controls.encode(turn.pieces)
+        ids = self._encode(turn.pieces)
         fresh = replace(asker, token_ids=tuple(ids), tokenizer=self._fingerprint, template=digest)
         return ids, fresh
 
@@ -157,7 +155,8 @@ class PromptBuilder:
             turn_ids: the next turn, beginning with how the template ends an answer.
         """
         end = ids[-1]
-        if not self._controls.is_control(end):
+        controls = self._encoder.controls.ids
+        if end not in controls:
             return turn_ids  # stopped early, or at a stop string: the template closes the turn
         for index, token_id in enumerate(turn_ids):
             if token_id == end:
@@ -165,19 +164,19 @@ class PromptBuilder:
                 if self._client.detokenize(turn_ids[:index]).strip():
                     break
                 return turn_ids[index + 1 :]
-            if self._controls.is_control(token_id):
+            if token_id in controls:
                 break
         ids.pop()
         return turn_ids
 
-    def _encode_rewritten(self, messages: Sequence[ChatMessage]) -> list[int]:
-        """Ids of the whole rendering, for templates that rewrite contents."""
-        guarded: list[ChatMessage] = [
-            {**m, "content": _CUT.join(self._controls.split_in(m["content"].replace(_CUT, "")))}
-            for m in messages
-        ]
-        parts = self._client.render_chat(guarded).split(_CUT)
-        return [i for part in parts for i in self._client.tokenize(part, special=True)]
+    def _encode(self, pieces: Sequence[Piece]) -> list[int]:
+        def place(contents: Sequence[str]) -> str:
+            texts = iter(contents)
+            return "".join(p.text if isinstance(p, Scaffold) else next(texts) for p in pieces)
+
+        return self._encoder.encode_placed(
+            [piece.text for piece in pieces if isinstance(piece, Content)], place
+        )
 
 
 def _turns(path: Sequence[Node], *, keep_empty: bool) -> list[Node]:

@@ -160,6 +160,12 @@ class TreeSession:
         return self._current.answer is not None
 
     @property
+    def request_id(self) -> str | None:
+        """The engine's request behind the open conversation's answer, while there is one."""
+        answer = self._current.answer
+        return None if answer is None else answer.request_id
+
+    @property
     def queued(self) -> tuple[str, ...]:
         """Messages that wait for the running answer's end, oldest first."""
         return tuple(self._current.queued)

@@ -180,8 +180,8 @@ class SelfBenchmark:
         """Run that many random prompts at once; 0 runs the text prompt of *single*."""
         sampling = SamplingParams(temperature=0.0, max_tokens=new_tokens, ignore_eos=True)
         if streams == 0:
-            text = self._engine.tokenizer.render_chat([{"role": "user", "content": SINGLE_PROMPT}])
-            prompts = [self._engine.tokenizer.encode(text, special=True)]
+            question = {"role": "user", "content": SINGLE_PROMPT}
+            prompts = [self._engine.tokenizer.encode_chat([question])]
         else:
             prompts = random_prompts(streams, seed, self._engine.model_info.vocab_size)
         handles = [self._engine.submit(Request(tuple(p), sampling)) for p in prompts]

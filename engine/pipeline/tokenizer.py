@@ -6,12 +6,15 @@ streamed and whole text can never disagree. Every method may be called from any 
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 
 import tokenizers
 
 from engine.client import ChatMessage
 from engine.errors import InvalidRequest, ModelError
+from engine.pipeline.chat_encoding import ChatEncoder
 from engine.pipeline.chat_template import ChatTemplate
+from engine.pipeline.control_tokens import ControlTokens
 from engine.pipeline.text_stream import TextStream
 from engine.pipeline.token_bytes import Scheme, TokenBytes
 
@@ -84,11 +87,21 @@ class Tokenizer:
         """Whether the model brings its own chat template."""
         return not self._chat_template.is_fallback
 
+    @cached_property
+    def control_tokens(self) -> ControlTokens:
+        """The control tokens with what is written for them."""
+        spellings: dict[str, int] = {}
+        for token_id in sorted(self.special_ids):
+            text = self._bytes[token_id].decode(errors="replace")
+            if text:
+                spellings.setdefault(text, token_id)
+        return ControlTokens(spellings)
+
     def encode(self, text: str, *, special: bool = False) -> list[int]:
         """Token ids of text, without an added bos.
 
-        Control tokens spelled out in the text are ordinary text unless `special`: use it for
-        rendered chats, never for what a user or a document wrote.
+        Control tokens spelled out in the text are ordinary text unless `special`: never use it for
+        what a user or a document wrote; conversations have `encode_chat`.
 
         Raises:
             InvalidRequest: the text is not valid Unicode.
@@ -142,12 +155,23 @@ class Tokenizer:
     def render_chat(
         self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool = True
     ) -> str:
-        """The chat template applied to messages; encode the result with `special=True`.
+        """The chat template applied to messages, as text to look at; to run it, `encode_chat`.
 
         Raises:
             InvalidRequest: the template refuses the messages.
         """
         return self._chat_template.render(messages, add_generation_prompt=add_generation_prompt)
+
+    def encode_chat(
+        self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool = True
+    ) -> list[int]:
+        """Token ids of the rendered messages, in which no content becomes a control token.
+
+        Raises:
+            InvalidRequest: the template refuses the messages, or one is not valid Unicode.
+        """
+        encoder = ChatEncoder(self.encode, self.render_chat, self.control_tokens)
+        return encoder.encode_chat(messages, add_generation_prompt=add_generation_prompt)
 
     def _check(self, token_id: int) -> None:
         if not 0 <= token_id < self.vocab_size:

@@ -12,6 +12,7 @@ import jinja2
 
 from engine.client import ChatMessage
 from engine.errors import EngineUnavailable, InvalidRequest, PravahaError
+from engine.pipeline.control_tokens import ControlTokens
 from engine.request import FinishReason, Request, Timings, TokenBatch
 from engine.snapshot import BlockMap, EngineSnapshot, EngineState, ModelInfo
 
@@ -172,6 +173,9 @@ class ToyClient:
 
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
         return self.tokenizer.encode(text, special=special)
+
+    def control_tokens(self) -> ControlTokens:
+        return ControlTokens({text: token_id for token_id, text in enumerate(CONTROLS)})
 
     def detokenize(self, token_ids: Sequence[int], *, skip_special: bool = True) -> str:
         return self.tokenizer.decode(token_ids, skip_special=skip_special)

@@ -21,7 +21,7 @@ from tests.fakes.tiny_gguf import (
     LAYERS,
     write_tiny_gguf,
 )
-from tests.parity.stepper import Sequence_, Stepper
+from tests.parity.stepper import Run, Stepper
 
 NEW_TOKENS = 32
 LAYER_NAMES = {
@@ -172,21 +172,14 @@ def test_greedy_tokens_are_those_of_transformers(tmp_path, architecture, tied, r
         max_model_len=CONTEXT,
         progress=lambda share: None,
     )
-    stepper = Stepper(
-        executor,
-        max_rows=2,
-        num_blocks=16,
-        block_size=16,
-        max_model_len=CONTEXT,
-        max_tokens=config.max_num_batched_tokens,
-    )
+    stepper = Stepper(executor, config, num_blocks=16, max_model_len=CONTEXT)
     prompt = model.tokenizer.encode("hello in the hell, it is the same old thing again")
-    sequence = Sequence_(prompt, NEW_TOKENS)
-    stepper.run([sequence])
+    run = Run(prompt, NEW_TOKENS)
+    stepper.run([run])
     executor.close()
 
     oracle = reference(path, architecture, tied=tied, rope=rope)
     expected = oracle.generate(
         torch.tensor([prompt]), max_new_tokens=NEW_TOKENS, do_sample=False, eos_token_id=None
     )
-    assert sequence.tokens == expected[0, len(prompt) :].tolist()
+    assert run.tokens == expected[0, len(prompt) :].tolist()

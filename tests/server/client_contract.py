@@ -201,6 +201,7 @@ class ClientContract:
         for add in (False, True):
             rendered = client.render_chat(messages, add_generation_prompt=add)
             assert rendered == tokenizer.render_chat(messages, add_generation_prompt=add)
+        assert client.control_tokens().spellings == tokenizer.control_tokens.spellings
         assert client.tokenizer_fingerprint() == tokenizer.fingerprint
 
     def test_a_waiting_reader_is_woken(self, client):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import threading
 
 import httpx
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.server.byte_engine import byte_engine, is_quiet, wait_until
 from tests.server.live import live
 
+PATIENCE_S = 30  # for threads to get there; a test that needs it has failed
 HEAD = "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
 
 
@@ -72,14 +74,105 @@ async def test_two_hundred_clients_leave_at_random_points(slow):
     assert "pravaha_http_disconnects_total{" in text
 
 
-@pytest.mark.parametrize("streaming", [True, False])
-def test_blocks_are_free_within_a_step_of_the_hang_up(slow, streaming):
-    engine, server = slow
-    path, fields = body(1, streaming=streaming)
+class StepGate:
+    """Holds the engine inside each step until it is let through; counts those it let."""
+
+    def __init__(self):
+        self.steps = 0
+        self._begun = threading.Semaphore(0)
+        self._permits = threading.Semaphore(0)
+
+    def acquire(self):
+        """What the executor calls in every step."""
+        self._begun.release()
+        self._permits.acquire()
+        self.steps += 1
+
+    def wait_in_step(self):
+        assert self._begun.acquire(timeout=PATIENCE_S)
+
+    def to_next_step(self):
+        """Let the step end; return inside the next, so the boundary between them is over."""
+        self._permits.release()
+        self.wait_in_step()
+
+    def open(self):
+        self._permits.release(10**4)
+
+
+class Traffic:
+    """Tells when requests reach the engine, and when the wish to end them does."""
+
+    def __init__(self, engine, monkeypatch):
+        self._submitted = threading.Semaphore(0)
+        self._aborted = threading.Semaphore(0)
+        submit = engine.submit
+
+        def watched(request):
+            handle = submit(request)
+            abort = handle.abort
+            monkeypatch.setattr(handle, "abort", lambda: (abort(), self._aborted.release()))
+            self._submitted.release()
+            return handle
+
+        monkeypatch.setattr(engine, "submit", watched)
+
+    def wait_submitted(self):
+        assert self._submitted.acquire(timeout=PATIENCE_S)
+
+    def wait_aborted(self):
+        assert self._aborted.acquire(timeout=PATIENCE_S)
+
+
+def send(connection, path, fields):
     data = json.dumps(fields).encode()
+    connection.sendall(
+        f"{HEAD.format(path=path)}content-length: {len(data)}\r\n\r\n".encode() + data
+    )
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+@pytest.mark.parametrize("n", [1, 2])
+def test_blocks_are_free_at_the_first_step_boundary_after_the_abort(streaming, n, monkeypatch):
+    gate = StepGate()
+    fields = {"model": "toy", "max_tokens": 300, "ignore_eos": True, "stream": streaming}
+    with byte_engine(gate=gate) as engine, live(engine) as server:
+        traffic = Traffic(engine, monkeypatch)
+        try:
+            with server.connect() as stays:
+                send(stays, "/v1/completions", fields | {"prompt": "stay"})
+                traffic.wait_submitted()
+                gate.wait_in_step()
+                with server.connect() as leaves:
+                    send(leaves, "/v1/completions", fields | {"prompt": "leave" * 9, "n": n})
+                    for _ in range(n):
+                        traffic.wait_submitted()
+                    gate.to_next_step()  # in which they run
+                    gate.to_next_step()  # after which they are seen to
+                    assert engine.snapshot().running == 1 + n
+                    assert engine.snapshot().blocks.active > 1
+                for _ in range(n):
+                    traffic.wait_aborted()
+                before = gate.steps
+                gate.to_next_step()
+                assert gate.steps == before + 1  # the one that was running
+                assert engine.snapshot().running == 1
+                assert engine.snapshot().blocks.active == 1  # who stays has less than a block
+            traffic.wait_aborted()
+            before = gate.steps
+            gate.open()
+            assert engine.wait_drained(PATIENCE_S)
+            assert is_quiet(engine)
+            assert gate.steps == before + 1
+        finally:
+            gate.open()
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_blocks_are_free_soon_after_the_hang_up(slow, streaming):
+    engine, server = slow
     with server.connect() as connection:
-        head = f"{HEAD.format(path=path)}content-length: {len(data)}\r\n\r\n".encode()
-        connection.sendall(head + data)
+        send(connection, *body(1, streaming=streaming))
         wait_until(lambda: engine.snapshot().running > 0)
         aborted_before = engine.snapshot().totals.finished.get("abort", 0)
     wait_until(lambda: is_quiet(engine))

@@ -68,6 +68,6 @@ sys.exit(run_server(EngineConfig(model=Path("/nowhere.gguf"), name="x"), port=0)
 def test_a_model_that_cannot_be_loaded_ends_with_a_sentence():
     result = run(NO_MODEL)
     assert result.returncode == 1
-    *_, last = result.stderr.splitlines()
-    assert last.startswith("pravaha: ")
-    assert "/nowhere.gguf" in last
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("pravaha: ")
+    assert "/nowhere.gguf" in line

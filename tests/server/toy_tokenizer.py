@@ -1,7 +1,7 @@
 """A real `Tokenizer` over bytes: 256 byte tokens, then ChatML's control tokens."""
 
 import tokenizers
-from tokenizers import AddedToken, models, pre_tokenizers
+from tokenizers import AddedToken, models, normalizers, pre_tokenizers
 
 from engine.pipeline.chat_template import ChatTemplate
 from engine.pipeline.token_bytes import byte_alphabet
@@ -12,14 +12,30 @@ END_OF_TEXT, IM_START, IM_END = 256, 257, 258
 VOCAB_SIZE = 259
 
 
-def byte_tokenizer(*, template: str | None = None, add_bos: bool = False) -> Tokenizer:
-    """Token id = byte value, so tests can write ids by hand."""
+def byte_tokenizer(
+    *,
+    template: str | None = None,
+    add_bos: bool = False,
+    normalizer: normalizers.Normalizer | None = None,
+    **control_options: bool,
+) -> Tokenizer:
+    """Token id = byte value, so tests can write ids by hand.
+
+    Args:
+        template: chat template; None is ChatML.
+        add_bos: see `Tokenizer`.
+        normalizer: rewrites text before it is encoded.
+        control_options: `AddedToken`'s, for the control tokens.
+    """
     letters = {byte: letter for letter, byte in byte_alphabet().items()}
     encoder = tokenizers.Tokenizer(
         models.BPE(vocab={letters[byte]: byte for byte in range(256)}, merges=[])
     )
     encoder.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    encoder.add_tokens([AddedToken(text, special=True, normalized=False) for text in CONTROLS])
+    if normalizer is not None:
+        encoder.normalizer = normalizer
+    options = {"normalized": False} | control_options
+    encoder.add_tokens([AddedToken(text, special=True, **options) for text in CONTROLS])
     return Tokenizer(
         encoder,
         scheme="byte-level",

@@ -315,6 +315,23 @@ def test_requests_queued_while_loading_fail_when_loading_does():
     engine.shutdown()
 
 
+@pytest.mark.parametrize(
+    ("error", "logged"),
+    [(ModelError("The file is damaged."), []), (ZeroDivisionError(), ["The engine failed."])],
+)
+def test_only_unexpected_failures_leave_a_traceback_in_the_log(error, logged, caplog):
+    def explode(config):
+        raise error
+
+    engine, _ = toy_engine(model_opener=explode)
+    engine.start()
+    with pytest.raises(EngineUnavailable):
+        engine.wait_ready(PATIENCE_S)
+    engine.shutdown()
+    assert [record.getMessage() for record in caplog.records] == logged
+    assert all(record.exc_info for record in caplog.records)
+
+
 # ---- loading ----
 
 
@@ -418,7 +435,7 @@ def test_shutdown_aborts_the_rest_and_frees_everything(gated):
     assert executor.closed
     assert_all_free(engine)
     assert engine.snapshot().state is EngineState.STOPPED
-    assert not any(thread.name == "pravaha-engine" for thread in threading.enumerate())
+    assert not engine._thread.is_alive()
     engine.shutdown()  # again: nothing happens
     with pytest.raises(EngineUnavailable, match="stopped"):
         engine.submit(ask())

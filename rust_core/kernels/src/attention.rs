@@ -6,7 +6,6 @@
 //! true: a row's operations depend on its own position alone, never on its company, so its bits are the
 //! same alone, in a batch, and in any chunking of its prompt.
 
-use crate::dispatch::Level;
 use crate::kv_cache::{KvCache, KvDtype};
 use crate::simd::{LANES, Lanes, by_level};
 use crate::spec::MAX_HEAD_DIM;
@@ -382,6 +381,7 @@ by_level! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dispatch::Level;
     use crate::kv_cache::KvShape;
     use crate::pack::tests::Random;
     use proptest::prelude::*;

@@ -88,8 +88,7 @@ impl Executor {
             kv_heads: spec.num_kv_heads,
             head_dim: spec.head_dim,
         })?;
-        let source =
-            open_weights(paths).map_err(|error| KernelError::model(error.to_string()))?;
+        let source = open_weights(paths).map_err(|error| KernelError::model(error.to_string()))?;
         let mut pool = Pool::new(config.threads, &Topology::detect())?;
         let weights = Weights::load(&spec, source.as_ref(), &mut pool, progress)?;
         let scratch = Scratch::new(&spec, &limits, pool.size())?;
@@ -99,7 +98,13 @@ impl Executor {
             items: Vec::with_capacity(limits.max_batched_tokens * spec.num_heads),
             logit_tokens: Vec::with_capacity(limits.max_rows),
             counters: (0..=spec.num_layers).map(|_| AtomicUsize::new(0)).collect(),
-            model: Model { spec, weights, rope, kv, level },
+            model: Model {
+                spec,
+                weights,
+                rope,
+                kv,
+                level,
+            },
             pool,
             scratch,
         })
@@ -117,7 +122,11 @@ impl Executor {
     }
 
     /// Run one step. An error of kind `Step` means that nothing was computed.
-    pub fn execute(&mut self, input: &StepInput<'_>, output: &mut StepOutput<'_>) -> Result<(), KernelError> {
+    pub fn execute(
+        &mut self,
+        input: &StepInput<'_>,
+        output: &mut StepOutput<'_>,
+    ) -> Result<(), KernelError> {
         let rows = input.rows.len();
         let fits = output.sampled.len() == rows
             && output.logprobs.len() == rows
@@ -125,7 +134,9 @@ impl Executor {
             && output.top_ids.len() == rows * MAX_TOP_LOGPROBS
             && output.top_logprobs.len() == rows * MAX_TOP_LOGPROBS;
         if !fits {
-            return Err(KernelError::step("The step's result arrays do not fit its rows."));
+            return Err(KernelError::step(
+                "The step's result arrays do not fit its rows.",
+            ));
         }
         self.plan.fill(input)?;
         if rows > 0 {
@@ -136,13 +147,20 @@ impl Executor {
     }
 
     fn compute(&mut self, input: &StepInput<'_>) -> Result<(), KernelError> {
-        attention_items(&self.model.spec, &self.plan, self.pool.size(), &mut self.items);
+        attention_items(
+            &self.model.spec,
+            &self.plan,
+            self.pool.size(),
+            &mut self.items,
+        );
         self.logit_tokens.clear();
         for &run in &self.plan.logit_runs {
             let run = &self.plan.runs[run as usize];
             self.logit_tokens.push(run.start + run.tokens - 1);
         }
-        self.counters.iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
+        self.counters
+            .iter()
+            .for_each(|counter| counter.store(0, Ordering::Relaxed));
         let step = Step {
             model: &self.model,
             scratch: &self.scratch,
@@ -183,7 +201,11 @@ fn limits_of(spec: &ModelSpec, config: &ExecutorConfig) -> Result<Limits, Kernel
     let sizes = [
         ("max_rows", config.max_rows, 1 << 16),
         ("max_batched_tokens", config.max_batched_tokens, 1 << 20),
-        ("max_model_len", config.max_model_len, spec.context_length.max(1)),
+        (
+            "max_model_len",
+            config.max_model_len,
+            spec.context_length.max(1),
+        ),
     ];
     for (name, value, most) in sizes {
         if value == 0 || value > most {
@@ -193,7 +215,9 @@ fn limits_of(spec: &ModelSpec, config: &ExecutorConfig) -> Result<Limits, Kernel
         }
     }
     if config.block_size == 0 {
-        return Err(KernelError::config("A KV block of 0 tokens is not possible."));
+        return Err(KernelError::config(
+            "A KV block of 0 tokens is not possible.",
+        ));
     }
     Ok(Limits {
         max_rows: config.max_rows,

@@ -53,7 +53,13 @@ unsafe fn silu_gate_body<L: Lanes>(gate: *mut f32, up: *const f32) {
 }
 
 #[inline(always)]
-unsafe fn silu_panel_body<L: Lanes>(gate: *mut f32, gate_stride: usize, up: *const f32, up_stride: usize, rows: usize) {
+unsafe fn silu_panel_body<L: Lanes>(
+    gate: *mut f32,
+    gate_stride: usize,
+    up: *const f32,
+    up_stride: usize,
+    rows: usize,
+) {
     for row in 0..rows {
         // SAFETY: as promised by the caller, row by row.
         unsafe { silu_gate_body::<L>(gate.add(row * gate_stride), up.add(row * up_stride)) };

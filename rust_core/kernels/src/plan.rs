@@ -152,7 +152,9 @@ impl Plan {
             && input.bias_rows.len() == input.bias_ids.len()
             && input.bias_rows.len() == input.bias_values.len();
         if !consistent {
-            return Err(KernelError::step("The step's arrays have lengths that contradict each other."));
+            return Err(KernelError::step(
+                "The step's arrays have lengths that contradict each other.",
+            ));
         }
         Ok(())
     }
@@ -162,7 +164,10 @@ impl Plan {
         let refuse = |what: String| Err(KernelError::step(format!("Step entry {batch} {what}.")));
         let row = input.rows[batch] as usize;
         if input.rows[batch] < 0 || row >= input.num_tokens.len() {
-            return refuse(format!("names row {}, which does not exist", input.rows[batch]));
+            return refuse(format!(
+                "names row {}, which does not exist",
+                input.rows[batch]
+            ));
         }
         if std::mem::replace(&mut self.used[row], self.step) == self.step {
             return refuse(format!("names row {row} a second time"));
@@ -174,7 +179,10 @@ impl Plan {
         let (start, end) = (start as usize, end as usize);
         let positions = &input.positions[start..end];
         let first = positions[0];
-        let consecutive = positions.iter().enumerate().all(|(i, &p)| i64::from(p) == i64::from(first) + i as i64);
+        let consecutive = positions
+            .iter()
+            .enumerate()
+            .all(|(i, &p)| i64::from(p) == i64::from(first) + i as i64);
         let last = i64::from(first) + (end - start) as i64 - 1;
         if first < 0 || !consecutive || last >= limits.max_model_len as i64 {
             return refuse(format!(
@@ -183,15 +191,27 @@ impl Plan {
             ));
         }
         let (first, last) = (first as usize, last as usize);
-        if let Some(id) = input.token_ids[start..end].iter().find(|&&id| id < 0 || id as usize >= limits.vocab) {
-            return refuse(format!("holds token id {id}, beyond the vocabulary of {}", limits.vocab));
+        if let Some(id) = input.token_ids[start..end]
+            .iter()
+            .find(|&&id| id < 0 || id as usize >= limits.vocab)
+        {
+            return refuse(format!(
+                "holds token id {id}, beyond the vocabulary of {}",
+                limits.vocab
+            ));
         }
         let blocks = last / limits.block_size + 1;
         if blocks > input.max_blocks {
-            return refuse(format!("needs {blocks} blocks, but its table has room for {}", input.max_blocks));
+            return refuse(format!(
+                "needs {blocks} blocks, but its table has room for {}",
+                input.max_blocks
+            ));
         }
         let table = &input.block_tables[row * input.max_blocks..][..blocks];
-        if let Some(block) = table.iter().find(|&&b| b < 0 || b as usize >= limits.num_blocks) {
+        if let Some(block) = table
+            .iter()
+            .find(|&&b| b < 0 || b as usize >= limits.num_blocks)
+        {
             return refuse(format!("uses block {block}, which does not exist"));
         }
         self.tables[batch * limits.max_blocks()..][..blocks].copy_from_slice(table);
@@ -199,7 +219,9 @@ impl Plan {
             let mark = (self.step, batch as u32);
             let before = std::mem::replace(&mut self.written[block as usize], mark);
             if before.0 == self.step {
-                return refuse(format!("writes block {block}, which is written twice in this step"));
+                return refuse(format!(
+                    "writes block {block}, which is written twice in this step"
+                ));
             }
         }
         let run = Run {
@@ -219,7 +241,8 @@ impl Plan {
         }
         self.runs.push(run);
         self.run_of.resize(end, batch as u32);
-        self.token_ids.extend_from_slice(&input.token_ids[start..end]);
+        self.token_ids
+            .extend_from_slice(&input.token_ids[start..end]);
         self.positions.extend_from_slice(positions);
         Ok(())
     }
@@ -252,11 +275,17 @@ impl Plan {
         if !sane {
             return refuse(format!("has sampling parameters out of range ({p:?})"));
         }
-        let penalised = p.repetition_penalty != 1.0 || p.presence_penalty != 0.0 || p.frequency_penalty != 0.0;
+        let penalised =
+            p.repetition_penalty != 1.0 || p.presence_penalty != 0.0 || p.frequency_penalty != 0.0;
         if penalised {
             let known = &input.token_table[run.row * input.token_stride..][..run.num_tokens];
-            if let Some(id) = known.iter().find(|&&id| id < 0 || id as usize >= self.limits.vocab) {
-                return refuse(format!("has token id {id} in its table, beyond the vocabulary"));
+            if let Some(id) = known
+                .iter()
+                .find(|&&id| id < 0 || id as usize >= self.limits.vocab)
+            {
+                return refuse(format!(
+                    "has token id {id} in its table, beyond the vocabulary"
+                ));
             }
         }
         Ok(())
@@ -283,9 +312,15 @@ impl Plan {
             return Ok(());
         }
         if !input.bias_rows.is_sorted() {
-            return Err(KernelError::step("The step's logit biases are not sorted by row."));
+            return Err(KernelError::step(
+                "The step's logit biases are not sorted by row.",
+            ));
         }
-        if let Some(id) = input.bias_ids.iter().find(|&&id| id < 0 || id as usize >= self.limits.vocab) {
+        if let Some(id) = input
+            .bias_ids
+            .iter()
+            .find(|&&id| id < 0 || id as usize >= self.limits.vocab)
+        {
             return Err(KernelError::step(format!(
                 "A logit bias names token id {id}, beyond the vocabulary of {}.",
                 self.limits.vocab
@@ -368,7 +403,10 @@ pub(crate) mod tests {
         let values = vec![1.0; arrays.bias.1.len()];
         // SAFETY: plain numbers seen as bytes.
         let sampling = unsafe {
-            std::slice::from_raw_parts(arrays.sampling.as_ptr().cast(), 4 * size_of::<SamplingRow>())
+            std::slice::from_raw_parts(
+                arrays.sampling.as_ptr().cast(),
+                4 * size_of::<SamplingRow>(),
+            )
         };
         let mut plan = Plan::new(LIMITS);
         plan.fill(&StepInput {
@@ -421,22 +459,40 @@ pub(crate) mod tests {
             ("written twice", Box::new(|a| a.block_tables[1] = 4)),
             ("which entry 0 writes", Box::new(|a| a.block_tables[0] = 4)),
             ("knows 22 tokens", Box::new(|a| a.num_tokens[0] = 22)),
-            ("out of range", Box::new(|a| a.sampling[0].temperature = f32::NAN)),
-            ("out of range", Box::new(|a| a.sampling[0].num_logprobs = 21)),
-            ("in its table", Box::new(|a| {
-                a.sampling[0].presence_penalty = 1.0;
-                a.token_table[3] = 1000;
-            })),
-            ("not sorted", Box::new(|a| a.bias = (vec![1, 0], vec![1, 1]))),
+            (
+                "out of range",
+                Box::new(|a| a.sampling[0].temperature = f32::NAN),
+            ),
+            (
+                "out of range",
+                Box::new(|a| a.sampling[0].num_logprobs = 21),
+            ),
+            (
+                "in its table",
+                Box::new(|a| {
+                    a.sampling[0].presence_penalty = 1.0;
+                    a.token_table[3] = 1000;
+                }),
+            ),
+            (
+                "not sorted",
+                Box::new(|a| a.bias = (vec![1, 0], vec![1, 1])),
+            ),
             ("logit bias", Box::new(|a| a.bias = (vec![0], vec![100]))),
-            ("beyond this executor", Box::new(|a| {
-                a.token_ids = vec![0; 17];
-                a.positions = (0..17).collect();
-            })),
+            (
+                "beyond this executor",
+                Box::new(|a| {
+                    a.token_ids = vec![0; 17];
+                    a.positions = (0..17).collect();
+                }),
+            ),
         ];
         for (expected, change) in refusals {
             let message = fill(change).expect_err(expected).to_string();
-            assert!(message.contains(expected) && message.ends_with('.'), "{expected}: {message}");
+            assert!(
+                message.contains(expected) && message.ends_with('.'),
+                "{expected}: {message}"
+            );
         }
     }
 

@@ -30,12 +30,17 @@ pub fn measure_read_bandwidth(
         // SAFETY: this worker's part alone.
         unsafe { buffer.slice_mut(part.start, part.len()) }.fill(1.0);
     })?;
-    best_pass(&mut pool, duration, (floats * size_of::<f32>()) as f64, &|worker| {
-        let part = worker.share(floats);
-        // SAFETY: nobody writes any more; the level was chosen for this machine.
-        let sum = unsafe { read_all(level, buffer.slice(part.start, part.len())) };
-        black_box(sum);
-    })
+    best_pass(
+        &mut pool,
+        duration,
+        (floats * size_of::<f32>()) as f64,
+        &|worker| {
+            let part = worker.share(floats);
+            // SAFETY: nobody writes any more; the level was chosen for this machine.
+            let sum = unsafe { read_all(level, buffer.slice(part.start, part.len())) };
+            black_box(sum);
+        },
+    )
 }
 
 /// Operations (a multiplication and an addition are two) per second of the dispatch level's integer
@@ -110,7 +115,10 @@ const CHAINS: usize = 16;
 fn dot_avx512(rounds: usize) {
     use std::arch::x86_64::*;
     let mut sums = [_mm512_setzero_si512(); CHAINS];
-    let (a, b) = (black_box(_mm512_set1_epi8(3)), black_box(_mm512_set1_epi8(-5)));
+    let (a, b) = (
+        black_box(_mm512_set1_epi8(3)),
+        black_box(_mm512_set1_epi8(-5)),
+    );
     for _ in 0..rounds {
         for sum in &mut sums {
             *sum = _mm512_dpbusd_epi32(*sum, a, b);
@@ -124,7 +132,10 @@ fn dot_avx512(rounds: usize) {
 fn dot_avx2(rounds: usize) {
     use std::arch::x86_64::*;
     let mut sums = [_mm256_setzero_si256(); CHAINS];
-    let (a, b) = (black_box(_mm256_set1_epi8(3)), black_box(_mm256_set1_epi8(-5)));
+    let (a, b) = (
+        black_box(_mm256_set1_epi8(3)),
+        black_box(_mm256_set1_epi8(-5)),
+    );
     for _ in 0..rounds {
         for sum in &mut sums {
             // The product alone is loop-invariant; depending on the sum keeps it in the loop.

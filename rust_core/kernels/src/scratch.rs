@@ -2,7 +2,7 @@
 
 use std::cell::UnsafeCell;
 
-use crate::activation_quant::GroupMeta;
+use crate::activation_quant::{GroupMeta, Outlier};
 use crate::arena::Buffer;
 use crate::attention;
 use crate::error::KernelError;
@@ -23,6 +23,9 @@ pub struct ActivationBuffers {
     pub float: Buffer<f32>,
     pub codes: Buffer<i8>,
     pub metas: Buffer<GroupMeta>,
+    pub outliers: Buffer<Outlier>,
+    /// `[rows]`
+    pub outlier_counts: Buffer<u32>,
 }
 
 impl ActivationBuffers {
@@ -31,6 +34,8 @@ impl ActivationBuffers {
             float: Buffer::new(rows * widest)?,
             codes: Buffer::new(rows * widest)?,
             metas: Buffer::new(rows * widest.div_ceil(GROUP))?,
+            outliers: Buffer::new(rows * widest.div_ceil(GROUP))?,
+            outlier_counts: Buffer::new(rows)?,
         })
     }
 }

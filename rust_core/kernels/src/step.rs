@@ -50,7 +50,12 @@ pub struct AttentionItem {
 
 /// Fill `items` with a step's attention calls; with too few of them for `workers`, heads that share a
 /// KV head are separated.
-pub fn attention_items(spec: &ModelSpec, plan: &Plan, workers: usize, items: &mut Vec<AttentionItem>) {
+pub fn attention_items(
+    spec: &ModelSpec,
+    plan: &Plan,
+    workers: usize,
+    items: &mut Vec<AttentionItem>,
+) {
     let group = spec.group_size();
     let mut heads = group.min(attention::MAX_ROWS);
     let tokens: usize = plan.token_ids.len();
@@ -137,14 +142,25 @@ impl Step<'_> {
         let (scratch, width) = (self.scratch, self.model.spec.hidden_size);
         for token in worker.share(self.tokens()) {
             // SAFETY: this worker's rows of the residual stream.
-            let row = unsafe { scratch.hidden.slice_mut(token * scratch.strides.hidden, width) };
-            self.model.weights.embedding.unpack_output(self.plan.token_ids[token] as usize, row);
+            let row = unsafe {
+                scratch
+                    .hidden
+                    .slice_mut(token * scratch.strides.hidden, width)
+            };
+            self.model
+                .weights
+                .embedding
+                .unpack_output(self.plan.token_ids[token] as usize, row);
         }
     }
 
     fn hidden(&self) -> Source<'_> {
         let scratch = self.scratch;
-        Source { rows: scratch.hidden.ptr(), stride: scratch.strides.hidden, index: None }
+        Source {
+            rows: scratch.hidden.ptr(),
+            stride: scratch.strides.hidden,
+            index: None,
+        }
     }
 
     /// Bring `rows` rows of `source` into the forms that `users` take, normalised if there is a norm.
@@ -160,35 +176,62 @@ impl Step<'_> {
         let inputs = users[0].matrix.inputs;
         let quantize = users.iter().any(|user| user.matrix.kind.is_quantized());
         let redundant = rows <= REDUNDANT_ROWS;
-        let buffers = if redundant { &own.activations } else { &self.scratch.activations };
+        let buffers = if redundant {
+            &own.activations
+        } else {
+            &self.scratch.activations
+        };
         let stride = inputs.next_multiple_of(PANEL_COLUMNS);
-        let quant = QuantRows { codes: buffers.codes.ptr(), metas: buffers.metas.ptr(), inputs };
+        let quant = QuantRows {
+            codes: buffers.codes.ptr(),
+            metas: buffers.metas.ptr(),
+            outliers: buffers.outliers.ptr(),
+            outlier_counts: buffers.outlier_counts.ptr(),
+            inputs,
+        };
         let copied = norm.is_some() || source.index.is_some();
-        let (float, float_stride) =
-            if copied { (buffers.float.ptr().cast_const(), stride) } else { (source.rows, source.stride) };
-        let activations = Activations { quant, float, float_stride };
+        let (float, float_stride) = if copied {
+            (buffers.float.ptr().cast_const(), stride)
+        } else {
+            (source.rows, source.stride)
+        };
+        let activations = Activations {
+            quant,
+            float,
+            float_stride,
+        };
         if !copied && !quantize {
             return activations;
         }
-        let mine = if redundant { 0..rows } else { worker.share(rows) };
+        let mine = if redundant {
+            0..rows
+        } else {
+            worker.share(rows)
+        };
         for row in mine {
             let from = source.index.map_or(row, |index| index[row]);
             // SAFETY: rows of the source are complete (a barrier lies behind us) and have `inputs`
             // values; the buffers' row `row` is this worker's alone.
             unsafe {
-                let mut x = std::slice::from_raw_parts(source.rows.add(from * source.stride), inputs);
+                let mut x =
+                    std::slice::from_raw_parts(source.rows.add(from * source.stride), inputs);
                 if copied {
                     let out = buffers.float.slice_mut(row * stride, inputs);
                     match norm {
-                        Some(norm) => rms_norm(self.model.level, x, norm, self.model.spec.rms_norm_eps, out),
+                        Some(norm) => {
+                            rms_norm(self.model.level, x, norm, self.model.spec.rms_norm_eps, out)
+                        }
                         None => out.copy_from_slice(x),
                     }
                     x = out;
                 }
                 if quantize {
                     let codes = buffers.codes.slice_mut(row * inputs, inputs);
-                    let metas = buffers.metas.slice_mut(row * (inputs / GROUP), inputs / GROUP);
-                    quantize_row(self.model.level, x, codes, metas);
+                    let groups = inputs / GROUP;
+                    let metas = buffers.metas.slice_mut(row * groups, groups);
+                    let outliers = buffers.outliers.slice_mut(row * groups, groups);
+                    let count = quantize_row(self.model.level, x, codes, metas, outliers);
+                    *buffers.outlier_counts.ptr().add(row) = count as u32;
                 }
             }
         }
@@ -214,7 +257,11 @@ impl Step<'_> {
     ) {
         let matrix = &linear.matrix;
         for panel in panels.clone() {
-            let next = matrix.panel(if panel + 1 < panels.end { panel + 1 } else { panel });
+            let next = matrix.panel(if panel + 1 < panels.end {
+                panel + 1
+            } else {
+                panel
+            });
             // SAFETY: the level was checked at load; activations and output by contract.
             unsafe {
                 let output = Output {
@@ -223,17 +270,37 @@ impl Step<'_> {
                     accumulate,
                     bias: linear.panel_bias(panel),
                 };
-                multiply_panel(self.model.level, matrix, panel, next, activations, rows, output);
+                multiply_panel(
+                    self.model.level,
+                    matrix,
+                    panel,
+                    next,
+                    activations,
+                    rows,
+                    output,
+                );
             }
         }
     }
 
     /// Phase a: each worker projects whole heads, so it can rotate and cache them at once.
-    fn project_qkv(&self, worker: &Worker<'_>, own: &WorkerScratch, index: usize, layer: &LayerWeights) {
+    fn project_qkv(
+        &self,
+        worker: &Worker<'_>,
+        own: &WorkerScratch,
+        index: usize,
+        layer: &LayerWeights,
+    ) {
         let (spec, strides, rows) = (&self.model.spec, &self.scratch.strides, self.tokens());
         let users = [&layer.q, &layer.k, &layer.v];
-        let activations =
-            self.prepare(worker, own, rows, self.hidden(), Some(&layer.attention_norm), &users);
+        let activations = self.prepare(
+            worker,
+            own,
+            rows,
+            self.hidden(),
+            Some(&layer.attention_norm),
+            &users,
+        );
         for unit in worker.share(spec.num_heads + 2 * spec.num_kv_heads) {
             let (linear, head) = if unit < spec.num_heads {
                 (&layer.q, unit)
@@ -245,7 +312,10 @@ impl Step<'_> {
             let is_query = std::ptr::eq(linear, &layer.q);
             let (out, stride) = if is_query {
                 // SAFETY: the head's columns are inside the row.
-                (unsafe { self.scratch.q.ptr().add(head * strides.head) }, strides.q)
+                (
+                    unsafe { self.scratch.q.ptr().add(head * strides.head) },
+                    strides.q,
+                )
             } else {
                 (own.head.ptr(), strides.head)
             };
@@ -257,7 +327,9 @@ impl Step<'_> {
             }
             for token in 0..rows {
                 // SAFETY: as above.
-                let values = unsafe { std::slice::from_raw_parts_mut(out.add(token * stride), spec.head_dim) };
+                let values = unsafe {
+                    std::slice::from_raw_parts_mut(out.add(token * stride), spec.head_dim)
+                };
                 if is_query {
                     self.position_head(values, layer.q_norm.as_deref(), token);
                 } else if std::ptr::eq(linear, &layer.k) {
@@ -280,15 +352,28 @@ impl Step<'_> {
             let mut normed = [0.0; crate::spec::MAX_HEAD_DIM];
             let normed = &mut normed[..head.len()];
             // SAFETY: the level was checked at load.
-            unsafe { rms_norm(self.model.level, head, norm, self.model.spec.rms_norm_eps, normed) };
+            unsafe {
+                rms_norm(
+                    self.model.level,
+                    head,
+                    norm,
+                    self.model.spec.rms_norm_eps,
+                    normed,
+                )
+            };
             head.copy_from_slice(normed);
         }
-        self.model.rope.rotate(head, self.plan.positions[token] as usize);
+        self.model
+            .rope
+            .rotate(head, self.plan.positions[token] as usize);
     }
 
     /// Block and slot of a flat token.
     fn slot(&self, token: usize) -> (usize, usize) {
-        let (position, size) = (self.plan.positions[token] as usize, self.model.kv.shape().block_size);
+        let (position, size) = (
+            self.plan.positions[token] as usize,
+            self.model.kv.shape().block_size,
+        );
         let table = self.plan.block_table(self.plan.run_of[token] as usize);
         (table[position / size] as usize, position % size)
     }
@@ -298,7 +383,9 @@ impl Step<'_> {
         let (spec, strides) = (&self.model.spec, &self.scratch.strides);
         loop {
             let next = self.counters[index].fetch_add(1, Ordering::Relaxed);
-            let Some(item) = self.items.get(next) else { return };
+            let Some(item) = self.items.get(next) else {
+                return;
+            };
             let (token, head) = (item.token as usize, item.head as usize);
             // SAFETY: the item's heads of its tokens are inside both matrices; each item has its own.
             unsafe {
@@ -311,13 +398,26 @@ impl Step<'_> {
                     window: spec.sliding_windows[index],
                     scale: 1.0 / (spec.head_dim as f32).sqrt(),
                     block_table: self.plan.block_table(item.run as usize),
-                    q: self.scratch.q.ptr().add(token * strides.q + head * strides.head),
+                    q: self
+                        .scratch
+                        .q
+                        .ptr()
+                        .add(token * strides.q + head * strides.head),
                     q_token_stride: strides.q,
                     q_head_stride: strides.head,
-                    out: self.scratch.attention.ptr().add(token * strides.attention + head * spec.head_dim),
+                    out: self
+                        .scratch
+                        .attention
+                        .ptr()
+                        .add(token * strides.attention + head * spec.head_dim),
                     out_token_stride: strides.attention,
                 };
-                attend(self.model.level, &self.model.kv, &queries, &mut own.attention);
+                attend(
+                    self.model.level,
+                    &self.model.kv,
+                    &queries,
+                    &mut own.attention,
+                );
             }
         }
     }
@@ -325,26 +425,47 @@ impl Step<'_> {
     /// Phase c: output projection, added to the residual stream.
     fn project_output(&self, worker: &Worker<'_>, own: &WorkerScratch, layer: &LayerWeights) {
         let scratch = self.scratch;
-        let source =
-            Source { rows: scratch.attention.ptr(), stride: scratch.strides.attention, index: None };
+        let source = Source {
+            rows: scratch.attention.ptr(),
+            stride: scratch.strides.attention,
+            index: None,
+        };
         self.add_product(worker, own, source, &layer.o);
     }
 
     /// Phase e: down projection, added to the residual stream.
     fn project_down(&self, worker: &Worker<'_>, own: &WorkerScratch, layer: &LayerWeights) {
         let scratch = self.scratch;
-        let source = Source { rows: scratch.gate.ptr(), stride: scratch.strides.gate, index: None };
+        let source = Source {
+            rows: scratch.gate.ptr(),
+            stride: scratch.strides.gate,
+            index: None,
+        };
         self.add_product(worker, own, source, &layer.down);
     }
 
-    fn add_product(&self, worker: &Worker<'_>, own: &WorkerScratch, source: Source<'_>, linear: &Linear) {
+    fn add_product(
+        &self,
+        worker: &Worker<'_>,
+        own: &WorkerScratch,
+        source: Source<'_>,
+        linear: &Linear,
+    ) {
         let (scratch, rows) = (self.scratch, self.tokens());
         let activations = self.prepare(worker, own, rows, source, None, &[linear]);
         let panels = worker.share(linear.matrix.panels());
         // SAFETY: these panels' columns of the residual stream are this worker's alone.
         unsafe {
             let out = scratch.hidden.ptr().add(panels.start * PANEL_COLUMNS);
-            self.multiply(linear, panels, &activations, rows, out, scratch.strides.hidden, true);
+            self.multiply(
+                linear,
+                panels,
+                &activations,
+                rows,
+                out,
+                scratch.strides.hidden,
+                true,
+            );
         }
     }
 
@@ -352,16 +473,31 @@ impl Step<'_> {
     fn gate_and_up(&self, worker: &Worker<'_>, own: &WorkerScratch, layer: &LayerWeights) {
         let (scratch, rows) = (self.scratch, self.tokens());
         let users = [&layer.gate, &layer.up];
-        let activations = self.prepare(worker, own, rows, self.hidden(), Some(&layer.mlp_norm), &users);
+        let activations = self.prepare(
+            worker,
+            own,
+            rows,
+            self.hidden(),
+            Some(&layer.mlp_norm),
+            &users,
+        );
         let (level, stride, up) = (self.model.level, scratch.strides.gate, own.up.ptr());
         let panels = worker.share(layer.gate.matrix.panels());
         for panel in panels.clone() {
-            let next = if panel + 1 < panels.end { panel + 1 } else { panel };
+            let next = if panel + 1 < panels.end {
+                panel + 1
+            } else {
+                panel
+            };
             // SAFETY: this panel's columns of `gate` and the whole of `up` are this worker's alone.
             unsafe {
                 let gate = scratch.gate.ptr().add(panel * PANEL_COLUMNS);
-                let gate_out =
-                    Output { out: gate, stride, accumulate: false, bias: layer.gate.panel_bias(panel) };
+                let gate_out = Output {
+                    out: gate,
+                    stride,
+                    accumulate: false,
+                    bias: layer.gate.panel_bias(panel),
+                };
                 let up_out = Output {
                     out: up,
                     stride: PANEL_COLUMNS,
@@ -369,9 +505,25 @@ impl Step<'_> {
                     bias: layer.up.panel_bias(panel),
                 };
                 let up_data = layer.up.matrix.panel(panel);
-                multiply_panel(level, &layer.gate.matrix, panel, up_data, &activations, rows, gate_out);
+                multiply_panel(
+                    level,
+                    &layer.gate.matrix,
+                    panel,
+                    up_data,
+                    &activations,
+                    rows,
+                    gate_out,
+                );
                 let next = layer.gate.matrix.panel(next);
-                multiply_panel(level, &layer.up.matrix, panel, next, &activations, rows, up_out);
+                multiply_panel(
+                    level,
+                    &layer.up.matrix,
+                    panel,
+                    next,
+                    &activations,
+                    rows,
+                    up_out,
+                );
                 silu_panel(level, gate, stride, up, PANEL_COLUMNS, rows);
             }
         }
@@ -380,14 +532,26 @@ impl Step<'_> {
     fn lm_head(&self, worker: &Worker<'_>, own: &WorkerScratch) {
         let (scratch, weights) = (self.scratch, &self.model.weights);
         let (rows, stride) = (self.logit_tokens.len(), scratch.strides.logits);
-        let source = Source { index: Some(self.logit_tokens), ..self.hidden() };
+        let source = Source {
+            index: Some(self.logit_tokens),
+            ..self.hidden()
+        };
         let users = [&weights.lm_head];
-        let activations = self.prepare(worker, own, rows, source, Some(&weights.final_norm), &users);
+        let activations =
+            self.prepare(worker, own, rows, source, Some(&weights.final_norm), &users);
         let panels = worker.share(weights.lm_head.matrix.panels());
         // SAFETY: these panels' columns of the logits are this worker's alone.
         unsafe {
             let out = scratch.logits.ptr().add(panels.start * PANEL_COLUMNS);
-            self.multiply(&weights.lm_head, panels, &activations, rows, out, stride, false);
+            self.multiply(
+                &weights.lm_head,
+                panels,
+                &activations,
+                rows,
+                out,
+                stride,
+                false,
+            );
         }
     }
 
@@ -396,9 +560,12 @@ impl Step<'_> {
         let counter = self.counters.last().expect("a counter for sampling");
         loop {
             let next = counter.fetch_add(1, Ordering::Relaxed);
-            let Some(&batch) = self.plan.logit_runs.get(next) else { return };
+            let Some(&batch) = self.plan.logit_runs.get(next) else {
+                return;
+            };
             let (batch, run) = (batch as usize, &self.plan.runs[batch as usize]);
-            let tokens = &self.input.token_table[run.row * self.input.token_stride..][..run.num_tokens];
+            let tokens =
+                &self.input.token_table[run.row * self.input.token_stride..][..run.num_tokens];
             let (start, count) = run.bias;
             let context = RowContext {
                 params: &run.sampling,
@@ -411,7 +578,10 @@ impl Step<'_> {
             // SAFETY: this row of logits and of the results is this worker's alone; the level was
             // checked at load.
             unsafe {
-                let logits = self.scratch.logits.slice_mut(next * self.scratch.strides.logits, vocab);
+                let logits = self
+                    .scratch
+                    .logits
+                    .slice_mut(next * self.scratch.strides.logits, vocab);
                 let at = batch * MAX_TOP_LOGPROBS;
                 let sampled = sample(
                     self.model.level,

@@ -14,7 +14,11 @@ pub enum Names {
 impl Names {
     /// The scheme that `source` follows.
     pub fn detect(source: &dyn TensorSource) -> Self {
-        if source.contains(&Self::Gguf.embedding()) { Self::Gguf } else { Self::HuggingFace }
+        if source.contains(&Self::Gguf.embedding()) {
+            Self::Gguf
+        } else {
+            Self::HuggingFace
+        }
     }
 
     pub fn embedding(self) -> String {

@@ -7,7 +7,9 @@
 use crate::arena::{Arena, align_up};
 use crate::error::KernelError;
 use crate::format::{TensorSource, TensorView};
-use crate::pack::{PANEL_COLUMNS, PackScratch, PackedMatrix, PanelKind, kind_for, pack_panel, panels_of};
+use crate::pack::{
+    PANEL_COLUMNS, PackScratch, PackedMatrix, PanelKind, kind_for, pack_panel, panels_of,
+};
 use crate::pool::Pool;
 use crate::quant::{DType, dequantize_row};
 use crate::spec::ModelSpec;
@@ -24,9 +26,15 @@ pub struct Linear {
 impl Linear {
     /// The bias of a panel, or null.
     pub fn panel_bias(&self, panel: usize) -> *const f32 {
-        self.bias.get(panel * PANEL_COLUMNS..).map_or(std::ptr::null(), |bias| {
-            if bias.is_empty() { std::ptr::null() } else { bias.as_ptr() }
-        })
+        self.bias
+            .get(panel * PANEL_COLUMNS..)
+            .map_or(std::ptr::null(), |bias| {
+                if bias.is_empty() {
+                    std::ptr::null()
+                } else {
+                    bias.as_ptr()
+                }
+            })
     }
 }
 
@@ -80,15 +88,30 @@ impl Weights {
         progress: &mut dyn FnMut(f32),
     ) -> Result<Self, KernelError> {
         let names = Names::detect(source);
-        let mut plan = Plan { source, entries: Vec::new(), bytes: 0, parameters: 0 };
-        let embedding = plan.matrix(names.embedding(), spec.vocab_size, spec.vocab_size, spec.hidden_size)?;
+        let mut plan = Plan {
+            source,
+            entries: Vec::new(),
+            bytes: 0,
+            parameters: 0,
+        };
+        let embedding = plan.matrix(
+            names.embedding(),
+            spec.vocab_size,
+            spec.vocab_size,
+            spec.hidden_size,
+        )?;
         let layers: Vec<[usize; 7]> = (0..spec.num_layers)
             .map(|layer| plan.layer(spec, &names, layer))
             .collect::<Result<_, _>>()?;
         let lm_head = if spec.tied_embeddings {
             embedding
         } else {
-            plan.matrix(names.lm_head(), spec.vocab_size, spec.vocab_size, spec.hidden_size)?
+            plan.matrix(
+                names.lm_head(),
+                spec.vocab_size,
+                spec.vocab_size,
+                spec.hidden_size,
+            )?
         };
         let arena = Arena::new(plan.bytes)?;
         let matrices: Vec<PackedMatrix> = plan
@@ -111,7 +134,14 @@ impl Weights {
         for (layer, entries) in layers.iter().enumerate() {
             pack(entries, 2 + layer)?;
         }
-        pack(if spec.tied_embeddings { &[] } else { std::slice::from_ref(&lm_head) }, steps)?;
+        pack(
+            if spec.tied_embeddings {
+                &[]
+            } else {
+                std::slice::from_ref(&lm_head)
+            },
+            steps,
+        )?;
 
         let format = plan.commonest_format(&layers);
         let final_norm = plan.vector(names.final_norm(), spec.hidden_size)?;
@@ -128,7 +158,10 @@ impl Weights {
             embedding: matrices[embedding],
             layers,
             final_norm,
-            lm_head: Linear { matrix: matrices[lm_head], bias: Vec::new() },
+            lm_head: Linear {
+                matrix: matrices[lm_head],
+                bias: Vec::new(),
+            },
             rope_factors,
             parameters: plan.parameters,
             format,
@@ -158,7 +191,9 @@ struct Plan<'a> {
 
 impl Plan<'_> {
     fn tensor(&self, name: &str) -> Result<TensorView<'_>, KernelError> {
-        self.source.tensor(name).map_err(|error| KernelError::model(error.to_string()))
+        self.source
+            .tensor(name)
+            .map_err(|error| KernelError::model(error.to_string()))
     }
 
     /// Reserve room for a matrix after checking its shape.
@@ -175,7 +210,15 @@ impl Plan<'_> {
         // The file holds the tensor, so these products are near its size and cannot overflow.
         self.bytes = align_up(offset + panels_of(outputs, segment) * kind.panel_bytes(inputs));
         self.parameters += outputs * inputs;
-        self.entries.push(Entry { name, kind, dtype, outputs, segment, inputs, offset });
+        self.entries.push(Entry {
+            name,
+            kind,
+            dtype,
+            outputs,
+            segment,
+            inputs,
+            offset,
+        });
         Ok(self.entries.len() - 1)
     }
 
@@ -222,11 +265,19 @@ impl Plan<'_> {
                         let start = arena.as_ptr().add(entry.offset + panel * size);
                         std::slice::from_raw_parts_mut(start, size)
                     };
-                    pack_panel(tensor, entry.kind, matrix.panel_outputs(panel), &mut scratch, out);
+                    pack_panel(
+                        tensor,
+                        entry.kind,
+                        matrix.panel_outputs(panel),
+                        &mut scratch,
+                        out,
+                    );
                 }
             }
         })?;
-        entries.iter().for_each(|&entry| self.source.release(&self.entries[entry].name));
+        entries
+            .iter()
+            .for_each(|&entry| self.source.release(&self.entries[entry].name));
         Ok(())
     }
 
@@ -249,7 +300,10 @@ impl Plan<'_> {
 
     fn rope_factors(&mut self, name: &str, spec: &ModelSpec) -> Result<Vec<f32>, KernelError> {
         let factors = self.vector(name.to_owned(), spec.head_dim / 2)?;
-        if factors.iter().any(|factor| !(factor.is_finite() && *factor > 0.0)) {
+        if factors
+            .iter()
+            .any(|factor| !(factor.is_finite() && *factor > 0.0))
+        {
             return Err(KernelError::model(format!(
                 "Tensor {name} must hold rotary factors above 0."
             )));
@@ -262,7 +316,12 @@ impl Plan<'_> {
         matrix: PackedMatrix,
         bias_name: Option<String>,
     ) -> Result<Linear, KernelError> {
-        let Some(name) = bias_name else { return Ok(Linear { matrix, bias: Vec::new() }) };
+        let Some(name) = bias_name else {
+            return Ok(Linear {
+                matrix,
+                bias: Vec::new(),
+            });
+        };
         let values = self.vector(name, matrix.outputs)?;
         let mut bias = vec![0.0; matrix.panels() * PANEL_COLUMNS];
         for (panel, bias) in bias.chunks_exact_mut(PANEL_COLUMNS).enumerate() {
@@ -282,8 +341,13 @@ impl Plan<'_> {
         matrices: &[PackedMatrix],
     ) -> Result<LayerWeights, KernelError> {
         let has_bias = [
-            spec.qkv_bias, spec.qkv_bias, spec.qkv_bias, spec.output_bias,
-            spec.mlp_bias, spec.mlp_bias, spec.mlp_bias,
+            spec.qkv_bias,
+            spec.qkv_bias,
+            spec.qkv_bias,
+            spec.output_bias,
+            spec.mlp_bias,
+            spec.mlp_bias,
+            spec.mlp_bias,
         ];
         let parts = ["q", "k", "v", "o", "gate", "up", "down"];
         let mut linears = Vec::with_capacity(parts.len());
@@ -295,20 +359,43 @@ impl Plan<'_> {
             linears.try_into().expect("seven matrices a layer");
         let mut head_norm = |part: &str| {
             let wanted = spec.qk_norm.then(|| names.layer(layer, part, "weight"));
-            wanted.map(|name| self.vector(name, spec.head_dim)).transpose()
+            wanted
+                .map(|name| self.vector(name, spec.head_dim))
+                .transpose()
         };
         let (q_norm, k_norm) = (head_norm("q_norm")?, head_norm("k_norm")?);
-        let attention_norm =
-            self.vector(names.layer(layer, "attention_norm", "weight"), spec.hidden_size)?;
+        let attention_norm = self.vector(
+            names.layer(layer, "attention_norm", "weight"),
+            spec.hidden_size,
+        )?;
         let mlp_norm = self.vector(names.layer(layer, "mlp_norm", "weight"), spec.hidden_size)?;
-        Ok(LayerWeights { attention_norm, q, k, v, q_norm, k_norm, o, mlp_norm, gate, up, down })
+        Ok(LayerWeights {
+            attention_norm,
+            q,
+            k,
+            v,
+            q_norm,
+            k_norm,
+            o,
+            mlp_norm,
+            gate,
+            up,
+            down,
+        })
     }
 
     fn commonest_format(&self, layers: &[[usize; 7]]) -> &'static str {
         let weights_of = |dtype: DType| -> usize {
             let entries = layers.iter().flatten().map(|&entry| &self.entries[entry]);
-            entries.filter(|e| e.dtype == dtype).map(|e| e.outputs * e.inputs).sum()
+            entries
+                .filter(|e| e.dtype == dtype)
+                .map(|e| e.outputs * e.inputs)
+                .sum()
         };
-        DType::ALL.into_iter().max_by_key(|&dtype| weights_of(dtype)).expect("types").name()
+        DType::ALL
+            .into_iter()
+            .max_by_key(|&dtype| weights_of(dtype))
+            .expect("types")
+            .name()
     }
 }

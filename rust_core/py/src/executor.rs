@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1, PyReadwriteArray2, PyUntypedArrayMethods};
+use numpy::{
+    PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1, PyReadwriteArray2, PyUntypedArrayMethods,
+};
 use pravaha_kernels::dispatch::{Level, cpu_flags};
 use pravaha_kernels::error::KernelError;
 use pravaha_kernels::executor::{Executor, ExecutorConfig, StepOutput};
@@ -20,7 +22,9 @@ use pyo3::types::PyDict;
 fn to_python(error: KernelError) -> PyErr {
     let message = error.to_string();
     match error {
-        KernelError::Model(_) | KernelError::Config(_) | KernelError::Step(_) => PyValueError::new_err(message),
+        KernelError::Model(_) | KernelError::Config(_) | KernelError::Step(_) => {
+            PyValueError::new_err(message)
+        }
         KernelError::Memory(_) => PyMemoryError::new_err(message),
         KernelError::Worker(_) => PyRuntimeError::new_err(message),
     }
@@ -90,7 +94,9 @@ impl NativeExecutor {
         if let Some(error) = raised {
             return Err(error);
         }
-        Ok(Self { executor: Mutex::new(Some(loaded.map_err(to_python)?)) })
+        Ok(Self {
+            executor: Mutex::new(Some(loaded.map_err(to_python)?)),
+        })
     }
 
     #[getter]
@@ -156,7 +162,8 @@ impl NativeExecutor {
         };
         let mut guard = self.lock()?;
         let executor = guard.as_mut().ok_or_else(closed)?;
-        py.detach(|| executor.execute(&input, &mut output)).map_err(to_python)
+        py.detach(|| executor.execute(&input, &mut output))
+            .map_err(to_python)
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
@@ -169,9 +176,15 @@ impl NativeExecutor {
 /// See `engine/_core.pyi`.
 #[pyfunction]
 #[pyo3(signature = (nbytes, threads, seconds))]
-fn measure_read_bandwidth(py: Python<'_>, nbytes: usize, threads: Option<usize>, seconds: f64) -> PyResult<f64> {
+fn measure_read_bandwidth(
+    py: Python<'_>,
+    nbytes: usize,
+    threads: Option<usize>,
+    seconds: f64,
+) -> PyResult<f64> {
     let duration = duration_of(seconds)?;
-    py.detach(|| roofline::measure_read_bandwidth(nbytes, threads, duration)).map_err(to_python)
+    py.detach(|| roofline::measure_read_bandwidth(nbytes, threads, duration))
+        .map_err(to_python)
 }
 
 /// See `engine/_core.pyi`.
@@ -179,7 +192,8 @@ fn measure_read_bandwidth(py: Python<'_>, nbytes: usize, threads: Option<usize>,
 #[pyo3(signature = (threads, seconds))]
 fn measure_int8_dot(py: Python<'_>, threads: Option<usize>, seconds: f64) -> PyResult<f64> {
     let duration = duration_of(seconds)?;
-    py.detach(|| roofline::measure_int8_dot(threads, duration)).map_err(to_python)
+    py.detach(|| roofline::measure_int8_dot(threads, duration))
+        .map_err(to_python)
 }
 
 fn duration_of(seconds: f64) -> PyResult<Duration> {

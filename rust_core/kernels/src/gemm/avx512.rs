@@ -53,6 +53,24 @@ unsafe fn quad(codes: *const i8, quad: usize) -> __m512i {
     unsafe { _mm512_set1_epi32(codes.add(4 * quad).cast::<i32>().read_unaligned()) }
 }
 
+/// Codes of quads `i` and `i + 4` of a record.
+///
+/// # Safety
+/// A whole record; AVX-512 enabled by the caller.
+#[inline(always)]
+unsafe fn codes<const BITS: u32>(record: *const u8, i: usize) -> (__m512i, __m512i) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let bytes = _mm512_loadu_si512(record.add(64 * i).cast());
+        if BITS == 8 {
+            return (bytes, _mm512_loadu_si512(record.add(64 * (i + 4)).cast()));
+        }
+        let nibble = _mm512_set1_epi8(15);
+        let high = _mm512_and_si512(_mm512_srli_epi16::<4>(bytes), nibble);
+        (_mm512_and_si512(bytes, nibble), high)
+    }
+}
+
 /// `ROWS` rows against the whole panel.
 ///
 /// # Safety
@@ -85,63 +103,55 @@ unsafe fn block<
                     prefetch_line(next.add(64 * line));
                 }
             }
-            let mut codes = [_mm512_setzero_si512(); 8];
-            if BITS == 4 {
-                let nibble = _mm512_set1_epi8(15);
-                for i in 0..4 {
-                    let bytes = _mm512_loadu_si512(record.add(64 * i).cast());
-                    codes[i] = _mm512_and_si512(bytes, nibble);
-                    codes[i + 4] = _mm512_and_si512(_mm512_srli_epi16::<4>(bytes), nibble);
+            let activations = |row: usize| x.codes.add(row * x.inputs + group * GROUP);
+            let meta = |row: usize| &*x.metas.add(row * groups + group);
+            let start = |sum: i32| {
+                if MIN {
+                    _mm512_setzero_si512()
+                } else {
+                    _mm512_set1_epi32(-zero * sum)
                 }
-            } else {
-                for (i, codes) in codes.iter_mut().enumerate() {
-                    *codes = _mm512_loadu_si512(record.add(64 * i).cast());
+            };
+            // Exact sums of the group's two halves of inputs, or of all of it. Quad by quad over all
+            // rows: neighbouring instructions are independent, so their latency does not show.
+            let mut dots = [_mm512_setzero_si512(); ROWS];
+            let mut high_dots = [_mm512_setzero_si512(); ROWS];
+            for row in 0..ROWS {
+                let meta: &GroupMeta = meta(row);
+                dots[row] = start(if SPLIT { meta.low_sum } else { meta.sum });
+                if SPLIT {
+                    high_dots[row] = start(meta.sum - meta.low_sum);
+                }
+            }
+            for i in 0..4 {
+                let (low, high) = codes::<BITS>(record, i);
+                for row in 0..ROWS {
+                    dots[row] = _mm512_dpbusd_epi32(dots[row], low, quad(activations(row), i));
+                }
+                let high_dots = if SPLIT { &mut high_dots } else { &mut dots };
+                for row in 0..ROWS {
+                    let four = quad(activations(row), i + 4);
+                    high_dots[row] = _mm512_dpbusd_epi32(high_dots[row], high, four);
                 }
             }
             let scales = record.add(layout.code_bytes());
             let scale = load_scales::<HALF>(scales);
-            let high_scale = if SPLIT {
-                load_scales::<HALF>(scales.add(layout.scale_bytes() / 2))
-            } else {
-                scale
-            };
-            let min = if MIN {
-                load_scales::<HALF>(scales.add(layout.scale_bytes()))
-            } else {
-                scale
-            };
-            for (row, sums) in sums.iter_mut().enumerate() {
-                let activations = x.codes.add(row * x.inputs + group * GROUP);
-                let meta: &GroupMeta = &*x.metas.add(row * groups + group);
-                let start = |sum: i32| {
-                    if MIN {
-                        _mm512_setzero_si512()
-                    } else {
-                        _mm512_set1_epi32(-zero * sum)
-                    }
-                };
-                let row_scale = _mm512_set1_ps(meta.scale);
-                if SPLIT {
-                    let mut low = start(meta.low_sum);
-                    let mut high = start(meta.sum - meta.low_sum);
-                    for i in 0..4 {
-                        low = _mm512_dpbusd_epi32(low, codes[i], quad(activations, i));
-                        high = _mm512_dpbusd_epi32(high, codes[i + 4], quad(activations, i + 4));
-                    }
-                    let scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(low), scale);
-                    *sums = _mm512_fmadd_ps(scaled, row_scale, *sums);
-                    let scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(high), high_scale);
-                    *sums = _mm512_fmadd_ps(scaled, row_scale, *sums);
-                } else {
-                    let mut dot = start(meta.sum);
-                    for (i, codes) in codes.iter().enumerate() {
-                        dot = _mm512_dpbusd_epi32(dot, *codes, quad(activations, i));
-                    }
-                    let scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(dot), scale);
-                    *sums = _mm512_fmadd_ps(scaled, row_scale, *sums);
-                    if MIN {
-                        *sums = _mm512_fmadd_ps(min, _mm512_set1_ps(meta.scaled_sum), *sums);
-                    }
+            for row in 0..ROWS {
+                let scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(dots[row]), scale);
+                sums[row] = _mm512_fmadd_ps(scaled, _mm512_set1_ps(meta(row).scale), sums[row]);
+            }
+            if SPLIT {
+                let scale = load_scales::<HALF>(scales.add(layout.scale_bytes() / 2));
+                for row in 0..ROWS {
+                    let scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(high_dots[row]), scale);
+                    sums[row] = _mm512_fmadd_ps(scaled, _mm512_set1_ps(meta(row).scale), sums[row]);
+                }
+            }
+            if MIN {
+                let min = load_scales::<HALF>(scales.add(layout.scale_bytes()));
+                for row in 0..ROWS {
+                    let scaled_sum = _mm512_set1_ps(meta(row).scaled_sum);
+                    sums[row] = _mm512_fmadd_ps(min, scaled_sum, sums[row]);
                 }
             }
         }

@@ -10,6 +10,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod float;
+mod outliers;
 mod portable;
 
 use crate::activation_quant::QuantRows;
@@ -80,6 +81,7 @@ pub unsafe fn multiply_panel(
             Level::Avx2 => avx2::multiply(layout, panel, activations.quant, rows, output),
             _ => portable::multiply(layout, panel, activations.quant, rows, output),
         }
+        outliers::add(level, layout, panel, activations.quant, rows, output);
     }
 }
 

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::activation_quant::{GroupMeta, quantize_row};
+use crate::activation_quant::{GroupMeta, Outlier, quantize_row};
 use crate::arena::Buffer;
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
@@ -17,31 +17,42 @@ struct Rows {
     float: Vec<f32>,
     codes: Vec<i8>,
     metas: Vec<GroupMeta>,
+    outliers: Vec<Outlier>,
+    outlier_counts: Vec<u32>,
     inputs: usize,
 }
 
 impl Rows {
     fn random(rows: usize, inputs: usize, quantized: bool, seed: u64) -> Self {
         let mut random = Random(seed ^ 0xABCD);
-        let float: Vec<f32> = (0..rows * inputs).map(|_| random.unit()).collect();
+        let mut float: Vec<f32> = (0..rows * inputs).map(|_| random.unit()).collect();
+        // Some rows have inputs that stand apart.
+        for at in (5..float.len()).step_by(71) {
+            float[at] *= 40.0;
+        }
         let groups = if quantized { inputs / GROUP } else { 0 };
         let mut codes = vec![0; rows * groups * GROUP];
         let mut metas = vec![GroupMeta::default(); rows * groups];
+        let mut outliers = vec![Outlier::default(); rows * groups];
+        let mut outlier_counts = vec![0; rows];
         for row in 0..if quantized { rows } else { 0 } {
             // SAFETY: portable always runs.
-            unsafe {
+            outlier_counts[row] = unsafe {
                 quantize_row(
                     Level::Portable,
                     &float[row * inputs..][..inputs],
                     &mut codes[row * inputs..][..inputs],
                     &mut metas[row * groups..][..groups],
-                );
-            }
+                    &mut outliers[row * groups..][..groups],
+                ) as u32
+            };
         }
         Self {
             float,
             codes,
             metas,
+            outliers,
+            outlier_counts,
             inputs,
         }
     }
@@ -50,6 +61,8 @@ impl Rows {
         let quant = QuantRows {
             codes: self.codes.as_ptr(),
             metas: self.metas.as_ptr(),
+            outliers: self.outliers.as_ptr(),
+            outlier_counts: self.outlier_counts.as_ptr(),
             inputs: self.inputs,
         };
         // SAFETY: tests ask for rows that exist.
@@ -70,6 +83,11 @@ impl Rows {
     fn value(&self, row: usize, input: usize) -> f64 {
         if self.codes.is_empty() {
             return f64::from(self.float[row * self.inputs + input]);
+        }
+        let groups = self.inputs / GROUP;
+        let outliers = &self.outliers[row * groups..][..self.outlier_counts[row] as usize];
+        if let Some(outlier) = outliers.iter().find(|o| o.input as usize == input) {
+            return f64::from(outlier.value);
         }
         let meta = self.metas[(row * self.inputs + input) / GROUP];
         f64::from(meta.scale) * f64::from(self.codes[row * self.inputs + input])
@@ -188,6 +206,8 @@ fn extreme_codes_do_not_saturate() {
                 };
                 8
             ],
+            outliers: vec![Outlier::default(); 8],
+            outlier_counts: vec![0],
             inputs: 256,
         };
         let reference = product(Level::Portable, &matrix, x.from_row(0), 1, None, None);

@@ -11,7 +11,12 @@ use crate::format::TensorView;
 const STRIP: usize = 64;
 
 /// Fill one zeroed panel from up to 16 rows of `tensor`: a transposition of whole elements.
-pub(super) fn pack(tensor: &TensorView<'_>, kind: PanelKind, outputs: Range<usize>, out: &mut [u8]) {
+pub(super) fn pack(
+    tensor: &TensorView<'_>,
+    kind: PanelKind,
+    outputs: Range<usize>,
+    out: &mut [u8],
+) {
     match kind {
         PanelKind::F32 => transpose::<4>(tensor, outputs, out),
         PanelKind::F16 | PanelKind::Bf16 => transpose::<2>(tensor, outputs, out),

@@ -249,13 +249,18 @@ pub(crate) mod tests {
             let size = kind.panel_bytes(inputs);
             let buffer = Buffer::<u8>::new(panels_of(outputs, segment) * size).unwrap();
             // SAFETY: the buffer is returned beside the matrix, aligned and of the right size.
-            let matrix =
-                unsafe { PackedMatrix::at(buffer.ptr(), kind, outputs, segment, inputs) };
+            let matrix = unsafe { PackedMatrix::at(buffer.ptr(), kind, outputs, segment, inputs) };
             let mut scratch = PackScratch::default();
             for panel in 0..matrix.panels() {
                 // SAFETY: the buffer is ours alone.
                 let out = unsafe { buffer.slice_mut(panel * size, size) };
-                pack_panel(&self.view(), kind, matrix.panel_outputs(panel), &mut scratch, out);
+                pack_panel(
+                    &self.view(),
+                    kind,
+                    matrix.panel_outputs(panel),
+                    &mut scratch,
+                    out,
+                );
             }
             (matrix, buffer)
         }

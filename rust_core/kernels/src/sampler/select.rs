@@ -4,7 +4,6 @@
 //! bound of the k-th largest logit, so only runs that reach it need a second look.
 
 use super::Scratch;
-use crate::dispatch::Level;
 use crate::simd::{LANES, Lanes, by_level};
 
 /// Logits in a run.

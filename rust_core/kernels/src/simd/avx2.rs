@@ -63,17 +63,15 @@ unsafe impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn store_f16(self, to: *mut u16) {
+    unsafe fn load_bits(from: *const u32, shift: u32, mask: u32) -> Self {
         // SAFETY: sixteen elements by contract.
         unsafe {
-            _mm_storeu_si128(
-                to.cast(),
-                _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(self.0),
-            );
-            _mm_storeu_si128(
-                to.add(8).cast(),
-                _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(self.1),
-            );
+            let count = _mm_cvtsi32_si128(shift as i32);
+            let half = |at: *const u32| {
+                let shifted = _mm256_srl_epi32(_mm256_loadu_si256(at.cast()), count);
+                _mm256_cvtepi32_ps(_mm256_and_si256(shifted, _mm256_set1_epi32(mask as i32)))
+            };
+            Self(half(from), half(from.add(8)))
         }
     }
 

@@ -44,11 +44,15 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn store_f16(self, to: *mut u16) {
+    unsafe fn load_bits(from: *const u32, shift: u32, mask: u32) -> Self {
         // SAFETY: sixteen elements by contract.
         unsafe {
-            let halves = _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(self.0);
-            _mm256_storeu_si256(to.cast(), halves);
+            let count = _mm_cvtsi32_si128(shift as i32);
+            let shifted = _mm512_srl_epi32(_mm512_loadu_si512(from.cast()), count);
+            Self(_mm512_cvtepi32_ps(_mm512_and_si512(
+                shifted,
+                _mm512_set1_epi32(mask as i32),
+            )))
         }
     }
 

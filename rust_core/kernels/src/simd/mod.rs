@@ -36,9 +36,9 @@ pub(crate) unsafe trait Lanes: Copy {
     unsafe fn load(from: *const f32) -> Self;
     unsafe fn load_f16(from: *const u16) -> Self;
     unsafe fn load_bf16(from: *const u16) -> Self;
+    /// `(word >> shift) & mask` of 16 words.
+    unsafe fn load_bits(from: *const u32, shift: u32, mask: u32) -> Self;
     unsafe fn store(self, to: *mut f32);
-    /// Round to nearest even f16.
-    unsafe fn store_f16(self, to: *mut u16);
     unsafe fn add(self, other: Self) -> Self;
     unsafe fn sub(self, other: Self) -> Self;
     unsafe fn mul(self, other: Self) -> Self;
@@ -174,24 +174,22 @@ mod tests {
     by_level! { unsafe fn exp(x: &[f32; LANES]) -> [f32; LANES] = exp_body; }
 
     #[inline(always)]
-    unsafe fn halves_body<L: Lanes>(
-        x: &[f32; LANES],
-    ) -> ([u16; LANES], [f32; LANES], [f32; LANES]) {
-        let mut halves = [0; LANES];
+    unsafe fn loads_body<L: Lanes>(
+        halves: &[u16; LANES],
+        words: &[u32; LANES],
+    ) -> [[f32; LANES]; 3] {
         // SAFETY: by_level enables the instructions; arrays of sixteen.
         unsafe {
-            L::load(x.as_ptr()).store_f16(halves.as_mut_ptr());
-            let bf16: [u16; LANES] = x.map(|x| half::bf16::from_f32(x).to_bits());
-            (
-                halves,
+            [
                 L::load_f16(halves.as_ptr()).to_array(),
-                L::load_bf16(bf16.as_ptr()).to_array(),
-            )
+                L::load_bf16(halves.as_ptr()).to_array(),
+                L::load_bits(words.as_ptr(), 12, 255).to_array(),
+            ]
         }
     }
 
     by_level! {
-        unsafe fn halves(x: &[f32; LANES]) -> ([u16; LANES], [f32; LANES], [f32; LANES]) = halves_body;
+        unsafe fn loads(halves: &[u16; LANES], words: &[u32; LANES]) -> [[f32; LANES]; 3] = loads_body;
     }
 
     fn levels() -> impl Iterator<Item = Level> {
@@ -230,21 +228,25 @@ mod tests {
     }
 
     #[test]
-    fn half_conversions_are_exact() {
+    fn loads_widen_exactly() {
+        let halves: [u16; LANES] = std::array::from_fn(|lane| (lane as u16 * 4111) & 0xfbff);
+        let words: [u32; LANES] =
+            std::array::from_fn(|lane| (lane as u32).wrapping_mul(0x9E37_79B9));
         for level in levels() {
-            let samples = [1.0, -2.5, 65504.0, 1e-7, 6.1e-5, 0.1, -0.333, 1234.5, 0.0];
-            let x: [f32; LANES] = std::array::from_fn(|lane| samples[lane % samples.len()]);
             // SAFETY: the level is available.
-            let (halves, f16s, bf16s) = unsafe { halves(level, &x) };
+            let [f16s, bf16s, bits] = unsafe { loads(level, &halves, &words) };
             for lane in 0..LANES {
-                let expected = half::f16::from_f32(x[lane]);
-                assert_eq!(halves[lane], expected.to_bits(), "{level:?}");
-                assert_eq!(f16s[lane], expected.to_f32(), "{level:?}");
                 assert_eq!(
-                    bf16s[lane],
-                    half::bf16::from_f32(x[lane]).to_f32(),
+                    f16s[lane],
+                    half::f16::from_bits(halves[lane]).to_f32(),
                     "{level:?}"
                 );
+                assert_eq!(
+                    bf16s[lane],
+                    half::bf16::from_bits(halves[lane]).to_f32(),
+                    "{level:?}"
+                );
+                assert_eq!(bits[lane], (words[lane] >> 12 & 255) as f32, "{level:?}");
             }
         }
     }

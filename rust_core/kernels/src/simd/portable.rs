@@ -49,10 +49,10 @@ unsafe impl Lanes for Portable {
     }
 
     #[inline(always)]
-    unsafe fn store_f16(self, to: *mut u16) {
-        let bits = self.0.map(|value| f16::from_f32(value).to_bits());
+    unsafe fn load_bits(from: *const u32, shift: u32, mask: u32) -> Self {
         // SAFETY: sixteen elements by contract.
-        unsafe { to.cast::<[u16; LANES]>().write_unaligned(bits) };
+        let words = unsafe { from.cast::<[u32; LANES]>().read_unaligned() };
+        Self(words.map(|word| (word >> shift & mask) as f32))
     }
 
     #[inline(always)]

@@ -1,0 +1,524 @@
+"""`PravahaApp` wires: binding → action → one call on the session, the client or a widget.
+
+It owns no behaviour: what a tick draws is the presenter's, what a slash command does is
+`slash_actions.py`'s, what one Esc undoes is `view/escape.py`'s.
+"""
+
+import asyncio
+import difflib
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from textual import on
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.command import CommandPalette
+from textual.containers import Horizontal, Vertical
+from textual.reactive import reactive
+from textual.widgets import Input, TextArea
+
+from app.tui import clipboard, slash
+from app.tui.avatar.figure import FOLDER, load_figure
+from app.tui.frame_clock import FrameClock
+from app.tui.glyphs import choose_glyphs
+from app.tui.keys import APP_KEYS, bindings, check_keymap
+from app.tui.palette import PravahaCommands
+from app.tui.presenter import Presenter
+from app.tui.safe_text import safe_line
+from app.tui.slash_actions import SlashActions
+from app.tui.themes import BUILT_IN, DEFAULT, ThemeFile, load_themes
+from app.tui.view.escape import EscapeState, Rung, escape_rung
+from app.tui.view.spans import Line, Span
+from app.tui.widgets.avatar import Avatar
+from app.tui.widgets.confirm import ConfirmScreen
+from app.tui.widgets.conversations import ConversationOptions, Conversations
+from app.tui.widgets.help import HelpScreen
+from app.tui.widgets.kv_map import KvMap
+from app.tui.widgets.kv_pane import KvPane
+from app.tui.widgets.lines import Lines
+from app.tui.widgets.loading import LoadingView
+from app.tui.widgets.prompt import Prompt
+from app.tui.widgets.stats import StatsPane
+from app.tui.widgets.status_bar import MIN_COLUMNS, MIN_ROWS, StatusBar
+from app.tui.widgets.theme_picker import ThemePicker
+from app.tui.widgets.transcript import MessageScroll, Transcript
+from app.tui.widgets.vitals import Vitals
+from engine.branching.session import TreeSession
+from engine.branching.tree import NodeKind
+from engine.client import EngineClient
+from engine.errors import PravahaError
+
+Pane = Literal["chat", "kv", "stats"]
+Severity = Literal["information", "warning", "error"]
+
+_QUIT_WINDOW_S = 2.0
+_FIGURE = FOLDER / "bindu.txt"
+
+
+class PravahaApp(App[None]):
+    """The full-screen chat.
+
+    Args:
+        theme: name of the first theme; None takes the default.
+        themes_dir: the user's own themes, which override ours.
+        keymap: action id → keys, for remapping.
+        on_first_frame: called once the first frame is drawn; the model is loaded from there.
+    """
+
+    CSS_PATH = "styles/pravaha.tcss"
+    TITLE = "Pravāha"
+    BINDINGS: ClassVar[list[BindingType]] = bindings(APP_KEYS)
+    COMMANDS: ClassVar = {PravahaCommands}
+    ESCAPE_TO_MINIMIZE = False
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual's own name and type
+        (0, "-tiny"),
+        (80, "-narrow"),
+        (100, "-medium"),
+        (140, "-wide"),
+    ]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (24, "-tall")]  # noqa: RUF012
+
+    pane: reactive[Pane] = reactive("chat", init=False)
+    maximised: reactive[bool] = reactive(False, init=False)
+
+    def __init__(
+        self,
+        client: EngineClient,
+        session: TreeSession,
+        *,
+        version: str,
+        theme: str | None = None,
+        themes_dir: Path | None = None,
+        keymap: dict[str, str] | None = None,
+        on_first_frame: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__()
+        self.client = client
+        self.session = session
+        self.version = version
+        self.theme_files: dict[str, ThemeFile] = load_themes(
+            [BUILT_IN, *([themes_dir] if themes_dir else [])]
+        )
+        self._wanted_theme = theme or DEFAULT
+        # The stylesheet is parsed with the theme's variables: one of ours must be in place before.
+        for found in self.theme_files.values():
+            if found.theme is not None:
+                self.register_theme(found.theme)
+        self.theme = DEFAULT
+        self._keys = keymap or {}
+        self._on_first_frame = on_first_frame
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._glyphs = choose_glyphs(os.environ)
+        figure = load_figure(_FIGURE)
+        animate, colored = self.animation_level != "none", "NO_COLOR" not in os.environ
+        self._avatars = tuple(
+            Avatar(figure, self._glyphs, animate=animate, colored=colored) for _ in range(2)
+        )
+        self._slash = SlashActions(self)
+        self._presenter: Presenter | None = None
+        self.frame_clock = FrameClock(self._tick, on_error=self._tick_failed, clock=clock)
+        self._interrupted_at = float("-inf")
+
+    # -- building ------------------------------------------------------------------------------
+
+    def compose(self) -> ComposeResult:
+        """Header, three columns, status."""
+        glyphs = self._glyphs
+        yield Lines(id="header")
+        with Horizontal(id="body"):
+            yield Conversations(glyphs, wall_clock=self._wall_clock, id="chats")
+            with Vertical(id="center"):
+                yield LoadingView(self._avatars[0], glyphs, id="welcome")
+                yield Transcript(glyphs, id="transcript")
+                yield StatsPane(glyphs, id="stats")
+                yield Lines(id="queued")
+                yield Lines(id="completions")
+                yield Prompt(id="prompt")
+            with Vertical(id="side"):
+                yield KvPane(glyphs, id="kv")
+                yield Vitals(self._avatars[1], glyphs, id="vitals")
+        yield StatusBar(id="status")
+
+    async def on_mount(self) -> None:
+        """Themes, keys, the open conversation; then the clock, then the engine."""
+        self._choose_theme()
+        self._apply_keymap()
+        self.screen.add_class(f"-pane-{self.pane}")
+        self.query_one("#completions").display = False
+        prompt = self.query_one(Prompt)
+        prompt.set_history(self.session.prompt_history())
+        prompt.focus()
+        self._presenter = Presenter(
+            self.screen,
+            self.client,
+            self.session,
+            self._glyphs,
+            avatars=self._avatars,
+            on_settled=self.refresh_list,
+            mode=lambda: "PROMPT" if self._typing else "NAVIGATE",
+            hints=self._hints,
+        )
+        await self._show_chat()
+        self.refresh_list()
+        self._restore_on_signals()
+        self.client.on_wake(self.frame_clock.wake)
+        self.frame_clock.start()
+        self.call_after_refresh(self._on_first_frame)
+
+    async def on_unmount(self) -> None:
+        """No tick after the widgets are gone."""
+        await self.frame_clock.stop()
+
+    def _choose_theme(self) -> None:
+        for name, found in self.theme_files.items():
+            if found.problems:
+                self.tell(f"Theme {name} is disabled: {'; '.join(found.problems)}.", "warning")
+        self.use_theme(self._wanted_theme)
+
+    def _apply_keymap(self) -> None:
+        for problem in check_keymap(self._keys):
+            self.tell(problem, "warning")
+        self.set_keymap(self._keys)
+
+    def _restore_on_signals(self) -> None:
+        """SIGTERM and SIGHUP end the app as quitting does, so that the terminal is restored."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            try:
+                loop.add_signal_handler(number, partial(self.exit, return_code=128 + number))
+            except (NotImplementedError, RuntimeError, ValueError):
+                return  # not the main thread (tests), or not POSIX
+
+    # -- drawing -------------------------------------------------------------------------------
+
+    async def _tick(self, now: float) -> bool:
+        if self._presenter is None or not self.is_running:
+            return False
+        notice = self.session.take_notice()
+        if notice:
+            self.tell(notice, "warning")
+        more = await self._presenter.tick(now)
+        self.frame_clock.expect_first_token(self.session.generating)
+        return more
+
+    def _tick_failed(self, error: Exception) -> None:
+        self.tell(f"Drawing failed and goes on: {error}. The log has the details.", "error")
+
+    async def _show_chat(self) -> None:
+        """Load the open conversation's messages."""
+        path = self.session.path()
+        self.screen.set_class(not path, "-empty")
+        await self.query_one(Transcript).load(path)
+        self.frame_clock.wake()
+
+    def refresh_list(self) -> None:
+        """Read the conversations again."""
+        chats = self.query_one(Conversations)
+        chats.show(self.session.trees(chats.filter), self.session.tree_id)
+
+    def tell(self, text: str, severity: Severity = "information") -> None:
+        """A toast, made safe."""
+        self.notify(safe_line(text), severity=severity, markup=False)
+
+    def watch_pane(self, old: Pane, new: Pane) -> None:
+        """The screen's classes decide what is shown."""
+        self.screen.remove_class(f"-pane-{old}").add_class(f"-pane-{new}")
+        self.frame_clock.wake()
+
+    def watch_maximised(self, maximised: bool) -> None:
+        """As for the pane."""
+        self.screen.set_class(maximised, "-maximised")
+        self.frame_clock.wake()
+
+    def on_resize(self) -> None:
+        """Say so when there is no room at all; draw the bars anew."""
+        too_small = self.size.width < MIN_COLUMNS or self.size.height < MIN_ROWS
+        self.screen.set_class(too_small, "-hopeless")
+        self.call_after_refresh(self.frame_clock.wake)
+
+    def on_descendant_focus(self) -> None:
+        """The mode in the status bar follows the focus."""
+        self.frame_clock.wake()
+
+    @property
+    def _typing(self) -> bool:
+        return isinstance(self.focused, TextArea | Input)
+
+    def _hints(self) -> Sequence[tuple[str, str, str]]:
+        if self.session.generating:
+            first = [("ctrl+c", "stop", "app.stop")]
+        elif self._typing:
+            first = [("enter", "send", "")]
+        else:
+            first = [("i", "type", "app.prompt"), ("r", "again", "app.regenerate")]
+        return [
+            *first,
+            ("f1", "keys", "app.help"),
+            ("ctrl+p", "commands", "app.command_palette"),
+            ("f3", "kv", "app.pane('kv')"),
+            ("f5", "stats", "app.pane('stats')"),
+            ("ctrl+n", "new", "app.new_chat"),
+            ("ctrl+q", "quit", "app.quit"),
+        ]
+
+    # -- conversations -------------------------------------------------------------------------
+
+    @on(Prompt.Submitted)
+    async def _submitted(self, event: Prompt.Submitted) -> None:
+        match slash.read(event.text):
+            case slash.Plain(text):
+                await self.send(text)
+            case slash.Invocation() as invocation:
+                await self._slash.run(invocation)
+            case slash.Unknown(name, near):
+                hint = f" Did you mean {' or '.join('/' + one for one in near)}?" if near else ""
+                self.tell(f"There is no /{name}; // sends a slash.{hint}", "warning")
+                self.query_one(Prompt).take_back(event.text)
+
+    async def send(self, text: str) -> None:
+        """Ask; what is refused goes back into the prompt."""
+        try:
+            self.session.send(text)
+        except PravahaError as error:
+            self.tell(str(error), "error")
+            self.query_one(Prompt).take_back(text)
+            return
+        self.query_one(Prompt).set_history(self.session.prompt_history())
+        if self.pane == "stats" and not self.maximised:
+            self.pane = "chat"
+        await self._show_chat()
+        self.query_one(MessageScroll).anchor()
+        self.refresh_list()
+
+    async def open_chat(self, tree_id: str) -> None:
+        """Show another conversation."""
+        try:
+            self.session.open_tree(tree_id)
+        except PravahaError as error:
+            self.tell(str(error), "error")
+            return
+        self.pane, self.maximised = "chat", False
+        self.screen.remove_class("-list")
+        await self._show_chat()
+        self.refresh_list()
+        self.query_one(Prompt).focus()
+
+    @on(Conversations.Chosen)
+    async def _chosen(self, event: Conversations.Chosen) -> None:
+        await self.open_chat(event.tree_id)
+
+    @on(Conversations.Filtered)
+    def _filtered(self) -> None:
+        self.refresh_list()
+
+    @on(ConversationOptions.DeleteAsked)
+    def _delete_asked(self, event: ConversationOptions.DeleteAsked) -> None:
+        self.ask_delete(event.tree_id)
+
+    def ask_delete(self, tree_id: str) -> None:
+        """Archive a conversation after a question; it stays in the database."""
+
+        async def answered(yes: bool | None) -> None:
+            if yes:
+                self.session.delete_tree(tree_id)
+                await self._show_chat()
+                self.refresh_list()
+
+        self.push_screen(ConfirmScreen("Archive this conversation?"), answered)
+
+    def show_list(self, query: str = "") -> None:
+        """Show and focus the conversations, filtered."""
+        self.screen.add_class("-list").remove_class("-hide-list")
+        self.maximised = False
+        chats = self.query_one(Conversations)
+        if query:
+            self.query_one("#chat-filter", Input).value = query
+        self.call_after_refresh(chats.options.focus)
+
+    # -- the prompt's neighbours -------------------------------------------------------------------
+
+    @on(TextArea.Changed, "#prompt")
+    def _show_completions(self, event: TextArea.Changed) -> None:
+        found = slash.matches(event.text_area.text)[:8]
+        lines: list[Line] = [
+            (Span(f"/{one.name} {one.argument}".ljust(24), "$accent"), Span(one.help, "$muted"))
+            for one in found
+        ]
+        completions = self.query_one("#completions", Lines)
+        completions.display = bool(lines)
+        completions.show(lines)
+
+    # -- actions -------------------------------------------------------------------------------
+
+    def disabled_reasons(self) -> dict[str, str]:
+        """Action id → why it cannot be used now."""
+        reasons = {}
+        if not self.session.generating:
+            reasons["stop"] = "no answer is being written"
+        else:
+            reasons["regen"] = "an answer is being written"
+        if not any(node.kind is NodeKind.ASSISTANT for node in self.session.path()):
+            reasons["copy"] = "there is no answer yet"
+            reasons["regen"] = "there is no answer yet"
+        return reasons
+
+    def action_help(self) -> None:
+        """Every key and command."""
+        self.push_screen(HelpScreen(self._keys, self.disabled_reasons()))
+
+    def action_copy_or_stop(self) -> None:
+        """Ctrl+C: copy a selection; else stop the answer; else twice within two seconds quits."""
+        selected = self.screen.get_selected_text()
+        if isinstance(self.focused, TextArea) and self.focused.selected_text:
+            selected = self.focused.selected_text
+        if selected:
+            self._copy(selected)
+            self.screen.clear_selection()
+        elif self.session.generating:
+            self.action_stop()
+        elif self._clock() - self._interrupted_at <= _QUIT_WINDOW_S:
+            self.run_worker(self.action_quit())
+        else:
+            self._interrupted_at = self._clock()
+            self.tell("Press ctrl+c again to quit.")
+
+    async def action_escape(self) -> None:
+        """One Esc undoes one thing (tui.md's ladder)."""
+        overlay = self.screen.has_class("-list") and not self._wide_enough_for_list
+        transcript = self.query_one(Transcript)
+        state = EscapeState(
+            popup=overlay,
+            maximised=self.maximised or self.pane != "chat",
+            selection=transcript.selected is not None or bool(self.screen.get_selected_text()),
+            queued=bool(self.session.queued),
+            generating=self.session.generating,
+            prompting=self._typing,
+        )
+        match escape_rung(state):
+            case Rung.CLOSE_POPUP:
+                self.screen.remove_class("-list")
+                self.query_one(Prompt).focus()
+            case Rung.RESTORE_PANE:
+                self.action_pane("chat")
+            case Rung.DROP_SELECTION:
+                transcript.clear_selection()
+                self.screen.clear_selection()
+            case Rung.WITHDRAW_QUEUED:
+                withdrawn = self.session.withdraw()
+                if withdrawn is not None:
+                    self.query_one(Prompt).take_back(withdrawn)
+                self.frame_clock.wake()
+            case Rung.STOP:
+                self.action_stop()
+            case Rung.NAVIGATE:
+                self.action_navigate()
+            case Rung.NOTHING:
+                pass
+
+    @property
+    def _wide_enough_for_list(self) -> bool:
+        return self.screen.has_class("-medium") or self.screen.has_class("-wide")
+
+    async def action_new_chat(self) -> None:
+        """An empty conversation; a running answer goes on in the background."""
+        self.session.new_tree()
+        self.pane, self.maximised = "chat", False
+        await self._show_chat()
+        self.refresh_list()
+        self.query_one(Prompt).focus()
+
+    def action_conversations(self) -> None:
+        """Show and focus the list; again hides it."""
+        chats = self.query_one(Conversations)
+        if chats.has_focus_within:
+            self.screen.remove_class("-list")
+            self.query_one(Prompt).focus()
+        else:
+            self.show_list()
+
+    def action_theme(self) -> None:
+        """The theme list, with live preview."""
+        self.push_screen(ThemePicker(self.theme_files, self.theme))
+
+    def use_theme(self, name: str) -> None:
+        """Take a theme by name; a name that is none is told with its near matches."""
+        found = self.theme_files.get(name)
+        if found is not None and found.theme is not None:
+            self.theme = name
+            return
+        near = difflib.get_close_matches(name, self.theme_files, n=3)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        self.tell(f"There is no theme {name}.{hint}", "warning")
+
+    async def action_quit(self) -> None:
+        """Leave; the conversation is on disk."""
+        self.exit()
+
+    def action_pane(self, name: Pane) -> None:
+        """Show and focus a pane; the same key again maximises, and once more restores."""
+        if name == "chat":
+            self.pane, self.maximised = "chat", False
+            self.query_one(Prompt).focus()
+            return
+        if self.pane == name and self.maximised:
+            self.action_pane("chat")
+            return
+        beside = name == "stats" or self.screen.has_class("-wide")
+        self.maximised = self.pane == name or not beside
+        self.pane = name
+        target = KvMap if name == "kv" else StatsPane
+        self.call_after_refresh(lambda: self.query_one(target).focus())
+
+    def action_prompt(self) -> None:
+        """To the prompt."""
+        self.query_one(Prompt).focus()
+
+    def action_navigate(self) -> None:
+        """From the prompt to the messages; stops nothing."""
+        self.query_one(MessageScroll).focus()
+
+    async def action_message(self, where: str) -> None:
+        """Move the cursor over the messages."""
+        await self.query_one(Transcript).select(where)
+
+    async def action_regenerate(self) -> None:
+        """Answer the last message again, as a sibling."""
+        try:
+            self.session.regenerate()
+        except PravahaError as error:
+            self.tell(str(error), "warning")
+            return
+        await self._show_chat()
+
+    def action_stop(self) -> None:
+        """Stop the answer at the engine's next step; its text stays."""
+        self.session.stop()
+        self.frame_clock.wake()
+
+    def action_copy(self) -> None:
+        """Copy the selected message, else the last answer, as Markdown."""
+        node = self.query_one(Transcript).selected
+        if node is None:
+            answers = [one for one in self.session.path() if one.kind is NodeKind.ASSISTANT]
+            node = answers[-1] if answers else None
+        if node is None:
+            self.tell("There is no answer to copy yet.", "warning")
+            return
+        self._copy(node.text)
+
+    def _copy(self, text: str) -> None:
+        name = clipboard.copy(text, clipboard.choose_path(os.environ), self.copy_to_clipboard)
+        self.tell(f"{len(text)} characters copied with {name}.")
+
+    def action_command_palette(self) -> None:
+        """Find and run any command."""
+        if not isinstance(self.screen, CommandPalette):
+            self.push_screen(CommandPalette(id="--command-palette"))

@@ -1,0 +1,1 @@
+"""The pixel figure: text files of frames, their loader, and half-block rendering."""

@@ -1,0 +1,129 @@
+"""Two frozen tables of glyphs: one for terminals that draw Unicode one cell wide, one in ASCII.
+
+`PRAVAHA_CHARSET=auto|unicode|ascii` chooses; `auto` takes ASCII when the locale is not UTF-8 or the
+terminal is the Linux console, whose font lacks the block elements.
+"""
+
+import locale
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.tui.numbers import clamp
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """Every glyph the screen draws beside text; each is one cell wide.
+
+    Attributes:
+        spark: ramp from empty to full for sparklines.
+        bar_full, bar_empty: filled and unfilled part of a gauge.
+        kv: glyph form of the KV map, by cell code (`app.tui.view.kv_cells.Cell`).
+        half_blocks: whether `▀` and `▄` may be used.
+    """
+
+    name: str
+    user: str
+    assistant: str
+    system: str
+    bar: str
+    bar_selected: str
+    dot: str
+    ring: str
+    busy: str
+    failed: str
+    stopped: str
+    queued: str
+    more_up: str
+    more_down: str
+    separator: str
+    spark: str
+    bar_full: str
+    bar_empty: str
+    kv: str
+    half_blocks: bool
+    ellipsis: str
+    current: str
+
+
+UNICODE = Glyphs(
+    name="unicode",
+    user="❯",
+    assistant="≋",
+    system="§",
+    bar="▏",
+    bar_selected="▌",
+    dot="●",
+    ring="○",
+    busy="≋",
+    failed="✗",
+    stopped="■",
+    queued="⋯",
+    more_up="▲",
+    more_down="▼",
+    separator="·",
+    spark=" ▁▂▃▄▅▆▇█",
+    bar_full="━",
+    bar_empty="─",
+    kv="·▒~■█◆",
+    half_blocks=True,
+    ellipsis="…",
+    current="▸",
+)
+
+ASCII = Glyphs(
+    name="ascii",
+    user=">",
+    assistant="=",
+    system="$",
+    bar="|",
+    bar_selected="#",
+    dot="*",
+    ring="o",
+    busy="~",
+    failed="x",
+    stopped="#",
+    queued="+",
+    more_up="^",
+    more_down="v",
+    separator="-",
+    spark=" .:-=+*#@",
+    bar_full="#",
+    bar_empty="-",
+    kv=".-~o#@",
+    half_blocks=False,
+    ellipsis="...",
+    current=">",
+)
+
+
+class CharsetError(ValueError):
+    """`PRAVAHA_CHARSET` holds something other than auto, unicode or ascii."""
+
+
+def choose_glyphs(environ: Mapping[str, str]) -> Glyphs:
+    """The table for this terminal.
+
+    Raises:
+        CharsetError: the variable names no table.
+    """
+    wanted = environ.get("PRAVAHA_CHARSET", "auto").strip().lower() or "auto"
+    match wanted:
+        case "unicode":
+            return UNICODE
+        case "ascii":
+            return ASCII
+        case "auto":
+            encoding = locale.getpreferredencoding(False).lower().replace("-", "")
+            plain = environ.get("TERM") == "linux" or encoding not in {"utf8", "cp65001"}
+            return ASCII if plain else UNICODE
+    raise CharsetError(f"PRAVAHA_CHARSET is {wanted!r}; use auto, unicode or ascii.")
+
+
+def gauge(glyphs: Glyphs, share: float, width: int) -> tuple[str, str]:
+    """The full and the empty part of a gauge `width` cells wide; any share above 0 shows one cell."""
+    share = clamp(share, 0.0, 1.0)
+    full = round(share * width)
+    if share > 0 and full == 0:
+        full = 1
+    return glyphs.bar_full * full, glyphs.bar_empty * (width - full)

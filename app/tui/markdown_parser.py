@@ -1,0 +1,44 @@
+"""How answers are parsed: GitHub's Markdown, with raw HTML shown as text and link targets in full.
+
+Textual drops HTML blocks, so `<think>…` would vanish from an answer; and it shows a link's words but
+not where it goes, which a hostile answer would use.
+"""
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+
+
+def make_parser() -> MarkdownIt:
+    """A parser for untrusted text (`Markdown(parser_factory=…)`)."""
+    parser = MarkdownIt("gfm-like", {"html": False})
+    parser.validateLink = _allowed  # type: ignore[method-assign]  # markdown-it's documented hook
+    parser.core.ruler.push("link_targets", _show_targets)
+    return parser
+
+
+def _allowed(url: str) -> bool:
+    return url.strip().lower().startswith(("http://", "https://"))
+
+
+def _show_targets(state: StateCore) -> None:
+    for token in state.tokens:
+        if token.type == "inline" and token.children:
+            token.children = _with_targets(token.children)
+
+
+def _with_targets(children: list[Token]) -> list[Token]:
+    shown: list[Token] = []
+    target, words = "", ""
+    for child in children:
+        if child.type == "link_open":
+            target, words = str(child.attrs.get("href", "")), ""
+        elif child.type == "link_close" and words.strip().rstrip("/") != target.rstrip("/"):
+            note = Token("text", "", 0, content=f" ({target})")
+            shown += [child, note]
+            target = ""
+            continue
+        else:
+            words += child.content
+        shown.append(child)
+    return shown

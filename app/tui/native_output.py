@@ -1,0 +1,40 @@
+"""Keeps what native code prints off the screen: one `printf` would corrupt it.
+
+File descriptors 1 and 2 go to the log while the screen is open; Textual writes to the terminal
+through duplicates of them.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def native_output_to(log: Path) -> Iterator[None]:
+    """Send descriptors 1 and 2 to `log` (0600) until the end; a log that cannot be opened is /dev/null."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = os.dup(1), os.dup(2)
+    before = sys.__stdout__, sys.__stderr__
+    try:
+        sink = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    except OSError:
+        sink = os.open(os.devnull, os.O_WRONLY)
+    encoding = sys.stdout.encoding
+    terminals = [open(fd, "w", encoding=encoding, closefd=False) for fd in saved]  # noqa: SIM115
+    sys.__stdout__, sys.__stderr__ = terminals  # type: ignore[misc]
+    os.dup2(sink, 1)
+    os.dup2(sink, 2)
+    os.close(sink)
+    try:
+        yield
+    finally:
+        for terminal in terminals:
+            terminal.flush()
+        os.dup2(saved[0], 1)
+        os.dup2(saved[1], 2)
+        sys.__stdout__, sys.__stderr__ = before  # type: ignore[misc]
+        for fd in saved:
+            os.close(fd)

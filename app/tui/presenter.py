@@ -1,0 +1,152 @@
+"""One tick of the screen: pull what is new from session and engine, give it to the visible widgets.
+
+Guard: costs microseconds when nothing changed; widgets compare before they draw. Nothing here may
+wait for the engine.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from textual.css.query import NoMatches
+
+from app.tui.glyphs import Glyphs
+from app.tui.view.bars import StatusFacts, build_header
+from app.tui.view.mood import MoodState, MoodTracker
+from app.tui.view.spans import Line, Span, fit
+from app.tui.view.stats import History, is_busy
+from app.tui.widgets.avatar import Avatar
+from app.tui.widgets.kv_pane import KvPane
+from app.tui.widgets.lines import Lines
+from app.tui.widgets.loading import LoadingView
+from app.tui.widgets.stats import StatsPane
+from app.tui.widgets.status_bar import StatusBar
+from app.tui.widgets.transcript import Transcript
+from app.tui.widgets.vitals import Vitals
+from engine.branching.session import TreeSession
+from engine.branching.tree import NodeStatus
+from engine.client import EngineClient
+from engine.snapshot import BlockMap, EngineSnapshot, EngineState
+
+if TYPE_CHECKING:
+    from textual.screen import Screen
+
+
+def build_queued(queued: Sequence[str], glyphs: Glyphs, cells: int) -> list[Line]:
+    """Messages that wait for the running answer, the newest last."""
+    rows: list[Line] = [
+        (
+            Span(f"{glyphs.queued} ", "$warning"),
+            Span(fit(" ".join(text.split()), max(8, cells - 6)), "$muted"),
+        )
+        for text in queued[-3:]
+    ]
+    if rows:
+        rows.append((Span("  esc takes the last one back", "$faint"),))
+    return rows
+
+
+class Presenter:
+    """Draws the main screen from the session and the engine's snapshot.
+
+    Args:
+        screen: the main screen, mounted.
+        on_settled: called after an answer ended, so that lists can be refreshed.
+        mode: the word for what the keyboard does now.
+        hints: keys that matter now.
+    """
+
+    def __init__(
+        self,
+        screen: "Screen[object]",
+        client: EngineClient,
+        session: TreeSession,
+        glyphs: Glyphs,
+        *,
+        avatars: Sequence[Avatar],
+        on_settled: Callable[[], None],
+        mode: Callable[[], str],
+        hints: Callable[[], Sequence[tuple[str, str, str]]],
+    ) -> None:
+        self._screen = screen
+        self._client = client
+        self._session = session
+        self._glyphs = glyphs
+        self._avatars = avatars
+        self._on_settled = on_settled
+        self._mode = mode
+        self._hints = hints
+        self._tracker = MoodTracker()
+        self._epoch = -1
+        self._blocks_rest: BlockMap | None = None
+        self.history = History()
+        self.snapshot = client.snapshot()
+
+    async def tick(self, now: float) -> bool:
+        """Draw what changed; True while more is coming."""
+        deltas = self._session.pump()
+        self.snapshot = snapshot = self._client.snapshot()
+        if deltas:
+            await self._screen.query_one(Transcript).apply(deltas, self._session.path())
+            if any(delta.status is not NodeStatus.STREAMING for delta in deltas):
+                self._on_settled()
+        self.history.add(now, snapshot)
+        state = self._tracker.advance(snapshot, now)
+        moving = self._draw(snapshot, state, now)
+        working = is_busy(snapshot) or snapshot.state in (EngineState.LOADING, EngineState.DRAINING)
+        return bool(deltas) or working or moving or self._session.generating
+
+    def _draw(self, snapshot: EngineSnapshot, state: MoodState, now: float) -> bool:
+        screen, glyphs = self._screen, self._glyphs
+        cells = screen.size.width
+        header = build_header(snapshot, self._session.title, glyphs, cells)
+        screen.query_one("#header", Lines).show([header])
+        facts = StatusFacts(
+            mode=self._mode(),
+            context_used=self._session.context_used(),
+            generating=self._session.generating,
+            hints=self._hints(),
+        )
+        screen.query_one(StatusBar).show_status(snapshot, facts, glyphs)
+        queued = screen.query_one("#queued", Lines)
+        queued.show(build_queued(self._session.queued, glyphs, queued.size.width or cells))
+        queued.display = bool(self._session.queued)
+        moving = False
+        for avatar in self._avatars:
+            if _visible(avatar):
+                moving |= avatar.show(state, snapshot, now)
+        welcome = screen.query_one(LoadingView)
+        if _visible(welcome):
+            welcome.show(snapshot)
+        stats = screen.query_one(StatsPane)
+        if _visible(stats):
+            stats.show(snapshot, self.history)
+        vitals = screen.query_one(Vitals)
+        if _visible(vitals):
+            vitals.show(snapshot, self.history, state)
+        self._draw_blocks(snapshot)
+        return moving
+
+    def _draw_blocks(self, snapshot: EngineSnapshot) -> None:
+        try:
+            pane = self._screen.query_one(KvPane)
+        except NoMatches:
+            return
+        if not _visible(pane):
+            return
+        blocks = self._client.blocks(self._epoch)
+        if blocks is not None:
+            self._epoch = blocks.epoch
+        pane.show(snapshot.blocks, blocks, self._session.request_id)
+
+
+def _visible(widget: Avatar | LoadingView | StatsPane | Vitals | KvPane) -> bool:
+    """Whether the widget and everything around it is displayed and has room."""
+    return (
+        widget.is_on_screen
+        and widget.size.area > 0
+        and all(
+            ancestor.display
+            for ancestor in widget.ancestors_with_self
+            if hasattr(ancestor, "display")
+        )
+    )

@@ -1,0 +1,82 @@
+"""Slash commands of the prompt: their table, how a line is read, and near matches for a typo."""
+
+import difflib
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One slash command.
+
+    Attributes:
+        action: method of the app without its `command_` prefix; called with the argument text.
+        argument: how the argument is shown in help, empty when it takes none.
+    """
+
+    name: str
+    action: str
+    help: str
+    argument: str = ""
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command("new", "new", "start a new conversation"),
+    Command("resume", "resume", "choose a conversation", "[words]"),
+    Command("rename", "rename", "rename this conversation", "TITLE"),
+    Command("delete", "delete", "archive this conversation; asks"),
+    Command("system", "system", "show or set the system prompt", "[TEXT|clear]"),
+    Command("model", "model", "what model runs, and how"),
+    Command("regen", "regen", "answer the last message again"),
+    Command("stop", "stop", "stop the answer"),
+    Command("copy", "copy", "copy the last answer as Markdown"),
+    Command("kv", "kv", "show the KV blocks"),
+    Command("stats", "stats", "show the engine's figures"),
+    Command("theme", "theme", "choose a theme, or name one", "[NAME]"),
+    Command("keys", "keys", "show every key"),
+    Command("help", "keys", "show every key and command"),
+    Command("quit", "quit", "leave; prints how to come back"),
+)
+_BY_NAME = {command.name: command for command in COMMANDS}
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """Not a command: text to send, one leading slash of `//` removed."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """A known command and its argument text, stripped."""
+
+    command: Command
+    argument: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Looks like a command and is none; nothing is sent."""
+
+    name: str
+    near: tuple[str, ...]
+
+
+def read(text: str) -> Plain | Invocation | Unknown:
+    """Read one submitted prompt. A path such as `/usr/bin` is an unknown command: `//usr/bin` sends it."""
+    if text.startswith("//"):
+        return Plain(text[1:])
+    if not text.startswith("/"):
+        return Plain(text)
+    name, _, argument = text[1:].partition(" ")
+    command = _BY_NAME.get(name.strip().lower())
+    if command is not None:
+        return Invocation(command, argument.strip())
+    return Unknown(name, tuple(difflib.get_close_matches(name.lower(), _BY_NAME, n=3, cutoff=0.5)))
+
+
+def matches(text: str) -> tuple[Command, ...]:
+    """Commands that complete what is typed; empty once an argument began or the text is no command."""
+    if not text.startswith("/") or text.startswith("//") or any(c.isspace() for c in text):
+        return ()
+    return tuple(command for command in COMMANDS if command.name.startswith(text[1:].lower()))

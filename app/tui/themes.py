@@ -1,0 +1,258 @@
+"""Themes are YAML files, one a file, named after it: `themes/*.yaml`, then the user's folder, which wins.
+
+    dark: true
+    ansi: false                 # true: the terminal's own sixteen colours (ansi_… names only)
+    title: River at night
+    base: {primary: "#4fc1c0", background: "#0b1418", foreground: "#d6e4e5"}
+    kv:   {own: "$accent"}
+
+Only `base.primary`, `base.background` and `base.foreground` are required: every other role has a
+default taken from them. A value is a colour or `$role` / `$group-role`. A file with mistakes stays
+listed, disabled, with all of its mistakes; it never stops the start. Colours appear nowhere else.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from textual.color import Color, ColorParseError
+from textual.theme import Theme
+
+from app.tui.safe_text import safe_line
+
+BUILT_IN = Path(__file__).resolve().parents[2] / "themes"
+"""The themes of the project: beside `app/` in a checkout and in a wheel."""
+
+DEFAULT = "ganga"
+
+BASE_ROLES = (
+    "primary", "secondary", "accent", "background", "surface", "panel", "foreground", "muted",
+    "faint", "success", "warning", "error",
+)  # fmt: skip
+_REQUIRED = ("primary", "background", "foreground")
+_BASE_DEFAULTS = {
+    "secondary": "$primary",
+    "accent": "$primary",
+    "surface": "$background",
+    "panel": "$surface",
+    "muted": "$foreground",
+    "faint": "$muted",
+    "success": "$primary",
+    "warning": "$accent",
+    "error": "$accent",
+}
+
+GROUP_DEFAULTS: Mapping[str, Mapping[str, str]] = {
+    "kv": {
+        "free": "$panel",
+        "cached": "$faint",
+        "swapped": "$warning",
+        "active": "$primary",
+        "own": "$accent",
+        "lit": "$foreground",
+        "cursor": "$error",
+    },
+    "spark": {"decode": "$primary", "prefill": "$secondary", "kv": "$accent"},
+    "status": {
+        "ready": "$success",
+        "busy": "$primary",
+        "loading": "$warning",
+        "failed": "$error",
+        "mode": "$background",
+    },
+    "role": {"user": "$accent", "assistant": "$primary", "system": "$muted"},
+    "avatar": {
+        "outline": "$primary",
+        "body": "$primary",
+        "shade": "$secondary",
+        "light": "$foreground",
+        "eye": "$background",
+        "white": "$foreground",
+        "cheek": "$accent",
+        "mouth": "$background",
+        "spark": "$accent",
+        "alarm": "$error",
+        "hollow": "$panel",
+    },
+}
+"""Group → role → default. The flattened name of a role is `group-role`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThemeFile:
+    """One theme as found on disk.
+
+    Attributes:
+        title: a few words for the list.
+        theme: ready to register, or None when `problems` is not empty.
+        problems: one sentence each, all of the file's.
+    """
+
+    name: str
+    path: Path
+    title: str = ""
+    theme: Theme | None = None
+    problems: tuple[str, ...] = ()
+
+
+def load_themes(folders: Iterable[Path]) -> dict[str, ThemeFile]:
+    """Every theme of the folders by name; a later folder overrides an earlier one.
+
+    A folder that does not exist holds no themes.
+    """
+    found: dict[str, ThemeFile] = {}
+    for folder in folders:
+        for path in sorted(folder.glob("*.yaml")):
+            found[path.stem] = load_theme(path)
+    return dict(sorted(found.items()))
+
+
+def load_theme(path: Path) -> ThemeFile:
+    """Read one file; problems are returned, never raised."""
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        return ThemeFile(path.stem, path, problems=(f"it cannot be read: {safe_line(str(error))}",))
+    except yaml.YAMLError as error:
+        return ThemeFile(path.stem, path, problems=(f"it is not YAML: {safe_line(str(error))}",))
+    if not isinstance(data, dict):
+        return ThemeFile(path.stem, path, problems=("it must be a mapping with a `base` group",))
+    return _build(path, data)
+
+
+def _build(path: Path, data: dict[Any, Any]) -> ThemeFile:
+    problems: list[str] = []
+    known = {"dark", "ansi", "title", "base", *GROUP_DEFAULTS}
+    problems.extend(
+        f"`{safe_line(str(key))}` is no group or setting" for key in data if key not in known
+    )
+    dark, ansi = (_flag(data, key, default, problems) for key, default in _FLAGS)
+    title = data.get("title", "")
+    if not isinstance(title, str):
+        problems.append("`title` must be text")
+        title = ""
+    raw = _roles(data, "base", BASE_ROLES, _BASE_DEFAULTS, problems)
+    problems.extend(f"`base.{role}` is missing" for role in _REQUIRED if role not in raw)
+    for group, defaults in GROUP_DEFAULTS.items():
+        roles = _roles(data, group, tuple(defaults), defaults, problems)
+        raw |= {f"{group}-{role}": value for role, value in roles.items()}
+    # A missing required role was already reported; its followers would only repeat that.
+    if any(role not in raw for role in _REQUIRED):
+        return ThemeFile(path.stem, path, safe_line(title), problems=tuple(problems))
+    colors = {name: _resolve(name, raw, problems, ansi) for name in raw}
+    if problems:
+        return ThemeFile(path.stem, path, safe_line(title), problems=tuple(problems))
+    return ThemeFile(path.stem, path, safe_line(title), _theme(path.stem, dark, ansi, colors))
+
+
+_FLAGS = (("dark", True), ("ansi", False))
+
+
+def _flag(data: dict[Any, Any], key: str, default: bool, problems: list[str]) -> bool:
+    value = data.get(key, default)
+    if not isinstance(value, bool):
+        problems.append(f"`{key}` must be true or false")
+        return default
+    return value
+
+
+def _roles(
+    data: dict[Any, Any],
+    group: str,
+    known: tuple[str, ...],
+    defaults: Mapping[str, str],
+    problems: list[str],
+) -> dict[str, str]:
+    given = data.get(group, {})
+    if not isinstance(given, dict):
+        problems.append(f"`{group}` must be a mapping of roles to colours")
+        return dict(defaults)
+    roles = dict(defaults)
+    for role, value in given.items():
+        if role not in known:
+            problems.append(
+                f"`{group}.{safe_line(str(role))}` is no role; known: {', '.join(known)}"
+            )
+        elif not isinstance(value, str):
+            problems.append(f"`{group}.{role}` must be a quoted colour")
+        else:
+            roles[role] = value
+    return roles
+
+
+def _resolve(name: str, raw: Mapping[str, str], problems: list[str], ansi: bool) -> str:
+    """Follow `$role` references to a colour; a mistake is noted and a placeholder returned."""
+    value, seen = raw[name], {name}
+    while value.startswith("$"):
+        target = value[1:]
+        if target not in raw:
+            problems.append(f"`{name}` refers to `${target}`, which does not exist")
+            return "black"
+        if target in seen:
+            problems.append(f"`{name}` refers to itself through `${target}`")
+            return "black"
+        seen.add(target)
+        value = raw[target]
+    try:
+        Color.parse(value)
+    except ColorParseError:
+        problems.append(f"`{name}` is {safe_line(value)!r}, which is no colour")
+        return "black"
+    if ansi and not value.startswith("ansi_"):
+        problems.append(f"`{name}` is {value!r}; an ansi theme uses ansi_… names only")
+    return value
+
+
+def _theme(name: str, dark: bool, ansi: bool, colors: dict[str, str]) -> Theme:
+    base = {role: colors[role] for role in BASE_ROLES}
+    variables = {role: value for role, value in colors.items() if role not in _TEXTUAL_ROLES}
+    # Textual derives these from `primary` alone; ours keep focus, cursor and scroll bars calm.
+    variables |= {
+        "border": base["faint"],
+        "border-blurred": base["panel"],
+        "block-cursor-foreground": base["background"],
+        "block-cursor-background": base["primary"],
+        "block-cursor-text-style": "none",
+        "block-cursor-blurred-foreground": base["foreground"],
+        "block-cursor-blurred-background": base["panel"],
+        "block-cursor-blurred-text-style": "none",
+        "input-cursor-background": base["primary"],
+        "input-cursor-foreground": base["background"],
+        "input-selection-background": base["panel"],
+        "screen-selection-background": base["panel"],
+        "scrollbar": base["panel"],
+        "scrollbar-hover": base["faint"],
+        "scrollbar-active": base["primary"],
+        "scrollbar-background": base["background"],
+        "scrollbar-background-hover": base["background"],
+        "scrollbar-background-active": base["background"],
+        "scrollbar-corner-color": base["background"],
+        "footer-background": base["background"],
+        "link-color": base["secondary"],
+        "markdown-h1-color": base["primary"],
+        "markdown-h2-color": base["primary"],
+        "markdown-h3-color": base["accent"],
+    }
+    if ansi:
+        variables |= {"ansi-background": "ansi_black", "ansi-foreground": "ansi_white"}
+    return Theme(
+        name=name,
+        dark=dark,
+        ansi=ansi,
+        variables=variables,
+        primary=base["primary"],
+        secondary=base["secondary"],
+        accent=base["accent"],
+        background=base["background"],
+        surface=base["surface"],
+        panel=base["panel"],
+        foreground=base["foreground"],
+        success=base["success"],
+        warning=base["warning"],
+        error=base["error"],
+    )
+
+
+_TEXTUAL_ROLES = tuple(role for role in BASE_ROLES if role not in {"muted", "faint"})

@@ -1,0 +1,160 @@
+"""The header above and the status bar below: what is loaded, how it runs, what the keys do."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.tui.glyphs import Glyphs, gauge
+from app.tui.numbers import compact, duration, percent, rate
+from app.tui.safe_text import safe_line
+from app.tui.view.spans import Line, Span, cut, fit, justify, width
+from app.tui.view.stats import is_busy
+from engine.snapshot import EngineSnapshot, EngineState
+
+
+@dataclass(frozen=True, slots=True)
+class StatusFacts:
+    """What the status bar shows beside the snapshot.
+
+    Attributes:
+        mode: `PROMPT` or `NAVIGATE`.
+        context_used: tokens of the open conversation.
+        generating: whether an answer of this conversation runs.
+        hints: (key, word, action) to show while there is room.
+    """
+
+    mode: str
+    context_used: int
+    generating: bool
+    hints: Sequence[tuple[str, str, str]]
+
+
+def build_header(snapshot: EngineSnapshot, title: str, glyphs: Glyphs, cells: int) -> Line:
+    """Name, model, conversation on the left; the running engine's figures on the right."""
+    dot = f" {glyphs.separator} "
+    left = [Span(f" {glyphs.assistant} ", "bold $accent"), Span("Pravāha", "bold $primary")]
+    if snapshot.model is not None:
+        left.append(Span("  "))
+        left.append(Span(safe_line(snapshot.model.name), "$foreground"))
+        left.append(Span(f"{dot}{safe_line(snapshot.model.weight_format)}", "$muted"))
+    right = [
+        Span(f"{rate(snapshot.rates.decode_tokens_per_second)} tok/s", _fresh(snapshot)),
+        Span(f"{dot}{snapshot.running} run{dot}{snapshot.waiting} wait", "$muted"),
+        Span(f"{dot}KV {percent(snapshot.blocks.usage)} ", "$muted"),
+    ]
+    if title and cells >= 100:
+        left.append(Span("   "))
+        left.append(
+            Span(fit(safe_line(title), max(8, cells - width(left) - width(right) - 4)), "$muted")
+        )
+    return justify(left, right, cells)
+
+
+def _fresh(snapshot: EngineSnapshot) -> str:
+    return "bold $primary" if is_busy(snapshot) else "$faint"
+
+
+def build_state(snapshot: EngineSnapshot, generating: bool, glyphs: Glyphs) -> tuple[Span, Span]:
+    """Glyph and words for the engine's state."""
+    match snapshot.state:
+        case EngineState.LOADING:
+            share = percent(snapshot.loading_progress)
+            return Span(f"{glyphs.ring} ", "$status-loading"), Span(
+                f"loading {share}", "$status-loading"
+            )
+        case EngineState.FAILED:
+            return Span(f"{glyphs.failed} ", "$status-failed"), Span("failed", "$status-failed")
+        case EngineState.DRAINING | EngineState.STOPPED:
+            return Span(f"{glyphs.ring} ", "$muted"), Span(snapshot.state.value, "$muted")
+        case EngineState.READY:
+            if generating:
+                return Span(f"{glyphs.busy} ", "$status-busy"), Span("answering", "$status-busy")
+            if is_busy(snapshot):
+                return Span(f"{glyphs.busy} ", "$status-busy"), Span("working", "$status-busy")
+            return Span(f"{glyphs.dot} ", "$status-ready"), Span("ready", "$status-ready")
+
+
+def build_context(used: int, limit: int, glyphs: Glyphs, *, bar: int = 10) -> Line:
+    """`context 812/8.2k ━━──── 10%`; the colour warns from 80 %, the words say it as well."""
+    if limit <= 0:
+        return (Span(f"{compact(used)} tok", "$muted"),)
+    share = used / limit
+    style = "$error" if share >= 0.95 else "$warning" if share >= 0.8 else "$primary"
+    full, empty = gauge(glyphs, share, bar)
+    return (
+        Span("ctx ", "$muted"),
+        Span(f"{compact(used)}/{compact(limit)} "),
+        Span(full, style),
+        Span(empty, "$panel"),
+        Span(f" {percent(share)}", style if share >= 0.8 else "$muted"),
+    )
+
+
+def build_status(snapshot: EngineSnapshot, facts: StatusFacts, glyphs: Glyphs, cells: int) -> Line:
+    """Mode, state, context and speed; key hints fill what room is left."""
+    mode_style = (
+        "bold $status-mode on $primary"
+        if facts.mode == "PROMPT"
+        else "bold $status-mode on $accent"
+    )
+    gap = Span("  ")
+    left: list[Span] = [Span(f" {facts.mode} ", mode_style), gap]
+    left += build_state(snapshot, facts.generating, glyphs)
+    limit = snapshot.model.context_length if snapshot.model else 0
+    parts: list[Line] = []
+    if limit:
+        parts.append(
+            build_context(facts.context_used, limit, glyphs, bar=10 if cells >= 100 else 5)
+        )
+    if facts.generating:
+        parts.append(
+            (Span(f"{rate(snapshot.rates.decode_tokens_per_second)} tok/s", "bold $primary"),)
+        )
+    for part in parts:
+        if width(left) + width(part) + 2 <= cells:
+            left += [gap, *part]
+    right = build_hints(facts.hints, cells - width(left) - 3)
+    return justify(left, right, cells)
+
+
+def build_hints(hints: Sequence[tuple[str, str, str]], cells: int) -> Line:
+    """As many `key word` pairs as fit in `cells`, in order."""
+    spans: list[Span] = []
+    for key, word, action in hints:
+        pair = (Span(key, "$accent", action), Span(f" {word}  ", "$muted", action))
+        if width(spans) + width(pair) > cells:
+            break
+        spans += pair
+    return tuple(spans)
+
+
+def build_too_small(cells: int) -> Line:
+    """The only line below 40×10."""
+    return cut((Span("Pravāha needs 40×10 or more", "bold"),), cells)
+
+
+def build_load_line(snapshot: EngineSnapshot, glyphs: Glyphs, cells: int) -> list[Line]:
+    """Progress of loading, or why it failed."""
+    if snapshot.state is EngineState.FAILED:
+        reason = safe_line(snapshot.last_error or "The engine stopped without saying why.")
+        return [(Span(f"{glyphs.failed} ", "$error"), Span(reason, "$error"))]
+    full, empty = gauge(glyphs, snapshot.loading_progress, max(4, cells - 6))
+    return [
+        (Span("loading the weights", "$muted"),),
+        (
+            Span(full, "$primary"),
+            Span(empty, "$panel"),
+            Span(f" {percent(snapshot.loading_progress).rjust(4)}", "bold"),
+        ),
+    ]
+
+
+def build_timing(tokens: int, ttft_us: int | None, decode_us: int | None) -> str:
+    """`64 tokens · 0.12 s to the first · 41.2 tok/s`, as far as it is known."""
+    parts = []
+    if tokens:
+        parts.append(f"{tokens} token{'' if tokens == 1 else 's'}")
+    if ttft_us is not None:
+        parts.append(f"{duration(ttft_us / 1e6)} to the first")
+    if decode_us and tokens > 1:
+        parts.append(f"{rate((tokens - 1) * 1e6 / decode_us)} tok/s")
+    return " · ".join(parts)

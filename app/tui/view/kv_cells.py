@@ -1,0 +1,138 @@
+"""The KV pool as a grid of cells: what `widgets/kv_map.py` paints. Pure numpy; O(blocks) a change.
+
+A cell stands for `zoom` neighbouring blocks and shows the worst of their states. Index spaces:
+*block* (0 … total-1), *cell* = block // zoom, *cell row* = cell // columns.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.snapshot import BlockMap, BlockState
+
+ZOOMS = (1, 2, 4, 8)
+"""Blocks a cell may stand for."""
+
+
+class Cell(IntEnum):
+    """What a cell shows; a greater value is worse and wins when blocks share a cell."""
+
+    FREE = 0
+    CACHED = 1
+    SWAPPED = 2
+    ACTIVE = 3
+    OWN = 4
+    LIT = 5
+
+
+WORDS = {
+    Cell.FREE: "free",
+    Cell.CACHED: "cached",
+    Cell.SWAPPED: "swapped",
+    Cell.ACTIVE: "active",
+    Cell.OWN: "this chat",
+    Cell.LIT: "selected",
+}
+ROLES = {
+    Cell.FREE: "kv-free",
+    Cell.CACHED: "kv-cached",
+    Cell.SWAPPED: "kv-swapped",
+    Cell.ACTIVE: "kv-active",
+    Cell.OWN: "kv-own",
+    Cell.LIT: "kv-lit",
+}
+"""Cell → theme variable."""
+
+_BY_STATE = np.zeros(len(BlockState), dtype=np.uint8)
+_BY_STATE[BlockState.FREE] = Cell.FREE
+_BY_STATE[BlockState.CACHED] = Cell.CACHED
+_BY_STATE[BlockState.SWAPPED] = Cell.SWAPPED
+_BY_STATE[BlockState.ACTIVE] = Cell.ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class BlockInfo:
+    """One block in words, for the line under the map."""
+
+    block: int
+    state: str
+    owner: str | None
+    refs: int
+    fill: int
+    first_token: int
+
+
+def block_cells(blocks: BlockMap, own: str | None, lit: str | None) -> NDArray[np.uint8]:
+    """[blocks] `Cell` of every block.
+
+    Args:
+        blocks: the map.
+        own: request of the focused chat, drawn in its own colour; None for none.
+        lit: request whose blocks are lit up; None for none.
+    """
+    cells = _BY_STATE[blocks.state]
+    for request, value in ((own, Cell.OWN), (lit, Cell.LIT)):
+        if request is not None and request in blocks.owners:
+            index = blocks.owners.index(request)
+            cells[(blocks.owner == index) & (blocks.state == BlockState.ACTIVE)] = value
+    return cells
+
+
+def zoomed(cells: NDArray[np.uint8], zoom: int) -> NDArray[np.uint8]:
+    """[ceil(blocks / zoom)] the worst `Cell` of each group of `zoom` blocks."""
+    if zoom == 1 or len(cells) == 0:
+        return cells
+    return np.maximum.reduceat(cells, np.arange(0, len(cells), zoom))
+
+
+def rows_of(cells: NDArray[np.uint8], columns: int) -> NDArray[np.int16]:
+    """[rows, columns] the cells in reading order; -1 past the last block."""
+    rows = -(-len(cells) // columns) if columns else 0
+    grid = np.full(rows * columns, -1, dtype=np.int16)
+    grid[: len(cells)] = cells
+    return grid.reshape(rows, columns)
+
+
+def paired(rows: NDArray[np.int16]) -> NDArray[np.int16]:
+    """Pad to an even number of rows, so that two always share a text row."""
+    if len(rows) % 2:
+        return np.vstack([rows, np.full((1, rows.shape[1]), -1, dtype=np.int16)])
+    return rows
+
+
+def changed_lines(
+    old: NDArray[np.int16], new: NDArray[np.int16], rows_per_line: int
+) -> list[int] | None:
+    """Text rows whose cells differ, or None when the shape changed and all must be drawn again."""
+    if old.shape != new.shape:
+        return None
+    rows = np.flatnonzero((old != new).any(axis=1))
+    return sorted({int(row) // rows_per_line for row in rows})
+
+
+def runs(upper: NDArray[np.int16], lower: NDArray[np.int16]) -> list[tuple[int, int, int]]:
+    """(upper cell, lower cell, length) for each run of equal pairs along one text row."""
+    if len(upper) == 0:
+        return []
+    edges = np.flatnonzero((np.diff(upper) != 0) | (np.diff(lower) != 0)) + 1
+    starts = np.concatenate(([0], edges))
+    ends = np.concatenate((edges, [len(upper)]))
+    return [
+        (int(upper[start]), int(lower[start]), int(end - start))
+        for start, end in zip(starts, ends, strict=True)
+    ]
+
+
+def block_info(blocks: BlockMap, block: int) -> BlockInfo:
+    """What is known of one block."""
+    owner = int(blocks.owner[block])
+    return BlockInfo(
+        block=block,
+        state=BlockState(int(blocks.state[block])).name.lower(),
+        owner=blocks.owners[owner] if 0 <= owner < len(blocks.owners) else None,
+        refs=int(blocks.refcount[block]),
+        fill=int(blocks.fill[block]),
+        first_token=int(blocks.first_token[block]),
+    )

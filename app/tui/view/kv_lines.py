@@ -1,0 +1,59 @@
+"""Words around the KV map: its legend and the line that explains one block."""
+
+from app.tui.glyphs import Glyphs
+from app.tui.numbers import percent, size
+from app.tui.safe_text import safe_line
+from app.tui.view.kv_cells import ROLES, WORDS, BlockInfo, Cell
+from app.tui.view.spans import Line, Span
+from engine.snapshot import BlockCounts
+
+
+def build_legend(counts: BlockCounts, glyphs: Glyphs, *, colored: bool) -> Line:
+    """State → swatch, name and count. Only states that exist are named.
+
+    Args:
+        colored: swatches are filled squares in the state's colour; otherwise the glyph form.
+    """
+    spans: list[Span] = []
+    for cell, count in (
+        (Cell.ACTIVE, counts.active),
+        (Cell.CACHED, counts.cached),
+        (Cell.SWAPPED, counts.swapped),
+        (Cell.FREE, counts.free),
+    ):
+        if not count and cell is Cell.SWAPPED:
+            continue
+        swatch = "■" if colored and glyphs.half_blocks else glyphs.kv[cell]
+        spans.append(Span(f"{swatch} ", f"${ROLES[cell]}"))
+        spans.append(Span(f"{WORDS[cell]} ", "$muted"))
+        spans.append(Span(f"{count}  "))
+    return tuple(spans)
+
+
+def build_summary(counts: BlockCounts) -> str:
+    """Pool use for the map's border: `37/2048 · 2% · 24 MiB`."""
+    if not counts.total:
+        return "no pool yet"
+    nbytes = size(counts.total * counts.block_bytes)
+    return f"{counts.active}/{counts.total} · {percent(counts.usage)} of {nbytes}"
+
+
+def build_block_line(info: BlockInfo | None, block_size: int, zoom: int) -> list[Line]:
+    """Two rows about the block under the cursor; a hint when there is none."""
+    if info is None:
+        return [(Span("point at a cell, or focus and move", "$faint"),), (Span(""),)]
+    scale = f" (cell of {zoom})" if zoom > 1 else ""
+    head = (
+        Span(f"block {info.block}{scale}", "bold"),
+        Span(f"  {info.state}", "$muted"),
+        Span(f"  refs {info.refs}", "$muted"),
+        Span(f"  fill {info.fill}/{block_size}", "$muted"),
+    )
+    if info.owner is None or info.first_token < 0:
+        return [head, (Span("no request holds it", "$faint"),)]
+    last = info.first_token + max(info.fill, 1) - 1
+    tail = (
+        Span(f"tokens {info.first_token}–{last}", "$muted"),
+        Span(f"  {safe_line(info.owner)[:16]}", "$muted"),
+    )
+    return [head, tail]

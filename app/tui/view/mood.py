@@ -1,0 +1,149 @@
+"""The avatar's mood, a pure function of the engine's snapshot, and how long a mood holds."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from app.tui.numbers import clamp, percent, rate
+from engine.snapshot import EngineSnapshot, EngineState
+
+DWELL_S = 0.4
+"""A mood holds at least this long, so that single steps do not make the figure flicker."""
+ONE_SHOT_S = 0.8
+PRESSURE = 0.9
+"""Share of the KV pool above which the figure worries."""
+ERROR_SHOWN_S = 5.0
+PREEMPTION_SHOWN_S = 1.0
+
+
+class Mood(StrEnum):
+    """What the figure shows; each has frames in `app/tui/avatar/*.txt`."""
+
+    ERROR = "error"
+    LOADING = "loading"
+    SWAPPING = "swapping"
+    KV_PRESSURE = "kv_pressure"
+    BATCH_FULL = "batch_full"
+    PREFILL = "prefill"
+    DECODE = "decode"
+    DONE = "done"
+    CANCELLED = "cancelled"
+    IDLE = "idle"
+
+
+ONE_SHOTS = frozenset({Mood.DONE, Mood.CANCELLED})
+_URGENT = frozenset({Mood.ERROR, Mood.LOADING})
+
+
+def mood(snapshot: EngineSnapshot, previous: EngineSnapshot | None) -> Mood:
+    """The mood of `snapshot`; `previous`, taken just before it, tells what has just happened."""
+    if snapshot.state in {EngineState.FAILED, EngineState.STOPPED} or _recent_error(snapshot):
+        return Mood.ERROR
+    if snapshot.state is EngineState.LOADING:
+        return Mood.LOADING
+    if previous and snapshot.totals.preemptions > previous.totals.preemptions:
+        return Mood.SWAPPING
+    if snapshot.blocks.usage > PRESSURE:
+        return Mood.KV_PRESSURE
+    if snapshot.waiting > 0:
+        return Mood.BATCH_FULL
+    if snapshot.running > 0:
+        step = snapshot.last_step
+        return Mood.PREFILL if step.prefill_tokens > step.decode_tokens else Mood.DECODE
+    if previous:
+        if _finished(snapshot, "abort") > _finished(previous, "abort"):
+            return Mood.CANCELLED
+        if _ended_well(snapshot) > _ended_well(previous):
+            return Mood.DONE
+    return Mood.IDLE
+
+
+def _recent_error(snapshot: EngineSnapshot) -> bool:
+    when = snapshot.last_error_time
+    return (
+        when is not None
+        and snapshot.time - when < ERROR_SHOWN_S
+        and snapshot.last_error is not None
+    )
+
+
+def _finished(snapshot: EngineSnapshot, reason: str) -> int:
+    return snapshot.totals.finished.get(reason, 0)
+
+
+def _ended_well(snapshot: EngineSnapshot) -> int:
+    return _finished(snapshot, "stop") + _finished(snapshot, "length")
+
+
+def decode_fps(tokens_per_second: float) -> int:
+    """Frames a second while decoding: 2–12 with speed, in few steps so that the phase rarely jumps."""
+    wanted = clamp(tokens_per_second / 6, 2, 12)
+    return max(step for step in (2, 3, 4, 6, 8, 12) if step <= wanted)
+
+
+def build_mood_words(shown: Mood, snapshot: EngineSnapshot) -> str:
+    """The same fact in words, for the caption and the tooltip."""
+    match shown:
+        case Mood.ERROR:
+            return "stopped by an error"
+        case Mood.LOADING:
+            return f"loading {percent(snapshot.loading_progress)}"
+        case Mood.SWAPPING:
+            return "making room"
+        case Mood.KV_PRESSURE:
+            return f"KV pool {percent(snapshot.blocks.usage)} full"
+        case Mood.BATCH_FULL:
+            return f"{snapshot.waiting} waiting"
+        case Mood.PREFILL:
+            return f"reading {snapshot.last_step.prefill_tokens} tokens"
+        case Mood.DECODE:
+            return f"{rate(snapshot.rates.decode_tokens_per_second)} tok/s"
+        case Mood.DONE:
+            return "done"
+        case Mood.CANCELLED:
+            return "stopped"
+        case Mood.IDLE:
+            return "idle"
+
+
+@dataclass(frozen=True, slots=True)
+class MoodState:
+    """The mood shown and since when, in the clock's seconds."""
+
+    mood: Mood
+    since: float
+
+
+class MoodTracker:
+    """Turns moods into what is shown: a dwell of `DWELL_S`, and a queue of one for one-shots."""
+
+    def __init__(self) -> None:
+        self._previous: EngineSnapshot | None = None
+        self._queued: Mood | None = None
+        self._preempted_at: float | None = None
+        self.state = MoodState(Mood.IDLE, 0.0)
+
+    def advance(self, snapshot: EngineSnapshot, now: float) -> MoodState:
+        """Take in a snapshot at time `now` and return what to show."""
+        wanted = mood(snapshot, self._previous)
+        if self._previous and snapshot.totals.preemptions > self._previous.totals.preemptions:
+            self._preempted_at = now
+        self._previous = snapshot
+        if self._preempted_at is not None and now - self._preempted_at < PREEMPTION_SHOWN_S:
+            wanted = wanted if wanted in _URGENT else Mood.SWAPPING
+        if wanted in ONE_SHOTS:
+            self._queued = wanted
+        shown, since = self.state.mood, self.state.since
+        held = ONE_SHOT_S if shown in ONE_SHOTS else DWELL_S
+        if wanted not in _URGENT and now - since < held and since > 0.0:
+            return self.state
+        if wanted is Mood.IDLE and self._queued:
+            wanted = self._queued
+        if wanted in ONE_SHOTS:
+            if wanted is shown and self._queued is None:
+                wanted = Mood.IDLE
+            self._queued = None
+        elif wanted is not Mood.IDLE:
+            self._queued = None
+        if wanted is not shown or since == 0.0:
+            self.state = MoodState(wanted, now)
+        return self.state

@@ -1,0 +1,1 @@
+"""One widget a file; each draws lines that a pure `build_*` function made."""

@@ -1,0 +1,37 @@
+"""A yes-or-no question. No is the default; space does nothing."""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+
+from app.tui.view.spans import Span
+from app.tui.widgets.lines import Lines
+
+
+class ConfirmScreen(ModalScreen[bool]):
+    """Dismisses with True for `y` alone."""
+
+    BINDINGS: ClassVar = [("y", "answer(True)", "yes"), ("n,escape,enter", "answer(False)", "no")]
+
+    def __init__(self, question: str) -> None:
+        super().__init__()
+        self._question = question
+
+    def compose(self) -> ComposeResult:
+        """The question and its keys."""
+        with Vertical(id="confirm-box"):
+            yield Lines(id="confirm-lines")
+
+    def on_mount(self) -> None:
+        """Show the question."""
+        keys = (
+            Span("y", "bold $accent"), Span(" yes    ", "$muted"),
+            Span("n", "bold $accent"), Span(" no", "$muted"),
+        )  # fmt: skip
+        self.query_one("#confirm-lines", Lines).show([(Span(self._question),), (), keys])
+
+    def action_answer(self, yes: bool) -> None:
+        """Close with the answer."""
+        self.dismiss(yes)

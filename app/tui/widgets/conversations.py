@@ -1,0 +1,158 @@
+"""The conversation list: newest first, filtered by a search over titles and messages."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Input, OptionList
+from textual.widgets.option_list import Option
+
+from app.tui.glyphs import Glyphs
+from app.tui.keys import LIST_KEYS, bindings
+from app.tui.view.content import to_content
+from app.tui.view.conversations import build_row
+from app.tui.view.spans import Span
+from app.tui.widgets.lines import Lines
+from engine.branching.tree import TreeSummary
+
+
+class ConversationOptions(OptionList):
+    """The rows; letters move as in every pane."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(LIST_KEYS)
+
+    class FilterAsked(Message):
+        """`/` was pressed."""
+
+    class DeleteAsked(Message):
+        """Delete was pressed on a conversation."""
+
+        def __init__(self, tree_id: str) -> None:
+            super().__init__()
+            self.tree_id = tree_id
+
+    def action_select_cursor(self) -> None:
+        """Open the highlighted conversation."""
+        self.action_select()
+
+    def action_filter(self) -> None:
+        """Go to the filter."""
+        self.post_message(self.FilterAsked())
+
+    def action_delete(self) -> None:
+        """Ask to archive the highlighted conversation."""
+        option = self.highlighted_option
+        if option is not None and option.id is not None:
+            self.post_message(self.DeleteAsked(option.id))
+
+
+class Conversations(Vertical):
+    """Filter and list. Shows what it is given; asks the app for everything else."""
+
+    class Chosen(Message):
+        """A conversation is to be opened."""
+
+        def __init__(self, tree_id: str) -> None:
+            super().__init__()
+            self.tree_id = tree_id
+
+    class Filtered(Message):
+        """The filter changed; the list wants the matching conversations."""
+
+        def __init__(self, query: str) -> None:
+            super().__init__()
+            self.query_text = query
+
+    def __init__(
+        self,
+        glyphs: Glyphs,
+        *,
+        wall_clock: Callable[[], float] = time.time,
+        id: str | None = None,  # noqa: A002
+    ) -> None:
+        super().__init__(id=id)
+        self._glyphs = glyphs
+        self._wall_clock = wall_clock
+        self._rows: tuple[TreeSummary, ...] = ()
+        self._current: str | None = None
+        self._shown: object = None
+
+    def compose(self) -> ComposeResult:
+        """Filter above the list, a word when nothing matches."""
+        yield Input(placeholder="filter", id="chat-filter", compact=True)
+        yield ConversationOptions(id="chat-list", compact=True, markup=False)
+        yield Lines(id="chat-none")
+
+    @property
+    def filter(self) -> str:
+        """What the filter holds."""
+        return self.query_one("#chat-filter", Input).value
+
+    @property
+    def options(self) -> ConversationOptions:
+        """The list."""
+        return self.query_one("#chat-list", ConversationOptions)
+
+    def show(self, trees: Sequence[TreeSummary], current: str | None) -> None:
+        """Show these conversations; the highlight stays on the same one."""
+        self._rows, self._current = tuple(trees), current
+        self._draw()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Titles are cut to the width."""
+        self._draw()
+
+    def _draw(self) -> None:
+        cells = self.options.scrollable_content_region.width - 2
+        if cells <= 0:
+            return
+        now = self._wall_clock()
+        rows = [
+            (
+                tree.id,
+                to_content(
+                    build_row(tree, now, self._glyphs, cells, current=tree.id == self._current)
+                ),
+            )
+            for tree in self._rows
+        ]
+        key = tuple((tree_id, content.plain) for tree_id, content in rows)
+        if key == self._shown:
+            return
+        self._shown = key
+        options = self.options
+        before = options.highlighted_option
+        kept = before.id if before else self._current
+        options.set_options([Option(content, id=tree_id) for tree_id, content in rows])
+        ids = [tree_id for tree_id, _ in rows]
+        if kept in ids:
+            options.highlighted = ids.index(kept)
+        none = self.query_one("#chat-none", Lines)
+        none.display = not rows
+        text = "nothing matches" if self.filter else "no conversations yet"
+        none.show([(Span(text, "$faint"),)])
+
+    @on(OptionList.OptionSelected)
+    def _choose(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        if event.option.id is not None:
+            self.post_message(self.Chosen(event.option.id))
+
+    @on(Input.Changed)
+    def _filter(self, event: Input.Changed) -> None:
+        event.stop()
+        self.post_message(self.Filtered(event.value))
+
+    @on(Input.Submitted)
+    def _to_list(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.options.focus()
+
+    @on(ConversationOptions.FilterAsked)
+    def _to_filter(self) -> None:
+        self.query_one("#chat-filter", Input).focus()

@@ -1,0 +1,264 @@
+"""The KV pool, one cell a block: a Line API view that repaints only the rows that changed.
+
+Guard: `render_line` does dictionary look-ups only; all numpy work happens once an update, O(blocks).
+Never a bare `refresh()` on an update: at 10 000 blocks it would cost whole frames.
+Two block rows share a text row through `▀`; without colour (or in ASCII) a row of glyphs is one row.
+"""
+
+import os
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from app.tui.glyphs import Glyphs
+from app.tui.keys import KV_KEYS, bindings
+from app.tui.view.kv_cells import (
+    ROLES,
+    ZOOMS,
+    BlockInfo,
+    Cell,
+    block_cells,
+    block_info,
+    changed_lines,
+    paired,
+    rows_of,
+    runs,
+    zoomed,
+)
+from app.tui.widgets.theme_colors import rich_color
+from engine.snapshot import BlockMap
+
+_NOTHING = -1
+_EMPTY: NDArray[np.int16] = np.zeros((0, 0), dtype=np.int16)
+
+
+class KvMap(ScrollView, can_focus=True):
+    """Cells of the pool with a cursor, hover, zoom and one request lit up."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(KV_KEYS)
+
+    class Pointed(Message):
+        """The cursor or the pointer is on another block, or what is known of it changed."""
+
+        def __init__(self, info: BlockInfo | None, zoom: int) -> None:
+            super().__init__()
+            self.info = info
+            self.zoom = zoom
+
+    def __init__(self, glyphs: Glyphs, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._glyphs = glyphs
+        self._half_blocks = glyphs.half_blocks and "NO_COLOR" not in os.environ
+        self._blocks: BlockMap | None = None
+        self._own: str | None = None
+        self._lit: str | None = None
+        self._zoom = ZOOMS[0]
+        self._grid = _EMPTY
+        self._cursor: int | None = None
+        self._styles_by_pair: dict[tuple[int, int], Style] = {}
+        self._told: tuple[BlockInfo | None, int] | None = None
+
+    @property
+    def colored(self) -> bool:
+        """Whether cells are half-blocks told apart by colour."""
+        return self._half_blocks
+
+    @property
+    def zoom(self) -> int:
+        """Blocks a cell stands for."""
+        return self._zoom
+
+    @property
+    def cursor(self) -> int | None:
+        """The block under the cursor, None before the first move."""
+        return self._cursor
+
+    @property
+    def lit(self) -> str | None:
+        """The request whose blocks are lit up."""
+        return self._lit
+
+    def show(self, blocks: BlockMap | None, own: str | None) -> None:
+        """Draw a newer map; with `blocks` None only the own request may have changed."""
+        if blocks is None and own == self._own:
+            return
+        self._blocks = blocks or self._blocks
+        self._own = own
+        self._redraw()
+        self._tell()
+
+    def _redraw(self) -> None:
+        columns = self.scrollable_content_region.width
+        if self._blocks is None or columns <= 0:
+            return
+        cells = zoomed(block_cells(self._blocks, self._own, self._lit), self._zoom)
+        grid = rows_of(cells, columns)
+        if self._half_blocks:
+            grid = paired(grid)
+        changed = changed_lines(self._grid, grid, self._rows_per_line)
+        self._grid = grid
+        if changed is None:
+            self.virtual_size = Size(columns, len(grid) // self._rows_per_line)
+            self.refresh()
+            return
+        for line in changed:
+            self.refresh_line(line)
+
+    @property
+    def _rows_per_line(self) -> int:
+        return 2 if self._half_blocks else 1
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Cells flow anew."""
+        self._redraw()
+
+    def notify_style_update(self) -> None:
+        """The theme changed: our own style table is stale."""
+        super().notify_style_update()
+        self._styles_by_pair.clear()
+
+    def render_line(self, y: int) -> Strip:
+        """One text row of cells."""
+        line = y + self.scroll_offset.y
+        width = self.scrollable_content_region.width
+        first = line * self._rows_per_line
+        if first >= len(self._grid):
+            return Strip.blank(width, self.rich_style)
+        if not self._half_blocks:
+            return self._glyph_line(first)
+        upper, lower = self._grid[first], self._grid[first + 1]
+        if self._cursor is not None and self.has_focus:
+            upper, lower = self._with_cursor(upper, first), self._with_cursor(lower, first + 1)
+        segments = [
+            Segment("▀" * length, self._style(up, down)) for up, down, length in runs(upper, lower)
+        ]
+        return Strip(segments, len(upper))
+
+    _CURSOR = 100
+
+    def _with_cursor(self, row: NDArray[np.int16], index: int) -> NDArray[np.int16]:
+        cell = (self._cursor or 0) // self._zoom
+        columns = self._grid.shape[1]
+        if cell // columns != index:
+            return row
+        marked = row.copy()
+        marked[cell % columns] = self._CURSOR
+        return marked
+
+    def _glyph_line(self, index: int) -> Strip:
+        row = self._grid[index]
+        if self._cursor is not None and self.has_focus:
+            row = self._with_cursor(row, index)
+        segments = []
+        for cell, _, length in runs(row, row):
+            if cell == self._CURSOR:
+                glyph, style = self._glyphs.kv[self._under_cursor()], Style(reverse=True)
+            elif cell == _NOTHING:
+                glyph, style = " ", self.rich_style
+            else:
+                glyph, style = self._glyphs.kv[cell], self._style(cell, _NOTHING)
+            segments.append(Segment(glyph * length, style))
+        return Strip(segments, len(row))
+
+    def _under_cursor(self) -> int:
+        columns = self._grid.shape[1]
+        cell = (self._cursor or 0) // self._zoom
+        return int(self._grid[cell // columns, cell % columns])
+
+    def _style(self, upper: int, lower: int) -> Style:
+        style = self._styles_by_pair.get((upper, lower))
+        if style is None:
+            style = self.rich_style + Style(color=self._color(upper), bgcolor=self._color(lower))
+            self._styles_by_pair[(upper, lower)] = style
+        return style
+
+    def _color(self, cell: int) -> str | None:
+        if cell == _NOTHING:
+            background = self.rich_style.bgcolor
+            return background.name if background else None
+        role = "kv-cursor" if cell == self._CURSOR else ROLES[Cell(cell)]
+        return rich_color(self.app.theme_variables[role])
+
+    def action_move(self, columns: int, rows: int) -> None:
+        """Move the cursor by cells; the first move only shows it."""
+        if self._blocks is None or not self._grid.size:
+            return
+        width = self._grid.shape[1]
+        step = (columns + rows * width) * self._zoom
+        last = len(self._blocks.state) - 1
+        self._move_to(0 if self._cursor is None else max(0, min(last, self._cursor + step)))
+
+    def _move_to(self, block: int) -> None:
+        old, self._cursor = self._cursor, block
+        for at in {old, block} - {None}:
+            self.refresh_line(self._line_of(at or 0))
+        self.scroll_to_region(Region(0, self._line_of(block), 1, 1), animate=False, immediate=True)
+        self._tell()
+
+    def _line_of(self, block: int) -> int:
+        columns = max(1, int(self._grid.shape[1]))
+        return block // self._zoom // columns // self._rows_per_line
+
+    def action_zoom(self, step: int) -> None:
+        """More (1) or fewer (-1) blocks a cell."""
+        index = ZOOMS.index(self._zoom) + step
+        if 0 <= index < len(ZOOMS):
+            self._zoom = ZOOMS[index]
+            self._grid = _EMPTY
+            self._redraw()
+            self._tell()
+
+    def action_light_owner(self) -> None:
+        """Light up the request that holds the block under the cursor; again turns it off."""
+        if self._blocks is None or self._cursor is None:
+            return
+        owner = block_info(self._blocks, self._cursor).owner
+        self._lit = None if owner == self._lit else owner
+        self._redraw()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Explain the block under the pointer; the keyboard's cursor moves along."""
+        block = self._block_at(event.x, event.y)
+        if block is not None and block != self._cursor:
+            old, self._cursor = self._cursor, block
+            if self.has_focus:
+                for at in {old, block} - {None}:
+                    self.refresh_line(self._line_of(at or 0))
+            self._tell()
+
+    def _block_at(self, x: int, y: int) -> int | None:
+        row = (y + self.scroll_offset.y) * self._rows_per_line
+        if self._blocks is None or row >= len(self._grid) or not 0 <= x < self._grid.shape[1]:
+            return None
+        block = (row * self._grid.shape[1] + x) * self._zoom
+        return block if block < len(self._blocks.state) else None
+
+    def on_focus(self) -> None:
+        """Show the cursor."""
+        if self._cursor is None:
+            self.action_move(0, 0)
+        elif self._grid.size:
+            self.refresh_line(self._line_of(self._cursor))
+
+    def on_blur(self) -> None:
+        """Hide the cursor."""
+        if self._cursor is not None and self._grid.size:
+            self.refresh_line(self._line_of(self._cursor))
+
+    def _tell(self) -> None:
+        info = None
+        if self._blocks is not None and self._cursor is not None:
+            self._cursor = min(self._cursor, len(self._blocks.state) - 1)
+            info = block_info(self._blocks, self._cursor)
+        if (info, self._zoom) != self._told:
+            self._told = (info, self._zoom)
+            self.post_message(self.Pointed(info, self._zoom))

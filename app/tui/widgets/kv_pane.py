@@ -1,0 +1,54 @@
+"""The KV map with its legend and the explanation of one block."""
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from app.tui.glyphs import Glyphs
+from app.tui.view.kv_cells import BlockInfo
+from app.tui.view.kv_lines import build_block_line, build_legend, build_summary
+from app.tui.widgets.kv_map import KvMap
+from app.tui.widgets.lines import Lines
+from engine.snapshot import BlockCounts, BlockMap
+
+
+class KvPane(Vertical):
+    """Map, legend, detail."""
+
+    def __init__(self, glyphs: Glyphs, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._glyphs = glyphs
+        self._info: BlockInfo | None = None
+        self._counts = BlockCounts()
+
+    def compose(self) -> ComposeResult:
+        """The map takes what room is left."""
+        self.border_title = "KV map"
+        yield KvMap(self._glyphs)
+        yield Lines(classes="kv-legend")
+        yield Lines(classes="kv-detail")
+
+    @property
+    def map(self) -> KvMap:
+        """The map itself."""
+        return self.query_one(KvMap)
+
+    def show(self, counts: BlockCounts, blocks: BlockMap | None, own: str | None) -> None:
+        """Draw what changed."""
+        self.map.show(blocks, own)
+        if counts != self._counts or self.border_subtitle is None:
+            self._counts = counts
+            self.border_subtitle = build_summary(counts)
+            legend = build_legend(counts, self._glyphs, colored=self.map.colored)
+            self.query_one(".kv-legend", Lines).show([legend])
+        self._detail()
+
+    @on(KvMap.Pointed)
+    def _pointed(self, event: KvMap.Pointed) -> None:
+        event.stop()
+        self._info = event.info
+        self._detail()
+
+    def _detail(self) -> None:
+        lines = build_block_line(self._info, self._counts.block_size, self.map.zoom)
+        self.query_one(".kv-detail", Lines).show(lines)

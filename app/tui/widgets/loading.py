@@ -1,0 +1,58 @@
+"""In place of an empty conversation: the name, the progress of loading, and how to begin."""
+
+from textual.app import ComposeResult
+from textual.containers import Center, Middle
+
+from app.tui.glyphs import Glyphs
+from app.tui.numbers import compact
+from app.tui.safe_text import safe_line
+from app.tui.view.bars import build_load_line
+from app.tui.view.spans import Line, Span
+from app.tui.widgets.avatar import Avatar
+from app.tui.widgets.lines import Lines
+from engine.snapshot import EngineSnapshot, EngineState
+
+
+def build_welcome(snapshot: EngineSnapshot, glyphs: Glyphs, cells: int) -> list[Line]:
+    """The name; loading's progress, a failure's reason, or the model and the first keys."""
+    lines: list[Line] = [(Span("P r a v ā h a", "bold $primary"),), ()]
+    if snapshot.state in {EngineState.LOADING, EngineState.FAILED}:
+        return lines + build_load_line(snapshot, glyphs, min(cells, 40))
+    if snapshot.model is not None:
+        model = snapshot.model
+        words = f"{safe_line(model.name)} {glyphs.separator} {compact(model.parameters)} parameters"
+        words += f" {glyphs.separator} {model.context_length} tokens of context"
+        lines += [(Span(words, "$muted"),), ()]
+    for key, meaning in _FIRST_KEYS:
+        lines.append((Span(key.rjust(7), "$accent"), Span(f"  {meaning.ljust(26)}", "$muted")))
+    return lines
+
+
+_FIRST_KEYS = (
+    ("enter", "send what you typed"),
+    ("ctrl+j", "a new line"),
+    ("ctrl+c", "stop an answer"),
+    ("/", "list the commands"),
+    ("f1", "show every key"),
+)
+
+
+class LoadingView(Middle):
+    """Bound to `EngineSnapshot.loading_progress` until the engine is ready, then a welcome."""
+
+    def __init__(self, avatar: Avatar, glyphs: Glyphs, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._avatar = avatar
+        self._glyphs = glyphs
+
+    def compose(self) -> ComposeResult:
+        """Figure above words, both centred."""
+        with Center():
+            yield self._avatar
+        with Center():
+            yield Lines(id="welcome-lines")
+
+    def show(self, snapshot: EngineSnapshot) -> None:
+        """Draw what changed."""
+        cells = self.content_region.width - 4
+        self.query_one("#welcome-lines", Lines).show(build_welcome(snapshot, self._glyphs, cells))

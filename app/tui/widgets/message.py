@@ -1,0 +1,170 @@
+"""One message of the transcript: a head, its body, and a mark with figures below.
+
+An answer streams through our own small stream, at most one write a tick:
+* everything starts from an empty `Markdown` and is appended to it;
+* inside a code fence longer than `FENCE_LIMIT` an append would re-highlight all of it (260 ms at 32 KB
+  in Textual 8.2.8), so the rest of the fence is shown plain and swapped when it closes;
+* one final `update(source)` happens only if a fence was open or Textual's source drifted;
+* what Textual cannot parse is logged and shown as plain text: an answer is never lost to its markup.
+"""
+
+import logging
+from typing import Literal
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Markdown, Static
+
+from app.tui.glyphs import Glyphs
+from app.tui.markdown_parser import make_parser
+from app.tui.safe_text import SafeStream, safe_text
+from app.tui.view.fences import FenceTracker
+from app.tui.view.messages import build_head, build_mark, build_waiting
+from app.tui.widgets.lines import Lines
+from engine.branching.tree import NodeKind, NodeStatus, NodeView
+
+log = logging.getLogger(__name__)
+
+FENCE_LIMIT = 2048
+"""Characters of an open fence that are still highlighted while it grows."""
+_PLAIN_CHUNK = 2048
+
+_Body = Literal["typed", "markdown", "fallback"]
+
+
+class Message(Vertical):
+    """A message; assistants' are Markdown, all others plain text exactly as typed."""
+
+    def __init__(self, node: NodeView, glyphs: Glyphs) -> None:
+        super().__init__(classes=f"message -{node.kind.value}")
+        self.node = node
+        self._glyphs = glyphs
+        self._body: _Body = "markdown" if node.kind is NodeKind.ASSISTANT else "typed"
+        self._stream = SafeStream()
+        self._source = ""
+        self._fences = FenceTracker()
+        self._tail: list[Static] = []
+        self._tail_text = ""
+        self._tail_from = 0
+
+    def compose(self) -> ComposeResult:
+        """Head, body and mark."""
+        yield Lines(classes="message-head")
+        if self._body == "markdown":
+            yield Markdown("", classes="message-body", parser_factory=make_parser, open_links=False)
+        else:
+            self._source = safe_text(self.node.text)
+            yield Static(Content(self._source), classes="message-body", markup=False)
+        yield Lines(classes="message-mark")
+
+    async def on_mount(self) -> None:
+        """Show what the node already holds."""
+        self.query_one(".message-head", Lines).show([build_head(self.node, self._glyphs)])
+        if self._body == "markdown" and self.node.text:
+            if self.node.status is NodeStatus.STREAMING:
+                await self.write(self.node.text)
+            else:
+                self._source = safe_text(self.node.text)
+                await self._settle()
+        self._show_mark()
+
+    @property
+    def source(self) -> str:
+        """The text shown, made safe: what copying yields."""
+        return self._source
+
+    async def write(self, text: str) -> None:
+        """Append new text of a streaming answer."""
+        await self._append(self._stream.feed(text))
+
+    async def finish(self, node: NodeView) -> None:
+        """The node stopped streaming: flush, settle the Markdown, show how it ended."""
+        self.node = node
+        await self._append(self._stream.flush())
+        self._fences.finish()
+        await self._settle()
+        self._show_mark()
+
+    def _show_mark(self) -> None:
+        mark = build_mark(self.node, self._glyphs)
+        if self.node.status is NodeStatus.STREAMING and not self._source:
+            mark = build_waiting(self._glyphs, prompt_tokens=self.node.n_prompt)
+        widget = self.query_one(".message-mark", Lines)
+        widget.display = bool(mark)
+        widget.show([mark] if mark else [])
+
+    async def _append(self, text: str) -> None:
+        if not text:
+            return
+        first = not self._source
+        self._source += text
+        self._fences.feed(text)
+        if first:
+            self._show_mark()
+        if self._body == "fallback":
+            self.query_one(".message-body", Static).update(Content(self._source))
+        if self._body != "markdown":
+            return
+        try:
+            await self._append_markdown(text)
+        except Exception:
+            log.exception("Markdown could not show an answer; showing it as plain text")
+            await self._fall_back()
+
+    async def _append_markdown(self, text: str) -> None:
+        markdown = self.query_one(Markdown)
+        if (self._tail and self._fences.open_at is None) or self._reopened():
+            # The long fence closed: swap the plain text for Markdown. `update` must not end inside a
+            # fence, for an `append` after it would misplace that fence.
+            cut = self._fences.closed_at or 0
+            await self._drop_tail()
+            await markdown.update(self._source[:cut])
+            text = self._source[cut:]
+            if not text:
+                return
+        if self._tail or self._fences.open_length > FENCE_LIMIT:
+            await self._append_tail(text)
+        else:
+            await markdown.append(text)
+
+    def _reopened(self) -> bool:
+        """Whether the fence shown plain closed and another one opened within one write."""
+        return bool(self._tail) and (self._fences.open_at or 0) > self._tail_from
+
+    async def _append_tail(self, text: str) -> None:
+        # Chunks bound the cost of a write: only the last, small widget is laid out again.
+        if not self._tail:
+            self._tail_from = self._fences.open_at or 0
+        if not self._tail or len(self._tail_text) > _PLAIN_CHUNK:
+            self._tail_text = ""
+            widget = Static("", classes="message-tail", markup=False)
+            self._tail.append(widget)
+            await self.mount(widget, before=self.query_one(".message-mark", Lines))
+        self._tail_text += text
+        self._tail[-1].update(Content(self._tail_text))
+
+    async def _drop_tail(self) -> None:
+        for widget in self._tail:
+            await widget.remove()
+        self._tail, self._tail_text = [], ""
+
+    async def _settle(self) -> None:
+        if self._body != "markdown":
+            return
+        markdown = self.query_one(Markdown)
+        if not self._tail and self._fences.open_at is None and markdown.source == self._source:
+            return
+        try:
+            await self._drop_tail()
+            await markdown.update(self._source)
+        except Exception:
+            log.exception("Markdown could not settle an answer; showing it as plain text")
+            await self._fall_back()
+
+    async def _fall_back(self) -> None:
+        self._body = "fallback"
+        await self._drop_tail()
+        plain = Static(Content(self._source), classes="message-body", markup=False)
+        await self.query_one(Markdown).remove()
+        await self.mount(plain, after=self.query_one(".message-head", Lines))

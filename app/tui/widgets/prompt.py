@@ -1,0 +1,122 @@
+"""The prompt, a multi-line editor: enter sends; ctrl+j, shift+enter or backslash-enter break lines."""
+
+from typing import ClassVar
+
+from textual import events
+from textual.binding import BindingType
+from textual.message import Message
+from textual.widgets import TextArea
+
+from app.tui.keys import PROMPT_KEYS, bindings
+from app.tui.slash import matches
+
+_SHIFT_ENTER_LEGACY = "shift+\r"
+"""What Textual 8.2.8 makes of Shift+Enter in xterm's modifyOtherKeys form."""
+
+
+class Prompt(TextArea):
+    """Editor of the next message, with the history of earlier ones at its edges."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(PROMPT_KEYS)
+
+    class Submitted(Message):
+        """Enter was pressed on a prompt that is not blank."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(
+            id=id,
+            soft_wrap=True,
+            show_line_numbers=False,
+            tab_behavior="focus",
+            highlight_cursor_line=False,
+            placeholder="Ask anything. Enter sends, ctrl+j starts a new line, / lists commands.",
+        )
+        # A blinking cursor writes to the terminal twice a second; an idle screen writes nothing.
+        self.cursor_blink = False
+        self._history: list[str] = []
+        self._at: int | None = None
+        self._draft = ""
+
+    def set_history(self, prompts: list[str]) -> None:
+        """Earlier prompts, oldest first."""
+        self._history = prompts
+        self._at = None
+
+    async def _on_key(self, event: events.Key) -> None:
+        # TextArea inserts a newline on enter before any binding is asked.
+        if event.key == "enter":
+            event.stop()
+            event.prevent_default()
+            self.action_send()
+        elif event.key == _SHIFT_ENTER_LEGACY:
+            event.stop()
+            event.prevent_default()
+            self.action_newline()
+        else:
+            await super()._on_key(event)
+
+    def action_send(self) -> None:
+        """Send, unless a backslash before the cursor asks for a new line."""
+        row, column = self.cursor_location
+        if column and self.document[row][column - 1] == "\\":
+            self.delete((row, column - 1), (row, column))
+            self.action_newline()
+            return
+        text = self.text
+        if not text.strip():
+            return
+        self.text = ""
+        self._at = None
+        self.post_message(self.Submitted(text))
+
+    def action_newline(self) -> None:
+        """Break the line at the cursor."""
+        self.insert("\n")
+
+    def action_history_up(self) -> None:
+        """Up; at the first line the previous prompt."""
+        if not self.cursor_at_first_line or not self._history:
+            self.action_cursor_up()
+            return
+        if self._at is None:
+            self._draft, self._at = self.text, len(self._history)
+        if self._at > 0:
+            self._at -= 1
+            self._replace(self._history[self._at])
+
+    def action_history_down(self) -> None:
+        """Down; at the last line the next prompt, and at last the draft."""
+        if not self.cursor_at_last_line or self._at is None:
+            self.action_cursor_down()
+            return
+        self._at += 1
+        if self._at >= len(self._history):
+            self._at = None
+            self._replace(self._draft)
+        else:
+            self._replace(self._history[self._at])
+
+    def action_complete(self) -> None:
+        """Complete a slash command: its name when only one fits, else the common part."""
+        found = matches(self.text)
+        if not found:
+            return
+        names = [command.name for command in found]
+        common = names[0]
+        for name in names[1:]:
+            while not name.startswith(common):
+                common = common[:-1]
+        done = len(names) == 1
+        self._replace(f"/{common}" + (" " if done and found[0].argument else ""))
+
+    def take_back(self, text: str) -> None:
+        """Put a withdrawn message into the prompt, before what is being typed."""
+        self._replace(f"{text}\n{self.text}" if self.text.strip() else text)
+
+    def _replace(self, text: str) -> None:
+        self.text = text
+        self.move_cursor(self.document.end)

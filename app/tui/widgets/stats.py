@@ -1,0 +1,29 @@
+"""The stats pane: the engine's figures, from the snapshot that `/metrics` exports as well."""
+
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+
+from app.tui.glyphs import Glyphs
+from app.tui.view.stats import History, build_stats
+from app.tui.widgets.lines import Lines
+from engine.snapshot import EngineSnapshot
+
+
+class StatsPane(VerticalScroll, can_focus=True):
+    """All figures, in one or two columns."""
+
+    def __init__(self, glyphs: Glyphs, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._glyphs = glyphs
+
+    def compose(self) -> ComposeResult:
+        """One widget of lines."""
+        yield Lines(id="stats-lines")
+
+    def show(self, snapshot: EngineSnapshot, history: History) -> None:
+        """Draw the figures that changed."""
+        cells = self.scrollable_content_region.width - 4
+        if cells > 20:
+            self.query_one("#stats-lines", Lines).show(
+                build_stats(snapshot, history, self._glyphs, cells)
+            )

@@ -1,0 +1,17 @@
+"""Theme variables as Rich colours, for widgets that make their own segments."""
+
+from rich.color import Color as RichColor
+from textual.color import Color
+
+
+def rich_color(value: str) -> str:
+    """The Rich name of a theme colour: `#rrggbb`, a name such as `bright_blue`, or `default`."""
+    color = Color.parse(value)
+    if color.ansi is None:
+        return color.hex6
+    return color.rich_color.name
+
+
+def parsed(value: str) -> RichColor:
+    """A theme colour as a Rich colour."""
+    return RichColor.parse(rich_color(value))

@@ -1,0 +1,62 @@
+"""The theme list: moving previews, enter keeps, escape restores. Broken themes say what is wrong."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from app.tui.themes import ThemeFile
+from app.tui.view.content import to_content
+from app.tui.view.spans import Span
+
+
+class ThemePicker(ModalScreen[str | None]):
+    """Dismisses with the chosen name, or None when the old theme was restored."""
+
+    BINDINGS: ClassVar = [("escape", "restore", "back")]
+
+    def __init__(self, themes: Mapping[str, ThemeFile], current: str) -> None:
+        super().__init__()
+        self._themes = themes
+        self._before = current
+
+    def compose(self) -> ComposeResult:
+        """The list over a see-through screen, so that the preview is seen."""
+        with Vertical(id="theme-box") as box:
+            box.border_title = "Theme"
+            box.border_subtitle = "enter keeps, esc restores"
+            yield OptionList(*map(_option, self._themes.values()), id="theme-list", compact=True)
+
+    def on_mount(self) -> None:
+        """Begin at the current theme."""
+        names = list(self._themes)
+        options = self.query_one(OptionList)
+        options.highlighted = names.index(self._before) if self._before in names else None
+        options.focus()
+
+    @on(OptionList.OptionHighlighted)
+    def _preview(self, event: OptionList.OptionHighlighted) -> None:
+        if event.option.id is not None and self._themes[event.option.id].theme is not None:
+            self.app.theme = event.option.id
+
+    @on(OptionList.OptionSelected)
+    def _keep(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(event.option.id)
+
+    def action_restore(self) -> None:
+        """Back to the theme from before."""
+        self.app.theme = self._before
+        self.dismiss(None)
+
+
+def _option(theme: ThemeFile) -> Option:
+    if theme.problems:
+        why = f"{theme.name} is disabled: {'; '.join(theme.problems)}"
+        return Option(to_content([(Span(why),)]), id=theme.name, disabled=True)
+    line = (Span(theme.name.ljust(12), "bold"), Span(theme.title, "$muted"))
+    return Option(to_content([line]), id=theme.name)

@@ -1,0 +1,37 @@
+"""The avatar with the figures one glances at."""
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+
+from app.tui.glyphs import Glyphs
+from app.tui.view.mood import MoodState, build_mood_words
+from app.tui.view.spans import Span
+from app.tui.view.stats import History, build_vitals
+from app.tui.widgets.avatar import Avatar
+from app.tui.widgets.lines import Lines
+from engine.snapshot import EngineSnapshot
+
+
+class Vitals(Horizontal):
+    """Figure and caption on the left, six figures on the right."""
+
+    def __init__(self, avatar: Avatar, glyphs: Glyphs, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._avatar = avatar
+        self._glyphs = glyphs
+
+    def compose(self) -> ComposeResult:
+        """Two columns."""
+        with Vertical(id="vitals-figure"):
+            yield self._avatar
+            yield Lines(id="mood-words")
+        yield Lines(id="vitals-lines")
+
+    def show(self, snapshot: EngineSnapshot, history: History, state: MoodState) -> None:
+        """Draw the figures that changed; the avatar is shown by the presenter."""
+        words = build_mood_words(state.mood, snapshot)
+        self.query_one("#mood-words", Lines).show([(Span(words, "$muted"),)])
+        lines = self.query_one("#vitals-lines", Lines)
+        cells = lines.content_region.width
+        if cells > 8:
+            lines.show(build_vitals(snapshot, history, self._glyphs, cells))

@@ -1,0 +1,59 @@
+"""A sequence's logprobs have the same bits alone and in any company, in any chunking."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.parity.loading import load_stepper
+from tests.parity.stepper import Run, Stepper
+
+ROWS, NEW_TOKENS = 16, 12
+
+
+@pytest.fixture(scope="module", params=["f16", "f32"])
+def stepper(request: pytest.FixtureRequest, demo_model: Path) -> Iterator[Stepper]:
+    stepper = load_stepper(demo_model, kv_dtype=request.param, rows=ROWS, max_tokens=128)
+    yield stepper
+    stepper.executor.close()
+
+
+def outcome(run: Run) -> tuple[list[int], list[float], list[list[tuple[int, float]]]]:
+    return run.tokens, run.logprobs, run.top
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_alone_and_among_sixteen(stepper: Stepper, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    prompts = [rng.integers(17, 49000, rng.integers(1, 120)).tolist() for _ in range(ROWS)]
+    # Greedy rows and seeded ones together.
+    samplings = [
+        {"num_logprobs": 3, "temperature": 0.8 * (row % 2), "seed": row} for row in range(ROWS)
+    ]
+
+    def run(row: int, **fields: object) -> Run:
+        return Run(prompts[row], NEW_TOKENS, sampling=samplings[row], **fields)
+
+    together = [
+        run(row, arrival=int(rng.integers(0, 10)), chunks=rng.integers(1, 40, 4).tolist())
+        for row in range(ROWS)
+    ]
+    stepper.run(together)
+    for row in range(ROWS):
+        alone = run(row)
+        stepper.run([alone])
+        assert outcome(alone) == outcome(together[row])
+
+
+def test_every_batch_size(stepper: Stepper) -> None:
+    """Batch sizes on both sides of every change of kernel block or of how activations are shared."""
+    prompt = np.random.default_rng(9).integers(17, 49000, 33).tolist()
+    others = [np.random.default_rng(n).integers(17, 49000, 5).tolist() for n in range(ROWS)]
+    results = []
+    for count in range(1, ROWS + 1):
+        runs = [Run(prompt, 4, sampling={"num_logprobs": 5})]
+        runs += [Run(other, 4) for other in others[: count - 1]]
+        stepper.run(runs)
+        results.append(outcome(runs[0]))
+    assert all(result == results[0] for result in results)

@@ -1,0 +1,155 @@
+"""The executor's sampler against the numpy reference, on the executor's own logits."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from engine import _core
+from engine.executors.base import MAX_TOP_LOGPROBS, SAMPLING_DTYPE, Executor, StepPlan, StepResult
+from engine.pipeline.reference_sampler import sample_reference
+from tests.parity.loading import load_stepper
+from tests.parity.reference import logits
+from tests.parity.stepper import Run, Stepper
+from tests.parity.tiny_models import TINY_MODELS, VOCAB, save_tiny_model
+
+ROWS = 8
+
+
+class CheckedExecutor:
+    """Runs each step's sampling a second time with the reference, on the oracle's logits."""
+
+    def __init__(self, executor: Executor, model: torch.nn.Module) -> None:
+        self.info = executor.info
+        self._executor = executor
+        self._model = model
+
+    def execute(self, plan: StepPlan) -> StepResult:
+        result = self._executor.execute(plan)
+        rows = [
+            logits(self._model, plan.token_table[row, : plan.num_tokens[row]].tolist())[-1]
+            for row in plan.rows
+        ]
+        expected = sample_reference(np.stack(rows), plan)
+        np.testing.assert_array_equal(result.sampled, expected.sampled)
+        np.testing.assert_array_equal(result.failed, expected.failed)
+        np.testing.assert_allclose(result.logprobs, expected.logprobs, atol=1e-4)
+        for batch, row in enumerate(plan.rows):
+            wanted = max(int(plan.sampling[row]["num_logprobs"]), 0)
+            np.testing.assert_array_equal(
+                result.top_ids[batch, :wanted], expected.top_ids[batch, :wanted]
+            )
+        return result
+
+    def close(self) -> None:
+        self._executor.close()
+
+
+@pytest.fixture(scope="module")
+def steppers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stepper, Stepper]]:
+    """One that checks every draw, and one that does not, of the same model."""
+    directory: Path = tmp_path_factory.mktemp("tiny")
+    model = save_tiny_model(TINY_MODELS[0], directory, torch.float32)
+    checked = load_stepper(directory, rows=ROWS)
+    unchecked = load_stepper(directory, rows=ROWS)
+    checked.executor = CheckedExecutor(checked.executor, model)
+    yield checked, unchecked
+    checked.executor.close()
+    unchecked.executor.close()
+
+
+@pytest.fixture
+def checked(steppers: tuple[Stepper, Stepper]) -> Stepper:
+    return steppers[0]
+
+
+@pytest.fixture
+def stepper(steppers: tuple[Stepper, Stepper]) -> Stepper:
+    return steppers[1]
+
+
+PROMPT = [5, 9, 200, 7, 5, 5, 31]
+
+SAMPLINGS = {
+    "greedy": {"temperature": 0.0},
+    "plain": {"temperature": 1.0},
+    "hot": {"temperature": 3.0},
+    "cold": {"temperature": 0.05},
+    "top-k": {"temperature": 1.5, "top_k": 5},
+    "top-1": {"temperature": 1.5, "top_k": 1},
+    "top-k-of-all": {"temperature": 1.5, "top_k": 10 * VOCAB},
+    "top-p": {"temperature": 1.5, "top_p": 0.7},
+    "tiny-top-p": {"temperature": 1.5, "top_p": 1e-6},
+    "min-p": {"temperature": 2.0, "min_p": 0.1},
+    "min-p-one": {"temperature": 2.0, "min_p": 1.0},
+    "all-three": {"temperature": 2.0, "top_k": 40, "top_p": 0.9, "min_p": 0.02},
+    "repetition": {"temperature": 0.0, "repetition_penalty": 1.4},
+    "less-than-one": {"temperature": 1.0, "repetition_penalty": 0.8},
+    "presence": {"temperature": 0.0, "presence_penalty": 1.5},
+    "frequency": {"temperature": 0.0, "frequency_penalty": 0.7},
+    "negative": {"temperature": 1.0, "presence_penalty": -1.0, "frequency_penalty": -0.5},
+    "logprobs": {"temperature": 1.0, "num_logprobs": MAX_TOP_LOGPROBS},
+    "own-logprob": {"temperature": 0.7, "num_logprobs": 0, "repetition_penalty": 1.3},
+}
+
+
+@pytest.mark.parametrize("name", SAMPLINGS)
+def test_every_draw_equals_the_reference(checked: Stepper, name: str) -> None:
+    runs = [
+        Run(PROMPT, 12, sampling={**SAMPLINGS[name], "seed": seed}) for seed in (0, 1, 2**64 - 1)
+    ]
+    checked.run(runs)
+
+
+def test_mixed_parameters_and_biases_in_one_step(checked: Stepper) -> None:
+    names = ["greedy", "all-three", "repetition", "logprobs", "hot", "frequency"]
+    runs = [
+        Run(PROMPT, 8, sampling={**SAMPLINGS[name], "seed": seed}, bias=[(seed, 2.0), (100, -50.0)])
+        for seed, name in enumerate(names)
+    ]
+    checked.run(runs)
+
+
+def test_a_seed_replays_and_another_differs(stepper: Stepper) -> None:
+    def draw(seed: int, **fields: object) -> list[int]:
+        run = Run(PROMPT, 30, sampling={"temperature": 1.0, "seed": seed}, **fields)
+        stepper.run([run, Run([3, 4], 5, sampling={"temperature": 1.0, "seed": seed})])
+        return run.tokens
+
+    assert draw(7) == draw(7) == draw(7, chunks=[1, 2], arrival=3)
+    assert draw(7) != draw(8)
+
+
+def test_frequencies_follow_the_distribution(stepper: Stepper) -> None:
+    """Chi-square over many seeds, on a distribution cut to its ten likeliest tokens."""
+    draws, kept = 4000, 10
+    counts: dict[int, int] = {}
+    top: list[tuple[int, float]] = []
+    for start in range(0, draws, ROWS):
+        sampling = {"temperature": 1.0, "top_k": kept, "num_logprobs": kept}
+        runs = [Run(PROMPT, 1, sampling={**sampling, "seed": start + i}) for i in range(ROWS)]
+        stepper.run(runs)
+        top = runs[0].top[0]
+        for run in runs:
+            counts[run.tokens[0]] = counts.get(run.tokens[0], 0) + 1
+    shares = np.exp([logprob for _, logprob in top])
+    expected = draws * shares / shares.sum()
+    observed = np.array([counts.get(token, 0) for token, _ in top])
+    assert observed.sum() == draws
+    likely = expected > 5
+    chi_square = ((observed - expected)[likely] ** 2 / expected[likely]).sum()
+    assert chi_square < 27.9  # nine degrees of freedom, p = 0.001; seeds are fixed
+
+
+def test_parameter_records_are_laid_out_as_in_rust() -> None:
+    layout = [
+        (name, offset, dtype.itemsize)
+        for name, (dtype, offset, *_) in sorted(
+            SAMPLING_DTYPE.fields.items(), key=lambda field: field[1][1]
+        )
+    ]
+    assert layout == _core.SAMPLING_ROW_LAYOUT
+    assert SAMPLING_DTYPE.itemsize == 40
+    assert _core.MAX_TOP_LOGPROBS == MAX_TOP_LOGPROBS

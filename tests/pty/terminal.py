@@ -1,0 +1,113 @@
+"""A terminal that a test reads: a program on a pseudo-terminal, its output fed to `pyte`.
+
+One thread reads; `wait_for` blocks on a condition until the screen satisfies it, so nothing sleeps.
+"""
+
+import codecs
+import fcntl
+import os
+import pty
+import signal
+import struct
+import termios
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import pyte
+
+DEADLINE_S = 120.0
+"""Generous: a loaded machine makes a test slow, never wrong."""
+_CHUNK = 65536
+
+
+class Terminal:
+    """A running program and the screen it draws.
+
+    Attributes:
+        output: every byte it wrote.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environ: Mapping[str, str],
+        *,
+        columns: int = 120,
+        rows: int = 36,
+    ) -> None:
+        self._screen = pyte.Screen(columns, rows)
+        self._stream = pyte.Stream(self._screen)
+        self._changed = threading.Condition()
+        self._closed = False
+        self._status: int | None = None
+        self.output = b""
+        self.pid, self._fd = pty.fork()
+        if self.pid == 0:
+            # The size must be there before the program asks for it.
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+            os.execve(command[0], list(command), dict(environ))
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        while True:
+            try:
+                data = os.read(self._fd, _CHUNK)
+            except OSError:  # EIO: the program closed its side
+                data = b""
+            with self._changed:
+                self.output += data
+                self._stream.feed(decoder.decode(data))
+                self._closed = not data
+                self._changed.notify_all()
+            if not data:
+                return
+
+    @property
+    def text(self) -> str:
+        """What is on the screen, row by row."""
+        with self._changed:
+            return "\n".join(self._screen.display)
+
+    def wait_for(self, *words: str) -> str:
+        """Wait until every one of `words` is on the screen; the screen then."""
+        return self.wait_until(lambda text: all(word in text for word in words), words)
+
+    def wait_until(self, condition: Callable[[str], bool], what: object) -> str:
+        """Wait until the screen satisfies `condition`; `what` names it in the failure."""
+        deadline = time.monotonic() + DEADLINE_S
+        with self._changed:
+            while True:
+                text = "\n".join(self._screen.display)
+                if condition(text):
+                    return text
+                left = deadline - time.monotonic()
+                if self._closed or left <= 0:
+                    why = "the program ended" if self._closed else "time is up"
+                    raise AssertionError(f"{why} before {what!r}:\n{text}")
+                self._changed.wait(left)
+
+    def type(self, text: str) -> None:
+        """Press keys."""
+        os.write(self._fd, text.encode())
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the program."""
+        os.kill(self.pid, number)
+
+    def exit_status(self) -> int:
+        """Wait for the end; the exit status, negative for a signal."""
+        if self._status is None:
+            self._reader.join(DEADLINE_S)
+            assert not self._reader.is_alive(), f"the program goes on:\n{self.text}"
+            self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            os.close(self._fd)
+        return self._status
+
+    def kill(self) -> int:
+        """End it the hard way, if it is still there."""
+        if self._status is None:
+            self.signal(signal.SIGKILL)
+        return self.exit_status()
