@@ -35,7 +35,7 @@ from engine.loading import (
     ModelOpener,
     Opened,
     describe,
-    load_native,
+    load_executor,
     open_from_disk,
     open_with_headers,
 )
@@ -44,6 +44,7 @@ from engine.memory.block_map import draw_blocks
 from engine.memory.kv_identity import kv_salt
 from engine.memory.prefix_cache import PrefixCache, PrefixIndex
 from engine.models.spec import ModelSpec
+from engine.models.transformers_spec import TransformersSpec
 from engine.observability.counters import EngineCounters
 from engine.pipeline.pipeline import Pipeline
 from engine.pipeline.rows import DEFAULT_STOP_IDS, RowTable
@@ -85,7 +86,7 @@ class AsyncPravahaEngine:
         self,
         config: EngineConfig,
         *,
-        executor_factory: ExecutorFactory = load_native,
+        executor_factory: ExecutorFactory = load_executor,
         model_opener: ModelOpener = open_from_disk,
         pool_factory: PoolFactory | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -350,7 +351,7 @@ class AsyncPravahaEngine:
         return self._wait_opened().model.tokenizer
 
     @property
-    def spec(self) -> ModelSpec:
+    def spec(self) -> ModelSpec | TransformersSpec:
         """The model's shapes; waits for the headers to be read.
 
         Raises:

@@ -6,6 +6,7 @@ serve one model's context to another, so everything that could matter goes in.
 
 import hashlib
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from engine.config import EngineConfig
@@ -24,7 +25,7 @@ def kv_salt(model: "OpenModel", config: EngineConfig) -> bytes:
 
     Args:
         model: shapes, RoPE settings and weight files.
-        config: KV type, block size and instruction-set level.
+        config: KV type, block size, and who computes with what.
     """
     files = []
     for path in model.paths:
@@ -32,7 +33,7 @@ def kv_salt(model: "OpenModel", config: EngineConfig) -> bytes:
         files.append([path.name, stat.st_size, stat.st_mtime_ns])
     facts = [
         _VERSION,
-        json.loads(model.spec.to_json()),
+        asdict(model.spec),
         model.weight_format,
         model.parameters,
         files,
@@ -40,6 +41,11 @@ def kv_salt(model: "OpenModel", config: EngineConfig) -> bytes:
         config.kv_dtype,
         config.block_size,
         config.dispatch,
+        config.executor,
+        config.device,
+        config.dtype,
+        config.attention,
+        config.dummy_weights,
     ]
-    encoded = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+    encoded = json.dumps(facts, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.blake2b(encoded.encode(), digest_size=32).digest()

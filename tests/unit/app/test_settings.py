@@ -117,6 +117,12 @@ def test_engine_settings_reach_the_engine(folders):
         "max_num_seqs": 5,
         "max_num_batched_tokens": 77,
         "max_queue": 9,
+        "executor": "torch",
+        "device": "cpu",
+        "dtype": "bf16",
+        "attention": "reference",
+        "cuda_graphs": True,
+        "dummy_weights": True,
     }
     assert load(folders, flags=flags).engine_config(Path("m.gguf"), "m") == EngineConfig(
         model=Path("m.gguf"),
@@ -130,6 +136,12 @@ def test_engine_settings_reach_the_engine(folders):
         max_queue=9,
         threads=3,
         dispatch="portable",
+        executor="torch",
+        device="cpu",
+        dtype="bf16",
+        attention="reference",
+        cuda_graphs=True,
+        dummy_weights=True,
     )
 
 
