@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from textual import on
+from textual import events, on
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.command import CommandPalette
@@ -43,6 +43,7 @@ from app.tui.widgets.kv_map import KvMap
 from app.tui.widgets.kv_pane import KvPane
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.loading import LoadingView
+from app.tui.widgets.needs_drawing import NeedsDrawing
 from app.tui.widgets.prompt import Prompt
 from app.tui.widgets.stats import StatsPane
 from app.tui.widgets.status_bar import MIN_COLUMNS, MIN_ROWS, StatusBar
@@ -247,11 +248,15 @@ class PravahaApp(App[None]):
         self.screen.set_class(maximised, "-maximised")
         self.frame_clock.wake()
 
-    def on_resize(self) -> None:
+    def on_resize(self, event: events.Resize) -> None:
         """Say so when there is no room at all; draw the bars anew."""
-        too_small = self.size.width < MIN_COLUMNS or self.size.height < MIN_ROWS
+        too_small = event.size.width < MIN_COLUMNS or event.size.height < MIN_ROWS
         self.screen.set_class(too_small, "-hopeless")
-        self.call_after_refresh(self.frame_clock.wake)
+        self.frame_clock.wake()
+
+    @on(NeedsDrawing)
+    def _wake_clock(self) -> None:
+        self.frame_clock.wake()
 
     def on_descendant_focus(self) -> None:
         """The mode in the status bar follows the focus."""

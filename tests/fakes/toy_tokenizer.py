@@ -52,3 +52,6 @@ class ToyTokenizer:
 
     def render_chat(self, messages, *, add_generation_prompt=True):
         return "".join(f"{m['role']}:{m['content']}\n" for m in messages)
+
+    def encode_chat(self, messages, *, add_generation_prompt=True):
+        return self.encode(" ".join(m["content"] for m in messages))

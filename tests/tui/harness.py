@@ -84,7 +84,6 @@ class Harness:
     async def press(self, *keys: str) -> None:
         """Press keys and let the app settle."""
         await self.pilot.press(*keys)
-        await self.pilot.pause()
 
     async def type(self, text: str) -> None:
         """Type into whatever has the focus."""
@@ -176,7 +175,7 @@ async def open_screen(
 def converse(session: TreeSession, client: FakeClient, *turns: tuple[str, str]) -> None:
     """Have conversations before the screen opens."""
     for question, answer in turns:
-        client.answers.append(answer)
+        client.answers.appendleft(answer)
         session.send(question)
         client.finish()
         session.pump()

@@ -130,8 +130,8 @@ class Conversations(Vertical):
         kept = before.id if before else self._current
         options.set_options([Option(content, id=tree_id) for tree_id, content in rows])
         ids = [tree_id for tree_id, _ in rows]
-        if kept in ids:
-            options.highlighted = ids.index(kept)
+        if ids:
+            options.highlighted = ids.index(kept) if kept in ids else 0
         none = self.query_one("#chat-none", Lines)
         none.display = not rows
         text = "nothing matches" if self.filter else "no conversations yet"
@@ -141,6 +141,7 @@ class Conversations(Vertical):
     def _choose(self, event: OptionList.OptionSelected) -> None:
         event.stop()
         if event.option.id is not None:
+            self.query_one("#chat-filter", Input).value = ""
             self.post_message(self.Chosen(event.option.id))
 
     @on(Input.Changed)

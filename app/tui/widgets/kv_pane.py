@@ -9,10 +9,11 @@ from app.tui.view.kv_cells import BlockInfo
 from app.tui.view.kv_lines import build_block_line, build_legend, build_summary
 from app.tui.widgets.kv_map import KvMap
 from app.tui.widgets.lines import Lines
+from app.tui.widgets.needs_drawing import DrawnOnTicks
 from engine.snapshot import BlockCounts, BlockMap
 
 
-class KvPane(Vertical):
+class KvPane(DrawnOnTicks, Vertical):
     """Map, legend, detail."""
 
     def __init__(self, glyphs: Glyphs, *, colored: bool, id: str | None = None) -> None:  # noqa: A002

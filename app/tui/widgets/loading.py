@@ -10,6 +10,7 @@ from app.tui.view.bars import build_load_line
 from app.tui.view.spans import Line, Span
 from app.tui.widgets.avatar import Avatar
 from app.tui.widgets.lines import Lines
+from app.tui.widgets.needs_drawing import DrawnOnTicks
 from engine.snapshot import EngineSnapshot, EngineState
 
 
@@ -37,7 +38,7 @@ _FIRST_KEYS = (
 )
 
 
-class LoadingView(Middle):
+class LoadingView(DrawnOnTicks, Middle):
     """Bound to `EngineSnapshot.loading_progress` until the engine is ready, then a welcome."""
 
     def __init__(self, avatar: Avatar, glyphs: Glyphs, *, id: str | None = None) -> None:  # noqa: A002

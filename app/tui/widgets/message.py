@@ -115,11 +115,13 @@ class Message(Vertical):
     async def _append_markdown(self, text: str) -> None:
         markdown = self.query_one(Markdown)
         if (self._tail and self._fences.open_at is None) or self._reopened():
-            # The long fence closed: swap the plain text for Markdown. `update` must not end inside a
-            # fence, for an `append` after it would misplace that fence.
+            # The long fence closed: swap the plain text for Markdown. In Textual 8.2.8 an `append`
+            # after `update` goes on inside a fence that ended the update, closed or not.
             cut = self._fences.closed_at or 0
-            await self._drop_tail()
-            await markdown.update(self._source[:cut])
+            with self.app.batch_update():
+                await self._drop_tail()
+                await markdown.update("")
+                await markdown.append(self._source[:cut])
             text = self._source[cut:]
             if not text:
                 return

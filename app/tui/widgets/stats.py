@@ -6,10 +6,11 @@ from textual.containers import VerticalScroll
 from app.tui.glyphs import Glyphs
 from app.tui.view.stats import History, build_stats
 from app.tui.widgets.lines import Lines
+from app.tui.widgets.needs_drawing import DrawnOnTicks
 from engine.snapshot import EngineSnapshot
 
 
-class StatsPane(VerticalScroll, can_focus=True):
+class StatsPane(DrawnOnTicks, VerticalScroll, can_focus=True):
     """All figures, in one or two columns."""
 
     def __init__(self, glyphs: Glyphs, *, id: str | None = None) -> None:  # noqa: A002

@@ -9,10 +9,11 @@ from app.tui.view.spans import Span
 from app.tui.view.stats import History, build_vitals
 from app.tui.widgets.avatar import Avatar
 from app.tui.widgets.lines import Lines
+from app.tui.widgets.needs_drawing import DrawnOnTicks
 from engine.snapshot import EngineSnapshot
 
 
-class Vitals(Horizontal):
+class Vitals(DrawnOnTicks, Horizontal):
     """Figure and caption on the left, six figures on the right."""
 
     def __init__(self, avatar: Avatar, glyphs: Glyphs, *, id: str | None = None) -> None:  # noqa: A002

@@ -1,0 +1,112 @@
+"""New, switch, filter, rename, archive; the list beside and over the transcript."""
+
+import pytest
+
+from app.tui.widgets.conversations import Conversations
+from tests.tui.harness import converse
+
+
+def three_chats(session, client):
+    for topic in ("rivers", "mountains", "clouds"):
+        session.new_tree()
+        converse(session, client, (f"Tell me of {topic}", f"All about {topic}."))
+
+
+async def test_the_newest_is_on_top_and_the_open_one_is_marked(screen):
+    async with screen(prepare=three_chats) as ui:
+        await ui.shown("▸ Tell me of clouds", "2 messages")
+        rows = ui.text.splitlines()
+        at = [
+            next(i for i, row in enumerate(rows) if f"Tell me of {topic}" in row[:29])
+            for topic in ("clouds", "mountains", "rivers")
+        ]
+        assert at == sorted(at)
+
+
+async def test_switching_shows_the_other_conversation_and_focuses_the_prompt(screen):
+    async with screen(prepare=three_chats) as ui:
+        await ui.press("ctrl+t")
+        await ui.press("j", "j", "enter")
+        await ui.shown("All about rivers.", "▸ Tell me of rivers")
+        assert "All about clouds." not in ui.text
+        assert ui.prompt.has_focus
+
+
+async def test_an_answer_goes_on_while_another_conversation_is_open(screen):
+    def earlier(session, client):
+        three_chats(session, client)
+        client.answers.append("a b c d")
+        session.send("spell")
+
+    async with screen(prepare=earlier) as ui:
+        spelling = ui.session.tree_id
+        await ui.press("ctrl+n")
+        await ui.shown("send what you typed")
+        assert not ui.session.generating
+        ui.client.finish()
+        await ui.settled()
+        await ui.app.open_chat(spelling)
+        await ui.shown("a b c d")
+
+
+async def test_words_of_titles_and_messages_filter_the_list(screen):
+    async with screen(prepare=three_chats) as ui:
+        await ui.press("ctrl+t", "slash")
+        await ui.type("mountains")
+        await ui.until(lambda: ui.app.query_one(Conversations).options.option_count == 1)
+        await ui.press("enter", "enter")
+        await ui.shown("All about mountains.")
+
+
+async def test_a_filter_that_matches_nothing_says_so(screen):
+    async with screen(prepare=three_chats) as ui:
+        await ui.ask("/resume nothing like it")
+        await ui.shown("nothing matches")
+
+
+async def test_renaming(screen):
+    async with screen(prepare=three_chats) as ui:
+        await ui.ask("/rename Weather [/] report")
+        await ui.shown("▸ Weather [/] report")
+
+
+async def test_archiving_asks_and_no_is_the_default(screen):
+    async with screen(prepare=three_chats) as ui:
+        await ui.press("ctrl+t", "delete")
+        await ui.shown("Archive this conversation?")
+        await ui.press("space", "enter")
+        assert len(ui.session.trees()) == 3
+        await ui.press("delete", "y")
+        await ui.until(lambda: len(ui.session.trees()) == 2, "the archiving")
+        await ui.gone("Tell me of clouds")
+
+
+async def test_on_a_narrow_screen_the_list_lies_over_the_transcript(screen):
+    async with screen(prepare=three_chats, size=(80, 24)) as ui:
+        chats = ui.app.query_one(Conversations)
+        assert not chats.display
+        width = ui.transcript.size.width
+        await ui.press("ctrl+t")
+        await ui.shown("Tell me of rivers")
+        assert ui.transcript.size.width == width
+        await ui.press("escape")
+        assert not chats.display
+        assert ui.prompt.has_focus
+
+
+@pytest.mark.parametrize(
+    ("size", "chats", "side"),
+    [((80, 24), False, False), ((100, 30), True, False), ((160, 45), True, True)],
+)
+async def test_what_fits_is_shown(screen, size, chats, side):
+    async with screen(prepare=three_chats, size=size) as ui:
+        assert ui.app.query_one("#chats").display is chats
+        assert ui.app.query_one("#side").display is side
+        await ui.shown("All about clouds.", "PROMPT", "ready", "tok/s")
+
+
+async def test_with_no_room_at_all_one_line_says_so(screen):
+    async with screen(size=(38, 9)) as ui:
+        await ui.shown("Pravāha needs 40×10 or more")
+        await ui.pilot.resize_terminal(80, 24)
+        await ui.shown("send what you typed")

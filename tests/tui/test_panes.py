@@ -1,0 +1,119 @@
+"""Panes: the same key shows, maximises and restores; help and palette reach everything."""
+
+import pytest
+from textual.command import CommandPalette
+
+from app.tui.keys import ALL_KEYS, shown
+from app.tui.slash import COMMANDS
+from app.tui.widgets.help import HelpScreen, build_help
+from app.tui.widgets.kv_map import KvMap
+from app.tui.widgets.stats import StatsPane
+from tests.tui.harness import converse
+
+
+def rivers(session, client):
+    converse(session, client, ("Tell me of rivers", "All about rivers."))
+
+
+async def test_stats_show_maximise_and_restore(screen):
+    async with screen(prepare=rivers, size=(160, 45)) as ui:
+        await ui.press("f5")
+        await ui.shown("Throughput", "first token", "120 ms")
+        assert isinstance(ui.app.focused, StatsPane)
+        assert ui.app.query_one("#chats").display
+        await ui.press("f5")
+        assert ui.app.maximised
+        assert not ui.app.query_one("#chats").display
+        await ui.press("f5")
+        await ui.shown("All about rivers.")
+        assert not ui.app.maximised
+
+
+@pytest.mark.parametrize(("columns", "presses"), [(160, 2), (120, 1), (80, 1)])
+async def test_the_kv_map_fills_the_screen_and_f2_restores(screen, columns, presses):
+    async with screen(prepare=rivers, size=(columns, 30)) as ui:
+        await ui.press(*["f3"] * presses)
+        await ui.shown("KV map", "cached")
+        assert isinstance(ui.app.focused, KvMap)
+        assert ui.app.query_one(KvMap).size.width > columns - 6
+        await ui.press("f2")
+        await ui.shown("All about rivers.")
+        assert ui.prompt.has_focus
+
+
+async def test_figures_are_those_of_the_snapshot(screen):
+    async with screen(prepare=rivers, size=(200, 60)) as ui:
+        await ui.press("f5", "f5")
+        snapshot = ui.client.snapshot()
+        await ui.shown(
+            f"{snapshot.blocks.cached}  kept for reuse",
+            f"step {snapshot.step}",
+            "1 stop",
+            "llama, 135M parameters",
+        )
+
+
+@pytest.mark.parametrize("cells", [60, 96, 130])
+def test_help_lists_every_key_and_command_within_its_width(cells):
+    lines = build_help({"quit": "ctrl+x"}, {"stop": "no answer is being written"}, cells)
+    rows = ["".join(span.text for span in line) for line in lines]
+    words = " ".join(" ".join(rows).split())
+    assert all(len(row) <= cells for row in rows)
+    for key in ALL_KEYS:
+        assert shown(key, {"quit": "ctrl+x"}) in words
+    for command in COMMANDS:
+        assert f"/{command.name}" in words
+    assert "ctrl+q" not in words
+
+
+async def test_help_opens_on_f1_and_question_mark_and_scrolls(screen):
+    async with screen(prepare=rivers, size=(80, 24)) as ui:
+        await ui.press("f1")
+        await ui.shown("Keys and commands", "Find and run any command")
+        await ui.press("end")
+        await ui.shown("send text that begins with a slash")
+        await ui.press("escape", "shift+tab", "question_mark")
+        assert isinstance(ui.app.screen, HelpScreen)
+
+
+async def test_the_palette_runs_an_action(screen):
+    async with screen(prepare=rivers) as ui:
+        await ui.press("ctrl+p")
+        await ui.type("figures")
+        await ui.shown("The engine's figures; again to maximise")
+        await ui.press("enter")
+        await ui.shown("Throughput")
+
+
+async def test_the_palette_opens_a_conversation_whatever_its_title_is(screen):
+    def odd(session, client):
+        rivers(session, client)
+        session.rename_tree(session.tree_id, "a [/] title [b]x")
+        session.new_tree()
+        converse(session, client, ("another", "one"))
+
+    async with screen(prepare=odd) as ui:
+        await ui.press("ctrl+p")
+        await ui.shown("Search for commands")
+        await ui.type("title")
+        await ui.shown("Open: a [/] title [b]x")
+        await ui.press("enter")
+        await ui.shown("All about rivers.")
+
+
+async def test_the_palette_gives_the_reason_for_what_cannot_be_done(screen):
+    async with screen() as ui:
+        await ui.press("ctrl+p")
+        await ui.type("keep its text")
+        await ui.shown("s: no answer is being written")
+        await ui.press("enter")
+        await ui.until(lambda: not isinstance(ui.app.screen, CommandPalette), "the closing")
+        await ui.until(lambda: ui.toasts == ["no answer is being written"], "the reason")
+
+
+async def test_remapped_keys_work_and_unknown_ids_are_told(screen):
+    async with screen(keymap={"help": "f12", "hlep": "f10"}) as ui:
+        assert "did you mean help?" in ui.toasts[0]
+        await ui.press("f12")
+        assert isinstance(ui.app.screen, HelpScreen)
+        await ui.shown("f12")
