@@ -175,7 +175,8 @@ impl NativeExecutor {
         let (sources, targets) = (sources.as_slice()?, targets.as_slice()?);
         let mut guard = self.lock()?;
         let executor = guard.as_mut().ok_or_else(closed)?;
-        py.detach(|| executor.copy_blocks(sources, targets)).map_err(to_python)
+        py.detach(|| executor.copy_blocks(sources, targets))
+            .map_err(to_python)
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
