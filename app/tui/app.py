@@ -531,14 +531,16 @@ class PravahaApp(App[None]):
 
     def action_copy(self) -> None:
         """Copy the selected message, else the last answer, as Markdown."""
-        node = self.query_one(Transcript).selected
-        if node is None:
-            answers = [one for one in self.session.path() if one.kind is NodeKind.ASSISTANT]
-            node = answers[-1] if answers else None
-        if node is None:
+        selected = self.query_one(Transcript).selected
+        nodes = [
+            node
+            for node in self.session.path()
+            if (node.id == selected.id if selected else node.kind is NodeKind.ASSISTANT)
+        ]
+        if nodes:
+            self._copy(nodes[-1].text)
+        else:
             self.tell("There is no answer to copy yet.", "warning")
-            return
-        self._copy(node.text)
 
     def _copy(self, text: str) -> None:
         name = clipboard.copy(text, clipboard.choose_path(os.environ), self.copy_to_clipboard)

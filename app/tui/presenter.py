@@ -86,7 +86,7 @@ class Presenter:
         deltas = self._session.pump()
         self.snapshot = snapshot = self._client.snapshot()
         if deltas:
-            await self._screen.query_one(Transcript).apply(deltas, self._session.path())
+            await self._screen.query_one(Transcript).apply(deltas, self._session.path)
             if any(delta.status is not NodeStatus.STREAMING for delta in deltas):
                 self._on_settled()
         self.history.add(now, snapshot)

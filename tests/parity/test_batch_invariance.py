@@ -9,7 +9,7 @@ import pytest
 from tests.parity.loading import load_stepper
 from tests.parity.stepper import Run, Stepper
 
-ROWS, NEW_TOKENS = 16, 12
+ROWS, NEW_TOKENS = 16, 6
 
 
 @pytest.fixture(scope="module", params=["f16", "f32"])
@@ -23,7 +23,7 @@ def outcome(run: Run) -> tuple[list[int], list[float], list[list[tuple[int, floa
     return run.tokens, run.logprobs, run.top
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_alone_and_among_sixteen(stepper: Stepper, seed: int) -> None:
     rng = np.random.default_rng(seed)
     prompts = [rng.integers(17, 49000, rng.integers(1, 120)).tolist() for _ in range(ROWS)]

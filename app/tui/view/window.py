@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 LIMIT = 60
+FIRST = 20
+"""Messages mounted when a conversation is opened: a message takes some 10 ms to mount."""
 STEP = 10
 
 
@@ -21,9 +23,9 @@ class Window:
     total: int
 
     @classmethod
-    def at_end(cls, total: int, limit: int = LIMIT) -> "Window":
+    def at_end(cls, total: int) -> "Window":
         """The newest messages."""
-        return cls(max(0, total - limit), total, total)
+        return cls(max(0, total - FIRST), total, total)
 
     @property
     def follows(self) -> bool:

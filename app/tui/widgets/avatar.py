@@ -61,8 +61,9 @@ class Avatar(Widget):
         speed = snapshot.rates.decode_tokens_per_second
         fps = decode_fps(speed) if state.mood is Mood.DECODE else None
         index = frames.index(elapsed, fps=fps, progress=snapshot.loading_progress)
-        if (state.mood, index) != self._shown:
-            self._shown = (state.mood, index)
+        before, self._shown = self._shown, (state.mood, index)
+        # Most steps of an order repeat a frame: those write nothing.
+        if before[0] is not state.mood or frames.frames[index] != frames.frames[before[1]]:
             self.refresh()
         words = build_mood_words(state.mood, snapshot)
         if words != self._words:

@@ -190,13 +190,15 @@ class KvMap(ScrollView, can_focus=True):
         return rich_color(self.app.theme_variables[role])
 
     def action_move(self, columns: int, rows: int) -> None:
-        """Move the cursor by cells; the first move only shows it."""
+        """Move the cursor by cells, unless it would leave the map; the first move only shows it."""
         if self._blocks is None or not self._grid.size:
             return
         width = self._grid.shape[1]
         step = (columns + rows * width) * self._zoom
         last = len(self._blocks.state) - 1
-        self._move_to(0 if self._cursor is None else max(0, min(last, self._cursor + step)))
+        target = 0 if self._cursor is None else self._cursor + step
+        if 0 <= target <= last:
+            self._move_to(target)
 
     def _move_to(self, block: int) -> None:
         old, self._cursor = self._cursor, block

@@ -5,7 +5,7 @@ counts what arrived. Ten more messages are mounted when either end of the mounte
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -20,6 +20,9 @@ from app.tui.view.window import Window
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.message import Message
 from engine.branching.tree import NodeDelta, NodeStatus, NodeView
+
+_RECENT = 4
+"""Nodes at the path's end among which a streaming one is looked for."""
 
 
 class MessageScroll(VerticalScroll, can_focus=True):
@@ -46,7 +49,7 @@ class Transcript(Vertical):
         self._path: tuple[NodeView, ...] = ()
         self._window = Window(0, 0, 0)
         self._selected: str | None = None
-        self._left_at = 0
+        self._left_at: int | None = None  # height of the content when the view left its end
         self._shifting = False
         # Ticks, actions and scrolling all mount messages; a message must be mounted before it is
         # written to. Whoever changes what is mounted holds the lock.
@@ -75,7 +78,7 @@ class Transcript(Vertical):
 
     @property
     def selected(self) -> NodeView | None:
-        """The message under the cursor of navigate mode."""
+        """The message under the cursor of navigate mode; a streaming one's text may lag behind."""
         return next((node for node in self._path if node.id == self._selected), None)
 
     @property
@@ -100,19 +103,35 @@ class Transcript(Vertical):
         if not same:
             self.scroll.anchor()
 
-    async def apply(self, deltas: Sequence[NodeDelta], path: Sequence[NodeView]) -> None:
-        """Write what arrived; `path` holds the nodes as they are now."""
-        async with self._changing:
-            await self._apply(deltas, path)
+    async def apply(
+        self, deltas: Sequence[NodeDelta], read_path: Callable[[], Sequence[NodeView]]
+    ) -> None:
+        """Write what arrived.
 
-    async def _apply(self, deltas: Sequence[NodeDelta], path: Sequence[NodeView]) -> None:
+        Args:
+            deltas: what the session's `pump` returned.
+            read_path: the open conversation's nodes as they are now. Asked only when one began or
+                ended, since it costs O(messages).
+        """
+        async with self._changing:
+            await self._apply(deltas, read_path)
+
+    async def _apply(
+        self, deltas: Sequence[NodeDelta], read_path: Callable[[], Sequence[NodeView]]
+    ) -> None:
         mounted = {message.node.id: message for message in self.messages}
-        if [node.id for node in path] != [node.id for node in self._path]:
-            await self._load(path)
-            # Fresh widgets showed their node's whole text on mount: only older ones take deltas.
-            mounted = {id_: m for id_, m in mounted.items() if m.is_attached}
-        self._path = tuple(path)
-        nodes = {node.id: node for node in path}
+        known = {node.id for node in self._path[-_RECENT:]}
+        if any(
+            delta.node_id not in known or delta.status is not NodeStatus.STREAMING
+            for delta in deltas
+        ):
+            path = read_path()
+            if [node.id for node in path] != [node.id for node in self._path]:
+                await self._load(path)
+                # Fresh widgets showed their node's whole text on mount: only older ones take deltas.
+                mounted = {id_: m for id_, m in mounted.items() if m.is_attached}
+            self._path = tuple(path)
+        nodes = {node.id: node for node in self._path[-_RECENT:]}
         for delta in deltas:
             message = mounted.get(delta.node_id)
             if message is None:
@@ -121,7 +140,8 @@ class Transcript(Vertical):
                 await message.write(delta.text)
             if delta.status is not NodeStatus.STREAMING and delta.node_id in nodes:
                 await message.finish(nodes[delta.node_id])
-        self._show_edges()
+        # The new lines have their height only after the next layout.
+        self.call_after_refresh(self._show_edges)
 
     async def _mount(self, window: Window) -> None:
         """Make the mounted messages those of `window`, keeping every widget that stays."""
@@ -189,9 +209,11 @@ class Transcript(Vertical):
         newer = self.query_one("#newer", Lines)
         height = self.scroll.virtual_size.height
         if self._following:
-            self._left_at = height
+            self._left_at = None
             newer.display = False
             return
+        if self._left_at is None:
+            self._left_at = height
         hidden = self._path[self._window.end :]
         lines = max(0, height - self._left_at)
         text = ""

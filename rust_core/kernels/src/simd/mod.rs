@@ -16,7 +16,7 @@ mod portable;
 pub(crate) use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::Avx512;
-pub(crate) use portable::Portable;
+pub(crate) use portable::{Portable, widen_f16};
 
 /// Lanes of a vector on every level.
 pub(crate) const LANES: usize = 16;

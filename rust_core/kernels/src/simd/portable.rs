@@ -8,7 +8,7 @@ pub(crate) struct Portable([f32; LANES]);
 
 /// An f16's value, without a branch, so that sixteen of them vectorise.
 #[inline(always)]
-fn widen_f16(bits: u16) -> f32 {
+pub(crate) fn widen_f16(bits: u16) -> f32 {
     let magnitude = u32::from(bits & 0x7fff) << 13;
     // Exponents differ in bias by 112; the product is exact, subnormals included.
     let finite = f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23);

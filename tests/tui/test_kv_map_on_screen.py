@@ -1,0 +1,104 @@
+"""The KV map: cursor, zoom, hover and owner tell each block's request and tokens."""
+
+import pytest
+
+from app.tui.widgets.kv_map import KvMap
+from tests.fakes.fake_client import BLOCK_SIZE
+from tests.tui.harness import converse
+
+
+@pytest.fixture
+def open_map(screen):
+    def running(session, client):
+        converse(session, client, ("first", "done " * 10))
+        client.answers.append(["word "] * 40)
+        session.send("second " * 20)
+        client.step(10)
+
+    return lambda **options: screen(prepare=running, size=(160, 45), **options)
+
+
+def kv_map(ui) -> KvMap:
+    return ui.app.query_one(KvMap)
+
+
+def own_block(ui):
+    blocks = ui.client.blocks(-1)
+    return int((blocks.owner == 0).nonzero()[0][0])
+
+
+async def test_focus_shows_the_cursor_and_arrows_move_it_over_the_blocks(open_map):
+    async with open_map() as ui:
+        await ui.press("f3")
+        await ui.shown("block 0")
+        columns = kv_map(ui).size.width
+        await ui.press("l", "l", "j")
+        assert kv_map(ui).cursor == columns + 2
+        await ui.press("h", "k", "k")
+        assert kv_map(ui).cursor == 1
+        await ui.shown("block 1")
+
+
+async def test_a_held_block_names_its_request_and_tokens(open_map):
+    async with open_map() as ui:
+        await ui.press("f3", *["l"] * own_block(ui))
+        request = ui.client.requests[-1].request_id
+        await ui.shown(
+            f"block {own_block(ui)}",
+            "active",
+            "refs 1",
+            f"fill {BLOCK_SIZE}/{BLOCK_SIZE}",
+            f"tokens 0–{BLOCK_SIZE - 1}",
+            request[:16],
+        )
+
+
+async def test_the_pointer_tells_the_same_without_a_key(open_map):
+    async with open_map() as ui:
+        block = own_block(ui)
+        columns = kv_map(ui).size.width
+        await ui.pilot.hover(KvMap, offset=(block % columns, block // columns // 2))
+        await ui.shown(f"block {block - block // columns % 2 * columns}")
+        assert ui.prompt.has_focus
+
+
+async def test_zoom_puts_more_blocks_into_a_cell(open_map):
+    async with open_map() as ui:
+        await ui.press("f3", "minus", "minus")
+        assert kv_map(ui).zoom == 4
+        await ui.shown("(cell of 4)")
+        await ui.press("l")
+        assert kv_map(ui).cursor == 4
+        await ui.press("plus", "plus", "plus")
+        assert kv_map(ui).zoom == 1
+
+
+async def test_enter_lights_the_owner_and_again_puts_it_out(open_map):
+    async with open_map() as ui:
+        await ui.press("f3", *["l"] * own_block(ui), "enter")
+        assert kv_map(ui).lit == ui.client.requests[-1].request_id
+        await ui.press("enter")
+        assert kv_map(ui).lit is None
+
+
+async def test_the_legend_counts_what_the_engine_counts(open_map):
+    async with open_map() as ui:
+        counts = ui.client.snapshot().blocks
+        await ui.shown(f"active {counts.active}", f"cached {counts.cached}", f"free {counts.free}")
+        ui.client.finish()
+        await ui.shown("active 0")
+
+
+async def test_a_change_repaints_its_rows_only(open_map, monkeypatch):
+    async with open_map() as ui:
+        painted = []
+        render = KvMap.render_line
+
+        def counted(self, y):
+            painted.append(y)
+            return render(self, y)
+
+        monkeypatch.setattr(KvMap, "render_line", counted)
+        ui.client.step(5)
+        await ui.until(lambda: painted, "the repaint")
+        assert len(painted) < kv_map(ui).size.height / 2
