@@ -71,12 +71,10 @@ class SafeStream:
 
 def _unfinished(text: str) -> int:
     """Where an unfinished sequence (or a carriage return) at the end begins, else the length."""
-    if text.endswith("\r"):
-        return len(text) - 1
     for match in _SEQUENCE.finditer(text):
         if match.end() == len(text) and not _COMPLETE.fullmatch(match[0]):
             return match.start()
         # `ESC` may be the first half of the `ESC \` that would have ended the body before it.
         if text[match.end() :] == "\x1b":
             return match.start()
-    return len(text)
+    return len(text) - text.endswith("\r")

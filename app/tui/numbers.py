@@ -21,7 +21,7 @@ def compact(count: int) -> str:
 
 def percent(share: float) -> str:
     """A share of 1 as a whole percentage; anything above 0 is at least `<1%`."""
-    if 0 < share < 0.005:
+    if 0 < share < 0.01:
         return "<1%"
     return f"{share * 100:.0f}%"
 

@@ -6,6 +6,8 @@ closes (`widgets/message.py`). O(new text) a call.
 
 import re
 
+_MAX_INDENT = 3
+"""Spaces before a fence; a line further in is indented code."""
 _OPENING = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)$")
 
 
@@ -50,7 +52,13 @@ class FenceTracker:
         line = self._line.rstrip("\n")
         if self.open_at is not None:
             closing = line.strip(" ")
-            if closing and set(closing) == {self._marker[0]} and len(closing) >= len(self._marker):
+            indent = len(line) - len(line.lstrip(" "))
+            if (
+                indent <= _MAX_INDENT
+                and closing
+                and set(closing) == {self._marker[0]}
+                and len(closing) >= len(self._marker)
+            ):
                 self.open_at, self.closed_at = None, self.length
             return
         if (match := _OPENING.match(line)) and not (match[1][0] == "`" and "`" in match[2]):

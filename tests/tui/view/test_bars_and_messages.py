@@ -1,0 +1,189 @@
+"""Header, status bar, stats and message rows: their words, and that they fit."""
+
+import os
+import time
+from dataclasses import replace
+
+import pytest
+
+from app.tui.glyphs import ASCII, UNICODE
+from app.tui.presenter import build_queued
+from app.tui.view.bars import (
+    StatusFacts,
+    build_context,
+    build_header,
+    build_hints,
+    build_load_line,
+    build_status,
+    build_timing,
+    build_too_small,
+)
+from app.tui.view.conversations import build_row
+from app.tui.view.messages import build_head, build_mark, build_waiting
+from app.tui.view.spans import plain, width
+from app.tui.view.stats import History, build_stats, build_vitals
+from app.tui.widgets.loading import build_welcome
+from engine.branching.tree import NodeKind, NodeStatus, NodeView, TreeSummary
+from engine.snapshot import EngineSnapshot, EngineState
+from tests.fakes.fake_client import MODEL, RATES, FakeClient
+
+READY = replace(FakeClient().snapshot(), rates=RATES, running=1)
+LOADING = EngineSnapshot(step=0, time=0.0, state=EngineState.LOADING, loading_progress=0.25)
+FAILED = replace(LOADING, state=EngineState.FAILED, last_error="No \x1b[2J such file.")
+FACTS = StatusFacts("PROMPT", 812, True, (("ctrl+c", "stop", "app.stop"), ("f1", "keys", "")))
+WIDTHS = (40, 80, 100, 160, 200)
+
+ANSWER = NodeView(
+    id="1",
+    kind=NodeKind.ASSISTANT,
+    text="hello",
+    status=NodeStatus.DONE,
+    finish="stop",
+    error=None,
+    created_at=0.0,
+    n_prompt=12,
+    n_gen=64,
+    ttft_us=120_000,
+    decode_us=1_500_000,
+    model="fake \x1b[31m",
+)
+
+
+@pytest.mark.parametrize("cells", WIDTHS)
+@pytest.mark.parametrize("snapshot", [READY, LOADING, FAILED])
+def test_bars_are_never_wider_than_the_screen(snapshot, cells):
+    for glyphs in (UNICODE, ASCII):
+        assert width(build_header(snapshot, "a title " * 20, glyphs, cells)) <= cells
+        assert width(build_status(snapshot, FACTS, glyphs, cells)) <= cells
+
+
+@pytest.mark.parametrize("cells", [30, *WIDTHS])
+def test_figures_are_never_wider_than_their_pane(cells):
+    for line in build_stats(READY, History(), UNICODE, cells):
+        assert width(line) <= cells
+    for line in build_vitals(READY, History(), UNICODE, max(20, cells // 4)):
+        assert width(line) <= max(20, cells // 4)
+
+
+def test_the_header_names_model_and_figures():
+    words = plain([build_header(READY, "rivers", UNICODE, 120)])
+    for word in (
+        "Pravāha",
+        MODEL.name,
+        MODEL.weight_format,
+        "rivers",
+        "42.0 tok/s",
+        "1 run",
+        "KV 0%",
+    ):
+        assert word in words
+
+
+def test_the_status_bar_says_mode_state_context_and_speed():
+    words = plain([build_status(READY, FACTS, UNICODE, 120)])
+    for word in ("PROMPT", "≋ answering", "ctx 812/8.2k", "10%", "42.0 tok/s", "ctrl+c stop"):
+        assert word in words
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "words"),
+    [
+        (LOADING, "○ loading 25%"),
+        (FAILED, "✗ failed"),
+        (replace(READY, running=0), "● ready"),
+        (READY, "≋ working"),
+        (replace(READY, state=EngineState.DRAINING), "○ draining"),
+    ],
+)
+def test_every_state_has_a_glyph_and_a_word(snapshot, words):
+    facts = replace(FACTS, generating=False)
+    assert words in plain([build_status(snapshot, facts, UNICODE, 120)])
+
+
+@pytest.mark.parametrize(
+    ("used", "style"), [(10, "$primary"), (80, "$warning"), (95, "$error"), (120, "$error")]
+)
+def test_the_context_bar_warns_with_the_number_beside_it(used, style):
+    bar = build_context(used, 100, UNICODE)
+    assert bar[2].style == style
+    assert plain([bar]).endswith(f"{used}%")
+
+
+def test_hints_that_do_not_fit_are_left_out_whole():
+    hints = (("a", "one", ""), ("b", "two", ""))
+    assert plain([build_hints(hints, 8)]) == "a one  "
+    assert plain([build_hints(hints, 3)]) == ""
+
+
+def test_too_small_is_one_line_that_fits():
+    assert width(build_too_small(12)) <= 12
+
+
+def test_a_failed_load_tells_its_reason_made_safe():
+    assert plain(build_load_line(FAILED, UNICODE, 40)) == "✗ No such file."
+
+
+def test_the_welcome_names_model_and_first_keys():
+    words = plain(build_welcome(READY, UNICODE, 80))
+    assert "135M parameters · 8192 tokens of context" in words
+    assert "show every key" in words
+
+
+@pytest.mark.parametrize(
+    ("figures", "text"),
+    [
+        ((64, 120_000, 1_500_000), "64 tokens · 120 ms to the first · 42.0 tok/s"),
+        ((1, 120_000, 0), "1 token · 120 ms to the first"),
+        ((0, None, None), ""),
+    ],
+)
+def test_timings(figures, text):
+    assert build_timing(*figures) == text
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "64 tokens"),
+        ({"status": NodeStatus.STREAMING}, ""),
+        ({"status": NodeStatus.STOPPED, "finish": "abort"}, "■ stopped"),
+        (
+            {"status": NodeStatus.STOPPED, "finish": None},
+            "■ interrupted: the text up to there is kept",
+        ),
+        ({"status": NodeStatus.ERROR, "error": "out \x1b]0;x\x07of blocks"}, "✗ out of blocks"),
+        ({"finish": "length"}, "■ cut at the token limit"),
+        ({"kind": NodeKind.USER}, ""),
+    ],
+)
+def test_how_an_answer_ended(changes, words):
+    assert plain([build_mark(replace(ANSWER, **changes), UNICODE)]).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [(NodeKind.ASSISTANT, "≋ fake"), (NodeKind.USER, "❯ you"), (NodeKind.TOOL, "§ tool")],
+)
+def test_heads_name_the_speaker_and_the_time(kind, words, monkeypatch):
+    monkeypatch.setitem(os.environ, "TZ", "UTC")
+    time.tzset()
+    assert plain([build_head(replace(ANSWER, kind=kind), UNICODE)]) == f"{words}  00:00"
+
+
+def test_waiting_for_the_first_token():
+    assert plain([build_waiting(UNICODE, prompt_tokens=12)]) == "⋯ reading 12 tokens"
+    assert plain([build_waiting(UNICODE, prompt_tokens=None)]) == "⋯ reading"
+
+
+def test_a_row_of_the_list():
+    tree = TreeSummary("1", "日本 " * 20, 1000.0, 1)
+    rows = build_row(tree, 1300.0, UNICODE, 24, current=True)
+    assert plain(rows).splitlines()[1] == "  5m · 1 message"
+    assert all(width(row) <= 24 for row in rows)
+    assert plain(rows).startswith("▸ 日本")
+
+
+def test_queued_messages_show_the_newest_three():
+    rows = build_queued(["a", "b", "c", "d\nd"], UNICODE, 40)
+    assert plain(rows) == "⋯ b\n⋯ c\n⋯ d d\n  esc takes the last one back"
+    assert build_queued([], UNICODE, 40) == []
