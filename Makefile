@@ -34,6 +34,9 @@ pytest: $(VENV)/.installed-dev
 bench: $(VENV)/.installed-dev ## this machine's figures: throughput, latency, roofline
 	$(BIN)/pravaha bench
 
+gpu: $(VENV)/.installed-dev ## the torch executor on a GPU: parity, graphs, throughput
+	$(BIN)/python benchmarks/gpu.py --json benchmarks/gpu.json
+
 soak: $(VENV)/.installed-dev ## long random traffic against the server; leaks and stalls
 	$(BIN)/python -m pytest -m soak -o addopts="" tests
 

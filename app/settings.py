@@ -20,7 +20,15 @@ from pydantic_settings import (
 )
 
 from app.byte_size import parse_size
-from engine.config import DispatchLevel, EngineConfig, KvDtype
+from engine.config import (
+    AttentionBackend,
+    Device,
+    DispatchLevel,
+    DtypeChoice,
+    EngineConfig,
+    ExecutorChoice,
+    KvDtype,
+)
 from engine.request import SamplingParams
 
 ENV_PREFIX = "PRAVAHA_"
@@ -77,13 +85,20 @@ class Settings(BaseSettings):
     model: str = Field(DEMO_MODEL, min_length=1)
     ctx: int | None = Field(None, ge=16, le=2**24)
     kv_cache: ByteSize | None = Field(None, ge=MIB, le=2**46)
-    kv_dtype: KvDtype = "f16"
+    kv_dtype: KvDtype = "auto"
     block_size: int = Field(32, ge=1, le=256)
     threads: int | None = Field(None, ge=1, le=1024)
     dispatch: DispatchLevel = "auto"
+    executor: ExecutorChoice = "auto"
+    device: Device = "auto"
+    dtype: DtypeChoice = "auto"
+    attention: AttentionBackend = "auto"
+    cuda_graphs: bool = False
+    dummy_weights: bool = False
     max_num_seqs: int = Field(64, ge=1, le=4096)
     max_num_batched_tokens: int = Field(512, ge=1, le=65536)
     max_queue: int = Field(1024, ge=1, le=10**6)
+    prefix_caching: bool = True
 
     # How answers are written. The defaults suit small models in a chat.
     temperature: float = Field(0.2, ge=0, le=10)
@@ -174,8 +189,15 @@ class Settings(BaseSettings):
             kv_cache_bytes=self.kv_cache,
             kv_dtype=self.kv_dtype,
             max_queue=self.max_queue,
+            prefix_caching=self.prefix_caching,
             threads=self.threads,
             dispatch=self.dispatch,
+            executor=self.executor,
+            device=self.device,
+            dtype=self.dtype,
+            attention=self.attention,
+            cuda_graphs=self.cuda_graphs,
+            dummy_weights=self.dummy_weights,
         )
 
     def sampling(self) -> SamplingParams:

@@ -3,9 +3,10 @@
     python benchmarks/scheduler_overhead.py [--steps N] [--rows 1 64] [--json]
 
 Per number of rows: microseconds a step, median and 95th percentile, of steady decode (scheduling,
-planning, applying results, counting and publishing the snapshot), with the parts beside it. It must
-not grow with the rows by more than the copying of a few hundred bytes. A real step leaves cold
-caches behind: the last case reads 128 MB between steps, as weights would be read.
+planning, applying results, indexing full blocks, counting and publishing the snapshot), with the
+parts beside it. It must not grow with the rows by more than the copying of a few hundred bytes and
+the blocks that some row fills. A real step leaves cold caches behind: the last case reads 128 MB
+between steps, as weights would be read.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.config import EngineConfig
 from engine.engine import AsyncPravahaEngine
@@ -22,6 +24,7 @@ from engine.events import EventBus
 from engine.executors.base import MAX_TOP_LOGPROBS, ExecutorInfo, StepPlan, StepResult
 from engine.mailbox import Mailbox
 from engine.memory.block_manager import BlockManager
+from engine.memory.prefix_cache import PrefixCache
 from engine.pipeline.pipeline import Pipeline
 from engine.pipeline.rows import RowTable
 from engine.pipeline.sampler import Sampler
@@ -64,6 +67,9 @@ class NullExecutor:
         self.seconds = time.perf_counter() - begin
         return self._results[count]
 
+    def copy_blocks(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:
+        """Nothing is stored."""
+
     def close(self) -> None:
         """Nothing to free."""
 
@@ -72,16 +78,22 @@ def steady_pipeline(
     rows: int, params: SamplingParams, executor: NullExecutor
 ) -> tuple[AsyncPravahaEngine, Pipeline]:
     """A pipeline with every row decoding, and an idle engine that publishes for it."""
-    from engine._core import BlockAllocator
+    from engine._core import BlockAllocator, PrefixTrie
 
     blocks = rows * (MAX_MODEL_LEN // BLOCK_SIZE)
+    allocator = BlockAllocator(blocks, BLOCK_SIZE)
     engine = AsyncPravahaEngine(EngineConfig(model=Path("none"), name="none"))
     waiting = RequestQueue(rows)
     pipeline = Pipeline(
         RowTable(max_rows=rows, max_model_len=MAX_MODEL_LEN, block_size=BLOCK_SIZE),
-        BlockManager(BlockAllocator(blocks, BLOCK_SIZE), block_size=BLOCK_SIZE, block_bytes=1),
+        BlockManager(
+            allocator,
+            block_size=BLOCK_SIZE,
+            block_bytes=1,
+            prefixes=PrefixCache(PrefixTrie(allocator), b"", block_size=BLOCK_SIZE),
+        ),
         waiting,
-        token_budget=max(512, rows * PROMPT),
+        token_budget=max(512, rows * 2 * PROMPT),
         counters=engine._counters,
         events=EventBus(),
         clock=time.monotonic,
@@ -97,13 +109,16 @@ def steady_pipeline(
 
 
 def sequence(number: int, params: SamplingParams) -> Sequence:
+    """A prompt of its own; lengths differ, so that some row fills a block in every step."""
+    length = PROMPT + number % BLOCK_SIZE
     bias_ids, bias_values = Sampler.pack_bias(params)
     return Sequence(
-        request=Request(tuple(range(PROMPT)), params),
+        request=Request(tuple(range(number, number + length)), params),
         mailbox=Mailbox(num_logprobs=params.logprobs, queued=time.monotonic()),
         arrival=number,
-        tokens=np.arange(PROMPT, dtype=np.int32),
-        num_prompt=PROMPT,
+        tokens=np.arange(number, number + length, dtype=np.int32),
+        num_prompt=length,
+        penalty_start=length,
         max_total=MAX_MODEL_LEN,
         stop_ids=(0,),
         sampling=Sampler.pack(params, 0),

@@ -141,6 +141,22 @@ class BlockAllocator:
     def generations(self) -> NDArray[np.uint32]:
         """[num_blocks] uint32, how often each block has been handed out; O(blocks)."""
 
+    def claims(self, blocks: NDArray[np.int32] | Sequence[int]) -> NDArray[np.int32]:
+        """[n] int32, holders of each block, and one more if the trie indexes it; O(n).
+
+        A block that a request may write has exactly one claim: the request's own.
+
+        Raises:
+            ValueError: a block does not exist.
+        """
+
+    def count_available(self, blocks: NDArray[np.int32] | Sequence[int]) -> int:
+        """How many of the blocks nobody holds or pins, so that `num_free` counts them; O(n).
+
+        Raises:
+            ValueError: a block does not exist.
+        """
+
     def check_integrity(self) -> None:
         """Walk every invariant of allocator and trie; O(blocks × block size).
 
@@ -200,6 +216,36 @@ class PrefixTrie:
 
         Raises:
             ValueError: the arguments do not fit each other or the trie; nothing was indexed.
+        """
+
+    def index_rows(
+        self,
+        salt: bytes,
+        token_table: NDArray[np.int32],
+        block_tables: NDArray[np.int32],
+        rows: NDArray[np.int32] | Sequence[int],
+        start: NDArray[np.int32] | Sequence[int],
+        stop: NDArray[np.int32] | Sequence[int],
+    ) -> int:
+        """Index the full blocks of many sequences in one call.
+
+        Where another block already holds the same tokens, the row's reference moves to that one:
+        its table names it from now on, and its own block is given back. No step that reads the
+        tables may be in flight.
+
+        Args:
+            salt: the root.
+            token_table: [max_rows, max_model_len] int32.
+            block_tables: [max_rows, max_blocks] int32, changed in place.
+            rows: [n] rows.
+            start: [n] how many blocks of each row earlier calls indexed.
+            stop: [n] how many are full and hold KV of their tokens.
+
+        Returns:
+            How many blocks turned out to be duplicates.
+
+        Raises:
+            ValueError: the arguments do not fit each other or the trie; earlier rows are indexed.
         """
 
     def clear(self) -> int:
@@ -351,6 +397,17 @@ class NativeExecutor:
             ValueError: the arrays contradict each other or the executor's limits; nothing was
                 computed.
             RuntimeError: a compute thread failed, or the executor is closed or busy.
+        """
+
+    def copy_blocks(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:
+        """Copy the KV of block `sources[i]` to block `targets[i]`, in every layer, in order.
+
+        The GIL is released meanwhile.
+
+        Raises:
+            ValueError: the lists differ in length or name a block outside the pool; nothing was
+                copied.
+            RuntimeError: the executor is closed or busy.
         """
 
     def close(self) -> None:

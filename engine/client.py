@@ -7,6 +7,7 @@ Two transports obey it equally: `InProcessClient` (a thread in this process) and
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from engine.fork_price import ForkPrice
 from engine.pipeline.control_tokens import ControlTokens
 from engine.request import Request, TokenBatch
 from engine.snapshot import BlockMap, EngineSnapshot
@@ -39,6 +40,15 @@ class EngineClient(Protocol):
 
     def drain(self, request_id: str) -> TokenBatch | None:
         """Everything new for the request, or None when nothing is new. Never blocks."""
+        ...
+
+    def price(self, token_ids: Sequence[int]) -> ForkPrice:
+        """What a request with these tokens would cost now; waits for no step.
+
+        Raises:
+            InvalidRequest: the tokens cannot be a prompt.
+            EngineUnavailable: the model cannot be opened, or the server is away.
+        """
         ...
 
     def snapshot(self) -> EngineSnapshot:

@@ -4,8 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-KvDtype = Literal["f16", "f32"]
+KvDtype = Literal["auto", "f16", "bf16", "f32"]
 DispatchLevel = Literal["auto", "avx512", "avx2", "portable"]
+ExecutorChoice = Literal["auto", "native", "torch"]
+ComputeDtype = Literal["f32", "f16", "bf16"]
+DtypeChoice = Literal["auto", "f32", "f16", "bf16"]
+Device = Literal["auto", "cpu", "cuda"]
+AttentionBackend = Literal["auto", "reference", "triton"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +26,20 @@ class EngineConfig:
         block_size: tokens in a KV block.
         kv_cache_bytes: size of the KV pool; None takes a share of free memory
             (`engine.memory.kv_cache.default_pool_bytes`).
-        kv_dtype: element type of the KV cache.
+        kv_dtype: element type of the KV cache; `auto` is f16 in the native executor, and what is
+            computed in with the torch one.
+        prefix_caching: find prompts' beginnings in the KV pool instead of computing them again.
         max_queue: waiting requests before new ones are refused.
         threads: compute threads; None takes the physical cores this process may use.
-        dispatch: instruction-set level; `auto` takes the best the machine has.
+        dispatch: instruction-set level; `auto` takes the best the machine has. Native only.
+        executor: `auto` takes the native executor for what it supports, unless a setting below
+            asks for torch; torch otherwise.
+        device: where the torch executor computes; `auto` takes a GPU if there is one.
+        dtype: what the torch executor computes in; `auto` takes the checkpoint's own type.
+        attention: the torch executor's attention backend; `auto` takes Triton's on a GPU.
+        cuda_graphs: replay decode steps as CUDA graphs. Torch on a GPU only.
+        dummy_weights: seeded random weights instead of the checkpoint's, for benchmarks. Torch
+            only.
     """
 
     model: Path
@@ -34,7 +49,14 @@ class EngineConfig:
     max_model_len: int | None = None
     block_size: int = 32
     kv_cache_bytes: int | None = None
-    kv_dtype: KvDtype = "f16"
+    kv_dtype: KvDtype = "auto"
+    prefix_caching: bool = True
     max_queue: int = 1024
     threads: int | None = None
     dispatch: DispatchLevel = "auto"
+    executor: ExecutorChoice = "auto"
+    device: Device = "auto"
+    dtype: DtypeChoice = "auto"
+    attention: AttentionBackend = "auto"
+    cuda_graphs: bool = False
+    dummy_weights: bool = False

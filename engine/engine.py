@@ -17,7 +17,7 @@ import secrets
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property, partial
 from queue import SimpleQueue
@@ -26,27 +26,32 @@ from typing import TYPE_CHECKING
 from engine.config import EngineConfig
 from engine.errors import EngineUnavailable, InvalidRequest, PravahaError
 from engine.events import EngineStateChanged, EventBus, RequestQueued
+from engine.fork_price import ForkPrice, price_of
+from engine.forking import child_request, fork_point, known_tokens
 from engine.handle import RequestHandle
-from engine.intake import take_in
+from engine.intake import prompt_array, take_in
 from engine.loading import (
     ExecutorFactory,
     ModelOpener,
     Opened,
     describe,
-    load_native,
+    load_executor,
     open_from_disk,
     open_with_headers,
 )
 from engine.memory.block_manager import Allocator, BlockManager
 from engine.memory.block_map import draw_blocks
+from engine.memory.kv_identity import kv_salt
+from engine.memory.prefix_cache import PrefixCache, PrefixIndex
 from engine.models.spec import ModelSpec
+from engine.models.transformers_spec import TransformersSpec
 from engine.observability.counters import EngineCounters
 from engine.pipeline.pipeline import Pipeline
 from engine.pipeline.rows import DEFAULT_STOP_IDS, RowTable
 from engine.pipeline.sampler import MAX_STOP_TOKEN_IDS
 from engine.pipeline.sequence import Sequence
 from engine.queue import RequestQueue
-from engine.request import FinishReason, Request
+from engine.request import FinishReason, Request, SamplingParams
 from engine.snapshot import BlockCounts, BlockMap, EngineSnapshot, EngineState, ModelInfo, StepStats
 from engine.wakeups import WakeHub
 
@@ -57,6 +62,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _PROGRESS_STEP = 0.01
+
+PoolFactory = Callable[[int, int], tuple[Allocator, PrefixIndex | None]]
 
 
 def _random_seed() -> int:
@@ -79,9 +86,9 @@ class AsyncPravahaEngine:
         self,
         config: EngineConfig,
         *,
-        executor_factory: ExecutorFactory = load_native,
+        executor_factory: ExecutorFactory = load_executor,
         model_opener: ModelOpener = open_from_disk,
-        allocator_factory: Callable[[int, int], Allocator] | None = None,
+        pool_factory: PoolFactory | None = None,
         clock: Callable[[], float] = time.monotonic,
         draw_seed: Callable[[], int] = _random_seed,
     ) -> None:
@@ -91,7 +98,8 @@ class AsyncPravahaEngine:
             config: the settings.
             executor_factory: loads the weights.
             model_opener: reads headers and vocabulary.
-            allocator_factory: makes the block allocator from (blocks, block size).
+            pool_factory: makes the block allocator, and the index of its blocks, from (blocks,
+                block size); without an index nothing is cached.
             clock: monotonic seconds.
             draw_seed: seeds for requests that bring none, in [0, 2**64).
         """
@@ -99,7 +107,7 @@ class AsyncPravahaEngine:
         self.events = EventBus()
         self._executor_factory = executor_factory
         self._model_opener = model_opener
-        self._allocator_factory = allocator_factory or _rust_allocator
+        self._pool_factory = pool_factory or _rust_pool
         self._clock = clock
         self._draw_seed = draw_seed
 
@@ -192,8 +200,81 @@ class AsyncPravahaEngine:
             QueueFull: as many requests wait as the queue holds.
             EngineUnavailable: not started, loading failed, draining or stopped.
         """
+        return self._take(request, parent=None)
+
+    def fork(
+        self,
+        request_id: str,
+        *,
+        at: int | None = None,
+        n: int = 1,
+        sampling: SamplingParams | None = None,
+    ) -> list[RequestHandle]:
+        """Go on from where a live request is, or was, in `n` other ways. Never waits for a step.
+
+        Children share their parent's KV blocks; at most one block is copied for each, none if the
+        shared KV ends at a block's end. Their prompt is the parent's first tokens; their answer,
+        text included, is what follows. Penalties go on counting the parent's answer, and a stop
+        string may begin in it. Child `i` (from 1, over all forks of the parent) has the seed
+        `engine.forking.child_seed(parent's seed, i)`.
+
+        Args:
+            request_id: the parent: waiting, running or preempted. For one that ended, submit its
+                token ids instead: the prefix cache finds its blocks.
+            at: how many tokens of prompt and answer to share; None shares all there are now.
+            n: children.
+            sampling: how they go on; None does as the parent, up to the parent's length. A seed in
+                it takes the place of the parent's.
+
+        Raises:
+            InvalidRequest: no such live request, no such token, or what `submit` refuses.
+            QueueFull: not all children fit into the queue; none was queued.
+            EngineUnavailable: as `submit`.
+        """
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise InvalidRequest(f"n must be a positive integer, not {n!r:.40}.", param="n")
+        with self._door:
+            parent = self._live.get(request_id)
+            if parent is None:
+                raise InvalidRequest(
+                    f"No live request has the id {request_id}; continue a finished one by "
+                    "submitting its token ids.",
+                    param="request_id",
+                )
+            first = parent.forks + 1
+            parent.forks += n
+        tokens = known_tokens(parent)
+        tokens = tokens[: fork_point(parent, len(tokens), at)]
+        handles: list[RequestHandle] = []
+        try:
+            for number in range(first, first + n):
+                request = child_request(parent, tokens, number=number, sampling=sampling)
+                handles.append(self._take(request, parent=parent))
+        except BaseException:
+            for handle in handles:
+                handle.abort()
+            raise
+        return handles
+
+    def price(self, token_ids: Iterable[int]) -> ForkPrice:
+        """What a request with these tokens would cost now. Waits for no step.
+
+        Raises:
+            InvalidRequest: the tokens cannot be a prompt.
+            EngineUnavailable: not started, or the model cannot be opened.
+        """
         opened = self._wait_opened()
-        sequence, decoder = take_in(request, opened, now=self._clock(), draw_seed=self._draw_seed)
+        prompt = prompt_array(tuple(token_ids), opened)
+        prefixes = None if self._pipeline is None else self._pipeline.blocks.prefixes
+        cached = 0 if prefixes is None else len(prefixes.match(prompt))
+        size = opened.kv_cache.block_size
+        return price_of(len(prompt), cached, size, self._counters.prefill_speed())
+
+    def _take(self, request: Request, *, parent: Sequence | None) -> RequestHandle:
+        opened = self._wait_opened()
+        sequence, decoder = take_in(
+            request, opened, now=self._clock(), draw_seed=self._draw_seed, parent=parent
+        )
         with self._door:
             self._check_accepting()
             if request.request_id in self._live:
@@ -270,7 +351,7 @@ class AsyncPravahaEngine:
         return self._wait_opened().model.tokenizer
 
     @property
-    def spec(self) -> ModelSpec:
+    def spec(self) -> ModelSpec | TransformersSpec:
         """The model's shapes; waits for the headers to be read.
 
         Raises:
@@ -361,10 +442,20 @@ class AsyncPravahaEngine:
             block_size=cache.block_size,
             max_stop_ids=max(DEFAULT_STOP_IDS, MAX_STOP_TOKEN_IDS + len(eos_ids)),
         )
-        allocator = self._allocator_factory(cache.num_blocks, cache.block_size)
+        allocator, index = self._pool_factory(cache.num_blocks, cache.block_size)
+        prefixes = None
+        if index is not None and self.config.prefix_caching:
+            salt = kv_salt(model, self.config)
+            prefixes = PrefixCache(index, salt, block_size=cache.block_size)
+        blocks = BlockManager(
+            allocator,
+            block_size=cache.block_size,
+            block_bytes=cache.block_bytes,
+            prefixes=prefixes,
+        )
         pipeline = self._pipeline = Pipeline(
             table,
-            BlockManager(allocator, block_size=cache.block_size, block_bytes=cache.block_bytes),
+            blocks,
             self._waiting,
             token_budget=self.config.max_num_batched_tokens,
             counters=self._counters,
@@ -519,10 +610,11 @@ class AsyncPravahaEngine:
         atexit.unregister(self._at_exit)
 
 
-def _rust_allocator(num_blocks: int, block_size: int) -> Allocator:
-    from engine._core import BlockAllocator
+def _rust_pool(num_blocks: int, block_size: int) -> tuple[Allocator, PrefixIndex | None]:
+    from engine._core import BlockAllocator, PrefixTrie
 
-    return BlockAllocator(num_blocks, block_size)
+    allocator = BlockAllocator(num_blocks, block_size)
+    return allocator, PrefixTrie(allocator)
 
 
 def _nothing() -> None:

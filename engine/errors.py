@@ -29,6 +29,10 @@ class ModelError(PravahaError):
     """A model file or directory that cannot be used: missing, damaged or unsupported."""
 
 
+class UnsupportedByNativeError(ModelError):
+    """A sound model that the native executor does not run; the torch executor may."""
+
+
 class ModelNotFound(ModelError):
     """No model of that name is installed here."""
 

@@ -159,6 +159,7 @@ class RequestHandle:
             top_logprobs=self._top(outputs),
             finish_reason=None if finish is None else finish.reason,
             error=None if finish is None else finish.error,
+            cached_tokens=self._mailbox.cached_tokens,
         )
 
     def _top(self, outputs: Outputs) -> tuple[tuple[TopLogprob, ...], ...]:
@@ -184,4 +185,5 @@ class RequestHandle:
             logprobs=tuple(outputs.logprobs.tolist()),
             top_logprobs=self._top(outputs),
             error=finish.error,
+            cached_tokens=self._mailbox.cached_tokens,
         )

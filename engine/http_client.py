@@ -20,11 +20,13 @@ import orjson
 
 from engine.client import ChatMessage
 from engine.errors import EngineUnavailable, InvalidRequest, PravahaError
+from engine.fork_price import ForkPrice
 from engine.http_wire import (
     WireError,
     block_map,
     completion_body,
     engine_snapshot,
+    fork_price,
     refusal,
     token_batch,
 )
@@ -128,6 +130,10 @@ class HttpClient:
         if joined.finish_reason is not None:
             self._streams.pop(request_id, None)
         return joined
+
+    def price(self, token_ids: Sequence[int]) -> ForkPrice:
+        """See `EngineClient`; one round trip."""
+        return fork_price(self._call(self._post("/price", {"tokens": list(token_ids)})))
 
     def snapshot(self) -> EngineSnapshot:
         """See `EngineClient`; at most `POLL_S` and a round trip old while asked for."""
@@ -421,6 +427,7 @@ def _join(batches: Sequence[TokenBatch]) -> TokenBatch:
         top_logprobs=tuple(one for batch in batches for one in batch.top_logprobs),
         finish_reason=last.finish_reason,
         error=last.error,
+        cached_tokens=last.cached_tokens,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from engine.errors import EngineUnavailable, InvalidRequest, PravahaError, QueueFull
+from engine.fork_price import ForkPrice
 from engine.request import FinishReason, Request, Timings, TokenBatch, TopLogprob
 from engine.snapshot import (
     BlockCounts,
@@ -94,6 +95,7 @@ def token_batch(choice: Mapping[str, Any], *, request_id: str, queued: float) ->
                 for row in tops
             ),
             finish_reason=None if finish is None else FinishReason(finish),
+            cached_tokens=choice["cached_tokens"],
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise WireError(f"The server's stream is not one Pravāha sends ({error}).") from error
@@ -146,6 +148,18 @@ def block_map(data: Mapping[str, Any]) -> BlockMap:
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise WireError(f"The server's block map is not one Pravāha sends ({error}).") from error
+
+
+def fork_price(data: Mapping[str, Any]) -> ForkPrice:
+    """The price of continuing some tokens.
+
+    Raises:
+        WireError: members are missing.
+    """
+    try:
+        return ForkPrice(**{field.name: data[field.name] for field in fields(ForkPrice)})
+    except (KeyError, TypeError) as error:
+        raise WireError(f"The server's price is not one Pravāha sends ({error}).") from error
 
 
 def refusal(status: int, body: Any) -> PravahaError:

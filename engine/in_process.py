@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from engine.client import ChatMessage
 from engine.engine import AsyncPravahaEngine
+from engine.fork_price import ForkPrice
 from engine.handle import RequestHandle
 from engine.pipeline.control_tokens import ControlTokens
 from engine.request import Request, TokenBatch
@@ -34,6 +35,10 @@ class InProcessClient:
         if batch is not None and batch.finish_reason is not None:
             del self._handles[request_id]
         return batch
+
+    def price(self, token_ids: Sequence[int]) -> ForkPrice:
+        """What a request with these tokens would cost now."""
+        return self._engine.price(token_ids)
 
     def snapshot(self) -> EngineSnapshot:
         """The engine at its last step boundary."""

@@ -14,7 +14,12 @@ from engine.request import Request
 
 
 def take_in(
-    request: Request, opened: Opened, *, now: float, draw_seed: Callable[[], int]
+    request: Request,
+    opened: Opened,
+    *,
+    now: float,
+    draw_seed: Callable[[], int],
+    parent: Sequence | None = None,
 ) -> tuple[Sequence, Decoder]:
     """Check a request and derive from it what the scheduler needs.
 
@@ -23,6 +28,7 @@ def take_in(
         opened: the model it is asked of.
         now: the instant of queueing.
         draw_seed: called when the request brings no seed.
+        parent: what the request is a fork of; its first tokens are the request's prompt.
 
     Returns:
         The sequence, and the answer's decoder: the sequence's own if stop strings make the engine's
@@ -33,17 +39,20 @@ def take_in(
     """
     params, tokenizer, sampler = request.sampling, opened.model.tokenizer, opened.sampler
     sampler.validate(params)
-    prompt = _prompt_array(request.prompt_ids, opened)
+    prompt = prompt_array(request.prompt_ids, opened)
     limit = opened.max_model_len
     if params.max_tokens is not None:
         limit = min(limit, len(prompt) + params.max_tokens)
     stop_ids = sampler.stop_ids(params, tokenizer.eos_ids)
+    answer = len(prompt) if parent is None else min(parent.penalty_start, len(prompt))
     decoder = Decoder(
-        tokenizer.stream(after=int(prompt[-1])),
+        tokenizer.stream(after=int(prompt[answer - 1])),
         stop_ids=frozenset(stop_ids),
         stops=params.stop,
         include_stop=params.include_stop,
     )
+    if answer < len(prompt):
+        decoder.resume_after(prompt[answer:].tolist())
     bias_ids, bias_values = sampler.pack_bias(params)
     sequence = Sequence(
         request=request,
@@ -51,6 +60,7 @@ def take_in(
         arrival=0,
         tokens=prompt,
         num_prompt=len(prompt),
+        penalty_start=answer,
         max_total=limit,
         stop_ids=stop_ids,
         sampling=sampler.pack(params, draw_seed() if params.seed is None else params.seed),
@@ -58,11 +68,13 @@ def take_in(
         bias_values=bias_values,
         queued_at=now,
         decoder=decoder if params.stop else None,
+        donor=parent,
+        donor_tokens=0 if parent is None else len(prompt),
     )
     return sequence, decoder
 
 
-def _prompt_array(prompt_ids: tuple[int, ...], opened: Opened) -> NDArray[np.int32]:
+def prompt_array(prompt_ids: tuple[int, ...], opened: Opened) -> NDArray[np.int32]:
     """The prompt as [n] int32, if it is one.
 
     Raises:

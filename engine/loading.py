@@ -9,11 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from engine.config import EngineConfig
+from engine.config import EngineConfig, KvDtype
 from engine.errors import ModelError
 from engine.executors.base import Executor, ExecutorInfo
+from engine.executors.native_settings import native_kv_dtype
 from engine.memory.host import available_memory
 from engine.memory.kv_cache import PagedKVCache, size_pool
+from engine.models.transformers_spec import TransformersSpec
 from engine.pipeline.sampler import Sampler
 from engine.snapshot import ModelInfo
 
@@ -48,12 +50,14 @@ class Opened:
     Attributes:
         max_model_len: tokens a request may have, prompt and answer.
         kv_cache: geometry of the KV pool.
+        kv_dtype: element type of the KV pool; never `auto`.
         sampler: checks and packs sampling parameters.
     """
 
     model: "OpenModel"
     max_model_len: int
     kv_cache: PagedKVCache
+    kv_dtype: KvDtype
     sampler: Sampler
 
 
@@ -73,25 +77,57 @@ def open_with_headers(config: EngineConfig, opener: ModelOpener) -> Opened:
         )
     if max_model_len < 2:
         raise ModelError(f"max_model_len must be at least 2, not {max_model_len}.")
+    kv_dtype = _kv_dtype(model, config)
     kv_cache = size_pool(
         model.spec,
         block_size=config.block_size,
-        kv_dtype=config.kv_dtype,
+        kv_dtype=kv_dtype,
         context_length=max_model_len,
         requested_bytes=config.kv_cache_bytes,
         available=0
         if config.kv_cache_bytes is not None
-        else max(0, available_memory() - model.file_bytes),
+        else max(0, _free_memory(model, config) - _weight_bytes(model)),
     )
     _log.info(
         "KV pool: %d blocks of %d tokens, %.1f MiB, %s; context %d tokens.",
         kv_cache.num_blocks,
         kv_cache.block_size,
         kv_cache.pool_bytes / 2**20,
-        config.kv_dtype,
+        kv_dtype,
         max_model_len,
     )
-    return Opened(model, max_model_len, kv_cache, Sampler(model.spec.vocab_size))
+    return Opened(model, max_model_len, kv_cache, kv_dtype, Sampler(model.spec.vocab_size))
+
+
+def _kv_dtype(model: "OpenModel", config: EngineConfig) -> KvDtype:
+    """Element type of the KV cache, `auto` resolved.
+
+    Raises:
+        ModelError: the model's executor has no such type.
+    """
+    if isinstance(model.spec, TransformersSpec):
+        return model.spec.compute_dtype if config.kv_dtype == "auto" else config.kv_dtype
+    return native_kv_dtype(config.kv_dtype)
+
+
+def _free_memory(model: "OpenModel", config: EngineConfig) -> int:
+    """Free bytes where the model and its KV cache will be."""
+    if isinstance(model.spec, TransformersSpec):
+        from engine.executors.torch.devices import free_device_memory, resolve_device
+
+        free = free_device_memory(resolve_device(config.device))
+        if free is not None:
+            return free
+    return available_memory()
+
+
+def _weight_bytes(model: "OpenModel") -> int:
+    """What the weights will take: as much as in their files, or as in what torch computes in."""
+    if isinstance(model.spec, TransformersSpec):
+        width = 4 if model.spec.compute_dtype == "f32" else 2
+        quantised = model.weight_format not in ("F32", "F16", "BF16", "dummy")
+        return model.file_bytes if quantised else model.parameters * width
+    return model.file_bytes
 
 
 def _check_limits(config: EngineConfig) -> None:
@@ -129,10 +165,10 @@ def open_from_disk(config: EngineConfig) -> "OpenModel":
     """The default opener: a GGUF file or a safetensors directory."""
     from engine.models.loader import open_model
 
-    return open_model(config.model)
+    return open_model(config.model, config)
 
 
-def load_native(
+def load_executor(
     model: "OpenModel",
     config: EngineConfig,
     *,
@@ -140,7 +176,19 @@ def load_native(
     max_model_len: int,
     progress: Callable[[float], None],
 ) -> Executor:
-    """The default executor factory: the Rust core's CPU executor."""
+    """The default executor factory: the executor that opening the model chose."""
+    if isinstance(model.spec, TransformersSpec):
+        from engine.executors.torch.executor import TorchExecutor
+
+        return TorchExecutor.load(
+            model.spec,
+            config,
+            num_blocks=num_blocks,
+            max_model_len=max_model_len,
+            weight_format=model.weight_format,
+            parameters=model.parameters,
+            progress=progress,
+        )
     from engine.executors.native import NativeExecutor
 
     executor: Executor = NativeExecutor.load(

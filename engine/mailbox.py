@@ -82,17 +82,27 @@ class Mailbox:
         num_logprobs: None for none, else how many alternatives beside the sampled token's logprob.
         placement: the row the request is in, or None.
         kept: every output so far, while the request is in no row.
+        cached_tokens: prompt tokens that were found computed when the request first got a row.
         text: text found by the engine's thread, for requests with stop strings only.
         finish: how the request ended; set last.
         done: set together with `finish`, for threads that wait.
     """
 
-    __slots__ = ("done", "finish", "kept", "num_logprobs", "placement", "text")
+    __slots__ = (
+        "cached_tokens",
+        "done",
+        "finish",
+        "kept",
+        "num_logprobs",
+        "placement",
+        "text",
+    )
 
     def __init__(self, *, num_logprobs: int | None, queued: float) -> None:
         self.num_logprobs = num_logprobs
         self.placement: Placement | None = None
         self.kept = _nothing(num_logprobs or 0, queued)
+        self.cached_tokens = 0
         self.text: deque[str] = deque()
         self.finish: Finish | None = None
         self.done = threading.Event()
@@ -119,6 +129,13 @@ class Mailbox:
 
     def read(self, start: int) -> Outputs:
         """Outputs from position `start` on. Never blocks."""
+        return self._read(start, drain=True)
+
+    def peek(self) -> Outputs:
+        """Every output so far, without counting as a drain. Never blocks."""
+        return self._read(0, drain=False)
+
+    def _read(self, start: int, *, drain: bool) -> Outputs:
         while True:
             placement = self.placement
             if placement is None:
@@ -127,7 +144,8 @@ class Mailbox:
                 return kept.since(start)
             # Before the count is read: the engine looks at this after it raised the count, so
             # either we see the new token or the engine sees that our mailbox is empty.
-            placement.table.drained[placement.row] = True
+            if drain:
+                placement.table.drained[placement.row] = True
             outputs = self._copy(placement, start)
             if self.placement is placement:
                 return outputs

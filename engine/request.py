@@ -113,6 +113,7 @@ class TokenBatch:
         error: one sentence when `finish_reason` is `error`.
         timings: as known so far.
         seed: the seed in effect.
+        cached_tokens: prompt tokens that were found computed and not computed again.
     """
 
     request_id: str
@@ -124,11 +125,12 @@ class TokenBatch:
     top_logprobs: tuple[tuple[TopLogprob, ...], ...] = ()
     finish_reason: FinishReason | None = None
     error: str | None = None
+    cached_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RequestOutput:
-    """A finished request: every batch of it, joined."""
+    """A finished request: every batch of it, joined. Fields as in `TokenBatch`."""
 
     request_id: str
     prompt_tokens: int
@@ -140,3 +142,4 @@ class RequestOutput:
     logprobs: tuple[float, ...] = ()
     top_logprobs: tuple[tuple[TopLogprob, ...], ...] = ()
     error: str | None = None
+    cached_tokens: int = 0

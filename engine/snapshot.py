@@ -77,7 +77,14 @@ class StepStats:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Counters since start; they only grow."""
+    """Counters since start; they only grow.
+
+    Attributes:
+        prompt_tokens: prompt tokens computed; those found cached are not among them.
+        prefix_cache_queries, prefix_cache_hits: prompt tokens of admitted requests, and how many of
+            them were found computed.
+        copied_blocks: KV blocks copied, for forks and for prompts found whole.
+    """
 
     prompt_tokens: int = 0
     generation_tokens: int = 0
@@ -85,6 +92,7 @@ class Totals:
     preemptions: int = 0
     prefix_cache_queries: int = 0
     prefix_cache_hits: int = 0
+    copied_blocks: int = 0
     finished: dict[str, int] = field(default_factory=dict)
 
 

@@ -23,9 +23,16 @@ GROUPS: dict[str, dict[str, type]] = {
         "block_size": int,
         "threads": int,
         "dispatch": str,
+        "executor": str,
+        "device": str,
+        "dtype": str,
+        "attention": str,
+        "cuda_graphs": bool,
+        "dummy_weights": bool,
         "max_num_seqs": int,
         "max_num_batched_tokens": int,
         "max_queue": int,
+        "prefix_caching": bool,
     },
     "sampling": {
         "temperature": float,
@@ -59,6 +66,8 @@ _PANELS = {
     "remote": "A server elsewhere",
     "screen": "Screen",
 }
+_SWITCHES = {"prefix_caching"}
+"""On by default, so that there must be a way to say no."""
 _LIST_SHORT = {"model": "-m"}
 
 
@@ -113,6 +122,8 @@ def refuse_remote_contradictions(flags: dict[str, Any], *, serving: bool = False
 
 def _parameter(name: str, kind: type, group: str) -> inspect.Parameter:
     flag = f"--{name.replace('_', '-')}"
+    if name in _SWITCHES:
+        flag = f"{flag}/--no{flag[1:]}"
     option = typer.Option(
         flag,
         *filter(None, [_LIST_SHORT.get(name)]),

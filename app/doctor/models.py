@@ -37,7 +37,7 @@ def _pool(settings: Settings) -> Fact:
     pool = opened.kv_cache
     text = (
         f"{format_size(pool.pool_bytes)}: {pool.num_blocks} blocks of {pool.block_size} tokens, "
-        f"{settings.kv_dtype}; context {opened.max_model_len} tokens"
+        f"{opened.kv_dtype}; context {opened.max_model_len} tokens"
     )
     return Fact("kv_pool", label, pool.pool_bytes, text)
 

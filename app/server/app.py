@@ -13,6 +13,7 @@ from app.server import (
     introspection,
     metrics,
     models,
+    price,
     tokenize,
 )
 from app.server.auth import ApiKeyAuth, public_paths
@@ -29,6 +30,7 @@ _ROUTERS = (
     completions.router,
     models.router,
     tokenize.router,
+    price.router,
     health.router,
     metrics.router,
     introspection.router,

@@ -20,7 +20,7 @@ from app.server.model import LoadedModel, check_length, loaded_model, off_loop
 from app.server.sampling import chat_sampling
 from app.server.schemas import ChatCompletionRequest, Message
 from app.server.sse import DONE, EventStream, event
-from app.server.usage import usage
+from app.server.usage import Usage
 from engine.client import ChatMessage
 from engine.request import RequestOutput, TokenBatch
 
@@ -80,6 +80,7 @@ class ChatAnswer:
         self._body = body
         self._model = model
         self._generation = generation
+        self._usage = Usage(generation.prompts, generation.n)
         self._shared = {
             "id": f"chatcmpl-{uuid.uuid4().hex}",
             "created": int(time.time()),
@@ -102,21 +103,20 @@ class ChatAnswer:
                     },
                     "logprobs": self._logprobs(output),
                     "finish_reason": output.finish_reason.value,
-                    **choice_extras(self._body, output.token_ids, output.timings, output.seed),
+                    **choice_extras(self._body, output),
                 }
                 for index, output in enumerate(outputs)
             ],
-            usage=usage(self._generation.prompts, sum(len(output.token_ids) for output in outputs)),
+            usage=self._usage.add_all(outputs).counts(),
         )
 
     async def events(self) -> AsyncGenerator[bytes, None]:
         """The stream: role, text, finish for each choice, then usage if asked for, then DONE."""
         begun: set[int] = set()
-        completion_tokens = 0
         every_token = self._body.logprobs or wants_every_token(self._body)
         async for index, batch in self._generation.choices.batches():
             check_finish(batch)
-            completion_tokens += len(batch.token_ids)
+            self._usage.add(index, batch)
             if index not in begun:
                 begun.add(index)
                 yield self._chunk(index, {"role": "assistant", "content": None})
@@ -126,12 +126,12 @@ class ChatAnswer:
                     index,
                     {"content": batch.text},
                     logprobs=self._logprobs(batch),
-                    **choice_extras(self._body, batch.token_ids, batch.timings, batch.seed),
+                    **choice_extras(self._body, batch),
                 )
             if batch.finish_reason is not None:
                 yield self._chunk(index, {}, finish=batch.finish_reason.value)
         if self._body.include_usage:
-            counts = usage(self._generation.prompts, completion_tokens)
+            counts = self._usage.counts()
             yield event(self._envelope("chat.completion.chunk", choices=[], usage=counts))
         yield DONE
 

@@ -25,7 +25,7 @@ from app.server.model import LoadedModel, check_length, loaded_model, off_loop
 from app.server.sampling import completion_sampling
 from app.server.schemas import CompletionRequest, Prompt
 from app.server.sse import DONE, EventStream, event
-from app.server.usage import usage
+from app.server.usage import Usage
 from engine.request import RequestOutput, TokenBatch
 
 router = APIRouter(route_class=JsonRoute)
@@ -92,6 +92,7 @@ class CompletionAnswer:
         self._body = body
         self._model = model
         self._generation = generation
+        self._usage = Usage(generation.prompts, generation.n)
         self._shared = {
             "id": f"cmpl-{uuid.uuid4().hex}",
             "object": "text_completion",
@@ -107,20 +108,16 @@ class CompletionAnswer:
             self._choice(index, output, self._echo(index) + output.text, first=True)
             for index, output in enumerate(outputs)
         ]
-        completion_tokens = sum(len(output.token_ids) for output in outputs)
-        return self._envelope(
-            choices=choices, usage=usage(self._generation.prompts, completion_tokens)
-        )
+        return self._envelope(choices=choices, usage=self._usage.add_all(outputs).counts())
 
     async def events(self) -> AsyncGenerator[bytes, None]:
         """The stream: text, the last piece with the reason; usage if asked for; DONE."""
         begun: set[int] = set()
-        completion_tokens = 0
         every_token = self._body.logprobs is not None or wants_every_token(self._body)
         no_usage = {"usage": None} if self._body.include_usage else {}
         async for index, batch in self._generation.choices.batches():
             check_finish(batch)
-            completion_tokens += len(batch.token_ids)
+            self._usage.add(index, batch)
             first = index not in begun
             text = (self._echo(index) if first else "") + batch.text
             if text or batch.finish_reason is not None or (batch.token_ids and every_token):
@@ -128,14 +125,13 @@ class CompletionAnswer:
                 choice = self._choice(index, batch, text, first=first)
                 yield event(self._envelope(choices=[choice], **no_usage))
         if self._body.include_usage:
-            counts = usage(self._generation.prompts, completion_tokens)
-            yield event(self._envelope(choices=[], usage=counts))
+            yield event(self._envelope(choices=[], usage=self._usage.counts()))
         yield DONE
 
     def _choice(
         self, index: int, part: RequestOutput | TokenBatch, text: str, *, first: bool
     ) -> dict[str, Any]:
-        extras = choice_extras(self._body, part.token_ids, part.timings, part.seed)
+        extras = choice_extras(self._body, part)
         if first and self._body.return_token_ids:
             extras["prompt_token_ids"] = list(self._prompt(index))
         return {

@@ -1,22 +1,20 @@
 """Fields of ours beside OpenAI's, only in answers to requests that asked for them."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from app.server.schemas import SamplingFields
-from engine.request import Timings
+from engine.request import RequestOutput, Timings, TokenBatch
 
 
-def choice_extras(
-    body: SamplingFields, token_ids: Sequence[int], timings: Timings, seed: int
-) -> dict[str, Any]:
-    """`token_ids` (vLLM's name) and `timings` with the seed in effect, as the body asks."""
+def choice_extras(body: SamplingFields, part: RequestOutput | TokenBatch) -> dict[str, Any]:
+    """`token_ids` (vLLM's name), and `timings` with seed and cached tokens, as the body asks."""
     extras: dict[str, Any] = {}
     if body.return_token_ids:
-        extras["token_ids"] = list(token_ids)
+        extras["token_ids"] = list(part.token_ids)
     if body.return_timings:
-        extras["seed"] = seed
-        extras["timings"] = relative_timings(timings)
+        extras["seed"] = part.seed
+        extras["cached_tokens"] = part.cached_tokens
+        extras["timings"] = relative_timings(part.timings)
     return extras
 
 

@@ -1,16 +1,19 @@
 """Several choices of one API call, each an engine request of its own.
 
+Choices of one prompt compute it once: the engine has the later ones wait for the first and share
+its KV blocks, the last one in a copy.
+
 Whatever happens inside `async with fan_out(...)`, leaving it aborts every choice that has not
 finished, so a client that went away holds no block beyond the next step.
 """
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from engine.engine import AsyncPravahaEngine
+from engine.forking import child_seed
 from engine.handle import RequestHandle
 from engine.request import (
     FinishReason,
@@ -29,8 +32,7 @@ def choice_seed(seed: int | None, index: int) -> int | None:
     """
     if seed is None or index == 0:
         return seed
-    digest = hashlib.blake2b(f"{seed}:{index}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little")
+    return child_seed(seed, index)
 
 
 class Choices:

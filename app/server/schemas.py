@@ -208,6 +208,13 @@ class DetokenizeRequest(Body):
     skip_special_tokens: bool = False
 
 
+class PriceRequest(Body):
+    """Body of `POST /price`."""
+
+    model: str | None = None
+    tokens: list[TokenId]
+
+
 class ApplyTemplateRequest(Body):
     """Body of `POST /apply-template`."""
 

@@ -79,6 +79,7 @@ class Answer:
             finish=batch.finish_reason.value if batch.finish_reason else None,
             error=batch.error,
             seed=batch.seed,
+            n_cached=batch.cached_tokens,
             ttft_us=_microseconds(batch.timings.ttft),
             decode_us=_microseconds(_decode_seconds(batch.timings)),
         )

@@ -48,7 +48,8 @@ class StepPlan:
             covering positions up to the run's last one are allocated; later ones are undefined.
         token_table: [max_rows, max_model_len] int32, row → every known token (penalties read it).
         num_tokens: [max_rows] int32, known tokens a row (prompt and output).
-        num_prompt_tokens: [max_rows] int32.
+        num_prompt_tokens: [max_rows] int32; tokens from here on count as output for penalties. A
+            fork inherits it, so that its parent's output goes on counting.
         sampling: [max_rows] of `SAMPLING_DTYPE`.
         bias_rows, bias_ids, bias_values: [B] int32, int32, float32: logit biases, sorted by row.
     """
@@ -115,6 +116,16 @@ class Executor(Protocol):
 
         Raises:
             ExecutorError: the step failed; KV written by it must be considered lost.
+        """
+        ...
+
+    def copy_blocks(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:
+        """Copy the KV of block `sources[i]` to block `targets[i]`, in every layer, in order.
+
+        Called between steps. It is done, or ordered before the next step, when this returns.
+
+        Raises:
+            ExecutorError: nothing was copied.
         """
         ...
 

@@ -11,6 +11,7 @@ from engine import _core
 from engine.config import EngineConfig
 from engine.errors import ExecutorError, ModelError
 from engine.executors.base import MAX_TOP_LOGPROBS, ExecutorInfo, StepPlan, StepResult
+from engine.executors.native_settings import native_kv_dtype, refuse_foreign_settings
 from engine.models.spec import ModelSpec
 
 
@@ -64,13 +65,14 @@ class NativeExecutor:
         Raises:
             ModelError: files, spec or configuration cannot be used, or memory is short.
         """
+        refuse_foreign_settings(config)
         try:
             core = _core.NativeExecutor(
                 spec.to_json(),
                 list(paths),
                 num_blocks=num_blocks,
                 block_size=config.block_size,
-                kv_dtype=config.kv_dtype,
+                kv_dtype=native_kv_dtype(config.kv_dtype),
                 threads=config.threads,
                 dispatch=config.dispatch,
                 max_rows=config.max_num_seqs,
@@ -115,6 +117,17 @@ class NativeExecutor:
         except (ValueError, TypeError, RuntimeError) as error:
             raise ExecutorError(str(error)) from error
         return result
+
+    def copy_blocks(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:
+        """Copy whole KV blocks, every layer, in order.
+
+        Raises:
+            ExecutorError: the lists name blocks outside the pool; nothing was copied.
+        """
+        try:
+            self._core.copy_blocks(sources, targets)
+        except (ValueError, RuntimeError) as error:
+            raise ExecutorError(str(error)) from error
 
     def _first_rows(self, count: int) -> StepResult:
         whole = self._results

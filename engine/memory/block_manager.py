@@ -1,17 +1,21 @@
 """`BlockManager`: who may take KV blocks and when they come back.
 
-Invariants: a block is held by at least one row's table or is free; what `allocate` returned comes
-back through `release` exactly once per holder. Called by the engine's thread alone. Cost: one call
-into the Rust allocator, whatever the number of blocks.
+Invariants: a block is held by at least one row's table or is free or cached; what `allocate`
+returned or `retain` took comes back through `release` exactly once per holder. Called by the
+engine's thread alone. Cost: one call into the Rust allocator, whatever the number of blocks.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.snapshot import BlockCounts, BlockState
+
+if TYPE_CHECKING:
+    from engine.memory.prefix_cache import PrefixCache
+    from engine.pipeline.rows import RowTable
 
 
 class Stats(Protocol):
@@ -58,6 +62,14 @@ class Allocator(Protocol):
         """Remove one holder from each block, in the order given."""
         ...
 
+    def claims(self, blocks: NDArray[np.int32] | Sequence[int], /) -> NDArray[np.int32]:
+        """[n] int32, holders of each block, and one more if it is indexed."""
+        ...
+
+    def count_available(self, blocks: NDArray[np.int32] | Sequence[int], /) -> int:
+        """How many of the blocks `num_free` counts."""
+        ...
+
     def stats(self) -> Stats:
         """The pool in numbers, at O(1)."""
         ...
@@ -76,10 +88,22 @@ class Allocator(Protocol):
 
 
 class BlockManager:
-    """Hands out blocks of one pool and takes them back."""
+    """Hands out blocks of one pool and takes them back.
 
-    def __init__(self, allocator: Allocator, *, block_size: int, block_bytes: int) -> None:
+    Attributes:
+        prefixes: what the blocks hold, findable; None when prefix caching is off.
+    """
+
+    def __init__(
+        self,
+        allocator: Allocator,
+        *,
+        block_size: int,
+        block_bytes: int,
+        prefixes: "PrefixCache | None" = None,
+    ) -> None:
         self._allocator = allocator
+        self.prefixes = prefixes
         self.block_size = block_size
         self.block_bytes = block_bytes
 
@@ -104,6 +128,19 @@ class BlockManager:
             [count] int32, in the order in which they should be filled.
         """
         return self._allocator.allocate(count)
+
+    def retain(self, blocks: NDArray[np.int32]) -> None:
+        """Hold blocks that somebody else holds or that are cached; before allocating anything."""
+        if blocks.size:
+            self._allocator.retain(blocks)
+
+    def claims(self, blocks: NDArray[np.int32]) -> NDArray[np.int32]:
+        """[n] int32, holders of each block, and one more if it is indexed; 1 may be written."""
+        return self._allocator.claims(blocks)
+
+    def count_available(self, blocks: NDArray[np.int32]) -> int:
+        """How many of the blocks `num_free` counts: retaining them takes those from it."""
+        return self._allocator.count_available(blocks) if blocks.size else 0
 
     def release(self, blocks: NDArray[np.int32]) -> None:
         """Give back a sequence's blocks, which are in sequence order.
@@ -134,11 +171,23 @@ class BlockManager:
         """[blocks] uint16, holders of each block."""
         return self._allocator.refcounts()
 
-    def check_integrity(self) -> None:
-        """Raise if the allocator's books do not balance with its counts."""
+    def check_integrity(self, table: "RowTable | None" = None) -> None:
+        """Raise if the books do not balance. O(blocks + tables); for tests, between steps.
+
+        Args:
+            table: the rows that hold the blocks; with it, what the pool cannot see is checked too
+                (`engine.memory.integrity`).
+
+        Raises:
+            AssertionError: saying what is wrong.
+        """
         self._allocator.check_integrity()
         active = int(np.count_nonzero(self.states() == BlockState.ACTIVE))
         if active + self.num_free != self.num_blocks:
             raise AssertionError(
                 f"{active} active and {self.num_free} free blocks do not make {self.num_blocks}"
             )
+        if table is not None:
+            from engine.memory.integrity import check_tables
+
+            check_tables(self, table)

@@ -4,7 +4,7 @@ import numpy as np
 
 from engine.memory.block_manager import BlockManager
 from engine.pipeline.rows import RowTable
-from engine.snapshot import BlockMap
+from engine.snapshot import BlockMap, BlockState
 
 
 def draw_blocks(epoch: int, blocks: BlockManager, table: RowTable) -> BlockMap:
@@ -31,13 +31,15 @@ def draw_blocks(epoch: int, blocks: BlockManager, table: RowTable) -> BlockMap:
     owner[ids] = holder
     first_token[ids] = starts
     fill[ids] = np.clip(table.num_computed[rows[holder]] - starts, 0, table.block_size)
+    states = blocks.states()
+    fill[states == BlockState.CACHED] = table.block_size  # only full blocks are indexed
     owners = tuple(
         sequence.request_id if (sequence := table.sequences[row]) is not None else ""
         for row in rows.tolist()
     )
     return BlockMap(
         epoch=epoch,
-        state=blocks.states(),
+        state=states,
         refcount=blocks.refcounts(),
         fill=fill,
         owner=owner,

@@ -4,18 +4,27 @@ The executor owns the storage; which request holds which block is the block mana
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from engine.config import KvDtype
 from engine.errors import ModelError
-from engine.models.spec import ModelSpec
 
-_KV_ELEMENT_BYTES: dict[KvDtype, int] = {"f16": 2, "f32": 4}
+_KV_ELEMENT_BYTES: dict[KvDtype, int] = {"f16": 2, "bf16": 2, "f32": 4}
 
 POOL_SHARE = 0.10
 """Share of free memory the pool takes when nobody says otherwise."""
 
 POOL_SHARE_LIMIT = 0.50
 """The default pool never takes more than this share of free memory, whatever the context asks."""
+
+
+class KvGeometry(Protocol):
+    """What of a model's spec sizes its KV cache."""
+
+    @property
+    def kv_elements_per_token(self) -> int:
+        """Numbers kept for one token, in all layers."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +56,9 @@ class PagedKVCache:
         return -(-tokens // self.block_size)
 
 
-def block_bytes(spec: ModelSpec, *, block_size: int, kv_dtype: KvDtype) -> int:
-    """Bytes of one block: layers × (K and V) × KV heads × head size × element × tokens."""
-    per_token = 2 * spec.num_kv_heads * spec.head_dim * _KV_ELEMENT_BYTES[kv_dtype]
-    return spec.num_layers * per_token * block_size
+def block_bytes(spec: KvGeometry, *, block_size: int, kv_dtype: KvDtype) -> int:
+    """Bytes of one block: numbers a token × element × tokens. `kv_dtype` is not `auto`."""
+    return spec.kv_elements_per_token * _KV_ELEMENT_BYTES[kv_dtype] * block_size
 
 
 def default_pool_bytes(
@@ -73,7 +81,7 @@ def default_pool_bytes(
 
 
 def size_pool(
-    spec: ModelSpec,
+    spec: KvGeometry,
     *,
     block_size: int,
     kv_dtype: KvDtype,
@@ -86,7 +94,7 @@ def size_pool(
     Args:
         spec: the model's shapes.
         block_size: tokens in a block.
-        kv_dtype: element type of keys and values.
+        kv_dtype: element type of keys and values; not `auto`.
         context_length: tokens of one full context.
         requested_bytes: the user's size, obeyed if at least one block fits; None for the default.
         available: free bytes left once the weights are loaded.

@@ -4,6 +4,7 @@
 under `rope_type` or, older, `type`.
 """
 
+from engine.errors import UnsupportedByNativeError
 from engine.models.fields import Fields
 from engine.models.spec import RopeScaling
 
@@ -20,7 +21,9 @@ def read_rope(config: Fields, *, context_length: int) -> tuple[float, RopeScalin
     theta = rope.number("rope_theta", default=config.number("rope_theta", default=_DEFAULT_THETA))
     for holder in (config, rope):
         if holder.number("partial_rotary_factor", default=1.0) != 1.0:
-            raise holder.wrong("partial_rotary_factor", "1: partial rotation is not supported")
+            raise UnsupportedByNativeError(
+                str(holder.wrong("partial_rotary_factor", "1: partial rotation is not supported"))
+            )
     return theta, _scaling(rope, config, context_length)
 
 
@@ -43,9 +46,11 @@ def _scaling(rope: Fields, config: Fields, context_length: int) -> RopeScaling:
         case "yarn":
             for unsupported in ("mscale", "mscale_all_dim"):
                 if unsupported in rope:
-                    raise rope.wrong(unsupported, "absent: it is not supported")
+                    raise UnsupportedByNativeError(
+                        str(rope.wrong(unsupported, "absent: it is not supported"))
+                    )
             if not rope.flag("truncate", default=True):
-                raise rope.wrong("truncate", "true")
+                raise UnsupportedByNativeError(str(rope.wrong("truncate", "true")))
             original = _original_context(rope, config, context_length)
             return RopeScaling(
                 "yarn",
@@ -58,7 +63,7 @@ def _scaling(rope: Fields, config: Fields, context_length: int) -> RopeScaling:
                 ),
             )
         case _:
-            raise rope.wrong(key, "default, linear, llama3 or yarn")
+            raise UnsupportedByNativeError(str(rope.wrong(key, "default, linear, llama3 or yarn")))
 
 
 def _original_context(rope: Fields, config: Fields, context_length: int) -> int:

@@ -7,11 +7,11 @@ Only data is read: safetensors and JSON. Checkpoints in pickle form, code beside
 from collections.abc import Mapping
 from pathlib import Path
 
-from engine.errors import ModelError
+from engine.errors import ModelError, UnsupportedByNativeError
 from engine.models.fields import Fields
 from engine.models.json_file import read_json
 from engine.models.rope_config import read_rope
-from engine.models.safetensors_header import TensorEntry, read_header
+from engine.models.safetensors_header import NATIVE_DTYPES, TensorEntry, read_header
 from engine.models.spec import Architecture, ModelSpec
 
 SINGLE_FILE = "model.safetensors"
@@ -31,11 +31,12 @@ def read_spec(config: Fields, tensors: Mapping[str, TensorEntry]) -> ModelSpec:
     """The spec that a config.json describes, of a checkpoint with these tensors.
 
     Raises:
+        UnsupportedByNativeError: a model the native executor does not run.
         ModelError: a field is missing, damaged or not supported.
     """
     architecture = _architecture(config)
     if config.text("hidden_act", default="silu") != "silu":
-        raise config.wrong("hidden_act", "silu")
+        raise UnsupportedByNativeError(str(config.wrong("hidden_act", "silu")))
     hidden_size = config.integer("hidden_size", low=1, high=1 << 20)
     num_layers = config.integer("num_hidden_layers", low=1, high=4096)
     num_heads = config.integer("num_attention_heads", low=1, high=1024)
@@ -97,26 +98,41 @@ def weight_files(directory: Path) -> tuple[Path, ...]:
     raise ModelError(f"{directory} holds no {SINGLE_FILE} and no {INDEX_FILE}.")
 
 
-def read_tensors(paths: tuple[Path, ...]) -> dict[str, TensorEntry]:
+def read_tensors(
+    paths: tuple[Path, ...], *, known: Mapping[str, int] = NATIVE_DTYPES
+) -> dict[str, TensorEntry]:
     """Every tensor of the files, by name.
+
+    Args:
+        paths: the files.
+        known: element types that may occur, and their bytes.
 
     Raises:
         ModelError: a file is damaged, or two hold the same tensor.
     """
     tensors: dict[str, TensorEntry] = {}
     for path in paths:
-        for name, entry in read_header(path).items():
+        for name, entry in read_header(path, known=known).items():
             if name in tensors:
                 raise ModelError(f"{path} holds {name[:80]}, which another file holds too.")
             tensors[name] = entry
     return tensors
 
 
-def _architecture(config: Fields) -> Architecture:
+def refuse_code(config: Fields) -> None:
+    """Refuse a config that names Python code beside the weights, whatever the executor.
+
+    Raises:
+        ModelError: it does.
+    """
     if "auto_map" in config:
         raise ModelError(f"{config.source} wants to run code of its own (auto_map): refused.")
+
+
+def _architecture(config: Fields) -> Architecture:
+    refuse_code(config)
     if "quantization_config" in config:
-        raise ModelError(
+        raise UnsupportedByNativeError(
             f"{config.source} describes a quantised checkpoint, which is not supported: "
             "use its GGUF version."
         )
@@ -125,7 +141,7 @@ def _architecture(config: Fields) -> Architecture:
     known = _ARCHITECTURES.get(kind)
     if known is None or (classes and classes != [known[1]]):
         described = kind if known is None else ", ".join(classes)[:80]
-        raise ModelError(
+        raise UnsupportedByNativeError(
             f"{config.source} describes a {described!r} model, which the native executor does not "
             f"support (it runs {', '.join(name for _, name in _ARCHITECTURES.values())})."
         )

@@ -5,15 +5,26 @@ ranges before it maps them; this one answers questions about a model before it i
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
 
-from engine.errors import ModelError
+from engine.errors import ModelError, UnsupportedByNativeError
 
 _MAX_HEADER_BYTES = 100 << 20
-_BYTES_PER_ELEMENT = {"F32": 4, "F16": 2, "BF16": 2}
+NATIVE_DTYPES: Mapping[str, int] = {"F32": 4, "F16": 2, "BF16": 2}
+"""Element types of the native executor, and their bytes."""
+
+ALL_DTYPES: Mapping[str, int] = {
+    **NATIVE_DTYPES,
+    **dict.fromkeys(("BOOL", "U8", "I8", "F8_E4M3", "F8_E5M2", "F8_E8M0"), 1),
+    **dict.fromkeys(("U16", "I16"), 2),
+    **dict.fromkeys(("U32", "I32"), 4),
+    **dict.fromkeys(("U64", "I64", "F64"), 8),
+}
+"""Element types of quantised checkpoints too, which torch reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +40,12 @@ class TensorEntry:
         return math.prod(self.shape)
 
 
-def read_header(path: Path) -> dict[str, TensorEntry]:
+def read_header(path: Path, *, known: Mapping[str, int] = NATIVE_DTYPES) -> dict[str, TensorEntry]:
     """The tensors of one file, by name.
+
+    Args:
+        path: the file.
+        known: element types that may occur, and their bytes.
 
     Raises:
         ModelError: the file is missing, damaged or has an element type that is not supported.
@@ -49,25 +64,24 @@ def read_header(path: Path) -> dict[str, TensorEntry]:
     if not isinstance(header, dict):
         raise ModelError(f"{path} has a damaged safetensors header.")
     return {
-        name: _entry(name, value, data_bytes=size - 8 - length, path=path)
+        name: _entry(name, value, data_bytes=size - 8 - length, path=path, known=known)
         for name, value in header.items()
         if name != "__metadata__"
     }
 
 
-def _entry(name: str, value: object, *, data_bytes: int, path: Path) -> TensorEntry:
+def _entry(
+    name: str, value: object, *, data_bytes: int, path: Path, known: Mapping[str, int]
+) -> TensorEntry:
     match value:
         case {"dtype": str(dtype), "shape": list(shape), "data_offsets": [int(start), int(end)]}:
-            if dtype not in _BYTES_PER_ELEMENT:
-                raise ModelError(
+            if dtype not in known:
+                raise UnsupportedByNativeError(
                     f"{path}: {name} has element type {dtype}, which is not supported "
-                    f"(known: {', '.join(_BYTES_PER_ELEMENT)})."
+                    f"(known: {', '.join(known)})."
                 )
             if all(type(extent) is int and 0 <= extent < 1 << 40 for extent in shape):
                 entry = TensorEntry(tuple(shape), dtype)
-                if (
-                    0 <= start <= end <= data_bytes
-                    and end - start == entry.elements * _BYTES_PER_ELEMENT[dtype]
-                ):
+                if 0 <= start <= end <= data_bytes and end - start == entry.elements * known[dtype]:
                     return entry
     raise ModelError(f"{path}: the header's entry for {name[:80]} is damaged.")

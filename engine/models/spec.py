@@ -69,6 +69,11 @@ class ModelSpec:
     qk_norm: bool
     sliding_windows: tuple[int, ...]
 
+    @property
+    def kv_elements_per_token(self) -> int:
+        """Numbers the KV cache keeps for one token, in all layers."""
+        return self.num_layers * 2 * self.num_kv_heads * self.head_dim
+
     def to_json(self) -> str:
         """The spec as the JSON object that the kernels crate reads."""
         return json.dumps(asdict(self))

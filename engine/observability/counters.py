@@ -21,7 +21,7 @@ from engine.observability.histogram import (
     Histogram,
     HistogramState,
 )
-from engine.observability.rates import RateWindow, RecentSamples
+from engine.observability.rates import PrefillSpeed, RateWindow, RecentSamples
 from engine.request import FinishReason, Timings
 from engine.snapshot import Rates, Totals
 
@@ -35,6 +35,7 @@ class StepRecord:
     Attributes:
         seconds: from scheduling to applied results.
         prefill_tokens: tokens computed that were not a decode, recomputed ones included.
+        decodes: tokens computed that were.
         new_prompt_tokens: prompt tokens computed for the first time.
         generated: tokens sampled.
         first_tokens: [N] float64, times to first token of requests that got their first.
@@ -43,6 +44,7 @@ class StepRecord:
 
     seconds: float
     prefill_tokens: int
+    decodes: int
     new_prompt_tokens: int
     generated: int
     first_tokens: NDArray[np.float64]
@@ -66,6 +68,9 @@ class EngineCounters:
         self._generation_tokens = 0
         self._steps = 0
         self._preemptions = 0
+        self._prefix_queries = 0
+        self._prefix_hits = 0
+        self._copied_blocks = 0
         self._finished = {reason.value: 0 for reason in FinishReason}
         self._ttft = Histogram(SECONDS_TTFT)
         self._inter_token = Histogram(SECONDS_INTER_TOKEN)
@@ -80,6 +85,7 @@ class EngineCounters:
         self._output_lengths = Histogram(TOKENS_REQUEST)
         self._max_tokens = Histogram(TOKENS_REQUEST)
         self._window = RateWindow()
+        self._prefill = PrefillSpeed()
         self._recent_ttft = RecentSamples()
         self._recent_intervals = RecentSamples()
         self._percentiles: tuple[float | None, ...] = (None, None, None, None)
@@ -96,6 +102,7 @@ class EngineCounters:
             self._inter_token.observe_all(step.intervals)
             self._ttft.observe_all(step.first_tokens)
         self._window.add(now, step.prefill_tokens, step.generated)
+        self._prefill.add(step.prefill_tokens, step.prefill_tokens + step.decodes, step.seconds)
         if step.intervals.size:
             self._recent_intervals.add(step.intervals)
         if step.first_tokens.size:
@@ -105,6 +112,21 @@ class EngineCounters:
         """Count requests that lost their rows."""
         with self._lock:
             self._preemptions += count
+
+    def record_lookup(self, *, queried: int, found: int) -> None:
+        """Count an admission's prompt tokens, and how many of them need not be computed."""
+        with self._lock:
+            self._prefix_queries += queried
+            self._prefix_hits += found
+
+    def record_copies(self, blocks: int) -> None:
+        """Count copied KV blocks."""
+        with self._lock:
+            self._copied_blocks += blocks
+
+    def prefill_speed(self) -> float | None:
+        """Prompt tokens a second while steps prefill, or None before the first; any thread."""
+        return self._prefill.tokens_per_second
 
     def record_finish(
         self,
@@ -148,6 +170,9 @@ class EngineCounters:
             generation_tokens=self._generation_tokens,
             steps=self._steps,
             preemptions=self._preemptions,
+            prefix_cache_queries=self._prefix_queries,
+            prefix_cache_hits=self._prefix_hits,
+            copied_blocks=self._copied_blocks,
             finished=self._finished.copy(),
         )
 

@@ -135,6 +135,9 @@ class MetricsCollector(Collector):
         ):
             yield from self._counter(name, text, value)
         yield from self._counter("steps", "Steps executed.", totals.steps, prefixes=_OWN)
+        yield from self._counter(
+            "kv_block_copies", "KV blocks copied.", totals.copied_blocks, prefixes=_OWN
+        )
         for prefix in _PREFIXES:
             family = CounterMetricFamily(
                 f"{prefix}request_success",

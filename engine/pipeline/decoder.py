@@ -29,7 +29,16 @@ class StopScanner:
         self._stops = tuple(stops)
         self._include_stop = include_stop
         self._held = ""
+        self._foreign = 0
         self.stopped = False
+
+    def resume_after(self, text: str) -> None:
+        """Begin after `text`, which somebody else has: a stop may begin in it, but not end there.
+
+        What comes out later is what follows `text`, never a part of it.
+        """
+        keep = self._possible_stop(text)
+        self._held, self._foreign = text[len(text) - keep :], keep
 
     def feed(self, text: str) -> str:
         """Text that is certainly before any stop. After a stop nothing more comes out."""
@@ -40,15 +49,20 @@ class StopScanner:
         if found is not None:
             start, end = found
             self.stopped, self._held = True, ""
-            return buffer[: end if self._include_stop else start]
+            return self._own(buffer[: end if self._include_stop else start])
         keep = self._possible_stop(buffer)
         self._held = buffer[len(buffer) - keep :]
-        return buffer[: len(buffer) - keep]
+        return self._own(buffer[: len(buffer) - keep])
 
     def flush(self) -> str:
         """The held-back tail: no stop came of it."""
         held, self._held = self._held, ""
-        return held
+        return self._own(held)
+
+    def _own(self, text: str) -> str:
+        dropped = min(self._foreign, len(text))
+        self._foreign -= dropped
+        return text[dropped:]
 
     def _first_stop(self, text: str) -> tuple[int, int] | None:
         """Half-open range of the stop that is complete first; the longest of those that tie."""
@@ -87,6 +101,16 @@ class Decoder:
         self._stream = stream
         self._stop_ids = stop_ids
         self._scanner = StopScanner(stops, include_stop=include_stop) if stops else None
+
+    def resume_after(self, ids: Ids[int]) -> None:
+        """Begin after tokens that another answer has: a fork's parent's. Before any `feed`.
+
+        A character that began in them comes out whole here; a stop string that began in them ends
+        this answer.
+        """
+        text = self._stream.feed(ids) if ids else ""
+        if self._scanner is not None:
+            self._scanner.resume_after(text)
 
     @property
     def stopped(self) -> bool:

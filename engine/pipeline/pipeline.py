@@ -97,6 +97,7 @@ class Pipeline:
         except Exception as error:
             # Our own mistake. The books may be wrong, so nothing that runs or waits goes on.
             _log.exception("Scheduling failed.")
+            self.scheduler.copies.settle()
             running = self._sequences(self.scheduler.running)
             self._fail_step(f"Scheduling failed: {_sentence(error)}", [*running, *self._waiting])
             return True
@@ -104,6 +105,7 @@ class Pipeline:
         if schedule.plan is None:
             return bool(schedule.unplaceable)
         try:
+            self._copy_blocks(self.executor)
             result = self.executor.execute(schedule.plan)
             self._apply(schedule.plan, result, started)
         except BaseException as error:  # a panic in Rust is no Exception
@@ -112,6 +114,17 @@ class Pipeline:
             failed = [sequence for sequence in placed if sequence is not None]
             self._fail_step(f"The step failed: {_sentence(error)}", failed)
         return True
+
+    def _copy_blocks(self, executor: Executor) -> None:
+        """Make the copies the schedule asks for; their sources are given back in any case."""
+        copies = self.scheduler.copies
+        before = copies.made
+        try:
+            copies.make(executor)
+        finally:
+            copies.settle()
+        if copies.made > before:
+            self._counters.record_copies(copies.made - before)
 
     def take_refilled(self) -> bool:
         """Whether the last step put a token into a mailbox that was empty; asking takes note."""
@@ -137,6 +150,7 @@ class Pipeline:
     def close(self, sequence: Sequence, reason: FinishReason, error: str | None = None) -> None:
         """End a request that is in no row and no line."""
         sequence.ended = True
+        sequence.donor = None
         mailbox = sequence.mailbox
         if sequence.decoder is not None and reason is not FinishReason.ERROR:
             mailbox.text.append(sequence.decoder.flush())
@@ -191,6 +205,11 @@ class Pipeline:
                 self._events.publish(
                     RequestPreempted(now, sequence.request_id, len(sequence.tokens))
                 )
+        for sequence in schedule.admitted:
+            if sequence.preemptions == 0 and self.blocks.prefixes is not None:
+                self._counters.record_lookup(
+                    queried=sequence.num_prompt, found=sequence.mailbox.cached_tokens
+                )
         if schedule.admitted and self._events.wanted(RequestScheduled):
             for sequence in schedule.admitted:
                 self._events.publish(
@@ -215,13 +234,18 @@ class Pipeline:
         new_prompt = self._count_prompt(batch, computed, prompt)
         decodes = int(np.count_nonzero((grant == 1) & (computed > prompt)))
         failed: list[Sequence] = []
+        sound = batch
         if result.sampled.min() >= 0:
             rows, chosen = batch, None
         else:
             # A row that wanted a token and got none has failed, whatever `failed` says.
             chosen = np.flatnonzero(result.sampled >= 0)
             rows = batch[chosen]
-            failed = self._sequences(batch[(result.sampled < 0) & (plan.needs_logits != 0)])
+            broken = (result.sampled < 0) & (plan.needs_logits != 0)
+            failed = self._sequences(batch[broken])
+            sound = batch[~broken]
+        if self.blocks.prefixes is not None:  # before a row ends, so that its blocks stay cached
+            self.blocks.prefixes.index(table, sound)
         now = self._clock()
         finished, first_tokens, intervals = self._extend(rows, result, chosen, now)
         for sequence in failed:
@@ -236,6 +260,7 @@ class Pipeline:
             StepRecord(
                 seconds=ended - started,
                 prefill_tokens=prefill,
+                decodes=decodes,
                 new_prompt_tokens=new_prompt,
                 generated=len(rows),
                 first_tokens=first_tokens,

@@ -33,15 +33,17 @@ class RowTable:
         max_model_len] float32, of generated tokens, where asked for. top_logprobs: alternatives of
         generated tokens, where asked for. num_tokens: [max_rows] int32, known tokens. Raised last:
         it publishes a token to readers. num_computed: [max_rows] int32, tokens whose KV is in the
-        row's blocks. num_prompt_tokens: [max_rows] int32. max_total: [max_rows] int32, the row ends
-        at this many tokens. num_blocks: [max_rows] int32, valid entries of `block_tables`.
-        block_tables: [max_rows, max_blocks] int32, -1 beyond `num_blocks`. stop_ids: [max_rows,
-        max_stop_ids] int32, padded with -1. sampling: [max_rows] of `SAMPLING_DTYPE`.
-        prompt_counted: [max_rows] int32, prompt tokens the metrics have counted. arrival:
-        [max_rows] int64, submission numbers. queued_at, scheduled_at, first_token_at,
-        last_token_at: [max_rows] float64, seconds, NaN until. drained: [max_rows] bool, set by
-        readers: nothing was left to read. sequences: row → its sequence, None for a free row.
-        bias_rows, bias_ids, bias_values: [B] the logit biases of all rows, sorted by row.
+        row's blocks. num_prompt_tokens: [max_rows] int32. penalty_start: [max_rows] int32,
+        penalties count tokens from here on as output: the prompt's length, or that of the prompt a
+        fork's oldest ancestor had. max_total: [max_rows] int32, the row ends at this many tokens.
+        num_blocks: [max_rows] int32, valid entries of `block_tables`. block_tables: [max_rows,
+        max_blocks] int32, -1 beyond `num_blocks`. num_indexed: [max_rows] int32, how many of these
+        the prefix trie names. stop_ids: [max_rows, max_stop_ids] int32, padded with -1. sampling:
+        [max_rows] of `SAMPLING_DTYPE`. prompt_counted: [max_rows] int32, prompt tokens the metrics
+        have counted. arrival: [max_rows] int64, submission numbers. queued_at, scheduled_at,
+        first_token_at, last_token_at: [max_rows] float64, seconds, NaN until. drained: [max_rows]
+        bool, set by readers: nothing was left to read. sequences: row → its sequence, None for a
+        free row. bias_rows, bias_ids, bias_values: [B] the logit biases of all rows, sorted by row.
         decoded_rows: the rows with stop strings. logprob_rows, top_rows: how many rows want
         logprobs, and alternatives.
     """
@@ -64,9 +66,11 @@ class RowTable:
         self.num_tokens = np.zeros(max_rows, np.int32)
         self.num_computed = np.zeros(max_rows, np.int32)
         self.num_prompt_tokens = np.zeros(max_rows, np.int32)
+        self.penalty_start = np.zeros(max_rows, np.int32)
         self.max_total = np.zeros(max_rows, np.int32)
         self.num_blocks = np.zeros(max_rows, np.int32)
         self.block_tables = np.full((max_rows, max_blocks), -1, np.int32)
+        self.num_indexed = np.zeros(max_rows, np.int32)
         self.stop_ids = np.full((max_rows, max_stop_ids), -1, np.int32)
         self.sampling = np.zeros(max_rows, SAMPLING_DTYPE)
         self.prompt_counted = np.zeros(max_rows, np.int32)
@@ -96,6 +100,7 @@ class RowTable:
         count = len(sequence.tokens)
         self.token_table[row, :count] = sequence.tokens
         self.num_prompt_tokens[row] = sequence.num_prompt
+        self.penalty_start[row] = sequence.penalty_start
         self.num_computed[row] = 0
         self.max_total[row] = sequence.max_total
         self.stop_ids[row] = -1
@@ -118,6 +123,24 @@ class RowTable:
         sequence.mailbox.place(self, row)
         return row
 
+    def begin_with(
+        self, row: int, blocks: NDArray[np.int32], *, computed: int, indexed: int
+    ) -> None:
+        """Let a row that was just placed begin with blocks that the caller holds for it.
+
+        Args:
+            row: the row.
+            blocks: [B] int32, in sequence order.
+            computed: tokens whose KV they hold; fewer than the row has.
+            indexed: how many of them the trie names.
+        """
+        self.block_tables[row, : len(blocks)] = blocks
+        self.num_blocks[row] = len(blocks)
+        self.num_computed[row] = computed
+        self.num_indexed[row] = indexed
+        found = min(computed, int(self.num_prompt_tokens[row]))
+        self.prompt_counted[row] = max(int(self.prompt_counted[row]), found)
+
     def release(self, row: int) -> NDArray[np.int32]:
         """Take a sequence out of its row, its outputs detached into the mailbox.
 
@@ -134,6 +157,7 @@ class RowTable:
         self.num_blocks[row] = 0
         self.num_tokens[row] = 0
         self.num_computed[row] = 0
+        self.num_indexed[row] = 0
         self._count_wants(row, sequence, -1)
         if sequence.bias_ids.size:
             others = self.bias_rows != row

@@ -9,6 +9,9 @@ One pass, under one token budget: running decodes, then unfinished prefills, the
 each in the prioritiser's order. Hot: a pass over running rows is a fixed number of numpy
 expressions. Only admissions and preemptions loop, over the requests admitted or preempted.
 
+A request is admitted with what need not be computed (`engine.memory.reuse`): its `num_computed`
+begins there. One whose prefix a running request is just computing waits for it, and others pass.
+
 Why it always advances: the best running row is never preempted while another one is left, a row
 that alone exceeds the pool is given up, and nothing is admitted in a step that preempted, so a
 victim cannot take back at once what it gave.
@@ -20,7 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.executors.base import StepPlan
+from engine.memory.block_copies import BlockCopies
 from engine.memory.block_manager import BlockManager
+from engine.memory.reuse import Reuse, ReuseFinder
 from engine.pipeline.prioritiser import FirstComeFirstServed, Prioritiser
 from engine.pipeline.rows import RowTable
 from engine.pipeline.sequence import Sequence
@@ -47,7 +52,11 @@ class Schedule:
 
 
 class Scheduler:
-    """Decides steps. Owned by the engine's thread."""
+    """Decides steps. Owned by the engine's thread.
+
+    Attributes:
+        copies: block copies that must be made before the plan is executed.
+    """
 
     def __init__(
         self,
@@ -63,6 +72,8 @@ class Scheduler:
         self._waiting = waiting
         self._budget = token_budget
         self._prioritiser: Prioritiser = prioritiser or FirstComeFirstServed()
+        self.copies = BlockCopies(blocks)
+        self._reuse = ReuseFinder(table, blocks)
         self._running: NDArray[np.int32] = np.zeros(0, np.int32)  # rows, in the order last known
         self._stale = False  # whether `_running` must be put in order again
 
@@ -96,11 +107,10 @@ class Scheduler:
             need = self._blocks_needed(batch, grant)
             if int(need.sum()) <= self._blocks.num_free:
                 break
-            victim = int(self._running[-1])
             if len(self._running) == 1:
-                unplaceable.append(self.release(victim))
+                unplaceable.append(self.release(int(self._running[0])))
             else:
-                preempted.append(self._preempt(victim))
+                preempted.append(self._preempt(self._victim()))
         self._take_blocks(batch, need)
         admitted: list[Sequence] = []
         budget = self._budget - int(grant.sum())
@@ -120,6 +130,14 @@ class Scheduler:
         self._blocks.release(self._table.release(row))
         self._running = self._running[self._running != row]
         return sequence
+
+    def _victim(self) -> int:
+        """The worst row that gives blocks back: what others hold, too, would not come free."""
+        table, holders = self._table, self._blocks.refcounts()
+        for row in self._running[:0:-1].tolist():
+            if (holders[table.block_tables[row, : table.num_blocks[row]]] == 1).any():
+                return int(row)
+        return int(self._running[-1])
 
     def _preempt(self, row: int) -> Sequence:
         """Preempt by recomputation: keep the token ids, free the blocks, wait at the front."""
@@ -173,35 +191,78 @@ class Scheduler:
         Returns:
             Rows, tokens granted to each, and the sequences.
         """
-        table, blocks = self._table, self._blocks
+        table, waiting = self._table, self._waiting
         promised = self._promised_blocks()
         rows: list[int] = []
         grants: list[int] = []
         admitted: list[Sequence] = []
-        while budget > 0 and len(self._waiting):
-            index = self._prioritiser.pick(self._waiting, now)
-            sequence = self._waiting.at(index)
-            known = len(sequence.tokens)
-            whole = blocks.blocks_for(known)
-            if whole > blocks.num_blocks:
-                unplaceable.append(self._waiting.pop(index))
+        deferred: list[Sequence] = []  # never more than could be admitted: bounds the pass
+        while budget > 0 and len(waiting) and len(deferred) < table.num_free:
+            index = self._prioritiser.pick(waiting, now)
+            sequence = waiting.at(index)
+            whole = self._blocks.blocks_for(len(sequence.tokens))
+            if whole > self._blocks.num_blocks:
+                unplaceable.append(waiting.pop(index))
                 continue
-            if not table.num_free or whole + promised + self._watermark() > blocks.num_free:
+            if self._reuse.waits(sequence):
+                deferred.append(waiting.pop(index))
+                continue
+            room = self._blocks.num_free - promised - self._watermark()
+            if sequence.room_needed > room:
+                break  # without looking again: retrying the front of the line hashes nothing
+            reuse = self._reuse.find(sequence, self._running)
+            if reuse is None:
+                deferred.append(waiting.pop(index))
+                continue
+            reuse = self._fit(reuse, whole, room, sequence)
+            if reuse is None:
                 break
-            self._waiting.pop(index)
-            row = table.place(sequence, now)
-            self._running = np.append(self._running, np.int32(row))
-            self._stale = True
-            grant = min(budget, known)
+            row = self._place(waiting.pop(index), reuse, now)
+            grant = min(budget, len(sequence.tokens) - reuse.tokens)
             budget -= grant
             one, chunk = np.array([row], np.int32), np.array([grant], np.int32)
-            need = self._blocks_needed(one, chunk)
-            self._take_blocks(one, need)
-            promised += whole - int(need[0])
+            self._take_blocks(one, self._blocks_needed(one, chunk))
+            promised += whole - int(table.num_blocks[row])
             rows.append(row)
             grants.append(grant)
             admitted.append(sequence)
+        for sequence in reversed(deferred):
+            waiting.requeue(sequence)
         return rows, grants, admitted
+
+    def _fit(self, reuse: Reuse, whole: int, room: int, sequence: Sequence) -> Reuse | None:
+        """The reuse with which a sequence of `whole` blocks fits into `room`, or None.
+
+        Blocks that nobody holds count as free until they are reused, so they are subtracted. Where
+        there is no room to copy the last block, it is computed again.
+        """
+        size = self._table.block_size
+        options = [reuse]
+        if reuse.ends_inside(size):
+            options.append(reuse.whole_blocks(size))
+        for option in options:
+            idle = self._blocks.count_available(option.blocks)
+            needed = whole - len(option.blocks) + idle + option.ends_inside(size)
+            if needed <= room:
+                return option
+            sequence.room_needed = needed
+        return None
+
+    def _place(self, sequence: Sequence, reuse: Reuse, now: float) -> int:
+        """Give a sequence a row that begins with what is reused; references come first."""
+        table, blocks = self._table, reuse.blocks
+        self._blocks.retain(blocks)
+        if reuse.ends_inside(table.block_size):
+            blocks[-1] = self.copies.add(int(blocks[-1]))
+        if sequence.preemptions == 0:
+            sequence.mailbox.cached_tokens = reuse.tokens
+        row = table.place(sequence, now)
+        table.begin_with(row, blocks, computed=reuse.tokens, indexed=reuse.indexed)
+        sequence.donor = None
+        sequence.room_needed = 0
+        self._running = np.append(self._running, np.int32(row))
+        self._stale = True
+        return row
 
     def _promised_blocks(self) -> int:
         """Blocks that running rows still need for tokens they already have."""
@@ -243,7 +304,7 @@ class Scheduler:
             block_tables=table.block_tables,
             token_table=table.token_table,
             num_tokens=table.num_tokens,
-            num_prompt_tokens=table.num_prompt_tokens,
+            num_prompt_tokens=table.penalty_start,
             sampling=table.sampling,
             bias_rows=table.bias_rows,
             bias_ids=table.bias_ids,

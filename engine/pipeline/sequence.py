@@ -25,6 +25,7 @@ class Sequence:
         arrival: submission number; first come, first served.
         tokens: [n] int32, every known token; out of date while the sequence has a row.
         num_prompt: how many of them are the prompt.
+        penalty_start: penalties count tokens from here on as output; a fork's prompt holds some.
         max_total: the sequence ends when it has this many tokens.
         stop_ids: tokens that end it, the model's own included.
         sampling: one record of `SAMPLING_DTYPE`.
@@ -35,6 +36,10 @@ class Sequence:
         kept: outputs and instants saved when it was preempted, or None.
         prompt_counted: prompt tokens already counted in the metrics; a recomputation counts none.
         preemptions: how often it lost its row.
+        forks: children it was forked into so far.
+        donor: while waiting, the running sequence whose blocks it may share, or None.
+        donor_tokens: how many first tokens the two have in common.
+        room_needed: while waiting, free blocks it lacked when it was last looked at.
         ended: it ended, though its reader may not have been told yet.
     """
 
@@ -43,6 +48,7 @@ class Sequence:
     arrival: int
     tokens: NDArray[np.int32]
     num_prompt: int
+    penalty_start: int
     max_total: int
     stop_ids: tuple[int, ...]
     sampling: NDArray[np.void]
@@ -55,6 +61,10 @@ class Sequence:
     kept: Outputs | None = field(default=None, repr=False)
     prompt_counted: int = 0
     preemptions: int = 0
+    forks: int = 0
+    donor: "Sequence | None" = field(default=None, repr=False)
+    donor_tokens: int = 0
+    room_needed: int = 0
     ended: bool = False
 
     @property

@@ -12,6 +12,7 @@ import jinja2
 
 from engine.client import ChatMessage
 from engine.errors import EngineUnavailable, InvalidRequest, PravahaError
+from engine.fork_price import ForkPrice
 from engine.pipeline.control_tokens import ControlTokens
 from engine.request import FinishReason, Request, Timings, TokenBatch
 from engine.snapshot import BlockMap, EngineSnapshot, EngineState, ModelInfo
@@ -112,7 +113,13 @@ class ToyClient:
     # What a test does.
 
     def write(
-        self, text: str, *, eos: bool = False, finish: FinishReason | None = None, at: int = -1
+        self,
+        text: str,
+        *,
+        eos: bool = False,
+        finish: FinishReason | None = None,
+        at: int = -1,
+        cached: int = 0,
     ) -> tuple[int, ...]:
         """Send text for a submitted request (the last by default); the ids that went out."""
         request = self.requests[at]
@@ -129,6 +136,7 @@ class ToyClient:
                 logprobs=tuple(-0.5 for _ in ids) if wants else (),
                 finish_reason=finish,
                 error="the step failed" if finish is FinishReason.ERROR else None,
+                cached_tokens=cached,
             )
         )
         return ids
@@ -167,6 +175,9 @@ class ToyClient:
         )
         loading = self.state is EngineState.LOADING
         return EngineSnapshot(step=0, time=0.0, state=self.state, model=None if loading else model)
+
+    def price(self, token_ids: Sequence[int]) -> ForkPrice:
+        return ForkPrice(len(token_ids), 0, None)
 
     def blocks(self, since: int) -> BlockMap | None:
         return None

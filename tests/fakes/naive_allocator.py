@@ -44,6 +44,12 @@ class NaiveAllocator:
             if self._counts[block] == 0:
                 self._free.append(block)
 
+    def claims(self, blocks):
+        return np.array([self._counts[int(block)] for block in blocks], np.int32)
+
+    def count_available(self, blocks):
+        return sum(self._counts[int(block)] == 0 for block in blocks)
+
     def stats(self):
         free = len(self._free)
         return SimpleNamespace(free=free, cached=0, active=self.num_blocks - free)

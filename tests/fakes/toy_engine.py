@@ -5,7 +5,6 @@ from pathlib import Path
 from engine.config import EngineConfig
 from engine.engine import AsyncPravahaEngine
 from engine.request import Request, SamplingParams
-from tests.fakes.naive_allocator import NaiveAllocator
 from tests.fakes.toy_executor import ToyExecutor, toy_model
 from tests.fakes.toy_tokenizer import ToyTokenizer
 
@@ -22,8 +21,11 @@ def toy_config(*, blocks=64, block_size=4, **settings):
     )
 
 
-def toy_engine(config=None, *, allocator=NaiveAllocator, executor=None, context=256, **options):
-    """An engine that was not started, and the executor it will use."""
+def toy_engine(config=None, *, allocator=None, executor=None, context=256, **options):
+    """An engine that was not started, and the executor it will use.
+
+    `allocator`: a naive one to use instead of the Rust core's pool; it has no prefix cache.
+    """
     config = config or toy_config()
     if executor is None:
         blocks = config.kv_cache_bytes // (config.block_size * BLOCK_BYTES_PER_TOKEN)
@@ -39,7 +41,9 @@ def toy_engine(config=None, *, allocator=NaiveAllocator, executor=None, context=
         "executor_factory": load,
         "model_opener": lambda config: toy_model(context),
     } | options
-    return AsyncPravahaEngine(config, allocator_factory=allocator, **options), executor
+    if allocator is not None:
+        options["pool_factory"] = lambda blocks, size: (allocator(blocks, size), None)
+    return AsyncPravahaEngine(config, **options), executor
 
 
 def ask(prompt="hello", **params):

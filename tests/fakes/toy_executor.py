@@ -45,11 +45,19 @@ class ToyExecutor:
         self.gate = None  # threading.Semaphore: one permit a step
         self.entered = threading.Semaphore(0)
         self.closed = False
+        self.copies = []  # (source, target) of every copied block
+        self.watch = lambda plan: None  # called with every plan, while it runs
+
+    def copy_blocks(self, sources, targets):
+        for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
+            self.kv[target] = self.kv[source]
+            self.copies.append((source, target))
 
     def execute(self, plan: StepPlan):
         if self.gate is not None:
             self.entered.release()
             self.gate.acquire()
+        self.watch(plan)
         self.steps.append((plan.rows.copy(), np.diff(plan.query_start)))
         check_plan(plan)
         if self.fail_with:
@@ -104,7 +112,15 @@ def check_plan(plan):
         ).all()
 
 
-def oracle(request, *, seed=None, max_model_len=256, force=None, eos_ids=ToyTokenizer.eos_ids):
+def oracle(
+    request,
+    *,
+    seed=None,
+    max_model_len=256,
+    force=None,
+    eos_ids=ToyTokenizer.eos_ids,
+    penalty_start=None,
+):
     """The answer's token ids, one token at a time, without engine, rows or blocks."""
     params = request.sampling
     tokens = list(request.prompt_ids)
@@ -120,7 +136,7 @@ def oracle(request, *, seed=None, max_model_len=256, force=None, eos_ids=ToyToke
             rows=np.zeros(1, np.int32),
             needs_logits=np.ones(1, np.uint8),
             num_tokens=np.array([len(tokens)], np.int32),
-            num_prompt_tokens=np.array([prompt], np.int32),
+            num_prompt_tokens=np.array([prompt if penalty_start is None else penalty_start]),
             token_table=table,
             sampling=Sampler.pack(params, used_seed or 0).reshape(1),
             bias_rows=np.zeros(len(bias_ids), np.int32),

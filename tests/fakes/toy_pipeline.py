@@ -2,11 +2,17 @@
 
 from types import SimpleNamespace
 
+import numpy as np
+
+from engine._core import BlockAllocator, PrefixTrie
 from engine.events import EventBus
+from engine.forking import child_request, fork_point, known_tokens
 from engine.handle import RequestHandle
 from engine.intake import take_in
 from engine.loading import open_with_headers
 from engine.memory.block_manager import BlockManager
+from engine.memory.integrity import check_writes
+from engine.memory.prefix_cache import PrefixCache
 from engine.observability.counters import EngineCounters
 from engine.pipeline.pipeline import Pipeline
 from engine.pipeline.rows import RowTable
@@ -43,7 +49,9 @@ class ToyPipeline:
         queue=1000,
         allocator=NaiveAllocator,
         force=None,
+        prefixes=None,
     ):
+        """`prefixes`: None caches prefixes if the allocator has a trie."""
         config = toy_config(
             blocks=blocks, block_size=block_size, max_num_seqs=rows, max_num_batched_tokens=budget
         )
@@ -53,11 +61,19 @@ class ToyPipeline:
         self.counters = EngineCounters()
         self.events = EventBus()
         self.table = RowTable(max_rows=rows, max_model_len=context, block_size=block_size)
+        pool = allocator(blocks, block_size)
+        self.trie = PrefixTrie(pool) if isinstance(pool, BlockAllocator) else None
+        if prefixes is None:
+            prefixes = self.trie is not None
         self.blocks = BlockManager(
-            allocator(blocks, block_size), block_size=block_size, block_bytes=128
+            pool,
+            block_size=block_size,
+            block_bytes=128,
+            prefixes=PrefixCache(self.trie, b"toy", block_size=block_size) if prefixes else None,
         )
         self.waiting = RequestQueue(queue)
         self.executor = ToyExecutor(blocks, block_size, force=force)
+        self.executor.watch = lambda plan: check_writes(self.blocks, plan)
         self.ended = []
         self.pipeline = Pipeline(
             self.table,
@@ -74,8 +90,10 @@ class ToyPipeline:
         self.handles = []
         self._arrivals = 0
 
-    def submit(self, request):
-        sequence, decoder = take_in(request, self.opened, now=self.clock(), draw_seed=lambda: 7)
+    def submit(self, request, parent=None):
+        sequence, decoder = take_in(
+            request, self.opened, now=self.clock(), draw_seed=lambda: 7, parent=parent
+        )
         sequence.arrival = self._arrivals
         self._arrivals += 1
         self.waiting.put(sequence)
@@ -90,6 +108,19 @@ class ToyPipeline:
         )
         self.handles.append(handle)  # a handle that nobody holds aborts its request
         return handle
+
+    def fork(self, handle, *, at=None, n=1, sampling=None):
+        """As `AsyncPravahaEngine.fork`."""
+        parent = self.sequences[handle.request_id]
+        first, parent.forks = parent.forks + 1, parent.forks + n
+        tokens = known_tokens(parent)
+        tokens = tokens[: fork_point(parent, len(tokens), at)]
+        return [
+            self.submit(
+                child_request(parent, tokens, number=number, sampling=sampling), parent=parent
+            )
+            for number in range(first, first + n)
+        ]
 
     def step(self, count=1):
         for _ in range(count):
@@ -113,20 +144,14 @@ class ToyPipeline:
         return self.sequences[handle.request_id].row
 
     def check(self):
-        """Books balance: every held block is in exactly one table, and everything else is free."""
-        self.blocks.check_integrity()
+        """Books balance, and every computed token of a row is where its table says."""
+        self.blocks.check_integrity(self.table)
         table = self.table
-        held = []
-        for row in range(table.max_rows):
-            blocks = table.block_tables[row]
-            count = int(table.num_blocks[row])
-            assert (blocks[:count] >= 0).all()
-            assert (blocks[count:] == -1).all()
-            if table.sequences[row] is None:
-                assert count == 0
-            held.extend(blocks[:count].tolist())
-        assert len(set(held)) == len(held)
-        assert len(held) == self.blocks.num_blocks - self.blocks.num_free
+        for row in np.flatnonzero(table.num_computed).tolist():
+            places = np.arange(int(table.num_computed[row]))
+            blocks = table.block_tables[row, places // table.block_size]
+            stored = self.executor.kv[blocks, places % table.block_size]
+            assert (stored == table.token_table[row, places]).all(), f"row {row} reads others' KV"
 
     def assert_idle(self):
         assert not self.pipeline.has_work

@@ -1,4 +1,10 @@
-"""Random traffic: whatever is submitted, aborted or broken, nothing leaks and no token is wrong."""
+"""Random traffic: whatever is submitted, forked, aborted, preempted, evicted or broken, nothing
+leaks and no token is wrong.
+
+Prompts are drawn so that they share prefixes: runs of numbers with a few beginnings, and what
+earlier requests read and wrote. After every rule the books are checked, with the KV of every row
+looked up through its block table; during every step, that it writes into nobody else's block.
+"""
 
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
@@ -6,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from engine._core import BlockAllocator
 from engine.errors import ExecutorError, QueueFull
+from engine.forking import known_tokens
 from engine.request import FinishReason
 from tests.fakes.naive_allocator import NaiveAllocator
 from tests.fakes.toy_engine import ask
@@ -17,16 +24,18 @@ CONTEXT = 96
 
 
 class Traffic(RuleBasedStateMachine):
-    """Submits, steps, aborts, drains and breaks steps; compares every answer with the oracle."""
+    """Compares every answer with an oracle that knows no scheduler, no blocks and no forks."""
 
     @initialize(
-        blocks=st.integers(6, 40),
-        block_size=st.sampled_from([1, 3, 4, 16]),
+        blocks=st.integers(8, 60),
+        block_size=st.sampled_from([1, 2, 3, 4, 4, 16]),
         rows=st.integers(1, 6),
         budget=st.sampled_from([1, 2, 7, 16, 64]),
-        allocator=st.sampled_from([NaiveAllocator, BlockAllocator]),
+        pool=st.sampled_from(
+            [(NaiveAllocator, False), (BlockAllocator, False), *[(BlockAllocator, True)] * 4]
+        ),
     )
-    def start(self, blocks, block_size, rows, budget, allocator):
+    def start(self, blocks, block_size, rows, budget, pool):
         self.capacity = blocks * block_size
         self.toy = ToyPipeline(
             blocks=blocks,
@@ -35,32 +44,87 @@ class Traffic(RuleBasedStateMachine):
             budget=budget,
             context=CONTEXT,
             queue=8,
-            allocator=allocator,
+            allocator=pool[0],
+            prefixes=pool[1],
         )
         self.live = {}
+        self.penalty_starts = {}
 
     @rule(
-        start=st.integers(0, 60),
-        length=st.integers(1, 30),
+        start=st.sampled_from([0, 0, 0, 1, 40]),
+        length=st.integers(1, 40),
+        odd=st.sampled_from([None, None, 5, 6]),
         max_tokens=st.integers(1, 30),
         temperature=st.sampled_from([0.0, 1.0]),
         logprobs=st.sampled_from([None, 0, 2]),
         stop=st.sampled_from([(), ("a",), ("zz", "e")]),
+        frequency_penalty=st.sampled_from([0.0, 0.0, 1.0]),
         seed=st.integers(0, 9),
+        times=st.sampled_from([1, 1, 2, 3]),
     )
-    def submit(self, start, length, **params):
+    def submit(self, start, length, odd, times, **params):
         length = min(length, self.capacity)
-        request = ask([(start + i) % 95 for i in range(length)], **params)
+        tokens = [(start + i) % 95 for i in range(length)]
+        if odd is not None:
+            tokens[-1] = odd
+        self.take(lambda: [self.toy.submit(ask(tokens, **params)) for _ in range(times)])
+
+    @precondition(lambda self: self.toy.sequences)
+    @rule(data=st.data(), max_tokens=st.integers(1, 20), seed=st.integers(0, 9))
+    def submit_what_somebody_wrote(self, data, max_tokens, seed):
+        sequence = self.any_sequence(data)
+        tokens = known_tokens(sequence)
+        length = data.draw(st.integers(1, min(len(tokens), self.capacity, CONTEXT - 1)))
+        request = ask(tokens[:length], max_tokens=max_tokens, temperature=1.0, seed=seed)
+        self.take(lambda: [self.toy.submit(request)])
+
+    @precondition(lambda self: self.toy.sequences)
+    @rule(data=st.data(), n=st.integers(1, 3), anywhere=st.booleans())
+    def fork(self, data, n, anywhere):
+        parent = self.any_sequence(data)
+        known = len(known_tokens(parent))
+        at = data.draw(st.integers(1, known)) if anywhere else known
+        if at >= parent.max_total or at > self.capacity:
+            return
+        start = min(self.penalty_starts[parent.request_id], at)
+        self.take(lambda: self.toy.fork(parent, at=at, n=n), penalty_start=start)
+
+    def any_sequence(self, data):
+        sequences = list(self.toy.sequences.values())
+        return sequences[data.draw(st.integers(0, len(sequences) - 1))]
+
+    def take(self, submit, penalty_start=None):
+        before = set(self.toy.sequences)
         try:
-            handle = self.toy.submit(request)
+            submit()
         except QueueFull:
             assert len(self.toy.waiting) >= 8
-            return
-        self.live[len(self.toy.sequences)] = (handle, [])  # numbers: ids differ from run to run
+        for handle in self.toy.handles:
+            if handle.request_id not in before:
+                length = len(handle.request.prompt_ids)
+                start = length if penalty_start is None else penalty_start
+                self.penalty_starts[handle.request_id] = start
+                self.live[len(self.penalty_starts)] = (handle, [])  # ids differ from run to run
+
+    @precondition(lambda self: len(self.toy.pipeline.scheduler.running) > 1)
+    @rule(data=st.data())
+    def preempt(self, data):
+        running = self.toy.pipeline.scheduler.running.tolist()
+        self.toy.pipeline.scheduler._preempt(data.draw(st.sampled_from(running)))
+
+    @rule(share=st.floats(0.1, 1.0))
+    def evict(self, share):
+        blocks = self.toy.blocks
+        taken = blocks.allocate(max(1, int(blocks.num_free * share)) if blocks.num_free else 0)
+        blocks.release(taken)
 
     @rule(count=st.integers(1, 12))
     def step(self, count):
         self.toy.step(count if self.toy.pipeline.has_work else 0)
+
+    @rule()
+    def run_to_the_end(self):
+        self.toy.run()
 
     @precondition(lambda self: self.live)
     @rule(data=st.data())
@@ -75,8 +139,10 @@ class Traffic(RuleBasedStateMachine):
         self.drain_one(data.draw(st.sampled_from(sorted(self.live))))
 
     @precondition(lambda self: self.live and self.toy.pipeline.has_work)
-    @rule()
-    def break_a_step(self):
+    @rule(really=st.sampled_from([False, False, False, True]))
+    def break_a_step(self, really):
+        if not really:  # each time ends all that runs
+            return
         self.toy.executor.fail_with = [ExecutorError("broken")]
         self.toy.step()
         self.toy.executor.fail_with = []
@@ -95,9 +161,11 @@ class Traffic(RuleBasedStateMachine):
         ids = sum((batch.token_ids for batch in batches), ())
         text = "".join(batch.text for batch in batches)
         reason = batches[-1].finish_reason
-        expected = oracle(request, max_model_len=CONTEXT)
+        start = self.penalty_starts[request.request_id]
+        expected = oracle(request, max_model_len=CONTEXT, penalty_start=start)
         assert ids == expected[: len(ids)]
-        whole = ToyTokenizer().decode(ids)
+        tokenizer, read = ToyTokenizer(), request.prompt_ids[start:]
+        whole = tokenizer.decode((*read, *ids))[len(tokenizer.decode(read)) :]
         if reason is FinishReason.LENGTH:
             assert ids == expected
             assert not any(stop in whole for stop in request.sampling.stop)
@@ -106,6 +174,7 @@ class Traffic(RuleBasedStateMachine):
             assert not any(stop in text for stop in request.sampling.stop)
         elif not request.sampling.stop:
             assert text == whole
+        assert batches[-1].cached_tokens < len(request.prompt_ids)
         if request.sampling.logprobs is not None:
             assert sum(len(batch.logprobs) for batch in batches) == len(ids)
             assert sum(len(batch.top_logprobs) for batch in batches) == len(ids)
@@ -132,7 +201,7 @@ class Traffic(RuleBasedStateMachine):
 
 TestTraffic = Traffic.TestCase
 TestTraffic.settings = settings(
-    max_examples=60,
+    max_examples=80,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

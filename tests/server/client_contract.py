@@ -211,3 +211,23 @@ class ClientContract:
         request_id = client.submit(ask())
         assert woken.wait(20)
         drain_all(client, request_id)
+
+    def test_price_is_the_engines(self, client, engine):
+        # Both transports' tests share an engine, and so what it has cached.
+        tokens = tuple(f"{type(client).__name__} says this again and again ".encode() * 3)
+        assert client.price(tokens).prefill_tokens == len(tokens)
+        request_id = client.submit(ask(bytes(tokens).decode(), max_tokens=1))
+        drain_all(client, request_id)
+        quoted = client.price(tokens)
+        assert quoted == engine.price(tokens)
+        assert quoted.prefill_tokens < len(tokens)
+
+    def test_a_price_of_nothing_is_refused(self, client):
+        with pytest.raises(InvalidRequest):
+            client.price(())
+
+    def test_batches_tell_what_was_cached(self, client):
+        text = f"{type(client).__name__} begins the same, for more than a block; "
+        drain_all(client, client.submit(ask(text, max_tokens=1)))
+        batches = drain_all(client, client.submit(ask(text + "and an end", max_tokens=1)))
+        assert 16 <= batches[-1].cached_tokens <= len(text)

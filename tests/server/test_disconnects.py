@@ -147,7 +147,8 @@ def test_blocks_are_free_at_the_first_step_boundary_after_the_abort(streaming, n
                     send(leaves, "/v1/completions", fields | {"prompt": "leave" * 9, "n": n})
                     for _ in range(n):
                         traffic.wait_submitted()
-                    gate.to_next_step()  # in which they run
+                    for _ in range(n):
+                        gate.to_next_step()  # in which they run; a twin waits for the first's KV
                     gate.to_next_step()  # after which they are seen to
                     assert engine.snapshot().running == 1 + n
                     assert engine.snapshot().blocks.active > 1

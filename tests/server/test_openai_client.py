@@ -39,16 +39,39 @@ def test_whole_and_streamed_answers_are_the_same(api):
 
 
 def test_usage_is_what_was_computed(api, engine):
+    prompt = [{"role": "user", "content": "a prompt that nobody else sends"}]
     before = engine.snapshot().totals
-    answer = chat(api)
-    stream = chat(api, stream=True, stream_options={"include_usage": True})
+    answer = chat(api, messages=prompt)
+    stream = chat(api, messages=prompt, stream=True, stream_options={"include_usage": True})
     *_, last = stream
     assert last.choices == []
-    assert last.usage == answer.usage
+    counts = ("prompt_tokens", "completion_tokens", "total_tokens")
+    assert [getattr(last.usage, name) for name in counts] == [
+        getattr(answer.usage, name) for name in counts
+    ]
+    cached = [usage.prompt_tokens_details.cached_tokens for usage in (answer.usage, last.usage)]
+    assert cached[0] < cached[1] < answer.usage.prompt_tokens
     assert answer.usage.completion_tokens == 12
     totals = engine.snapshot().totals
     assert totals.generation_tokens - before.generation_tokens == 24
-    assert totals.prompt_tokens - before.prompt_tokens == 2 * answer.usage.prompt_tokens
+    computed = totals.prompt_tokens - before.prompt_tokens
+    assert computed + sum(cached) == 2 * answer.usage.prompt_tokens
+    assert totals.prefix_cache_hits - before.prefix_cache_hits == sum(cached)
+
+
+def test_choices_of_a_prompt_compute_it_once(api, engine):
+    before = engine.snapshot().totals
+    prompt = [{"role": "user", "content": "choose between " + "these " * 12}]
+    answer = chat(api, messages=prompt, n=4, temperature=1.0)
+    totals = engine.snapshot().totals
+    assert len({choice.message.content for choice in answer.choices}) == 4
+    length, found = (
+        answer.usage.prompt_tokens,
+        answer.usage.prompt_tokens_details.cached_tokens,
+    )
+    # Each choice but the first computes the last token again, to sample from its logits.
+    assert totals.prompt_tokens - before.prompt_tokens == length - found + 3
+    assert found < length
 
 
 def test_seeds_replay_and_choices_differ(api):

@@ -2,6 +2,10 @@
 
 Elsewhere, beside the code they concern:
 
+* `memory/test_prefix_caching.py`: prefixes (1-5, 7-10, 12, 13) and what pressure does to them
+  (16-18); `memory/test_forks.py`: forks (32-38); hash collisions (6), random operations (14) and
+  the pool's own rules in `rust_core/core/tests`; tables after every step (11) in
+  `tests/property/test_traffic.py`;
 * `pipeline/test_scheduler.py`: block boundaries (1, 2), freed blocks in tables (11), long prefills
   (15), a pool too small for one request (16), thrashing (17), admission (18), budgets
   (20), chunks (21), preemption (22), replay of seeded samples (50);

@@ -181,6 +181,38 @@ impl<S: BuildHasher> BlockPool<S> {
         Ok(named)
     }
 
+    /// As [`BlockPool::insert`], but goes on below duplicates: where another block already holds the same
+    /// tokens, the caller's reference moves to that one, its own block is given back, and `blocks` names
+    /// the indexed one. So the caller holds every node above the ones it adds.
+    ///
+    /// The blocks are full and no step that reads them is in flight.
+    ///
+    /// # Errors
+    /// As [`BlockPool::insert`], or a block has too many holders; what was indexed until then stays so,
+    /// and `blocks` tells what the caller holds.
+    pub fn index_or_adopt(
+        &mut self,
+        salt: &[u8],
+        tokens: &[TokenId],
+        blocks: &mut [BlockId],
+        start: usize,
+    ) -> Result<usize, PoolError> {
+        let (mut done, mut adopted) = (start, 0);
+        while done < blocks.len() {
+            let named = self.insert(salt, tokens, blocks, done)?;
+            let Some(at) = named.iter().zip(&blocks[done..]).position(|(a, b)| a != b) else {
+                break;
+            };
+            let (indexed, own) = (named[at], blocks[done + at]);
+            self.allocator.retain(&[indexed])?;
+            self.allocator.release(&[own])?;
+            blocks[done + at] = indexed;
+            adopted += 1;
+            done += at + 1;
+        }
+        Ok(adopted)
+    }
+
     /// Removes the chain of new nodes from `last` up to, not including, `above`.
     fn undo_insert(&mut self, above: Option<NodeId>, last: NodeId) {
         let mut at = last;

@@ -309,3 +309,39 @@ fn sizes_that_make_no_pool_are_refused() {
         );
     }
 }
+
+#[test]
+fn a_duplicate_is_swapped_for_the_indexed_copy_and_new_blocks_hang_below_that() {
+    let mut pool = pool(6);
+    let first = indexed(&mut pool, &[1, 1, 2, 2]);
+    let mut own = pool.allocate(3).unwrap();
+    let given = own.clone();
+    let adopted = pool
+        .index_or_adopt(SALT, &[1, 1, 2, 2, 3, 3], &mut own, 0)
+        .unwrap();
+    assert_eq!(adopted, 2);
+    assert_eq!(own, [first[0], first[1], given[2]]);
+    assert_eq!(pool.allocator().holders(first[0]), 2);
+    assert_eq!(pool.allocator().state(given[0]), BlockState::Free);
+    assert_eq!(pool.match_prefix(SALT, &[1, 1, 2, 2, 3, 3]), own);
+    pool.check_integrity().unwrap();
+    release_tail_first(&mut pool, &first);
+    release_tail_first(&mut pool, &own);
+    assert_eq!(pool.stats().cached, 3);
+    pool.check_integrity().unwrap();
+}
+
+#[test]
+fn adopting_goes_on_where_an_earlier_call_stopped_and_repeats_without_effect() {
+    let mut pool = pool(6);
+    let mut own = pool.allocate(3).unwrap();
+    let given = own.clone();
+    let tokens = [1, 1, 2, 2, 3, 3];
+    assert_eq!(pool.index_or_adopt(SALT, &tokens, &mut own[..1], 0), Ok(0));
+    for _ in 0..2 {
+        assert_eq!(pool.index_or_adopt(SALT, &tokens, &mut own, 1), Ok(0));
+        assert_eq!(own, given);
+    }
+    assert_eq!(pool.match_prefix(SALT, &tokens), given);
+    pool.check_integrity().unwrap();
+}

@@ -1,5 +1,7 @@
 //! The native executor: a loaded model, its KV pool, and one call a step.
 
+mod block_copy;
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -5,6 +5,8 @@
 //! no horizontal sum. Values stand token by token, `[token][padded dimension]`. Bytes of slots that no
 //! token has been written to are whatever they were: readers mask them.
 
+mod block_copy;
+
 use half::f16;
 
 use crate::arena::Arena;

@@ -166,6 +166,19 @@ impl NativeExecutor {
             .map_err(to_python)
     }
 
+    fn copy_blocks(
+        &self,
+        py: Python<'_>,
+        sources: PyReadonlyArray1<'_, i32>,
+        targets: PyReadonlyArray1<'_, i32>,
+    ) -> PyResult<()> {
+        let (sources, targets) = (sources.as_slice()?, targets.as_slice()?);
+        let mut guard = self.lock()?;
+        let executor = guard.as_mut().ok_or_else(closed)?;
+        py.detach(|| executor.copy_blocks(sources, targets))
+            .map_err(to_python)
+    }
+
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let executor = self.lock()?.take();
         py.detach(|| drop(executor));

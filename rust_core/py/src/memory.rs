@@ -6,7 +6,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use numpy::{
+    IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2,
+    PyUntypedArrayMethods,
+};
 use pravaha_core::{BlockId, BlockPool, PoolError};
 use pyo3::create_exception;
 use pyo3::exceptions::{
@@ -151,6 +154,18 @@ impl BlockAllocator {
         operation(&mut *self.pool.lock()?, &blocks).map_err(refused)
     }
 
+    /// Block ids that the pool has.
+    fn known(&self, blocks: &Ids) -> PyResult<Vec<BlockId>> {
+        let blocks = blocks.blocks(self.num_blocks)?;
+        match blocks.iter().find(|&&id| id as usize >= self.num_blocks) {
+            Some(&id) => Err(refused(PoolError::NoSuchBlock {
+                block: i64::from(id),
+                total: self.num_blocks,
+            })),
+            None => Ok(blocks),
+        }
+    }
+
     /// One value a block, with the GIL released.
     fn per_block<T: Send>(
         &self,
@@ -245,6 +260,26 @@ impl BlockAllocator {
         Ok(generations.into_pyarray(py))
     }
 
+    /// Holders of each block, one more if it is indexed.
+    fn claims<'py>(&self, py: Python<'py>, blocks: Ids) -> PyResult<Bound<'py, PyArray1<i32>>> {
+        let blocks = self.known(&blocks)?;
+        let pool = self.pool.lock()?;
+        let allocator = pool.allocator();
+        let claims: Vec<i32> = blocks
+            .into_iter()
+            .map(|id| i32::from(allocator.holders(id)) + i32::from(allocator.is_indexed(id)))
+            .collect();
+        Ok(claims.into_pyarray(py))
+    }
+
+    /// How many of the blocks nobody holds.
+    fn count_available(&self, blocks: Ids) -> PyResult<usize> {
+        let blocks = self.known(&blocks)?;
+        let pool = self.pool.lock()?;
+        let available = |id: &BlockId| pool.allocator().is_available(*id);
+        Ok(blocks.iter().filter(|&id| available(id)).count())
+    }
+
     /// Walks every invariant of allocator and trie.
     fn check_integrity(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| {
@@ -312,6 +347,52 @@ impl PrefixTrie {
             .insert(salt, &tokens.0, &blocks, start)
             .map_err(refused)?;
         Ok(to_array(py, named))
+    }
+
+    /// Indexes the full blocks of many sequences.
+    #[pyo3(signature = (salt, token_table, block_tables, rows, start, stop))]
+    #[allow(clippy::too_many_arguments)]
+    fn index_rows(
+        &self,
+        salt: &[u8],
+        token_table: PyReadonlyArray2<'_, i32>,
+        mut block_tables: PyReadwriteArray2<'_, i32>,
+        rows: Ids,
+        start: Ids,
+        stop: Ids,
+    ) -> PyResult<usize> {
+        let runs = rows.0.iter().zip(&start.0).zip(&stop.0);
+        if rows.0.len() != start.0.len() || rows.0.len() != stop.0.len() {
+            return Err(PyValueError::new_err(
+                "rows, start and stop must be equally long",
+            ));
+        }
+        let (max_tokens, max_blocks) = (token_table.shape()[1], block_tables.shape()[1]);
+        let max_rows = token_table.shape()[0].min(block_tables.shape()[0]);
+        let max_full = max_blocks.min(max_tokens / self.block_size);
+        let tokens = token_table.as_slice()?;
+        let tables = block_tables.as_slice_mut()?;
+        let mut pool = self.pool.lock()?;
+        let mut adopted = 0;
+        for ((&row, &start), &stop) in runs {
+            let run =
+                [row, start, stop].map(|number| usize::try_from(number).unwrap_or(usize::MAX));
+            let [at, first, end] = run;
+            if at >= max_rows || first > end || end > max_full {
+                return Err(PyValueError::new_err(format!(
+                    "row {row} cannot have full blocks [{start}, {stop})"
+                )));
+            }
+            let table = &mut tables[at * max_blocks..][..end];
+            let known = &tokens[at * max_tokens..][..end * self.block_size];
+            let mut blocks = Ids(table.to_vec()).blocks(self.num_blocks)?;
+            let outcome = pool.index_or_adopt(salt, known, &mut blocks, first);
+            for (entry, block) in table.iter_mut().zip(blocks) {
+                *entry = block as i32;
+            }
+            adopted += outcome.map_err(refused)?;
+        }
+        Ok(adopted)
     }
 
     /// Empties the trie.

@@ -117,6 +117,12 @@ def test_engine_settings_reach_the_engine(folders):
         "max_num_seqs": 5,
         "max_num_batched_tokens": 77,
         "max_queue": 9,
+        "executor": "torch",
+        "device": "cpu",
+        "dtype": "bf16",
+        "attention": "reference",
+        "cuda_graphs": True,
+        "dummy_weights": True,
     }
     assert load(folders, flags=flags).engine_config(Path("m.gguf"), "m") == EngineConfig(
         model=Path("m.gguf"),
@@ -130,6 +136,12 @@ def test_engine_settings_reach_the_engine(folders):
         max_queue=9,
         threads=3,
         dispatch="portable",
+        executor="torch",
+        device="cpu",
+        dtype="bf16",
+        attention="reference",
+        cuda_graphs=True,
+        dummy_weights=True,
     )
 
 
@@ -172,3 +184,9 @@ def test_what_is_no_size_is_refused(text):
 def test_sizes_are_shown_with_three_digits():
     shown = [format_size(n) for n in (5, 1536, 98_362_432, 2**40)]
     assert shown == ["5 B", "1.50 KiB", "93.8 MiB", "1024 GiB"]
+
+
+@pytest.mark.parametrize(("flag", "expected"), [(None, True), (False, False), (True, True)])
+def test_prefix_caching_can_be_switched_off(folders, flag, expected):
+    settings = load(folders, flags={"prefix_caching": flag})
+    assert settings.engine_config(Path("model"), "model").prefix_caching is expected

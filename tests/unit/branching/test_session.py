@@ -66,11 +66,12 @@ def test_with_nothing_new_pump_reports_nothing(session, client):
 
 def test_an_ended_answer_is_in_the_store_with_its_figures(session, client, store):
     session.send("hello")
-    ids = client.write("abba", eos=True)
+    ids = client.write("abba", eos=True, cached=7)
     session.pump()
     store.flush()
     node = store.node(store.head(session.tree_id))
     assert node.token_ids == ids
+    assert node.n_cached == 7
     assert ids[-1] == EOS
     assert node.logprobs == (-0.5,) * len(ids)
     assert (node.n_prompt, node.n_gen) == (len(client.requests[0].prompt_ids), len(ids))

@@ -1,0 +1,378 @@
+"""The torch executor on a GPU: is it right, what do graphs give, how far from the roofline.
+
+    python benchmarks/gpu.py [--json FILE] [--device cpu --model tiny]
+
+Needs torch, triton, transformers and the built wheel: no checkpoint, no network. Weights are seeded
+random ones of a named shape. Sections, each skipped once the time is up:
+
+1. parity: Triton's attention against the reference's, greedy tokens of whole models in float32;
+2. graphs: greedy tokens of replayed decode steps against those of the same steps without;
+3. throughput: decoded tokens a second by batch size, without graphs, with them, and by
+   transformers' own continuous batching on the same weights; beside the bandwidth roofline, which
+   is (weights + the streams' keys and values) over the read bandwidth measured here.
+
+On a CPU the first section runs the reference against `generate`, graphs and the peer are left out,
+and the figures mean nothing: that is for testing this script.
+"""
+
+import argparse
+import json
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import CONFIG_MAPPING, AutoModelForCausalLM, GenerationConfig
+
+from engine.config import EngineConfig
+from engine.errors import PravahaError
+from engine.executors.base import SAMPLING_DTYPE, StepPlan
+from engine.executors.torch.checkpoint import DUMMY_SEED
+from engine.executors.torch.executor import TorchExecutor
+from engine.executors.torch.opening import read_spec
+
+BLOCK_SIZE = 32
+MAX_SECONDS = 450.0
+
+SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
+    "smollm2-135m": (
+        "llama",
+        {
+            "vocab_size": 49152,
+            "hidden_size": 576,
+            "intermediate_size": 1536,
+            "num_hidden_layers": 30,
+            "num_attention_heads": 9,
+            "num_key_value_heads": 3,
+            "max_position_embeddings": 8192,
+            "tie_word_embeddings": True,
+        },
+    ),
+    "qwen3-0.6b": (
+        "qwen3",
+        {
+            "vocab_size": 151936,
+            "hidden_size": 1024,
+            "intermediate_size": 3072,
+            "num_hidden_layers": 28,
+            "num_attention_heads": 16,
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "max_position_embeddings": 8192,
+            "tie_word_embeddings": True,
+        },
+    ),
+    "tiny": (
+        "gemma3_text",
+        {
+            "vocab_size": 256,
+            "hidden_size": 64,
+            "intermediate_size": 96,
+            "num_hidden_layers": 3,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "head_dim": 16,
+            "sliding_window": 24,
+            "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+            "max_position_embeddings": 512,
+            "initializer_range": 0.3,
+        },
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """An executor, and what its stepping needs to know."""
+
+    executor: TorchExecutor
+    config: EngineConfig
+    max_model_len: int
+    kv_bytes_per_token: int
+
+
+def shape_config(name: str) -> Any:
+    """The transformers configuration of a shape."""
+    model_type, fields = SHAPES[name]
+    return CONFIG_MAPPING[model_type](**fields)
+
+
+def load(name: str, *, rows: int, max_model_len: int, **settings: Any) -> Loaded:
+    """An executor with seeded random weights."""
+    with tempfile.TemporaryDirectory() as folder:
+        shape_config(name).save_pretrained(folder)
+        config = EngineConfig(
+            Path(folder),
+            name,
+            max_num_seqs=rows,
+            block_size=BLOCK_SIZE,
+            dummy_weights=True,
+            **settings,
+        )
+        spec, parameters = read_spec(config.model, config, stored=None)
+        executor = TorchExecutor.load(
+            spec,
+            config,
+            num_blocks=rows * -(-max_model_len // BLOCK_SIZE),
+            max_model_len=max_model_len,
+            weight_format="dummy",
+            parameters=parameters,
+            progress=lambda share: None,
+        )
+    width = 4 if executor.info.kv_dtype == "f32" else 2
+    return Loaded(executor, config, max_model_len, spec.kv_elements_per_token * width)
+
+
+class Driver:
+    """Greedy sequences of one length through an executor, every row with blocks of its own."""
+
+    def __init__(self, loaded: Loaded, prompts: list[list[int]]) -> None:
+        rows = len(prompts)
+        blocks = -(-loaded.max_model_len // BLOCK_SIZE)
+        self._executor = loaded.executor
+        self._tables = np.arange(rows * blocks, dtype=np.int32).reshape(rows, blocks)
+        self._sampling = np.zeros(rows, SAMPLING_DTYPE)
+        self._sampling["top_p"] = self._sampling["repetition_penalty"] = 1
+        self._sampling["num_logprobs"] = -1
+        self._token_table = np.zeros((rows, 1), np.int32)
+        self._lengths = np.zeros(rows, np.int32)
+        self._pending = [np.array(prompt, np.int32) for prompt in prompts]
+        self.tokens: list[list[int]] = [[] for _ in prompts]
+
+    def step(self) -> None:
+        """Compute what is pending of every row, and sample the next token of each."""
+        counts = np.array([len(tokens) for tokens in self._pending], np.int32)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        flat = np.concatenate(self._pending)
+        positions = np.arange(len(flat), dtype=np.int32) - np.repeat(starts[:-1], counts)
+        rows = np.arange(len(counts), dtype=np.int32)
+        plan = StepPlan(
+            rows=rows,
+            query_start=starts,
+            token_ids=flat,
+            positions=(positions + np.repeat(self._lengths, counts)).astype(np.int32),
+            needs_logits=np.ones(len(rows), np.uint8),
+            block_tables=self._tables,
+            token_table=self._token_table,
+            num_tokens=self._lengths + counts,
+            num_prompt_tokens=self._lengths + counts,
+            sampling=self._sampling,
+            bias_rows=np.zeros(0, np.int32),
+            bias_ids=np.zeros(0, np.int32),
+            bias_values=np.zeros(0, np.float32),
+        )
+        sampled = self._executor.execute(plan).sampled
+        self._lengths = (self._lengths + counts).astype(np.int32)
+        self._pending = [sampled[row : row + 1].copy() for row in rows]
+        for row, token in enumerate(sampled.tolist()):
+            self.tokens[row].append(token)
+
+
+def prompts_of(count: int, length: int, vocab_size: int) -> list[list[int]]:
+    """Reproducible prompts of ordinary token ids."""
+    generator = np.random.default_rng(7)
+    return generator.integers(3, vocab_size, (count, length)).tolist()
+
+
+def greedy(loaded: Loaded, prompts: list[list[int]], count: int) -> list[list[int]]:
+    """`count` greedy tokens of every prompt."""
+    driver = Driver(loaded, prompts)
+    for _ in range(count):
+        driver.step()
+    return driver.tokens
+
+
+def agreement(got: list[list[int]], expected: list[list[int]]) -> float:
+    """Share of tokens before each row's first difference."""
+    equal = 0
+    for one, other in zip(got, expected, strict=True):
+        for a, b in zip(one, other, strict=True):
+            if a != b:
+                break
+            equal += 1
+    return equal / sum(map(len, expected))
+
+
+def transformers_model(name: str, dtype: torch.dtype, device: torch.device, **options: Any) -> Any:
+    """Transformers' own model with the very weights that the executor has."""
+    with torch.random.fork_rng([device] if device.type == "cuda" else []), device:
+        torch.manual_seed(DUMMY_SEED)
+        model = AutoModelForCausalLM.from_config(shape_config(name), dtype=dtype, **options)
+    return model.to(device).eval()
+
+
+def parity(device: str, names: list[str]) -> list[dict[str, Any]]:
+    """Greedy tokens in float32 against `generate`; 1.0 is every token."""
+    rows, count = 5, 24
+    results = []
+    for name in names:
+        loaded = load(name, rows=rows, max_model_len=256, device=device, dtype="f32")
+        vocab = shape_config(name).vocab_size
+        prompts = prompts_of(rows, 70, vocab)
+        got = greedy(loaded, prompts, count)
+        loaded.executor.close()
+        model = transformers_model(name, torch.float32, torch.device(device))
+        with torch.inference_mode():
+            output = model.generate(
+                torch.tensor(prompts, device=device),
+                max_new_tokens=count,
+                min_new_tokens=count,
+                do_sample=False,
+                eos_token_id=None,
+                pad_token_id=0,
+            )
+        expected = output[:, 70:].tolist()
+        del model
+        share = agreement(got, expected)
+        results.append({"model": name, "backend": loaded.executor.info.dispatch, "equal": share})
+    return results
+
+
+def graphs_equal(names: list[str]) -> list[dict[str, Any]]:
+    """Greedy tokens with graphs against those without, at sizes that need padding."""
+    results = []
+    for name in names:
+        for rows in (1, 3, 11):
+            prompts = prompts_of(rows, 40, shape_config(name).vocab_size)
+            tokens = []
+            for graphs in (False, True):
+                settings = {"device": "cuda", "dtype": "f32", "cuda_graphs": graphs}
+                loaded = load(name, rows=rows, max_model_len=128, **settings)
+                tokens.append(greedy(loaded, prompts, 24))
+                loaded.executor.close()
+            results.append({"model": name, "rows": rows, "equal": agreement(*tokens)})
+    return results
+
+
+def read_bandwidth(device: torch.device) -> float:
+    """Bytes a second that summing a large array reads."""
+    size = (1 << 30) if device.type == "cuda" else (1 << 26)
+    array = torch.ones(size, dtype=torch.int8, device=device).view(torch.float32)
+    best = 0.0
+    for _ in range(6):
+        started = clock(device)
+        array.sum()
+        best = max(best, size / (clock(device) - started))
+    return best
+
+
+def clock(device: torch.device) -> float:
+    """Seconds, once the device has done what it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def decode_rate(
+    loaded: Loaded, prompts: list[list[int]], count: int, device: torch.device
+) -> float:
+    """Decoded tokens a second; the prefill and the first steps are not counted."""
+    driver = Driver(loaded, prompts)
+    for _ in range(4):
+        driver.step()
+    started = clock(device)
+    for _ in range(count):
+        driver.step()
+    return len(prompts) * count / (clock(device) - started)
+
+
+def peer_rate(name: str, prompts: list[list[int]], count: int, device: torch.device) -> float:
+    """Transformers' continuous batching: tokens a second, by the difference of two lengths."""
+    model = transformers_model(name, torch.bfloat16, device, attn_implementation="sdpa")
+    times = []
+    for length in (count // 4, count // 4, count):  # the first run warms up
+        generation = GenerationConfig(
+            max_new_tokens=length, do_sample=False, eos_token_id=-1, pad_token_id=0
+        )
+        started = clock(device)
+        model.generate_batch(inputs=prompts, generation_config=generation)
+        times.append(clock(device) - started)
+    return len(prompts) * (count - count // 4) / (times[2] - times[1])
+
+
+def throughput(name: str, batches: list[int], device: torch.device, left: Callable[[], float]):
+    """One row a batch size."""
+    context, count = (64, 64) if device.type == "cuda" else (16, 4)
+    bandwidth = read_bandwidth(device)
+    for rows in batches:
+        if left() < 30:
+            yield {"model": name, "batch": rows, "skipped": "out of time"}
+            continue
+        prompts = prompts_of(rows, context, shape_config(name).vocab_size)
+        row: dict[str, Any] = {"model": name, "batch": rows, "bandwidth": bandwidth}
+        length = context + count + 8
+        for key, graphs in (("eager", False), ("graphs", True)):
+            if graphs and device.type != "cuda":
+                continue
+            try:
+                settings = {"device": device.type, "dtype": "bf16", "cuda_graphs": graphs}
+                loaded = load(name, rows=rows, max_model_len=length, **settings)
+                row[key] = decode_rate(loaded, prompts, count, device)
+                info = loaded.executor.info
+                read = info.weight_bytes + rows * (context + count / 2) * loaded.kv_bytes_per_token
+                row["roofline"] = rows * bandwidth / read
+                loaded.executor.close()
+            except (PravahaError, RuntimeError) as error:
+                row[f"{key} failed"] = str(error).splitlines()[0]
+        if device.type != "cuda":  # there it reserves most of the machine's memory
+            yield row
+            continue
+        try:
+            row["transformers"] = peer_rate(name, prompts, count, device)
+        except Exception as error:  # a peer that does not run must not end the benchmark
+            row["transformers failed"] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        yield row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--model", choices=SHAPES, action="append")
+    parser.add_argument("--batch", type=int, action="append")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    if options.device == "cuda" and not torch.cuda.is_available():
+        sys.exit("torch sees no GPU: nothing was measured.")
+    device = torch.device(options.device)
+    deadline = time.monotonic() + MAX_SECONDS
+    names = options.model or ["smollm2-135m", "qwen3-0.6b"]
+    report: dict[str, Any] = {
+        "date": time.strftime("%Y-%m-%d"),
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else platform.processor(),
+        "torch": torch.__version__,
+        "parity": [],
+        "graphs": [],
+        "throughput": [],
+    }
+
+    def emit(section: str, results: Any) -> None:
+        for result in results:
+            report[section].append(result)
+            print(section, json.dumps(result), flush=True)
+
+    print(report["date"], report["device"], "torch", report["torch"], flush=True)
+    emit("parity", parity(options.device, sorted({"tiny", *names})))
+    if device.type == "cuda":
+        emit("graphs", graphs_equal(["tiny", names[0]]))
+    else:
+        print("graphs: not run, there is no GPU")
+    for name in names:
+        rows = throughput(
+            name, options.batch or [1, 4, 16, 64], device, lambda: deadline - time.monotonic()
+        )
+        emit("throughput", rows)
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=2) + "\n")
+    wrong = [r for r in report["parity"] + report["graphs"] if r["equal"] < 1]
+    if wrong:
+        sys.exit(f"{len(wrong)} comparisons differ: do not trust the figures.")
+
+
+if __name__ == "__main__":
+    main()

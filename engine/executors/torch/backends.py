@@ -1,0 +1,47 @@
+"""The attention backends, and which one runs where."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import torch
+
+from engine.config import AttentionBackend
+from engine.errors import ModelError
+from engine.executors.torch.attention import PagedStep
+from engine.executors.torch.kv_pool import KvPool
+from engine.executors.torch.reference_attention import ReferenceStep
+from engine.executors.torch.step_layout import StepLayout
+
+StepFactory = Callable[[KvPool, StepLayout, torch.device], PagedStep]
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """A way to attend: its name, and what prepares a step."""
+
+    name: str
+    step: StepFactory
+
+
+REFERENCE = Backend("reference", ReferenceStep)
+
+
+def choose_backend(name: AttentionBackend, device: torch.device) -> Backend:
+    """The backend for a device; `auto` takes Triton's kernels on a GPU.
+
+    Raises:
+        ModelError: the backend cannot run on this device.
+    """
+    if name == "reference" or (name == "auto" and device.type == "cpu"):
+        return REFERENCE
+    if device.type == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
+        raise ModelError("attention triton needs a GPU: leave it out, or use reference.")
+    if find_spec("triton") is None:
+        if name == "auto":
+            return REFERENCE
+        raise ModelError("attention triton needs the triton package, which is not installed.")
+    from engine.executors.torch.triton_attention import triton_step
+
+    return Backend("triton", triton_step)

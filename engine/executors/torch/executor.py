@@ -1,0 +1,272 @@
+"""`TorchExecutor`: the `Executor` for everything that transformers runs.
+
+Hot path. One `execute` is one forward over the step's flat tokens, [1, T], whatever rows they
+belong to; only the rows that sample go through the output head.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from engine.config import EngineConfig
+from engine.errors import ExecutorError, ModelError
+from engine.executors.base import MAX_TOP_LOGPROBS, ExecutorInfo, StepPlan, StepResult
+from engine.executors.torch.attention import PagedStep
+from engine.executors.torch.backends import Backend, choose_backend
+from engine.executors.torch.checkpoint import dummy_model, load_checkpoint, weight_bytes
+from engine.executors.torch.devices import DTYPES, kv_dtype_of, resolve_device
+from engine.executors.torch.hf_config import read_config
+from engine.executors.torch.kv_pool import KvPool
+from engine.executors.torch.sampler import Sampled, sample
+from engine.executors.torch.sampling_batch import sampling_batch
+from engine.executors.torch.self_check import check_attention
+from engine.executors.torch.step_layout import StepLayout, lay_out
+from engine.models.transformers_spec import TransformersSpec
+from engine.one_line import first_line
+
+if TYPE_CHECKING:  # these import triton
+    from engine.executors.torch.decode_graphs import DecodeGraphs, Record
+
+
+class TorchExecutor:
+    """`Executor` through transformers' attention interface. See `engine.executors.base`."""
+
+    info: ExecutorInfo
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        pool: KvPool,
+        *,
+        backend: Backend,
+        info: ExecutorInfo,
+        vocab_size: int,
+        device: torch.device,
+    ) -> None:
+        """Wrap a loaded model; `load` makes all of this."""
+        self.info = info
+        self._model: torch.nn.Module | None = model
+        self._pool: KvPool | None = pool
+        self._backend = backend
+        self._vocab_size = vocab_size
+        self._device = device
+        self._graphs: DecodeGraphs | None = None
+        self._keeps_logits = bool(model._supports_logits_to_keep())  # type: ignore[operator]
+
+    @classmethod
+    def load(
+        cls,
+        spec: TransformersSpec,
+        config: EngineConfig,
+        *,
+        num_blocks: int,
+        max_model_len: int,
+        weight_format: str,
+        parameters: int,
+        progress: Callable[[float], None],
+    ) -> "TorchExecutor":
+        """Read the weights, check the attention against transformers' own, reserve the KV pool.
+
+        Args:
+            spec: what was read from the headers.
+            config: model directory, device, types and limits.
+            num_blocks: KV blocks in the pool.
+            max_model_len: longest sequence.
+            weight_format: element type of the stored weights, for people.
+            parameters: number of weights.
+            progress: called with the share done, in (0, 1]; raising in it ends the load.
+
+        Raises:
+            ModelError: the weights or the configuration cannot be used, or memory is short.
+        """
+        device = resolve_device(config.device)
+        dtype = DTYPES[spec.compute_dtype]
+        kv_dtype = kv_dtype_of(config.kv_dtype, spec.compute_dtype)
+        if config.threads is not None:
+            torch.set_num_threads(config.threads)
+        try:
+            hf_config = read_config(config.model)
+            progress(0.05)
+            if config.dummy_weights:
+                model = dummy_model(hf_config, dtype=dtype, device=device)
+            else:
+                model = load_checkpoint(config.model, hf_config, dtype=dtype, device=device)
+            progress(0.9)
+            backend = choose_backend(config.attention, device)
+            check_attention(model, spec, backend=backend, device=device)
+            pool = KvPool(
+                spec.kv_layers,
+                num_blocks=num_blocks,
+                block_size=config.block_size,
+                dtype=kv_dtype,
+                device=device,
+            )
+        except (torch.OutOfMemoryError, MemoryError) as error:
+            raise ModelError(f"{config.name} does not fit into memory on {device}.") from error
+        info = ExecutorInfo(
+            kind="torch",
+            dispatch=f"{device.type}-{backend.name}",
+            threads=torch.get_num_threads(),
+            weight_format=_held_as(weight_format, spec),
+            weight_bytes=weight_bytes(model),
+            kv_dtype=next(name for name, known in DTYPES.items() if known is kv_dtype),
+            parameters=parameters,
+        )
+        executor = cls(
+            model,
+            pool,
+            backend=backend,
+            info=info,
+            vocab_size=spec.vocab_size,
+            device=device,
+        )
+        if config.cuda_graphs:
+            if device.type != "cuda" or backend.name != "triton":
+                raise ModelError("cuda_graphs needs a GPU and attention triton.")
+            from engine.executors.torch.decode_graphs import CudaRecorder
+
+            executor.use_graphs(
+                max_rows=config.max_num_seqs, max_model_len=max_model_len, record=CudaRecorder()
+            )
+        progress(1.0)
+        return executor
+
+    def use_graphs(self, *, max_rows: int, max_model_len: int, record: "Record") -> None:
+        """Record decode steps of up to `max_rows` rows, and replay them from now on.
+
+        Raises:
+            ModelError: the model cannot be recorded.
+        """
+        from engine.executors.torch.decode_graphs import DecodeGraphs
+
+        model, pool = self._loaded()
+        with torch.inference_mode():
+            self._graphs = DecodeGraphs(
+                lambda ids, positions, step: self._logits(model, ids, positions, step, None),
+                pool,
+                max_rows=max_rows,
+                max_model_len=max_model_len,
+                device=self._device,
+                record=record,
+            )
+
+    def _loaded(self) -> tuple[torch.nn.Module, KvPool]:
+        if self._model is None or self._pool is None:
+            raise ExecutorError("The executor was closed.")
+        return self._model, self._pool
+
+    def execute(self, plan: StepPlan) -> StepResult:
+        """Run one step.
+
+        Raises:
+            ExecutorError: the plan is out of bounds (nothing was computed), or torch failed.
+        """
+        model, pool = self._loaded()
+        layout = lay_out(plan, block_size=pool.block_size)
+        self._check(plan, layout.slots, pool.scratch_block * pool.block_size)
+        try:
+            with torch.inference_mode():
+                logits = None if self._graphs is None else self._graphs.run(plan, layout)
+                if logits is None:
+                    logits = self._forward(model, pool, plan, layout)
+                if not len(layout.sampled_rows):
+                    return _result(len(plan.rows))
+                batch = sampling_batch(plan, layout.sampled_rows, self._device)
+                return _result(len(plan.rows), layout.sampled_rows, sample(logits, batch))
+        except (RuntimeError, ValueError, IndexError) as error:
+            raise ExecutorError(f"torch: {first_line(error)}") from error
+
+    def _forward(
+        self, model: torch.nn.Module, pool: KvPool, plan: StepPlan, layout: StepLayout
+    ) -> torch.Tensor:
+        """[N, vocab] float32 logits of the rows that need them."""
+        return self._logits(
+            model,
+            self._flat(plan.token_ids),
+            self._flat(plan.positions),
+            self._backend.step(pool, layout, self._device),
+            torch.from_numpy(layout.sampled_tokens).to(self._device),
+        )
+
+    def _logits(
+        self,
+        model: torch.nn.Module,
+        ids: torch.Tensor,
+        positions: torch.Tensor,
+        step: PagedStep,
+        sampled: torch.Tensor | None,
+    ) -> torch.Tensor:
+        """[N, vocab] float32 logits of the flat tokens `sampled`, or of all."""
+        keep = {"logits_to_keep": sampled} if self._keeps_logits and sampled is not None else {}
+        output = model(
+            input_ids=ids, position_ids=positions, use_cache=False, paged_step=step, **keep
+        )
+        logits: torch.Tensor = output.logits[0]
+        if sampled is not None and not self._keeps_logits:
+            logits = logits[sampled]
+        # Rows beyond the vocabulary are padding of the output head and are never sampled.
+        return logits[:, : self._vocab_size].float()
+
+    def _flat(self, array: NDArray[np.int32]) -> torch.Tensor:
+        """[1, T] int64 on the device."""
+        return torch.from_numpy(array.astype(np.int64)).to(self._device).unsqueeze(0)
+
+    def _check(self, plan: StepPlan, slots: NDArray[np.int64], pool_slots: int) -> None:
+        """On a GPU an index out of range would take the whole process's context down."""
+        tokens, ids = len(plan.positions), plan.token_ids
+        if len(ids) != tokens or plan.query_start[-1] != tokens:
+            raise ExecutorError("The plan's token counts contradict each other.")
+        if ids.min() < 0 or ids.max() >= self._vocab_size:
+            raise ExecutorError(f"A token id is outside the vocabulary of {self._vocab_size}.")
+        if slots.min() < 0 or slots.max() >= pool_slots:
+            raise ExecutorError("A block table names a block outside the pool.")
+
+    def copy_blocks(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:
+        """Copy whole KV blocks, every layer, in order; on a GPU, before the next step's kernels.
+
+        Raises:
+            ExecutorError: the lists differ in length or name blocks outside the pool; nothing was
+                copied.
+        """
+        _, pool = self._loaded()
+        blocks = np.concatenate([sources, targets])
+        if len(sources) != len(targets) or ((blocks < 0) | (blocks >= pool.scratch_block)).any():
+            raise ExecutorError("Blocks to copy must be pairs of blocks inside the KV pool.")
+        pool.copy_blocks(sources.tolist(), targets.tolist())
+
+    def close(self) -> None:
+        """Free weights and KV storage. Idempotent."""
+        self._model = self._pool = self._graphs = None
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+
+
+def _held_as(stored: str, spec: TransformersSpec) -> str:
+    """What the weights are in memory: as computed in, unless a quantiser keeps them smaller."""
+    held = spec.compute_dtype.upper()
+    if stored == "dummy":
+        return f"dummy {held}"
+    return held if stored in ("F32", "F16", "BF16") else stored
+
+
+def _result(
+    count: int, rows: NDArray[np.int64] | None = None, sampled: Sampled | None = None
+) -> StepResult:
+    """The step's result: [count] rows, of which `rows` sampled."""
+    result = StepResult(
+        sampled=np.full(count, -1, np.int32),
+        logprobs=np.full(count, np.nan, np.float32),
+        top_ids=np.zeros((count, MAX_TOP_LOGPROBS), np.int32),
+        top_logprobs=np.zeros((count, MAX_TOP_LOGPROBS), np.float32),
+        failed=np.zeros(count, np.uint8),
+    )
+    if rows is not None and sampled is not None:
+        result.sampled[rows] = sampled.tokens.cpu().numpy()
+        result.logprobs[rows] = sampled.logprobs.cpu().numpy()
+        result.top_ids[rows] = sampled.top_ids.cpu().numpy()
+        result.top_logprobs[rows] = sampled.top_logprobs.cpu().numpy()
+        result.failed[rows] = sampled.failed.cpu().numpy()
+    return result

@@ -1,0 +1,61 @@
+"""The KV pool's storage: one pair of tensors a layer, which may differ in heads and sizes."""
+
+from collections.abc import Sequence
+
+import torch
+
+from engine.models.transformers_spec import KvLayer
+
+
+class KvPool:
+    """Keys and values of `num_blocks` blocks in every layer.
+
+    Attributes:
+        keys: a layer: [blocks + 1, block_size, KV heads, key size].
+        values: a layer: [blocks + 1, block_size, KV heads, value size].
+        block_size: tokens in a block.
+        scratch_block: a block beyond the pool that no request owns; padding rows write there.
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[KvLayer],
+        *,
+        num_blocks: int,
+        block_size: int,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        """Reserve the pool. Its bytes are undefined until a step wrote them."""
+        shape = (num_blocks + 1, block_size)
+        self.keys = [
+            torch.zeros(*shape, layer.num_kv_heads, layer.key_dim, dtype=dtype, device=device)
+            for layer in layers
+        ]
+        self.values = [
+            torch.zeros(*shape, layer.num_kv_heads, layer.value_dim, dtype=dtype, device=device)
+            for layer in layers
+        ]
+        self.block_size = block_size
+        self.scratch_block = num_blocks
+
+    def write(
+        self, layer: int, slots: torch.Tensor, key: torch.Tensor, value: torch.Tensor
+    ) -> None:
+        """Store a step's keys and values.
+
+        Args:
+            layer: index of the layer.
+            slots: [T] int64, flat token to block × block_size + offset.
+            key: [T, KV heads, key size].
+            value: [T, KV heads, value size].
+        """
+        keys, values = self.keys[layer], self.values[layer]
+        keys.flatten(0, 1).index_copy_(0, slots, key.to(keys.dtype))
+        values.flatten(0, 1).index_copy_(0, slots, value.to(values.dtype))
+
+    def copy_blocks(self, sources: Sequence[int], targets: Sequence[int]) -> None:
+        """Copy whole blocks, every layer, in order: a target may be a later source."""
+        for source, target in zip(sources, targets, strict=True):
+            for storage in (*self.keys, *self.values):
+                storage[target].copy_(storage[source])

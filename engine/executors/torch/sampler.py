@@ -1,0 +1,143 @@
+"""Sampling on tensors, all rows of a step at once.
+
+Algorithm, order and random numbers are those of `engine.pipeline.reference_sampler`, which is the
+oracle. Rows without penalties, filters or logprobs pay nothing for those of others.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from engine.executors.base import MAX_TOP_LOGPROBS
+from engine.executors.torch.gumbel import gumbel_noise
+from engine.executors.torch.sampling_batch import Penalties, SamplingBatch
+from engine.executors.torch.top_tokens import top_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """What N rows sampled.
+
+    Attributes:
+        tokens: [N] int64, -1 where the row failed.
+        logprobs: [N] float32, NaN where not asked for or failed.
+        top_ids: [N, K] int64, likeliest first, zeros beyond what the row asked for.
+        top_logprobs: [N, K] float32.
+        failed: [N] bool, the logits held a NaN or only -inf.
+    """
+
+    tokens: torch.Tensor
+    logprobs: torch.Tensor
+    top_ids: torch.Tensor
+    top_logprobs: torch.Tensor
+    failed: torch.Tensor
+
+
+def sample(logits: torch.Tensor, batch: SamplingBatch) -> Sampled:
+    """Sample one token a row.
+
+    Args:
+        logits: [N, vocab] float32; not changed.
+        batch: the rows' parameters.
+    """
+    failed = logits.isnan().any(1) | ~(logits > float("-inf")).any(1)
+    # A failed row must not poison its neighbours' reductions, nor raise in a sort.
+    raw = torch.where(failed[:, None], 0.0, logits)
+    adjusted = _penalise(_bias(raw, batch), batch.penalties)
+    tokens = adjusted.argmax(1)
+    if batch.drawn:
+        tokens = torch.where(batch.temperature > 0, _draw(adjusted, batch), tokens)
+    logprobs, top_ids, top_logprobs = _logprobs(raw, tokens, failed, batch)
+    return Sampled(
+        tokens.masked_fill(failed, -1),
+        logprobs.masked_fill(failed, float("nan")),
+        top_ids,
+        top_logprobs,
+        failed,
+    )
+
+
+def _bias(logits: torch.Tensor, batch: SamplingBatch) -> torch.Tensor:
+    if batch.bias is None:
+        return logits
+    rows, ids, values = batch.bias
+    return logits.index_put((rows, ids), values, accumulate=True)
+
+
+def _penalise(logits: torch.Tensor, penalties: Penalties | None) -> torch.Tensor:
+    """Repetition counts every known token; presence and frequency only those written."""
+    if penalties is None:
+        return logits
+    mine = logits[penalties.rows]
+    seen = torch.zeros_like(mine).scatter_add_(1, penalties.tokens, penalties.known.float()) > 0
+    counts = torch.zeros_like(mine).scatter_add_(1, penalties.tokens, penalties.written.float())
+    repeated = torch.where(mine > 0, mine / penalties.repetition, mine * penalties.repetition)
+    mine = torch.where(seen, repeated, mine)
+    mine = torch.where(counts > 0, mine - penalties.presence, mine)
+    mine = torch.where(counts > 0, mine - penalties.frequency * counts, mine)
+    return logits.index_copy(0, penalties.rows, mine)
+
+
+def _draw(logits: torch.Tensor, batch: SamplingBatch) -> torch.Tensor:
+    """Gumbel-max over the tokens that temperature, top-k, top-p and min-p leave: [N] int64."""
+    heat = torch.where(batch.temperature > 0, batch.temperature, 1.0)
+    scaled = logits / heat[:, None]
+    if batch.filtered:
+        order = scaled.sort(dim=1, descending=True, stable=True).indices
+        keep = torch.zeros_like(scaled, dtype=torch.bool)
+        keep.scatter_(1, order, _kept_in_order(scaled.gather(1, order), batch))
+    else:
+        keep = _kept_by_share(scaled, scaled.amax(1, keepdim=True), batch)
+        keep.scatter_(1, scaled.argmax(1, keepdim=True), value=True)
+    noise = gumbel_noise(batch.seeds, batch.positions, logits.shape[1])
+    noisy = (scaled.double() + noise).masked_fill_(~keep, float("-inf"))
+    return noisy.argmax(1)
+
+
+def _kept_by_share(
+    scaled: torch.Tensor, highest: torch.Tensor, batch: SamplingBatch
+) -> torch.Tensor:
+    shares = torch.exp(scaled.double() - highest.double())
+    return (shares >= batch.min_p.double()[:, None]) & (shares > 0)
+
+
+def _kept_in_order(scaled: torch.Tensor, batch: SamplingBatch) -> torch.Tensor:
+    """Which tokens stay, likeliest first: [N, vocab] bool.
+
+    Args:
+        scaled: [N, vocab] float32, descending.
+        batch: the rows' parameters.
+    """
+    rank = torch.arange(scaled.shape[1], device=scaled.device)[None, :]
+    within = (batch.top_k[:, None] == 0) | (rank < batch.top_k[:, None])
+    shares = torch.exp(scaled.double() - scaled[:, :1].double()).masked_fill_(~within, 0.0)
+    keep = within & (shares >= batch.min_p.double()[:, None]) & (shares > 0)
+    reached = (shares / shares.sum(1, keepdim=True)).cumsum(1)
+    top_p = batch.top_p.double()[:, None]
+    last = (reached < top_p).sum(1, keepdim=True)
+    keep &= (top_p >= 1) | (rank <= last)
+    keep[:, 0] = True
+    return keep
+
+
+def _logprobs(
+    raw: torch.Tensor, tokens: torch.Tensor, failed: torch.Tensor, batch: SamplingBatch
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The sampled tokens' raw log-probabilities, and the likeliest alternatives."""
+    count, vocab = raw.shape
+    own = torch.full((count,), float("nan"), device=raw.device)
+    top_ids = torch.zeros(count, MAX_TOP_LOGPROBS, dtype=torch.int64, device=raw.device)
+    top = torch.zeros(count, MAX_TOP_LOGPROBS, device=raw.device)
+    if batch.most_logprobs < 0:
+        return own, top_ids, top
+    logprobs = raw.double().log_softmax(1).float()
+    wanted = batch.logprobs >= 0
+    own = torch.where(wanted, logprobs.gather(1, tokens[:, None]).squeeze(1), own)
+    width = min(batch.most_logprobs, vocab)
+    if width > 0:
+        ids = top_tokens(logprobs, width)
+        shown = torch.arange(width, device=raw.device)[None, :] < batch.logprobs[:, None]
+        shown &= ~failed[:, None]
+        top_ids[:, :width] = torch.where(shown, ids, 0)
+        top[:, :width] = torch.where(shown, logprobs.gather(1, ids), 0.0)
+    return own, top_ids, top

@@ -1,0 +1,122 @@
+"""A new model's attention against transformers' own, once, before it answers anybody.
+
+Wrong attention is silent: an architecture with a rule of its own (shared keys, other masks, an
+index that drops tokens) would answer fluently and wrongly. So the loaded model reads a few tokens
+both ways: at once through transformers, and in chunks of two rows through the paged cache.
+"""
+
+import numpy as np
+import torch
+
+from engine.errors import ModelError
+from engine.executors.base import SAMPLING_DTYPE, StepPlan
+from engine.executors.torch.attention import IMPLEMENTATION
+from engine.executors.torch.backends import Backend
+from engine.executors.torch.kv_pool import KvPool
+from engine.executors.torch.step_layout import lay_out
+from engine.models.transformers_spec import TransformersSpec
+from engine.one_line import first_line
+
+_TOKENS = 11
+_CUT = 5
+_BLOCK = 4
+_TOLERANCE = {torch.float32: 0.01, torch.float16: 0.1, torch.bfloat16: 0.2}
+"""Largest share of the logits' norm that rounding may explain."""
+
+
+def check_attention(
+    model: torch.nn.Module, spec: TransformersSpec, *, backend: Backend, device: torch.device
+) -> None:
+    """Compare a loaded model with itself under transformers' attention.
+
+    Raises:
+        ModelError: the answers differ, or the model cannot run one of the two ways.
+    """
+    generator = np.random.default_rng(0)
+    length = min(_TOKENS, spec.context_length)
+    tokens = generator.integers(0, spec.vocab_size, length)
+    dtype = next(model.parameters()).dtype
+    try:
+        with torch.inference_mode():
+            expected = _by_transformers(model, tokens, device)
+            got = _by_pages(model, spec, tokens, backend=backend, device=device, dtype=dtype)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:
+        raise ModelError(
+            f"A {spec.architecture!r} model cannot run through the paged attention: "
+            f"{first_line(error)}."
+        ) from error
+    error_share = float((got - expected).norm() / expected.norm().clamp_min(1e-30))
+    if not error_share <= _TOLERANCE.get(dtype, 0.2):
+        raise ModelError(
+            f"A {spec.architecture!r} model answers differently through the paged attention "
+            f"(by {error_share:.0%} of its logits' norm), so it is not supported."
+        )
+
+
+def _by_transformers(
+    model: torch.nn.Module, tokens: np.ndarray, device: torch.device
+) -> torch.Tensor:
+    """[n, vocab] logits with transformers' eager attention."""
+    ids = torch.from_numpy(tokens).to(device).unsqueeze(0)
+    model.set_attn_implementation("eager")  # type: ignore[operator]
+    try:
+        logits: torch.Tensor = model(input_ids=ids, use_cache=False).logits[0].float()
+    finally:
+        model.set_attn_implementation(IMPLEMENTATION)  # type: ignore[operator]
+    return logits
+
+
+def _by_pages(
+    model: torch.nn.Module,
+    spec: TransformersSpec,
+    tokens: np.ndarray,
+    *,
+    backend: Backend,
+    device: torch.device,
+    dtype: torch.dtype,
+) -> torch.Tensor:
+    """[n, vocab] logits in two chunks, beside a second row with other tokens."""
+    blocks = -(-len(tokens) // _BLOCK)
+    pool = KvPool(
+        spec.kv_layers, num_blocks=2 * blocks, block_size=_BLOCK, dtype=dtype, device=device
+    )
+    tables = np.arange(2 * blocks, dtype=np.int32)[::-1].reshape(2, blocks).copy()
+    other = tokens[::-1]
+    parts = []
+    for start, end in ((0, min(_CUT, len(tokens))), (min(_CUT, len(tokens)), len(tokens))):
+        if start == end:
+            continue
+        plan = _plan(tokens[start:end], other[start:end], start, tables)
+        step = backend.step(pool, lay_out(plan, block_size=_BLOCK), device)
+        output = model(
+            input_ids=torch.from_numpy(plan.token_ids.astype(np.int64)).to(device)[None],
+            position_ids=torch.from_numpy(plan.positions.astype(np.int64)).to(device)[None],
+            use_cache=False,
+            paged_step=step,
+        )
+        parts.append(output.logits[0, end - start :].float())
+    return torch.cat(parts)
+
+
+def _plan(tokens: np.ndarray, other: np.ndarray, start: int, tables: np.ndarray) -> StepPlan:
+    """One chunk of both rows: the other one first, so that the checked one does not begin at 0."""
+    count = len(tokens)
+    positions = np.arange(start, start + count, dtype=np.int32)
+    nothing = np.zeros(0, np.int32)
+    return StepPlan(
+        rows=np.array([0, 1], np.int32),
+        query_start=np.array([0, count, 2 * count], np.int32),
+        token_ids=np.concatenate([other, tokens]).astype(np.int32),
+        positions=np.concatenate([positions, positions]),
+        needs_logits=np.zeros(2, np.uint8),
+        block_tables=tables,
+        token_table=np.zeros((2, 1), np.int32),
+        num_tokens=np.zeros(2, np.int32),
+        num_prompt_tokens=np.zeros(2, np.int32),
+        sampling=np.zeros(2, SAMPLING_DTYPE),
+        bias_rows=nothing,
+        bias_ids=nothing,
+        bias_values=nothing.astype(np.float32),
+    )

@@ -1,0 +1,54 @@
+"""Where a step's tokens are: index arithmetic from a `StepPlan`, in numpy and without loops."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.executors.base import StepPlan
+
+
+@dataclass(frozen=True, slots=True)
+class StepLayout:
+    """The step's geometry.
+
+    Attributes:
+        query_start: [R + 1] int32, batch to first flat token.
+        context_lens: [R] int32, tokens in the cache once the step's own are written.
+        block_tables: [R, blocks] int32, batch to blocks, as wide as the longest row needs.
+        slots: [T] int64, flat token to block × block_size + offset.
+        sampled_rows: [N] int64, batch positions that need logits.
+        sampled_tokens: [N] int64, flat tokens whose logits they need.
+    """
+
+    query_start: NDArray[np.int32]
+    context_lens: NDArray[np.int32]
+    block_tables: NDArray[np.int32]
+    slots: NDArray[np.int64]
+    sampled_rows: NDArray[np.int64]
+    sampled_tokens: NDArray[np.int64]
+
+
+def lay_out(plan: StepPlan, *, block_size: int) -> StepLayout:
+    """The layout of a step.
+
+    Args:
+        plan: the step.
+        block_size: tokens in a block.
+    """
+    lengths = np.diff(plan.query_start)
+    last = plan.query_start[1:] - 1
+    context_lens = plan.positions[last] + 1
+    width = -(-int(context_lens.max()) // block_size)
+    tables = plan.block_tables[plan.rows, :width]
+    batch = np.repeat(np.arange(len(plan.rows)), lengths)
+    blocks = tables[batch, plan.positions // block_size].astype(np.int64)
+    sampled = np.flatnonzero(plan.needs_logits)
+    return StepLayout(
+        query_start=plan.query_start,
+        context_lens=context_lens.astype(np.int32),
+        block_tables=np.ascontiguousarray(tables),
+        slots=blocks * block_size + plan.positions % block_size,
+        sampled_rows=sampled,
+        sampled_tokens=last[sampled].astype(np.int64),
+    )

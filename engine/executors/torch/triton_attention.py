@@ -1,0 +1,193 @@
+"""The `triton` backend: paged attention in one launch a layer, two where keys are split."""
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import torch
+import triton
+from numpy.typing import NDArray
+
+from engine.executors.torch.attention import AttentionTraits
+from engine.executors.torch.kv_pool import KvPool
+from engine.executors.torch.step_layout import StepLayout
+from engine.executors.torch.tiling import (
+    MAX_SPLIT_QUERIES,
+    Tiling,
+    split_count,
+    tile_keys,
+    tile_queries,
+)
+from engine.executors.torch.triton_kernels import attend_kernel, merge_kernel
+
+_LEAST_ROWS = 16  # tensor cores multiply nothing narrower
+_CPU_PROCESSORS = 4  # under Triton's interpreter, so that tests see splits
+
+
+@dataclass(frozen=True, slots=True)
+class StepTensors:
+    """A step's layout on the device, and what the host must know to launch kernels.
+
+    Attributes:
+        slots: [T] int64, flat token to block × block_size + offset.
+        query_start: [R + 1] int32, batch to first flat token.
+        context_lens: [R] int32, keys a row.
+        block_tables: [R, blocks] int32; its last dimension is contiguous.
+        host_query_start: `query_start` on the host.
+        longest: no context is longer than this.
+    """
+
+    slots: torch.Tensor
+    query_start: torch.Tensor
+    context_lens: torch.Tensor
+    block_tables: torch.Tensor
+    host_query_start: NDArray[np.int32]
+    longest: int
+
+
+def triton_step(pool: KvPool, layout: StepLayout, device: torch.device) -> "TritonStep":
+    """A step of any layout: copies it to the device."""
+    tensors = StepTensors(
+        slots=torch.from_numpy(layout.slots).to(device),
+        query_start=torch.from_numpy(layout.query_start).to(device),
+        context_lens=torch.from_numpy(layout.context_lens).to(device),
+        block_tables=torch.from_numpy(layout.block_tables).to(device),
+        host_query_start=layout.query_start,
+        longest=int(layout.context_lens.max()),
+    )
+    return TritonStep(pool, tensors)
+
+
+class TritonStep:
+    """`PagedStep` by Triton kernels. What they read is on the device, so graphs may replay them."""
+
+    def __init__(self, pool: KvPool, tensors: StepTensors) -> None:
+        """Prepare a step.
+
+        Args:
+            pool: where keys and values are kept.
+            tensors: the step's layout.
+        """
+        self._pool = pool
+        self._step = tensors
+        self._device = tensors.slots.device
+        longest_run = int(np.diff(tensors.host_query_start).max())
+        self._splits_allowed = longest_run <= MAX_SPLIT_QUERIES
+        self._tilings: dict[int, tuple[Tiling, torch.Tensor, torch.Tensor]] = {}
+
+    def attend(
+        self,
+        layer: int,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        traits: AttentionTraits,
+    ) -> torch.Tensor:
+        """Store keys and values, then attend. See `PagedStep.attend`."""
+        self._pool.write(layer, self._step.slots, key, value)
+        tokens, heads, key_size = query.shape
+        kv_heads, value_size = value.shape[1], value.shape[2]
+        group = heads // kv_heads
+        tiling, tile_batch, tile_first = self._tiles(group)
+        splits = self._splits(len(tiling.batch), kv_heads, traits)
+        query = query if query.stride(2) == 1 else query.contiguous()
+        keys, values = self._pool.keys[layer], self._pool.values[layer]
+        output = query.new_empty(tokens, heads, value_size)
+        parts = _partials(tokens, heads, splits, value_size, self._device)
+        sinks = output if traits.sinks is None else traits.sinks.float()
+        key_padded = max(_LEAST_ROWS, triton.next_power_of_2(key_size))
+        value_padded = triton.next_power_of_2(value_size)
+        attend_kernel[len(tiling.batch), kv_heads, splits](
+            query,
+            keys,
+            values,
+            output,
+            *parts,
+            sinks,
+            tile_batch,
+            tile_first,
+            self._step.query_start,
+            self._step.context_lens,
+            self._step.block_tables,
+            self._step.block_tables.stride(0),
+            query.stride(0),
+            query.stride(1),
+            keys.stride(0),
+            keys.stride(1),
+            keys.stride(2),
+            values.stride(0),
+            values.stride(1),
+            values.stride(2),
+            heads,
+            traits.scale,
+            traits.softcap,
+            traits.sliding_window,
+            SPLITS=splits,
+            GROUP=group,
+            TILE_QUERIES=tiling.queries,
+            TILE_ROWS=max(_LEAST_ROWS, triton.next_power_of_2(tiling.queries * group)),
+            TILE_KEYS=tile_keys(key_bytes=key_padded * query.element_size()),
+            BLOCK_SIZE=self._pool.block_size,
+            KEY=key_size,
+            KEY_PADDED=key_padded,
+            VALUE=value_size,
+            VALUE_PADDED=max(_LEAST_ROWS, value_padded),
+            HAS_SINKS=traits.sinks is not None,
+        )
+        if splits > 1:
+            merge_kernel[tokens, heads](
+                *parts,
+                output,
+                sinks,
+                heads,
+                SPLITS=splits,
+                SPLITS_PADDED=triton.next_power_of_2(splits),
+                VALUE=value_size,
+                VALUE_PADDED=value_padded,
+                HAS_SINKS=traits.sinks is not None,
+            )
+        return output
+
+    def _tiles(self, group: int) -> tuple[Tiling, torch.Tensor, torch.Tensor]:
+        """The tiling for layers with this many query heads a KV head."""
+        known = self._tilings.get(group)
+        if known is None:
+            tiling = tile_queries(self._step.host_query_start, group=group)
+            batch = torch.from_numpy(tiling.batch).to(self._device)
+            first = torch.from_numpy(tiling.first).to(self._device)
+            known = self._tilings[group] = (tiling, batch, first)
+        return known
+
+    def _splits(self, tiles: int, kv_heads: int, traits: AttentionTraits) -> int:
+        if not self._splits_allowed:
+            return 1
+        longest = self._step.longest
+        if traits.sliding_window:
+            longest = min(longest, traits.sliding_window)
+        return split_count(
+            tiles=tiles,
+            kv_heads=kv_heads,
+            longest_context=longest,
+            processors=_processors(self._device),
+        )
+
+
+@cache
+def _processors(device: torch.device) -> int:
+    if device.type != "cuda":
+        return _CPU_PROCESSORS
+    return int(torch.cuda.get_device_properties(device).multi_processor_count)
+
+
+def _partials(
+    tokens: int, heads: int, splits: int, value_size: int, device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Scratch for the splits' partial sums, maxima and norms; three small ones if there is one."""
+    if splits == 1:
+        nothing = torch.empty(1, device=device)
+        return nothing, nothing, nothing
+    return (
+        torch.empty(tokens, heads, splits, value_size, device=device),
+        torch.empty(tokens, heads, splits, device=device),
+        torch.empty(tokens, heads, splits, device=device),
+    )

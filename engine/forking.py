@@ -1,0 +1,73 @@
+"""Forks: requests that go on where another one is, sharing its KV blocks.
+
+A fork is an ordinary request whose prompt is its parent's tokens, with two additions. It names its
+parent as *donor*, so that it starts with the parent's blocks (`engine.memory.reuse`); and what is
+not KV begins where the parent's answer began: penalties count that answer, and the decoder knows
+how it ended. Text is continued from token ids, never from re-tokenised text.
+
+Nothing here waits for the engine's thread: the parent's tokens are read from its mailbox, and a
+parent that ends meanwhile only means that its blocks are found in the prefix cache, or computed.
+"""
+
+import hashlib
+from collections.abc import Sequence as Ids
+from dataclasses import replace
+
+from engine.errors import InvalidRequest
+from engine.pipeline.sequence import Sequence
+from engine.request import Request, SamplingParams, new_request_id
+
+
+def child_seed(seed: int, index: int) -> int:
+    """The seed of a fork: a function of the parent's seed and the child's number, from 1.
+
+    Children with their parent's own seed would all write the same text.
+    """
+    digest = hashlib.blake2b(f"{seed}:{index}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def known_tokens(parent: Sequence) -> tuple[int, ...]:
+    """Prompt and answer of a request so far. Any thread."""
+    return (*parent.request.prompt_ids, *parent.mailbox.peek().ids.tolist())
+
+
+def child_request(
+    parent: Sequence, tokens: Ids[int], *, number: int, sampling: SamplingParams | None
+) -> Request:
+    """The request that one child is.
+
+    Args:
+        parent: what is forked.
+        tokens: the parent's first tokens, which the child continues.
+        number: the child's number, counted from 1 over all forks of the parent.
+        sampling: how the child goes on; None does as the parent, up to the parent's length.
+    """
+    if sampling is None:
+        room = parent.max_total - len(tokens)
+        sampling = replace(parent.request.sampling, seed=None, max_tokens=room)
+    seed = int(parent.sampling["seed"]) if sampling.seed is None else sampling.seed
+    return Request(
+        prompt_ids=tuple(tokens),
+        sampling=replace(sampling, seed=child_seed(seed, number)),
+        request_id=new_request_id(),
+    )
+
+
+def fork_point(parent: Sequence, known: int, at: int | None) -> int:
+    """How many of the parent's `known` tokens the children share.
+
+    Raises:
+        InvalidRequest: `at` is no number of tokens the parent has, or the parent is complete.
+    """
+    if at is None:
+        at = known
+    if isinstance(at, bool) or not isinstance(at, int) or not 1 <= at <= known:
+        raise InvalidRequest(
+            f"The request has {known} tokens and cannot be forked at token {at}.", param="at"
+        )
+    if at >= parent.max_total:
+        raise InvalidRequest(
+            f"The request is complete at its {known} tokens; fork it at an earlier one.", param="at"
+        )
+    return at

@@ -1,0 +1,127 @@
+"""`ReuseFinder`: what a waiting request need not compute, because somebody did or does.
+
+Two sources. The prefix cache has whole blocks of anybody, running or gone. A *donor* is a running
+request with the same first tokens: the parent of a fork, or one found by comparing tokens. Its
+blocks can be shared to the last token, the partial block included; and when it is still computing
+them, waiting is cheaper than computing them twice (in-batch deduplication).
+
+Nobody waits for ever: a donor that lost its row, ended, or has nothing left to catch up on is
+waited for no longer. Cost: a lookup hashes the prompt once; looking for a donor compares one block
+of tokens with each running row, and whole prompts only where that agrees.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.memory.block_manager import BlockManager
+from engine.pipeline.rows import RowTable
+from engine.pipeline.sequence import NO_ROW, Sequence
+
+_NO_BLOCKS: NDArray[np.int32] = np.zeros(0, np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """Blocks that a request begins with.
+
+    Attributes:
+        blocks: [B] int32, in sequence order; they have gained no holder yet.
+        tokens: how many tokens' KV in them counts; fewer than the request has.
+        indexed: how many of the blocks the trie names.
+    """
+
+    blocks: NDArray[np.int32]
+    tokens: int
+    indexed: int
+
+    def ends_inside(self, block_size: int) -> bool:
+        """Whether the request's first write falls into the last of the blocks."""
+        return self.tokens < len(self.blocks) * block_size
+
+    def whole_blocks(self, block_size: int) -> "Reuse":
+        """The same without a last block that would have to be copied."""
+        count = self.tokens // block_size
+        return Reuse(self.blocks[:count], count * block_size, min(self.indexed, count))
+
+
+class ReuseFinder:
+    """Looks for reusable KV at admission. Owned by the scheduler."""
+
+    def __init__(self, table: RowTable, blocks: BlockManager) -> None:
+        self._table = table
+        self._blocks = blocks
+
+    def waits(self, sequence: Sequence) -> bool:
+        """Whether a known donor still computes what the sequence wants; O(1)."""
+        donor, table = sequence.donor, self._table
+        if donor is None:
+            return False
+        row = donor.row
+        if row == NO_ROW:
+            sequence.donor = None  # it ended or was preempted; what it computed may be cached
+            sequence.room_needed = 0
+            return False
+        wanted = min(sequence.donor_tokens, len(sequence.tokens) - 1)
+        lag = table.num_tokens[row] - table.num_computed[row]
+        return bool(lag > 1 and table.num_computed[row] < wanted)
+
+    def find(self, sequence: Sequence, running: NDArray[np.int32]) -> Reuse | None:
+        """What the sequence can begin with now, or None if it had better wait for a donor.
+
+        Args:
+            sequence: a waiting one for which `waits` is False.
+            running: rows that may be donors.
+        """
+        target = len(sequence.tokens) - 1  # what follows the last token is known by computing it
+        size = self._table.block_size
+        prefixes = self._blocks.prefixes
+        cached = _NO_BLOCKS if prefixes is None else prefixes.match(sequence.tokens)
+        hit = min(len(cached) * size, target)
+        if sequence.donor is None and prefixes is not None:
+            self._look_for_donor(sequence, running, hit)
+            if self.waits(sequence):
+                return None
+        shared = self._shared_with_donor(sequence, target)
+        if shared > hit:
+            return self._from_donor(sequence, shared)
+        return Reuse(cached, hit, hit // size)
+
+    def _shared_with_donor(self, sequence: Sequence, target: int) -> int:
+        donor = sequence.donor
+        if donor is None or donor.row == NO_ROW:
+            return 0
+        return min(sequence.donor_tokens, int(self._table.num_computed[donor.row]), target)
+
+    def _from_donor(self, sequence: Sequence, shared: int) -> Reuse:
+        if sequence.donor is None:
+            raise AssertionError("nobody to share with")
+        table, row = self._table, sequence.donor.row
+        blocks = table.block_tables[row, : self._blocks.blocks_for(shared)].copy()
+        indexed = min(int(table.num_indexed[row]), shared // table.block_size)
+        return Reuse(blocks, shared, indexed)
+
+    def _look_for_donor(self, sequence: Sequence, running: NDArray[np.int32], hit: int) -> None:
+        """Find the running row that shares most; at least a block more than the cache has.
+
+        The rest of the prompt counts as a block, too: then a fork of it costs one copy.
+        """
+        table, tokens = self._table, sequence.tokens
+        target = len(tokens) - 1
+        window = min(table.block_size, target - hit)
+        if window <= 0 or not len(running):
+            return
+        end = hit + window
+        rows = running[table.num_tokens[running] >= end]
+        rows = rows[(table.token_table[rows, hit:end] == tokens[hit:end]).all(axis=1)]
+        if not rows.size:
+            return
+        known = table.num_tokens[rows]
+        equal = table.token_table[rows, :target] == tokens[:target]
+        equal &= np.arange(target) < known[:, None]
+        common = np.where(equal.all(axis=1), target, equal.argmin(axis=1))
+        best = int(np.lexsort((table.num_computed[rows], common))[-1])
+        if common[best] >= end:
+            sequence.donor = table.sequence(int(rows[best]))
+            sequence.donor_tokens = int(common[best])

@@ -1,0 +1,77 @@
+"""Compiles the Triton kernels for GPUs that need not be here. Prints kernel, GPU, shared memory."""
+
+import json
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from engine.executors.torch.tiling import tile_keys
+from engine.executors.torch.triton_kernels import attend_kernel, merge_kernel
+
+FLOATS = {"partial_sums", "partial_max", "partial_norm", "sinks"}
+INTEGERS = {"tile_batch", "tile_first", "query_start", "context_lens", "block_tables"}
+ELEMENTS = {"query", "keys", "values", "output"}
+WIDTH = {"bf16": 2, "fp16": 2, "fp32": 4}
+
+
+def types_of(kernel, element):
+    kinds = {}
+    for name in kernel.arg_names:
+        if name in ELEMENTS:
+            kinds[name] = f"*{element}"
+        elif name in FLOATS:
+            kinds[name] = "*fp32"
+        elif name in INTEGERS:
+            kinds[name] = "*i32"
+        else:
+            kinds[name] = "fp32" if name in ("scale", "softcap") else "i32"
+    return kinds
+
+
+def compile_for(kernel, capability, element, **constants):
+    kinds = types_of(kernel, element) | dict.fromkeys(constants, "constexpr")
+    places = {(kernel.arg_names.index(name),): value for name, value in constants.items()}
+    source = ASTSource(fn=kernel, signature=kinds, constexprs=places)
+    return triton.compile(source, target=GPUTarget("cuda", capability, 32))
+
+
+def attend(capability, element, head, *, splits, sinks=False):
+    compiled = compile_for(
+        attend_kernel,
+        capability,
+        element,
+        SPLITS=splits,
+        GROUP=4,
+        TILE_QUERIES=1 if splits > 1 else 16,
+        TILE_ROWS=16 if splits > 1 else 64,
+        TILE_KEYS=tile_keys(key_bytes=head * WIDTH[element]),
+        BLOCK_SIZE=32,
+        KEY=head,
+        KEY_PADDED=head,
+        VALUE=head,
+        VALUE_PADDED=head,
+        HAS_SINKS=sinks,
+    )
+    print(json.dumps([f"attend {element} {head} {splits}", capability, compiled.metadata.shared]))
+
+
+def main():
+    attend(90, "bf16", 128, splits=1)
+    attend(90, "bf16", 128, splits=4, sinks=True)
+    attend(80, "fp16", 256, splits=1)
+    merged = compile_for(
+        merge_kernel,
+        90,
+        "bf16",
+        SPLITS=4,
+        SPLITS_PADDED=4,
+        VALUE=128,
+        VALUE_PADDED=128,
+        HAS_SINKS=True,
+    )
+    print(json.dumps(["merge", 90, merged.metadata.shared]))
+
+
+if __name__ == "__main__":
+    main()

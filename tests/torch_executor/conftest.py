@@ -1,0 +1,9 @@
+"""Tests of the torch executor share the machine: one thread."""
+
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    torch.set_num_threads(1)

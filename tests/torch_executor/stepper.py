@@ -1,0 +1,150 @@
+"""Runs sequences through an executor step by step: rows, blocks and plans by hand."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from engine.config import EngineConfig
+from engine.executors.base import SAMPLING_DTYPE, Executor, StepPlan, StepResult
+
+_GREEDY = {"top_p": 1.0, "repetition_penalty": 1.0, "num_logprobs": -1}
+
+
+@dataclass
+class Run:
+    """One sequence: what is asked for, and what came back.
+
+    Attributes:
+        prompt: token ids.
+        new_tokens: how many to sample.
+        arrival: the step in which it arrives.
+        chunks: lengths of its prefill chunks, used in turn; None takes what the budget allows.
+        sampling: fields of `SAMPLING_DTYPE` that differ from greedy.
+        bias: (token id, value) pairs.
+        forced: tokens that go on in place of the first sampled ones.
+        tokens, logprobs, top: one entry a sampled token; `top` holds (id, logprob) pairs.
+        failed: its logits were unusable.
+    """
+
+    prompt: Sequence[int]
+    new_tokens: int
+    arrival: int = 0
+    chunks: Sequence[int] | None = None
+    sampling: Mapping[str, float] = field(default_factory=dict)
+    bias: Sequence[tuple[int, float]] = ()
+    forced: Sequence[int] = ()
+    tokens: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    top: list[list[tuple[int, float]]] = field(default_factory=list)
+    failed: bool = False
+
+    def __post_init__(self) -> None:
+        self.known = list(self.prompt)
+        self.computed = 0
+        self.turns = 0
+
+    @property
+    def done(self) -> bool:
+        return self.failed or len(self.tokens) >= self.new_tokens
+
+    def next_count(self, budget: int) -> int:
+        """Tokens to compute in the next step."""
+        count = min(len(self.known) - self.computed, budget)
+        if self.chunks is not None:
+            count = min(count, self.chunks[self.turns % len(self.chunks)])
+        return count
+
+
+class Stepper:
+    """Row and block bookkeeping of one executor; a run has a row and blocks of its own."""
+
+    def __init__(
+        self, executor: Executor, config: EngineConfig, *, num_blocks: int, max_model_len: int
+    ) -> None:
+        self.executor = executor
+        self._config = config
+        self._num_blocks = num_blocks
+        rows, blocks = config.max_num_seqs, -(-max_model_len // config.block_size)
+        self._block_tables = np.full((rows, blocks), -1, np.int32)
+        self._token_table = np.zeros((rows, max_model_len), np.int32)
+        self._num_tokens = np.zeros(rows, np.int32)
+        self._num_prompt_tokens = np.zeros(rows, np.int32)
+        self._sampling = np.zeros(rows, SAMPLING_DTYPE)
+
+    def run(self, runs: Sequence[Run]) -> None:
+        """Take every run to its end; each step has all that have arrived, budget permitting."""
+        # Blocks in an order that no two runs or calls share.
+        free = np.random.default_rng(len(runs)).permutation(self._num_blocks).tolist()
+        self._block_tables[:] = -1
+        for row, run in enumerate(runs):
+            self._token_table[row, : len(run.known)] = run.known
+            self._num_tokens[row] = len(run.known)
+            self._num_prompt_tokens[row] = len(run.prompt)
+            self._sampling[row] = 0
+            for name, value in {**_GREEDY, **run.sampling}.items():
+                self._sampling[row][name] = value
+        step = 0
+        while not all(run.done for run in runs):
+            self._step(runs, step, free)
+            step += 1
+
+    def _step(self, runs: Sequence[Run], step: int, free: list[int]) -> None:
+        budget = self._config.max_num_batched_tokens
+        rows: list[int] = []
+        start, ids, positions, needs = [0], [], [], []
+        for row, run in enumerate(runs):
+            count = run.next_count(budget)
+            if run.done or step < run.arrival or count == 0:
+                continue
+            first, last = run.computed, run.computed + count
+            for index in range(-(-last // self._config.block_size)):
+                if self._block_tables[row, index] < 0:
+                    self._block_tables[row, index] = free.pop()
+            ids += run.known[first:last]
+            positions += range(first, last)
+            rows.append(row)
+            start.append(len(ids))
+            needs.append(last == len(run.known))
+            budget -= count
+            run.computed, run.turns = last, run.turns + 1
+        if not rows:
+            return
+        bias = sorted((row, token, value) for row in rows for token, value in runs[row].bias)
+        result = self.executor.execute(
+            StepPlan(
+                rows=np.array(rows, np.int32),
+                query_start=np.array(start, np.int32),
+                token_ids=np.array(ids, np.int32),
+                positions=np.array(positions, np.int32),
+                needs_logits=np.array(needs, np.uint8),
+                block_tables=self._block_tables,
+                token_table=self._token_table,
+                num_tokens=self._num_tokens,
+                num_prompt_tokens=self._num_prompt_tokens,
+                sampling=self._sampling,
+                bias_rows=np.array([row for row, _, _ in bias], np.int32),
+                bias_ids=np.array([token for _, token, _ in bias], np.int32),
+                bias_values=np.array([value for _, _, value in bias], np.float32),
+            )
+        )
+        for batch, row in enumerate(rows):
+            if needs[batch]:
+                self._take(runs[row], row, result, batch)
+
+    def _take(self, run: Run, row: int, result: StepResult, batch: int) -> None:
+        if result.failed[batch]:
+            run.failed = True
+            return
+        token = int(result.sampled[batch])
+        run.tokens.append(token)
+        run.logprobs.append(float(result.logprobs[batch]))
+        wanted = max(int(self._sampling[row]["num_logprobs"]), 0)
+        ids, logprobs = result.top_ids[batch, :wanted], result.top_logprobs[batch, :wanted]
+        run.top.append(list(zip(ids.tolist(), logprobs.tolist(), strict=True)))
+        if len(run.tokens) <= len(run.forced):
+            token = run.forced[len(run.tokens) - 1]
+        if not run.done:
+            run.known.append(token)
+            self._token_table[row, len(run.known) - 1] = token
+            self._num_tokens[row] = len(run.known)

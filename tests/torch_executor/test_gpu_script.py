@@ -1,0 +1,43 @@
+"""`make gpu`'s script, as far as it runs without a GPU."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*arguments):
+    return subprocess.run(
+        [sys.executable, ROOT / "benchmarks" / "gpu.py", *arguments],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+
+
+def test_it_compares_and_measures_on_a_cpu(tmp_path):
+    report = tmp_path / "report.json"
+    done = run("--device", "cpu", "--model", "tiny", "--batch", "2", "--json", str(report))
+    assert done.returncode == 0, done.stderr
+    assert "graphs: not run" in done.stdout
+    found = json.loads(report.read_text())
+    assert [result["equal"] for result in found["parity"]] == [1.0]
+    assert found["graphs"] == []
+    (row,) = found["throughput"]
+    assert row["batch"] == 2
+    assert row["eager"] > 0
+    assert row["roofline"] > 0
+
+
+def test_without_a_gpu_it_says_so():
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    done = run()
+    assert done.returncode != 0
+    assert "no GPU: nothing was measured" in done.stderr

@@ -1,0 +1,141 @@
+"""The tensor sampler against the numpy reference, row by row and all kinds of rows in one batch."""
+
+import numpy as np
+import pytest
+import torch
+
+from engine.executors.base import MAX_TOP_LOGPROBS, SAMPLING_DTYPE, StepPlan
+from engine.executors.torch.gumbel import gumbel_noise, mix64
+from engine.executors.torch.sampler import sample
+from engine.executors.torch.sampling_batch import sampling_batch
+from engine.executors.torch.top_tokens import top_tokens
+from engine.pipeline import reference_sampler
+
+VOCAB = 301
+KINDS = [
+    {},
+    {"temperature": 1.0},
+    {"temperature": 0.3, "top_p": 0.9},
+    {"temperature": 1.5, "top_k": 7},
+    {"temperature": 1.0, "top_k": 1},
+    {"temperature": 1.0, "top_k": 10_000, "top_p": 1e-6},
+    {"temperature": 0.9, "top_k": 40, "top_p": 0.8, "min_p": 0.05},
+    {"temperature": 1.0, "min_p": 1.0},
+    {"temperature": 1.0, "min_p": 0.1},
+    {"repetition_penalty": 1.7},
+    {"temperature": 0.8, "repetition_penalty": 0.6, "presence_penalty": 1.5},
+    {"frequency_penalty": 1.1, "presence_penalty": -0.7},
+    {"temperature": 2.0, "frequency_penalty": -2.0, "top_p": 0.5},
+    {"num_logprobs": 0},
+    {"num_logprobs": MAX_TOP_LOGPROBS, "temperature": 1.0},
+    {"num_logprobs": 5, "repetition_penalty": 1.3, "top_p": 0.7, "temperature": 0.7},
+]
+
+
+def plan_of(kinds, generator, *, biased=()):
+    """A decode step of shuffled rows, the last of which needs no logits."""
+    count = len(kinds)
+    max_rows = count + 5
+    rows = generator.permutation(max_rows)[: count + 1].astype(np.int32)
+    sampling = np.zeros(max_rows, SAMPLING_DTYPE)
+    for row in range(max_rows):
+        sampling[row]["top_p"] = sampling[row]["repetition_penalty"] = 1
+        sampling[row]["num_logprobs"] = -1
+    for row, kind in zip(rows, kinds, strict=False):
+        sampling[row]["seed"] = generator.integers(0, 2**64, dtype=np.uint64)
+        for name, value in kind.items():
+            sampling[row][name] = value
+    num_tokens = generator.integers(2, 30, max_rows).astype(np.int32)
+    bias = sorted((int(rows[index]), token, value) for index, token, value in biased)
+    return StepPlan(
+        rows=rows,
+        query_start=np.arange(count + 2, dtype=np.int32),
+        token_ids=np.zeros(count + 1, np.int32),
+        positions=np.zeros(count + 1, np.int32),
+        needs_logits=np.array([1] * count + [0], np.uint8),
+        block_tables=np.zeros((max_rows, 1), np.int32),
+        token_table=generator.integers(0, 40, (max_rows, 32)).astype(np.int32),
+        num_tokens=num_tokens,
+        num_prompt_tokens=(num_tokens // 2).astype(np.int32),
+        sampling=sampling,
+        bias_rows=np.array([row for row, _, _ in bias], np.int32),
+        bias_ids=np.array([token for _, token, _ in bias], np.int32),
+        bias_values=np.array([value for _, _, value in bias], np.float32),
+    )
+
+
+def both(logits, plan):
+    expected = reference_sampler.sample_reference(logits, plan)
+    sampled = np.flatnonzero(plan.needs_logits)
+    device = torch.device("cpu")
+    got = sample(torch.from_numpy(logits[sampled]), sampling_batch(plan, sampled, device))
+    return expected, got, sampled
+
+
+def check_equal(logits, plan):
+    expected, got, sampled = both(logits, plan)
+    assert got.tokens.tolist() == expected.sampled[sampled].tolist()
+    assert got.failed.tolist() == expected.failed[sampled].tolist()
+    np.testing.assert_allclose(got.logprobs, expected.logprobs[sampled], rtol=1e-6, atol=1e-6)
+    assert got.top_ids.tolist() == expected.top_ids[sampled].tolist()
+    np.testing.assert_allclose(
+        got.top_logprobs, expected.top_logprobs[sampled], rtol=1e-6, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("trial", range(20))
+def test_every_kind_of_row_in_one_batch(trial):
+    generator = np.random.default_rng(trial)
+    plan = plan_of(KINDS, generator, biased=[(0, 3, 50.0), (2, 9, -100.0), (16, 1, 7.0)])
+    logits = generator.normal(0, 4, (len(KINDS) + 1, VOCAB)).astype(np.float32)
+    check_equal(logits, plan)
+
+
+def test_ties_go_to_the_lowest_id():
+    generator = np.random.default_rng(1)
+    plan = plan_of(KINDS, generator)
+    logits = generator.integers(-2, 3, (len(KINDS) + 1, VOCAB)).astype(np.float32)
+    check_equal(logits, plan)
+
+
+def test_masked_tokens_are_never_drawn():
+    generator = np.random.default_rng(2)
+    kinds = [{"temperature": 5.0}, {"temperature": 5.0, "top_p": 0.99}, {"temperature": 5.0}]
+    plan = plan_of(kinds, generator)
+    logits = np.full((4, VOCAB), -np.inf, np.float32)
+    logits[:, [7, 12]] = 0.0
+    check_equal(logits, plan)
+    _, got, _ = both(logits, plan)
+    assert set(got.tokens.tolist()) <= {7, 12}
+
+
+def test_unusable_logits_fail_one_row_alone():
+    generator = np.random.default_rng(3)
+    plan = plan_of(KINDS, generator)
+    logits = generator.normal(0, 4, (len(KINDS) + 1, VOCAB)).astype(np.float32)
+    logits[2, 5] = np.nan
+    logits[14] = -np.inf
+    check_equal(logits, plan)
+    _, got, _ = both(logits, plan)
+    assert np.flatnonzero(got.failed.numpy()).tolist() == [2, 14]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**63, 2**64 - 1])
+def test_the_noise_has_the_references_bits(seed):
+    ids = np.arange(500)
+    for position in (0, 1, 77, 2**20):
+        expected = reference_sampler.gumbel_noise(seed, position, ids)
+        bits = torch.from_numpy(np.array([seed], np.uint64).view(np.int64))
+        got = gumbel_noise(bits, torch.tensor([position]), 500)[0]
+        np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
+def test_mix64_wraps_like_unsigned():
+    values = np.random.default_rng(4).integers(0, 2**64, 1000, dtype=np.uint64)
+    got = mix64(torch.from_numpy(values.view(np.int64))).numpy().view(np.uint64)
+    assert (got == reference_sampler.mix64(values)).all()
+
+
+def test_top_tokens_orders_ties_signs_and_infinities():
+    values = torch.tensor([[0.0, -0.0, 1.0, -1.0, 1.0, float("-inf"), float("inf"), -1.0]])
+    assert top_tokens(values, 8).tolist() == [[6, 2, 4, 0, 1, 3, 7, 5]]
