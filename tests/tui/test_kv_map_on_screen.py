@@ -84,9 +84,12 @@ async def test_enter_lights_the_owner_and_again_puts_it_out(open_map):
 async def test_the_legend_counts_what_the_engine_counts(open_map):
     async with open_map() as ui:
         counts = ui.client.snapshot().blocks
-        await ui.shown(f"active {counts.active}", f"cached {counts.cached}", f"free {counts.free}")
+        await ui.shown(
+            f"this chat {counts.active}", f"cached {counts.cached}", f"free {counts.free}"
+        )
         ui.client.finish()
         await ui.shown("active 0")
+        await ui.gone("this chat")
 
 
 async def test_a_change_repaints_its_rows_only(open_map, monkeypatch):

@@ -45,7 +45,7 @@ async def test_without_colour_no_cell_has_one_and_states_have_glyphs(screen, mon
     async with screen("one two", prepare=chat, size=(160, 45)) as ui:
         await ui.ask("more")
         ui.client.step()
-        await ui.shown("■ active", "▒ cached", "· free", "(o_o)")
+        await ui.shown("█ this chat", "■ active", "▒ cached", "· free", "(o_o)")
         strips = ui.app.screen._compositor.render_strips()
         background = ui.app.screen.styles.background
         for line_filter in ui.app.get_line_filters():

@@ -8,26 +8,35 @@ from app.tui.view.spans import Line, Span
 from engine.snapshot import BlockCounts
 
 
-def build_legend(counts: BlockCounts, glyphs: Glyphs, *, colored: bool) -> Line:
-    """State → swatch, name and count. Only states that exist are named.
+def build_legend(counts: BlockCounts, glyphs: Glyphs, *, own: int, colored: bool) -> list[Line]:
+    """Two rows of state → swatch, name and count: what requests hold, and the rest.
 
     Args:
+        own: how many of the active blocks are this chat's.
         colored: swatches are filled squares in the state's colour; otherwise the glyph form.
     """
-    spans: list[Span] = []
-    for cell, count in (
-        (Cell.ACTIVE, counts.active),
-        (Cell.CACHED, counts.cached),
-        (Cell.SWAPPED, counts.swapped),
-        (Cell.FREE, counts.free),
-    ):
-        if not count and cell is Cell.SWAPPED:
-            continue
-        swatch = "■" if colored and glyphs.half_blocks else glyphs.kv[cell]
-        spans.append(Span(f"{swatch} ", f"${ROLES[cell]}"))
-        spans.append(Span(f"{WORDS[cell]} ", "$muted"))
-        spans.append(Span(f"{count}  "))
-    return tuple(spans)
+    rows = (
+        ((Cell.ACTIVE, counts.active - own), (Cell.OWN, own)),
+        ((Cell.CACHED, counts.cached), (Cell.SWAPPED, counts.swapped), (Cell.FREE, counts.free)),
+    )
+    return [
+        tuple(
+            span
+            for cell, count in row
+            if count or cell not in {Cell.OWN, Cell.SWAPPED}
+            for span in _entry(cell, count, glyphs, colored)
+        )
+        for row in rows
+    ]
+
+
+def _entry(cell: Cell, count: int, glyphs: Glyphs, colored: bool) -> Line:
+    swatch = "■" if colored and glyphs.half_blocks else glyphs.kv[cell]
+    return (
+        Span(f"{swatch} ", f"${ROLES[cell]}"),
+        Span(f"{WORDS[cell]} ", "$muted"),
+        Span(f"{count}  "),
+    )
 
 
 def build_summary(counts: BlockCounts) -> str:

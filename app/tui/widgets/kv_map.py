@@ -59,6 +59,7 @@ class KvMap(ScrollView, can_focus=True):
         self._half_blocks = glyphs.half_blocks and colored
         self._blocks: BlockMap | None = None
         self._own: str | None = None
+        self._own_blocks = 0
         self._lit: str | None = None
         self._zoom = ZOOMS[0]
         self._grid = _EMPTY
@@ -82,6 +83,11 @@ class KvMap(ScrollView, can_focus=True):
         return self._cursor
 
     @property
+    def own_blocks(self) -> int:
+        """How many blocks the own request holds."""
+        return self._own_blocks
+
+    @property
     def lit(self) -> str | None:
         """The request whose blocks are lit up."""
         return self._lit
@@ -92,6 +98,9 @@ class KvMap(ScrollView, can_focus=True):
             return
         self._blocks = blocks or self._blocks
         self._own = own
+        if self._blocks is not None:
+            own_cells = block_cells(self._blocks, own, None) == Cell.OWN
+            self._own_blocks = int(np.count_nonzero(own_cells))
         self._redraw()
         if self._cursor is None and self.has_focus:
             self.action_move(0, 0)

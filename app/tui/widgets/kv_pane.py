@@ -41,8 +41,10 @@ class KvPane(DrawnOnTicks, Vertical):
         if counts != self._counts or self.border_subtitle is None:
             self._counts = counts
             self.border_subtitle = build_summary(counts)
-            legend = build_legend(counts, self._glyphs, colored=self.map.colored)
-            self.query_one(".kv-legend", Lines).show([legend])
+        # The snapshot may be a step older than the map.
+        held = min(counts.active, self.map.own_blocks)
+        legend = build_legend(counts, self._glyphs, own=held, colored=self.map.colored)
+        self.query_one(".kv-legend", Lines).show(legend)
         self._detail()
 
     @on(KvMap.Pointed)

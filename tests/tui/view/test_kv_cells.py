@@ -93,8 +93,9 @@ def test_a_block_in_words():
 @pytest.mark.parametrize(("glyphs", "colored"), [(UNICODE, True), (UNICODE, False), (ASCII, True)])
 def test_the_legend_has_glyph_word_and_count(glyphs, colored):
     counts = BlockCounts(total=10, free=5, active=3, cached=2, block_size=16, block_bytes=1024)
-    words = plain([build_legend(counts, glyphs, colored=colored)])
-    assert "active 3" in words
+    words = plain(build_legend(counts, glyphs, own=1, colored=colored))
+    assert "this chat 1" in words
+    assert "active 2" in words
     assert "cached 2" in words
     assert "free 5" in words
     assert "swapped" not in words
