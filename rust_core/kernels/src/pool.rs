@@ -1,8 +1,8 @@
 //! Worker threads that run one closure together, with barriers inside it.
 //!
 //! Hot path. A step is one [`Pool::run`]; its phases meet at [`Worker::barrier`]. The calling thread
-//! is worker 0. Waiting spins for [`SPIN_US`] and then parks: when another process holds a peer's
-//! core, spinning on would only take more time from it. A barrier among running peers costs about a
+//! is worker 0. Waiting spins for at most [`SPIN_US`] and then parks: when another process holds a
+//! peer's core, spinning on would only take more time from it (see [`Patience`]). A barrier among running peers costs about a
 //! microsecond, a parked one a wake-up of some tens. Do not add locks to the fast path.
 //!
 //! A worker that panics poisons the pool: everybody leaves their barriers, `run` returns an error,
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use crate::error::KernelError;
 use crate::topology::{Topology, pin_current_thread};
 
-/// How long a waiter spins before it parks.
+/// How long a waiter spins before it parks, at most.
 const SPIN_US: u64 = 60;
 
 type Job<'a> = &'a (dyn Fn(&Worker<'_>) + Sync + 'a);
@@ -58,11 +58,11 @@ impl Event {
         }
     }
 
-    /// Return once the value differs from `old`.
-    fn wait(&self, old: u32, spins: u32) {
+    /// Return once the value differs from `old`; says whether spinning was enough.
+    fn wait(&self, old: u32, spins: u32) -> bool {
         for _ in 0..spins {
             if self.value.load(Ordering::Acquire) != old {
-                return;
+                return true;
             }
             std::hint::spin_loop();
         }
@@ -76,12 +76,45 @@ impl Event {
         }
         drop(guard);
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        false
+    }
+}
+
+/// How long to spin at barriers, learnt from how it went.
+///
+/// On a machine of one's own a peer arrives within microseconds, and spinning is right. When another
+/// process has the peer's core, every microsecond of spinning is taken from somebody who could work,
+/// perhaps from that very peer. A wait that ended in parking quarters the next ones; each that did not
+/// lengthens them by an eighth.
+struct Patience {
+    spins: AtomicU32,
+    longest: u32,
+}
+
+impl Patience {
+    fn new(longest: u32) -> Self {
+        Self {
+            spins: AtomicU32::new(longest),
+            longest,
+        }
+    }
+
+    fn wait(&self, event: &Event, old: u32) {
+        let spins = self.spins.load(Ordering::Relaxed);
+        let next = if event.wait(old, spins) {
+            (spins + spins / 8 + 1).min(self.longest)
+        } else {
+            (spins / 4).max(self.longest / 32)
+        };
+        self.spins.store(next, Ordering::Relaxed);
     }
 }
 
 struct Shared {
     size: usize,
-    spins: u32,
+    /// Spins of a worker between jobs.
+    idle_spins: u32,
+    patience: Patience,
     /// Advanced once a job; workers wait here between jobs.
     started: Event,
     /// Advanced when the last worker has finished a job.
@@ -139,7 +172,7 @@ impl Shared {
     fn work(&self, index: usize) {
         let mut seen = 0;
         loop {
-            self.started.wait(seen, self.spins);
+            self.started.wait(seen, self.idle_spins);
             seen = self.started.get();
             if self.stop.load(Ordering::SeqCst) {
                 return;
@@ -182,7 +215,7 @@ impl Worker<'_> {
             shared.arrived.store(0, Ordering::SeqCst);
             shared.passed.advance();
         } else {
-            shared.passed.wait(old, shared.spins);
+            shared.patience.wait(&shared.passed, old);
         }
         if shared.poisoned.load(Ordering::SeqCst) {
             panic_any(Poisoned);
@@ -222,7 +255,8 @@ impl Pool {
         };
         let shared = Arc::new(Shared {
             size,
-            spins,
+            idle_spins: spins,
+            patience: Patience::new(spins),
             started: Event::new(),
             finished: Event::new(),
             running: AtomicU32::new(0),
@@ -286,7 +320,7 @@ impl Pool {
         }
         shared.run_part(job, 0);
         if shared.size > 1 {
-            shared.finished.wait(done, shared.spins);
+            shared.patience.wait(&shared.finished, done);
         }
         // SAFETY: all workers wait again.
         unsafe { *shared.job.get() = None };
