@@ -48,7 +48,10 @@ def drain(fd: int, seconds: float) -> int:
     end, count = time.monotonic() + seconds, 0
     while (left := end - time.monotonic()) > 0:
         if select.select([fd], [], [], left)[0]:
-            count += len(os.read(fd, 65536))
+            try:
+                count += len(os.read(fd, 65536))
+            except OSError:  # EIO: the program has closed its side
+                break
     return count
 
 
