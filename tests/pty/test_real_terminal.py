@@ -62,7 +62,8 @@ def ask(terminal, question):
 
 def answer_words(text):
     """Words of the answer to `LONG` that are on the screen; its question must be, too."""
-    rows = [row.partition("▌")[2] for row in text.splitlines() if "▌" in row]
+    above_the_prompt = text.partition("╭")[0]
+    rows = [row.rpartition("▕")[2].strip(" ▌▄▅▆▇█▁▂▃") for row in above_the_prompt.splitlines()]
     return " ".join(rows).partition(LONG)[2].split()
 
 
