@@ -16,8 +16,8 @@ from pathlib import Path
 
 IMAGE = Path(__file__).parent / "images" / "chat.svg"
 FIRST = "What is the capital of France?"
-SECOND = "Give me three tips for learning to cook, as a list."
-WORDS = 70
+SECOND = "Why is the sky blue? Explain in a short list."
+WORDS = 34
 """The picture is taken while the second answer is being written, at this many words."""
 DEADLINE_S = 300
 
@@ -59,7 +59,9 @@ async def take(width: int, height: int, theme: str, folder: Path) -> str:
             await app.send(FIRST)
             await until(lambda: not session.generating)
             await app.send(SECOND)
-            await until(lambda: len(session.path()[-1].text.split()) >= WORDS)
+            await until(
+                lambda: not session.generating or len(session.path()[-1].text.split()) >= WORDS
+            )
             return self_contained(app.export_screenshot())
 
 

@@ -22,7 +22,7 @@ class Command:
 
 
 COMMANDS: tuple[Command, ...] = (
-    Command("new", "new", "start a new conversation"),
+    Command("new", "new", "start a new conversation", "[TEXT]"),
     Command("resume", "resume", "choose a conversation", "[words]"),
     Command("rename", "rename", "rename this conversation", "TITLE"),
     Command("delete", "delete", "archive this conversation; asks"),

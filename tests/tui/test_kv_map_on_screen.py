@@ -31,7 +31,7 @@ async def test_focus_shows_the_cursor_and_arrows_move_it_over_the_blocks(open_ma
     async with open_map() as ui:
         await ui.press("f3")
         await ui.shown("block 0")
-        columns = kv_map(ui).size.width
+        columns = kv_map(ui).scrollable_content_region.width
         await ui.press("l", "l", "j")
         assert kv_map(ui).cursor == columns + 2
         await ui.press("h", "k", "k")
@@ -56,7 +56,7 @@ async def test_a_held_block_names_its_request_and_tokens(open_map):
 async def test_the_pointer_tells_the_same_without_a_key(open_map):
     async with open_map() as ui:
         block = own_block(ui)
-        columns = kv_map(ui).size.width
+        columns = kv_map(ui).scrollable_content_region.width
         await ui.pilot.hover(KvMap, offset=(block % columns, block // columns // 2))
         await ui.shown(f"block {block - block // columns % 2 * columns}")
         assert ui.prompt.has_focus

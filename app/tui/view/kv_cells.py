@@ -4,13 +4,13 @@ A cell stands for `zoom` neighbouring blocks and shows the worst of their states
 *block* (0 … total-1), *cell* = block // zoom, *cell row* = cell // columns.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.snapshot import BlockMap, BlockState
+from engine.snapshot import BlockCounts, BlockMap, BlockState
 
 ZOOMS = (1, 2, 4, 8)
 """Blocks a cell may stand for."""
@@ -78,6 +78,18 @@ def block_cells(blocks: BlockMap, own: str | None, lit: str | None) -> NDArray[n
             index = blocks.owners.index(request)
             cells[(blocks.owner == index) & (blocks.state == BlockState.ACTIVE)] = value
     return cells
+
+
+def counted(blocks: BlockMap, counts: BlockCounts) -> BlockCounts:
+    """`counts` with the numbers of this map, which may be a step older than the snapshot's."""
+    number = np.bincount(blocks.state, minlength=len(BlockState))
+    return replace(
+        counts,
+        free=int(number[BlockState.FREE]),
+        active=int(number[BlockState.ACTIVE]),
+        cached=int(number[BlockState.CACHED]),
+        swapped=int(number[BlockState.SWAPPED]),
+    )
 
 
 def zoomed(cells: NDArray[np.uint8], zoom: int) -> NDArray[np.uint8]:

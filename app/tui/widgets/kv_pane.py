@@ -5,7 +5,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from app.tui.glyphs import Glyphs
-from app.tui.view.kv_cells import BlockInfo
+from app.tui.view.kv_cells import BlockInfo, counted
 from app.tui.view.kv_lines import build_block_line, build_legend, build_summary
 from app.tui.widgets.kv_map import KvMap
 from app.tui.widgets.lines import Lines
@@ -38,12 +38,14 @@ class KvPane(DrawnOnTicks, Vertical):
     def show(self, counts: BlockCounts, blocks: BlockMap | None, own: str | None) -> None:
         """Draw what changed."""
         self.map.show(blocks, own)
-        if counts != self._counts or self.border_subtitle is None:
-            self._counts = counts
-            self.border_subtitle = build_summary(counts)
-        # The snapshot may be a step older than the map.
-        held = min(counts.active, self.map.own_blocks)
-        legend = build_legend(counts, self._glyphs, own=held, colored=self.map.colored)
+        if blocks is not None:
+            counts = counted(blocks, counts)
+        elif self._counts.total:
+            counts = self._counts
+        self._counts = counts
+        self.border_subtitle = build_summary(counts)
+        own_blocks = self.map.own_blocks
+        legend = build_legend(counts, self._glyphs, own=own_blocks, colored=self.map.colored)
         self.query_one(".kv-legend", Lines).show(legend)
         self._detail()
 

@@ -33,7 +33,7 @@ class Prompt(TextArea):
             show_line_numbers=False,
             tab_behavior="focus",
             highlight_cursor_line=False,
-            placeholder="Ask anything. Enter sends, ctrl+j starts a new line, / lists commands.",
+            placeholder="Ask anything: enter sends, ctrl+j breaks the line, / commands",
         )
         # A blinking cursor writes to the terminal twice a second; an idle screen writes nothing.
         self.cursor_blink = False

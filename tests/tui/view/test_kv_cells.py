@@ -15,6 +15,7 @@ from app.tui.view.kv_cells import (
     block_cells,
     block_info,
     changed_lines,
+    counted,
     paired,
     rows_of,
     runs,
@@ -107,6 +108,13 @@ def test_the_summary_states_use_and_size():
     counts = BlockCounts(total=10, free=7, active=3, block_size=16, block_bytes=1024**2)
     assert build_summary(counts) == "3/10 · 30% of 10 MiB"
     assert build_summary(BlockCounts()) == "no pool yet"
+
+
+def test_counts_are_those_of_the_map():
+    stale = BlockCounts(total=6, free=6, block_size=16, block_bytes=7)
+    assert counted(block_map(), stale) == BlockCounts(
+        total=6, free=1, active=3, cached=1, swapped=1, block_size=16, block_bytes=7
+    )
 
 
 def test_every_state_of_a_block_has_a_cell():
