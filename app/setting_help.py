@@ -41,6 +41,7 @@ HELP = {
     "attach": "URL of a running `pravaha --serve` to use as the engine.",
     "theme": "Theme by name.",
     "charset": "Glyphs to draw with: auto, unicode or ascii.",
+    "keymap": 'Keys of actions, by the action\'s name, such as `pane.kv = "f4"` under [keymap].',
     "data_dir": "Where conversations are kept.",
     "cache_dir": "Where models are kept, which can be fetched again.",
     "config_dir": "Where the user's pravaha.toml and themes are; PRAVAHA_CONFIG_DIR alone sets it.",

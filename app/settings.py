@@ -67,12 +67,26 @@ def _names(value: object) -> object:
     return tuple(filter(None, value.replace(",", " ").split())) if isinstance(value, str) else value
 
 
+def _flattened(value: object) -> object:
+    """`pane.kv = "f4"` is a table within a table to TOML; here it is one name."""
+    if not isinstance(value, dict):
+        return value
+    flat: dict[str, object] = {}
+    for name, entry in value.items():
+        if isinstance(entry, dict):
+            flat |= {f"{name}.{inner}": keys for inner, keys in entry.items()}
+        else:
+            flat[name] = entry
+    return flat
+
+
 def _none_if_empty(value: object) -> object:
     return None if value == "" else value
 
 
 ByteSize = Annotated[int, BeforeValidator(_size)]
 Folder = Annotated[Path, BeforeValidator(_folder)]
+KeyMap = Annotated[dict[str, str], BeforeValidator(_flattened)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
 
 
@@ -125,6 +139,7 @@ class Settings(BaseSettings):
     attach: str | None = Field(None, pattern=r"^https?://.+")
     theme: str | None = None
     charset: Literal["auto", "unicode", "ascii"] = "auto"
+    keymap: KeyMap = Field(default_factory=dict)
 
     # Where things are kept.
     data_dir: Folder = Field(default_factory=lambda: platformdirs.user_data_path("pravaha"))

@@ -60,6 +60,7 @@ def _run_screen(flags: dict[str, Any]) -> int:
                 theme=settings.theme or preferences.get("theme"),
                 on_theme=partial(preferences.set, "theme"),
                 themes_dir=settings.themes,
+                keymap=settings.keymap,
                 version=metadata.version("pravaha"),
                 on_first_frame=first_frame,
             )

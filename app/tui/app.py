@@ -29,7 +29,7 @@ from app.tui.ascii_filter import AsciiFilter
 from app.tui.avatar.figure import FOLDER, load_figure
 from app.tui.frame_clock import FrameClock
 from app.tui.glyphs import choose_glyphs
-from app.tui.keys import APP_KEYS, bindings, check_keymap
+from app.tui.keys import APP_KEYS, bindings, hint, read_keymap, to_textual
 from app.tui.palette import PravahaCommands
 from app.tui.presenter import Presenter
 from app.tui.slash_actions import SlashActions
@@ -60,6 +60,15 @@ Severity = Literal["information", "warning", "error"]
 
 _QUIT_WINDOW_S = 2.0
 _FIGURE = FOLDER / "bindu.txt"
+_ALWAYS_HINTED = (
+    ("help", "keys"),
+    ("palette", "commands"),
+    ("pane.kv", "kv"),
+    ("pane.stats", "stats"),
+    ("chat.new", "new"),
+    ("quit", "quit"),
+)
+"""Actions in the status bar while there is room, and the words for them."""
 
 
 class PravahaApp(App[None]):
@@ -116,7 +125,7 @@ class PravahaApp(App[None]):
             if found.theme is not None:
                 self.register_theme(found.theme)
         self.theme = DEFAULT
-        self._keys = keymap or {}
+        self.keymap, self._key_problems = read_keymap(keymap or {})
         self._on_theme = on_theme
         self._on_first_frame = on_first_frame
         self._clock = clock
@@ -190,9 +199,9 @@ class PravahaApp(App[None]):
         self._show_theme(self._wanted_theme)
 
     def _apply_keymap(self) -> None:
-        for problem in check_keymap(self._keys):
+        for problem in self._key_problems:
             self.tell(problem, "warning")
-        self.set_keymap(self._keys)
+        self.set_keymap(to_textual(self.keymap))
 
     def _restore_on_signals(self) -> None:
         """SIGTERM and SIGHUP end the app as quitting does, so that the terminal is restored."""
@@ -268,20 +277,12 @@ class PravahaApp(App[None]):
 
     def _hints(self) -> Sequence[tuple[str, str, str]]:
         if self.session.generating:
-            first = [("ctrl+c", "stop", "app.stop")]
+            first = [("copy_or_stop", "stop")]
         elif self._typing:
-            first = [("enter", "send", "")]
+            first = [("send", "send")]
         else:
-            first = [("i", "type", "app.prompt"), ("r", "again", "app.regenerate")]
-        return [
-            *first,
-            ("f1", "keys", "app.help"),
-            ("ctrl+p", "commands", "app.command_palette"),
-            ("f3", "kv", "app.pane('kv')"),
-            ("f5", "stats", "app.pane('stats')"),
-            ("ctrl+n", "new", "app.new_chat"),
-            ("ctrl+q", "quit", "app.quit"),
-        ]
+            first = [("prompt", "type"), ("regen", "again")]
+        return [hint(name, word, self.keymap) for name, word in (*first, *_ALWAYS_HINTED)]
 
     # -- conversations -------------------------------------------------------------------------
 
@@ -382,7 +383,7 @@ class PravahaApp(App[None]):
 
     def action_help(self) -> None:
         """Every key and command."""
-        self.push_screen(HelpScreen(self._keys, self.disabled_reasons()))
+        self.push_screen(HelpScreen(self.keymap, self.disabled_reasons()))
 
     def action_copy_or_stop(self) -> None:
         """Ctrl+C: copy a selection; else stop the answer; else twice within two seconds quits."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from textual.binding import Binding, BindingType
+from textual.keys import Keys, _character_to_key
 
 
 class Group(StrEnum):
@@ -116,31 +117,41 @@ _NAMES = {
 }  # fmt: skip
 
 
-def bindings(keys: tuple[Key, ...]) -> list[BindingType]:
-    """Textual bindings of a table.
+def _split(key: Key, keys: str) -> tuple[str, str]:
+    """The keys that go before the focused widget, and those that come after it.
 
     A digit or letter never has priority: it would be stolen from the prompt.
     """
+    names = [name.strip() for name in keys.split(",")]
+    urgent = [name for name in names if len(name) > 1 and key.priority]
+    return ",".join(urgent), ",".join(name for name in names if name not in urgent)
+
+
+def _halves(key: Key) -> tuple[tuple[str, bool], ...]:
+    """Binding ids of an action, and whether each has priority."""
+    urgent, plain = _split(key, key.keys)
+    if urgent and plain:
+        return (key.id, True), (f"{key.id}.letter", False)
+    return ((key.id, bool(urgent)),)
+
+
+def bindings(keys: tuple[Key, ...]) -> list[BindingType]:
+    """Textual bindings of a table."""
     made: list[BindingType] = []
     for key in keys:
-        urgent = [name for name in key.keys.split(",") if len(name) > 1 and key.priority]
-        plain = [name for name in key.keys.split(",") if name not in urgent]
-        for names, priority, suffix in (
-            (urgent, True, ""),
-            (plain, False, ".letter" if urgent else ""),
-        ):
-            if names:
-                made.append(
-                    Binding(
-                        ",".join(names),
-                        key.action,
-                        key.label,
-                        id=key.id + suffix,
-                        show=False,
-                        priority=priority,
-                        tooltip=key.help,
-                    )
+        urgent, plain = _split(key, key.keys)
+        for name, priority in _halves(key):
+            made.append(
+                Binding(
+                    urgent if priority else plain,
+                    key.action,
+                    key.label,
+                    id=name,
+                    show=False,
+                    priority=priority,
+                    tooltip=key.help,
                 )
+            )
     return made
 
 
@@ -150,13 +161,80 @@ def shown(key: Key, keymap: Mapping[str, str] | None = None) -> str:
     return " ".join(_NAMES.get(name.strip(), name.strip()) for name in keys.split(","))
 
 
-def check_keymap(keymap: Mapping[str, str]) -> list[str]:
-    """One sentence for each id that no action has, with its nearest neighbours."""
-    known = [key.id for key in ALL_KEYS]
-    problems = []
-    for name in keymap:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=3)
-            hint = f"; did you mean {' or '.join(near)}?" if near else "."
-            problems.append(f"The key map names {name!r}, which is no action{hint}")
-    return problems
+def hint(name: str, word: str, keymap: Mapping[str, str]) -> tuple[str, str, str]:
+    """An action's first key, a word for it, and what a click on them runs.
+
+    A widget's own action has no click: it may be out of focus.
+    """
+    key = next(key for key in ALL_KEYS if key.id == name)
+    click = f"app.{key.action}" if key in APP_KEYS else ""
+    return shown(key, keymap).split()[0], word, click
+
+
+def read_keymap(keymap: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The entries that can be obeyed, and one sentence for each that cannot.
+
+    Args:
+        keymap: action id → keys, comma-separated, in place of the action's own.
+    """
+    good = {name: ",".join(one.strip() for one in keys.split(",")) for name, keys in keymap.items()}
+    problems: list[str] = []
+    # An entry left out gives its action the old keys back, which another entry may have taken.
+    while bad := next(((name, why) for name in good if (why := _problem(name, good))), None):
+        del good[bad[0]]
+        problems.append(f"The key map's entry for {bad[0]!r} {bad[1]}.")
+    return good, problems
+
+
+def to_textual(keymap: Mapping[str, str]) -> dict[str, str]:
+    """A checked key map by binding id, for `App.set_keymap`."""
+    given: dict[str, str] = {}
+    for key in ALL_KEYS:
+        if key.id in keymap:
+            urgent, plain = _split(key, keymap[key.id])
+            for name, priority in _halves(key):
+                # Textual keeps the old keys of an entry without any: a name that no key has is none.
+                given[name] = (urgent if priority else plain) or f"unbound.{name}"
+    return given
+
+
+def _problem(name: str, keymap: Mapping[str, str]) -> str:
+    """Why an entry cannot be obeyed; empty when it can."""
+    found = next((key for key in ALL_KEYS if key.id == name), None)
+    if found is None:
+        near = difflib.get_close_matches(name, [key.id for key in ALL_KEYS], n=3)
+        return "names no action" + (f": perhaps {' or '.join(near)}" if near else "")
+    letters_work = found not in PROMPT_KEYS and (not found.priority or len(_halves(found)) > 1)
+    for one in keymap[name].split(","):
+        if not _is_key(one):
+            return f"holds {one!r}, which is no key"
+        if len(one) == 1 and not letters_work:
+            return f"holds {one!r}, which the prompt needs: take a function key or one with ctrl"
+        for other in _scope(found):
+            if other is not found and one in keymap.get(other.id, other.keys).split(","):
+                return f"holds {one!r}, which is taken by {other.id!r}"
+    return ""
+
+
+def _scope(key: Key) -> tuple[Key, ...]:
+    """The actions that hear the same keys."""
+    tables = (APP_KEYS, PROMPT_KEYS, TRANSCRIPT_KEYS, LIST_KEYS, KV_KEYS)
+    return next(table for table in tables if key in table)
+
+
+_KEY_NAMES = frozenset(str(key.value) for key in Keys)
+_MODIFIERS = ("ctrl+", "shift+", "alt+", "super+", "hyper+", "meta+")
+
+
+def _is_key(name: str) -> bool:
+    """Whether Textual may ever report a key of this name."""
+    if name in _KEY_NAMES:
+        return True
+    while modifier := next((one for one in _MODIFIERS if name.startswith(one)), ""):
+        name = name.removeprefix(modifier)
+    if len(name) == 1:
+        return name.isprintable() and not name.isspace()
+    return name in _KEY_NAMES or name in _CHARACTER_NAMES
+
+
+_CHARACTER_NAMES = frozenset(_character_to_key(chr(code)) for code in range(33, 127))

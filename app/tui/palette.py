@@ -32,7 +32,8 @@ class PravahaCommands(Provider):
             if not key.palette:
                 continue
             why = disabled.get(key.id)
-            note = f"{shown(key)}: {why}" if why else shown(key)
+            keys = shown(key, app.keymap)
+            note = f"{keys}: {why}" if why else keys
             run = partial(app.tell, why, "warning") if why else partial(app.run_action, key.action)
             yield Entry(key.help, note, run)
         for tree in app.session.trees():

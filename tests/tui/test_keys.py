@@ -1,6 +1,7 @@
 """The key map: every id once, no key twice in a scope, none that terminals keep for themselves."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,7 @@ from app.tui.keys import (
     PROMPT_KEYS,
     TRANSCRIPT_KEYS,
     bindings,
-    check_keymap,
+    read_keymap,
     shown,
 )
 
@@ -62,15 +63,76 @@ def test_each_has_a_word_and_a_sentence():
         assert not key.help.endswith(".")
 
 
-def test_a_key_map_is_checked_against_the_ids():
-    assert check_keymap({"quit": "ctrl+x", "kv.zoom_in": "z"}) == []
-    (problem,) = check_keymap({"qiut": "x"})
-    assert "'qiut', which is no action; did you mean quit?" in problem
-    (problem,) = check_keymap({"zzzz": "x"})
-    assert problem.endswith("which is no action.")
+def test_a_key_map_is_taken_as_it_is_when_nothing_is_wrong_with_it():
+    given = {"quit": "ctrl+x, f10", "kv.zoom_in": "z", "pane.kv": "f4,7", "msg.next": "full_stop"}
+    good, problems = read_keymap(given)
+    assert problems == []
+    assert good == given | {"quit": "ctrl+x,f10"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        ({"qiut": "f4"}, "'qiut' names no action: perhaps quit."),
+        ({"zzzz": "f4"}, "'zzzz' names no action."),
+        ({"pane.kv": "ctl+k"}, "'pane.kv' holds 'ctl+k', which is no key."),
+        ({"pane.kv": ""}, "'pane.kv' holds '', which is no key."),
+        ({"quit": "q"}, "which the prompt needs: take a function key or one with ctrl."),
+        ({"send": "x"}, "which the prompt needs: take a function key or one with ctrl."),
+        ({"help": "ctrl+q"}, "'help' holds 'ctrl+q', which is taken by 'quit'."),
+        ({"quit": "f12", "theme": "f12"}, "'quit' holds 'f12', which is taken by 'theme'."),
+    ],
+)
+def test_an_entry_of_the_key_map_that_cannot_be_obeyed_is_left_out_and_told(entry, sentence):
+    good, problems = read_keymap(entry)
+    assert [problem.endswith(sentence) for problem in problems] == [True]
+    assert len(good) == len(entry) - 1
+
+
+def test_two_actions_may_change_places():
+    given = {"theme": "ctrl+q", "quit": "f9"}
+    assert read_keymap(given) == (given, [])
+
+
+def test_an_entry_left_out_gives_its_old_keys_back():
+    good, problems = read_keymap({"theme": "ctrl+q", "quit": "no-key"})
+    assert good == {}
+    assert len(problems) == 2
+
+
+async def test_remapped_keys_work_and_the_old_ones_do_not(screen):
+    async with screen(keymap={"pane.stats": "f4,x"}, size=(160, 45)) as ui:
+        await ui.shown("f4 stats")
+        await ui.press("f5")
+        assert ui.app.pane == "chat"
+        await ui.type("x4")
+        assert ui.prompt.text == "x4"
+        await ui.press("f4")
+        assert ui.app.pane == "stats"
+        await ui.press("f2", "shift+tab", "4")
+        assert ui.app.pane == "chat"
+        await ui.press("x")
+        assert ui.app.pane == "stats"
+        await ui.press("f1")
+        await ui.shown("f4 x")
 
 
 def test_keys_are_written_as_people_read_them():
     help_key = next(key for key in ALL_KEYS if key.id == "help")
     assert shown(help_key) == "f1 ?"
     assert shown(help_key, {"help": "f12, slash"}) == "f12 /"
+
+
+async def test_enter_can_break_lines_and_another_key_send(screen):
+    async with screen("an answer", keymap={"newline": "enter", "send": "ctrl+j"}) as ui:
+        await ui.type("one")
+        await ui.press("enter")
+        await ui.type("two")
+        assert ui.prompt.text == "one\ntwo"
+        await ui.press("ctrl+j")
+        assert ui.session.path()[0].text == "one\ntwo"
+
+
+def test_the_documentation_names_every_action():
+    page = (Path(__file__).parents[2] / "docs" / "tui.md").read_text(encoding="utf-8")
+    assert [key.id for key in ALL_KEYS if f"`{key.id}`" not in page] == []

@@ -47,11 +47,9 @@ class Prompt(TextArea):
         self._at = None
 
     async def _on_key(self, event: events.Key) -> None:
-        # TextArea inserts a newline on enter before any binding is asked.
         if event.key == "enter":
-            event.stop()
+            # TextArea would insert a newline before any binding is asked; now the bindings decide.
             event.prevent_default()
-            self.action_send()
         elif event.key == _SHIFT_ENTER_LEGACY:
             event.stop()
             event.prevent_default()

@@ -89,6 +89,17 @@ def test_lists_are_written_with_commas_or_as_lists(folders):
     assert load(folders, here="allowed_hosts = ['a', 'b']").allowed_hosts == ("a", "b")
 
 
+def test_the_key_map_is_a_table_whose_names_may_hold_dots(folders):
+    written = '[keymap]\nquit = "f10"\npane.kv = "f4"\n"pane.stats" = "f6"'
+    assert load(folders, user=written).keymap == {
+        "quit": "f10",
+        "pane.kv": "f4",
+        "pane.stats": "f6",
+    }
+    with pytest.raises(ConfigurationError, match=r"keymap"):
+        load(folders, user="[keymap]\nquit = 3")
+
+
 def test_folders_may_be_moved_one_by_one(folders, monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     settings = load(folders, data_dir="~/d", cache_dir=str(tmp_path / "c"))
@@ -100,8 +111,8 @@ def test_folders_may_be_moved_one_by_one(folders, monkeypatch, tmp_path):
 def test_every_setting_is_explained_and_every_option_is_a_setting():
     assert set(HELP) == set(Settings.model_fields)
     options = {name for group in GROUPS.values() for name in group}
-    folders = {"data_dir", "cache_dir", "config_dir"}
-    assert options == set(Settings.model_fields) - folders
+    without_option = {"data_dir", "cache_dir", "config_dir", "keymap"}
+    assert options == set(Settings.model_fields) - without_option
     assert set(Settings.model_fields) > HOT
 
 
