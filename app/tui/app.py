@@ -225,7 +225,7 @@ class PravahaApp(App[None]):
         if notice:
             self.tell(notice, "warning")
         more = await self._presenter.tick(now)
-        self.frame_clock.expect_first_token(self.session.generating)
+        self.frame_clock.expect_first_token(self._presenter.awaits_first_words)
         return more
 
     def _tick_failed(self, error: Exception) -> None:

@@ -1,12 +1,13 @@
 """One clock for the whole screen: widgets pull on its ticks, and an idle screen has no ticks at all.
 
-Guard: a tick must stay far under its period; the governor halves the rate of one that does not. No
+Guard: a tick must stay far under its period; the governor halves the rate when most do not. No
 widget owns a timer. `wake` is the only method other threads may call, and it never blocks.
 """
 
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 
 log = logging.getLogger(__name__)
@@ -17,14 +18,17 @@ BUSY_SHARE = 0.3
 """A tick over this share of its period is slow."""
 CALM_S = 2.0
 """Calm that restores the full rate."""
+RECENT = 5
+"""Ticks whose median cost counts: one that a collection or another process held up proves nothing."""
 
 
 class Governor:
-    """Chooses the rate from the cost of ticks: halves it after a slow one, restores it after calm."""
+    """Chooses the rate from the cost of ticks: halves it when they are slow, restores it after calm."""
 
     def __init__(self, full_hz: float = FULL_HZ) -> None:
         self._full_hz = full_hz
         self._hz = full_hz
+        self._costs: deque[float] = deque(maxlen=RECENT)
         self._calm_since: float | None = None
 
     @property
@@ -34,7 +38,10 @@ class Governor:
 
     def observe(self, cost: float, now: float) -> None:
         """Take in the cost of the tick that ended at `now`, both in seconds."""
-        if cost * self._hz > BUSY_SHARE:
+        self._costs.append(cost)
+        slow = sum(each * self._hz > BUSY_SHARE for each in self._costs)
+        if slow > RECENT // 2:
+            self._costs.clear()  # the new rate has another limit
             self._hz = max(MIN_HZ, self._hz / 2)
             self._calm_since = None
         elif self._hz < self._full_hz:
@@ -104,9 +111,7 @@ class FrameClock:
             return
         try:
             loop.call_soon_threadsafe(self._awake.set)
-        except (
-            RuntimeError
-        ):  # the loop closed between the test and the call: nobody is left to draw
+        except RuntimeError:  # the loop closed since the test: nobody is left to draw
             log.debug("woken after the loop had closed")
 
     async def _run(self) -> None:

@@ -25,7 +25,7 @@ from app.tui.widgets.vitals import Vitals
 from engine.branching.session import TreeSession
 from engine.branching.tree import NodeStatus
 from engine.client import EngineClient
-from engine.snapshot import BlockMap, EngineSnapshot, EngineState
+from engine.snapshot import EngineSnapshot, EngineState
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -77,14 +77,23 @@ class Presenter:
         self._hints = hints
         self._tracker = MoodTracker()
         self._epoch = -1
-        self._blocks_rest: BlockMap | None = None
+        self._words_came = False
         self.history = History()
         self.snapshot = client.snapshot()
+
+    @property
+    def awaits_first_words(self) -> bool:
+        """Whether the open conversation's answer runs and nothing of it was drawn yet."""
+        return self._session.generating and not self._words_came
 
     async def tick(self, now: float) -> bool:
         """Draw what changed; True while more is coming."""
         deltas = self._session.pump()
         self.snapshot = snapshot = self._client.snapshot()
+        self._words_came &= self._session.generating
+        for delta in deltas:
+            if delta.text or delta.status is not NodeStatus.STREAMING:
+                self._words_came = delta.status is NodeStatus.STREAMING
         if deltas:
             await self._screen.query_one(Transcript).apply(deltas, self._session.path)
             if any(delta.status is not NodeStatus.STREAMING for delta in deltas):

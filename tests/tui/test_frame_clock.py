@@ -2,7 +2,7 @@
 
 import asyncio
 
-from app.tui.frame_clock import CALM_S, FULL_HZ, MIN_HZ, FrameClock, Governor
+from app.tui.frame_clock import CALM_S, FULL_HZ, MIN_HZ, RECENT, FrameClock, Governor
 
 
 class Ticker:
@@ -93,20 +93,30 @@ async def test_a_failing_tick_is_told_once_and_the_clock_goes_on():
 
 
 async def test_ticks_that_cost_too_much_slow_it_down():
-    now = iter([0.0, 0.1, 1.0, 1.001])
+    now = iter([0.0, 0.1, 1.0, 1.1, 2.0, 2.1, 3.0, 3.001])
     clock = FrameClock(Ticker(busy=9), on_error=print, clock=lambda: next(now))
-    await clock.tick_once()
+    for _ in range(3):
+        await clock.tick_once()
     assert clock.governor.hz == FULL_HZ / 2
     await clock.tick_once()
     assert clock.governor.hz == FULL_HZ / 2
+
+
+def test_one_slow_tick_among_quick_ones_changes_nothing():
+    governor = Governor()
+    for second in range(50):
+        governor.observe(1.0 if second % 4 == 0 else 0.001, float(second))
+        assert governor.hz == FULL_HZ
 
 
 def test_the_rate_halves_down_to_a_floor_and_comes_back_after_calm():
     governor = Governor()
-    for second in range(10):
+    for second in range(30):
         governor.observe(1.0, float(second))
     assert governor.hz == MIN_HZ
-    now = 10.0
+    now = 30.0
+    for _ in range(RECENT):
+        governor.observe(0.0, now)
     governor.observe(0.0, now)
     governor.observe(0.0, now + CALM_S - 0.01)
     assert governor.hz == MIN_HZ
@@ -117,10 +127,16 @@ def test_the_rate_halves_down_to_a_floor_and_comes_back_after_calm():
     assert governor.hz == FULL_HZ
 
 
-def test_a_slow_tick_ends_the_calm():
+def test_slow_ticks_end_the_calm():
     governor = Governor()
-    governor.observe(1.0, 0.0)
+    for _ in range(3):
+        governor.observe(1.0, 0.0)
     governor.observe(0.0, 1.0)
-    governor.observe(1.0, 2.0)
-    governor.observe(0.0, 2.0 + CALM_S)
+    for _ in range(3):
+        governor.observe(1.0, 2.0)
     assert governor.hz == FULL_HZ / 4
+    governor.observe(0.0, 2.0)
+    governor.observe(0.0, 1.0 + CALM_S)
+    assert governor.hz == FULL_HZ / 4
+    governor.observe(0.0, 2.0 + CALM_S)
+    assert governor.hz == FULL_HZ / 2

@@ -3,6 +3,7 @@
 import pytest
 from textual.widgets import Markdown
 
+from app.tui.frame_clock import Governor
 from app.tui.widgets.message import FENCE_LIMIT
 from engine.branching.tree import NodeStatus
 from engine.request import FinishReason
@@ -37,6 +38,26 @@ async def test_a_fence_longer_than_the_limit_is_plain_until_it_closes(screen):
         await ui.answered()
         assert markdown_source(ui) == "".join(pieces)
         await ui.shown("After it.")
+
+
+async def test_only_the_first_words_are_drawn_at_once_the_rest_waits_for_the_next_tick(screen):
+    async with screen("one two three four five", "again") as ui:
+        # A tick an hour: whatever is drawn from here on was drawn because it could not wait.
+        ui.app.frame_clock.governor = Governor(full_hz=1 / 3600)
+        await ui.ask("question")
+        ui.client.step()
+        await ui.shown("one")
+        await ui.ask("queued")
+        ticks = ui.app.frame_clock.ticks
+        for _ in range(3):
+            ui.client.step()
+            await ui.pilot.pause(0.05)
+        assert ui.app.frame_clock.ticks == ticks
+        ui.client.finish()
+        await ui.app.frame_clock.tick_once()
+        ui.client.step()
+        await ui.app.frame_clock.tick_once()
+        await ui.shown("five", "again")
 
 
 async def test_an_answer_that_ends_inside_a_fence_is_whole(screen):
