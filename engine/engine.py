@@ -319,6 +319,11 @@ class AsyncPravahaEngine:
         if sequence is not None:
             self._commands.put(partial(self._abort, sequence))
 
+    @property
+    def scheduling(self) -> Scheduling:
+        """The policy and batch former asked for last; in force from the next step boundary on."""
+        return self._scheduling
+
     def set_scheduling(self, scheduling: Scheduling) -> None:
         """Go on with another policy and batch former from the next step on. Waits for no step.
 
@@ -330,6 +335,7 @@ class AsyncPravahaEngine:
         """
         scheduling.validate()
         self._require(EngineState.LOADING, EngineState.READY, EngineState.DRAINING)
+        self._scheduling = scheduling
         self._commands.put(partial(self._switch, scheduling))
 
     # ---- what can be seen ----
@@ -542,7 +548,6 @@ class AsyncPravahaEngine:
             self._pipeline.abort(sequence)
 
     def _switch(self, scheduling: Scheduling) -> None:
-        self._scheduling = scheduling
         if self._pipeline is not None:
             self._pipeline.scheduler.switch(scheduling)
 
@@ -598,7 +603,7 @@ class AsyncPravahaEngine:
             last_step=StepStats() if pipeline is None else pipeline.last_step,
             totals=totals,
             rates=self._counters.rates(now, fresh=idle),
-            scheduling=self._scheduling,
+            scheduling=self._scheduling if pipeline is None else pipeline.scheduler.scheduling,
             step_costs=None if model is None else model.costs,
             step_error=None if model is None else model.error,
             loading_progress=self._progress,
