@@ -184,7 +184,7 @@ def measure_screen(streams: int, samples: int) -> tuple[float, list[float], list
     with fresh_home() as (report, environ):
         terminal = Terminal(command("screen", streams, report), environ)
         try:
-            terminal.wait_for("ready")
+            terminal.wait_until(lambda text: "ready" in text or "working" in text, "a loaded model")
             terminal.type(LONG)
             terminal.wait_for(LONG)
             terminal.type(ENTER)
