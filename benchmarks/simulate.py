@@ -15,6 +15,7 @@ can serve everybody.
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence as Many
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -172,6 +173,8 @@ class Simulation:
                 played.append(self._submit(len(played), arrivals[len(played)], begin))
             self.pipeline.step()
             self.pipeline.announce_ends()
+            if self.pipeline.last_error is not None:
+                raise AssertionError(self.pipeline.last_error[0])
         return played
 
     def _submit(self, number: int, arrival: Arrival, begin: float) -> Sequence:
@@ -298,7 +301,7 @@ def fit(model: Path) -> StepCosts:
         engine.shutdown()
     if snapshot.step_costs is None:
         raise AssertionError("steps ran, so they were learnt from")
-    print(f"fitted: {snapshot.step_costs}, usual error {snapshot.step_error or 0:.0%}")
+    print(f"fitted: {snapshot.step_costs}, error {snapshot.step_error or 0:.0%}", file=sys.stderr)
     return snapshot.step_costs
 
 
