@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 import httpx
@@ -32,6 +32,7 @@ from engine.http_wire import (
 )
 from engine.pipeline.control_tokens import ControlTokens
 from engine.request import FinishReason, Request, Timings, TokenBatch
+from engine.scheduling import Scheduling
 from engine.snapshot import BlockMap, EngineSnapshot, EngineState
 
 POLL_S = 0.2
@@ -134,6 +135,11 @@ class HttpClient:
     def price(self, token_ids: Sequence[int]) -> ForkPrice:
         """See `EngineClient`; one round trip."""
         return fork_price(self._call(self._post("/price", {"tokens": list(token_ids)})))
+
+    def set_scheduling(self, scheduling: Scheduling) -> None:
+        """See `EngineClient`; one round trip."""
+        scheduling.validate()
+        self._call(self._post("/scheduling", asdict(scheduling)))
 
     def snapshot(self) -> EngineSnapshot:
         """See `EngineClient`; at most `POLL_S` and a round trip old while asked for."""

@@ -12,7 +12,9 @@ import numpy as np
 
 from engine.errors import EngineUnavailable, InvalidRequest, PravahaError, QueueFull
 from engine.fork_price import ForkPrice
+from engine.pipeline.step_time import StepCosts
 from engine.request import FinishReason, Request, Timings, TokenBatch, TopLogprob
+from engine.scheduling import Scheduling
 from engine.snapshot import (
     BlockCounts,
     BlockMap,
@@ -60,6 +62,8 @@ def completion_body(request: Request, model: str) -> dict[str, Any]:
         "stop_token_ids": list(sampling.stop_token_ids),
         "ignore_eos": sampling.ignore_eos,
         "include_stop_str_in_output": sampling.include_stop,
+        "priority": request.priority,
+        "deadline_ms": request.deadline_ms,
     }
 
 
@@ -117,6 +121,9 @@ def engine_snapshot(data: Mapping[str, Any], *, now: float) -> EngineSnapshot:
                 "last_step": StepStats(**_known(StepStats, data["last_step"])),
                 "totals": Totals(**_known(Totals, data["totals"])),
                 "rates": Rates(**_known(Rates, data["rates"])),
+                "scheduling": Scheduling(**_known(Scheduling, data["scheduling"])),
+                "step_costs": data["step_costs"]
+                and StepCosts(**_known(StepCosts, data["step_costs"])),
             }
         )
         offset = now - snapshot.time

@@ -26,10 +26,11 @@ from engine.executors.base import Executor, StepPlan, StepResult
 from engine.mailbox import Finish
 from engine.memory.block_manager import BlockManager
 from engine.observability.counters import EngineCounters, StepRecord
+from engine.pipeline.calibration import Calibration
 from engine.pipeline.rows import RowTable
 from engine.pipeline.scheduler import Schedule, Scheduler
 from engine.pipeline.sequence import NO_ROW, Sequence
-from engine.pipeline.step_load import loads_of
+from engine.pipeline.step_load import load_of
 from engine.queue import RequestQueue
 from engine.request import FinishReason
 from engine.scheduling import Scheduling
@@ -119,6 +120,13 @@ class Pipeline:
             failed = [sequence for sequence in placed if sequence is not None]
             self._fail_step(f"The step failed: {_sentence(error)}", failed)
         return True
+
+    def calibrate(self, calibration: Calibration) -> None:
+        """Run one calibrating step; nothing may be running."""
+        if self.executor is None:
+            raise AssertionError("a step before the weights were loaded")
+        model = self.scheduler.work.model
+        calibration.step(self.executor, self.table, self.blocks, model, self._clock)
 
     def _copy_blocks(self, executor: Executor) -> None:
         """Make the copies the schedule asks for; their sources are given back in any case."""
@@ -239,7 +247,7 @@ class Pipeline:
         table.num_computed[batch] = computed
         prompt = table.num_prompt_tokens[batch]
         new_prompt = self._count_prompt(batch, computed, prompt)
-        load, decode_load = loads_of(grant, computed)
+        load = load_of(grant, computed, len(plan.token_ids))
         predicted = self.scheduler.work.model.predict(load)
         decodes = int(np.count_nonzero((grant == 1) & (computed > prompt)))
         failed: list[Sequence] = []
@@ -263,7 +271,7 @@ class Pipeline:
             self.finish(sequence, reason, error)
         ended = self._clock()
         prefill = len(plan.token_ids) - decodes
-        self.scheduler.work.observe(load, decode_load, ended - started)
+        self.scheduler.work.model.observe(load, ended - started)
         self.last_step = StepStats(ended - started, prefill, decodes, len(batch), predicted)
         self._counters.record_step(
             ended,

@@ -199,7 +199,7 @@ class Scheduler:
         decodes = StepLoad(0, count, int(computed[:count].sum()) + count)
         context = int(computed[count]) if count < len(batch) else 0
         budget = self._former.budget(decodes, context)
-        self.work.note_chunk(budget - count)
+        self.work.note_step(decodes, budget - count)
         return budget
 
     def _blocks_needed(
