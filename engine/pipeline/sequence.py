@@ -71,3 +71,13 @@ class Sequence:
     def request_id(self) -> str:
         """The request's id."""
         return self.request.request_id
+
+    @property
+    def reusable_tokens(self) -> int:
+        """How many first tokens need not be computed: all but the last, whose successor is sampled.
+
+        A token that is still to be scored must be known by computing the ones before it.
+        """
+        scores = self.mailbox.prompt_scores
+        most = len(self.tokens) - 1
+        return most if scores is None or scores.complete else min(most, scores.done)
