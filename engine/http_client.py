@@ -54,6 +54,7 @@ class _Stream:
     queued: float
     seed: int
     timings: Timings
+    prompt_alternatives: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
     batches: list[TokenBatch] = field(default_factory=list)
     reader: "asyncio.Task[None] | None" = None
@@ -289,6 +290,7 @@ class HttpClient:
             queued=self._clock(),
             seed=request.sampling.seed or 0,
             timings=Timings(self._clock()),
+            prompt_alternatives=request.sampling.prompt_logprobs or 0,
         )
         call = self._http.build_request(
             "POST",
@@ -337,7 +339,12 @@ class HttpClient:
             self._deliver(stream, _ending(stream, FinishReason.ERROR, sentence))
             return True
         for choice in data.get("choices", ()):
-            batch = token_batch(choice, request_id=stream.request_id, queued=stream.queued)
+            batch = token_batch(
+                choice,
+                request_id=stream.request_id,
+                queued=stream.queued,
+                prompt_alternatives=stream.prompt_alternatives,
+            )
             stream.seed, stream.timings = batch.seed, batch.timings
             self._deliver(stream, batch)
             if batch.finish_reason is not None:
@@ -428,6 +435,7 @@ def _join(batches: Sequence[TokenBatch]) -> TokenBatch:
         finish_reason=last.finish_reason,
         error=last.error,
         cached_tokens=last.cached_tokens,
+        prompt_logprobs=batches[0].prompt_logprobs,
     )
 
 

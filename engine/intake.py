@@ -40,9 +40,7 @@ def take_in(
     """
     params, tokenizer, sampler = request.sampling, opened.model.tokenizer, opened.sampler
     sampler.validate(params)
-    prompt = prompt_array(
-        request.prompt_ids, opened, answer_room=int(params.max_tokens != 0)
-    )
+    prompt = prompt_array(request.prompt_ids, opened, answer_room=int(params.max_tokens != 0))
     limit = opened.max_model_len
     if params.max_tokens is not None:
         limit = min(limit, len(prompt) + params.max_tokens)

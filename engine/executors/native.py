@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from engine import _core
 from engine.config import EngineConfig
 from engine.errors import ExecutorError, ModelError
-from engine.executors.base import MAX_STEP_DRAFTS, MAX_TOP_LOGPROBS, ExecutorInfo, StepPlan, StepResult
+from engine.executors.base import (
+    MAX_STEP_DRAFTS,
+    MAX_TOP_LOGPROBS,
+    ExecutorInfo,
+    StepPlan,
+    StepResult,
+)
 from engine.executors.native_settings import native_kv_dtype, refuse_foreign_settings
 from engine.models.spec import ModelSpec
 

@@ -58,9 +58,7 @@ class PromptScores:
     def result(self) -> PromptLogprobs:
         """What is known, for the caller. Any thread."""
         done = self.done
-        rows = zip(
-            self._top_ids[:done].tolist(), self._top_logprobs[:done].tolist(), strict=True
-        )
+        rows = zip(self._top_ids[:done].tolist(), self._top_logprobs[:done].tolist(), strict=True)
         return PromptLogprobs(
             logprobs=tuple(self._logprobs[:done].tolist()),
             ranks=tuple(self._ranks[:done].tolist()),

@@ -174,9 +174,7 @@ class Stepper:
                 self._take_drafts(runs[row], row, result, batch, int(first_draft[batch]))
                 self._take(runs[row], row, result, batch)
 
-    def _take_drafts(
-        self, run: Run, row: int, result: StepResult, batch: int, first: int
-    ) -> None:
+    def _take_drafts(self, run: Run, row: int, result: StepResult, batch: int, first: int) -> None:
         accepted = int(result.accepted[batch])
         run.accepted += accepted
         wanted = max(int(self._sampling[row]["num_logprobs"]), 0)

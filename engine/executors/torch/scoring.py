@@ -35,15 +35,9 @@ def score(logits: torch.Tensor, targets: torch.Tensor, tops: torch.Tensor) -> Sc
         targets: [P] int64, the known tokens.
         tops: [P] int64, alternatives wanted.
     """
-    parts = [
-        _score(*part)
-        for part in zip(
-            logits.split(_ROWS_AT_ONCE),
-            targets.split(_ROWS_AT_ONCE),
-            tops.split(_ROWS_AT_ONCE),
-            strict=True,
-        )
-    ]
+    starts = range(0, len(logits), _ROWS_AT_ONCE)
+    several = [slice(start, start + _ROWS_AT_ONCE) for start in starts]
+    parts = [_score(logits[some], targets[some], tops[some]) for some in several]
     return Scored(
         logprobs=torch.cat([part.logprobs for part in parts]),
         ranks=torch.cat([part.ranks for part in parts]),

@@ -1,5 +1,7 @@
 """From tensors to `StepResult`: which samples count, and where they go."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,8 +33,15 @@ def step_result(
         draft_logprobs=np.full(drafts, np.nan, np.float32),
         draft_top_ids=np.zeros((drafts, MAX_TOP_LOGPROBS), np.int32),
         draft_top_logprobs=np.zeros((drafts, MAX_TOP_LOGPROBS), np.float32),
-        **_scores(scored),
     )
+    if scored is not None:
+        result = replace(
+            result,
+            score_logprobs=scored.logprobs.cpu().numpy(),
+            score_ranks=scored.ranks.cpu().numpy().astype(np.int32),
+            score_top_ids=scored.top_ids.cpu().numpy().astype(np.int32),
+            score_top_logprobs=scored.top_logprobs.cpu().numpy(),
+        )
     if sampled is None:
         return result
     tokens = sampled.tokens.cpu().numpy()
@@ -57,9 +66,7 @@ def step_result(
     return result
 
 
-def _accepted(
-    plan: StepPlan, layout: StepLayout, tokens: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _accepted(plan: StepPlan, layout: StepLayout, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
     """[N] int64, drafts accepted in each sample's row: as many as equal their samples in a row."""
     # The draft that a sample must equal is the token after the one it follows.
     following = plan.token_ids[np.minimum(layout.sampled_tokens + 1, len(plan.token_ids) - 1)]
@@ -69,14 +76,3 @@ def _accepted(
     np.minimum.at(first, layout.sampled_rows[missed], layout.draft_index[missed])
     accepted: NDArray[np.int64] = first[layout.sampled_rows]
     return accepted
-
-
-def _scores(scored: Scored | None) -> dict[str, NDArray[np.float32] | NDArray[np.int32]]:
-    if scored is None:
-        return {}
-    return {
-        "score_logprobs": scored.logprobs.cpu().numpy(),
-        "score_ranks": scored.ranks.cpu().numpy().astype(np.int32),
-        "score_top_ids": scored.top_ids.cpu().numpy().astype(np.int32),
-        "score_top_logprobs": scored.top_logprobs.cpu().numpy(),
-    }
