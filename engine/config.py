@@ -1,8 +1,10 @@
 """What an engine is started with. Cold settings: changing one means loading again."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+from engine.scheduling import Scheduling
 
 KvDtype = Literal["auto", "f16", "bf16", "f32"]
 DispatchLevel = Literal["auto", "avx512", "avx2", "portable"]
@@ -29,6 +31,7 @@ class EngineConfig:
         kv_dtype: element type of the KV cache; `auto` is f16 in the native executor, and what is
             computed in with the torch one.
         prefix_caching: find prompts' beginnings in the KV pool instead of computing them again.
+        scheduling: in what order requests run, and how large a step is; may be switched later.
         max_queue: waiting requests before new ones are refused.
         threads: compute threads; None takes the physical cores this process may use.
         dispatch: instruction-set level; `auto` takes the best the machine has. Native only.
@@ -51,6 +54,7 @@ class EngineConfig:
     kv_cache_bytes: int | None = None
     kv_dtype: KvDtype = "auto"
     prefix_caching: bool = True
+    scheduling: Scheduling = field(default_factory=Scheduling)
     max_queue: int = 1024
     threads: int | None = None
     dispatch: DispatchLevel = "auto"

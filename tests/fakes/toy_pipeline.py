@@ -50,6 +50,7 @@ class ToyPipeline:
         allocator=NaiveAllocator,
         force=None,
         prefixes=None,
+        scheduling=None,
     ):
         """`prefixes`: None caches prefixes if the allocator has a trie."""
         config = toy_config(
@@ -80,6 +81,7 @@ class ToyPipeline:
             self.blocks,
             self.waiting,
             token_budget=budget,
+            scheduling=scheduling,
             counters=self.counters,
             events=self.events,
             clock=self.clock,
