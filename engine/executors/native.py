@@ -155,6 +155,18 @@ class NativeExecutor:
         except (ValueError, RuntimeError) as error:
             raise ExecutorError(str(error)) from error
 
+    def time_phases(self, wanted: bool) -> None:
+        """Whether steps from now on are timed phase by phase; a few microseconds a step."""
+        self._core.time_phases(wanted)
+
+    def take_phase_seconds(self) -> dict[str, float]:
+        """Seconds of each phase since the last call, in the order of a step.
+
+        They are means over the workers, `wait` is time at barriers, and their sum is the time inside
+        the steps.
+        """
+        return self._core.take_phase_seconds()
+
     def _room_for(self, count: int, scores: int) -> StepResult:
         whole = self._results
         return StepResult(

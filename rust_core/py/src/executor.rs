@@ -203,6 +203,27 @@ impl NativeExecutor {
             .map_err(to_python)
     }
 
+    fn time_phases(&self, wanted: bool) -> PyResult<()> {
+        self.lock()?
+            .as_mut()
+            .ok_or_else(closed)?
+            .time_phases(wanted);
+        Ok(())
+    }
+
+    fn take_phase_seconds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let phases = self
+            .lock()?
+            .as_mut()
+            .ok_or_else(closed)?
+            .take_phase_seconds();
+        let dict = PyDict::new(py);
+        for (name, seconds) in phases {
+            dict.set_item(name, seconds)?;
+        }
+        Ok(dict)
+    }
+
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let executor = self.lock()?.take();
         py.detach(|| drop(executor));
