@@ -42,11 +42,35 @@ class RateWindow:
         return prefill / WINDOW_S, decode / WINDOW_S
 
 
+class Speed:
+    """Amounts a second, averaged over the latest ones: exponentially forgetting sums of both.
+
+    One thread adds, any may ask.
+    """
+
+    def __init__(self, memory: float = 256 * 2**20) -> None:
+        """`memory`: after this amount, what was added before counts half."""
+        self._memory = memory
+        self._sums = (0.0, 0.0)  # amount, seconds; replaced as a whole
+
+    def add(self, amount: float, seconds: float) -> None:
+        """Note that `amount` took so long."""
+        done, spent = self._sums
+        keep = 0.5 ** (amount / self._memory)
+        self._sums = (done * keep + amount, spent * keep + seconds)
+
+    @property
+    def per_second(self) -> float | None:
+        """The speed, or None before anything was added."""
+        amount, seconds = self._sums
+        return amount / seconds if seconds > 0 else None
+
+
 class PrefillSpeed:
     """How fast prompts are computed, from steps that compute little else.
 
-    Exponentially forgetting sums of tokens and of seconds, so that a figure is an average over the
-    latest few thousand tokens and short steps weigh little. One thread adds, any may ask.
+    Averages over the latest few thousand tokens, so that short steps weigh little. One thread adds,
+    any may ask.
     """
 
     SHARE = 0.9
@@ -56,21 +80,18 @@ class PrefillSpeed:
     MEMORY_TOKENS = 4096
 
     def __init__(self) -> None:
-        self._sums = (0.0, 0.0)  # tokens, seconds; replaced as a whole
+        self._speed = Speed(self.MEMORY_TOKENS)
 
     def add(self, prefill: int, computed: int, seconds: float) -> None:
         """Note a step of `computed` tokens, `prefill` of which were not decodes."""
         if prefill < self.LEAST or prefill < self.SHARE * computed or seconds <= 0:
             return
-        tokens, spent = self._sums
-        keep = 0.5 ** (prefill / self.MEMORY_TOKENS)
-        self._sums = (tokens * keep + prefill, spent * keep + seconds)
+        self._speed.add(prefill, seconds)
 
     @property
     def tokens_per_second(self) -> float | None:
         """The speed, or None before the first prefill."""
-        tokens, seconds = self._sums
-        return tokens / seconds if seconds > 0 else None
+        return self._speed.per_second
 
 
 class RecentSamples:
