@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import platformdirs
-from pydantic import BeforeValidator, Field, SecretStr
+from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -36,6 +36,7 @@ DEMO_MODEL = "smollm2"
 DEFAULT_SYSTEM = "You are a helpful assistant. Answer clearly and correctly."
 """Plain on purpose: a small model answers worse when told a name or a story about itself."""
 MIB = 1024**2
+DEFAULT_SWAP = 2 * 1024**3
 
 HOT = frozenset(
     {
@@ -113,6 +114,7 @@ class Settings(BaseSettings):
     max_num_batched_tokens: int = Field(512, ge=1, le=65536)
     max_queue: int = Field(1024, ge=1, le=10**6)
     prefix_caching: bool = True
+    swap_bytes: ByteSize | None = Field(None, ge=0, le=2**46)
 
     # How answers are written. The defaults suit small models in a chat.
     temperature: float = Field(0.2, ge=0, le=10)
@@ -158,6 +160,15 @@ class Settings(BaseSettings):
         """No hidden sources: `settings_sources` reads the files and passes everything in."""
         return (init_settings,)
 
+    @field_validator("swap_bytes")
+    @classmethod
+    def _swap_needs_prefix_caching(cls, value: int | None, info: ValidationInfo) -> int | None:
+        if value and not info.data.get("prefix_caching", True):
+            raise ValueError(
+                "should be 0 without prefix_caching, by which swapped blocks are found"
+            )
+        return value
+
     @property
     def conversations(self) -> Path:
         """The conversation database."""
@@ -177,6 +188,18 @@ class Settings(BaseSettings):
     def models(self) -> Path:
         """The model store."""
         return self.cache_dir / "models"
+
+    @property
+    def swap(self) -> Path:
+        """KV blocks that left the pool, a file for each model."""
+        return self.cache_dir / "swap"
+
+    @property
+    def swap_limit(self) -> int:
+        """Most bytes of a model's swap tier; 0 for none."""
+        if not self.prefix_caching:
+            return 0
+        return DEFAULT_SWAP if self.swap_bytes is None else self.swap_bytes
 
     @property
     def themes(self) -> Path:
@@ -205,6 +228,8 @@ class Settings(BaseSettings):
             kv_dtype=self.kv_dtype,
             max_queue=self.max_queue,
             prefix_caching=self.prefix_caching,
+            swap_bytes=self.swap_limit,
+            swap_dir=self.swap,
             threads=self.threads,
             dispatch=self.dispatch,
             executor=self.executor,

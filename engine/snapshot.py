@@ -80,6 +80,8 @@ class SwapCounts:
         dropped: blocks evicted from the pool unsaved, because the tier did not keep up.
         evicted: blocks that left the tier for others.
         damaged: blocks found damaged.
+        victims_swapped, victims_recomputed: preempted requests whose blocks were worth keeping, and
+            those whose tokens were cheaper to compute again.
         in_bytes_per_second, out_bytes_per_second: copying, over the latest quarter GiB; None until
             something was copied.
     """
@@ -91,6 +93,8 @@ class SwapCounts:
     dropped: int = 0
     evicted: int = 0
     damaged: int = 0
+    victims_swapped: int = 0
+    victims_recomputed: int = 0
     in_bytes_per_second: float | None = None
     out_bytes_per_second: float | None = None
 
@@ -112,7 +116,9 @@ class Totals:
     Attributes:
         prompt_tokens: prompt tokens computed; those found cached are not among them.
         prefix_cache_queries, prefix_cache_hits: prompt tokens of admitted requests, and how many of
-            them were found computed.
+            them were found in the pool.
+        external_prefix_cache_queries, external_prefix_cache_hits: prompt tokens that were not, and
+            how many of them were found in the swap tier.
         copied_blocks: KV blocks copied, for forks and for prompts found whole.
     """
 
@@ -122,6 +128,8 @@ class Totals:
     preemptions: int = 0
     prefix_cache_queries: int = 0
     prefix_cache_hits: int = 0
+    external_prefix_cache_queries: int = 0
+    external_prefix_cache_hits: int = 0
     copied_blocks: int = 0
     finished: dict[str, int] = field(default_factory=dict)
 

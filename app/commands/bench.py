@@ -45,7 +45,7 @@ def bench(
         with fetch_bar() as progress:
             config = engine_config(settings, progress)
         # Prompts repeat from run to run: found in the cache, their prefill would not be measured.
-        engine = AsyncPravahaEngine(replace(config, prefix_caching=False))
+        engine = AsyncPravahaEngine(replace(config, prefix_caching=False, swap_bytes=0))
         engine.start()
         try:
             engine.wait_ready(timeout=None)

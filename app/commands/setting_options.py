@@ -33,6 +33,7 @@ GROUPS: dict[str, dict[str, type]] = {
         "max_num_batched_tokens": int,
         "max_queue": int,
         "prefix_caching": bool,
+        "swap_bytes": str,
     },
     "sampling": {
         "temperature": float,

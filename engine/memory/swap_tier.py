@@ -51,7 +51,7 @@ class VictimPrice:
     @property
     def swaps(self) -> bool:
         """Whether to swap; without figures that is what gets them."""
-        return self.swap is None or self.recompute is None or self.swap < self.recompute
+        return self.swap is None or self.recompute is None or self.swap <= self.recompute
 
 
 class SwapTier:
@@ -60,6 +60,7 @@ class SwapTier:
     Attributes:
         swapped_in, swapped_out: blocks copied back and out.
         dropped: blocks that were evicted unsaved, because the tier could not keep up.
+        victims_swapped, victims_recomputed: preempted requests by what was chosen for them.
     """
 
     def __init__(
@@ -92,6 +93,8 @@ class SwapTier:
         self.swapped_in = 0
         self.swapped_out = 0
         self.dropped = 0
+        self.victims_swapped = 0
+        self.victims_recomputed = 0
 
     # ---- out ----
 
@@ -218,6 +221,8 @@ class SwapTier:
             dropped=self.dropped,
             evicted=stats.evicted_total,
             damaged=stats.damaged_total,
+            victims_swapped=self.victims_swapped,
+            victims_recomputed=self.victims_recomputed,
             out_bytes_per_second=self._writer.speed.per_second,
             in_bytes_per_second=self._read_speed.per_second,
         )

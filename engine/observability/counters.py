@@ -70,6 +70,8 @@ class EngineCounters:
         self._preemptions = 0
         self._prefix_queries = 0
         self._prefix_hits = 0
+        self._swap_queries = 0
+        self._swap_hits = 0
         self._copied_blocks = 0
         self._finished = {reason.value: 0 for reason in FinishReason}
         self._ttft = Histogram(SECONDS_TTFT)
@@ -113,11 +115,20 @@ class EngineCounters:
         with self._lock:
             self._preemptions += count
 
-    def record_lookup(self, *, queried: int, found: int) -> None:
-        """Count an admission's prompt tokens, and how many of them need not be computed."""
+    def record_lookup(self, *, queried: int, found: int, swapped: int | None = None) -> None:
+        """Count an admission's prompt tokens, and how many of them need not be computed.
+
+        Args:
+            queried: tokens of the prompt.
+            found: how many of them were in the pool.
+            swapped: how many more came from the swap tier; None without one.
+        """
         with self._lock:
             self._prefix_queries += queried
             self._prefix_hits += found
+            if swapped is not None:
+                self._swap_queries += queried - found
+                self._swap_hits += swapped
 
     def record_copies(self, blocks: int) -> None:
         """Count copied KV blocks."""
@@ -172,6 +183,8 @@ class EngineCounters:
             preemptions=self._preemptions,
             prefix_cache_queries=self._prefix_queries,
             prefix_cache_hits=self._prefix_hits,
+            external_prefix_cache_queries=self._swap_queries,
+            external_prefix_cache_hits=self._swap_hits,
             copied_blocks=self._copied_blocks,
             finished=self._finished.copy(),
         )

@@ -158,7 +158,10 @@ class Scheduler:
             return
         indexed = table.block_tables[row, : table.num_indexed[row]]
         own = indexed[self._blocks.refcounts()[indexed] == 1]
-        if own.size and not tier.price_victim(own).swaps:
+        if tier.price_victim(own).swaps:
+            tier.victims_swapped += 1
+        else:
+            tier.victims_recomputed += 1
             tier.leave_out(own)
 
     def _share_budget(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -272,7 +275,8 @@ class Scheduler:
         if reuse.ends_inside(table.block_size):
             blocks[-1] = self.copies.add(int(blocks[-1]))
         loaded = self._swap_in(reuse.swapped)
-        computed = reuse.tokens + len(loaded) * table.block_size
+        sequence.swapped_tokens = len(loaded) * table.block_size
+        computed = reuse.tokens + sequence.swapped_tokens
         if sequence.preemptions == 0:
             sequence.mailbox.cached_tokens = computed
         row = table.place(sequence, now)
