@@ -30,6 +30,7 @@ from engine.snapshot import (
     ModelInfo,
     Rates,
     StepStats,
+    SwapCounts,
     Totals,
 )
 
@@ -147,6 +148,7 @@ def engine_snapshot(data: Mapping[str, Any], *, now: float) -> EngineSnapshot:
                 "state": EngineState(data["state"]),
                 "model": data["model"] and ModelInfo(**_known(ModelInfo, data["model"])),
                 "blocks": BlockCounts(**_known(BlockCounts, data["blocks"])),
+                "swap": SwapCounts(**_known(SwapCounts, data["swap"])),
                 "last_step": StepStats(**_known(StepStats, data["last_step"])),
                 "totals": Totals(**_known(Totals, data["totals"])),
                 "rates": Rates(**_known(Rates, data["rates"])),

@@ -223,8 +223,11 @@ class Pipeline:
                 )
         for sequence in schedule.admitted:
             if sequence.preemptions == 0 and self.blocks.prefixes is not None:
+                swapped = sequence.swapped_tokens
                 self._counters.record_lookup(
-                    queried=sequence.num_prompt, found=sequence.mailbox.cached_tokens
+                    queried=sequence.num_prompt,
+                    found=sequence.mailbox.cached_tokens - swapped,
+                    swapped=None if self.blocks.tier is None else swapped,
                 )
         if schedule.admitted and self._events.wanted(RequestScheduled):
             for sequence in schedule.admitted:
