@@ -46,6 +46,7 @@ from engine.memory.block_manager import Allocator, BlockManager
 from engine.memory.block_map import draw_blocks
 from engine.memory.kv_identity import kv_salt
 from engine.memory.prefix_cache import PrefixCache, PrefixIndex
+from engine.memory.swap_opening import open_swap_tier
 from engine.models.spec import ModelSpec
 from engine.models.transformers_spec import TransformersSpec
 from engine.observability.counters import EngineCounters
@@ -57,7 +58,15 @@ from engine.pipeline.sequence import Sequence
 from engine.queue import RequestQueue
 from engine.request import FinishReason, Request, SamplingParams
 from engine.scheduling import Scheduling
-from engine.snapshot import BlockCounts, BlockMap, EngineSnapshot, EngineState, ModelInfo, StepStats
+from engine.snapshot import (
+    BlockCounts,
+    BlockMap,
+    EngineSnapshot,
+    EngineState,
+    ModelInfo,
+    StepStats,
+    SwapCounts,
+)
 from engine.wakeups import WakeHub
 
 if TYPE_CHECKING:
@@ -511,6 +520,14 @@ class AsyncPravahaEngine:
             progress=partial(self._on_progress, pipeline),
         )
         pipeline.executor = executor
+        if prefixes is not None:
+            blocks.tier = open_swap_tier(
+                self.config,
+                salt=kv_salt(model, self.config),
+                index=index,
+                executor=executor,
+                prefill_seconds=partial(pipeline.scheduler.work.prefill_seconds, cached=0),
+            )
         self._model_info = describe(self.config, opened, executor.info)
         self._progress = 1.0
         self._change_state(EngineState.READY, only_from=(EngineState.LOADING,))
@@ -532,7 +549,8 @@ class AsyncPravahaEngine:
     def _serve(self, pipeline: Pipeline) -> None:
         while not self._stopping:
             idle = not pipeline.has_work
-            if idle:
+            saving = idle and self._save_idle(pipeline)
+            if idle and not saving:
                 self._await_command(pipeline)
             self._run_commands()
             if pipeline.has_ends:  # an abort is seen now, not when the next step is over
@@ -554,6 +572,14 @@ class AsyncPravahaEngine:
             else:
                 return
         self._commands.get()()
+
+    def _save_idle(self, pipeline: Pipeline) -> bool:
+        """Give an idle moment to the swap tier; False when it wants none."""
+        tier = pipeline.blocks.tier
+        if tier is None or not tier.save_idle():
+            self._publish()  # what was saved is seen, and what was freed meanwhile
+            return False
+        return True
 
     def _run_commands(self) -> None:
         """Apply what callers asked for since the last step."""
@@ -618,6 +644,7 @@ class AsyncPravahaEngine:
             running=0 if pipeline is None else pipeline.scheduler.num_running,
             waiting=len(self._waiting),
             blocks=BlockCounts() if pipeline is None else pipeline.blocks.counts(),
+            swap=SwapCounts() if pipeline is None else pipeline.blocks.swap_counts(),
             last_step=StepStats() if pipeline is None else pipeline.last_step,
             totals=totals,
             rates=self._counters.rates(now, fresh=idle),
@@ -656,6 +683,9 @@ class AsyncPravahaEngine:
                     pipeline.abort(sequence)
                 else:
                     pipeline.finish(sequence, FinishReason.ERROR, error[0])
+            tier, pipeline.blocks.tier = pipeline.blocks.tier, None
+            if tier is not None:
+                tier.close()
             if pipeline.executor is not None:
                 pipeline.executor.close()
                 pipeline.executor = None

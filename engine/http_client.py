@@ -55,6 +55,7 @@ class _Stream:
     queued: float
     seed: int
     timings: Timings
+    prompt_alternatives: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
     batches: list[TokenBatch] = field(default_factory=list)
     reader: "asyncio.Task[None] | None" = None
@@ -295,6 +296,7 @@ class HttpClient:
             queued=self._clock(),
             seed=request.sampling.seed or 0,
             timings=Timings(self._clock()),
+            prompt_alternatives=request.sampling.prompt_logprobs or 0,
         )
         call = self._http.build_request(
             "POST",
@@ -343,7 +345,12 @@ class HttpClient:
             self._deliver(stream, _ending(stream, FinishReason.ERROR, sentence))
             return True
         for choice in data.get("choices", ()):
-            batch = token_batch(choice, request_id=stream.request_id, queued=stream.queued)
+            batch = token_batch(
+                choice,
+                request_id=stream.request_id,
+                queued=stream.queued,
+                prompt_alternatives=stream.prompt_alternatives,
+            )
             stream.seed, stream.timings = batch.seed, batch.timings
             self._deliver(stream, batch)
             if batch.finish_reason is not None:
@@ -434,6 +441,7 @@ def _join(batches: Sequence[TokenBatch]) -> TokenBatch:
         finish_reason=last.finish_reason,
         error=last.error,
         cached_tokens=last.cached_tokens,
+        prompt_logprobs=batches[0].prompt_logprobs,
     )
 
 

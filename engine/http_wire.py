@@ -13,7 +13,14 @@ import numpy as np
 from engine.errors import EngineUnavailable, InvalidRequest, PravahaError, QueueFull
 from engine.fork_price import ForkPrice
 from engine.pipeline.step_time import StepCosts
-from engine.request import FinishReason, Request, Timings, TokenBatch, TopLogprob
+from engine.request import (
+    FinishReason,
+    PromptLogprobs,
+    Request,
+    Timings,
+    TokenBatch,
+    TopLogprob,
+)
 from engine.scheduling import Scheduling
 from engine.snapshot import (
     BlockCounts,
@@ -23,6 +30,7 @@ from engine.snapshot import (
     ModelInfo,
     Rates,
     StepStats,
+    SwapCounts,
     Totals,
 )
 
@@ -57,6 +65,7 @@ def completion_body(request: Request, model: str) -> dict[str, Any]:
         "logit_bias": {str(token_id): bias for token_id, bias in sampling.logit_bias},
         "seed": sampling.seed,
         "logprobs": sampling.logprobs,
+        "prompt_logprobs": sampling.prompt_logprobs,
         "max_tokens": _NO_LIMIT if sampling.max_tokens is None else sampling.max_tokens,
         "stop": list(sampling.stop),
         "stop_token_ids": list(sampling.stop_token_ids),
@@ -67,8 +76,12 @@ def completion_body(request: Request, model: str) -> dict[str, Any]:
     }
 
 
-def token_batch(choice: Mapping[str, Any], *, request_id: str, queued: float) -> TokenBatch:
+def token_batch(
+    choice: Mapping[str, Any], *, request_id: str, queued: float, prompt_alternatives: int = 0
+) -> TokenBatch:
     """One streamed choice as a batch; instants count from `queued` on this machine's clock.
+
+    Prompt logprobs come with `prompt_alternatives` tokens beside the prompt's own.
 
     Raises:
         WireError: members are missing.
@@ -100,9 +113,26 @@ def token_batch(choice: Mapping[str, Any], *, request_id: str, queued: float) ->
             ),
             finish_reason=None if finish is None else FinishReason(finish),
             cached_tokens=choice["cached_tokens"],
+            prompt_logprobs=_prompt_logprobs(choice.get("prompt_logprobs"), prompt_alternatives),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise WireError(f"The server's stream is not one Pravāha sends ({error}).") from error
+
+
+def _prompt_logprobs(entries: Any, alternatives: int) -> PromptLogprobs | None:
+    """From an object of each token but the first, by token id, its own entry first."""
+    if entries is None:
+        return None
+    logprobs, ranks, top = [], [], []
+    for entry in entries[1:]:
+        values = list(entry.values())
+        logprobs.append(float(values[0]["logprob"]))
+        ranks.append(int(values[0]["rank"]))
+        ranked = sorted(
+            (value["rank"], int(name), value["logprob"]) for name, value in entry.items()
+        )
+        top.append(tuple(TopLogprob(one, value) for _, one, value in ranked[:alternatives]))
+    return PromptLogprobs(tuple(logprobs), tuple(ranks), tuple(top))
 
 
 def engine_snapshot(data: Mapping[str, Any], *, now: float) -> EngineSnapshot:
@@ -118,6 +148,7 @@ def engine_snapshot(data: Mapping[str, Any], *, now: float) -> EngineSnapshot:
                 "state": EngineState(data["state"]),
                 "model": data["model"] and ModelInfo(**_known(ModelInfo, data["model"])),
                 "blocks": BlockCounts(**_known(BlockCounts, data["blocks"])),
+                "swap": SwapCounts(**_known(SwapCounts, data["swap"])),
                 "last_step": StepStats(**_known(StepStats, data["last_step"])),
                 "totals": Totals(**_known(Totals, data["totals"])),
                 "rates": Rates(**_known(Rates, data["rates"])),

@@ -46,7 +46,7 @@ def bench(
             config = engine_config(settings, progress)
         # Prompts repeat from run to run: found in the cache, their prefill would not be measured.
         # And no dummy steps run beside what is measured.
-        engine = AsyncPravahaEngine(replace(config, prefix_caching=False), probes=())
+        engine = AsyncPravahaEngine(replace(config, prefix_caching=False, swap_bytes=0), probes=())
         engine.start()
         try:
             engine.wait_ready(timeout=None)

@@ -36,6 +36,7 @@ GROUPS: dict[str, dict[str, type]] = {
         "scheduling_policy": str,
         "batch_former": str,
         "step_target_ms": float,
+        "swap_bytes": str,
     },
     "sampling": {
         "temperature": float,

@@ -99,6 +99,7 @@ class SamplingFields(Body):
     max_tokens: Annotated[int, Field(ge=1, lt=2**63)] | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+    prompt_logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
     return_token_ids: bool | None = None
     return_timings: bool | None = None
     request_id: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:-]{1,128}$")] | None = None
@@ -181,6 +182,7 @@ class CompletionRequest(SamplingFields):
     """Body of `POST /v1/completions`."""
 
     prompt: Annotated[Any, BeforeValidator(_parse_prompts)]
+    max_tokens: Annotated[int, Field(ge=0, lt=2**63)] | None = None
     logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
     echo: bool | None = None
     add_special_tokens: bool | None = None

@@ -27,6 +27,7 @@ from engine.mailbox import Finish
 from engine.memory.block_manager import BlockManager
 from engine.observability.counters import EngineCounters, StepRecord
 from engine.pipeline.calibration import Calibration
+from engine.pipeline.prompt_scores import ScoredRun
 from engine.pipeline.rows import RowTable
 from engine.pipeline.scheduler import Schedule, Scheduler
 from engine.pipeline.sequence import NO_ROW, Sequence
@@ -113,7 +114,7 @@ class Pipeline:
         try:
             self._copy_blocks(self.executor)
             result = self.executor.execute(schedule.plan)
-            self._apply(schedule.plan, result, started)
+            self._apply(schedule.plan, result, schedule.scored, started)
         except BaseException as error:  # a panic in Rust is no Exception
             _log.exception("A step failed.")
             placed = [self.table.sequences[row] for row in schedule.plan.rows.tolist()]
@@ -222,8 +223,11 @@ class Pipeline:
                 )
         for sequence in schedule.admitted:
             if sequence.preemptions == 0 and self.blocks.prefixes is not None:
+                swapped = sequence.swapped_tokens
                 self._counters.record_lookup(
-                    queried=sequence.num_prompt, found=sequence.mailbox.cached_tokens
+                    queried=sequence.num_prompt,
+                    found=sequence.mailbox.cached_tokens - swapped,
+                    swapped=None if self.blocks.tier is None else swapped,
                 )
         if schedule.admitted and self._events.wanted(RequestScheduled):
             for sequence in schedule.admitted:
@@ -239,7 +243,9 @@ class Pipeline:
             "ask for less."
         )
 
-    def _apply(self, plan: StepPlan, result: StepResult, started: float) -> None:
+    def _apply(
+        self, plan: StepPlan, result: StepResult, scored: list[ScoredRun], started: float
+    ) -> None:
         """Write a step's tokens into the rows, end what is finished, count."""
         table, batch = self.table, plan.rows
         grant = plan.query_start[1:] - plan.query_start[:-1]
@@ -251,7 +257,12 @@ class Pipeline:
         predicted = self.scheduler.work.model.predict(load)
         decodes = int(np.count_nonzero((grant == 1) & (computed > prompt)))
         failed: list[Sequence] = []
+        whole: list[Sequence] = []  # prompts computed, and nothing wanted after them
         sound = batch
+        for run in scored:  # before a token is published, so that its reader finds them complete
+            scores = run.sequence.mailbox.prompt_scores
+            if scores is not None and not scores.take(result, run.part):
+                failed.append(run.sequence)
         if result.sampled.min() >= 0:
             rows, chosen = batch, None
         else:
@@ -259,14 +270,17 @@ class Pipeline:
             chosen = np.flatnonzero(result.sampled >= 0)
             rows = batch[chosen]
             broken = (result.sampled < 0) & (plan.needs_logits != 0)
-            failed = self._sequences(batch[broken])
+            failed += self._sequences(batch[broken])
             sound = batch[~broken]
+            whole = self._sequences(batch[computed >= table.max_total[batch]])
         if self.blocks.prefixes is not None:  # before a row ends, so that its blocks stay cached
             self.blocks.prefixes.index(table, sound)
         now = self._clock()
         finished, first_tokens, intervals = self._extend(rows, result, chosen, now)
         for sequence in failed:
             self.finish(sequence, FinishReason.ERROR, _NOT_A_NUMBER)
+        for sequence in whole:
+            self.finish(sequence, FinishReason.LENGTH)
         for sequence, reason, error in finished:
             self.finish(sequence, reason, error)
         ended = self._clock()

@@ -29,6 +29,7 @@ from engine.memory.block_manager import BlockManager
 from engine.memory.reuse import Reuse, ReuseFinder
 from engine.pipeline.batch_former import make_batch_former
 from engine.pipeline.policies import make_prioritiser
+from engine.pipeline.prompt_scores import NO_SCORES, ScoredRun, ScorePlan, plan_scores
 from engine.pipeline.ranking import Ranking
 from engine.pipeline.rows import RowTable
 from engine.pipeline.sequence import Sequence
@@ -46,6 +47,7 @@ class Schedule:
 
     Attributes:
         plan: the step, or None when there is nothing to compute.
+        scored: rows of the plan that score prompt tokens.
         admitted: sequences that got a row, for the first time or again.
         preempted: sequences that lost their row and are waiting again.
         unplaceable: sequences that need more blocks than the pool has; they hold nothing now.
@@ -55,6 +57,7 @@ class Schedule:
     admitted: list[Sequence] = field(default_factory=list)
     preempted: list[Sequence] = field(default_factory=list)
     unplaceable: list[Sequence] = field(default_factory=list)
+    scored: list[ScoredRun] = field(default_factory=list)
 
 
 class Scheduler:
@@ -135,10 +138,10 @@ class Scheduler:
             if admitted:
                 batch = np.concatenate([batch, np.array(rows, np.int32)])
                 grant = np.concatenate([grant, np.array(grants, np.int32)])
-        plan = self._plan(batch, grant) if len(batch) else None
+        plan, scores = self._plan(batch, grant) if len(batch) else (None, NO_SCORES)
         if plan is None and self.has_work and not preempted and not unplaceable:
             raise AssertionError("there is work, and nothing of it can be done")  # or we would spin
-        return Schedule(plan, admitted, preempted, unplaceable)
+        return Schedule(plan, admitted, preempted, unplaceable, scores.runs)
 
     def release(self, row: int) -> Sequence:
         """Take a request out of its row and free its blocks, whatever it was doing."""
@@ -156,11 +159,29 @@ class Scheduler:
         return int(self._running[-1])
 
     def _preempt(self, row: int) -> Sequence:
-        """Preempt by recomputation: keep the token ids, free the blocks, wait at the front."""
+        """Keep the token ids, free the blocks, wait at the front.
+
+        Its blocks stay cached until somebody needs their room, and go to the swap tier then; unless
+        computing them again is cheaper.
+        """
+        self._choose_swap_or_recompute(row)
         sequence = self.release(row)
         sequence.preemptions += 1
         self._waiting.requeue(sequence)
         return sequence
+
+    def _choose_swap_or_recompute(self, row: int) -> None:
+        """By measured price, for the row's own blocks: what others hold stays where it is."""
+        table, tier = self._table, self._blocks.tier
+        if tier is None:
+            return
+        indexed = table.block_tables[row, : table.num_indexed[row]]
+        own = indexed[self._blocks.refcounts()[indexed] == 1]
+        if tier.price_victim(own).swaps:
+            tier.victims_swapped += 1
+        else:
+            tier.victims_recomputed += 1
+            tier.leave_out(own)
 
     def _put_in_order(self, now: float) -> None:
         """Order the running rows, if they are not in order already."""
@@ -261,7 +282,7 @@ class Scheduler:
                 break
             row = self._place(waiting.pop(index), reuse, now)
             self._ranking.admitted()
-            grant = min(budget, len(sequence.tokens) - reuse.tokens)
+            grant = min(budget, len(sequence.tokens) - int(table.num_computed[row]))
             budget -= grant
             one, chunk = np.array([row], np.int32), np.array([grant], np.int32)
             self._take_blocks(one, self._blocks_needed(one, chunk))
@@ -269,6 +290,8 @@ class Scheduler:
             rows.append(row)
             grants.append(grant)
             admitted.append(sequence)
+            if reuse.swapped.size:
+                break  # copying takes its time: one a step
         for sequence in reversed(deferred):
             waiting.requeue(sequence)
         return rows, grants, admitted
@@ -297,15 +320,39 @@ class Scheduler:
         self._blocks.retain(blocks)
         if reuse.ends_inside(table.block_size):
             blocks[-1] = self.copies.add(int(blocks[-1]))
+        loaded = self._swap_in(reuse.swapped)
+        sequence.swapped_tokens = len(loaded) * table.block_size
+        computed = reuse.tokens + sequence.swapped_tokens
         if sequence.preemptions == 0:
-            sequence.mailbox.cached_tokens = reuse.tokens
+            sequence.mailbox.cached_tokens = computed
         row = table.place(sequence, now)
-        table.begin_with(row, blocks, computed=reuse.tokens, indexed=reuse.indexed)
+        blocks = np.concatenate([blocks, loaded])
+        table.begin_with(row, blocks, computed=computed, indexed=reuse.indexed)
+        if loaded.size:
+            self._index_swapped_in(row, reuse, loaded)
         sequence.donor = None
         sequence.room_needed = 0
         self._running = np.append(self._running, np.int32(row))
         self._stale = True
         return row
+
+    def _swap_in(self, entries: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Fresh blocks with what the tier has; fewer than `entries` if some turn out damaged."""
+        tier = self._blocks.tier
+        if tier is None or not entries.size:
+            return np.zeros(0, np.int32)
+        blocks = self._blocks.allocate(len(entries))
+        loaded = tier.load(entries, blocks)
+        self._blocks.release(blocks[loaded:])
+        return blocks[:loaded]
+
+    def _index_swapped_in(self, row: int, reuse: Reuse, loaded: NDArray[np.int32]) -> None:
+        """Give the trie what was swapped in, so that others find it in this very pass."""
+        prefixes, tier = self._blocks.prefixes, self._blocks.tier
+        if prefixes is None or tier is None:
+            raise AssertionError("blocks were swapped in without an index")
+        prefixes.index(self._table, np.array([row], np.int32))
+        tier.note_loaded(reuse.swapped[: len(loaded)], loaded)
 
     def _promised_blocks(self) -> int:
         """Blocks that running rows still need for tokens they already have."""
@@ -324,7 +371,9 @@ class Scheduler:
             return 0
         return max(running, int(self._blocks.num_blocks * _WATERMARK_SHARE))
 
-    def _plan(self, batch: NDArray[np.int32], grant: NDArray[np.int32]) -> StepPlan:
+    def _plan(
+        self, batch: NDArray[np.int32], grant: NDArray[np.int32]
+    ) -> tuple[StepPlan, ScorePlan]:
         """The ragged step in which row `batch[i]` computes its next `grant[i]` tokens."""
         table = self._table
         count = len(batch)
@@ -338,12 +387,19 @@ class Scheduler:
             flat_rows = np.repeat(batch, grant)
             positions = np.arange(total, dtype=np.int32)
             positions += np.repeat(computed - query_start[:-1], grant)
-        return StepPlan(
+        scores = NO_SCORES
+        if table.scoring_rows:
+            scores = plan_scores(
+                table.scoring_rows, batch, query_start, positions, table.token_table
+            )
+        end = computed + grant
+        samples = (end == table.num_tokens[batch]) & (end < table.max_total[batch])
+        plan = StepPlan(
             rows=batch,
             query_start=query_start,
             token_ids=table.token_table[flat_rows, positions],
             positions=positions,
-            needs_logits=(computed + grant == table.num_tokens[batch]).view(np.uint8),
+            needs_logits=samples.view(np.uint8),
             block_tables=table.block_tables,
             token_table=table.token_table,
             num_tokens=table.num_tokens,
@@ -352,4 +408,8 @@ class Scheduler:
             bias_rows=table.bias_rows,
             bias_ids=table.bias_ids,
             bias_values=table.bias_values,
+            score_tokens=scores.tokens,
+            score_targets=scores.targets,
+            score_tops=scores.tops,
         )
+        return plan, scores

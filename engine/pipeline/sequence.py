@@ -39,6 +39,7 @@ class Sequence:
         prompt_counted: prompt tokens already counted in the metrics; a recomputation counts none.
         preemptions: how often it lost its row.
         forks: children it was forked into so far.
+        swapped_tokens: tokens whose KV came from the swap tier when it was last admitted.
         donor: while waiting, the running sequence whose blocks it may share, or None.
         donor_tokens: how many first tokens the two have in common.
         deadline: instant by which the first token is wanted, monotonic seconds; inf for none.
@@ -67,6 +68,7 @@ class Sequence:
     prompt_counted: int = 0
     preemptions: int = 0
     forks: int = 0
+    swapped_tokens: int = 0
     donor: "Sequence | None" = field(default=None, repr=False)
     donor_tokens: int = 0
     deadline: float = math.inf
@@ -79,6 +81,16 @@ class Sequence:
     def request_id(self) -> str:
         """The request's id."""
         return self.request.request_id
+
+    @property
+    def reusable_tokens(self) -> int:
+        """How many first tokens need not be computed: all but the last, whose successor is sampled.
+
+        A token that is still to be scored must be known by computing the ones before it.
+        """
+        scores = self.mailbox.prompt_scores
+        most = len(self.tokens) - 1
+        return most if scores is None or scores.complete else min(most, scores.done)
 
     @property
     def begun(self) -> bool:

@@ -78,6 +78,26 @@ class ClientContract:
         ]
         assert all(len(row) == 3 for row in tops)
 
+    def test_prompt_logprobs_come_with_the_first_batch(self, client, engine):
+        params = {"prompt_logprobs": 2, "max_tokens": 3}
+        expected = engine.submit(ask("a prompt", **params)).wait_result(30).prompt_logprobs
+        first, *later = drain_all(client, client.submit(ask("a prompt", **params)))
+        scores = first.prompt_logprobs
+        assert scores.logprobs == pytest.approx(expected.logprobs)
+        assert scores.ranks == expected.ranks
+        assert [[top.token_id for top in row] for row in scores.top] == [
+            [top.token_id for top in row] for row in expected.top
+        ]
+        assert len(scores.logprobs) == len("a prompt") - 1
+        assert [batch.prompt_logprobs for batch in later] == [None] * len(later)
+
+    def test_a_prompt_alone_can_be_scored(self, client):
+        request = ask("a prompt", prompt_logprobs=0, max_tokens=0)
+        (batch,) = drain_all(client, client.submit(request))
+        assert batch.token_ids == ()
+        assert batch.finish_reason is FinishReason.LENGTH
+        assert len(batch.prompt_logprobs.logprobs) == len("a prompt") - 1
+
     def test_a_seed_replays_and_is_reported(self, client):
         first = drain_all(client, client.submit(ask(temperature=1.0, seed=2**63 + 5)))
         again = drain_all(client, client.submit(ask(temperature=1.0, seed=2**63 + 5)))
