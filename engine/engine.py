@@ -23,6 +23,9 @@ from functools import cached_property, partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from engine.config import EngineConfig
 from engine.errors import EngineUnavailable, InvalidRequest, PravahaError
 from engine.events import EngineStateChanged, EventBus, RequestQueued
@@ -53,6 +56,7 @@ from engine.pipeline.sampler import MAX_STOP_TOKEN_IDS
 from engine.pipeline.sequence import Sequence
 from engine.queue import RequestQueue
 from engine.request import FinishReason, Request, SamplingParams
+from engine.scheduling import Scheduling
 from engine.snapshot import (
     BlockCounts,
     BlockMap,
@@ -119,6 +123,7 @@ class AsyncPravahaEngine:
         self._pool_factory = pool_factory or _rust_pool
         self._clock = clock
         self._draw_seed = draw_seed
+        self._scheduling = config.scheduling
 
         self._door = threading.Lock()  # guards state, live requests and arrivals
         self._state = EngineState.LOADING
@@ -274,16 +279,23 @@ class AsyncPravahaEngine:
         """
         opened = self._wait_opened()
         prompt = prompt_array(tuple(token_ids), opened)
-        prefixes = None if self._pipeline is None else self._pipeline.blocks.prefixes
-        cached = 0 if prefixes is None else len(prefixes.match(prompt))
+        pipeline = self._pipeline
+        if pipeline is None:
+            raise AssertionError("opened, so there is a pipeline")
         size = opened.kv_cache.block_size
-        return price_of(len(prompt), cached, size, self._counters.prefill_speed())
+        return price_of(len(prompt), self._cached_blocks(prompt), size, pipeline.scheduler.work)
+
+    def _cached_blocks(self, prompt: NDArray[np.int32]) -> int:
+        """How many blocks of a prompt's beginning are cached; any thread."""
+        prefixes = None if self._pipeline is None else self._pipeline.blocks.prefixes
+        return 0 if prefixes is None else len(prefixes.match(prompt))
 
     def _take(self, request: Request, *, parent: Sequence | None) -> RequestHandle:
         opened = self._wait_opened()
         sequence, decoder = take_in(
             request, opened, now=self._clock(), draw_seed=self._draw_seed, parent=parent
         )
+        sequence.likely_cached = self._cached_blocks(sequence.tokens) * opened.kv_cache.block_size
         with self._door:
             self._check_accepting()
             if request.request_id in self._live:
@@ -315,6 +327,19 @@ class AsyncPravahaEngine:
             sequence = self._live.get(request_id)
         if sequence is not None:
             self._commands.put(partial(self._abort, sequence))
+
+    def set_scheduling(self, scheduling: Scheduling) -> None:
+        """Go on with another policy and batch former from the next step on. Waits for no step.
+
+        Requests that run or wait stay as they are and are ordered anew.
+
+        Raises:
+            InvalidRequest: a value that is none.
+            EngineUnavailable: the engine has stopped, or loading failed.
+        """
+        scheduling.validate()
+        self._require(EngineState.LOADING, EngineState.READY, EngineState.DRAINING)
+        self._commands.put(partial(self._switch, scheduling))
 
     # ---- what can be seen ----
 
@@ -467,6 +492,7 @@ class AsyncPravahaEngine:
             blocks,
             self._waiting,
             token_budget=self.config.max_num_batched_tokens,
+            scheduling=self._scheduling,
             counters=self._counters,
             events=self.events,
             clock=self._clock,
@@ -488,7 +514,6 @@ class AsyncPravahaEngine:
                 salt=kv_salt(model, self.config),
                 index=index,
                 executor=executor,
-                prefill_speed=self._counters.prefill_speed,
             )
         self._model_info = describe(self.config, opened, executor.info)
         self._progress = 1.0
@@ -541,6 +566,11 @@ class AsyncPravahaEngine:
         if self._pipeline is not None:
             self._pipeline.abort(sequence)
 
+    def _switch(self, scheduling: Scheduling) -> None:
+        self._scheduling = scheduling
+        if self._pipeline is not None:
+            self._pipeline.scheduler.switch(scheduling)
+
     def _stop(self) -> None:
         self._stopping = True
 
@@ -578,6 +608,7 @@ class AsyncPravahaEngine:
         now = self._clock()
         pipeline, totals = self._pipeline, self._counters.totals()
         error = self._load_error
+        model = None if pipeline is None else pipeline.scheduler.work.model
         idle = pipeline is not None and not pipeline.has_work
         if pipeline is not None and pipeline.last_error is not None:
             error = pipeline.last_error
@@ -593,6 +624,9 @@ class AsyncPravahaEngine:
             last_step=StepStats() if pipeline is None else pipeline.last_step,
             totals=totals,
             rates=self._counters.rates(now, fresh=idle),
+            scheduling=self._scheduling,
+            step_costs=None if model is None else model.costs,
+            step_error=None if model is None else model.error,
             loading_progress=self._progress,
             last_error=None if error is None else error[0],
             last_error_time=None if error is None else error[1],

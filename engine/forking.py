@@ -51,6 +51,8 @@ def child_request(
         prompt_ids=tuple(tokens),
         sampling=replace(sampling, seed=child_seed(seed, number)),
         request_id=new_request_id(),
+        priority=parent.request.priority,
+        deadline_ms=parent.request.deadline_ms,
     )
 
 

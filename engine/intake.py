@@ -1,5 +1,6 @@
 """Taking a request in: everything that can be checked and prepared without the engine's thread."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -10,7 +11,7 @@ from engine.loading import Opened
 from engine.mailbox import Mailbox
 from engine.pipeline.decoder import Decoder
 from engine.pipeline.sequence import Sequence
-from engine.request import Request
+from engine.request import MAX_DEADLINE_MS, MAX_PRIORITY, Request
 
 
 def take_in(
@@ -39,6 +40,7 @@ def take_in(
     """
     params, tokenizer, sampler = request.sampling, opened.model.tokenizer, opened.sampler
     sampler.validate(params)
+    deadline = _deadline(request, now)
     prompt = prompt_array(request.prompt_ids, opened)
     limit = opened.max_model_len
     if params.max_tokens is not None:
@@ -68,10 +70,37 @@ def take_in(
         bias_values=bias_values,
         queued_at=now,
         decoder=decoder if params.stop else None,
+        deadline=deadline,
         donor=parent,
         donor_tokens=0 if parent is None else len(prompt),
     )
     return sequence, decoder
+
+
+def _deadline(request: Request, now: float) -> float:
+    """The instant by which the first token is wanted, inf for none; checks the priority, too.
+
+    Raises:
+        InvalidRequest: a priority or a deadline out of range.
+    """
+    priority, most = request.priority, MAX_PRIORITY
+    whole = isinstance(priority, int) and not isinstance(priority, bool)
+    if not whole or not -most <= priority < most:
+        raise InvalidRequest(
+            f"priority is {priority!r:.40}; it must be an integer from {-most} to {most - 1}.",
+            param="priority",
+        )
+    allowed = request.deadline_ms
+    if allowed is None:
+        return math.inf
+    number = isinstance(allowed, int | float) and not isinstance(allowed, bool)
+    if not number or not 0 < allowed <= MAX_DEADLINE_MS:
+        raise InvalidRequest(
+            f"deadline_ms is {allowed!r:.40}; it must be above 0 and at most {MAX_DEADLINE_MS:.0f} "
+            "milliseconds.",
+            param="deadline_ms",
+        )
+    return now + allowed / 1000
 
 
 def prompt_array(prompt_ids: tuple[int, ...], opened: Opened) -> NDArray[np.int32]:

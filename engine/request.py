@@ -62,6 +62,10 @@ def new_request_id() -> str:
     return f"req-{uuid.uuid4().hex}"
 
 
+MAX_DEADLINE_MS = 86_400_000.0
+MAX_PRIORITY = 2**31
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One sequence to continue.
@@ -70,11 +74,17 @@ class Request:
         prompt_ids: token ids, at least one; special tokens already in place.
         sampling: how to choose the continuation.
         request_id: unique among live requests.
+        priority: in [-2**31, 2**31), lower goes first; the `priority` policy reads it.
+        deadline_ms: > 0, at most a day: how long after submission the first token is wanted, at the
+            latest; None names no deadline. The `edf` and `lrs` policies read it. Nothing is cut
+            short when it passes.
     """
 
     prompt_ids: tuple[int, ...]
     sampling: SamplingParams = field(default_factory=SamplingParams)
     request_id: str = field(default_factory=new_request_id)
+    priority: int = 0
+    deadline_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

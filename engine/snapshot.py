@@ -10,6 +10,9 @@ from enum import IntEnum, StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.pipeline.step_time import StepCosts
+from engine.scheduling import Scheduling
+
 
 class EngineState(StrEnum):
     """Life of an engine: loading → ready → draining → stopped, or failed from anywhere."""
@@ -101,12 +104,17 @@ class SwapCounts:
 
 @dataclass(frozen=True, slots=True)
 class StepStats:
-    """The last executed step."""
+    """The last executed step.
+
+    Attributes:
+        predicted_seconds: what the step-time model had said, or None while it knows nothing.
+    """
 
     seconds: float = 0.0
     prefill_tokens: int = 0
     decode_tokens: int = 0
     rows: int = 0
+    predicted_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +128,9 @@ class Totals:
         external_prefix_cache_queries, external_prefix_cache_hits: prompt tokens that were not, and
             how many of them were found in the swap tier.
         copied_blocks: KV blocks copied, for forks and for prompts found whole.
+        deadlines_met, deadlines_missed: first tokens of requests that named a deadline.
+        predicted_seconds, measured_seconds: of the steps that the step-time model predicted, the
+            sum of what it said and of what they took.
     """
 
     prompt_tokens: int = 0
@@ -131,6 +142,10 @@ class Totals:
     external_prefix_cache_queries: int = 0
     external_prefix_cache_hits: int = 0
     copied_blocks: int = 0
+    deadlines_met: int = 0
+    deadlines_missed: int = 0
+    predicted_seconds: float = 0.0
+    measured_seconds: float = 0.0
     finished: dict[str, int] = field(default_factory=dict)
 
 
@@ -159,6 +174,9 @@ class EngineSnapshot:
     Attributes:
         step: number of the last executed step.
         time: monotonic seconds when this was taken.
+        scheduling: the policy and the batch former in force.
+        step_costs: the step-time model's coefficients, or None while it knows nothing.
+        step_error: usual relative error of its predictions, or None.
         loading_progress: 0–1 while `state` is loading.
         last_error: the sentence of the last failed step or load, or None.
         last_error_time: monotonic seconds of it, or None.
@@ -175,6 +193,9 @@ class EngineSnapshot:
     last_step: StepStats = field(default_factory=StepStats)
     totals: Totals = field(default_factory=Totals)
     rates: Rates = field(default_factory=Rates)
+    scheduling: Scheduling = field(default_factory=Scheduling)
+    step_costs: StepCosts | None = None
+    step_error: float | None = None
     loading_progress: float = 1.0
     last_error: str | None = None
     last_error_time: float | None = None

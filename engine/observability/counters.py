@@ -21,7 +21,7 @@ from engine.observability.histogram import (
     Histogram,
     HistogramState,
 )
-from engine.observability.rates import PrefillSpeed, RateWindow, RecentSamples
+from engine.observability.rates import RateWindow, RecentSamples
 from engine.request import FinishReason, Timings
 from engine.snapshot import Rates, Totals
 
@@ -34,6 +34,7 @@ class StepRecord:
 
     Attributes:
         seconds: from scheduling to applied results.
+        predicted_seconds: what the step-time model had said, or None.
         prefill_tokens: tokens computed that were not a decode, recomputed ones included.
         decodes: tokens computed that were.
         new_prompt_tokens: prompt tokens computed for the first time.
@@ -43,6 +44,7 @@ class StepRecord:
     """
 
     seconds: float
+    predicted_seconds: float | None
     prefill_tokens: int
     decodes: int
     new_prompt_tokens: int
@@ -73,6 +75,10 @@ class EngineCounters:
         self._swap_queries = 0
         self._swap_hits = 0
         self._copied_blocks = 0
+        self._deadlines_met = 0
+        self._deadlines_missed = 0
+        self._predicted_seconds = 0.0
+        self._measured_seconds = 0.0
         self._finished = {reason.value: 0 for reason in FinishReason}
         self._ttft = Histogram(SECONDS_TTFT)
         self._inter_token = Histogram(SECONDS_INTER_TOKEN)
@@ -87,7 +93,6 @@ class EngineCounters:
         self._output_lengths = Histogram(TOKENS_REQUEST)
         self._max_tokens = Histogram(TOKENS_REQUEST)
         self._window = RateWindow()
-        self._prefill = PrefillSpeed()
         self._recent_ttft = RecentSamples()
         self._recent_intervals = RecentSamples()
         self._percentiles: tuple[float | None, ...] = (None, None, None, None)
@@ -100,11 +105,13 @@ class EngineCounters:
             self._prompt_tokens += step.new_prompt_tokens
             self._generation_tokens += step.generated
             self._step_time.observe(step.seconds)
+            if step.predicted_seconds is not None:
+                self._predicted_seconds += step.predicted_seconds
+                self._measured_seconds += step.seconds
             self._iteration_tokens.observe(step.new_prompt_tokens + step.generated)
             self._inter_token.observe_all(step.intervals)
             self._ttft.observe_all(step.first_tokens)
         self._window.add(now, step.prefill_tokens, step.generated)
-        self._prefill.add(step.prefill_tokens, step.prefill_tokens + step.decodes, step.seconds)
         if step.intervals.size:
             self._recent_intervals.add(step.intervals)
         if step.first_tokens.size:
@@ -135,9 +142,11 @@ class EngineCounters:
         with self._lock:
             self._copied_blocks += blocks
 
-    def prefill_speed(self) -> float | None:
-        """Prompt tokens a second while steps prefill, or None before the first; any thread."""
-        return self._prefill.tokens_per_second
+    def record_deadlines(self, *, met: int, missed: int) -> None:
+        """Count first tokens of requests that named a deadline."""
+        with self._lock:
+            self._deadlines_met += met
+            self._deadlines_missed += missed
 
     def record_finish(
         self,
@@ -186,6 +195,10 @@ class EngineCounters:
             external_prefix_cache_queries=self._swap_queries,
             external_prefix_cache_hits=self._swap_hits,
             copied_blocks=self._copied_blocks,
+            deadlines_met=self._deadlines_met,
+            deadlines_missed=self._deadlines_missed,
+            predicted_seconds=self._predicted_seconds,
+            measured_seconds=self._measured_seconds,
             finished=self._finished.copy(),
         )
 

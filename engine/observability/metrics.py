@@ -6,6 +6,7 @@ bounded: the loaded model's name, a finish reason, a block state, an engine stat
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import (
@@ -124,10 +125,42 @@ class MetricsCollector(Collector):
         for each in EngineState:
             engine.add_metric([self._model_name, each.value], float(each is snapshot.state))
         yield engine
+        yield from self._scheduling(snapshot)
+
+    def _scheduling(self, snapshot: EngineSnapshot) -> Iterator[Metric]:
+        chosen = InfoMetricFamily(
+            "pravaha_scheduling", "The policy and batch former in force.", labels=["model_name"]
+        )
+        scheduling = snapshot.scheduling
+        facts: dict[str, str] = {
+            "policy": scheduling.policy,
+            "batch_former": scheduling.batch_former,
+        }
+        chosen.add_metric([self._model_name], facts)
+        yield chosen
+        if snapshot.step_costs is not None:
+            costs = GaugeMetricFamily(
+                "pravaha_step_cost_seconds",
+                "The step-time model: seconds for each of a term.",
+                labels=["model_name", "term"],
+            )
+            for term, seconds in asdict(snapshot.step_costs).items():
+                costs.add_metric([self._model_name, term], seconds)
+            yield costs
+        if snapshot.step_error is not None:
+            yield from self._gauge(
+                "step_prediction_error",
+                "Usual relative error of predicted step times.",
+                snapshot.step_error,
+                prefixes=_OWN,
+            )
 
     def _swap(self, swap: SwapCounts) -> Iterator[Metric]:
         yield from self._gauge(
-            "swap_capacity_blocks", "KV blocks that fit into the swap tier.", swap.capacity, _OWN
+            "swap_capacity_blocks",
+            "KV blocks that fit into the swap tier.",
+            swap.capacity,
+            prefixes=_OWN,
         )
         for name, text, label, values in (
             (
@@ -190,6 +223,19 @@ class MetricsCollector(Collector):
         yield from self._counter(
             "kv_block_copies", "KV blocks copied.", totals.copied_blocks, prefixes=_OWN
         )
+        deadlines = CounterMetricFamily(
+            "pravaha_deadlines",
+            "First tokens of requests that named a deadline.",
+            labels=["model_name", "met"],
+        )
+        deadlines.add_metric([self._model_name, "true"], totals.deadlines_met)
+        deadlines.add_metric([self._model_name, "false"], totals.deadlines_missed)
+        yield deadlines
+        for name, text, seconds in (
+            ("predicted", "Predicted time of the steps predicted.", totals.predicted_seconds),
+            ("measured", "Measured time of the steps predicted.", totals.measured_seconds),
+        ):
+            yield from self._counter(f"step_{name}_seconds", text, seconds, prefixes=_OWN)
         for prefix in _PREFIXES:
             family = CounterMetricFamily(
                 f"{prefix}request_success",
@@ -202,7 +248,7 @@ class MetricsCollector(Collector):
             yield family
 
     def _gauge(
-        self, name: str, text: str, value: float, prefixes: tuple[str, ...] = _PREFIXES
+        self, name: str, text: str, value: float, *, prefixes: tuple[str, ...] = _PREFIXES
     ) -> Iterator[Metric]:
         for prefix in prefixes:
             family = GaugeMetricFamily(prefix + name, text, labels=["model_name"])

@@ -66,34 +66,6 @@ class Speed:
         return amount / seconds if seconds > 0 else None
 
 
-class PrefillSpeed:
-    """How fast prompts are computed, from steps that compute little else.
-
-    Averages over the latest few thousand tokens, so that short steps weigh little. One thread adds,
-    any may ask.
-    """
-
-    SHARE = 0.9
-    """A step counts if this share of its tokens is prefill."""
-    LEAST = 16
-    """A step counts if it prefills so many tokens: fewer cost what a decode costs."""
-    MEMORY_TOKENS = 4096
-
-    def __init__(self) -> None:
-        self._speed = Speed(self.MEMORY_TOKENS)
-
-    def add(self, prefill: int, computed: int, seconds: float) -> None:
-        """Note a step of `computed` tokens, `prefill` of which were not decodes."""
-        if prefill < self.LEAST or prefill < self.SHARE * computed or seconds <= 0:
-            return
-        self._speed.add(prefill, seconds)
-
-    @property
-    def tokens_per_second(self) -> float | None:
-        """The speed, or None before the first prefill."""
-        return self._speed.per_second
-
-
 class RecentSamples:
     """The latest 512 samples of a duration, for percentiles."""
 

@@ -29,8 +29,10 @@ from engine.observability.counters import EngineCounters, StepRecord
 from engine.pipeline.rows import RowTable
 from engine.pipeline.scheduler import Schedule, Scheduler
 from engine.pipeline.sequence import NO_ROW, Sequence
+from engine.pipeline.step_load import loads_of
 from engine.queue import RequestQueue
 from engine.request import FinishReason
+from engine.scheduling import Scheduling
 from engine.snapshot import StepStats
 
 _log = logging.getLogger(__name__)
@@ -59,6 +61,7 @@ class Pipeline:
         waiting: RequestQueue,
         *,
         token_budget: int,
+        scheduling: Scheduling | None = None,
         counters: EngineCounters,
         events: EventBus,
         clock: Callable[[], float],
@@ -66,7 +69,9 @@ class Pipeline:
     ) -> None:
         self.table = table
         self.blocks = blocks
-        self.scheduler = Scheduler(table, blocks, waiting, token_budget=token_budget)
+        self.scheduler = Scheduler(
+            table, blocks, waiting, token_budget=token_budget, scheduling=scheduling
+        )
         self.executor: Executor | None = None
         self.last_step = StepStats()
         self.last_error: tuple[str, float] | None = None
@@ -156,6 +161,8 @@ class Pipeline:
             mailbox.text.append(sequence.decoder.flush())
         now = self._clock()
         kept = mailbox.kept
+        if reason in (FinishReason.STOP, FinishReason.LENGTH):
+            self.scheduler.work.note_answer(len(kept.ids))
         self._counters.record_finish(
             now,
             reason,
@@ -235,6 +242,8 @@ class Pipeline:
         table.num_computed[batch] = computed
         prompt = table.num_prompt_tokens[batch]
         new_prompt = self._count_prompt(batch, computed, prompt)
+        load, decode_load = loads_of(grant, computed)
+        predicted = self.scheduler.work.model.predict(load)
         decodes = int(np.count_nonzero((grant == 1) & (computed > prompt)))
         failed: list[Sequence] = []
         sound = batch
@@ -257,11 +266,13 @@ class Pipeline:
             self.finish(sequence, reason, error)
         ended = self._clock()
         prefill = len(plan.token_ids) - decodes
-        self.last_step = StepStats(ended - started, prefill, decodes, len(batch))
+        self.scheduler.work.observe(load, decode_load, ended - started)
+        self.last_step = StepStats(ended - started, prefill, decodes, len(batch), predicted)
         self._counters.record_step(
             ended,
             StepRecord(
                 seconds=ended - started,
+                predicted_seconds=predicted,
                 prefill_tokens=prefill,
                 decodes=decodes,
                 new_prompt_tokens=new_prompt,
@@ -318,6 +329,7 @@ class Pipeline:
             beginners = rows[first]
             table.first_token_at[beginners] = now
             first_tokens = now - table.queued_at[beginners]
+            self._count_deadlines(beginners, now)
             since = since[~first]
             self._announce_first(beginners, now)
         else:
@@ -334,6 +346,15 @@ class Pipeline:
                 reason = FinishReason.STOP if stopped[index] else FinishReason.LENGTH
                 ending.append((sequence, reason, None))
         return ending, first_tokens, since
+
+    def _count_deadlines(self, beginners: NDArray[np.int32], now: float) -> None:
+        """Note whose first token came in time, of those that named a deadline."""
+        deadlines = self.table.deadline[beginners]
+        named = int(np.count_nonzero(np.isfinite(deadlines)))
+        if named:
+            met = int(np.count_nonzero(now <= deadlines))
+            unnamed = len(beginners) - named  # their deadline is infinite, so they count as met
+            self._counters.record_deadlines(met=met - unnamed, missed=len(beginners) - met)
 
     def _announce_first(self, rows: NDArray[np.int32], now: float) -> None:
         if self._events.wanted(FirstToken):

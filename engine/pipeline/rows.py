@@ -40,11 +40,12 @@ class RowTable:
         max_blocks] int32, -1 beyond `num_blocks`. num_indexed: [max_rows] int32, how many of these
         the prefix trie names. stop_ids: [max_rows, max_stop_ids] int32, padded with -1. sampling:
         [max_rows] of `SAMPLING_DTYPE`. prompt_counted: [max_rows] int32, prompt tokens the metrics
-        have counted. arrival: [max_rows] int64, submission numbers. queued_at, scheduled_at,
-        first_token_at, last_token_at: [max_rows] float64, seconds, NaN until. drained: [max_rows]
-        bool, set by readers: nothing was left to read. sequences: row → its sequence, None for a
-        free row. bias_rows, bias_ids, bias_values: [B] the logit biases of all rows, sorted by row.
-        decoded_rows: the rows with stop strings. logprob_rows, top_rows: how many rows want
+        have counted. arrival: [max_rows] int64, submission numbers. priority: [max_rows] int32.
+        deadline: [max_rows] float64, instants by which the first token is wanted; inf for none.
+        queued_at, scheduled_at, first_token_at, last_token_at: [max_rows] float64, seconds, NaN
+        until. drained: [max_rows] bool, set by readers: nothing was left to read. sequences: row →
+        its sequence, None for a free row. bias_rows, bias_ids, bias_values: [B] the logit biases of
+        all rows, sorted by row. decoded_rows: the rows with stop strings. logprob_rows, top_rows: how many rows want
         logprobs, and alternatives.
     """
 
@@ -75,6 +76,8 @@ class RowTable:
         self.sampling = np.zeros(max_rows, SAMPLING_DTYPE)
         self.prompt_counted = np.zeros(max_rows, np.int32)
         self.arrival = np.zeros(max_rows, np.int64)
+        self.priority = np.zeros(max_rows, np.int32)
+        self.deadline = np.full(max_rows, np.inf)
         self.queued_at = np.full(max_rows, np.nan)
         self.scheduled_at = np.full(max_rows, np.nan)
         self.first_token_at = np.full(max_rows, np.nan)
@@ -108,6 +111,8 @@ class RowTable:
         self.sampling[row] = sequence.sampling
         self.prompt_counted[row] = sequence.prompt_counted
         self.arrival[row] = sequence.arrival
+        self.priority[row] = sequence.request.priority
+        self.deadline[row] = sequence.deadline
         self.queued_at[row] = sequence.queued_at
         self.drained[row] = True
         self._restore(row, sequence, now)

@@ -6,8 +6,9 @@ one, a chunked prefill a larger one that takes several steps, a resumption after
 prefill again.
 
 One pass, under one token budget: running decodes, then unfinished prefills, then waiting requests,
-each in the prioritiser's order. Hot: a pass over running rows is a fixed number of numpy
-expressions. Only admissions and preemptions loop, over the requests admitted or preempted.
+each in the policy's order (`engine.pipeline.ranking`); the batch former says how large the budget is.
+Hot: a pass over running rows is a fixed number of numpy expressions, and one over nothing but
+decodes orders nobody. Only admissions and preemptions loop, over the requests admitted or preempted.
 
 A request is admitted with what need not be computed (`engine.memory.reuse`): its `num_computed`
 begins there. One whose prefix a running request is just computing waits for it, and others pass.
@@ -26,10 +27,15 @@ from engine.executors.base import StepPlan
 from engine.memory.block_copies import BlockCopies
 from engine.memory.block_manager import BlockManager
 from engine.memory.reuse import Reuse, ReuseFinder
-from engine.pipeline.prioritiser import FirstComeFirstServed, Prioritiser
+from engine.pipeline.batch_former import make_batch_former
+from engine.pipeline.policies import make_prioritiser
+from engine.pipeline.ranking import Ranking
 from engine.pipeline.rows import RowTable
 from engine.pipeline.sequence import Sequence
+from engine.pipeline.step_load import StepLoad
+from engine.pipeline.work import WorkPredictor
 from engine.queue import RequestQueue
+from engine.scheduling import Scheduling
 
 _WATERMARK_SHARE = 0.01
 
@@ -56,6 +62,8 @@ class Scheduler:
 
     Attributes:
         copies: block copies that must be made before the plan is executed.
+        work: predicts how long things take; told of every step by whoever executes it.
+        scheduling: the policy and the batch former in force.
     """
 
     def __init__(
@@ -65,13 +73,16 @@ class Scheduler:
         waiting: RequestQueue,
         *,
         token_budget: int,
-        prioritiser: Prioritiser | None = None,
+        scheduling: Scheduling | None = None,
     ) -> None:
         self._table = table
         self._blocks = blocks
         self._waiting = waiting
-        self._budget = token_budget
-        self._prioritiser: Prioritiser = prioritiser or FirstComeFirstServed()
+        self._token_budget = token_budget
+        self.work = WorkPredictor(chunk=token_budget)
+        self.scheduling = scheduling or Scheduling()
+        self._ranking = Ranking(make_prioritiser(self.scheduling.policy, self.work))
+        self._former = make_batch_former(self.scheduling, self.work, token_budget=token_budget)
         self.copies = BlockCopies(blocks)
         self._reuse = ReuseFinder(table, blocks)
         self._running: NDArray[np.int32] = np.zeros(0, np.int32)  # rows, in the order last known
@@ -92,28 +103,33 @@ class Scheduler:
         """Whether a pass would find something to do."""
         return bool(len(self._running) or len(self._waiting))
 
+    def switch(self, scheduling: Scheduling) -> None:
+        """Go on with another policy and batch former; nobody loses anything by it."""
+        self.scheduling = scheduling
+        self._ranking.prioritiser = make_prioritiser(scheduling.policy, self.work)
+        self._former = make_batch_former(scheduling, self.work, token_budget=self._token_budget)
+        self._stale = True
+
     def schedule(self, now: float) -> Schedule:
         """Choose the next step's tokens and take the blocks they need.
 
         Every row in the plan has blocks for every token up to its run's last.
         """
-        if self._stale or not self._prioritiser.static:
-            self._running = self._prioritiser.order(self._table, self._running, now)
-            self._stale = False
+        self._stale |= not self._ranking.static
         preempted: list[Sequence] = []
         unplaceable: list[Sequence] = []
         while True:
-            batch, grant = self._share_budget()
+            batch, grant, budget = self._share_budget(now)
             need = self._blocks_needed(batch, grant)
             if int(need.sum()) <= self._blocks.num_free:
                 break
             if len(self._running) == 1:
                 unplaceable.append(self.release(int(self._running[0])))
             else:
+                self._put_in_order(now)
                 preempted.append(self._preempt(self._victim()))
         self._take_blocks(batch, need)
         admitted: list[Sequence] = []
-        budget = self._budget - int(grant.sum())
         if budget > 0 and len(self._waiting) and not preempted and not unplaceable:
             rows, grants, admitted = self._admit(budget, now, unplaceable)
             if admitted:
@@ -158,25 +174,55 @@ class Scheduler:
             return
         indexed = table.block_tables[row, : table.num_indexed[row]]
         own = indexed[self._blocks.refcounts()[indexed] == 1]
-        if tier.price_victim(own).swaps:
+        shared = len(indexed) - len(own)
+        recompute = self.work.prefill_seconds(
+            len(own) * table.block_size, cached=shared * table.block_size
+        )
+        if tier.is_cheaper(own, recompute):
             tier.victims_swapped += 1
         else:
             tier.victims_recomputed += 1
             tier.leave_out(own)
 
-    def _share_budget(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Rows that get tokens, decodes first, and how many: two [R] int32 arrays."""
+    def _put_in_order(self, now: float) -> None:
+        """Order the running rows, if they are not in order already."""
+        if self._stale:
+            self._running = self._ranking.order(self._table, self._running, now)
+            self._stale = False
+
+    def _share_budget(self, now: float) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
+        """Rows that get tokens, decodes first, how many, and what is left for admissions.
+
+        Returns:
+            Two [R] int32 arrays, and tokens.
+        """
         table, batch = self._table, self._running
         lag = table.num_tokens[batch] - table.num_computed[batch]
         total = int(lag.sum())
-        if total == len(batch) and total <= self._budget:
-            return batch, lag  # nothing but decodes, and room for all
+        if total == len(batch) and total <= self._token_budget:  # only decodes, room for all
+            if not (len(self._waiting) and table.num_free):
+                return batch, lag, 0
+            return batch, lag, self._step_budget(batch, lag) - total
+        self._put_in_order(now)
+        batch = self._running
+        lag = table.num_tokens[batch] - table.num_computed[batch]
         by_phase = np.argsort(lag > 1, kind="stable")
         batch, lag = batch[by_phase], lag[by_phase]
+        budget = self._step_budget(batch, lag)
         before = np.cumsum(lag, dtype=np.int32) - lag
-        grant = np.clip(self._budget - before, 0, lag)
+        grant = np.clip(budget - before, 0, lag)
         served = grant > 0
-        return batch[served], grant[served]
+        return batch[served], grant[served], budget - min(total, budget)
+
+    def _step_budget(self, batch: NDArray[np.int32], lag: NDArray[np.int32]) -> int:
+        """Tokens of this step, by the batch former; `batch` has the decodes first."""
+        computed = self._table.num_computed[batch]
+        count = int(np.count_nonzero(lag == 1))
+        decodes = StepLoad(0, count, int(computed[:count].sum()) + count)
+        context = int(computed[count]) if count < len(batch) else 0
+        budget = self._former.budget(decodes, context)
+        self.work.note_chunk(budget - count)
+        return budget
 
     def _blocks_needed(
         self, batch: NDArray[np.int32], grant: NDArray[np.int32]
@@ -216,7 +262,7 @@ class Scheduler:
         admitted: list[Sequence] = []
         deferred: list[Sequence] = []  # never more than could be admitted: bounds the pass
         while budget > 0 and len(waiting) and len(deferred) < table.num_free:
-            index = self._prioritiser.pick(waiting, now)
+            index = self._ranking.pick(waiting, now)
             sequence = waiting.at(index)
             whole = self._blocks.blocks_for(len(sequence.tokens))
             if whole > self._blocks.num_blocks:
@@ -236,6 +282,7 @@ class Scheduler:
             if reuse is None:
                 break
             row = self._place(waiting.pop(index), reuse, now)
+            self._ranking.admitted()
             grant = min(budget, len(sequence.tokens) - int(table.num_computed[row]))
             budget -= grant
             one, chunk = np.array([row], np.int32), np.array([grant], np.int32)

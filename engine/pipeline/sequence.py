@@ -1,5 +1,6 @@
 """`Sequence`: one live request as the scheduler knows it."""
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +11,7 @@ from engine.pipeline.decoder import Decoder
 from engine.request import Request
 
 NO_ROW = -1
+NOT_IN_LINE = -1
 
 
 @dataclass(slots=True, eq=False)
@@ -40,6 +42,9 @@ class Sequence:
         swapped_tokens: tokens whose KV came from the swap tier when it was last admitted.
         donor: while waiting, the running sequence whose blocks it may share, or None.
         donor_tokens: how many first tokens the two have in common.
+        deadline: instant by which the first token is wanted, monotonic seconds; inf for none.
+        likely_cached: tokens that the prefix cache had when the request was submitted; a hint.
+        place: its place in the queue, or `NOT_IN_LINE`.
         room_needed: while waiting, free blocks it lacked when it was last looked at.
         ended: it ended, though its reader may not have been told yet.
     """
@@ -66,6 +71,9 @@ class Sequence:
     swapped_tokens: int = 0
     donor: "Sequence | None" = field(default=None, repr=False)
     donor_tokens: int = 0
+    deadline: float = math.inf
+    likely_cached: int = 0
+    place: int = NOT_IN_LINE
     room_needed: int = 0
     ended: bool = False
 
@@ -73,3 +81,8 @@ class Sequence:
     def request_id(self) -> str:
         """The request's id."""
         return self.request.request_id
+
+    @property
+    def begun(self) -> bool:
+        """Whether a sequence without a row has had its first token."""
+        return self.kept is not None and self.kept.timings.first_token is not None

@@ -51,6 +51,7 @@ class ToyPipeline:
         allocator=NaiveAllocator,
         force=None,
         prefixes=None,
+        scheduling=None,
         swap=0,
         swap_path=None,
     ):
@@ -88,6 +89,7 @@ class ToyPipeline:
             self.blocks,
             self.waiting,
             token_budget=budget,
+            scheduling=scheduling,
             counters=self.counters,
             events=self.events,
             clock=self.clock,
@@ -107,8 +109,7 @@ class ToyPipeline:
             capacity_bytes=(entries + 1) * 4096,
         )
         self.store = store
-        speed = self.counters.prefill_speed
-        return SwapTier(store, self.trie, self.executor, prefill_speed=speed, threaded=False)
+        return SwapTier(store, self.trie, self.executor, threaded=False)
 
     @property
     def tier(self):
