@@ -16,7 +16,7 @@ def chat_sampling(body: ChatCompletionRequest, *, vocab_size: int) -> SamplingPa
         raise bad_request(
             "`top_logprobs` is only allowed with `logprobs: true`.", param="top_logprobs"
         )
-    return _sampling(
+    return sampling_fields(
         body,
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,
         max_tokens=body.max_completion_tokens or body.max_tokens,
@@ -32,7 +32,7 @@ def completion_sampling(body: CompletionRequest, *, vocab_size: int) -> Sampling
             param="echo",
             code="unsupported_parameter",
         )
-    return _sampling(
+    return sampling_fields(
         body,
         logprobs=body.logprobs,
         max_tokens=body.max_tokens or COMPLETION_DEFAULT_TOKENS,
@@ -40,9 +40,14 @@ def completion_sampling(body: CompletionRequest, *, vocab_size: int) -> Sampling
     )
 
 
-def _sampling(
+def sampling_fields(
     body: SamplingFields, *, logprobs: int | None, max_tokens: int | None, vocab_size: int
 ) -> SamplingParams:
+    """What the shared fields say; None is the API's default.
+
+    Raises:
+        ApiError: 400 for a token id outside the vocabulary.
+    """
     if body.stream_options is not None and not body.stream:
         raise bad_request(
             "`stream_options` is only allowed with `stream: true`.", param="stream_options"
