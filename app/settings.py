@@ -30,6 +30,13 @@ from engine.config import (
     KvDtype,
 )
 from engine.request import SamplingParams
+from engine.scheduling import (
+    MAX_STEP_TARGET_MS,
+    MIN_STEP_TARGET_MS,
+    BatchFormerName,
+    Policy,
+    Scheduling,
+)
 
 ENV_PREFIX = "PRAVAHA_"
 DEMO_MODEL = "smollm2"
@@ -50,6 +57,9 @@ HOT = frozenset(
         "seed",
         "max_tokens",
         "system",
+        "scheduling_policy",
+        "batch_former",
+        "step_target_ms",
         "theme",
     }
 )
@@ -114,6 +124,9 @@ class Settings(BaseSettings):
     max_num_batched_tokens: int = Field(512, ge=1, le=65536)
     max_queue: int = Field(1024, ge=1, le=10**6)
     prefix_caching: bool = True
+    scheduling_policy: Policy = "fcfs"
+    batch_former: BatchFormerName = "fixed"
+    step_target_ms: float = Field(60.0, ge=MIN_STEP_TARGET_MS, le=MAX_STEP_TARGET_MS)
     swap_bytes: ByteSize | None = Field(None, ge=0, le=2**46)
 
     # How answers are written. The defaults suit small models in a chat.
@@ -228,6 +241,7 @@ class Settings(BaseSettings):
             kv_dtype=self.kv_dtype,
             max_queue=self.max_queue,
             prefix_caching=self.prefix_caching,
+            scheduling=Scheduling(self.scheduling_policy, self.batch_former, self.step_target_ms),
             swap_bytes=self.swap_limit,
             swap_dir=self.swap,
             threads=self.threads,

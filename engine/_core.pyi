@@ -461,6 +461,9 @@ class GgufFile:
 
 # --- executor: the native CPU executor ------------------------------------------------------------
 
+MAX_STEP_DRAFTS: int
+"""The most drafts in a step, over all its rows."""
+
 MAX_TOP_LOGPROBS: int
 """The most alternatives a row may ask for."""
 
@@ -530,16 +533,29 @@ class NativeExecutor:
         bias_rows: NDArray[np.int32],
         bias_ids: NDArray[np.int32],
         bias_values: NDArray[np.float32],
+        num_drafts: NDArray[np.int32],
+        score_tokens: NDArray[np.int32],
+        score_targets: NDArray[np.int32],
+        score_tops: NDArray[np.int32],
         sampled: NDArray[np.int32],
         logprobs: NDArray[np.float32],
         top_ids: NDArray[np.int32],
         top_logprobs: NDArray[np.float32],
         failed: NDArray[np.uint8],
+        accepted: NDArray[np.int32],
+        draft_logprobs: NDArray[np.float32],
+        draft_top_ids: NDArray[np.int32],
+        draft_top_logprobs: NDArray[np.float32],
+        score_logprobs: NDArray[np.float32],
+        score_ranks: NDArray[np.int32],
+        score_top_ids: NDArray[np.int32],
+        score_top_logprobs: NDArray[np.float32],
     ) -> None:
         """Run one step; the GIL is released meanwhile.
 
-        The inputs are those of `engine.executors.base.StepPlan`, with `sampling` seen as bytes; the
-        last five are filled as `StepResult` says and have exactly the step's rows.
+        The inputs are those of `engine.executors.base.StepPlan`, with `sampling` seen as bytes;
+        those from `sampled` on are filled as `StepResult` says. They have exactly the step's rows
+        and scores; those of drafts have room for `MAX_STEP_DRAFTS` if there are any.
 
         Raises:
             ValueError: the arrays contradict each other or the executor's limits; nothing was
@@ -558,6 +574,11 @@ class NativeExecutor:
             RuntimeError: the executor is closed or busy.
         """
 
+    def time_phases(self, wanted: bool) -> None:
+        """Whether steps from now on are timed phase by phase; costs a few microseconds a step."""
+
+    def take_phase_seconds(self) -> dict[str, float]:
+        """Seconds of each phase since the last call, mean of the workers; they sum to the steps' time."""
     @property
     def block_bytes(self) -> int:
         """Bytes of a KV block, every layer."""

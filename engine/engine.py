@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property, partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,6 +50,7 @@ from engine.memory.swap_opening import open_swap_tier
 from engine.models.spec import ModelSpec
 from engine.models.transformers_spec import TransformersSpec
 from engine.observability.counters import EngineCounters
+from engine.pipeline.calibration import PROBES, Calibration, Probe
 from engine.pipeline.pipeline import Pipeline
 from engine.pipeline.rows import DEFAULT_STOP_IDS, RowTable
 from engine.pipeline.sampler import MAX_STOP_TOKEN_IDS
@@ -75,6 +76,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _PROGRESS_STEP = 0.01
+QUIET_S = 0.25
+"""Calibrating steps run when nobody has asked for anything for so long."""
 
 PoolFactory = Callable[[int, int], tuple[Allocator, PrefixIndex | None]]
 
@@ -104,6 +107,7 @@ class AsyncPravahaEngine:
         pool_factory: PoolFactory | None = None,
         clock: Callable[[], float] = time.monotonic,
         draw_seed: Callable[[], int] = _random_seed,
+        probes: tuple[Probe, ...] = PROBES,
     ) -> None:
         """Prepare an engine; nothing is read or started yet.
 
@@ -114,6 +118,7 @@ class AsyncPravahaEngine:
             pool_factory: makes the block allocator, and the index of its blocks, from (blocks,
                 block size); without an index nothing is cached.
             clock: monotonic seconds.
+            probes: steps that the step-time model is calibrated with, once loaded and idle.
             draw_seed: seeds for requests that bring none, in [0, 2**64).
         """
         self.config = config
@@ -123,6 +128,7 @@ class AsyncPravahaEngine:
         self._pool_factory = pool_factory or _rust_pool
         self._clock = clock
         self._draw_seed = draw_seed
+        self._calibration = Calibration(probes)
         self._scheduling = config.scheduling
 
         self._door = threading.Lock()  # guards state, live requests and arrivals
@@ -335,6 +341,11 @@ class AsyncPravahaEngine:
         if sequence is not None:
             self._commands.put(partial(self._abort, sequence))
 
+    @property
+    def scheduling(self) -> Scheduling:
+        """The policy and batch former asked for last; in force from the next step boundary on."""
+        return self._scheduling
+
     def set_scheduling(self, scheduling: Scheduling) -> None:
         """Go on with another policy and batch former from the next step on. Waits for no step.
 
@@ -346,6 +357,7 @@ class AsyncPravahaEngine:
         """
         scheduling.validate()
         self._require(EngineState.LOADING, EngineState.READY, EngineState.DRAINING)
+        self._scheduling = scheduling
         self._commands.put(partial(self._switch, scheduling))
 
     # ---- what can be seen ----
@@ -531,7 +543,7 @@ class AsyncPravahaEngine:
 
     def _on_progress(self, pipeline: Pipeline, progress: float) -> None:
         """How far loading is. Requests that nobody wants any more need not wait for its end."""
-        self._run_commands(wait=False)
+        self._run_commands()
         if self._stopping:
             raise _LoadingStoppedError
         shown = progress - self._snapshot.loading_progress >= _PROGRESS_STEP
@@ -544,7 +556,9 @@ class AsyncPravahaEngine:
         while not self._stopping:
             idle = not pipeline.has_work
             saving = idle and self._save_idle(pipeline)
-            self._run_commands(wait=idle and not saving)
+            if idle and not saving:
+                self._await_command(pipeline)
+            self._run_commands()
             if pipeline.has_ends:  # an abort is seen now, not when the next step is over
                 self._tell(pipeline)
             elif idle:
@@ -552,6 +566,18 @@ class AsyncPravahaEngine:
             if pipeline.has_work and not self._stopping:
                 pipeline.step()
                 self._tell(pipeline)
+
+    def _await_command(self, pipeline: Pipeline) -> None:
+        """Block until somebody asks for something; times a few steps first, if it stays quiet."""
+        while self._calibration.pending:
+            try:
+                self._commands.get(timeout=QUIET_S)()
+            except Empty:
+                pipeline.calibrate(self._calibration)
+                self._publish()
+            else:
+                return
+        self._commands.get()()
 
     def _save_idle(self, pipeline: Pipeline) -> bool:
         """Give an idle moment to the swap tier; False when it wants none."""
@@ -561,11 +587,9 @@ class AsyncPravahaEngine:
             return False
         return True
 
-    def _run_commands(self, *, wait: bool) -> None:
-        """Apply what callers asked for since the last step; block for it when there is no work."""
+    def _run_commands(self) -> None:
+        """Apply what callers asked for since the last step."""
         commands = self._commands
-        if wait:
-            commands.get()()
         while not commands.empty():
             commands.get()()
 
@@ -574,7 +598,6 @@ class AsyncPravahaEngine:
             self._pipeline.abort(sequence)
 
     def _switch(self, scheduling: Scheduling) -> None:
-        self._scheduling = scheduling
         if self._pipeline is not None:
             self._pipeline.scheduler.switch(scheduling)
 
@@ -631,7 +654,7 @@ class AsyncPravahaEngine:
             last_step=StepStats() if pipeline is None else pipeline.last_step,
             totals=totals,
             rates=self._counters.rates(now, fresh=idle),
-            scheduling=self._scheduling,
+            scheduling=self._scheduling if pipeline is None else pipeline.scheduler.scheduling,
             step_costs=None if model is None else model.costs,
             step_error=None if model is None else model.error,
             loading_progress=self._progress,

@@ -56,7 +56,8 @@ def child_request(
     """
     if not isinstance(sampling, SamplingParams):
         room = parent.max_total - len(tokens)
-        parents = replace(parent.request.sampling, seed=None, max_tokens=room)
+        # The prompt's logprobs are the parent's to report; having them would cost a prefill.
+        parents = replace(parent.request.sampling, seed=None, max_tokens=room, prompt_logprobs=None)
         sampling = parents if sampling is None else sampling(parents)
     seed = int(parent.sampling["seed"]) if sampling.seed is None else sampling.seed
     return Request(

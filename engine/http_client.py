@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 import httpx
@@ -41,6 +41,7 @@ from engine.request import (
     TokenBatch,
     new_request_id,
 )
+from engine.scheduling import Scheduling
 from engine.snapshot import BlockMap, EngineSnapshot, EngineState
 
 POLL_S = 0.2
@@ -63,6 +64,7 @@ class _Stream:
     queued: float
     seed: int
     timings: Timings
+    prompt_alternatives: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
     batches: list[TokenBatch] = field(default_factory=list)
     reader: "asyncio.Task[None] | None" = None
@@ -167,6 +169,11 @@ class HttpClient:
     def price(self, token_ids: Sequence[int]) -> ForkPrice:
         """See `EngineClient`; one round trip."""
         return fork_price(self._call(self._post("/price", {"tokens": list(token_ids)})))
+
+    def set_scheduling(self, scheduling: Scheduling) -> None:
+        """See `EngineClient`; one round trip."""
+        scheduling.validate()
+        self._call(self._post("/scheduling", asdict(scheduling)))
 
     def snapshot(self) -> EngineSnapshot:
         """See `EngineClient`; at most `POLL_S` and a round trip old while asked for."""
@@ -322,6 +329,7 @@ class HttpClient:
             "/v1/completions",
             completion_body(request, model.name),
             seed=request.sampling.seed,
+            prompt_alternatives=request.sampling.prompt_logprobs or 0,
         )
 
     async def _fork(self, child: str, body: dict[str, Any], *, seed: int | None) -> int:
@@ -333,7 +341,13 @@ class HttpClient:
             raise WireError(f"What answers at {self._url} is not a Pravāha server.") from error
 
     async def _open(
-        self, request_id: str, path: str, body: dict[str, Any], *, seed: int | None
+        self,
+        request_id: str,
+        path: str,
+        body: dict[str, Any],
+        *,
+        seed: int | None,
+        prompt_alternatives: int = 0,
     ) -> httpx.Headers:
         """Post a body and read the stream that answers it into a mailbox.
 
@@ -341,7 +355,11 @@ class HttpClient:
             PravahaError: the server's refusal, or that it is away.
         """
         stream = _Stream(
-            request_id, queued=self._clock(), seed=seed or 0, timings=Timings(self._clock())
+            request_id,
+            queued=self._clock(),
+            seed=seed or 0,
+            timings=Timings(self._clock()),
+            prompt_alternatives=prompt_alternatives,
         )
         call = self._http.build_request(
             "POST",
@@ -391,7 +409,12 @@ class HttpClient:
             self._deliver(stream, _ending(stream, FinishReason.ERROR, sentence))
             return True
         for choice in data.get("choices", ()):
-            batch = token_batch(choice, request_id=stream.request_id, queued=stream.queued)
+            batch = token_batch(
+                choice,
+                request_id=stream.request_id,
+                queued=stream.queued,
+                prompt_alternatives=stream.prompt_alternatives,
+            )
             stream.seed, stream.timings = batch.seed, batch.timings
             self._deliver(stream, batch)
             if batch.finish_reason is not None:
@@ -482,6 +505,7 @@ def _join(batches: Sequence[TokenBatch]) -> TokenBatch:
         finish_reason=last.finish_reason,
         error=last.error,
         cached_tokens=last.cached_tokens,
+        prompt_logprobs=batches[0].prompt_logprobs,
     )
 
 

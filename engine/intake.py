@@ -10,6 +10,7 @@ from engine.errors import InvalidRequest
 from engine.loading import Opened
 from engine.mailbox import Mailbox
 from engine.pipeline.decoder import Decoder
+from engine.pipeline.prompt_scores import PromptScores
 from engine.pipeline.sequence import Sequence
 from engine.request import MAX_DEADLINE_MS, MAX_PRIORITY, Request
 
@@ -41,7 +42,7 @@ def take_in(
     params, tokenizer, sampler = request.sampling, opened.model.tokenizer, opened.sampler
     sampler.validate(params)
     deadline = _deadline(request, now)
-    prompt = prompt_array(request.prompt_ids, opened)
+    prompt = prompt_array(request.prompt_ids, opened, answer_room=int(params.max_tokens != 0))
     limit = opened.max_model_len
     if params.max_tokens is not None:
         limit = min(limit, len(prompt) + params.max_tokens)
@@ -58,7 +59,13 @@ def take_in(
     bias_ids, bias_values = sampler.pack_bias(params)
     sequence = Sequence(
         request=request,
-        mailbox=Mailbox(num_logprobs=params.logprobs, queued=now),
+        mailbox=Mailbox(
+            num_logprobs=params.logprobs,
+            queued=now,
+            prompt_scores=None
+            if params.prompt_logprobs is None
+            else PromptScores(len(prompt), params.prompt_logprobs),
+        ),
         arrival=0,
         tokens=prompt,
         num_prompt=len(prompt),
@@ -103,8 +110,10 @@ def _deadline(request: Request, now: float) -> float:
     return now + allowed / 1000
 
 
-def prompt_array(prompt_ids: tuple[int, ...], opened: Opened) -> NDArray[np.int32]:
-    """The prompt as [n] int32, if it is one.
+def prompt_array(
+    prompt_ids: tuple[int, ...], opened: Opened, *, answer_room: int = 1
+) -> NDArray[np.int32]:
+    """The prompt as [n] int32, if it is one and leaves the answer `answer_room` tokens of context.
 
     Raises:
         InvalidRequest: empty, not token ids of this model, or too long.
@@ -120,10 +129,10 @@ def prompt_array(prompt_ids: tuple[int, ...], opened: Opened) -> NDArray[np.int3
             f"The prompt holds a token id outside the vocabulary of {vocab_size}.", param="prompt"
         )
     count = len(prompt)
-    if count >= opened.max_model_len:
+    if count + answer_room > opened.max_model_len:
+        needs = ", of which the answer needs at least one" if answer_room else ""
         raise InvalidRequest(
-            f"The prompt has {count} tokens; the context holds {opened.max_model_len}, of which "
-            "the answer needs at least one.",
+            f"The prompt has {count} tokens; the context holds {opened.max_model_len}{needs}.",
             param="prompt",
         )
     cache = opened.kv_cache

@@ -33,7 +33,11 @@ class SamplingParams:
         seed: 0 ≤ seed < 2**64; None draws one at submission (reported in `RequestOutput.seed`).
         logprobs: None for none, else how many alternatives (0–20) beside the sampled token's own.
             They are log-softmax of the raw logits, before bias, penalties and temperature.
-        max_tokens: at most this many new tokens; None means up to the context's end.
+        prompt_logprobs: None for none, else how many alternatives (0–20) beside the logprob of each
+            of the prompt's own tokens but the first. Those tokens are computed for it even where
+            their KV is cached.
+        max_tokens: at most this many new tokens; None means up to the context's end. 0 computes the
+            prompt, for its logprobs or for the cache, and writes nothing.
         stop: up to 16 strings; text is cut before the first that appears.
         stop_token_ids: up to 12 ids that end the answer, beside the model's own.
         ignore_eos: do not end at the model's end-of-sequence tokens.
@@ -50,6 +54,7 @@ class SamplingParams:
     logit_bias: tuple[tuple[int, float], ...] = ()
     seed: int | None = None
     logprobs: int | None = None
+    prompt_logprobs: int | None = None
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     stop_token_ids: tuple[int, ...] = ()
@@ -96,6 +101,23 @@ class TopLogprob:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptLogprobs:
+    """Raw log-probabilities of a prompt's own tokens: entry `i` is that of its token `i + 1`.
+
+    The first token has none: nothing comes before it.
+
+    Attributes:
+        logprobs: one a token.
+        ranks: 1 for the likeliest token of the vocabulary, and so on.
+        top: alternatives, likeliest first, as many as were asked for.
+    """
+
+    logprobs: tuple[float, ...]
+    ranks: tuple[int, ...]
+    top: tuple[tuple[TopLogprob, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Timings:
     """Monotonic-clock instants of one request, seconds; None until they happen."""
 
@@ -124,6 +146,7 @@ class TokenBatch:
         timings: as known so far.
         seed: the seed in effect.
         cached_tokens: prompt tokens that were found computed and not computed again.
+        prompt_logprobs: in the first batch, if they were asked for and the prompt was computed.
     """
 
     request_id: str
@@ -136,6 +159,7 @@ class TokenBatch:
     finish_reason: FinishReason | None = None
     error: str | None = None
     cached_tokens: int = 0
+    prompt_logprobs: PromptLogprobs | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,3 +177,4 @@ class RequestOutput:
     top_logprobs: tuple[tuple[TopLogprob, ...], ...] = ()
     error: str | None = None
     cached_tokens: int = 0
+    prompt_logprobs: PromptLogprobs | None = None

@@ -15,6 +15,7 @@ from app.server import (
     metrics,
     models,
     price,
+    scheduling,
     tokenize,
 )
 from app.server.auth import ApiKeyAuth, public_paths
@@ -33,6 +34,7 @@ _ROUTERS = (
     models.router,
     tokenize.router,
     price.router,
+    scheduling.router,
     health.router,
     metrics.router,
     introspection.router,

@@ -15,7 +15,7 @@ from app.server.auth import requires
 from app.server.body import JsonRoute
 from app.server.completions import CompletionAnswer
 from app.server.context import ServerContext, server_context
-from app.server.errors import ApiError
+from app.server.errors import ApiError, bad_request
 from app.server.fanout import Choices
 from app.server.fields import settle_extra_fields
 from app.server.generation import Generation, check_choices, finish
@@ -58,10 +58,17 @@ def sampling_change(body: ForkRequest, *, vocab_size: int) -> SamplingChange:
     """What the body's fields change in the parent's sampling.
 
     Raises:
-        ApiError: 400 for a token id outside the vocabulary.
+        ApiError: 400 for a token id outside the vocabulary, or a field that is the parent's to say.
     """
+    for name in ("priority", "deadline_ms"):
+        if getattr(body, name) is not None:
+            raise bad_request(f"A fork has its parent's `{name}`; leave it out.", param=name)
     params = sampling_fields(
-        body, logprobs=body.logprobs, max_tokens=body.max_tokens, vocab_size=vocab_size
+        body,
+        logprobs=body.logprobs,
+        prompt_logprobs=body.prompt_logprobs,
+        max_tokens=body.max_tokens,
+        vocab_size=vocab_size,
     )
     given = {name for name in body.model_fields_set if getattr(body, name) is not None}
     names = {_ENGINE_NAMES.get(name, name) for name in given}

@@ -67,7 +67,7 @@ class ReuseFinder:
             sequence.donor = None  # it ended or was preempted; what it computed may be cached
             sequence.room_needed = 0
             return False
-        wanted = min(sequence.donor_tokens, len(sequence.tokens) - 1)
+        wanted = min(sequence.donor_tokens, sequence.reusable_tokens)
         lag = table.num_tokens[row] - table.num_computed[row]
         return bool(lag > 1 and table.num_computed[row] < wanted)
 
@@ -78,10 +78,11 @@ class ReuseFinder:
             sequence: a waiting one for which `waits` is False.
             running: rows that may be donors.
         """
-        target = len(sequence.tokens) - 1  # what follows the last token is known by computing it
+        target = sequence.reusable_tokens
         size = self._table.block_size
         prefixes = self._blocks.prefixes
         cached = _NO_BLOCKS if prefixes is None else prefixes.match(sequence.tokens)
+        cached = cached[: self._blocks.blocks_for(target)]
         hit = min(len(cached) * size, target)
         swapped = self._find_swapped(sequence, len(cached), target // size)
         hit += len(swapped) * size
@@ -120,7 +121,7 @@ class ReuseFinder:
         The rest of the prompt counts as a block, too: then a fork of it costs one copy.
         """
         table, tokens = self._table, sequence.tokens
-        target = len(tokens) - 1
+        target = sequence.reusable_tokens
         window = min(table.block_size, target - hit)
         if window <= 0 or not len(running):
             return

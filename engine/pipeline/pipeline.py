@@ -26,10 +26,12 @@ from engine.executors.base import Executor, StepPlan, StepResult
 from engine.mailbox import Finish
 from engine.memory.block_manager import BlockManager
 from engine.observability.counters import EngineCounters, StepRecord
+from engine.pipeline.calibration import Calibration
+from engine.pipeline.prompt_scores import ScoredRun
 from engine.pipeline.rows import RowTable
 from engine.pipeline.scheduler import Schedule, Scheduler
 from engine.pipeline.sequence import NO_ROW, Sequence
-from engine.pipeline.step_load import loads_of
+from engine.pipeline.step_load import load_of
 from engine.queue import RequestQueue
 from engine.request import FinishReason
 from engine.scheduling import Scheduling
@@ -112,13 +114,22 @@ class Pipeline:
         try:
             self._copy_blocks(self.executor)
             result = self.executor.execute(schedule.plan)
-            self._apply(schedule.plan, result, started)
+            # Copying KV blocks in is no part of what a step's tokens cost.
+            learn = not any(sequence.swapped_tokens for sequence in schedule.admitted)
+            self._apply(schedule.plan, result, schedule.scored, started, learn=learn)
         except BaseException as error:  # a panic in Rust is no Exception
             _log.exception("A step failed.")
             placed = [self.table.sequences[row] for row in schedule.plan.rows.tolist()]
             failed = [sequence for sequence in placed if sequence is not None]
             self._fail_step(f"The step failed: {_sentence(error)}", failed)
         return True
+
+    def calibrate(self, calibration: Calibration) -> None:
+        """Run one calibrating step; nothing may be running."""
+        if self.executor is None:
+            raise AssertionError("a step before the weights were loaded")
+        model = self.scheduler.work.model
+        calibration.step(self.executor, self.table, self.blocks, model, self._clock)
 
     def _copy_blocks(self, executor: Executor) -> None:
         """Make the copies the schedule asks for; their sources are given back in any case."""
@@ -234,19 +245,40 @@ class Pipeline:
             "ask for less."
         )
 
-    def _apply(self, plan: StepPlan, result: StepResult, started: float) -> None:
-        """Write a step's tokens into the rows, end what is finished, count."""
+    def _apply(
+        self,
+        plan: StepPlan,
+        result: StepResult,
+        scored: list[ScoredRun],
+        started: float,
+        *,
+        learn: bool,
+    ) -> None:
+        """Write a step's tokens into the rows, end what is finished, count.
+
+        Args:
+            plan: the step.
+            result: what came of it.
+            scored: its runs of known tokens.
+            started: when it was scheduled.
+            learn: whether its time tells how long such steps take.
+        """
         table, batch = self.table, plan.rows
         grant = plan.query_start[1:] - plan.query_start[:-1]
         computed = table.num_computed[batch] + grant
         table.num_computed[batch] = computed
         prompt = table.num_prompt_tokens[batch]
         new_prompt = self._count_prompt(batch, computed, prompt)
-        load, decode_load = loads_of(grant, computed)
+        load = load_of(grant, computed, len(plan.token_ids))
         predicted = self.scheduler.work.model.predict(load)
         decodes = int(np.count_nonzero((grant == 1) & (computed > prompt)))
         failed: list[Sequence] = []
+        whole: list[Sequence] = []  # prompts computed, and nothing wanted after them
         sound = batch
+        for run in scored:  # before a token is published, so that its reader finds them complete
+            scores = run.sequence.mailbox.prompt_scores
+            if scores is not None and not scores.take(result, run.part):
+                failed.append(run.sequence)
         if result.sampled.min() >= 0:
             rows, chosen = batch, None
         else:
@@ -254,19 +286,23 @@ class Pipeline:
             chosen = np.flatnonzero(result.sampled >= 0)
             rows = batch[chosen]
             broken = (result.sampled < 0) & (plan.needs_logits != 0)
-            failed = self._sequences(batch[broken])
+            failed += self._sequences(batch[broken])
             sound = batch[~broken]
+            whole = self._sequences(batch[computed >= table.max_total[batch]])
         if self.blocks.prefixes is not None:  # before a row ends, so that its blocks stay cached
             self.blocks.prefixes.index(table, sound)
         now = self._clock()
         finished, first_tokens, intervals = self._extend(rows, result, chosen, now)
         for sequence in failed:
             self.finish(sequence, FinishReason.ERROR, _NOT_A_NUMBER)
+        for sequence in whole:
+            self.finish(sequence, FinishReason.LENGTH)
         for sequence, reason, error in finished:
             self.finish(sequence, reason, error)
         ended = self._clock()
         prefill = len(plan.token_ids) - decodes
-        self.scheduler.work.observe(load, decode_load, ended - started)
+        if learn:
+            self.scheduler.work.model.observe(load, ended - started)
         self.last_step = StepStats(ended - started, prefill, decodes, len(batch), predicted)
         self._counters.record_step(
             ended,

@@ -45,8 +45,9 @@ class RowTable:
         queued_at, scheduled_at, first_token_at, last_token_at: [max_rows] float64, seconds, NaN
         until. drained: [max_rows] bool, set by readers: nothing was left to read. sequences: row →
         its sequence, None for a free row. bias_rows, bias_ids, bias_values: [B] the logit biases of
-        all rows, sorted by row. decoded_rows: the rows with stop strings. logprob_rows, top_rows: how many rows want
-        logprobs, and alternatives.
+        all rows, sorted by row. scoring_rows: the rows that want prompt logprobs. decoded_rows: the
+        rows with stop strings. logprob_rows, top_rows: how many rows want logprobs, and
+        alternatives.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class RowTable:
         self.bias_rows = np.zeros(0, np.int32)
         self.bias_ids = np.zeros(0, np.int32)
         self.bias_values = np.zeros(0, np.float32)
+        self.scoring_rows: dict[int, Sequence] = {}
         self.decoded_rows: dict[int, tuple[Sequence, Decoder]] = {}
         self.logprob_rows = 0
         self.top_rows = 0
@@ -211,6 +213,11 @@ class RowTable:
         wanted = sequence.mailbox.num_logprobs
         self.logprob_rows += change * (wanted is not None)
         self.top_rows += change * bool(wanted)
+        if sequence.mailbox.prompt_scores is not None:
+            if change > 0:
+                self.scoring_rows[row] = sequence
+            else:
+                del self.scoring_rows[row]
         if sequence.decoder is not None:
             if change > 0:
                 self.decoded_rows[row] = (sequence, sequence.decoder)

@@ -29,6 +29,7 @@ from engine.memory.block_manager import BlockManager
 from engine.memory.reuse import Reuse, ReuseFinder
 from engine.pipeline.batch_former import make_batch_former
 from engine.pipeline.policies import make_prioritiser
+from engine.pipeline.prompt_scores import NO_SCORES, ScoredRun, ScorePlan, plan_scores
 from engine.pipeline.ranking import Ranking
 from engine.pipeline.rows import RowTable
 from engine.pipeline.sequence import Sequence
@@ -46,6 +47,7 @@ class Schedule:
 
     Attributes:
         plan: the step, or None when there is nothing to compute.
+        scored: rows of the plan that score prompt tokens.
         admitted: sequences that got a row, for the first time or again.
         preempted: sequences that lost their row and are waiting again.
         unplaceable: sequences that need more blocks than the pool has; they hold nothing now.
@@ -55,6 +57,7 @@ class Schedule:
     admitted: list[Sequence] = field(default_factory=list)
     preempted: list[Sequence] = field(default_factory=list)
     unplaceable: list[Sequence] = field(default_factory=list)
+    scored: list[ScoredRun] = field(default_factory=list)
 
 
 class Scheduler:
@@ -135,10 +138,10 @@ class Scheduler:
             if admitted:
                 batch = np.concatenate([batch, np.array(rows, np.int32)])
                 grant = np.concatenate([grant, np.array(grants, np.int32)])
-        plan = self._plan(batch, grant) if len(batch) else None
+        plan, scores = self._plan(batch, grant) if len(batch) else (None, NO_SCORES)
         if plan is None and self.has_work and not preempted and not unplaceable:
             raise AssertionError("there is work, and nothing of it can be done")  # or we would spin
-        return Schedule(plan, admitted, preempted, unplaceable)
+        return Schedule(plan, admitted, preempted, unplaceable, scores.runs)
 
     def release(self, row: int) -> Sequence:
         """Take a request out of its row and free its blocks, whatever it was doing."""
@@ -221,7 +224,7 @@ class Scheduler:
         decodes = StepLoad(0, count, int(computed[:count].sum()) + count)
         context = int(computed[count]) if count < len(batch) else 0
         budget = self._former.budget(decodes, context)
-        self.work.note_chunk(budget - count)
+        self.work.note_step(decodes, budget - count)
         return budget
 
     def _blocks_needed(
@@ -372,7 +375,9 @@ class Scheduler:
             return 0
         return max(running, int(self._blocks.num_blocks * _WATERMARK_SHARE))
 
-    def _plan(self, batch: NDArray[np.int32], grant: NDArray[np.int32]) -> StepPlan:
+    def _plan(
+        self, batch: NDArray[np.int32], grant: NDArray[np.int32]
+    ) -> tuple[StepPlan, ScorePlan]:
         """The ragged step in which row `batch[i]` computes its next `grant[i]` tokens."""
         table = self._table
         count = len(batch)
@@ -386,12 +391,19 @@ class Scheduler:
             flat_rows = np.repeat(batch, grant)
             positions = np.arange(total, dtype=np.int32)
             positions += np.repeat(computed - query_start[:-1], grant)
-        return StepPlan(
+        scores = NO_SCORES
+        if table.scoring_rows:
+            scores = plan_scores(
+                table.scoring_rows, batch, query_start, positions, table.token_table
+            )
+        end = computed + grant
+        samples = (end == table.num_tokens[batch]) & (end < table.max_total[batch])
+        plan = StepPlan(
             rows=batch,
             query_start=query_start,
             token_ids=table.token_table[flat_rows, positions],
             positions=positions,
-            needs_logits=(computed + grant == table.num_tokens[batch]).view(np.uint8),
+            needs_logits=samples.view(np.uint8),
             block_tables=table.block_tables,
             token_table=table.token_table,
             num_tokens=table.num_tokens,
@@ -400,4 +412,8 @@ class Scheduler:
             bias_rows=table.bias_rows,
             bias_ids=table.bias_ids,
             bias_values=table.bias_values,
+            score_tokens=scores.tokens,
+            score_targets=scores.targets,
+            score_tops=scores.tops,
         )
+        return plan, scores

@@ -83,6 +83,16 @@ class Sequence:
         return self.request.request_id
 
     @property
+    def reusable_tokens(self) -> int:
+        """How many first tokens need not be computed: all but the last, whose successor is sampled.
+
+        A token that is still to be scored must be known by computing the ones before it.
+        """
+        scores = self.mailbox.prompt_scores
+        most = len(self.tokens) - 1
+        return most if scores is None or scores.complete else min(most, scores.done)
+
+    @property
     def begun(self) -> bool:
         """Whether a sequence without a row has had its first token."""
         return self.kept is not None and self.kept.timings.first_token is not None

@@ -22,19 +22,18 @@ class StepLoad:
     kv_tokens: int
 
 
-def loads_of(grant: NDArray[np.int32], end: NDArray[np.int32]) -> tuple[StepLoad, StepLoad]:
-    """The load of a step, and that of its decodes alone.
+def load_of(grant: NDArray[np.int32], end: NDArray[np.int32], total: int) -> StepLoad:
+    """The load of a step.
 
     Args:
         grant: [R] int32, tokens each row computes.
         end: [R] int32, tokens each row has computed after it.
+        total: the sum of `grant`.
     """
-    total, rows = int(grant.sum()), len(grant)
+    rows = len(grant)
     if total == rows:
-        decodes = StepLoad(0, rows, int(end.sum()))
-        return decodes, decodes
-    single = grant == 1
-    decodes = StepLoad(0, int(np.count_nonzero(single)), int(end[single].sum()))
+        return StepLoad(0, rows, int(end.sum()))
     wide = grant.astype(np.int64)  # a chunk of 2**16 tokens at the end of 2**24
     pairs = int((wide * end - wide * (wide - 1) // 2).sum())
-    return StepLoad(total - decodes.decode_rows, decodes.decode_rows, pairs), decodes
+    decodes = int(np.count_nonzero(grant == 1))
+    return StepLoad(total - decodes, decodes, pairs)

@@ -81,8 +81,6 @@ class ToyPipeline:
         self.waiting = RequestQueue(queue)
         self.executor = ToyExecutor(blocks, block_size, force=force)
         self.executor.watch = lambda plan: check_writes(self.blocks, plan)
-        if swap:
-            self.blocks.tier = self._tier(swap, swap_path, block_size)
         self.ended = []
         self.pipeline = Pipeline(
             self.table,
@@ -96,6 +94,8 @@ class ToyPipeline:
             on_finish=self.ended.append,
         )
         self.pipeline.executor = self.executor
+        if swap:
+            self.blocks.tier = self._tier(swap, swap_path, block_size)
         self.sequences = {}
         self.handles = []
         self._arrivals = 0

@@ -90,6 +90,8 @@ def test_a_client_that_leaves_frees_its_child(http, engine, parent):
         ({"n": 10**6}, 400, "n"),
         ({"model": "another"}, 404, "model"),
         ({"temperature": -1}, 400, "temperature"),
+        ({"priority": 1}, 400, "priority"),
+        ({"deadline_ms": 50}, 400, "deadline_ms"),
         ({"logit_bias": {"999999": 1}}, 400, "logit_bias"),
         ({"response_format": {"type": "json_object"}}, 400, "response_format"),
     ],
