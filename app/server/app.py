@@ -9,6 +9,7 @@ from app.server import (
     chat,
     completions,
     errors,
+    fork,
     health,
     introspection,
     metrics,
@@ -29,6 +30,7 @@ from engine.engine import AsyncPravahaEngine
 _ROUTERS = (
     chat.router,
     completions.router,
+    fork.router,
     models.router,
     tokenize.router,
     price.router,
