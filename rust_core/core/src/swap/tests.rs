@@ -262,7 +262,7 @@ fn one_key(_: &ChainKey, _: &[TokenId]) -> ChainKey {
 }
 
 #[test]
-fn keys_that_collide_serve_nobody_elses_block() {
+fn r06_keys_that_collide_serve_nobody_elses_block() {
     let store = SwapStore::with_keys(None, IDENTITY, GEOMETRY, capacity(4), one_key).unwrap();
     save(&store, &[1, 2]);
     assert_eq!(found(&store, &[1, 2]), 1);
