@@ -10,9 +10,25 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from engine.errors import EngineUnavailable, InvalidRequest, PravahaError, QueueFull
+from engine.errors import (
+    EngineUnavailable,
+    InvalidRequest,
+    PravahaError,
+    QueueFull,
+    UnknownRequest,
+)
 from engine.fork_price import ForkPrice
-from engine.request import FinishReason, Request, Timings, TokenBatch, TopLogprob
+from engine.pipeline.step_time import StepCosts
+from engine.request import (
+    FinishReason,
+    PromptLogprobs,
+    Request,
+    SamplingParams,
+    Timings,
+    TokenBatch,
+    TopLogprob,
+)
+from engine.scheduling import Scheduling
 from engine.snapshot import (
     BlockCounts,
     BlockMap,
@@ -21,8 +37,12 @@ from engine.snapshot import (
     ModelInfo,
     Rates,
     StepStats,
+    SwapCounts,
     Totals,
 )
+
+FORKED_AT = "x-pravaha-forked-at"
+"""Response header of `POST /fork`: how many of the parent's tokens the children share."""
 
 _TOKEN_ID = "token_id:"  # noqa: S105 - a prefix, not a secret
 _NO_LIMIT = 2**31 - 1  # the API defaults to 16 tokens; the server bounds this by the context
@@ -36,15 +56,35 @@ class WireError(PravahaError):
 
 def completion_body(request: Request, model: str) -> dict[str, Any]:
     """The body of `POST /v1/completions` that asks for exactly this request."""
-    sampling = request.sampling
     return {
         "model": model,
         "prompt": list(request.prompt_ids),
         "request_id": request.request_id,
-        "stream": True,
-        "return_token_ids": True,
-        "return_timings": True,
-        "return_tokens_as_token_ids": True,
+        "priority": request.priority,
+        "deadline_ms": request.deadline_ms,
+        **_STREAMED,
+        **_sampling_fields(request.sampling),
+    }
+
+
+def fork_body(
+    parent: str, *, child: str, at: int | None, sampling: SamplingParams | None
+) -> dict[str, Any]:
+    """The body of `POST /fork` that asks for one child."""
+    fields = {} if sampling is None else _sampling_fields(sampling)
+    return {"parent": parent, "request_id": child, "at": at, **_STREAMED, **fields}
+
+
+_STREAMED = {
+    "stream": True,
+    "return_token_ids": True,
+    "return_timings": True,
+    "return_tokens_as_token_ids": True,
+}
+
+
+def _sampling_fields(sampling: SamplingParams) -> dict[str, Any]:
+    return {
         "temperature": sampling.temperature,
         "top_k": sampling.top_k,
         "top_p": sampling.top_p,
@@ -55,6 +95,7 @@ def completion_body(request: Request, model: str) -> dict[str, Any]:
         "logit_bias": {str(token_id): bias for token_id, bias in sampling.logit_bias},
         "seed": sampling.seed,
         "logprobs": sampling.logprobs,
+        "prompt_logprobs": sampling.prompt_logprobs,
         "max_tokens": _NO_LIMIT if sampling.max_tokens is None else sampling.max_tokens,
         "stop": list(sampling.stop),
         "stop_token_ids": list(sampling.stop_token_ids),
@@ -63,8 +104,12 @@ def completion_body(request: Request, model: str) -> dict[str, Any]:
     }
 
 
-def token_batch(choice: Mapping[str, Any], *, request_id: str, queued: float) -> TokenBatch:
+def token_batch(
+    choice: Mapping[str, Any], *, request_id: str, queued: float, prompt_alternatives: int = 0
+) -> TokenBatch:
     """One streamed choice as a batch; instants count from `queued` on this machine's clock.
+
+    Prompt logprobs come with `prompt_alternatives` tokens beside the prompt's own.
 
     Raises:
         WireError: members are missing.
@@ -96,9 +141,26 @@ def token_batch(choice: Mapping[str, Any], *, request_id: str, queued: float) ->
             ),
             finish_reason=None if finish is None else FinishReason(finish),
             cached_tokens=choice["cached_tokens"],
+            prompt_logprobs=_prompt_logprobs(choice.get("prompt_logprobs"), prompt_alternatives),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise WireError(f"The server's stream is not one Pravāha sends ({error}).") from error
+
+
+def _prompt_logprobs(entries: Any, alternatives: int) -> PromptLogprobs | None:
+    """From an object of each token but the first, by token id, its own entry first."""
+    if entries is None:
+        return None
+    logprobs, ranks, top = [], [], []
+    for entry in entries[1:]:
+        values = list(entry.values())
+        logprobs.append(float(values[0]["logprob"]))
+        ranks.append(int(values[0]["rank"]))
+        ranked = sorted(
+            (value["rank"], int(name), value["logprob"]) for name, value in entry.items()
+        )
+        top.append(tuple(TopLogprob(one, value) for _, one, value in ranked[:alternatives]))
+    return PromptLogprobs(tuple(logprobs), tuple(ranks), tuple(top))
 
 
 def engine_snapshot(data: Mapping[str, Any], *, now: float) -> EngineSnapshot:
@@ -114,9 +176,13 @@ def engine_snapshot(data: Mapping[str, Any], *, now: float) -> EngineSnapshot:
                 "state": EngineState(data["state"]),
                 "model": data["model"] and ModelInfo(**_known(ModelInfo, data["model"])),
                 "blocks": BlockCounts(**_known(BlockCounts, data["blocks"])),
+                "swap": SwapCounts(**_known(SwapCounts, data["swap"])),
                 "last_step": StepStats(**_known(StepStats, data["last_step"])),
                 "totals": Totals(**_known(Totals, data["totals"])),
                 "rates": Rates(**_known(Rates, data["rates"])),
+                "scheduling": Scheduling(**_known(Scheduling, data["scheduling"])),
+                "step_costs": data["step_costs"]
+                and StepCosts(**_known(StepCosts, data["step_costs"])),
             }
         )
         offset = now - snapshot.time
@@ -169,6 +235,8 @@ def refusal(status: int, body: Any) -> PravahaError:
     message = str(error.get("message") or f"The server answered with status {status}.")
     if status == 429:
         return QueueFull(message)
+    if error.get("code") == "request_not_found":
+        return UnknownRequest(message, param="request_id")
     if status in (400, 404, 413, 422):
         return InvalidRequest(message, param=error.get("param"))
     return EngineUnavailable(message)

@@ -9,13 +9,16 @@ use crate::error::KernelError;
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
 use crate::phase_clock::PhaseClock;
-use crate::plan::Limits;
+use crate::plan::{Limits, MAX_STEP_DRAFTS};
 use crate::sampler;
 use crate::sampler::MAX_TOP_LOGPROBS;
 use crate::spec::ModelSpec;
 
 /// Up to so many rows every worker prepares all activations for itself: cheaper than a barrier.
 pub const REDUNDANT_ROWS: usize = 8;
+
+/// Logits held at once, at least: enough that scoring a prompt reads the output head rarely.
+const MIN_LOGIT_ROWS: usize = 32;
 
 /// Activations in the forms that products take.
 #[derive(Debug)]
@@ -89,10 +92,12 @@ pub struct Scratch {
     pub attention: Buffer<f32>,
     /// `[tokens, intermediate]`
     pub gate: Buffer<f32>,
-    /// `[rows, vocabulary]`
+    /// `[logit_rows, vocabulary]`: a step that needs more of them computes them in parts.
     pub logits: Buffer<f32>,
+    pub logit_rows: usize,
     pub results: Results,
     pub partials: Partials,
+    pub score_results: ScoreResults,
     pub workers: PerWorker<WorkerScratch>,
     pub strides: Strides,
 }
@@ -127,12 +132,24 @@ impl Partials {
     }
 }
 
-/// What a step sampled, by batch index; see `StepResult` in `engine/executors/base.py`.
+/// What a step drew, by index into [`crate::plan::Plan::samples`].
 #[derive(Debug)]
 pub struct Results {
+    /// `[rows + MAX_STEP_DRAFTS]`
     pub sampled: Buffer<i32>,
     pub logprobs: Buffer<f32>,
-    /// `[rows, MAX_TOP_LOGPROBS]`
+    /// `[rows + MAX_STEP_DRAFTS, MAX_TOP_LOGPROBS]`
+    pub top_ids: Buffer<i32>,
+    pub top_logprobs: Buffer<f32>,
+}
+
+/// What a step scored, by index into [`crate::plan::Plan::scores`].
+#[derive(Debug)]
+pub struct ScoreResults {
+    /// `[tokens]`
+    pub logprobs: Buffer<f32>,
+    pub ranks: Buffer<i32>,
+    /// `[tokens, MAX_TOP_LOGPROBS]`
     pub top_ids: Buffer<i32>,
     pub top_logprobs: Buffer<f32>,
 }
@@ -172,6 +189,8 @@ impl Scratch {
     pub fn new(spec: &ModelSpec, limits: &Limits, workers: usize) -> Result<Self, KernelError> {
         let strides = Strides::new(spec);
         let (tokens, rows) = (limits.max_batched_tokens, limits.max_rows);
+        let samples = rows + MAX_STEP_DRAFTS;
+        let logit_rows = rows.max(MIN_LOGIT_ROWS).min(tokens);
         let worker = || -> Result<UnsafeCell<WorkerScratch>, KernelError> {
             Ok(UnsafeCell::new(WorkerScratch {
                 activations: ActivationBuffers::new(REDUNDANT_ROWS, strides.widest)?,
@@ -188,12 +207,19 @@ impl Scratch {
             q: Buffer::new(tokens * strides.q)?,
             attention: Buffer::new(tokens * strides.attention)?,
             gate: Buffer::new(tokens * strides.gate)?,
-            logits: Buffer::new(rows * strides.logits)?,
+            logits: Buffer::new(logit_rows * strides.logits)?,
+            logit_rows,
             results: Results {
-                sampled: Buffer::new(rows)?,
-                logprobs: Buffer::new(rows)?,
-                top_ids: Buffer::new(rows * MAX_TOP_LOGPROBS)?,
-                top_logprobs: Buffer::new(rows * MAX_TOP_LOGPROBS)?,
+                sampled: Buffer::new(samples)?,
+                logprobs: Buffer::new(samples)?,
+                top_ids: Buffer::new(samples * MAX_TOP_LOGPROBS)?,
+                top_logprobs: Buffer::new(samples * MAX_TOP_LOGPROBS)?,
+            },
+            score_results: ScoreResults {
+                logprobs: Buffer::new(tokens)?,
+                ranks: Buffer::new(tokens)?,
+                top_ids: Buffer::new(tokens * MAX_TOP_LOGPROBS)?,
+                top_logprobs: Buffer::new(tokens * MAX_TOP_LOGPROBS)?,
             },
             partials: Partials::new(spec, limits, workers)?,
             workers: PerWorker((0..workers).map(|_| worker()).collect::<Result<_, _>>()?),
