@@ -382,6 +382,8 @@ class NativeExecutor:
         bias_rows: NDArray[np.int32],
         bias_ids: NDArray[np.int32],
         bias_values: NDArray[np.float32],
+        mask_rows: NDArray[np.int32],
+        mask_bits: NDArray[np.uint32],
         sampled: NDArray[np.int32],
         logprobs: NDArray[np.float32],
         top_ids: NDArray[np.int32],

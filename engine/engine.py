@@ -18,6 +18,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable
+from concurrent.futures import CancelledError, Future
 from dataclasses import replace
 from functools import cached_property, partial
 from queue import SimpleQueue
@@ -28,8 +29,9 @@ from engine.errors import EngineUnavailable, InvalidRequest, PravahaError
 from engine.events import EngineStateChanged, EventBus, RequestQueued
 from engine.fork_price import ForkPrice, price_of
 from engine.forking import child_request, fork_point, known_tokens
+from engine.grammar import Grammar
 from engine.handle import RequestHandle
-from engine.intake import prompt_array, take_in
+from engine.intake import follow_grammar, prompt_array, take_in
 from engine.loading import (
     ExecutorFactory,
     ModelOpener,
@@ -46,6 +48,7 @@ from engine.memory.prefix_cache import PrefixCache, PrefixIndex
 from engine.models.spec import ModelSpec
 from engine.models.transformers_spec import TransformersSpec
 from engine.observability.counters import EngineCounters
+from engine.pipeline.grammar.compiler import CompiledGrammar, GrammarCompiler
 from engine.pipeline.pipeline import Pipeline
 from engine.pipeline.rows import DEFAULT_STOP_IDS, RowTable
 from engine.pipeline.sampler import MAX_STOP_TOKEN_IDS
@@ -115,6 +118,7 @@ class AsyncPravahaEngine:
         self._state = EngineState.LOADING
         self._live: dict[str, Sequence] = {}
         self._arrivals = 0
+        self._building: set[Sequence] = set()  # live, but not in line: their grammar is built
 
         self._commands: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._waiting = RequestQueue(config.max_queue)
@@ -129,6 +133,7 @@ class AsyncPravahaEngine:
 
         # Written by the engine's thread alone.
         self._opened: Opened | None = None
+        self._compiler: GrammarCompiler | None = None
         self._pipeline: Pipeline | None = None
         self._model_info: ModelInfo | None = None
         self._progress = 0.0
@@ -256,6 +261,22 @@ class AsyncPravahaEngine:
             raise
         return handles
 
+    def build_grammar(self, grammar: Grammar) -> "Future[CompiledGrammar]":
+        """Begin to build a grammar, or find it built; never waits for the build.
+
+        A request whose grammar is not built yet waits for it, and fails if it is refused. Who wants
+        the refusal first, waits for this future: it raises `InvalidRequest`.
+
+        Raises:
+            InvalidRequest: what is given is no grammar, or larger than any may be.
+            QueueFull: too many builds are pending.
+            EngineUnavailable: as `submit`.
+        """
+        self._wait_opened()
+        if self._compiler is None:
+            raise EngineUnavailable(self._why_unavailable())
+        return self._compiler.build(grammar)
+
     def price(self, token_ids: Iterable[int]) -> ForkPrice:
         """What a request with these tokens would cost now. Waits for no step.
 
@@ -275,6 +296,11 @@ class AsyncPravahaEngine:
         sequence, decoder = take_in(
             request, opened, now=self._clock(), draw_seed=self._draw_seed, parent=parent
         )
+        build = None
+        if request.sampling.grammar is not None:
+            build = self.build_grammar(request.sampling.grammar)
+            if build.done():
+                follow_grammar(sequence, build.result())
         with self._door:
             self._check_accepting()
             if request.request_id in self._live:
@@ -282,11 +308,18 @@ class AsyncPravahaEngine:
                     f"The request id {request.request_id} is in use.", param="request_id"
                 )
             sequence.arrival = self._arrivals
-            self._waiting.put(sequence)
+            if build is None or sequence.matcher is not None:
+                self._waiting.put(sequence)
+            else:
+                self._building.add(sequence)
             self._arrivals += 1
             self._live[request.request_id] = sequence
             self._empty.clear()
         self._commands.put(_nothing)  # wakes an idle engine
+        if build is not None and sequence.matcher is None:
+            build.add_done_callback(
+                lambda built: self._commands.put(partial(self._line_up, sequence, built))
+            )
         if self.events.wanted(RequestQueued):
             self.events.publish(
                 RequestQueued(sequence.queued_at, request.request_id, sequence.num_prompt)
@@ -463,6 +496,7 @@ class AsyncPravahaEngine:
             clock=self._clock,
             on_finish=self._forget,
         )
+        self._compiler = GrammarCompiler(model.tokenizer, model.spec.vocab_size)
         self._opened = opened
         self._opened_event.set()
         executor = self._executor_factory(
@@ -510,6 +544,21 @@ class AsyncPravahaEngine:
             commands.get()()
         while not commands.empty():
             commands.get()()
+
+    def _line_up(self, sequence: Sequence, built: "Future[CompiledGrammar]") -> None:
+        """A sequence's grammar is built, or refused: it may wait for its turn, or ends."""
+        self._building.discard(sequence)
+        if sequence.ended or self._pipeline is None:
+            return
+        try:
+            follow_grammar(sequence, built.result())
+            self._waiting.put(sequence)
+        except PravahaError as error:
+            self._pipeline.close(sequence, FinishReason.ERROR, str(error))
+        except (Exception, CancelledError) as error:
+            _log.exception("A grammar's build failed.")
+            message = f"The grammar could not be built: {error or type(error).__name__}."
+            self._pipeline.close(sequence, FinishReason.ERROR, message)
 
     def _abort(self, sequence: Sequence) -> None:
         if self._pipeline is not None:
@@ -561,7 +610,7 @@ class AsyncPravahaEngine:
             state=self._state,
             model=self._model_info,
             running=0 if pipeline is None else pipeline.scheduler.num_running,
-            waiting=len(self._waiting),
+            waiting=len(self._waiting) + len(self._building),
             blocks=BlockCounts() if pipeline is None else pipeline.blocks.counts(),
             last_step=StepStats() if pipeline is None else pipeline.last_step,
             totals=totals,
@@ -601,6 +650,8 @@ class AsyncPravahaEngine:
             if pipeline.executor is not None:
                 pipeline.executor.close()
                 pipeline.executor = None
+        if self._compiler is not None:
+            self._compiler.close()
         self._change_state(EngineState.STOPPED, only_from=(EngineState.DRAINING,))
         self._publish()
         self._opened_event.set()

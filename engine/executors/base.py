@@ -8,7 +8,7 @@ Index spaces: *row* is a request's permanent row, [0, max_rows); *batch* is a po
 step's list of rows, [0, R); *flat* is a token of this step, [0, T).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -32,6 +32,15 @@ SAMPLING_DTYPE = np.dtype(
 
 MAX_TOP_LOGPROBS = 20
 
+_NO_MASK_ROWS: NDArray[np.int32] = np.zeros(0, np.int32)
+_NO_MASK_BITS: NDArray[np.uint32] = np.zeros((0, 0), np.uint32)
+
+
+def mask_words(vocab_size: int) -> int:
+    """Words of one token mask: a bit a token."""
+    return -(-vocab_size // 32)
+
+
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
@@ -52,6 +61,10 @@ class StepPlan:
             fork inherits it, so that its parent's output goes on counting.
         sampling: [max_rows] of `SAMPLING_DTYPE`.
         bias_rows, bias_ids, bias_values: [B] int32, int32, float32: logit biases, sorted by row.
+        mask_rows: [G] int32, *batch* indices, ascending: entries that sample under a token mask.
+        mask_bits: [G, `mask_words(vocab)`] uint32; bit `id % 32` of word `id // 32` is 1 where
+            token `id` is allowed. Bits beyond the vocabulary are ignored. A mask without a 1 fails
+            its row.
     """
 
     rows: NDArray[np.int32]
@@ -67,6 +80,8 @@ class StepPlan:
     bias_rows: NDArray[np.int32]
     bias_ids: NDArray[np.int32]
     bias_values: NDArray[np.float32]
+    mask_rows: NDArray[np.int32] = field(default_factory=lambda: _NO_MASK_ROWS)
+    mask_bits: NDArray[np.uint32] = field(default_factory=lambda: _NO_MASK_BITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +94,8 @@ class StepResult:
         top_ids: [R, K] int32, likeliest first, K = `MAX_TOP_LOGPROBS`; valid up to the row's
             `num_logprobs`.
         top_logprobs: [R, K] float32.
-        failed: [R] uint8, 1 where the logits held a NaN or only -inf; `sampled` is -1 there.
+        failed: [R] uint8, 1 where the logits held a NaN, or only -inf before or after the mask;
+            `sampled` is -1 there.
     """
 
     sampled: NDArray[np.int32]

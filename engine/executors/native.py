@@ -108,6 +108,8 @@ class NativeExecutor:
                 plan.bias_rows,
                 plan.bias_ids,
                 plan.bias_values,
+                plan.mask_rows,
+                plan.mask_bits,
                 result.sampled,
                 result.logprobs,
                 result.top_ids,

@@ -1,8 +1,8 @@
 """The sampling algorithm in plain numpy: the oracle for every executor's own sampler.
 
-Per row, in this order: raw logits → log-probabilities (where asked for) → logit bias → repetition,
-presence and frequency penalties → greedy if temperature is 0 → temperature → top-k → top-p and
-min-p → Gumbel-max. The noise is a function of (request seed, position, token id) and of nothing
+Per row, in this order: raw logits → log-probabilities (where asked for) → token mask → logit bias →
+repetition, presence and frequency penalties → greedy if temperature is 0 → temperature → top-k →
+top-p and min-p → Gumbel-max. The noise is a function of (request seed, position, token id) and of nothing
 else, so a draw does not depend on the batch, on chunking or on preemption. Ties go to the lowest
 token id.
 
@@ -66,7 +66,11 @@ def _sample_row(
     if np.isnan(logits).any() or not (logits > -np.inf).any():
         result.failed[index] = 1
         return
-    adjusted = _penalise(_bias(logits, plan, row), plan, row)
+    allowed = _mask(index, logits, plan)
+    if not (allowed > -np.inf).any():
+        result.failed[index] = 1
+        return
+    adjusted = _penalise(_bias(allowed, plan, row), plan, row)
     if params["temperature"] == 0:
         token = int(np.argmax(adjusted))
     else:
@@ -88,6 +92,17 @@ def log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     shifted = wide - top
     logprobs: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum())
     return logprobs.astype(np.float32)
+
+
+def _mask(index: int, logits: NDArray[np.float32], plan: StepPlan) -> NDArray[np.float32]:
+    """The logits, -inf where the mask of batch entry `index` forbids a token."""
+    mine = np.flatnonzero(plan.mask_rows == index)
+    if not len(mine):
+        return logits
+    ids = np.arange(len(logits))
+    bits = plan.mask_bits[mine[0]]
+    allowed = (bits[ids // 32] >> (ids % 32).astype(np.uint32)) & 1
+    return np.where(allowed == 1, logits, np.float32(-np.inf))
 
 
 def _bias(logits: NDArray[np.float32], plan: StepPlan, row: int) -> NDArray[np.float32]:

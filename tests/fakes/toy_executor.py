@@ -142,6 +142,7 @@ def oracle(
             bias_rows=np.zeros(len(bias_ids), np.int32),
             bias_ids=bias_ids,
             bias_values=bias_values,
+            mask_rows=np.zeros(0, np.int32),
         )
         logits = toy_logits(tokens)
         forced = (force or {}).get(len(tokens) - prompt)

@@ -28,6 +28,10 @@ pub struct StepInput<'a> {
     pub bias_rows: &'a [i32],
     pub bias_ids: &'a [i32],
     pub bias_values: &'a [f32],
+    /// `[G]` batch indices, ascending: the entries whose next token a mask restricts.
+    pub mask_rows: &'a [i32],
+    /// `[G, vocabulary / 32 rounded up]`; see [`crate::sampler::mask`].
+    pub mask_bits: &'a [u32],
 }
 
 /// What bounds a step.
@@ -60,6 +64,8 @@ pub struct Run {
     pub needs_logits: bool,
     /// First biased token in [`StepInput::bias_ids`], and how many.
     pub bias: (usize, usize),
+    /// Index into [`StepInput::mask_rows`]; None: every token is allowed.
+    pub mask: Option<usize>,
     pub sampling: SamplingRow,
     pub num_tokens: usize,
     pub num_prompt_tokens: usize,
@@ -126,7 +132,8 @@ impl Plan {
             self.add_run(input, batch)?;
         }
         self.check_sharing()?;
-        self.add_biases(input)
+        self.add_biases(input)?;
+        self.add_masks(input)
     }
 
     fn check_shapes(&self, input: &StepInput<'_>) -> Result<(), KernelError> {
@@ -150,7 +157,8 @@ impl Plan {
             && input.token_table.len() == table_rows * input.token_stride
             && input.sampling.len() == table_rows * size_of::<SamplingRow>()
             && input.bias_rows.len() == input.bias_ids.len()
-            && input.bias_rows.len() == input.bias_values.len();
+            && input.bias_rows.len() == input.bias_values.len()
+            && input.mask_bits.len() == input.mask_rows.len() * limits.vocab.div_ceil(32);
         if !consistent {
             return Err(KernelError::step(
                 "The step's arrays have lengths that contradict each other.",
@@ -231,6 +239,7 @@ impl Plan {
             first_position: first,
             needs_logits: input.needs_logits[batch] != 0,
             bias: (0, 0),
+            mask: None,
             sampling: sampling_row(input.sampling, row),
             num_tokens: input.num_tokens[row].max(0) as usize,
             num_prompt_tokens: input.num_prompt_tokens[row].max(0) as usize,
@@ -334,6 +343,25 @@ impl Plan {
         }
         Ok(())
     }
+
+    fn add_masks(&mut self, input: &StepInput<'_>) -> Result<(), KernelError> {
+        let mut next = 0;
+        for (mask, &batch) in input.mask_rows.iter().enumerate() {
+            let run = usize::try_from(batch)
+                .ok()
+                .filter(|&batch| batch >= next)
+                .and_then(|batch| self.runs.get_mut(batch));
+            let Some(run) = run else {
+                return Err(KernelError::step(format!(
+                    "Token mask {mask} is for step entry {batch}, which does not exist or is out \
+                     of order."
+                )));
+            };
+            run.mask = Some(mask);
+            next = batch as usize + 1;
+        }
+        Ok(())
+    }
 }
 
 fn sampling_row(records: &[u8], row: usize) -> SamplingRow {
@@ -379,6 +407,7 @@ pub(crate) mod tests {
         num_tokens: Vec<i32>,
         sampling: Vec<SamplingRow>,
         bias: (Vec<i32>, Vec<i32>),
+        masks: (Vec<i32>, Vec<u32>),
     }
 
     /// Row 2 prefills positions 14–17; row 0 decodes position 20.
@@ -394,6 +423,7 @@ pub(crate) mod tests {
             num_tokens: vec![21, 0, 40, 0],
             sampling: vec![GREEDY; 4],
             bias: (vec![], vec![]),
+            masks: (vec![], vec![]),
         }
     }
 
@@ -425,6 +455,8 @@ pub(crate) mod tests {
             bias_rows: &arrays.bias.0,
             bias_ids: &arrays.bias.1,
             bias_values: &values,
+            mask_rows: &arrays.masks.0,
+            mask_bits: &arrays.masks.1,
         })?;
         Ok(plan)
     }
@@ -436,6 +468,8 @@ pub(crate) mod tests {
         assert_eq!(plan.logit_runs, [1]);
         assert_eq!(plan.runs[1].bias, (0, 2));
         assert_eq!(plan.block_table(0)[..2], [3, 4]);
+        let plan = fill(|a| a.masks = (vec![1], vec![0; 4])).unwrap();
+        assert_eq!((plan.runs[0].mask, plan.runs[1].mask), (None, Some(0)));
     }
 
     #[test]
@@ -478,6 +512,17 @@ pub(crate) mod tests {
             (
                 "not sorted",
                 Box::new(|a| a.bias = (vec![1, 0], vec![1, 1])),
+            ),
+            ("lengths", Box::new(|a| a.masks = (vec![1], vec![0; 3]))),
+            ("mask 0", Box::new(|a| a.masks = (vec![2], vec![0; 4]))),
+            ("mask 0", Box::new(|a| a.masks = (vec![-1], vec![0; 4]))),
+            (
+                "out of order",
+                Box::new(|a| a.masks = (vec![1, 0], vec![0; 8])),
+            ),
+            (
+                "out of order",
+                Box::new(|a| a.masks = (vec![1, 1], vec![0; 8])),
             ),
             ("logit bias", Box::new(|a| a.bias = (vec![0], vec![100]))),
             (

@@ -574,6 +574,8 @@ impl Step<'_> {
             let tokens =
                 &self.input.token_table[run.row * self.input.token_stride..][..run.num_tokens];
             let (start, count) = run.bias;
+            let words = vocab.div_ceil(32);
+            let mask = run.mask.map(|mask| &self.input.mask_bits[mask * words..][..words]);
             let context = RowContext {
                 params: &run.sampling,
                 tokens,
@@ -581,6 +583,7 @@ impl Step<'_> {
                 position: run.num_tokens as u64,
                 bias_ids: &self.input.bias_ids[start..start + count],
                 bias_values: &self.input.bias_values[start..start + count],
+                mask,
             };
             // SAFETY: this row of logits and of the results is this worker's alone; the level was
             // checked at load.

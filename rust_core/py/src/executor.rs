@@ -130,6 +130,8 @@ impl NativeExecutor {
         bias_rows: PyReadonlyArray1<'_, i32>,
         bias_ids: PyReadonlyArray1<'_, i32>,
         bias_values: PyReadonlyArray1<'_, f32>,
+        mask_rows: PyReadonlyArray1<'_, i32>,
+        mask_bits: PyReadonlyArray2<'_, u32>,
         mut sampled: PyReadwriteArray1<'_, i32>,
         mut logprobs: PyReadwriteArray1<'_, f32>,
         mut top_ids: PyReadwriteArray2<'_, i32>,
@@ -152,6 +154,8 @@ impl NativeExecutor {
             bias_rows: bias_rows.as_slice()?,
             bias_ids: bias_ids.as_slice()?,
             bias_values: bias_values.as_slice()?,
+            mask_rows: mask_rows.as_slice()?,
+            mask_bits: mask_bits.as_slice()?,
         };
         let mut output = StepOutput {
             sampled: sampled.as_slice_mut()?,
