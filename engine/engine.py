@@ -92,6 +92,7 @@ class AsyncPravahaEngine:
         executor_factory: ExecutorFactory = load_executor,
         model_opener: ModelOpener = open_from_disk,
         pool_factory: PoolFactory | None = None,
+        grammar_compiler: Callable[["Tokenizer", int], GrammarCompiler] = GrammarCompiler,
         clock: Callable[[], float] = time.monotonic,
         draw_seed: Callable[[], int] = _random_seed,
     ) -> None:
@@ -103,6 +104,7 @@ class AsyncPravahaEngine:
             model_opener: reads headers and vocabulary.
             pool_factory: makes the block allocator, and the index of its blocks, from (blocks,
                 block size); without an index nothing is cached.
+            grammar_compiler: makes the compiler from (tokenizer, vocabulary size).
             clock: monotonic seconds.
             draw_seed: seeds for requests that bring none, in [0, 2**64).
         """
@@ -111,6 +113,7 @@ class AsyncPravahaEngine:
         self._executor_factory = executor_factory
         self._model_opener = model_opener
         self._pool_factory = pool_factory or _rust_pool
+        self._make_compiler = grammar_compiler
         self._clock = clock
         self._draw_seed = draw_seed
 
@@ -496,7 +499,7 @@ class AsyncPravahaEngine:
             clock=self._clock,
             on_finish=self._forget,
         )
-        self._compiler = GrammarCompiler(model.tokenizer, model.spec.vocab_size)
+        self._compiler = self._make_compiler(model.tokenizer, model.spec.vocab_size)
         self._opened = opened
         self._opened_event.set()
         executor = self._executor_factory(

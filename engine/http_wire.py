@@ -9,9 +9,11 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
+import orjson
 
 from engine.errors import EngineUnavailable, InvalidRequest, PravahaError, QueueFull
 from engine.fork_price import ForkPrice
+from engine.grammar import Grammar
 from engine.request import FinishReason, Request, Timings, TokenBatch, TopLogprob
 from engine.snapshot import (
     BlockCounts,
@@ -60,7 +62,20 @@ def completion_body(request: Request, model: str) -> dict[str, Any]:
         "stop_token_ids": list(sampling.stop_token_ids),
         "ignore_eos": sampling.ignore_eos,
         "include_stop_str_in_output": sampling.include_stop,
+        **_grammar_fields(sampling.grammar),
     }
+
+
+def _grammar_fields(grammar: Grammar | None) -> dict[str, Any]:
+    """The fields that ask for exactly this grammar."""
+    if grammar is None:
+        return {}
+    if grammar.kind == "json_object":
+        return {"response_format": {"type": "json_object"}}
+    if grammar.kind == "choice":
+        return {"guided_choice": orjson.loads(grammar.source)}
+    field = {"json_schema": "guided_json", "regex": "guided_regex", "lark": "guided_grammar"}
+    return {field[grammar.kind]: grammar.source}
 
 
 def token_batch(choice: Mapping[str, Any], *, request_id: str, queued: float) -> TokenBatch:

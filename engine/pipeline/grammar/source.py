@@ -98,7 +98,8 @@ def _schema(grammar: Grammar) -> dict[str, Any] | bool:
         raise refusal(grammar, "no JSON satisfies `false`")
     if schema is not True and not isinstance(schema, dict):
         raise refusal(grammar, "it must be an object")
-    _check_depth(grammar, schema)
+    if isinstance(schema, dict):
+        _check_depth(grammar, schema)
     return schema
 
 
