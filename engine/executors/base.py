@@ -41,7 +41,6 @@ def mask_words(vocab_size: int) -> int:
     return -(-vocab_size // 32)
 
 
-
 @dataclass(frozen=True, slots=True)
 class StepPlan:
     """One ragged step. The row-indexed arrays are live views: valid until `execute` returns.

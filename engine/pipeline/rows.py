@@ -45,8 +45,8 @@ class RowTable:
         first_token_at, last_token_at: [max_rows] float64, seconds, NaN until. drained: [max_rows]
         bool, set by readers: nothing was left to read. sequences: row → its sequence, None for a
         free row. bias_rows, bias_ids, bias_values: [B] the logit biases of all rows, sorted by row.
-        decoded_rows: the rows with stop strings. grammars: the rows with a grammar. logprob_rows, top_rows: how many rows want
-        logprobs, and alternatives.
+        decoded_rows: the rows with stop strings. grammars: the rows with a grammar. logprob_rows,
+        top_rows: how many rows want logprobs, and alternatives.
     """
 
     def __init__(

@@ -44,10 +44,7 @@ def sample(logits: torch.Tensor, batch: SamplingBatch) -> Sampled:
     failed = logits.isnan().any(1) | ~(masked > float("-inf")).any(1)
     # A failed row must not poison its neighbours' reductions, nor raise in a sort.
     raw = torch.where(failed[:, None], 0.0, logits)
-    if batch.mask is not None:
-        masked = torch.where(failed[:, None], 0.0, masked)
-    else:
-        masked = raw
+    masked = torch.where(failed[:, None], 0.0, masked) if batch.mask is not None else raw
     adjusted = _penalise(_bias(masked, batch), batch.penalties)
     tokens = adjusted.argmax(1)
     if batch.drawn:

@@ -30,7 +30,7 @@ def main() -> None:
             matcher.compute_bitmask()
         sys.stdout.write(json.dumps(matcher.get_error()) + "\n")
         sys.stdout.flush()
-        matcher = None  # memory is for one grammar at a time
+        del matcher  # memory is for one grammar at a time
 
 
 def _allow_processor_time(seconds: int) -> None:

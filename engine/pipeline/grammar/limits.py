@@ -6,7 +6,7 @@ library's own limits do not cover everything (a schema with a few large `multipl
 in it). The limits of a mask hold inside the library: fuel for the lexer, items for the parser.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from llguidance import LLParserLimits
@@ -27,7 +27,7 @@ MAX_PENDING = 64
 """Grammars that may wait for their build at once."""
 BUILDERS = 2
 
-PARSER_LIMITS = {
+PARSER_LIMITS: dict[str, Any] = {
     "max_items_in_row": 1_000,
     "initial_lexer_fuel": 1_000_000,
     "step_lexer_fuel": 100_000,  # about 7 ms

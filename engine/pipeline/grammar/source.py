@@ -1,6 +1,6 @@
 """From a `Grammar` to the grammar library's own text, with everything checked that is cheap."""
 
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import orjson
 
@@ -8,7 +8,10 @@ from engine.errors import InvalidRequest
 from engine.grammar import Grammar, GrammarKind
 from engine.pipeline.grammar.limits import MAX_CHOICES, MAX_JSON_DEPTH, MAX_SOURCE_CHARS
 
-_JSON_STYLE = {
+if TYPE_CHECKING:
+    from llguidance._lib import JsonCompileOptions
+
+_JSON_STYLE: "JsonCompileOptions" = {
     # One space, or a line break and an indentation: a small model that may write any whitespace
     # often writes nothing else.
     "whitespace_pattern": r"(\x20|\x0A\x20{0,20})",

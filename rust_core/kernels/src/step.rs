@@ -575,7 +575,9 @@ impl Step<'_> {
                 &self.input.token_table[run.row * self.input.token_stride..][..run.num_tokens];
             let (start, count) = run.bias;
             let words = vocab.div_ceil(32);
-            let mask = run.mask.map(|mask| &self.input.mask_bits[mask * words..][..words]);
+            let mask = run
+                .mask
+                .map(|mask| &self.input.mask_bits[mask * words..][..words]);
             let context = RowContext {
                 params: &run.sampling,
                 tokens,

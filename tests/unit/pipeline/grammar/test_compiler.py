@@ -126,7 +126,9 @@ def schema_bomb(count=20):
 
 HOSTILE = {
     "a product of alternatives": Grammar.json_schema(schema_bomb()),
-    "remainders of a large number": Grammar.json_schema({"type": "integer", "multipleOf": 99999989}),
+    "remainders of a large number": Grammar.json_schema(
+        {"type": "integer", "multipleOf": 99999989}
+    ),
     "remainders of a large product": Grammar.json_schema(
         {"allOf": [{"type": "integer", "multipleOf": p} for p in (97, 101, 103, 107)]}
     ),

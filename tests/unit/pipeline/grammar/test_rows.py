@@ -53,7 +53,9 @@ def constrained(prompt, grammar, **params):
 
 
 def expected(compiler, request, **options):
-    return oracle(request, mask=replayed_mask(compiled(compiler, request.sampling.grammar)), **options)
+    return oracle(
+        request, mask=replayed_mask(compiled(compiler, request.sampling.grammar)), **options
+    )
 
 
 def text(ids):
@@ -120,7 +122,7 @@ def test_a_grammar_that_allows_nothing_more_ends_the_answer(submit):  # regressi
 
 
 def test_an_end_that_the_model_wants_waits_for_the_grammar(submit):  # regression 53
-    toy = ToyPipeline(force={at: EOS for at in range(100)})
+    toy = ToyPipeline(force=dict.fromkeys(range(100), EOS))
     handle = submit(toy, constrained("x", Grammar.regex("[0-9]{3}(,[0-9]{3})*")))
     toy.run()
     output = handle.wait_result(0)

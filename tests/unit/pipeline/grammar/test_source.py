@@ -64,7 +64,7 @@ def test_a_schema_keeps_the_order_of_its_properties():
 
 
 def test_the_librarys_messages_become_one_line():
-    assert one_sentence('at 1(8): invalid regex:\n  (\n  ^\nerror: unclosed group\n  1 | x') == (
+    assert one_sentence("at 1(8): invalid regex:\n  (\n  ^\nerror: unclosed group\n  1 | x") == (
         "unclosed group"
     )
     assert one_sentence("a\nb <non-verbose/>\n") == "a b"
