@@ -28,7 +28,7 @@ MAX_PENDING = 64
 BUILDERS = 2
 
 PARSER_LIMITS: dict[str, Any] = {
-    "max_items_in_row": 1_000,
+    "max_items_in_row": 2_000,
     "initial_lexer_fuel": 1_000_000,
     "step_lexer_fuel": 100_000,  # about 7 ms
     "step_max_items": 10_000,  # about 1 ms; up to ten with many forced tokens

@@ -5,6 +5,7 @@ followed by a look, and the first error is kept as a sentence. A broken matcher 
 its request ends, and no other.
 """
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
@@ -13,7 +14,8 @@ from engine.pipeline.grammar.source import one_sentence
 if TYPE_CHECKING:
     from llguidance import LLMatcher
 
-_LIMIT_REASONS = ("ParserTooComplex", "LexerTooComplex")
+_LIMIT = re.compile(r"max is|limit|too many", re.IGNORECASE)
+"""How the library words that one of its limits was reached; its stop reason does not always tell."""
 
 
 class Matcher:
@@ -64,10 +66,7 @@ class Matcher:
         return self.error is None
 
     def _sentence(self) -> str:
-        if self.library.stop_reason() in _LIMIT_REASONS:
-            return (
-                "The grammar has become too costly to follow at this point of the answer; make "
-                "it simpler."
-            )
         reason = one_sentence(self.library.get_error()).rstrip(".")
+        if _LIMIT.search(reason):
+            return "The grammar is too costly to follow at this point of the answer; make it simpler."
         return f"The grammar could not be followed ({reason})."

@@ -81,7 +81,8 @@ def library_text(grammar: Grammar) -> str:
             return LLMatcher.grammar_from_lark(f"start: /{body}/")
         if grammar.kind == "choice":
             options = " | ".join(orjson.dumps(choice).decode() for choice in _choices(grammar))
-            return LLMatcher.grammar_from_lark(f"start: {options}")
+            # A terminal: as a rule, each text would be an item of the parser.
+            return LLMatcher.grammar_from_lark(f"start: CHOICE\nCHOICE: {options}")
         return LLMatcher.grammar_from_lark(grammar.source)
     except ValueError as error:
         raise refusal(grammar, one_sentence(str(error))) from error
