@@ -33,6 +33,7 @@ pytest: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-dev ## this machine's figures: throughput, latency, roofline
 	$(BIN)/pravaha bench
+	$(BIN)/python benchmarks/screen_under_load.py
 
 gpu: $(VENV)/.installed-dev ## the torch executor on a GPU: parity, graphs, throughput
 	$(BIN)/python benchmarks/gpu.py --json benchmarks/gpu.json

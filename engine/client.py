@@ -10,6 +10,7 @@ from typing import Protocol
 from engine.fork_price import ForkPrice
 from engine.pipeline.control_tokens import ControlTokens
 from engine.request import Request, TokenBatch
+from engine.scheduling import Scheduling
 from engine.snapshot import BlockMap, EngineSnapshot
 
 ChatMessage = dict[str, str]
@@ -48,6 +49,15 @@ class EngineClient(Protocol):
         Raises:
             InvalidRequest: the tokens cannot be a prompt.
             EngineUnavailable: the model cannot be opened, or the server is away.
+        """
+        ...
+
+    def set_scheduling(self, scheduling: Scheduling) -> None:
+        """Go on with another policy and batch former; the snapshot shows it once it is in force.
+
+        Raises:
+            InvalidRequest: a value that is none.
+            EngineUnavailable: the engine has stopped, or the server is away.
         """
         ...
 

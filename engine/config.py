@@ -1,8 +1,10 @@
 """What an engine is started with. Cold settings: changing one means loading again."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+from engine.scheduling import Scheduling
 
 KvDtype = Literal["auto", "f16", "bf16", "f32"]
 DispatchLevel = Literal["auto", "avx512", "avx2", "portable"]
@@ -28,7 +30,12 @@ class EngineConfig:
             (`engine.memory.kv_cache.default_pool_bytes`).
         kv_dtype: element type of the KV cache; `auto` is f16 in the native executor, and what is
             computed in with the torch one.
+        swap_bytes: most bytes of KV blocks kept beside the pool; 0 keeps none. They are found by
+            their beginnings, so this needs prefix caching.
+        swap_dir: folder of the file that keeps them, so that they outlive the process; None keeps
+            them in main memory, where those of a GPU's pool are in any case.
         prefix_caching: find prompts' beginnings in the KV pool instead of computing them again.
+        scheduling: in what order requests run, and how large a step is; may be switched later.
         max_queue: waiting requests before new ones are refused.
         threads: compute threads; None takes the physical cores this process may use.
         dispatch: instruction-set level; `auto` takes the best the machine has. Native only.
@@ -50,7 +57,10 @@ class EngineConfig:
     block_size: int = 32
     kv_cache_bytes: int | None = None
     kv_dtype: KvDtype = "auto"
+    swap_bytes: int = 0
+    swap_dir: Path | None = None
     prefix_caching: bool = True
+    scheduling: Scheduling = field(default_factory=Scheduling)
     max_queue: int = 1024
     threads: int | None = None
     dispatch: DispatchLevel = "auto"

@@ -21,8 +21,11 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, Future
 from dataclasses import replace
 from functools import cached_property, partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from engine.config import EngineConfig
 from engine.errors import EngineUnavailable, InvalidRequest, PravahaError
@@ -45,9 +48,11 @@ from engine.memory.block_manager import Allocator, BlockManager
 from engine.memory.block_map import draw_blocks
 from engine.memory.kv_identity import kv_salt
 from engine.memory.prefix_cache import PrefixCache, PrefixIndex
+from engine.memory.swap_opening import open_swap_tier
 from engine.models.spec import ModelSpec
 from engine.models.transformers_spec import TransformersSpec
 from engine.observability.counters import EngineCounters
+from engine.pipeline.calibration import PROBES, Calibration, Probe
 from engine.pipeline.grammar.compiler import CompiledGrammar, GrammarCompiler
 from engine.pipeline.pipeline import Pipeline
 from engine.pipeline.rows import DEFAULT_STOP_IDS, RowTable
@@ -55,7 +60,16 @@ from engine.pipeline.sampler import MAX_STOP_TOKEN_IDS
 from engine.pipeline.sequence import Sequence
 from engine.queue import RequestQueue
 from engine.request import FinishReason, Request, SamplingParams
-from engine.snapshot import BlockCounts, BlockMap, EngineSnapshot, EngineState, ModelInfo, StepStats
+from engine.scheduling import Scheduling
+from engine.snapshot import (
+    BlockCounts,
+    BlockMap,
+    EngineSnapshot,
+    EngineState,
+    ModelInfo,
+    StepStats,
+    SwapCounts,
+)
 from engine.wakeups import WakeHub
 
 if TYPE_CHECKING:
@@ -65,6 +79,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _PROGRESS_STEP = 0.01
+QUIET_S = 0.25
+"""Calibrating steps run when nobody has asked for anything for so long."""
 
 PoolFactory = Callable[[int, int], tuple[Allocator, PrefixIndex | None]]
 
@@ -95,6 +111,7 @@ class AsyncPravahaEngine:
         grammar_compiler: Callable[["Tokenizer", int], GrammarCompiler] = GrammarCompiler,
         clock: Callable[[], float] = time.monotonic,
         draw_seed: Callable[[], int] = _random_seed,
+        probes: tuple[Probe, ...] = PROBES,
     ) -> None:
         """Prepare an engine; nothing is read or started yet.
 
@@ -106,6 +123,7 @@ class AsyncPravahaEngine:
                 block size); without an index nothing is cached.
             grammar_compiler: makes the compiler from (tokenizer, vocabulary size).
             clock: monotonic seconds.
+            probes: steps that the step-time model is calibrated with, once loaded and idle.
             draw_seed: seeds for requests that bring none, in [0, 2**64).
         """
         self.config = config
@@ -116,6 +134,8 @@ class AsyncPravahaEngine:
         self._make_compiler = grammar_compiler
         self._clock = clock
         self._draw_seed = draw_seed
+        self._calibration = Calibration(probes)
+        self._scheduling = config.scheduling
 
         self._door = threading.Lock()  # guards state, live requests and arrivals
         self._state = EngineState.LOADING
@@ -289,10 +309,16 @@ class AsyncPravahaEngine:
         """
         opened = self._wait_opened()
         prompt = prompt_array(tuple(token_ids), opened)
-        prefixes = None if self._pipeline is None else self._pipeline.blocks.prefixes
-        cached = 0 if prefixes is None else len(prefixes.match(prompt))
+        pipeline = self._pipeline
+        if pipeline is None:
+            raise AssertionError("opened, so there is a pipeline")
         size = opened.kv_cache.block_size
-        return price_of(len(prompt), cached, size, self._counters.prefill_speed())
+        return price_of(len(prompt), self._cached_blocks(prompt), size, pipeline.scheduler.work)
+
+    def _cached_blocks(self, prompt: NDArray[np.int32]) -> int:
+        """How many blocks of a prompt's beginning are cached; any thread."""
+        prefixes = None if self._pipeline is None else self._pipeline.blocks.prefixes
+        return 0 if prefixes is None else len(prefixes.match(prompt))
 
     def _take(self, request: Request, *, parent: Sequence | None) -> RequestHandle:
         opened = self._wait_opened()
@@ -304,6 +330,7 @@ class AsyncPravahaEngine:
             build = self.build_grammar(request.sampling.grammar)
             if build.done():
                 follow_grammar(sequence, build.result())
+        sequence.likely_cached = self._cached_blocks(sequence.tokens) * opened.kv_cache.block_size
         with self._door:
             self._check_accepting()
             if request.request_id in self._live:
@@ -342,6 +369,25 @@ class AsyncPravahaEngine:
             sequence = self._live.get(request_id)
         if sequence is not None:
             self._commands.put(partial(self._abort, sequence))
+
+    @property
+    def scheduling(self) -> Scheduling:
+        """The policy and batch former asked for last; in force from the next step boundary on."""
+        return self._scheduling
+
+    def set_scheduling(self, scheduling: Scheduling) -> None:
+        """Go on with another policy and batch former from the next step on. Waits for no step.
+
+        Requests that run or wait stay as they are and are ordered anew.
+
+        Raises:
+            InvalidRequest: a value that is none.
+            EngineUnavailable: the engine has stopped, or loading failed.
+        """
+        scheduling.validate()
+        self._require(EngineState.LOADING, EngineState.READY, EngineState.DRAINING)
+        self._scheduling = scheduling
+        self._commands.put(partial(self._switch, scheduling))
 
     # ---- what can be seen ----
 
@@ -494,6 +540,7 @@ class AsyncPravahaEngine:
             blocks,
             self._waiting,
             token_budget=self.config.max_num_batched_tokens,
+            scheduling=self._scheduling,
             counters=self._counters,
             events=self.events,
             clock=self._clock,
@@ -510,6 +557,14 @@ class AsyncPravahaEngine:
             progress=partial(self._on_progress, pipeline),
         )
         pipeline.executor = executor
+        if prefixes is not None:
+            blocks.tier = open_swap_tier(
+                self.config,
+                salt=kv_salt(model, self.config),
+                index=index,
+                executor=executor,
+                prefill_seconds=partial(pipeline.scheduler.work.prefill_seconds, cached=0),
+            )
         self._model_info = describe(self.config, opened, executor.info)
         self._progress = 1.0
         self._change_state(EngineState.READY, only_from=(EngineState.LOADING,))
@@ -519,7 +574,7 @@ class AsyncPravahaEngine:
 
     def _on_progress(self, pipeline: Pipeline, progress: float) -> None:
         """How far loading is. Requests that nobody wants any more need not wait for its end."""
-        self._run_commands(wait=False)
+        self._run_commands()
         if self._stopping:
             raise _LoadingStoppedError
         shown = progress - self._snapshot.loading_progress >= _PROGRESS_STEP
@@ -531,7 +586,10 @@ class AsyncPravahaEngine:
     def _serve(self, pipeline: Pipeline) -> None:
         while not self._stopping:
             idle = not pipeline.has_work
-            self._run_commands(wait=idle)
+            saving = idle and self._save_idle(pipeline)
+            if idle and not saving:
+                self._await_command(pipeline)
+            self._run_commands()
             if pipeline.has_ends:  # an abort is seen now, not when the next step is over
                 self._tell(pipeline)
             elif idle:
@@ -540,11 +598,29 @@ class AsyncPravahaEngine:
                 pipeline.step()
                 self._tell(pipeline)
 
-    def _run_commands(self, *, wait: bool) -> None:
-        """Apply what callers asked for since the last step; block for it when there is no work."""
+    def _await_command(self, pipeline: Pipeline) -> None:
+        """Block until somebody asks for something; times a few steps first, if it stays quiet."""
+        while self._calibration.pending:
+            try:
+                self._commands.get(timeout=QUIET_S)()
+            except Empty:
+                pipeline.calibrate(self._calibration)
+                self._publish()
+            else:
+                return
+        self._commands.get()()
+
+    def _save_idle(self, pipeline: Pipeline) -> bool:
+        """Give an idle moment to the swap tier; False when it wants none."""
+        tier = pipeline.blocks.tier
+        if tier is None or not tier.save_idle():
+            self._publish()  # what was saved is seen, and what was freed meanwhile
+            return False
+        return True
+
+    def _run_commands(self) -> None:
+        """Apply what callers asked for since the last step."""
         commands = self._commands
-        if wait:
-            commands.get()()
         while not commands.empty():
             commands.get()()
 
@@ -566,6 +642,10 @@ class AsyncPravahaEngine:
     def _abort(self, sequence: Sequence) -> None:
         if self._pipeline is not None:
             self._pipeline.abort(sequence)
+
+    def _switch(self, scheduling: Scheduling) -> None:
+        if self._pipeline is not None:
+            self._pipeline.scheduler.switch(scheduling)
 
     def _stop(self) -> None:
         self._stopping = True
@@ -604,6 +684,7 @@ class AsyncPravahaEngine:
         now = self._clock()
         pipeline, totals = self._pipeline, self._counters.totals()
         error = self._load_error
+        model = None if pipeline is None else pipeline.scheduler.work.model
         idle = pipeline is not None and not pipeline.has_work
         if pipeline is not None and pipeline.last_error is not None:
             error = pipeline.last_error
@@ -615,9 +696,13 @@ class AsyncPravahaEngine:
             running=0 if pipeline is None else pipeline.scheduler.num_running,
             waiting=len(self._waiting) + len(self._building),
             blocks=BlockCounts() if pipeline is None else pipeline.blocks.counts(),
+            swap=SwapCounts() if pipeline is None else pipeline.blocks.swap_counts(),
             last_step=StepStats() if pipeline is None else pipeline.last_step,
             totals=totals,
             rates=self._counters.rates(now, fresh=idle),
+            scheduling=self._scheduling if pipeline is None else pipeline.scheduler.scheduling,
+            step_costs=None if model is None else model.costs,
+            step_error=None if model is None else model.error,
             loading_progress=self._progress,
             last_error=None if error is None else error[0],
             last_error_time=None if error is None else error[1],
@@ -650,6 +735,9 @@ class AsyncPravahaEngine:
                     pipeline.abort(sequence)
                 else:
                     pipeline.finish(sequence, FinishReason.ERROR, error[0])
+            tier, pipeline.blocks.tier = pipeline.blocks.tier, None
+            if tier is not None:
+                tier.close()
             if pipeline.executor is not None:
                 pipeline.executor.close()
                 pipeline.executor = None

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from engine.pipeline.work import WorkPredictor
+
 
 @dataclass(frozen=True, slots=True)
 class ForkPrice:
@@ -13,8 +15,8 @@ class ForkPrice:
     Attributes:
         prefill_tokens: tokens to compute; at least one.
         copied_blocks: KV blocks to copy, 0 or 1.
-        seconds: predicted from the prefill speed measured so far, without time in the queue; None
-            before the first prefill.
+        seconds: predicted by the step-time model, for an engine that does nothing else; None while
+            it knows nothing of this machine.
     """
 
     prefill_tokens: int
@@ -22,15 +24,15 @@ class ForkPrice:
     seconds: float | None
 
 
-def price_of(tokens: int, cached_blocks: int, block_size: int, speed: float | None) -> ForkPrice:
+def price_of(tokens: int, cached_blocks: int, block_size: int, work: WorkPredictor) -> ForkPrice:
     """The price of `tokens` tokens whose first blocks are cached.
 
     Args:
         tokens: how many there are.
         cached_blocks: whole blocks found, at most all of them.
         block_size: tokens in a block.
-        speed: prompt tokens a second, or None if none was measured.
+        work: predicts the seconds.
     """
     whole = cached_blocks > 0 and cached_blocks * block_size >= tokens
     prefill = 1 if whole else tokens - cached_blocks * block_size
-    return ForkPrice(prefill, int(whole), None if speed is None else prefill / speed)
+    return ForkPrice(prefill, int(whole), work.prefill_seconds(prefill, cached=tokens - prefill))

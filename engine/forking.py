@@ -45,12 +45,17 @@ def child_request(
     """
     if sampling is None:
         room = parent.max_total - len(tokens)
-        sampling = replace(parent.request.sampling, seed=None, max_tokens=room)
+        # The prompt's logprobs are the parent's to report; having them would cost a prefill.
+        sampling = replace(
+            parent.request.sampling, seed=None, max_tokens=room, prompt_logprobs=None
+        )
     seed = int(parent.sampling["seed"]) if sampling.seed is None else sampling.seed
     return Request(
         prompt_ids=tuple(tokens),
         sampling=replace(sampling, seed=child_seed(seed, number)),
         request_id=new_request_id(),
+        priority=parent.request.priority,
+        deadline_ms=parent.request.deadline_ms,
     )
 
 

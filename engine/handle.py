@@ -11,7 +11,14 @@ from typing import Self
 
 from engine.mailbox import Finish, Mailbox, Outputs
 from engine.pipeline.decoder import Decoder
-from engine.request import FinishReason, Request, RequestOutput, TokenBatch, TopLogprob
+from engine.request import (
+    FinishReason,
+    PromptLogprobs,
+    Request,
+    RequestOutput,
+    TokenBatch,
+    TopLogprob,
+)
 from engine.wakeups import WakeHub
 
 
@@ -55,6 +62,7 @@ class RequestHandle:
         self._lock = threading.Lock()
         self._read = 0  # output tokens handed out
         self._text: list[str] = []
+        self._begun = False
         self._delivered = False
 
     @property
@@ -85,7 +93,9 @@ class RequestHandle:
             self._read += len(ids)
             self._text.append(text)
             self._delivered = finish is not None
-            return self._batch(ids, text, outputs, finish)
+            prompt_logprobs = None if self._begun else self._prompt_logprobs()
+            self._begun = True
+            return self._batch(ids, text, outputs, finish, prompt_logprobs)
 
     def abort(self) -> None:
         """Ask for the end; what was generated until then stays readable."""
@@ -147,7 +157,12 @@ class RequestHandle:
         return text if finish is None else text + self._decoder.flush()
 
     def _batch(
-        self, ids: list[int], text: str, outputs: Outputs, finish: Finish | None
+        self,
+        ids: list[int],
+        text: str,
+        outputs: Outputs,
+        finish: Finish | None,
+        prompt_logprobs: PromptLogprobs | None,
     ) -> TokenBatch:
         return TokenBatch(
             request_id=self.request_id,
@@ -160,7 +175,12 @@ class RequestHandle:
             finish_reason=None if finish is None else finish.reason,
             error=None if finish is None else finish.error,
             cached_tokens=self._mailbox.cached_tokens,
+            prompt_logprobs=prompt_logprobs,
         )
+
+    def _prompt_logprobs(self) -> PromptLogprobs | None:
+        scores = self._mailbox.prompt_scores
+        return scores.result() if scores is not None and scores.complete else None
 
     def _top(self, outputs: Outputs) -> tuple[tuple[TopLogprob, ...], ...]:
         if self._mailbox.num_logprobs is None:
@@ -186,4 +206,5 @@ class RequestHandle:
             top_logprobs=self._top(outputs),
             error=finish.error,
             cached_tokens=self._mailbox.cached_tokens,
+            prompt_logprobs=self._prompt_logprobs(),
         )

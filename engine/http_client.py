@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 import httpx
@@ -32,6 +32,7 @@ from engine.http_wire import (
 )
 from engine.pipeline.control_tokens import ControlTokens
 from engine.request import FinishReason, Request, Timings, TokenBatch
+from engine.scheduling import Scheduling
 from engine.snapshot import BlockMap, EngineSnapshot, EngineState
 
 POLL_S = 0.2
@@ -54,6 +55,7 @@ class _Stream:
     queued: float
     seed: int
     timings: Timings
+    prompt_alternatives: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
     batches: list[TokenBatch] = field(default_factory=list)
     reader: "asyncio.Task[None] | None" = None
@@ -134,6 +136,11 @@ class HttpClient:
     def price(self, token_ids: Sequence[int]) -> ForkPrice:
         """See `EngineClient`; one round trip."""
         return fork_price(self._call(self._post("/price", {"tokens": list(token_ids)})))
+
+    def set_scheduling(self, scheduling: Scheduling) -> None:
+        """See `EngineClient`; one round trip."""
+        scheduling.validate()
+        self._call(self._post("/scheduling", asdict(scheduling)))
 
     def snapshot(self) -> EngineSnapshot:
         """See `EngineClient`; at most `POLL_S` and a round trip old while asked for."""
@@ -289,6 +296,7 @@ class HttpClient:
             queued=self._clock(),
             seed=request.sampling.seed or 0,
             timings=Timings(self._clock()),
+            prompt_alternatives=request.sampling.prompt_logprobs or 0,
         )
         call = self._http.build_request(
             "POST",
@@ -337,7 +345,12 @@ class HttpClient:
             self._deliver(stream, _ending(stream, FinishReason.ERROR, sentence))
             return True
         for choice in data.get("choices", ()):
-            batch = token_batch(choice, request_id=stream.request_id, queued=stream.queued)
+            batch = token_batch(
+                choice,
+                request_id=stream.request_id,
+                queued=stream.queued,
+                prompt_alternatives=stream.prompt_alternatives,
+            )
             stream.seed, stream.timings = batch.seed, batch.timings
             self._deliver(stream, batch)
             if batch.finish_reason is not None:
@@ -428,6 +441,7 @@ def _join(batches: Sequence[TokenBatch]) -> TokenBatch:
         finish_reason=last.finish_reason,
         error=last.error,
         cached_tokens=last.cached_tokens,
+        prompt_logprobs=batches[0].prompt_logprobs,
     )
 
 

@@ -14,7 +14,16 @@ import orjson
 from engine.errors import EngineUnavailable, InvalidRequest, PravahaError, QueueFull
 from engine.fork_price import ForkPrice
 from engine.grammar import Grammar
-from engine.request import FinishReason, Request, Timings, TokenBatch, TopLogprob
+from engine.pipeline.step_time import StepCosts
+from engine.request import (
+    FinishReason,
+    PromptLogprobs,
+    Request,
+    Timings,
+    TokenBatch,
+    TopLogprob,
+)
+from engine.scheduling import Scheduling
 from engine.snapshot import (
     BlockCounts,
     BlockMap,
@@ -23,6 +32,7 @@ from engine.snapshot import (
     ModelInfo,
     Rates,
     StepStats,
+    SwapCounts,
     Totals,
 )
 
@@ -57,12 +67,15 @@ def completion_body(request: Request, model: str) -> dict[str, Any]:
         "logit_bias": {str(token_id): bias for token_id, bias in sampling.logit_bias},
         "seed": sampling.seed,
         "logprobs": sampling.logprobs,
+        "prompt_logprobs": sampling.prompt_logprobs,
         "max_tokens": _NO_LIMIT if sampling.max_tokens is None else sampling.max_tokens,
         "stop": list(sampling.stop),
         "stop_token_ids": list(sampling.stop_token_ids),
         "ignore_eos": sampling.ignore_eos,
         "include_stop_str_in_output": sampling.include_stop,
         **_grammar_fields(sampling.grammar),
+        "priority": request.priority,
+        "deadline_ms": request.deadline_ms,
     }
 
 
@@ -78,8 +91,12 @@ def _grammar_fields(grammar: Grammar | None) -> dict[str, Any]:
     return {field[grammar.kind]: grammar.source}
 
 
-def token_batch(choice: Mapping[str, Any], *, request_id: str, queued: float) -> TokenBatch:
+def token_batch(
+    choice: Mapping[str, Any], *, request_id: str, queued: float, prompt_alternatives: int = 0
+) -> TokenBatch:
     """One streamed choice as a batch; instants count from `queued` on this machine's clock.
+
+    Prompt logprobs come with `prompt_alternatives` tokens beside the prompt's own.
 
     Raises:
         WireError: members are missing.
@@ -111,9 +128,26 @@ def token_batch(choice: Mapping[str, Any], *, request_id: str, queued: float) ->
             ),
             finish_reason=None if finish is None else FinishReason(finish),
             cached_tokens=choice["cached_tokens"],
+            prompt_logprobs=_prompt_logprobs(choice.get("prompt_logprobs"), prompt_alternatives),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise WireError(f"The server's stream is not one Pravāha sends ({error}).") from error
+
+
+def _prompt_logprobs(entries: Any, alternatives: int) -> PromptLogprobs | None:
+    """From an object of each token but the first, by token id, its own entry first."""
+    if entries is None:
+        return None
+    logprobs, ranks, top = [], [], []
+    for entry in entries[1:]:
+        values = list(entry.values())
+        logprobs.append(float(values[0]["logprob"]))
+        ranks.append(int(values[0]["rank"]))
+        ranked = sorted(
+            (value["rank"], int(name), value["logprob"]) for name, value in entry.items()
+        )
+        top.append(tuple(TopLogprob(one, value) for _, one, value in ranked[:alternatives]))
+    return PromptLogprobs(tuple(logprobs), tuple(ranks), tuple(top))
 
 
 def engine_snapshot(data: Mapping[str, Any], *, now: float) -> EngineSnapshot:
@@ -129,9 +163,13 @@ def engine_snapshot(data: Mapping[str, Any], *, now: float) -> EngineSnapshot:
                 "state": EngineState(data["state"]),
                 "model": data["model"] and ModelInfo(**_known(ModelInfo, data["model"])),
                 "blocks": BlockCounts(**_known(BlockCounts, data["blocks"])),
+                "swap": SwapCounts(**_known(SwapCounts, data["swap"])),
                 "last_step": StepStats(**_known(StepStats, data["last_step"])),
                 "totals": Totals(**_known(Totals, data["totals"])),
                 "rates": Rates(**_known(Rates, data["rates"])),
+                "scheduling": Scheduling(**_known(Scheduling, data["scheduling"])),
+                "step_costs": data["step_costs"]
+                and StepCosts(**_known(StepCosts, data["step_costs"])),
             }
         )
         offset = now - snapshot.time

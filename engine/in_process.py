@@ -8,6 +8,7 @@ from engine.fork_price import ForkPrice
 from engine.handle import RequestHandle
 from engine.pipeline.control_tokens import ControlTokens
 from engine.request import Request, TokenBatch
+from engine.scheduling import Scheduling
 from engine.snapshot import BlockMap, EngineSnapshot
 
 
@@ -39,6 +40,10 @@ class InProcessClient:
     def price(self, token_ids: Sequence[int]) -> ForkPrice:
         """What a request with these tokens would cost now."""
         return self._engine.price(token_ids)
+
+    def set_scheduling(self, scheduling: Scheduling) -> None:
+        """Go on with another policy and batch former."""
+        self._engine.set_scheduling(scheduling)
 
     def snapshot(self) -> EngineSnapshot:
         """The engine at its last step boundary."""

@@ -1,5 +1,6 @@
 """Taking a request in: everything that can be checked and prepared without the engine's thread."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -10,8 +11,9 @@ from engine.loading import Opened
 from engine.mailbox import Mailbox
 from engine.pipeline.decoder import Decoder
 from engine.pipeline.grammar.compiler import CompiledGrammar
+from engine.pipeline.prompt_scores import PromptScores
 from engine.pipeline.sequence import Sequence
-from engine.request import Request
+from engine.request import MAX_DEADLINE_MS, MAX_PRIORITY, Request
 
 
 def take_in(
@@ -40,7 +42,8 @@ def take_in(
     """
     params, tokenizer, sampler = request.sampling, opened.model.tokenizer, opened.sampler
     sampler.validate(params)
-    prompt = prompt_array(request.prompt_ids, opened)
+    deadline = _deadline(request, now)
+    prompt = prompt_array(request.prompt_ids, opened, answer_room=int(params.max_tokens != 0))
     limit = opened.max_model_len
     if params.max_tokens is not None:
         limit = min(limit, len(prompt) + params.max_tokens)
@@ -57,7 +60,13 @@ def take_in(
     bias_ids, bias_values = sampler.pack_bias(params)
     sequence = Sequence(
         request=request,
-        mailbox=Mailbox(num_logprobs=params.logprobs, queued=now),
+        mailbox=Mailbox(
+            num_logprobs=params.logprobs,
+            queued=now,
+            prompt_scores=None
+            if params.prompt_logprobs is None
+            else PromptScores(len(prompt), params.prompt_logprobs),
+        ),
         arrival=0,
         tokens=prompt,
         num_prompt=len(prompt),
@@ -69,6 +78,7 @@ def take_in(
         bias_values=bias_values,
         queued_at=now,
         decoder=decoder if params.stop else None,
+        deadline=deadline,
         donor=parent,
         donor_tokens=0 if parent is None else len(prompt),
     )
@@ -95,8 +105,36 @@ def follow_grammar(sequence: Sequence, compiled: CompiledGrammar) -> None:
     sequence.matcher = matcher
 
 
-def prompt_array(prompt_ids: tuple[int, ...], opened: Opened) -> NDArray[np.int32]:
-    """The prompt as [n] int32, if it is one.
+def _deadline(request: Request, now: float) -> float:
+    """The instant by which the first token is wanted, inf for none; checks the priority, too.
+
+    Raises:
+        InvalidRequest: a priority or a deadline out of range.
+    """
+    priority, most = request.priority, MAX_PRIORITY
+    whole = isinstance(priority, int) and not isinstance(priority, bool)
+    if not whole or not -most <= priority < most:
+        raise InvalidRequest(
+            f"priority is {priority!r:.40}; it must be an integer from {-most} to {most - 1}.",
+            param="priority",
+        )
+    allowed = request.deadline_ms
+    if allowed is None:
+        return math.inf
+    number = isinstance(allowed, int | float) and not isinstance(allowed, bool)
+    if not number or not 0 < allowed <= MAX_DEADLINE_MS:
+        raise InvalidRequest(
+            f"deadline_ms is {allowed!r:.40}; it must be above 0 and at most {MAX_DEADLINE_MS:.0f} "
+            "milliseconds.",
+            param="deadline_ms",
+        )
+    return now + allowed / 1000
+
+
+def prompt_array(
+    prompt_ids: tuple[int, ...], opened: Opened, *, answer_room: int = 1
+) -> NDArray[np.int32]:
+    """The prompt as [n] int32, if it is one and leaves the answer `answer_room` tokens of context.
 
     Raises:
         InvalidRequest: empty, not token ids of this model, or too long.
@@ -112,10 +150,10 @@ def prompt_array(prompt_ids: tuple[int, ...], opened: Opened) -> NDArray[np.int3
             f"The prompt holds a token id outside the vocabulary of {vocab_size}.", param="prompt"
         )
     count = len(prompt)
-    if count >= opened.max_model_len:
+    if count + answer_room > opened.max_model_len:
+        needs = ", of which the answer needs at least one" if answer_room else ""
         raise InvalidRequest(
-            f"The prompt has {count} tokens; the context holds {opened.max_model_len}, of which "
-            "the answer needs at least one.",
+            f"The prompt has {count} tokens; the context holds {opened.max_model_len}{needs}.",
             param="prompt",
         )
     cache = opened.kv_cache

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.pipeline.prompt_scores import PromptScores
 from engine.request import FinishReason, Timings
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class Mailbox:
         placement: the row the request is in, or None.
         kept: every output so far, while the request is in no row.
         cached_tokens: prompt tokens that were found computed when the request first got a row.
+        prompt_scores: logprobs of the prompt's tokens, or None if nobody asked.
         text: text found by the engine's thread, for requests with stop strings only.
         finish: how the request ended; set last.
         done: set together with `finish`, for threads that wait.
@@ -95,11 +97,19 @@ class Mailbox:
         "kept",
         "num_logprobs",
         "placement",
+        "prompt_scores",
         "text",
     )
 
-    def __init__(self, *, num_logprobs: int | None, queued: float) -> None:
+    def __init__(
+        self,
+        *,
+        num_logprobs: int | None,
+        queued: float,
+        prompt_scores: PromptScores | None = None,
+    ) -> None:
         self.num_logprobs = num_logprobs
+        self.prompt_scores = prompt_scores
         self.placement: Placement | None = None
         self.kept = _nothing(num_logprobs or 0, queued)
         self.cached_tokens = 0

@@ -35,7 +35,11 @@ class SamplingParams:
         seed: 0 ≤ seed < 2**64; None draws one at submission (reported in `RequestOutput.seed`).
         logprobs: None for none, else how many alternatives (0–20) beside the sampled token's own.
             They are log-softmax of the raw logits, before bias, penalties and temperature.
-        max_tokens: at most this many new tokens; None means up to the context's end.
+        prompt_logprobs: None for none, else how many alternatives (0–20) beside the logprob of each
+            of the prompt's own tokens but the first. Those tokens are computed for it even where
+            their KV is cached.
+        max_tokens: at most this many new tokens; None means up to the context's end. 0 computes the
+            prompt, for its logprobs or for the cache, and writes nothing.
         stop: up to 16 strings; text is cut before the first that appears.
         stop_token_ids: up to 12 ids that end the answer, beside the model's own.
         ignore_eos: do not end at the model's end-of-sequence tokens.
@@ -55,6 +59,7 @@ class SamplingParams:
     logit_bias: tuple[tuple[int, float], ...] = ()
     seed: int | None = None
     logprobs: int | None = None
+    prompt_logprobs: int | None = None
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     stop_token_ids: tuple[int, ...] = ()
@@ -68,6 +73,10 @@ def new_request_id() -> str:
     return f"req-{uuid.uuid4().hex}"
 
 
+MAX_DEADLINE_MS = 86_400_000.0
+MAX_PRIORITY = 2**31
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One sequence to continue.
@@ -76,11 +85,17 @@ class Request:
         prompt_ids: token ids, at least one; special tokens already in place.
         sampling: how to choose the continuation.
         request_id: unique among live requests.
+        priority: in [-2**31, 2**31), lower goes first; the `priority` policy reads it.
+        deadline_ms: > 0, at most a day: how long after submission the first token is wanted, at the
+            latest; None names no deadline. The `edf` and `lrs` policies read it. Nothing is cut
+            short when it passes.
     """
 
     prompt_ids: tuple[int, ...]
     sampling: SamplingParams = field(default_factory=SamplingParams)
     request_id: str = field(default_factory=new_request_id)
+    priority: int = 0
+    deadline_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +104,23 @@ class TopLogprob:
 
     token_id: int
     logprob: float
+
+
+@dataclass(frozen=True, slots=True)
+class PromptLogprobs:
+    """Raw log-probabilities of a prompt's own tokens: entry `i` is that of its token `i + 1`.
+
+    The first token has none: nothing comes before it.
+
+    Attributes:
+        logprobs: one a token.
+        ranks: 1 for the likeliest token of the vocabulary, and so on.
+        top: alternatives, likeliest first, as many as were asked for.
+    """
+
+    logprobs: tuple[float, ...]
+    ranks: tuple[int, ...]
+    top: tuple[tuple[TopLogprob, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +152,7 @@ class TokenBatch:
         timings: as known so far.
         seed: the seed in effect.
         cached_tokens: prompt tokens that were found computed and not computed again.
+        prompt_logprobs: in the first batch, if they were asked for and the prompt was computed.
     """
 
     request_id: str
@@ -132,6 +165,7 @@ class TokenBatch:
     finish_reason: FinishReason | None = None
     error: str | None = None
     cached_tokens: int = 0
+    prompt_logprobs: PromptLogprobs | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +183,4 @@ class RequestOutput:
     top_logprobs: tuple[tuple[TopLogprob, ...], ...] = ()
     error: str | None = None
     cached_tokens: int = 0
+    prompt_logprobs: PromptLogprobs | None = None

@@ -10,6 +10,9 @@ from enum import IntEnum, StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.pipeline.step_time import StepCosts
+from engine.scheduling import Scheduling
+
 
 class EngineState(StrEnum):
     """Life of an engine: loading → ready → draining → stopped, or failed from anywhere."""
@@ -49,7 +52,11 @@ class ModelInfo:
 
 @dataclass(frozen=True, slots=True)
 class BlockCounts:
-    """How many KV blocks are in each state; `free + active + cached == total`."""
+    """How many KV blocks are in each state; `free + active + cached == total`.
+
+    `swapped` counts the blocks in the swap tier, beside the pool: also those whose copy the pool
+    still has.
+    """
 
     total: int = 0
     free: int = 0
@@ -66,13 +73,48 @@ class BlockCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class SwapCounts:
+    """The swap tier in numbers; all zero without one.
+
+    Attributes:
+        blocks: blocks in the tier.
+        capacity: blocks that fit.
+        swapped_in, swapped_out: blocks copied back into the pool, and out of it, since start.
+        dropped: blocks evicted from the pool unsaved, because the tier did not keep up.
+        evicted: blocks that left the tier for others.
+        damaged: blocks found damaged.
+        victims_swapped, victims_recomputed: preempted requests whose blocks were worth keeping, and
+            those whose tokens were cheaper to compute again.
+        in_bytes_per_second, out_bytes_per_second: copying, over the latest quarter GiB; None until
+            something was copied.
+    """
+
+    blocks: int = 0
+    capacity: int = 0
+    swapped_in: int = 0
+    swapped_out: int = 0
+    dropped: int = 0
+    evicted: int = 0
+    damaged: int = 0
+    victims_swapped: int = 0
+    victims_recomputed: int = 0
+    in_bytes_per_second: float | None = None
+    out_bytes_per_second: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StepStats:
-    """The last executed step."""
+    """The last executed step.
+
+    Attributes:
+        predicted_seconds: what the step-time model had said, or None while it knows nothing.
+    """
 
     seconds: float = 0.0
     prefill_tokens: int = 0
     decode_tokens: int = 0
     rows: int = 0
+    predicted_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +124,13 @@ class Totals:
     Attributes:
         prompt_tokens: prompt tokens computed; those found cached are not among them.
         prefix_cache_queries, prefix_cache_hits: prompt tokens of admitted requests, and how many of
-            them were found computed.
+            them were found in the pool.
+        external_prefix_cache_queries, external_prefix_cache_hits: prompt tokens that were not, and
+            how many of them were found in the swap tier.
         copied_blocks: KV blocks copied, for forks and for prompts found whole.
+        deadlines_met, deadlines_missed: first tokens of requests that named a deadline.
+        predicted_seconds, measured_seconds: of the steps that the step-time model predicted, the
+            sum of what it said and of what they took.
     """
 
     prompt_tokens: int = 0
@@ -92,7 +139,13 @@ class Totals:
     preemptions: int = 0
     prefix_cache_queries: int = 0
     prefix_cache_hits: int = 0
+    external_prefix_cache_queries: int = 0
+    external_prefix_cache_hits: int = 0
     copied_blocks: int = 0
+    deadlines_met: int = 0
+    deadlines_missed: int = 0
+    predicted_seconds: float = 0.0
+    measured_seconds: float = 0.0
     finished: dict[str, int] = field(default_factory=dict)
 
 
@@ -121,6 +174,9 @@ class EngineSnapshot:
     Attributes:
         step: number of the last executed step.
         time: monotonic seconds when this was taken.
+        scheduling: the policy and the batch former in force.
+        step_costs: the step-time model's coefficients, or None while it knows nothing.
+        step_error: usual relative error of its predictions, or None.
         loading_progress: 0–1 while `state` is loading.
         last_error: the sentence of the last failed step or load, or None.
         last_error_time: monotonic seconds of it, or None.
@@ -133,9 +189,13 @@ class EngineSnapshot:
     running: int = 0
     waiting: int = 0
     blocks: BlockCounts = field(default_factory=BlockCounts)
+    swap: SwapCounts = field(default_factory=SwapCounts)
     last_step: StepStats = field(default_factory=StepStats)
     totals: Totals = field(default_factory=Totals)
     rates: Rates = field(default_factory=Rates)
+    scheduling: Scheduling = field(default_factory=Scheduling)
+    step_costs: StepCosts | None = None
+    step_error: float | None = None
     loading_progress: float = 1.0
     last_error: str | None = None
     last_error_time: float | None = None

@@ -1,4 +1,4 @@
-"""`pravaha run`: one answer to standard output."""
+"""`pravaha run`: one answer, or a text's score, to standard output."""
 
 import json
 import signal
@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.commands.outcome import EXIT_ERROR, EXIT_INTERRUPTED, one_sentence_errors
-from app.commands.setting_options import refuse_remote_contradictions, setting_options
+from app.commands.setting_options import (
+    refuse_groups,
+    refuse_remote_contradictions,
+    setting_options,
+)
 
 if TYPE_CHECKING:
     from app.runtime import OpenClient
@@ -30,7 +34,9 @@ _WAKE_S = 0.5
 @setting_options("engine", "sampling", "remote")
 def run(
     context: typer.Context,
-    prompt: Annotated[str, typer.Argument(help="What to ask; - reads standard input.")],
+    prompt: Annotated[
+        str | None, typer.Argument(help="What to ask; - reads standard input.")
+    ] = None,
     raw: Annotated[
         bool,
         typer.Option(
@@ -47,6 +53,24 @@ def run(
             "--schema", metavar="FILE", help="Answer with JSON that this JSON schema describes."
         ),
     ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option(
+            "--score",
+            metavar="FILE",
+            help="Ask nothing; print how well the model predicts this text: perplexity and bits per "
+            "byte. - reads standard input.",
+        ),
+    ] = None,
+    stride: Annotated[
+        int | None,
+        typer.Option(
+            "--stride",
+            min=1,
+            help="With --score, tokens from one window of the context to the next; by default half "
+            "of it.",
+        ),
+    ] = None,
     *,
     flags: dict[str, Any],
 ) -> None:
@@ -57,6 +81,7 @@ def run(
     """
     given = {**(context.obj or {}), **flags}
     refuse_remote_contradictions(given)
+    _refuse_contradictions(given, prompt, raw=raw, score=score, stride=stride)
     with one_sentence_errors():
         from app.commands.fetch_bar import fetch_bar
         from app.logs import log_to_file
@@ -66,15 +91,42 @@ def run(
 
         settings = load_settings(given)
         log_to_file(settings.log)
+        if score is not None:
+            from app.commands.score import score_file
+
+            with fetch_bar() as progress, open_client(settings, progress) as opened:
+                score_file(opened, score, stride=stride, as_json=as_json)
+            raise typer.Exit(0)
         if raw and "system" in given:
             raise InvalidRequest("--system needs the chat template, which --raw leaves out.")
-        text = sys.stdin.read() if prompt == "-" else prompt
+        text = sys.stdin.read() if prompt == "-" else prompt or ""
         if not text:
             raise InvalidRequest("The prompt is empty: pass a question, or text on standard input.")
         grammar = None if schema is None else _read_schema(schema)
         with fetch_bar() as progress, open_client(settings, progress) as opened:
             status = _answer(opened, settings, text, raw=raw, as_json=as_json, grammar=grammar)
     raise typer.Exit(status)
+
+
+def _refuse_contradictions(
+    given: dict[str, Any], prompt: str | None, *, raw: bool, score: str | None, stride: int | None
+) -> None:
+    """Refuse what would be ignored.
+
+    Raises:
+        typer.BadParameter: --score beside what concerns an answer, or neither of the two.
+    """
+    if score is None:
+        if prompt is None:
+            raise typer.BadParameter("Missing argument: what to ask, or - for standard input.")
+        if stride is not None:
+            raise typer.BadParameter("--stride needs --score")
+        return
+    if prompt is not None:
+        raise typer.BadParameter("--score takes a file and asks nothing: leave the prompt out")
+    if raw:
+        raise typer.BadParameter("--raw is how --score reads its text anyway")
+    refuse_groups(given, "sampling", reason="concerns answers, and --score writes none")
 
 
 @dataclass(slots=True)

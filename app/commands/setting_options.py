@@ -33,6 +33,10 @@ GROUPS: dict[str, dict[str, type]] = {
         "max_num_batched_tokens": int,
         "max_queue": int,
         "prefix_caching": bool,
+        "scheduling_policy": str,
+        "batch_former": str,
+        "step_target_ms": float,
+        "swap_bytes": str,
     },
     "sampling": {
         "temperature": float,

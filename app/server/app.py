@@ -14,6 +14,7 @@ from app.server import (
     metrics,
     models,
     price,
+    scheduling,
     tokenize,
 )
 from app.server.auth import ApiKeyAuth, public_paths
@@ -31,6 +32,7 @@ _ROUTERS = (
     models.router,
     tokenize.router,
     price.router,
+    scheduling.router,
     health.router,
     metrics.router,
     introspection.router,

@@ -15,7 +15,7 @@ from app.server.extensions import choice_extras, wants_every_token
 from app.server.fields import settle_extra_fields
 from app.server.generation import Generation, begin, check_finish, finish
 from app.server.json_response import json_response
-from app.server.logprobs import chat_logprobs
+from app.server.logprobs import chat_logprobs, vllm_prompt_logprobs
 from app.server.model import LoadedModel, check_length, loaded_model, off_loop
 from app.server.sampling import chat_sampling
 from app.server.schemas import ChatCompletionRequest, Message
@@ -108,6 +108,7 @@ class ChatAnswer:
                 for index, output in enumerate(outputs)
             ],
             usage=self._usage.add_all(outputs).counts(),
+            **self._prompt_logprobs(outputs[0]),
         )
 
     async def events(self) -> AsyncGenerator[bytes, None]:
@@ -156,6 +157,15 @@ class ChatAnswer:
 
     def _envelope(self, kind: str, **rest: Any) -> dict[str, Any]:
         return {**self._shared, "object": kind, **rest}
+
+    def _prompt_logprobs(self, output: RequestOutput) -> dict[str, Any]:
+        """The member that vLLM gives a chat's answer; its choices have one prompt."""
+        wanted, scores = self._body.prompt_logprobs, output.prompt_logprobs
+        if wanted is None or scores is None:
+            return {}
+        prompt = self._generation.prompts[0]
+        entries = vllm_prompt_logprobs(self._model.tokenizer, prompt, scores, alternatives=wanted)
+        return {"prompt_logprobs": entries}
 
     def _logprobs(self, part: RequestOutput | TokenBatch) -> dict[str, Any] | None:
         if not self._body.logprobs:

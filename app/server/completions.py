@@ -20,7 +20,7 @@ from app.server.extensions import choice_extras, wants_every_token
 from app.server.fields import settle_extra_fields
 from app.server.generation import Generation, begin, check_finish, finish
 from app.server.json_response import json_response
-from app.server.logprobs import LegacyLogprobs
+from app.server.logprobs import LegacyLogprobs, vllm_prompt_logprobs
 from app.server.model import LoadedModel, check_length, loaded_model, off_loop
 from app.server.sampling import completion_sampling
 from app.server.schemas import CompletionRequest, Prompt
@@ -48,7 +48,7 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
     add_bos = body.add_special_tokens is not False
     prompts = [await prompt_ids(model, prompt, add_bos=add_bos) for prompt in body.prompts]
     for prompt in prompts:
-        check_length(prompt, model.info, param="prompt")
+        check_length(prompt, model.info, param="prompt", answer_room=int(sampling.max_tokens != 0))
     generation = await begin(context, body, prompts, sampling)
     answer = CompletionAnswer(body, model, generation)
     if body.stream:
@@ -113,7 +113,9 @@ class CompletionAnswer:
     async def events(self) -> AsyncGenerator[bytes, None]:
         """The stream: text, the last piece with the reason; usage if asked for; DONE."""
         begun: set[int] = set()
-        every_token = self._body.logprobs is not None or wants_every_token(self._body)
+        body = self._body
+        scored = body.logprobs is not None or body.prompt_logprobs is not None
+        every_token = scored or wants_every_token(body)
         no_usage = {"usage": None} if self._body.include_usage else {}
         async for index, batch in self._generation.choices.batches():
             check_finish(batch)
@@ -134,10 +136,17 @@ class CompletionAnswer:
         extras = choice_extras(self._body, part)
         if first and self._body.return_token_ids:
             extras["prompt_token_ids"] = list(self._prompt(index))
+        if first and self._body.prompt_logprobs is not None and part.prompt_logprobs is not None:
+            extras["prompt_logprobs"] = vllm_prompt_logprobs(
+                self._model.tokenizer,
+                self._prompt(index),
+                part.prompt_logprobs,
+                alternatives=self._body.prompt_logprobs,
+            )
         return {
             "index": index,
             "text": text,
-            "logprobs": self._logprobs(index, part),
+            "logprobs": self._logprobs(index, part, first=first),
             "finish_reason": part.finish_reason and part.finish_reason.value,
             **extras,
         }
@@ -154,7 +163,9 @@ class CompletionAnswer:
     def _envelope(self, **rest: Any) -> dict[str, Any]:
         return {**self._shared, **rest}
 
-    def _logprobs(self, index: int, part: RequestOutput | TokenBatch) -> dict[str, Any] | None:
+    def _logprobs(
+        self, index: int, part: RequestOutput | TokenBatch, *, first: bool
+    ) -> dict[str, Any] | None:
         if self._body.logprobs is None:
             return None
         if index not in self._legacy:
@@ -163,4 +174,30 @@ class CompletionAnswer:
                 alternatives=self._body.logprobs,
                 by_id=bool(self._body.return_tokens_as_token_ids),
             )
-        return self._legacy[index].arrays(part.token_ids, part.logprobs, part.top_logprobs)
+        arrays = self._legacy[index].arrays
+        if not (self._body.echo and first and part.prompt_logprobs is not None):
+            return arrays(part.token_ids, part.logprobs, part.top_logprobs)
+        prompt = self._prompt(index)
+        echoed = self._legacy[index].prompt_arrays(
+            prompt, part.prompt_logprobs, hidden=self._hidden(index, prompt)
+        )
+        answer = arrays(part.token_ids, part.logprobs, part.top_logprobs)
+        return {
+            name: None if answer[name] is None else [*echoed[name], *answer[name]]
+            for name in answer
+        }
+
+    def _hidden(self, index: int, prompt: tuple[int, ...]) -> frozenset[int]:
+        """Tokens of a prompt that its echo leaves out: control tokens of one given as ids.
+
+        A text is echoed as it was given, so only a beginning-of-sequence token may be missing.
+        """
+        tokenizer = self._model.tokenizer
+        given = self._body.prompts[index // self._generation.n]
+        if not isinstance(given, str):
+            return tokenizer.special_ids
+        bos = tokenizer.bos_id
+        if bos is None or prompt[0] != bos:
+            return frozenset()
+        spelled = given.startswith(tokenizer.token_bytes(bos).decode(errors="replace"))
+        return frozenset() if spelled else frozenset({bos})

@@ -53,7 +53,15 @@ async def begin(
         stack.enter_context(context.drain.work())
         await build_grammar(context, body)
         choices = await stack.enter_async_context(
-            fan_out(context.engine, prompts, sampling, n=n, request_id=body.request_id)
+            fan_out(
+                context.engine,
+                prompts,
+                sampling,
+                n=n,
+                request_id=body.request_id,
+                priority=body.priority or 0,
+                deadline_ms=body.deadline_ms,
+            )
         )
         return Generation(prompts, n, choices, stack.pop_all())
     raise AssertionError("an exit stack never swallows an exception")

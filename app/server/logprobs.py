@@ -1,14 +1,16 @@
-"""Log-probabilities in the API's two shapes: chat's objects and the legacy arrays.
+"""Log-probabilities in the API's shapes: chat's objects, the legacy arrays, and vLLM's for prompts.
 
-One entry a generated token, the stop token included, so their number is `completion_tokens`.
+One entry a generated token, the stop token included, so their number is `completion_tokens`. The
+legacy arrays begin with the prompt's tokens where `echo` repeats it; the first has no logprob.
 """
 
 import codecs
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from engine.pipeline.tokenizer import Tokenizer
-from engine.request import TopLogprob
+from engine.request import PromptLogprobs, TopLogprob
 
 Tops = Sequence[Sequence[TopLogprob]]
 
@@ -44,6 +46,33 @@ def _chat_token(tokenizer: Tokenizer, token_id: int, logprob: float) -> dict[str
     return {"token": raw.decode(errors="replace"), "logprob": logprob, "bytes": list(raw)}
 
 
+def vllm_prompt_logprobs(
+    tokenizer: Tokenizer, prompt: Sequence[int], scores: PromptLogprobs, *, alternatives: int
+) -> list[dict[str, dict[str, Any]] | None]:
+    """`prompt_logprobs` as vLLM has them: of each token an object by id, its own entry first."""
+    entries: list[dict[str, dict[str, Any]] | None] = [None]
+    for token_id, logprob, rank, top_row in zip(
+        prompt[1:], scores.logprobs, scores.ranks, scores.top, strict=True
+    ):
+        ranked = [(token_id, logprob, rank)]
+        ranked += [
+            (top.token_id, top.logprob, place)
+            for place, top in enumerate(top_row[:alternatives], start=1)
+            if place != rank
+        ]
+        entries.append(
+            {
+                str(one): {
+                    "logprob": value,
+                    "rank": place,
+                    "decoded_token": tokenizer.token_bytes(one).decode(errors="replace"),
+                }
+                for one, value, place in ranked
+            }
+        )
+    return entries
+
+
 class LegacyLogprobs:
     """The four arrays of a plain completion; one object a choice, as offsets run on over chunks.
 
@@ -63,16 +92,39 @@ class LegacyLogprobs:
         self, token_ids: Sequence[int], logprobs: Sequence[float], tops: Tops
     ) -> dict[str, Any]:
         """The arrays of the next tokens of the choice."""
-        offsets = []
-        for token_id in token_ids:
-            offsets.append(self._offset)
-            self._offset += len(self._decoder.decode(self._tokenizer.token_bytes(token_id)))
         return {
             "tokens": [self._name(token_id) for token_id in token_ids],
             "token_logprobs": list(logprobs),
             "top_logprobs": [self._top(row) for row in tops] if self._alternatives else None,
-            "text_offset": offsets,
+            "text_offset": self._offsets(token_ids, frozenset()),
         }
+
+    def prompt_arrays(
+        self, prompt: Sequence[int], scores: PromptLogprobs, *, hidden: AbstractSet[int]
+    ) -> dict[str, Any]:
+        """The arrays of the echoed prompt, to be asked for before those of the answer.
+
+        Args:
+            prompt: its tokens.
+            scores: their logprobs.
+            hidden: tokens that the echoed text leaves out.
+        """
+        tops = [None, *(self._top(row) for row in scores.top)]
+        return {
+            "tokens": [self._name(token_id) for token_id in prompt],
+            "token_logprobs": [None, *scores.logprobs],
+            "top_logprobs": tops if self._alternatives else None,
+            "text_offset": self._offsets(prompt, hidden),
+        }
+
+    def _offsets(self, token_ids: Sequence[int], hidden: AbstractSet[int]) -> list[int]:
+        offsets = []
+        for token_id in token_ids:
+            offsets.append(self._offset)
+            if token_id not in hidden:
+                text = self._decoder.decode(self._tokenizer.token_bytes(token_id))
+                self._offset += len(text)
+        return offsets
 
     def _top(self, row: Sequence[TopLogprob]) -> dict[str, float]:
         named: dict[str, float] = {}

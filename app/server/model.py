@@ -77,15 +77,17 @@ async def off_loop(size: int, work: Callable[[], Result]) -> Result:
     return work() if size < OFF_LOOP_CHARS else await asyncio.to_thread(work)
 
 
-def check_length(prompt: tuple[int, ...], info: ModelInfo, *, param: str) -> None:
-    """Refuse a prompt that leaves no room for an answer.
+def check_length(
+    prompt: tuple[int, ...], info: ModelInfo, *, param: str, answer_room: int = 1
+) -> None:
+    """Refuse a prompt that leaves no room for an answer of `answer_room` tokens.
 
     Raises:
         ApiError: 400 with OpenAI's code for it.
     """
     if not prompt:
         raise bad_request("The prompt has no tokens.", param=param)
-    if len(prompt) >= info.context_length:
+    if len(prompt) + answer_room > info.context_length:
         raise bad_request(
             f"The prompt has {len(prompt)} tokens; this model's context holds "
             f"{info.context_length}, the answer included.",

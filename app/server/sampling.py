@@ -17,32 +17,43 @@ def chat_sampling(body: ChatCompletionRequest, *, vocab_size: int) -> SamplingPa
         raise bad_request(
             "`top_logprobs` is only allowed with `logprobs: true`.", param="top_logprobs"
         )
+    if body.prompt_logprobs is not None and body.stream:
+        raise bad_request(
+            "`prompt_logprobs` are part of the whole answer of a chat; ask without `stream`, or "
+            "use /v1/completions.",
+            param="prompt_logprobs",
+        )
     return _sampling(
         body,
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,
+        prompt_logprobs=body.prompt_logprobs,
         max_tokens=body.max_completion_tokens or body.max_tokens,
         vocab_size=vocab_size,
     )
 
 
 def completion_sampling(body: CompletionRequest, *, vocab_size: int) -> SamplingParams:
-    """Sampling of a plain completion, which the API limits to 16 tokens by default."""
-    if body.echo and body.logprobs is not None:
-        raise bad_request(
-            "`echo` together with `logprobs` is not supported yet.",
-            param="echo",
-            code="unsupported_parameter",
-        )
+    """Sampling of a plain completion, which the API limits to 16 tokens by default.
+
+    What `echo` repeats has logprobs, too, if these are asked for.
+    """
+    asked = [body.prompt_logprobs, body.logprobs if body.echo else None]
     return _sampling(
         body,
         logprobs=body.logprobs,
-        max_tokens=body.max_tokens or COMPLETION_DEFAULT_TOKENS,
+        prompt_logprobs=max((one for one in asked if one is not None), default=None),
+        max_tokens=COMPLETION_DEFAULT_TOKENS if body.max_tokens is None else body.max_tokens,
         vocab_size=vocab_size,
     )
 
 
 def _sampling(
-    body: SamplingFields, *, logprobs: int | None, max_tokens: int | None, vocab_size: int
+    body: SamplingFields,
+    *,
+    logprobs: int | None,
+    prompt_logprobs: int | None,
+    max_tokens: int | None,
+    vocab_size: int,
 ) -> SamplingParams:
     if body.stream_options is not None and not body.stream:
         raise bad_request(
@@ -69,6 +80,7 @@ def _sampling(
         logit_bias=tuple((body.logit_bias or {}).items()),
         seed=None if body.seed is None else body.seed % 2**64,
         logprobs=logprobs,
+        prompt_logprobs=prompt_logprobs,
         max_tokens=max_tokens,
         stop=tuple(body.stop or ()),
         stop_token_ids=tuple(body.stop_token_ids or ()),

@@ -15,6 +15,9 @@ from pydantic import (
     StringConstraints,
 )
 
+from engine.request import MAX_DEADLINE_MS
+from engine.scheduling import MAX_STEP_TARGET_MS, MIN_STEP_TARGET_MS, BatchFormerName, Policy
+
 MAX_MESSAGES = 4096
 MAX_BIASES = 1024
 MAX_STOPS = 4
@@ -128,10 +131,13 @@ class SamplingFields(Body):
     guided_regex: str | None = None
     guided_choice: Choices | None = None
     guided_grammar: str | None = None
+    priority: Annotated[int, Field(ge=-(2**31), lt=2**31)] | None = None
+    deadline_ms: Annotated[float, Field(gt=0, le=MAX_DEADLINE_MS)] | None = None
     n: Annotated[int, Field(ge=1, le=2**31)] | None = None
     max_tokens: Annotated[int, Field(ge=1, lt=2**63)] | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+    prompt_logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
     return_token_ids: bool | None = None
     return_timings: bool | None = None
     request_id: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:-]{1,128}$")] | None = None
@@ -214,6 +220,7 @@ class CompletionRequest(SamplingFields):
     """Body of `POST /v1/completions`."""
 
     prompt: Annotated[Any, BeforeValidator(_parse_prompts)]
+    max_tokens: Annotated[int, Field(ge=0, lt=2**63)] | None = None
     logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
     echo: bool | None = None
     add_special_tokens: bool | None = None
@@ -251,6 +258,16 @@ class PriceRequest(Body):
 
     model: str | None = None
     tokens: list[TokenId]
+
+
+class SchedulingRequest(Body):
+    """Body of `POST /scheduling`; what is left out stays as it is."""
+
+    policy: Policy | None = None
+    batch_former: BatchFormerName | None = None
+    step_target_ms: Annotated[float, Field(ge=MIN_STEP_TARGET_MS, le=MAX_STEP_TARGET_MS)] | None = (
+        None
+    )
 
 
 class ApplyTemplateRequest(Body):

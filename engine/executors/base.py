@@ -32,6 +32,13 @@ SAMPLING_DTYPE = np.dtype(
 
 MAX_TOP_LOGPROBS = 20
 
+MAX_STEP_DRAFTS = 16
+"""The most drafts in a step, over all its rows."""
+
+_NO_INTS: NDArray[np.int32] = np.zeros(0, np.int32)
+_NO_FLOATS: NDArray[np.float32] = np.zeros(0, np.float32)
+_NO_TOP_IDS: NDArray[np.int32] = np.zeros((0, MAX_TOP_LOGPROBS), np.int32)
+_NO_TOP_LOGPROBS: NDArray[np.float32] = np.zeros((0, MAX_TOP_LOGPROBS), np.float32)
 _NO_MASK_ROWS: NDArray[np.int32] = np.zeros(0, np.int32)
 _NO_MASK_BITS: NDArray[np.uint32] = np.zeros((0, 0), np.uint32)
 
@@ -50,8 +57,8 @@ class StepPlan:
         query_start: [R + 1] int32, batch → first flat token; `query_start[R] == T`.
         token_ids: [T] int32.
         positions: [T] int32, consecutive within a row's run.
-        needs_logits: [R] uint8; 1 when the run reaches the row's last known token, so that the
-            next one is sampled. The sampled token's position is `num_tokens[row]`.
+        needs_logits: [R] uint8; 1 when the run reaches the row's last known token and the next one
+            is to be sampled. The sampled token's position is `num_tokens[row]`.
         block_tables: [max_rows, max_blocks] int32, row → KV blocks in sequence order. Entries
             covering positions up to the run's last one are allocated; later ones are undefined.
         token_table: [max_rows, max_model_len] int32, row → every known token (penalties read it).
@@ -60,10 +67,16 @@ class StepPlan:
             fork inherits it, so that its parent's output goes on counting.
         sampling: [max_rows] of `SAMPLING_DTYPE`.
         bias_rows, bias_ids, bias_values: [B] int32, int32, float32: logit biases, sorted by row.
-        mask_rows: [G] int32, *batch* indices, ascending: entries that sample under a token mask.
+        mask_rows: [G] int32, *batch* indices, ascending: entries that sample under a token mask;
+            none of them has drafts.
         mask_bits: [G, `mask_words(vocab)`] uint32; bit `id % 32` of word `id // 32` is 1 where
             token `id` is allowed. Bits beyond the vocabulary are ignored. A mask without a 1 fails
             its row.
+        num_drafts: [R] int32, how many of the run's last tokens are drafts, guesses of what will be
+            sampled; they stand in `token_table` from `num_tokens[row]` on, and only rows with
+            `needs_logits` have any. Empty: no row has. At most `MAX_STEP_DRAFTS` together.
+        score_tokens, score_targets, score_tops: [P] int32 each: a flat token, the known token that
+            follows it in its row, and how many alternatives are wanted beside that one's logprob.
     """
 
     rows: NDArray[np.int32]
@@ -81,20 +94,36 @@ class StepPlan:
     bias_values: NDArray[np.float32]
     mask_rows: NDArray[np.int32] = field(default_factory=lambda: _NO_MASK_ROWS)
     mask_bits: NDArray[np.uint32] = field(default_factory=lambda: _NO_MASK_BITS)
+    num_drafts: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
+    score_tokens: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
+    score_targets: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
+    score_tops: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
 
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
     """What a step sampled. Views of the executor's buffers: valid until the next `execute`.
 
+    A row's samples are drawn one after the other, each as if it were alone in its step: while a
+    sample equals the row's next draft, that draft is accepted and the next sample counts.
+
     Attributes:
-        sampled: [R] int32, -1 where `needs_logits` was 0.
+        sampled: [R] int32, the token after the last accepted draft; -1 where `needs_logits` was 0.
         logprobs: [R] float32, raw log-probability of the sampled token; NaN where not asked for.
         top_ids: [R, K] int32, likeliest first, K = `MAX_TOP_LOGPROBS`; valid up to the row's
             `num_logprobs`.
         top_logprobs: [R, K] float32.
         failed: [R] uint8, 1 where the logits held a NaN, or only -inf before or after the mask;
             `sampled` is -1 there.
+        accepted: [R] int32, how many of the row's drafts were accepted. Of use only if the plan has
+            drafts.
+        draft_logprobs: [D] float32, as `logprobs`, of each draft of the step; valid for accepted
+            ones.
+        draft_top_ids, draft_top_logprobs: [D, K], as `top_ids` and `top_logprobs`.
+        score_logprobs: [P] float32, raw log-probability of each of the plan's targets; NaN where the
+            logits held one or only -inf.
+        score_ranks: [P] int32, 1 for the likeliest token; ties rank by lowest id.
+        score_top_ids, score_top_logprobs: [P, K]; valid up to the target's `score_tops`.
     """
 
     sampled: NDArray[np.int32]
@@ -102,6 +131,14 @@ class StepResult:
     top_ids: NDArray[np.int32]
     top_logprobs: NDArray[np.float32]
     failed: NDArray[np.uint8]
+    accepted: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
+    draft_logprobs: NDArray[np.float32] = field(default_factory=lambda: _NO_FLOATS)
+    draft_top_ids: NDArray[np.int32] = field(default_factory=lambda: _NO_TOP_IDS)
+    draft_top_logprobs: NDArray[np.float32] = field(default_factory=lambda: _NO_TOP_LOGPROBS)
+    score_logprobs: NDArray[np.float32] = field(default_factory=lambda: _NO_FLOATS)
+    score_ranks: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
+    score_top_ids: NDArray[np.int32] = field(default_factory=lambda: _NO_TOP_IDS)
+    score_top_logprobs: NDArray[np.float32] = field(default_factory=lambda: _NO_TOP_LOGPROBS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +152,7 @@ class ExecutorInfo:
     weight_bytes: int
     kv_dtype: str
     parameters: int
+    kv_in_main_memory: bool = True
 
 
 class Executor(Protocol):
@@ -138,6 +176,33 @@ class Executor(Protocol):
         """Copy the KV of block `sources[i]` to block `targets[i]`, in every layer, in order.
 
         Called between steps. It is done, or ordered before the next step, when this returns.
+
+        Raises:
+            ExecutorError: nothing was copied.
+        """
+        ...
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of a KV block, every layer."""
+        ...
+
+    def read_blocks(self, blocks: NDArray[np.int32], out: NDArray[np.uint8]) -> None:
+        """Copy the KV of `blocks[i]` into `out[i]`; [n, block_bytes], in main memory.
+
+        Called between steps; done when this returns. The bytes mean something to `write_blocks` of
+        an executor of the same model and settings alone.
+
+        Raises:
+            ExecutorError: nothing was copied.
+        """
+        ...
+
+    def write_blocks(self, blocks: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
+        """Copy `data[i]`, which `read_blocks` gave, into block `blocks[i]`.
+
+        Called between steps. It is done, or ordered before the next step, when this returns, and
+        `data` may be used for something else.
 
         Raises:
             ExecutorError: nothing was copied.

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from engine import _core
 from engine.config import EngineConfig
 from engine.errors import ExecutorError, ModelError
-from engine.executors.base import MAX_TOP_LOGPROBS, ExecutorInfo, StepPlan, StepResult
+from engine.executors.base import (
+    MAX_STEP_DRAFTS,
+    MAX_TOP_LOGPROBS,
+    ExecutorInfo,
+    StepPlan,
+    StepResult,
+)
 from engine.executors.native_settings import native_kv_dtype, refuse_foreign_settings
 from engine.models.spec import ModelSpec
 
@@ -20,7 +26,7 @@ class NativeExecutor:
 
     info: ExecutorInfo
 
-    def __init__(self, core: _core.NativeExecutor, max_rows: int) -> None:
+    def __init__(self, core: _core.NativeExecutor, max_rows: int, max_tokens: int) -> None:
         """Wrap a loaded core; `load` makes both."""
         facts = core.info
         self.info = ExecutorInfo(
@@ -39,6 +45,14 @@ class NativeExecutor:
             top_ids=np.zeros((max_rows, MAX_TOP_LOGPROBS), np.int32),
             top_logprobs=np.zeros((max_rows, MAX_TOP_LOGPROBS), np.float32),
             failed=np.zeros(max_rows, np.uint8),
+            accepted=np.zeros(max_rows, np.int32),
+            draft_logprobs=np.full(MAX_STEP_DRAFTS, np.nan, np.float32),
+            draft_top_ids=np.zeros((MAX_STEP_DRAFTS, MAX_TOP_LOGPROBS), np.int32),
+            draft_top_logprobs=np.zeros((MAX_STEP_DRAFTS, MAX_TOP_LOGPROBS), np.float32),
+            score_logprobs=np.zeros(max_tokens, np.float32),
+            score_ranks=np.zeros(max_tokens, np.int32),
+            score_top_ids=np.zeros((max_tokens, MAX_TOP_LOGPROBS), np.int32),
+            score_top_logprobs=np.zeros((max_tokens, MAX_TOP_LOGPROBS), np.float32),
         )
 
     @classmethod
@@ -82,7 +96,7 @@ class NativeExecutor:
             )
         except (ValueError, MemoryError, RuntimeError) as error:
             raise ModelError(str(error)) from error
-        return cls(core, config.max_num_seqs)
+        return cls(core, config.max_num_seqs, config.max_num_batched_tokens)
 
     def execute(self, plan: StepPlan) -> StepResult:
         """Run one step. The result's arrays are views that the next step overwrites.
@@ -91,7 +105,7 @@ class NativeExecutor:
             ExecutorError: the plan contradicts itself or the limits (nothing was computed), or a
                 compute thread failed.
         """
-        result = self._first_rows(len(plan.rows))
+        result = self._room_for(len(plan.rows), len(plan.score_tokens))
         sampling: NDArray[np.uint8] = plan.sampling.view(np.uint8)
         try:
             self._core.execute(
@@ -110,11 +124,23 @@ class NativeExecutor:
                 plan.bias_values,
                 plan.mask_rows,
                 plan.mask_bits,
+                plan.num_drafts,
+                plan.score_tokens,
+                plan.score_targets,
+                plan.score_tops,
                 result.sampled,
                 result.logprobs,
                 result.top_ids,
                 result.top_logprobs,
                 result.failed,
+                result.accepted,
+                result.draft_logprobs,
+                result.draft_top_ids,
+                result.draft_top_logprobs,
+                result.score_logprobs,
+                result.score_ranks,
+                result.score_top_ids,
+                result.score_top_logprobs,
             )
         except (ValueError, TypeError, RuntimeError) as error:
             raise ExecutorError(str(error)) from error
@@ -131,7 +157,46 @@ class NativeExecutor:
         except (ValueError, RuntimeError) as error:
             raise ExecutorError(str(error)) from error
 
-    def _first_rows(self, count: int) -> StepResult:
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of a KV block, every layer."""
+        return self._core.block_bytes
+
+    def read_blocks(self, blocks: NDArray[np.int32], out: NDArray[np.uint8]) -> None:
+        """Copy whole KV blocks out, [n, block_bytes]; the GIL is released meanwhile.
+
+        Raises:
+            ExecutorError: the shapes differ or a block is outside the pool; nothing was copied.
+        """
+        try:
+            self._core.read_blocks(blocks, out)
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise ExecutorError(str(error)) from error
+
+    def write_blocks(self, blocks: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
+        """Copy whole KV blocks in; the GIL is released meanwhile.
+
+        Raises:
+            ExecutorError: the shapes differ or a block is outside the pool; nothing was copied.
+        """
+        try:
+            self._core.write_blocks(blocks, data)
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise ExecutorError(str(error)) from error
+
+    def time_phases(self, wanted: bool) -> None:
+        """Whether steps from now on are timed phase by phase; a few microseconds a step."""
+        self._core.time_phases(wanted)
+
+    def take_phase_seconds(self) -> dict[str, float]:
+        """Seconds of each phase since the last call, in the order of a step.
+
+        They are means over the workers, `wait` is time at barriers, and their sum is the time inside
+        the steps.
+        """
+        return self._core.take_phase_seconds()
+
+    def _room_for(self, count: int, scores: int) -> StepResult:
         whole = self._results
         return StepResult(
             sampled=whole.sampled[:count],
@@ -139,6 +204,14 @@ class NativeExecutor:
             top_ids=whole.top_ids[:count],
             top_logprobs=whole.top_logprobs[:count],
             failed=whole.failed[:count],
+            accepted=whole.accepted[:count],
+            draft_logprobs=whole.draft_logprobs,
+            draft_top_ids=whole.draft_top_ids,
+            draft_top_logprobs=whole.draft_top_logprobs,
+            score_logprobs=whole.score_logprobs[:scores],
+            score_ranks=whole.score_ranks[:scores],
+            score_top_ids=whole.score_top_ids[:scores],
+            score_top_logprobs=whole.score_top_logprobs[:scores],
         )
 
     def close(self) -> None:

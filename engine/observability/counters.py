@@ -21,7 +21,7 @@ from engine.observability.histogram import (
     Histogram,
     HistogramState,
 )
-from engine.observability.rates import PrefillSpeed, RateWindow, RecentSamples
+from engine.observability.rates import RateWindow, RecentSamples
 from engine.request import FinishReason, Timings
 from engine.snapshot import Rates, Totals
 
@@ -34,6 +34,7 @@ class StepRecord:
 
     Attributes:
         seconds: from scheduling to applied results.
+        predicted_seconds: what the step-time model had said, or None.
         prefill_tokens: tokens computed that were not a decode, recomputed ones included.
         decodes: tokens computed that were.
         new_prompt_tokens: prompt tokens computed for the first time.
@@ -43,6 +44,7 @@ class StepRecord:
     """
 
     seconds: float
+    predicted_seconds: float | None
     prefill_tokens: int
     decodes: int
     new_prompt_tokens: int
@@ -70,7 +72,13 @@ class EngineCounters:
         self._preemptions = 0
         self._prefix_queries = 0
         self._prefix_hits = 0
+        self._swap_queries = 0
+        self._swap_hits = 0
         self._copied_blocks = 0
+        self._deadlines_met = 0
+        self._deadlines_missed = 0
+        self._predicted_seconds = 0.0
+        self._measured_seconds = 0.0
         self._finished = {reason.value: 0 for reason in FinishReason}
         self._ttft = Histogram(SECONDS_TTFT)
         self._inter_token = Histogram(SECONDS_INTER_TOKEN)
@@ -85,7 +93,6 @@ class EngineCounters:
         self._output_lengths = Histogram(TOKENS_REQUEST)
         self._max_tokens = Histogram(TOKENS_REQUEST)
         self._window = RateWindow()
-        self._prefill = PrefillSpeed()
         self._recent_ttft = RecentSamples()
         self._recent_intervals = RecentSamples()
         self._percentiles: tuple[float | None, ...] = (None, None, None, None)
@@ -98,11 +105,13 @@ class EngineCounters:
             self._prompt_tokens += step.new_prompt_tokens
             self._generation_tokens += step.generated
             self._step_time.observe(step.seconds)
+            if step.predicted_seconds is not None:
+                self._predicted_seconds += step.predicted_seconds
+                self._measured_seconds += step.seconds
             self._iteration_tokens.observe(step.new_prompt_tokens + step.generated)
             self._inter_token.observe_all(step.intervals)
             self._ttft.observe_all(step.first_tokens)
         self._window.add(now, step.prefill_tokens, step.generated)
-        self._prefill.add(step.prefill_tokens, step.prefill_tokens + step.decodes, step.seconds)
         if step.intervals.size:
             self._recent_intervals.add(step.intervals)
         if step.first_tokens.size:
@@ -113,20 +122,31 @@ class EngineCounters:
         with self._lock:
             self._preemptions += count
 
-    def record_lookup(self, *, queried: int, found: int) -> None:
-        """Count an admission's prompt tokens, and how many of them need not be computed."""
+    def record_lookup(self, *, queried: int, found: int, swapped: int | None = None) -> None:
+        """Count an admission's prompt tokens, and how many of them need not be computed.
+
+        Args:
+            queried: tokens of the prompt.
+            found: how many of them were in the pool.
+            swapped: how many more came from the swap tier; None without one.
+        """
         with self._lock:
             self._prefix_queries += queried
             self._prefix_hits += found
+            if swapped is not None:
+                self._swap_queries += queried - found
+                self._swap_hits += swapped
 
     def record_copies(self, blocks: int) -> None:
         """Count copied KV blocks."""
         with self._lock:
             self._copied_blocks += blocks
 
-    def prefill_speed(self) -> float | None:
-        """Prompt tokens a second while steps prefill, or None before the first; any thread."""
-        return self._prefill.tokens_per_second
+    def record_deadlines(self, *, met: int, missed: int) -> None:
+        """Count first tokens of requests that named a deadline."""
+        with self._lock:
+            self._deadlines_met += met
+            self._deadlines_missed += missed
 
     def record_finish(
         self,
@@ -172,7 +192,13 @@ class EngineCounters:
             preemptions=self._preemptions,
             prefix_cache_queries=self._prefix_queries,
             prefix_cache_hits=self._prefix_hits,
+            external_prefix_cache_queries=self._swap_queries,
+            external_prefix_cache_hits=self._swap_hits,
             copied_blocks=self._copied_blocks,
+            deadlines_met=self._deadlines_met,
+            deadlines_missed=self._deadlines_missed,
+            predicted_seconds=self._predicted_seconds,
+            measured_seconds=self._measured_seconds,
             finished=self._finished.copy(),
         )
 

@@ -6,6 +6,7 @@ bounded: the loaded model's name, a finish reason, a block state, an engine stat
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import (
@@ -20,7 +21,7 @@ from prometheus_client.registry import Collector
 from engine.observability.counters import CountersState
 from engine.observability.histogram import HistogramState
 from engine.request import FinishReason
-from engine.snapshot import EngineSnapshot, EngineState
+from engine.snapshot import EngineSnapshot, EngineState, SwapCounts
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -77,6 +78,7 @@ class MetricsCollector(Collector):
         """One consistent reading of counters, and the snapshot beside it."""
         snapshot, state = self._snapshot(), self._counters()
         yield from self._gauges(snapshot)
+        yield from self._swap(snapshot.swap)
         yield from self._totals(state)
         for name, text in _HISTOGRAMS.items():
             for prefix in _PREFIXES:
@@ -123,6 +125,76 @@ class MetricsCollector(Collector):
         for each in EngineState:
             engine.add_metric([self._model_name, each.value], float(each is snapshot.state))
         yield engine
+        yield from self._scheduling(snapshot)
+
+    def _scheduling(self, snapshot: EngineSnapshot) -> Iterator[Metric]:
+        chosen = InfoMetricFamily(
+            "pravaha_scheduling", "The policy and batch former in force.", labels=["model_name"]
+        )
+        scheduling = snapshot.scheduling
+        facts: dict[str, str] = {
+            "policy": scheduling.policy,
+            "batch_former": scheduling.batch_former,
+        }
+        chosen.add_metric([self._model_name], facts)
+        yield chosen
+        if snapshot.step_costs is not None:
+            costs = GaugeMetricFamily(
+                "pravaha_step_cost_seconds",
+                "The step-time model: seconds for each of a term.",
+                labels=["model_name", "term"],
+            )
+            for term, seconds in asdict(snapshot.step_costs).items():
+                costs.add_metric([self._model_name, term], seconds)
+            yield costs
+        if snapshot.step_error is not None:
+            yield from self._gauge(
+                "step_prediction_error",
+                "Usual relative error of predicted step times.",
+                snapshot.step_error,
+                prefixes=_OWN,
+            )
+
+    def _swap(self, swap: SwapCounts) -> Iterator[Metric]:
+        yield from self._gauge(
+            "swap_capacity_blocks", "KV blocks that fit into the swap tier.", swap.capacity, _OWN
+        )
+        for name, text, label, values in (
+            (
+                "swapped_blocks",
+                "KV blocks copied between pool and swap tier.",
+                "direction",
+                {"in": swap.swapped_in, "out": swap.swapped_out},
+            ),
+            (
+                "swap_lost_blocks",
+                "KV blocks that the swap tier did not keep.",
+                "reason",
+                {"evicted": swap.evicted, "dropped": swap.dropped, "damaged": swap.damaged},
+            ),
+            (
+                "preempted_by",
+                "Preempted requests by what became of their KV.",
+                "means",
+                {"swap": swap.victims_swapped, "recompute": swap.victims_recomputed},
+            ),
+        ):
+            family = CounterMetricFamily(f"pravaha_{name}", text, labels=["model_name", label])
+            for value, count in values.items():
+                family.add_metric([self._model_name, value], count)
+            yield family
+        speeds = GaugeMetricFamily(
+            "pravaha_swap_bytes_per_second",
+            "Measured copying speed of the swap tier.",
+            labels=["model_name", "direction"],
+        )
+        for direction, speed in (
+            ("in", swap.in_bytes_per_second),
+            ("out", swap.out_bytes_per_second),
+        ):
+            if speed is not None:
+                speeds.add_metric([self._model_name, direction], speed)
+        yield speeds
 
     def _totals(self, state: CountersState) -> Iterator[Metric]:
         totals = state.totals
@@ -132,12 +204,35 @@ class MetricsCollector(Collector):
             ("num_preemptions", "Requests that lost their row.", totals.preemptions),
             ("prefix_cache_queries", "Prompt tokens looked up.", totals.prefix_cache_queries),
             ("prefix_cache_hits", "Prompt tokens found cached.", totals.prefix_cache_hits),
+            (
+                "external_prefix_cache_queries",
+                "Prompt tokens looked up in the swap tier.",
+                totals.external_prefix_cache_queries,
+            ),
+            (
+                "external_prefix_cache_hits",
+                "Prompt tokens found in the swap tier.",
+                totals.external_prefix_cache_hits,
+            ),
         ):
             yield from self._counter(name, text, value)
         yield from self._counter("steps", "Steps executed.", totals.steps, prefixes=_OWN)
         yield from self._counter(
             "kv_block_copies", "KV blocks copied.", totals.copied_blocks, prefixes=_OWN
         )
+        deadlines = CounterMetricFamily(
+            "pravaha_deadlines",
+            "First tokens of requests that named a deadline.",
+            labels=["model_name", "met"],
+        )
+        deadlines.add_metric([self._model_name, "true"], totals.deadlines_met)
+        deadlines.add_metric([self._model_name, "false"], totals.deadlines_missed)
+        yield deadlines
+        for name, text, seconds in (
+            ("predicted", "Predicted time of the steps predicted.", totals.predicted_seconds),
+            ("measured", "Measured time of the steps predicted.", totals.measured_seconds),
+        ):
+            yield from self._counter(f"step_{name}_seconds", text, seconds, prefixes=_OWN)
         for prefix in _PREFIXES:
             family = CounterMetricFamily(
                 f"{prefix}request_success",
@@ -149,8 +244,10 @@ class MetricsCollector(Collector):
                 family.add_metric([self._model_name, reason.value], count)
             yield family
 
-    def _gauge(self, name: str, text: str, value: float) -> Iterator[Metric]:
-        for prefix in _PREFIXES:
+    def _gauge(
+        self, name: str, text: str, value: float, prefixes: tuple[str, ...] = _PREFIXES
+    ) -> Iterator[Metric]:
+        for prefix in prefixes:
             family = GaugeMetricFamily(prefix + name, text, labels=["model_name"])
             family.add_metric([self._model_name], value)
             yield family

@@ -42,35 +42,28 @@ class RateWindow:
         return prefill / WINDOW_S, decode / WINDOW_S
 
 
-class PrefillSpeed:
-    """How fast prompts are computed, from steps that compute little else.
+class Speed:
+    """Amounts a second, averaged over the latest ones: exponentially forgetting sums of both.
 
-    Exponentially forgetting sums of tokens and of seconds, so that a figure is an average over the
-    latest few thousand tokens and short steps weigh little. One thread adds, any may ask.
+    One thread adds, any may ask.
     """
 
-    SHARE = 0.9
-    """A step counts if this share of its tokens is prefill."""
-    LEAST = 16
-    """A step counts if it prefills so many tokens: fewer cost what a decode costs."""
-    MEMORY_TOKENS = 4096
+    def __init__(self, memory: float = 256 * 2**20) -> None:
+        """`memory`: after this amount, what was added before counts half."""
+        self._memory = memory
+        self._sums = (0.0, 0.0)  # amount, seconds; replaced as a whole
 
-    def __init__(self) -> None:
-        self._sums = (0.0, 0.0)  # tokens, seconds; replaced as a whole
-
-    def add(self, prefill: int, computed: int, seconds: float) -> None:
-        """Note a step of `computed` tokens, `prefill` of which were not decodes."""
-        if prefill < self.LEAST or prefill < self.SHARE * computed or seconds <= 0:
-            return
-        tokens, spent = self._sums
-        keep = 0.5 ** (prefill / self.MEMORY_TOKENS)
-        self._sums = (tokens * keep + prefill, spent * keep + seconds)
+    def add(self, amount: float, seconds: float) -> None:
+        """Note that `amount` took so long."""
+        done, spent = self._sums
+        keep = 0.5 ** (amount / self._memory)
+        self._sums = (done * keep + amount, spent * keep + seconds)
 
     @property
-    def tokens_per_second(self) -> float | None:
-        """The speed, or None before the first prefill."""
-        tokens, seconds = self._sums
-        return tokens / seconds if seconds > 0 else None
+    def per_second(self) -> float | None:
+        """The speed, or None before anything was added."""
+        amount, seconds = self._sums
+        return amount / seconds if seconds > 0 else None
 
 
 class RecentSamples:

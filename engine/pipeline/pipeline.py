@@ -27,11 +27,15 @@ from engine.executors.base import Executor, StepPlan, StepResult
 from engine.mailbox import Finish
 from engine.memory.block_manager import BlockManager
 from engine.observability.counters import EngineCounters, StepRecord
+from engine.pipeline.calibration import Calibration
+from engine.pipeline.prompt_scores import ScoredRun
 from engine.pipeline.rows import RowTable
 from engine.pipeline.scheduler import Schedule, Scheduler
 from engine.pipeline.sequence import NO_ROW, Sequence
+from engine.pipeline.step_load import load_of
 from engine.queue import RequestQueue
 from engine.request import FinishReason
+from engine.scheduling import Scheduling
 from engine.snapshot import StepStats
 
 _log = logging.getLogger(__name__)
@@ -60,6 +64,7 @@ class Pipeline:
         waiting: RequestQueue,
         *,
         token_budget: int,
+        scheduling: Scheduling | None = None,
         counters: EngineCounters,
         events: EventBus,
         clock: Callable[[], float],
@@ -67,7 +72,9 @@ class Pipeline:
     ) -> None:
         self.table = table
         self.blocks = blocks
-        self.scheduler = Scheduler(table, blocks, waiting, token_budget=token_budget)
+        self.scheduler = Scheduler(
+            table, blocks, waiting, token_budget=token_budget, scheduling=scheduling
+        )
         self.executor: Executor | None = None
         self.last_step = StepStats()
         self.last_error: tuple[str, float] | None = None
@@ -109,13 +116,20 @@ class Pipeline:
             self._copy_blocks(self.executor)
             plan = self._mask(schedule.plan)
             result = self.executor.execute(plan)
-            self._apply(plan, result, started)
+            self._apply(plan, result, schedule.scored, started)
         except BaseException as error:  # a panic in Rust is no Exception
             _log.exception("A step failed.")
             placed = [self.table.sequences[row] for row in schedule.plan.rows.tolist()]
             failed = [sequence for sequence in placed if sequence is not None]
             self._fail_step(f"The step failed: {_sentence(error)}", failed)
         return True
+
+    def calibrate(self, calibration: Calibration) -> None:
+        """Run one calibrating step; nothing may be running."""
+        if self.executor is None:
+            raise AssertionError("a step before the weights were loaded")
+        model = self.scheduler.work.model
+        calibration.step(self.executor, self.table, self.blocks, model, self._clock)
 
     def _copy_blocks(self, executor: Executor) -> None:
         """Make the copies the schedule asks for; their sources are given back in any case."""
@@ -166,6 +180,8 @@ class Pipeline:
             mailbox.text.append(sequence.decoder.flush())
         now = self._clock()
         kept = mailbox.kept
+        if reason in (FinishReason.STOP, FinishReason.LENGTH):
+            self.scheduler.work.note_answer(len(kept.ids))
         self._counters.record_finish(
             now,
             reason,
@@ -217,8 +233,11 @@ class Pipeline:
                 )
         for sequence in schedule.admitted:
             if sequence.preemptions == 0 and self.blocks.prefixes is not None:
+                swapped = sequence.swapped_tokens
                 self._counters.record_lookup(
-                    queried=sequence.num_prompt, found=sequence.mailbox.cached_tokens
+                    queried=sequence.num_prompt,
+                    found=sequence.mailbox.cached_tokens - swapped,
+                    swapped=None if self.blocks.tier is None else swapped,
                 )
         if schedule.admitted and self._events.wanted(RequestScheduled):
             for sequence in schedule.admitted:
@@ -234,7 +253,9 @@ class Pipeline:
             "ask for less."
         )
 
-    def _apply(self, plan: StepPlan, result: StepResult, started: float) -> None:
+    def _apply(
+        self, plan: StepPlan, result: StepResult, scored: list[ScoredRun], started: float
+    ) -> None:
         """Write a step's tokens into the rows, end what is finished, count."""
         table, batch = self.table, plan.rows
         grant = plan.query_start[1:] - plan.query_start[:-1]
@@ -242,9 +263,16 @@ class Pipeline:
         table.num_computed[batch] = computed
         prompt = table.num_prompt_tokens[batch]
         new_prompt = self._count_prompt(batch, computed, prompt)
+        load = load_of(grant, computed, len(plan.token_ids))
+        predicted = self.scheduler.work.model.predict(load)
         decodes = int(np.count_nonzero((grant == 1) & (computed > prompt)))
         failed: list[Sequence] = []
+        whole: list[Sequence] = []  # prompts computed, and nothing wanted after them
         sound = batch
+        for run in scored:  # before a token is published, so that its reader finds them complete
+            scores = run.sequence.mailbox.prompt_scores
+            if scores is not None and not scores.take(result, run.part):
+                failed.append(run.sequence)
         if result.sampled.min() >= 0:
             rows, chosen = batch, None
         else:
@@ -252,8 +280,9 @@ class Pipeline:
             chosen = np.flatnonzero(result.sampled >= 0)
             rows = batch[chosen]
             broken = (result.sampled < 0) & (plan.needs_logits != 0)
-            failed = self._sequences(batch[broken])
+            failed += self._sequences(batch[broken])
             sound = batch[~broken]
+            whole = self._sequences(batch[computed >= table.max_total[batch]])
         if self.blocks.prefixes is not None:  # before a row ends, so that its blocks stay cached
             self.blocks.prefixes.index(table, sound)
         now = self._clock()
@@ -261,15 +290,19 @@ class Pipeline:
         for sequence in failed:
             broken_matcher = sequence.matcher is not None and sequence.matcher.error
             self.finish(sequence, FinishReason.ERROR, broken_matcher or _NOT_A_NUMBER)
+        for sequence in whole:
+            self.finish(sequence, FinishReason.LENGTH)
         for sequence, reason, error in finished:
             self.finish(sequence, reason, error)
         ended = self._clock()
         prefill = len(plan.token_ids) - decodes
-        self.last_step = StepStats(ended - started, prefill, decodes, len(batch))
+        self.scheduler.work.model.observe(load, ended - started)
+        self.last_step = StepStats(ended - started, prefill, decodes, len(batch), predicted)
         self._counters.record_step(
             ended,
             StepRecord(
                 seconds=ended - started,
+                predicted_seconds=predicted,
                 prefill_tokens=prefill,
                 decodes=decodes,
                 new_prompt_tokens=new_prompt,
@@ -326,6 +359,7 @@ class Pipeline:
             beginners = rows[first]
             table.first_token_at[beginners] = now
             first_tokens = now - table.queued_at[beginners]
+            self._count_deadlines(beginners, now)
             since = since[~first]
             self._announce_first(beginners, now)
         else:
@@ -344,6 +378,15 @@ class Pipeline:
                 reason = FinishReason.STOP if stopped[index] else FinishReason.LENGTH
                 ending.append((sequence, reason, None))
         return ending, first_tokens, since
+
+    def _count_deadlines(self, beginners: NDArray[np.int32], now: float) -> None:
+        """Note whose first token came in time, of those that named a deadline."""
+        deadlines = self.table.deadline[beginners]
+        named = int(np.count_nonzero(np.isfinite(deadlines)))
+        if named:
+            met = int(np.count_nonzero(now <= deadlines))
+            unnamed = len(beginners) - named  # their deadline is infinite, so they count as met
+            self._counters.record_deadlines(met=met - unnamed, missed=len(beginners) - met)
 
     def _announce_first(self, rows: NDArray[np.int32], now: float) -> None:
         if self._events.wanted(FirstToken):

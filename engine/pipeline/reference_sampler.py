@@ -38,51 +38,132 @@ def gumbel_noise(seed: int, position: int, token_ids: NDArray[np.int64]) -> NDAr
     return noise
 
 
-def sample_reference(logits: NDArray[np.float32], plan: StepPlan) -> StepResult:
-    """Sample every row of a step that needs logits.
+def sample_reference(
+    logits: NDArray[np.float32],
+    plan: StepPlan,
+    score_logits: NDArray[np.float32] | None = None,
+) -> StepResult:
+    """Sample every row of a step that needs logits, and score what is to be scored.
 
     Args:
-        logits: [R, vocab] float32; rows that need none are ignored.
+        logits: [R + D, vocab] float32, run by run: what follows its last known token, then what
+            follows each of its drafts; runs that need none have one entry, which is ignored.
         plan: the step.
+        score_logits: [P, vocab] float32, what follows the plan's `score_tokens`.
     """
-    count = len(plan.rows)
+    count, drafts = len(plan.rows), _drafts(plan)
+    total, scores = sum(map(len, drafts)), len(plan.score_tokens)
     result = StepResult(
         sampled=np.full(count, -1, np.int32),
         logprobs=np.full(count, np.nan, np.float32),
         top_ids=np.zeros((count, MAX_TOP_LOGPROBS), np.int32),
         top_logprobs=np.zeros((count, MAX_TOP_LOGPROBS), np.float32),
         failed=np.zeros(count, np.uint8),
+        accepted=np.zeros(count, np.int32),
+        draft_logprobs=np.full(total, np.nan, np.float32),
+        draft_top_ids=np.zeros((total, MAX_TOP_LOGPROBS), np.int32),
+        draft_top_logprobs=np.zeros((total, MAX_TOP_LOGPROBS), np.float32),
+        score_logprobs=np.full(scores, np.nan, np.float32),
+        score_ranks=np.zeros(scores, np.int32),
+        score_top_ids=np.zeros((scores, MAX_TOP_LOGPROBS), np.int32),
+        score_top_logprobs=np.zeros((scores, MAX_TOP_LOGPROBS), np.float32),
     )
-    for index in np.flatnonzero(plan.needs_logits):
-        _sample_row(int(index), logits[index].astype(np.float32), plan, result)
+    first_draft = 0
+    for index in range(count):
+        mine = drafts[index]
+        if plan.needs_logits[index]:
+            _sample_run(index, mine, first_draft, logits[index + first_draft :], plan, result)
+        first_draft += len(mine)
+    if score_logits is not None:
+        for at in range(scores):
+            _score(at, score_logits[at], plan, result)
     return result
 
 
-def _sample_row(
-    index: int, logits: NDArray[np.float32], plan: StepPlan, result: StepResult
+def _drafts(plan: StepPlan) -> list[list[int]]:
+    """Each run's drafts."""
+    if not plan.num_drafts.size:
+        return [[] for _ in plan.rows]
+    ends = plan.query_start[1:]
+    runs = zip((ends - plan.num_drafts).tolist(), ends.tolist(), strict=True)
+    return [plan.token_ids[first:end].tolist() for first, end in runs]
+
+
+def _sample_run(
+    index: int,
+    drafts: list[int],
+    first_draft: int,
+    logits: NDArray[np.float32],
+    plan: StepPlan,
+    result: StepResult,
 ) -> None:
+    """One token after another, as long as each is the run's next draft."""
     row = int(plan.rows[index])
+    masks = plan.mask_bits[plan.mask_rows == index]  # a run with drafts has none
+    mask = masks[0] if len(masks) else None
+    for nth in range(len(drafts) + 1):
+        known = int(plan.num_tokens[row]) + nth
+        token, logprob, top_ids, top_logprobs = _sample_one(
+            logits[nth].astype(np.float32), mask, plan, row, known
+        )
+        if nth < len(drafts) and token == drafts[nth]:
+            at = first_draft + nth
+            result.accepted[index] += 1
+            result.draft_logprobs[at] = logprob
+            result.draft_top_ids[at, : len(top_ids)] = top_ids
+            result.draft_top_logprobs[at, : len(top_ids)] = top_logprobs
+            continue
+        result.sampled[index] = token
+        result.failed[index] = token < 0
+        result.logprobs[index] = logprob
+        result.top_ids[index, : len(top_ids)] = top_ids
+        result.top_logprobs[index, : len(top_ids)] = top_logprobs
+        return
+
+
+def _sample_one(
+    logits: NDArray[np.float32],
+    mask: NDArray[np.uint32] | None,
+    plan: StepPlan,
+    row: int,
+    known: int,
+) -> tuple[int, float, NDArray[np.int64], NDArray[np.float32]]:
+    """A row's token after its first `known` ones (-1: none), its logprob, and alternatives."""
     params = plan.sampling[row]
-    if np.isnan(logits).any() or not (logits > -np.inf).any():
-        result.failed[index] = 1
-        return
-    allowed = _mask(index, logits, plan)
-    if not (allowed > -np.inf).any():
-        result.failed[index] = 1
-        return
-    adjusted = _penalise(_bias(allowed, plan, row), plan, row)
+    if _unusable(logits):
+        return -1, np.nan, np.zeros(0, np.int64), np.zeros(0, np.float32)
+    allowed = logits if mask is None else _masked(logits, mask)
+    if _unusable(allowed):
+        return -1, np.nan, np.zeros(0, np.int64), np.zeros(0, np.float32)
+    adjusted = _penalise(_bias(allowed, plan, row), plan, row, known)
     if params["temperature"] == 0:
         token = int(np.argmax(adjusted))
     else:
-        token = _draw(adjusted, params, position=int(plan.num_tokens[row]))
-    result.sampled[index] = token
+        token = _draw(adjusted, params, position=known)
     wanted = int(params["num_logprobs"])
-    if wanted >= 0:
-        logprobs = log_softmax(logits)
-        result.logprobs[index] = logprobs[token]
-        best = np.argsort(-logprobs, kind="stable")[:wanted]
-        result.top_ids[index, : len(best)] = best
-        result.top_logprobs[index, : len(best)] = logprobs[best]
+    if wanted < 0:
+        return token, np.nan, np.zeros(0, np.int64), np.zeros(0, np.float32)
+    logprobs = log_softmax(logits)
+    best = np.argsort(-logprobs, kind="stable")[:wanted]
+    return token, float(logprobs[token]), best, logprobs[best]
+
+
+def _score(at: int, logits: NDArray[np.float32], plan: StepPlan, result: StepResult) -> None:
+    """The log-probability of a known token, its rank, and the likeliest tokens."""
+    logits = logits.astype(np.float32)
+    if _unusable(logits):
+        return
+    logprobs, target = log_softmax(logits), int(plan.score_targets[at])
+    order = np.argsort(-logits, kind="stable")
+    result.score_logprobs[at] = logprobs[target]
+    result.score_ranks[at] = int(np.flatnonzero(order == target)[0]) + 1
+    best = order[: int(plan.score_tops[at])]
+    result.score_top_ids[at, : len(best)] = best
+    result.score_top_logprobs[at, : len(best)] = logprobs[best]
+
+
+def _unusable(logits: NDArray[np.float32]) -> bool:
+    return bool(np.isnan(logits).any() or not (logits > -np.inf).any())
 
 
 def log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -94,14 +175,10 @@ def log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     return logprobs.astype(np.float32)
 
 
-def _mask(index: int, logits: NDArray[np.float32], plan: StepPlan) -> NDArray[np.float32]:
-    """The logits, -inf where the mask of batch entry `index` forbids a token."""
-    mine = np.flatnonzero(plan.mask_rows == index)
-    if not len(mine):
-        return logits
+def _masked(logits: NDArray[np.float32], mask: NDArray[np.uint32]) -> NDArray[np.float32]:
+    """The logits, -inf where a mask forbids a token."""
     ids = np.arange(len(logits))
-    bits = plan.mask_bits[mine[0]]
-    allowed = (bits[ids // 32] >> (ids % 32).astype(np.uint32)) & 1
+    allowed = (mask[ids // 32] >> (ids % 32).astype(np.uint32)) & 1
     return np.where(allowed == 1, logits, np.float32(-np.inf))
 
 
@@ -112,9 +189,11 @@ def _bias(logits: NDArray[np.float32], plan: StepPlan, row: int) -> NDArray[np.f
     return adjusted
 
 
-def _penalise(logits: NDArray[np.float32], plan: StepPlan, row: int) -> NDArray[np.float32]:
+def _penalise(
+    logits: NDArray[np.float32], plan: StepPlan, row: int, known: int
+) -> NDArray[np.float32]:
     params = plan.sampling[row]
-    tokens = plan.token_table[row, : plan.num_tokens[row]]
+    tokens = plan.token_table[row, :known]
     output = tokens[plan.num_prompt_tokens[row] :]
     repetition = params["repetition_penalty"]
     if repetition != 1:

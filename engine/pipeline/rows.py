@@ -41,12 +41,14 @@ class RowTable:
         max_blocks] int32, -1 beyond `num_blocks`. num_indexed: [max_rows] int32, how many of these
         the prefix trie names. stop_ids: [max_rows, max_stop_ids] int32, padded with -1. sampling:
         [max_rows] of `SAMPLING_DTYPE`. prompt_counted: [max_rows] int32, prompt tokens the metrics
-        have counted. arrival: [max_rows] int64, submission numbers. queued_at, scheduled_at,
-        first_token_at, last_token_at: [max_rows] float64, seconds, NaN until. drained: [max_rows]
-        bool, set by readers: nothing was left to read. sequences: row → its sequence, None for a
-        free row. bias_rows, bias_ids, bias_values: [B] the logit biases of all rows, sorted by row.
-        decoded_rows: the rows with stop strings. grammars: the rows with a grammar. logprob_rows,
-        top_rows: how many rows want logprobs, and alternatives.
+        have counted. arrival: [max_rows] int64, submission numbers. priority: [max_rows] int32.
+        deadline: [max_rows] float64, instants by which the first token is wanted; inf for none.
+        queued_at, scheduled_at, first_token_at, last_token_at: [max_rows] float64, seconds, NaN
+        until. drained: [max_rows] bool, set by readers: nothing was left to read. sequences: row →
+        its sequence, None for a free row. bias_rows, bias_ids, bias_values: [B] the logit biases of
+        all rows, sorted by row. scoring_rows: the rows that want prompt logprobs. decoded_rows: the
+        rows with stop strings. grammars: the rows with a grammar. logprob_rows, top_rows: how many
+        rows want logprobs, and alternatives.
     """
 
     def __init__(
@@ -76,6 +78,8 @@ class RowTable:
         self.sampling = np.zeros(max_rows, SAMPLING_DTYPE)
         self.prompt_counted = np.zeros(max_rows, np.int32)
         self.arrival = np.zeros(max_rows, np.int64)
+        self.priority = np.zeros(max_rows, np.int32)
+        self.deadline = np.full(max_rows, np.inf)
         self.queued_at = np.full(max_rows, np.nan)
         self.scheduled_at = np.full(max_rows, np.nan)
         self.first_token_at = np.full(max_rows, np.nan)
@@ -85,6 +89,7 @@ class RowTable:
         self.bias_rows = np.zeros(0, np.int32)
         self.bias_ids = np.zeros(0, np.int32)
         self.bias_values = np.zeros(0, np.float32)
+        self.scoring_rows: dict[int, Sequence] = {}
         self.decoded_rows: dict[int, tuple[Sequence, Decoder]] = {}
         self.grammars = GrammarRows(max_rows)
         self.logprob_rows = 0
@@ -110,6 +115,8 @@ class RowTable:
         self.sampling[row] = sequence.sampling
         self.prompt_counted[row] = sequence.prompt_counted
         self.arrival[row] = sequence.arrival
+        self.priority[row] = sequence.request.priority
+        self.deadline[row] = sequence.deadline
         self.queued_at[row] = sequence.queued_at
         self.drained[row] = True
         self._restore(row, sequence, now)
@@ -208,6 +215,11 @@ class RowTable:
         wanted = sequence.mailbox.num_logprobs
         self.logprob_rows += change * (wanted is not None)
         self.top_rows += change * bool(wanted)
+        if sequence.mailbox.prompt_scores is not None:
+            if change > 0:
+                self.scoring_rows[row] = sequence
+            else:
+                del self.scoring_rows[row]
         if sequence.decoder is not None:
             if change > 0:
                 self.decoded_rows[row] = (sequence, sequence.decoder)

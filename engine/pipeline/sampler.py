@@ -44,8 +44,10 @@ class Sampler:
             _integer("seed", params.seed, low=0, high=2**64 - 1)
         if params.logprobs is not None:
             _integer("logprobs", params.logprobs, low=0, high=MAX_TOP_LOGPROBS)
+        if params.prompt_logprobs is not None:
+            _integer("prompt_logprobs", params.prompt_logprobs, low=0, high=MAX_TOP_LOGPROBS)
         if params.max_tokens is not None:
-            _integer("max_tokens", params.max_tokens, low=1)
+            _integer("max_tokens", params.max_tokens, low=0)
         self._validate_bias(params)
         self._validate_stops(params)
         if params.grammar is not None and params.ignore_eos:

@@ -6,8 +6,9 @@ one, a chunked prefill a larger one that takes several steps, a resumption after
 prefill again.
 
 One pass, under one token budget: running decodes, then unfinished prefills, then waiting requests,
-each in the prioritiser's order. Hot: a pass over running rows is a fixed number of numpy
-expressions. Only admissions and preemptions loop, over the requests admitted or preempted.
+each in the policy's order (`engine.pipeline.ranking`); the batch former says how large the budget is.
+Hot: a pass over running rows is a fixed number of numpy expressions, and one over nothing but
+decodes orders nobody. Only admissions and preemptions loop, over the requests admitted or preempted.
 
 A request is admitted with what need not be computed (`engine.memory.reuse`): its `num_computed`
 begins there. One whose prefix a running request is just computing waits for it, and others pass.
@@ -26,10 +27,16 @@ from engine.executors.base import StepPlan
 from engine.memory.block_copies import BlockCopies
 from engine.memory.block_manager import BlockManager
 from engine.memory.reuse import Reuse, ReuseFinder
-from engine.pipeline.prioritiser import FirstComeFirstServed, Prioritiser
+from engine.pipeline.batch_former import make_batch_former
+from engine.pipeline.policies import make_prioritiser
+from engine.pipeline.prompt_scores import NO_SCORES, ScoredRun, ScorePlan, plan_scores
+from engine.pipeline.ranking import Ranking
 from engine.pipeline.rows import RowTable
 from engine.pipeline.sequence import Sequence
+from engine.pipeline.step_load import StepLoad
+from engine.pipeline.work import WorkPredictor
 from engine.queue import RequestQueue
+from engine.scheduling import Scheduling
 
 _WATERMARK_SHARE = 0.01
 
@@ -40,6 +47,7 @@ class Schedule:
 
     Attributes:
         plan: the step, or None when there is nothing to compute.
+        scored: rows of the plan that score prompt tokens.
         admitted: sequences that got a row, for the first time or again.
         preempted: sequences that lost their row and are waiting again.
         unplaceable: sequences that need more blocks than the pool has; they hold nothing now.
@@ -49,6 +57,7 @@ class Schedule:
     admitted: list[Sequence] = field(default_factory=list)
     preempted: list[Sequence] = field(default_factory=list)
     unplaceable: list[Sequence] = field(default_factory=list)
+    scored: list[ScoredRun] = field(default_factory=list)
 
 
 class Scheduler:
@@ -56,6 +65,8 @@ class Scheduler:
 
     Attributes:
         copies: block copies that must be made before the plan is executed.
+        work: predicts how long things take; told of every step by whoever executes it.
+        scheduling: the policy and the batch former in force.
     """
 
     def __init__(
@@ -65,13 +76,16 @@ class Scheduler:
         waiting: RequestQueue,
         *,
         token_budget: int,
-        prioritiser: Prioritiser | None = None,
+        scheduling: Scheduling | None = None,
     ) -> None:
         self._table = table
         self._blocks = blocks
         self._waiting = waiting
-        self._budget = token_budget
-        self._prioritiser: Prioritiser = prioritiser or FirstComeFirstServed()
+        self._token_budget = token_budget
+        self.work = WorkPredictor(chunk=token_budget)
+        self.scheduling = scheduling or Scheduling()
+        self._ranking = Ranking(make_prioritiser(self.scheduling.policy, self.work))
+        self._former = make_batch_former(self.scheduling, self.work, token_budget=token_budget)
         self.copies = BlockCopies(blocks)
         self._reuse = ReuseFinder(table, blocks)
         self._running: NDArray[np.int32] = np.zeros(0, np.int32)  # rows, in the order last known
@@ -92,37 +106,42 @@ class Scheduler:
         """Whether a pass would find something to do."""
         return bool(len(self._running) or len(self._waiting))
 
+    def switch(self, scheduling: Scheduling) -> None:
+        """Go on with another policy and batch former; nobody loses anything by it."""
+        self.scheduling = scheduling
+        self._ranking.prioritiser = make_prioritiser(scheduling.policy, self.work)
+        self._former = make_batch_former(scheduling, self.work, token_budget=self._token_budget)
+        self._stale = True
+
     def schedule(self, now: float) -> Schedule:
         """Choose the next step's tokens and take the blocks they need.
 
         Every row in the plan has blocks for every token up to its run's last.
         """
-        if self._stale or not self._prioritiser.static:
-            self._running = self._prioritiser.order(self._table, self._running, now)
-            self._stale = False
+        self._stale |= not self._ranking.static
         preempted: list[Sequence] = []
         unplaceable: list[Sequence] = []
         while True:
-            batch, grant = self._share_budget()
+            batch, grant, budget = self._share_budget(now)
             need = self._blocks_needed(batch, grant)
             if int(need.sum()) <= self._blocks.num_free:
                 break
             if len(self._running) == 1:
                 unplaceable.append(self.release(int(self._running[0])))
             else:
+                self._put_in_order(now)
                 preempted.append(self._preempt(self._victim()))
         self._take_blocks(batch, need)
         admitted: list[Sequence] = []
-        budget = self._budget - int(grant.sum())
         if budget > 0 and len(self._waiting) and not preempted and not unplaceable:
             rows, grants, admitted = self._admit(budget, now, unplaceable)
             if admitted:
                 batch = np.concatenate([batch, np.array(rows, np.int32)])
                 grant = np.concatenate([grant, np.array(grants, np.int32)])
-        plan = self._plan(batch, grant) if len(batch) else None
+        plan, scores = self._plan(batch, grant) if len(batch) else (None, NO_SCORES)
         if plan is None and self.has_work and not preempted and not unplaceable:
             raise AssertionError("there is work, and nothing of it can be done")  # or we would spin
-        return Schedule(plan, admitted, preempted, unplaceable)
+        return Schedule(plan, admitted, preempted, unplaceable, scores.runs)
 
     def release(self, row: int) -> Sequence:
         """Take a request out of its row and free its blocks, whatever it was doing."""
@@ -140,25 +159,69 @@ class Scheduler:
         return int(self._running[-1])
 
     def _preempt(self, row: int) -> Sequence:
-        """Preempt by recomputation: keep the token ids, free the blocks, wait at the front."""
+        """Keep the token ids, free the blocks, wait at the front.
+
+        Its blocks stay cached until somebody needs their room, and go to the swap tier then; unless
+        computing them again is cheaper.
+        """
+        self._choose_swap_or_recompute(row)
         sequence = self.release(row)
         sequence.preemptions += 1
         self._waiting.requeue(sequence)
         return sequence
 
-    def _share_budget(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Rows that get tokens, decodes first, and how many: two [R] int32 arrays."""
+    def _choose_swap_or_recompute(self, row: int) -> None:
+        """By measured price, for the row's own blocks: what others hold stays where it is."""
+        table, tier = self._table, self._blocks.tier
+        if tier is None:
+            return
+        indexed = table.block_tables[row, : table.num_indexed[row]]
+        own = indexed[self._blocks.refcounts()[indexed] == 1]
+        if tier.price_victim(own).swaps:
+            tier.victims_swapped += 1
+        else:
+            tier.victims_recomputed += 1
+            tier.leave_out(own)
+
+    def _put_in_order(self, now: float) -> None:
+        """Order the running rows, if they are not in order already."""
+        if self._stale:
+            self._running = self._ranking.order(self._table, self._running, now)
+            self._stale = False
+
+    def _share_budget(self, now: float) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
+        """Rows that get tokens, decodes first, how many, and what is left for admissions.
+
+        Returns:
+            Two [R] int32 arrays, and tokens.
+        """
         table, batch = self._table, self._running
         lag = table.num_tokens[batch] - table.num_computed[batch]
         total = int(lag.sum())
-        if total == len(batch) and total <= self._budget:
-            return batch, lag  # nothing but decodes, and room for all
+        if total == len(batch) and total <= self._token_budget:  # only decodes, room for all
+            if not (len(self._waiting) and table.num_free):
+                return batch, lag, 0
+            return batch, lag, self._step_budget(batch, lag) - total
+        self._put_in_order(now)
+        batch = self._running
+        lag = table.num_tokens[batch] - table.num_computed[batch]
         by_phase = np.argsort(lag > 1, kind="stable")
         batch, lag = batch[by_phase], lag[by_phase]
+        budget = self._step_budget(batch, lag)
         before = np.cumsum(lag, dtype=np.int32) - lag
-        grant = np.clip(self._budget - before, 0, lag)
+        grant = np.clip(budget - before, 0, lag)
         served = grant > 0
-        return batch[served], grant[served]
+        return batch[served], grant[served], budget - min(total, budget)
+
+    def _step_budget(self, batch: NDArray[np.int32], lag: NDArray[np.int32]) -> int:
+        """Tokens of this step, by the batch former; `batch` has the decodes first."""
+        computed = self._table.num_computed[batch]
+        count = int(np.count_nonzero(lag == 1))
+        decodes = StepLoad(0, count, int(computed[:count].sum()) + count)
+        context = int(computed[count]) if count < len(batch) else 0
+        budget = self._former.budget(decodes, context)
+        self.work.note_step(decodes, budget - count)
+        return budget
 
     def _blocks_needed(
         self, batch: NDArray[np.int32], grant: NDArray[np.int32]
@@ -198,7 +261,7 @@ class Scheduler:
         admitted: list[Sequence] = []
         deferred: list[Sequence] = []  # never more than could be admitted: bounds the pass
         while budget > 0 and len(waiting) and len(deferred) < table.num_free:
-            index = self._prioritiser.pick(waiting, now)
+            index = self._ranking.pick(waiting, now)
             sequence = waiting.at(index)
             whole = self._blocks.blocks_for(len(sequence.tokens))
             if whole > self._blocks.num_blocks:
@@ -218,7 +281,8 @@ class Scheduler:
             if reuse is None:
                 break
             row = self._place(waiting.pop(index), reuse, now)
-            grant = min(budget, len(sequence.tokens) - reuse.tokens)
+            self._ranking.admitted()
+            grant = min(budget, len(sequence.tokens) - int(table.num_computed[row]))
             budget -= grant
             one, chunk = np.array([row], np.int32), np.array([grant], np.int32)
             self._take_blocks(one, self._blocks_needed(one, chunk))
@@ -226,6 +290,8 @@ class Scheduler:
             rows.append(row)
             grants.append(grant)
             admitted.append(sequence)
+            if reuse.swapped.size:
+                break  # copying takes its time: one a step
         for sequence in reversed(deferred):
             waiting.requeue(sequence)
         return rows, grants, admitted
@@ -254,15 +320,39 @@ class Scheduler:
         self._blocks.retain(blocks)
         if reuse.ends_inside(table.block_size):
             blocks[-1] = self.copies.add(int(blocks[-1]))
+        loaded = self._swap_in(reuse.swapped)
+        sequence.swapped_tokens = len(loaded) * table.block_size
+        computed = reuse.tokens + sequence.swapped_tokens
         if sequence.preemptions == 0:
-            sequence.mailbox.cached_tokens = reuse.tokens
+            sequence.mailbox.cached_tokens = computed
         row = table.place(sequence, now)
-        table.begin_with(row, blocks, computed=reuse.tokens, indexed=reuse.indexed)
+        blocks = np.concatenate([blocks, loaded])
+        table.begin_with(row, blocks, computed=computed, indexed=reuse.indexed)
+        if loaded.size:
+            self._index_swapped_in(row, reuse, loaded)
         sequence.donor = None
         sequence.room_needed = 0
         self._running = np.append(self._running, np.int32(row))
         self._stale = True
         return row
+
+    def _swap_in(self, entries: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Fresh blocks with what the tier has; fewer than `entries` if some turn out damaged."""
+        tier = self._blocks.tier
+        if tier is None or not entries.size:
+            return np.zeros(0, np.int32)
+        blocks = self._blocks.allocate(len(entries))
+        loaded = tier.load(entries, blocks)
+        self._blocks.release(blocks[loaded:])
+        return blocks[:loaded]
+
+    def _index_swapped_in(self, row: int, reuse: Reuse, loaded: NDArray[np.int32]) -> None:
+        """Give the trie what was swapped in, so that others find it in this very pass."""
+        prefixes, tier = self._blocks.prefixes, self._blocks.tier
+        if prefixes is None or tier is None:
+            raise AssertionError("blocks were swapped in without an index")
+        prefixes.index(self._table, np.array([row], np.int32))
+        tier.note_loaded(reuse.swapped[: len(loaded)], loaded)
 
     def _promised_blocks(self) -> int:
         """Blocks that running rows still need for tokens they already have."""
@@ -281,7 +371,9 @@ class Scheduler:
             return 0
         return max(running, int(self._blocks.num_blocks * _WATERMARK_SHARE))
 
-    def _plan(self, batch: NDArray[np.int32], grant: NDArray[np.int32]) -> StepPlan:
+    def _plan(
+        self, batch: NDArray[np.int32], grant: NDArray[np.int32]
+    ) -> tuple[StepPlan, ScorePlan]:
         """The ragged step in which row `batch[i]` computes its next `grant[i]` tokens."""
         table = self._table
         count = len(batch)
@@ -295,12 +387,19 @@ class Scheduler:
             flat_rows = np.repeat(batch, grant)
             positions = np.arange(total, dtype=np.int32)
             positions += np.repeat(computed - query_start[:-1], grant)
-        return StepPlan(
+        scores = NO_SCORES
+        if table.scoring_rows:
+            scores = plan_scores(
+                table.scoring_rows, batch, query_start, positions, table.token_table
+            )
+        end = computed + grant
+        samples = (end == table.num_tokens[batch]) & (end < table.max_total[batch])
+        plan = StepPlan(
             rows=batch,
             query_start=query_start,
             token_ids=table.token_table[flat_rows, positions],
             positions=positions,
-            needs_logits=(computed + grant == table.num_tokens[batch]).view(np.uint8),
+            needs_logits=samples.view(np.uint8),
             block_tables=table.block_tables,
             token_table=table.token_table,
             num_tokens=table.num_tokens,
@@ -309,4 +408,8 @@ class Scheduler:
             bias_rows=table.bias_rows,
             bias_ids=table.bias_ids,
             bias_values=table.bias_values,
+            score_tokens=scores.tokens,
+            score_targets=scores.targets,
+            score_tops=scores.tops,
         )
+        return plan, scores

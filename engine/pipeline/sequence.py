@@ -1,5 +1,6 @@
 """`Sequence`: one live request as the scheduler knows it."""
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +12,7 @@ from engine.pipeline.grammar.matcher import Matcher
 from engine.request import Request
 
 NO_ROW = -1
+NOT_IN_LINE = -1
 
 
 @dataclass(slots=True, eq=False)
@@ -40,8 +42,12 @@ class Sequence:
         prompt_counted: prompt tokens already counted in the metrics; a recomputation counts none.
         preemptions: how often it lost its row.
         forks: children it was forked into so far.
+        swapped_tokens: tokens whose KV came from the swap tier when it was last admitted.
         donor: while waiting, the running sequence whose blocks it may share, or None.
         donor_tokens: how many first tokens the two have in common.
+        deadline: instant by which the first token is wanted, monotonic seconds; inf for none.
+        likely_cached: tokens that the prefix cache had when the request was submitted; a hint.
+        place: its place in the queue, or `NOT_IN_LINE`.
         room_needed: while waiting, free blocks it lacked when it was last looked at.
         ended: it ended, though its reader may not have been told yet.
     """
@@ -66,8 +72,12 @@ class Sequence:
     prompt_counted: int = 0
     preemptions: int = 0
     forks: int = 0
+    swapped_tokens: int = 0
     donor: "Sequence | None" = field(default=None, repr=False)
     donor_tokens: int = 0
+    deadline: float = math.inf
+    likely_cached: int = 0
+    place: int = NOT_IN_LINE
     room_needed: int = 0
     ended: bool = False
 
@@ -75,3 +85,18 @@ class Sequence:
     def request_id(self) -> str:
         """The request's id."""
         return self.request.request_id
+
+    @property
+    def reusable_tokens(self) -> int:
+        """How many first tokens need not be computed: all but the last, whose successor is sampled.
+
+        A token that is still to be scored must be known by computing the ones before it.
+        """
+        scores = self.mailbox.prompt_scores
+        most = len(self.tokens) - 1
+        return most if scores is None or scores.complete else min(most, scores.done)
+
+    @property
+    def begun(self) -> bool:
+        """Whether a sequence without a row has had its first token."""
+        return self.kept is not None and self.kept.timings.first_token is not None

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from engine.executors.base import ExecutorInfo, StepPlan
+from engine.errors import ExecutorError
+from engine.executors.base import MAX_STEP_DRAFTS, ExecutorInfo, StepPlan
 from engine.models.spec import ModelSpec, RopeScaling
 from engine.pipeline.reference_sampler import sample_reference
 from engine.pipeline.sampler import Sampler
@@ -46,12 +47,30 @@ class ToyExecutor:
         self.entered = threading.Semaphore(0)
         self.closed = False
         self.copies = []  # (source, target) of every copied block
+        self.fail_swap = False
+        self.swapped_out = self.swapped_in = 0  # blocks
         self.watch = lambda plan: None  # called with every plan, while it runs
 
     def copy_blocks(self, sources, targets):
         for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
             self.kv[target] = self.kv[source]
             self.copies.append((source, target))
+
+    @property
+    def block_bytes(self):
+        return self.kv[0].nbytes
+
+    def read_blocks(self, blocks, out):
+        if self.fail_swap:
+            raise ExecutorError("broken")
+        out[:] = self.kv[blocks].view(np.uint8).reshape(len(blocks), -1)
+        self.swapped_out += len(blocks)
+
+    def write_blocks(self, blocks, data):
+        if self.fail_swap:
+            raise ExecutorError("broken")
+        self.kv[blocks] = np.ascontiguousarray(data).view(np.int64)
+        self.swapped_in += len(blocks)
 
     def execute(self, plan: StepPlan):
         if self.gate is not None:
@@ -63,27 +82,41 @@ class ToyExecutor:
         if self.fail_with:
             raise self.fail_with.pop(0)
         count = len(plan.rows)
-        logits = np.zeros((count, self.vocab_size), np.float32)
         for index in range(count):
             row = plan.rows[index]
             run = slice(plan.query_start[index], plan.query_start[index + 1])
             for token, position in zip(plan.token_ids[run], plan.positions[run], strict=True):
                 block = plan.block_tables[row, position // self.block_size]
                 self.kv[block, position % self.block_size] = token
-        for index in np.flatnonzero(plan.needs_logits):
+        drafts = plan.num_drafts if plan.num_drafts.size else np.zeros(count, np.int32)
+        logits = []
+        for index in range(count):
             row = plan.rows[index]
-            length = plan.num_tokens[row]
-            places = np.arange(length)
-            blocks = plan.block_tables[row, places // self.block_size]
-            history = self.kv[blocks, places % self.block_size]
-            logits[index] = toy_logits(history, self.vocab_size)
-            forced = self.force.get(int(length - plan.num_prompt_tokens[row]))
-            if forced is not None:
-                logits[index] = -10
-                logits[index, forced] = 10
-            if self.poison(history):
-                logits[index, 3] = np.nan
-        return sample_reference(logits, plan)
+            for nth in range(drafts[index] + 1):
+                if plan.needs_logits[index]:
+                    logits.append(self._logits(plan, row, int(plan.num_tokens[row]) + nth))
+                else:
+                    logits.append(np.zeros(self.vocab_size, np.float32))
+        run_of = np.repeat(np.arange(count), np.diff(plan.query_start))
+        scored = [
+            self._logits(plan, plan.rows[run_of[token]], int(plan.positions[token]) + 1)
+            for token in plan.score_tokens.tolist()
+        ]
+        return sample_reference(np.array(logits), plan, np.array(scored))
+
+    def _logits(self, plan, row, length):
+        """What follows a row's first `length` tokens, as its blocks hold them."""
+        places = np.arange(length)
+        blocks = plan.block_tables[row, places // self.block_size]
+        history = self.kv[blocks, places % self.block_size]
+        logits = toy_logits(history, self.vocab_size)
+        forced = self.force.get(int(length - plan.num_prompt_tokens[row]))
+        if forced is not None:
+            logits[:] = -10
+            logits[forced] = 10
+        if self.poison(history):
+            logits[3] = np.nan
+        return logits
 
     def close(self):
         self.closed = True
@@ -105,11 +138,22 @@ def check_plan(plan):
         run = plan.positions[plan.query_start[index] : plan.query_start[index + 1]]
         assert (np.diff(run) == 1).all()
         last = int(run[-1])
-        assert plan.needs_logits[index] == (last + 1 == plan.num_tokens[row])
+        drafts = plan.num_drafts[index] if plan.num_drafts.size else 0
+        assert 0 <= drafts < len(run)
+        if plan.needs_logits[index]:
+            assert last + 1 == plan.num_tokens[row] + drafts
+        else:
+            assert last + 1 <= plan.num_tokens[row]
+            assert drafts == 0
         assert (
             plan.token_ids[plan.query_start[index] : plan.query_start[index + 1]]
             == plan.token_table[row, run]
         ).all()
+    assert plan.num_drafts.sum() <= MAX_STEP_DRAFTS
+    run_of = np.repeat(np.arange(len(plan.rows)), lengths)
+    for token, target in zip(plan.score_tokens, plan.score_targets, strict=True):
+        row = plan.rows[run_of[token]]
+        assert target == plan.token_table[row, plan.positions[token] + 1]
 
 
 def oracle(
@@ -129,7 +173,8 @@ def oracle(
     params = request.sampling
     tokens = list(request.prompt_ids)
     prompt = len(tokens)
-    limit = min(max_model_len, prompt + (params.max_tokens or max_model_len))
+    most = max_model_len if params.max_tokens is None else params.max_tokens
+    limit = min(max_model_len, prompt + most)
     stop_ids = set(Sampler.stop_ids(params, eos_ids))
     used_seed = params.seed if seed is None else seed
     bias_ids, bias_values = Sampler.pack_bias(params)
@@ -139,8 +184,12 @@ def oracle(
             break
         table = np.zeros((1, max_model_len), np.int32)
         table[0, : len(tokens)] = tokens
-        plan = SimpleNamespace(
+        plan = StepPlan(
             rows=np.zeros(1, np.int32),
+            query_start=np.array([0, 1], np.int32),
+            token_ids=np.array(tokens[-1:], np.int32),
+            positions=np.array([len(tokens) - 1], np.int32),
+            block_tables=np.zeros((1, max_model_len), np.int32),
             needs_logits=np.ones(1, np.uint8),
             num_tokens=np.array([len(tokens)], np.int32),
             num_prompt_tokens=np.array([prompt if penalty_start is None else penalty_start]),
@@ -150,7 +199,7 @@ def oracle(
             bias_ids=bias_ids,
             bias_values=bias_values,
             mask_rows=np.zeros(0 if bits is None else 1, np.int32),
-            mask_bits=None if bits is None else bits[None],
+            mask_bits=np.zeros((0, 0), np.uint32) if bits is None else bits[None],
         )
         logits = toy_logits(tokens)
         forced = (force or {}).get(len(tokens) - prompt)

@@ -1,10 +1,11 @@
 """A pipeline over the toy executor, stepped by hand: no thread, and a clock that obeys."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 
-from engine._core import BlockAllocator, PrefixTrie
+from engine._core import BlockAllocator, PrefixTrie, SwapStore
 from engine.events import EventBus
 from engine.forking import child_request, fork_point, known_tokens
 from engine.handle import RequestHandle
@@ -13,6 +14,7 @@ from engine.loading import open_with_headers
 from engine.memory.block_manager import BlockManager
 from engine.memory.integrity import check_writes
 from engine.memory.prefix_cache import PrefixCache
+from engine.memory.swap_tier import SwapTier
 from engine.observability.counters import EngineCounters
 from engine.pipeline.pipeline import Pipeline
 from engine.pipeline.rows import RowTable
@@ -50,8 +52,14 @@ class ToyPipeline:
         allocator=NaiveAllocator,
         force=None,
         prefixes=None,
+        scheduling=None,
+        swap=0,
+        swap_path=None,
     ):
-        """`prefixes`: None caches prefixes if the allocator has a trie."""
+        """`prefixes`: None caches prefixes if the allocator has a trie.
+
+        `swap`: blocks in the swap tier, which is in memory or in `swap_path`.
+        """
         config = toy_config(
             blocks=blocks, block_size=block_size, max_num_seqs=rows, max_num_batched_tokens=budget
         )
@@ -80,15 +88,34 @@ class ToyPipeline:
             self.blocks,
             self.waiting,
             token_budget=budget,
+            scheduling=scheduling,
             counters=self.counters,
             events=self.events,
             clock=self.clock,
             on_finish=self.ended.append,
         )
         self.pipeline.executor = self.executor
+        if swap:
+            self.blocks.tier = self._tier(swap, swap_path, block_size)
         self.sequences = {}
         self.handles = []
         self._arrivals = 0
+
+    def _tier(self, entries, path, block_size):
+        store = SwapStore(
+            path,
+            identity=b"toy" + bytes(29),
+            block_size=block_size,
+            block_bytes=self.executor.block_bytes,
+            capacity_bytes=(entries + 1) * 4096,
+        )
+        self.store = store
+        seconds = partial(self.pipeline.scheduler.work.prefill_seconds, cached=0)
+        return SwapTier(store, self.trie, self.executor, prefill_seconds=seconds, threaded=False)
+
+    @property
+    def tier(self):
+        return self.blocks.tier
 
     def submit(self, request, parent=None):
         sequence, decoder = take_in(

@@ -1,6 +1,6 @@
 """Runs sequences through an executor step by step, without the engine: rows, blocks, plans by hand."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,6 +24,11 @@ class Run:
         bias: (token id, value) pairs.
         forced: tokens that the first sampled ones must be: a bias lifts each above all others, so that
             `logprobs`, which are raw, are theirs.
+        score: alternatives beside the logprob of each of the prompt's tokens; None scores nothing.
+        prompt_logprobs, prompt_ranks, prompt_top: one entry for each token of the prompt but the first.
+        drafts: what to guess: called with the known tokens, gives the next ones. A wrong guess must
+            change nothing.
+        accepted: drafts accepted.
         tokens, logprobs, top: one entry a sampled token; `top` holds (id, logprob) pairs.
         failed: its logits were unusable.
     """
@@ -35,6 +40,12 @@ class Run:
     sampling: Mapping[str, float] = field(default_factory=dict)
     bias: Sequence[tuple[int, float]] = ()
     forced: Sequence[int] = ()
+    score: int | None = None
+    drafts: Callable[[Sequence[int]], Sequence[int]] = lambda known: ()
+    accepted: int = 0
+    prompt_logprobs: list[float] = field(default_factory=list)
+    prompt_ranks: list[int] = field(default_factory=list)
+    prompt_top: list[list[tuple[int, float]]] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     top: list[list[tuple[int, float]]] = field(default_factory=list)
@@ -100,21 +111,33 @@ class Stepper:
     def _step(self, runs: Sequence[Run], step: int, free: list[int]) -> None:
         budget = self._config.max_num_batched_tokens
         rows: list[int] = []
-        start, ids, positions, needs = [0], [], [], []
+        start, ids, positions, needs, drafts = [0], [], [], [], []
+        scores: list[tuple[int, int, int, int]] = []  # row, flat token, target, alternatives
         for row, run in enumerate(runs):
             count = run.next_count(budget)
             if run.done or step < run.arrival or count == 0:
                 continue
             first, last = run.computed, run.computed + count
-            for index in range(-(-last // self._config.block_size)):
+            guess = list(run.drafts(run.known)) if last == len(run.known) else []
+            guess = guess[: min(budget - count, run.new_tokens - len(run.tokens) - 1)]
+            if run.score is not None:
+                end = min(last, len(run.prompt) - 1)
+                scores += [
+                    (row, len(ids) + at - first, run.known[at + 1], run.score)
+                    for at in range(first, end)
+                ]
+            known = len(run.known)
+            self._token_table[row, known : known + len(guess)] = guess
+            drafts.append(len(guess))
+            for index in range(-(-(last + len(guess)) // self._config.block_size)):
                 if self._block_tables[row, index] < 0:
                     self._block_tables[row, index] = free.pop()
-            ids += run.known[first:last]
-            positions += range(first, last)
+            ids += [*run.known[first:last], *guess]
+            positions += range(first, last + len(guess))
             rows.append(row)
             start.append(len(ids))
             needs.append(last == len(run.known))
-            budget -= count
+            budget -= count + len(guess)
             run.computed, run.turns = last, run.turns + 1
         if not rows:
             return
@@ -134,11 +157,36 @@ class Stepper:
                 bias_rows=np.array([row for row, _, _ in bias], np.int32),
                 bias_ids=np.array([token for _, token, _ in bias], np.int32),
                 bias_values=np.array([value for _, _, value in bias], np.float32),
+                num_drafts=np.array(drafts if any(drafts) else [], np.int32),
+                score_tokens=np.array([flat for _, flat, _, _ in scores], np.int32),
+                score_targets=np.array([target for _, _, target, _ in scores], np.int32),
+                score_tops=np.array([tops for _, _, _, tops in scores], np.int32),
             )
         )
+        for at, (row, _, _, tops) in enumerate(scores):
+            runs[row].prompt_logprobs.append(float(result.score_logprobs[at]))
+            runs[row].prompt_ranks.append(int(result.score_ranks[at]))
+            pairs = zip(result.score_top_ids[at], result.score_top_logprobs[at], strict=True)
+            runs[row].prompt_top.append([(int(i), float(p)) for i, p in pairs][:tops])
+        first_draft = np.cumsum([0, *drafts])
         for batch, row in enumerate(rows):
             if needs[batch]:
+                self._take_drafts(runs[row], row, result, batch, int(first_draft[batch]))
                 self._take(runs[row], row, result, batch)
+
+    def _take_drafts(self, run: Run, row: int, result: StepResult, batch: int, first: int) -> None:
+        accepted = int(result.accepted[batch])
+        run.accepted += accepted
+        wanted = max(int(self._sampling[row]["num_logprobs"]), 0)
+        for at in range(first, first + accepted):
+            token = int(self._token_table[row, len(run.known)])
+            run.known.append(token)
+            run.tokens.append(token)
+            run.computed += 1
+            run.logprobs.append(float(result.draft_logprobs[at]))
+            pairs = zip(result.draft_top_ids[at], result.draft_top_logprobs[at], strict=True)
+            run.top.append([(int(i), float(p)) for i, p in pairs][:wanted])
+        self._num_tokens[row] = len(run.known)
 
     def _take(self, run: Run, row: int, result: StepResult, batch: int) -> None:
         if result.failed[batch]:

@@ -1,10 +1,12 @@
-"""Random traffic: whatever is submitted, forked, aborted, preempted, evicted or broken, nothing
-leaks and no token is wrong.
+"""Random traffic: whatever is submitted, forked, aborted, preempted, evicted, swapped, broken or
+restarted, nothing leaks and no token is wrong.
 
 Prompts are drawn so that they share prefixes: runs of numbers with a few beginnings, and what
 earlier requests read and wrote. After every rule the books are checked, with the KV of every row
 looked up through its block table; during every step, that it writes into nobody else's block.
 """
+
+from tempfile import TemporaryDirectory
 
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
@@ -13,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from engine._core import BlockAllocator
 from engine.errors import ExecutorError, QueueFull
 from engine.forking import known_tokens
+from engine.memory.swap_tier import VictimPrice
 from engine.request import FinishReason
 from tests.fakes.naive_allocator import NaiveAllocator
 from tests.fakes.toy_engine import ask
@@ -32,21 +35,27 @@ class Traffic(RuleBasedStateMachine):
         rows=st.integers(1, 6),
         budget=st.sampled_from([1, 2, 7, 16, 64]),
         pool=st.sampled_from(
-            [(NaiveAllocator, False), (BlockAllocator, False), *[(BlockAllocator, True)] * 4]
+            [(NaiveAllocator, False), (BlockAllocator, False), *[(BlockAllocator, True)] * 6]
         ),
+        swap=st.sampled_from([0, 2, 10, 10, 100, 100]),
+        in_file=st.booleans(),
     )
-    def start(self, blocks, block_size, rows, budget, pool):
+    def start(self, blocks, block_size, rows, budget, pool, swap, in_file):
+        self.folder = TemporaryDirectory()
         self.capacity = blocks * block_size
-        self.toy = ToyPipeline(
-            blocks=blocks,
-            block_size=block_size,
-            rows=rows,
-            budget=budget,
-            context=CONTEXT,
-            queue=8,
-            allocator=pool[0],
-            prefixes=pool[1],
-        )
+        self.settings = {
+            "blocks": blocks,
+            "block_size": block_size,
+            "rows": rows,
+            "budget": budget,
+            "context": CONTEXT,
+            "queue": 8,
+            "allocator": pool[0],
+            "prefixes": pool[1],
+            "swap": swap if pool[1] else 0,
+            "swap_path": f"{self.folder.name}/toy.swap" if in_file else None,
+        }
+        self.toy = ToyPipeline(**self.settings)
         self.live = {}
         self.penalty_starts = {}
 
@@ -117,6 +126,41 @@ class Traffic(RuleBasedStateMachine):
         blocks = self.toy.blocks
         taken = blocks.allocate(max(1, int(blocks.num_free * share)) if blocks.num_free else 0)
         blocks.release(taken)
+
+    @precondition(lambda self: self.toy.tier is not None)
+    @rule()
+    def idle(self):
+        self.toy.tier.save_idle()
+
+    @precondition(lambda self: self.toy.tier is not None)
+    @rule(cheap=st.booleans())
+    def change_the_price_of_computing(self, cheap):
+        price = VictimPrice(2.0, 1.0) if cheap else VictimPrice(1.0, 2.0)
+        self.toy.tier.price_victim = lambda blocks: price
+
+    @precondition(lambda self: self.toy.tier is not None)
+    @rule(flush=st.booleans())
+    def restart(self, flush):
+        self.end_all()
+        if flush:
+            self.toy.tier.close()
+        else:
+            self.toy.store.close()  # killed: what was not saved is lost
+        written = [known_tokens(sequence) for sequence in self.toy.sequences.values()]
+        self.toy = ToyPipeline(**self.settings)
+        for tokens in written[-3:]:
+            tokens = tokens[: min(self.capacity, CONTEXT - 1)]
+            self.take(lambda tokens=tokens: [self.toy.submit(ask(tokens, max_tokens=3))])
+
+    def end_all(self):
+        """Abort what lives, check what it wrote, and that nothing is left."""
+        for number in list(self.live):
+            handle, _ = self.live[number]
+            handle.abort()
+            self.drain_one(number)
+        assert not self.live
+        self.toy.check()
+        self.toy.assert_idle()
 
     @rule(count=st.integers(1, 12))
     def step(self, count):
@@ -197,11 +241,14 @@ class Traffic(RuleBasedStateMachine):
         assert not self.live
         finished = self.toy.counters.totals().finished
         assert sum(finished.values()) == len(self.toy.sequences) == len(self.toy.ended)
+        if self.toy.tier is not None:
+            self.toy.tier.close()
+        self.folder.cleanup()
 
 
 TestTraffic = Traffic.TestCase
 TestTraffic.settings = settings(
-    max_examples=80,
+    max_examples=100,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

@@ -4,6 +4,7 @@ A subclass gives `client` and `engine`; the engine is the real one with the toy 
 """
 
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from engine.client import EngineClient
 from engine.errors import InvalidRequest
 from engine.grammar import Grammar
 from engine.request import FinishReason, Request, SamplingParams
+from engine.scheduling import Scheduling
 from engine.snapshot import EngineState
 from tests.server.byte_engine import is_quiet, wait_until
 
@@ -76,6 +78,26 @@ class ClientContract:
             [top.token_id for top in row] for row in expected.top_logprobs
         ]
         assert all(len(row) == 3 for row in tops)
+
+    def test_prompt_logprobs_come_with_the_first_batch(self, client, engine):
+        params = {"prompt_logprobs": 2, "max_tokens": 3}
+        expected = engine.submit(ask("a prompt", **params)).wait_result(30).prompt_logprobs
+        first, *later = drain_all(client, client.submit(ask("a prompt", **params)))
+        scores = first.prompt_logprobs
+        assert scores.logprobs == pytest.approx(expected.logprobs)
+        assert scores.ranks == expected.ranks
+        assert [[top.token_id for top in row] for row in scores.top] == [
+            [top.token_id for top in row] for row in expected.top
+        ]
+        assert len(scores.logprobs) == len("a prompt") - 1
+        assert [batch.prompt_logprobs for batch in later] == [None] * len(later)
+
+    def test_a_prompt_alone_can_be_scored(self, client):
+        request = ask("a prompt", prompt_logprobs=0, max_tokens=0)
+        (batch,) = drain_all(client, client.submit(request))
+        assert batch.token_ids == ()
+        assert batch.finish_reason is FinishReason.LENGTH
+        assert len(batch.prompt_logprobs.logprobs) == len("a prompt") - 1
 
     def test_a_seed_replays_and_is_reported(self, client):
         first = drain_all(client, client.submit(ask(temperature=1.0, seed=2**63 + 5)))
@@ -245,6 +267,45 @@ class ClientContract:
     def test_a_price_of_nothing_is_refused(self, client):
         with pytest.raises(InvalidRequest):
             client.price(())
+
+    def test_a_switch_of_policy_is_in_the_snapshot_and_what_runs_goes_on(self, client, engine):
+        before = engine.scheduling
+        request = ask(max_tokens=40)
+        request_id = client.submit(request)
+        wanted = Scheduling("lrs", "timed", 25.0)
+        try:
+            client.set_scheduling(wanted)
+            wait_until(lambda: client.snapshot().scheduling == wanted)
+            batches = drain_all(client, request_id)
+            assert ids_of(batches) == engine.submit(ask(max_tokens=40)).wait_result(30).token_ids
+        finally:
+            client.set_scheduling(before)
+
+    def test_a_policy_that_is_none_is_refused(self, client):
+        with pytest.raises(InvalidRequest, match="fcfs, priority, sjf, edf, lrs"):
+            client.set_scheduling(Scheduling("fastest"))
+        with pytest.raises(InvalidRequest, match="step_target_ms"):
+            client.set_scheduling(Scheduling(step_target_ms=0))
+
+    def test_deadlines_are_carried_and_counted(self, client, engine):
+        before = engine.snapshot().totals
+        request = replace(ask(max_tokens=1), priority=-2, deadline_ms=86_400_000.0)
+        drain_all(client, client.submit(request))
+        drain_all(client, client.submit(replace(ask(max_tokens=1), deadline_ms=1e-6)))
+        after = engine.snapshot().totals
+        assert after.deadlines_met == before.deadlines_met + 1
+        assert after.deadlines_missed == before.deadlines_missed + 1
+        for wrong in ({"priority": 2**31}, {"deadline_ms": 0.0}):
+            with pytest.raises(InvalidRequest, match=next(iter(wrong))):
+                client.submit(replace(ask(), **wrong))
+
+    def test_predicted_step_times_are_in_the_snapshot(self, client):
+        drain_all(client, client.submit(ask()))
+        wait_until(lambda: client.snapshot().step_costs is not None)
+        snapshot = client.snapshot()
+        assert snapshot.last_step.predicted_seconds > 0
+        assert snapshot.totals.measured_seconds > 0
+        assert snapshot.step_costs.constant >= 0
 
     def test_batches_tell_what_was_cached(self, client):
         text = f"{type(client).__name__} begins the same, for more than a block; "

@@ -109,6 +109,7 @@ def is_harmless(path: str, field: str, value: Any) -> bool:
         "frequency_penalty": value in (0, -1, 1.5),
         "seed": value in (0, -1),
         "logprobs": value == 0 and not chat,
+        "max_tokens": value == 0 and not chat,
         "logit_bias": value == {},
         "stop_token_ids": value == [],
     }.get(field, False)

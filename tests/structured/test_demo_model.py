@@ -14,7 +14,7 @@ from engine.grammar import Grammar
 from engine.request import FinishReason, Request, SamplingParams
 from tests.structured.schemas import documents
 
-GENERATED = 24
+GENERATED = 12
 BOOK = {
     "type": "object",
     "properties": {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine.grammar import Grammar
 from tests.structured.schemas import documents
 
-DEFAULT_SCHEMAS = 300
+DEFAULT_SCHEMAS = 150
 SOAK_SCHEMAS = 1000
 
 

@@ -70,7 +70,10 @@ def both(logits, plan):
     expected = reference_sampler.sample_reference(logits, plan)
     sampled = np.flatnonzero(plan.needs_logits)
     device = torch.device("cpu")
-    got = sample(torch.from_numpy(logits[sampled]), sampling_batch(plan, sampled, device))
+    got = sample(
+        torch.from_numpy(logits[sampled]),
+        sampling_batch(plan, sampled, np.zeros(len(sampled), np.int64), device),
+    )
     return expected, got, sampled
 
 

@@ -90,7 +90,7 @@ class DecodeGraphs:
         rows = len(plan.rows)
         size = min((size for size in self._graphs if size >= rows), default=None)
         if size is None or len(plan.token_ids) != rows or len(layout.sampled_rows) != rows:
-            return None
+            return None  # a verification of drafts is no decode step, nor is anything that scores
         self._pad(rows)
         self._ids[0, :rows] = torch.from_numpy(plan.token_ids)
         self._positions[0, :rows] = torch.from_numpy(plan.positions)

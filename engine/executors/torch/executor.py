@@ -1,7 +1,7 @@
 """`TorchExecutor`: the `Executor` for everything that transformers runs.
 
 Hot path. One `execute` is one forward over the step's flat tokens, [1, T], whatever rows they
-belong to; only the rows that sample go through the output head.
+belong to; only the tokens whose successors are drawn or scored go through the output head.
 """
 
 from collections.abc import Callable
@@ -13,17 +13,19 @@ from numpy.typing import NDArray
 
 from engine.config import EngineConfig
 from engine.errors import ExecutorError, ModelError
-from engine.executors.base import MAX_TOP_LOGPROBS, ExecutorInfo, StepPlan, StepResult
+from engine.executors.base import ExecutorInfo, StepPlan, StepResult
 from engine.executors.torch.attention import PagedStep
 from engine.executors.torch.backends import Backend, choose_backend
 from engine.executors.torch.checkpoint import dummy_model, load_checkpoint, weight_bytes
 from engine.executors.torch.devices import DTYPES, kv_dtype_of, resolve_device
 from engine.executors.torch.hf_config import read_config
 from engine.executors.torch.kv_pool import KvPool
-from engine.executors.torch.sampler import Sampled, sample
+from engine.executors.torch.sampler import sample
 from engine.executors.torch.sampling_batch import sampling_batch
+from engine.executors.torch.scoring import score
 from engine.executors.torch.self_check import check_attention
 from engine.executors.torch.step_layout import StepLayout, lay_out
+from engine.executors.torch.step_result import step_result
 from engine.models.transformers_spec import TransformersSpec
 from engine.one_line import first_line
 
@@ -114,6 +116,7 @@ class TorchExecutor:
             weight_bytes=weight_bytes(model),
             kv_dtype=next(name for name, known in DTYPES.items() if known is kv_dtype),
             parameters=parameters,
+            kv_in_main_memory=device.type == "cpu",
         )
         executor = cls(
             model,
@@ -172,23 +175,31 @@ class TorchExecutor:
                 logits = None if self._graphs is None else self._graphs.run(plan, layout)
                 if logits is None:
                     logits = self._forward(model, pool, plan, layout)
-                if not len(layout.sampled_rows):
-                    return _result(len(plan.rows))
-                batch = sampling_batch(plan, layout.sampled_rows, self._device)
-                return _result(len(plan.rows), layout.sampled_rows, sample(logits, batch))
+                count = len(layout.sampled_rows)
+                sampled = scored = None
+                if count:
+                    batch = sampling_batch(
+                        plan, layout.sampled_rows, layout.draft_index, self._device
+                    )
+                    sampled = sample(logits[:count], batch)
+                if len(plan.score_tokens):
+                    targets, tops = self._long(plan.score_targets), self._long(plan.score_tops)
+                    scored = score(logits[count:], targets, tops)
+                return step_result(plan, layout, sampled, scored)
         except (RuntimeError, ValueError, IndexError) as error:
             raise ExecutorError(f"torch: {first_line(error)}") from error
 
     def _forward(
         self, model: torch.nn.Module, pool: KvPool, plan: StepPlan, layout: StepLayout
     ) -> torch.Tensor:
-        """[N, vocab] float32 logits of the rows that need them."""
+        """[N + P, vocab] float32 logits: what follows the sampled tokens, then the scored ones."""
+        wanted = np.concatenate([layout.sampled_tokens, plan.score_tokens.astype(np.int64)])
         return self._logits(
             model,
-            self._flat(plan.token_ids),
-            self._flat(plan.positions),
+            self._long(plan.token_ids).unsqueeze(0),
+            self._long(plan.positions).unsqueeze(0),
             self._backend.step(pool, layout, self._device),
-            torch.from_numpy(layout.sampled_tokens).to(self._device),
+            torch.from_numpy(wanted).to(self._device),
         )
 
     def _logits(
@@ -210,17 +221,21 @@ class TorchExecutor:
         # Rows beyond the vocabulary are padding of the output head and are never sampled.
         return logits[:, : self._vocab_size].float()
 
-    def _flat(self, array: NDArray[np.int32]) -> torch.Tensor:
-        """[1, T] int64 on the device."""
-        return torch.from_numpy(array.astype(np.int64)).to(self._device).unsqueeze(0)
+    def _long(self, array: NDArray[np.int32]) -> torch.Tensor:
+        """The array as int64 on the device."""
+        return torch.from_numpy(array.astype(np.int64)).to(self._device)
 
     def _check(self, plan: StepPlan, slots: NDArray[np.int64], pool_slots: int) -> None:
         """On a GPU an index out of range would take the whole process's context down."""
         tokens, ids = len(plan.positions), plan.token_ids
         if len(ids) != tokens or plan.query_start[-1] != tokens:
             raise ExecutorError("The plan's token counts contradict each other.")
-        if ids.min() < 0 or ids.max() >= self._vocab_size:
+        known = np.concatenate([ids, plan.score_targets])
+        if known.min() < 0 or known.max() >= self._vocab_size:
             raise ExecutorError(f"A token id is outside the vocabulary of {self._vocab_size}.")
+        at = plan.score_tokens
+        if len(at) and (at.min() < 0 or at.max() >= tokens):
+            raise ExecutorError("The plan scores what follows a token it does not hold.")
         if slots.min() < 0 or slots.max() >= pool_slots:
             raise ExecutorError("A block table names a block outside the pool.")
 
@@ -237,6 +252,45 @@ class TorchExecutor:
             raise ExecutorError("Blocks to copy must be pairs of blocks inside the KV pool.")
         pool.copy_blocks(sources.tolist(), targets.tolist())
 
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of a KV block, every layer."""
+        return self._loaded()[1].block_bytes
+
+    def read_blocks(self, blocks: NDArray[np.int32], out: NDArray[np.uint8]) -> None:
+        """Copy whole KV blocks into main memory, [n, block_bytes]; done when this returns.
+
+        Raises:
+            ExecutorError: the shapes differ, a block is outside the pool, or torch failed.
+        """
+        pool = self._check_blocks(blocks, out)
+        try:
+            pool.read_blocks(blocks, out)
+        except RuntimeError as error:
+            raise ExecutorError(f"torch: {first_line(error)}") from error
+
+    def write_blocks(self, blocks: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
+        """Copy whole KV blocks into the pool; on a GPU, before the next step's kernels.
+
+        Raises:
+            ExecutorError: the shapes differ, a block is outside the pool, or torch failed.
+        """
+        pool = self._check_blocks(blocks, data)
+        try:
+            pool.write_blocks(blocks, data)
+        except RuntimeError as error:
+            raise ExecutorError(f"torch: {first_line(error)}") from error
+
+    def _check_blocks(self, blocks: NDArray[np.int32], data: NDArray[np.uint8]) -> KvPool:
+        _, pool = self._loaded()
+        if data.shape != (len(blocks), pool.block_bytes):
+            raise ExecutorError(
+                f"{len(blocks)} blocks of {pool.block_bytes} bytes are not of shape {data.shape}."
+            )
+        if ((blocks < 0) | (blocks >= pool.scratch_block)).any():
+            raise ExecutorError("Blocks to copy must be inside the KV pool.")
+        return pool
+
     def close(self) -> None:
         """Free weights and KV storage. Idempotent."""
         self._model = self._pool = self._graphs = None
@@ -250,23 +304,3 @@ def _held_as(stored: str, spec: TransformersSpec) -> str:
     if stored == "dummy":
         return f"dummy {held}"
     return held if stored in ("F32", "F16", "BF16") else stored
-
-
-def _result(
-    count: int, rows: NDArray[np.int64] | None = None, sampled: Sampled | None = None
-) -> StepResult:
-    """The step's result: [count] rows, of which `rows` sampled."""
-    result = StepResult(
-        sampled=np.full(count, -1, np.int32),
-        logprobs=np.full(count, np.nan, np.float32),
-        top_ids=np.zeros((count, MAX_TOP_LOGPROBS), np.int32),
-        top_logprobs=np.zeros((count, MAX_TOP_LOGPROBS), np.float32),
-        failed=np.zeros(count, np.uint8),
-    )
-    if rows is not None and sampled is not None:
-        result.sampled[rows] = sampled.tokens.cpu().numpy()
-        result.logprobs[rows] = sampled.logprobs.cpu().numpy()
-        result.top_ids[rows] = sampled.top_ids.cpu().numpy()
-        result.top_logprobs[rows] = sampled.top_logprobs.cpu().numpy()
-        result.failed[rows] = sampled.failed.cpu().numpy()
-    return result

@@ -68,16 +68,21 @@ class SamplingBatch:
 
 
 def sampling_batch(
-    plan: StepPlan, sampled: NDArray[np.int64], device: torch.device
+    plan: StepPlan,
+    sampled: NDArray[np.int64],
+    draft_index: NDArray[np.int64],
+    device: torch.device,
 ) -> SamplingBatch:
     """Gather the parameters of the rows that sample.
 
     Args:
         plan: the step.
         sampled: [N] batch positions of these rows.
+        draft_index: [N] how many of a row's drafts the sample takes for known.
         device: where the logits are.
     """
     rows = plan.rows[sampled]
+    known = plan.num_tokens[rows] + draft_index
     params = plan.sampling[rows]
 
     def put(array: NDArray[Any]) -> torch.Tensor:
@@ -90,11 +95,11 @@ def sampling_batch(
         top_p=put(params["top_p"]),
         top_k=put(params["top_k"].astype(np.int64)),
         seeds=put(params["seed"].view(np.int64)),
-        positions=put(plan.num_tokens[rows].astype(np.int64)),
+        positions=put(known.astype(np.int64)),
         logprobs=put(params["num_logprobs"].astype(np.int64)),
         mask=_mask(plan, sampled, put),
         bias=_bias(plan, rows, put),
-        penalties=_penalties(plan, rows, params, put),
+        penalties=_penalties(plan, rows, known, params, put),
         drawn=bool(drawn.any()),
         filtered=bool((drawn & ((params["top_k"] > 0) | (params["top_p"] < 1))).any()),
         most_logprobs=int(params["num_logprobs"].max(initial=-1)),
@@ -118,23 +123,28 @@ def _bias(
     """The biases of these rows; the plan may hold those of rows that do not sample now."""
     if not len(plan.bias_rows):
         return None
-    place = np.full(len(plan.num_tokens), -1, np.int64)
-    place[rows] = np.arange(len(rows))
-    where = place[plan.bias_rows]
-    mine = where >= 0
-    if not mine.any():
+    first = np.searchsorted(plan.bias_rows, rows, side="left")
+    counts = np.searchsorted(plan.bias_rows, rows, side="right") - first
+    total = int(counts.sum())
+    if not total:
         return None
+    before = np.cumsum(counts) - counts
+    entries = np.arange(total) + np.repeat(first - before, counts)
     return (
-        put(where[mine]),
-        put(plan.bias_ids[mine].astype(np.int64)),
-        put(plan.bias_values[mine]),
+        put(np.repeat(np.arange(len(rows)), counts)),
+        put(plan.bias_ids[entries].astype(np.int64)),
+        put(plan.bias_values[entries]),
     )
 
 
 def _penalties(
-    plan: StepPlan, rows: NDArray[np.int32], params: NDArray[np.void], put: _Put
+    plan: StepPlan,
+    rows: NDArray[np.int32],
+    known_tokens: NDArray[np.int64],
+    params: NDArray[np.void],
+    put: _Put,
 ) -> Penalties | None:
-    """What the rows with penalties count."""
+    """What the rows with penalties count: of each, its first `known_tokens`."""
     penalised = np.flatnonzero(
         (params["repetition_penalty"] != 1)
         | (params["presence_penalty"] != 0)
@@ -143,7 +153,7 @@ def _penalties(
     if not len(penalised):
         return None
     mine, params = rows[penalised], params[penalised]
-    lengths = plan.num_tokens[mine][:, None]
+    lengths = known_tokens[penalised][:, None]
     column = np.arange(int(lengths.max()))[None, :]
     known = column < lengths
     tokens = np.where(known, plan.token_table[mine, : column.shape[1]], 0)

@@ -17,8 +17,11 @@ class StepLayout:
         context_lens: [R] int32, tokens in the cache once the step's own are written.
         block_tables: [R, blocks] int32, batch to blocks, as wide as the longest row needs.
         slots: [T] int64, flat token to block × block_size + offset.
-        sampled_rows: [N] int64, batch positions that need logits.
-        sampled_tokens: [N] int64, flat tokens whose logits they need.
+        sampled_rows: [N] int64, batch positions that a token is drawn for; one with drafts is there
+            once more for each.
+        sampled_tokens: [N] int64, flat tokens that the drawn ones follow.
+        draft_index: [N] int64, how many of the row's drafts come before.
+        has_draft: [N] bool, whether a draft follows.
     """
 
     query_start: NDArray[np.int32]
@@ -27,6 +30,8 @@ class StepLayout:
     slots: NDArray[np.int64]
     sampled_rows: NDArray[np.int64]
     sampled_tokens: NDArray[np.int64]
+    draft_index: NDArray[np.int64]
+    has_draft: NDArray[np.bool_]
 
 
 def lay_out(plan: StepPlan, *, block_size: int) -> StepLayout:
@@ -44,11 +49,19 @@ def lay_out(plan: StepPlan, *, block_size: int) -> StepLayout:
     batch = np.repeat(np.arange(len(plan.rows)), lengths)
     blocks = tables[batch, plan.positions // block_size].astype(np.int64)
     sampled = np.flatnonzero(plan.needs_logits)
+    drafts = np.zeros(len(sampled), np.int64)
+    if plan.num_drafts.size:
+        drafts = plan.num_drafts[sampled].astype(np.int64)
+    before = np.cumsum(drafts + 1) - (drafts + 1)
+    draft_index = np.arange(len(sampled) + int(drafts.sum())) - np.repeat(before, drafts + 1)
+    first = last[sampled].astype(np.int64) - drafts
     return StepLayout(
         query_start=plan.query_start,
         context_lens=context_lens.astype(np.int32),
         block_tables=np.ascontiguousarray(tables),
         slots=blocks * block_size + plan.positions % block_size,
-        sampled_rows=sampled,
-        sampled_tokens=last[sampled].astype(np.int64),
+        sampled_rows=np.repeat(sampled, drafts + 1),
+        sampled_tokens=np.repeat(first, drafts + 1) + draft_index,
+        draft_index=draft_index,
+        has_draft=draft_index < np.repeat(drafts, drafts + 1),
     )

@@ -68,5 +68,7 @@ class Matcher:
     def _sentence(self) -> str:
         reason = one_sentence(self.library.get_error()).rstrip(".")
         if _LIMIT.search(reason):
-            return "The grammar is too costly to follow at this point of the answer; make it simpler."
+            return (
+                "The grammar is too costly to follow at this point of the answer; make it simpler."
+            )
         return f"The grammar could not be followed ({reason})."

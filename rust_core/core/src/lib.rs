@@ -1,7 +1,8 @@
 //! Block allocator, prefix trie and their statistics: pure Rust, no Python.
 //!
 //! [`BlockPool`] is the owner: a [`BlockAllocator`] (who holds which block) and a [`PrefixTrie`] (which
-//! tokens a block's KV belongs to), kept in step. Nothing here knows the KV bytes themselves.
+//! tokens a block's KV belongs to), kept in step. The bytes of blocks are known to [`swap`] alone, which
+//! keeps copies of them outside the pool.
 
 mod allocator_stats;
 mod block_allocator;
@@ -9,6 +10,7 @@ mod block_pool;
 mod error;
 mod free_list;
 mod prefix_trie;
+pub mod swap;
 
 pub use allocator_stats::AllocatorStats;
 pub use block_allocator::{BlockAllocator, BlockState};

@@ -9,7 +9,8 @@ use crate::dispatch::Level;
 use crate::error::KernelError;
 use crate::format::open_weights;
 use crate::kv_cache::{KvCache, KvDtype, KvShape};
-use crate::plan::{Limits, Plan, StepInput};
+use crate::phase_clock::Phase;
+use crate::plan::{Limits, MAX_STEP_DRAFTS, Plan, Run, StepInput};
 use crate::pool::Pool;
 use crate::rope::Rope;
 use crate::sampler::MAX_TOP_LOGPROBS;
@@ -59,6 +60,40 @@ pub struct StepOutput<'a> {
     pub top_logprobs: &'a mut [f32],
     /// 1 where the logits were unusable.
     pub failed: &'a mut [u8],
+    /// Drafts of each row that are the tokens it would have sampled; `sampled` follows them.
+    pub accepted: &'a mut [i32],
+    /// Of accepted drafts, by index among the step's drafts; at least as many as it has.
+    pub draft_logprobs: &'a mut [f32],
+    /// `[drafts, MAX_TOP_LOGPROBS]`
+    pub draft_top_ids: &'a mut [i32],
+    pub draft_top_logprobs: &'a mut [f32],
+    /// By index into the input's scores; NaN where the logits were unusable.
+    pub score_logprobs: &'a mut [f32],
+    pub score_ranks: &'a mut [i32],
+    /// `[scores, MAX_TOP_LOGPROBS]`
+    pub score_top_ids: &'a mut [i32],
+    pub score_top_logprobs: &'a mut [f32],
+}
+
+impl StepOutput<'_> {
+    /// Whether the arrays are as long as the step needs.
+    fn fits(&self, input: &StepInput<'_>) -> bool {
+        let (rows, scores) = (input.rows.len(), input.score_tokens.len());
+        let drafts = self.draft_logprobs.len();
+        self.sampled.len() == rows
+            && self.logprobs.len() == rows
+            && self.failed.len() == rows
+            && self.accepted.len() == rows
+            && self.top_ids.len() == rows * MAX_TOP_LOGPROBS
+            && self.top_logprobs.len() == rows * MAX_TOP_LOGPROBS
+            && (drafts >= MAX_STEP_DRAFTS || input.num_drafts.is_empty())
+            && self.draft_top_ids.len() == drafts * MAX_TOP_LOGPROBS
+            && self.draft_top_logprobs.len() == drafts * MAX_TOP_LOGPROBS
+            && self.score_logprobs.len() == scores
+            && self.score_ranks.len() == scores
+            && self.score_top_ids.len() == scores * MAX_TOP_LOGPROBS
+            && self.score_top_logprobs.len() == scores * MAX_TOP_LOGPROBS
+    }
 }
 
 /// A loaded model. Calls come from one thread at a time (`&mut self`).
@@ -70,6 +105,7 @@ pub struct Executor {
     items: Vec<AttentionItem>,
     logit_tokens: Vec<usize>,
     counters: Vec<AtomicUsize>,
+    timed: bool,
 }
 
 impl Executor {
@@ -98,7 +134,9 @@ impl Executor {
         Ok(Self {
             plan: Plan::new(limits),
             items: Vec::with_capacity(limits.max_batched_tokens * spec.num_heads),
-            logit_tokens: Vec::with_capacity(limits.max_rows),
+            logit_tokens: Vec::with_capacity(
+                limits.max_rows + MAX_STEP_DRAFTS + limits.max_batched_tokens,
+            ),
             counters: (0..=spec.num_layers).map(|_| AtomicUsize::new(0)).collect(),
             model: Model {
                 spec,
@@ -109,6 +147,7 @@ impl Executor {
             },
             pool,
             scratch,
+            timed: false,
         })
     }
 
@@ -123,28 +162,42 @@ impl Executor {
         }
     }
 
+    /// Whether steps from now on are timed phase by phase.
+    pub fn time_phases(&mut self, wanted: bool) {
+        self.timed = wanted;
+        self.take_phase_seconds();
+    }
+
+    /// Seconds spent in each phase since the last call, the mean of the workers. They sum to the time
+    /// inside the steps.
+    pub fn take_phase_seconds(&mut self) -> [(&'static str, f64); Phase::ALL.len()] {
+        let mut phases = Phase::ALL.map(|(_, name)| (name, 0.0));
+        let workers = self.pool.size() as f64;
+        for worker in self.scratch.workers.iter_mut() {
+            for ((_, seconds), nanos) in phases.iter_mut().zip(worker.clock.take()) {
+                *seconds += nanos as f64 / 1e9 / workers;
+            }
+        }
+        phases
+    }
+
     /// Run one step. An error of kind `Step` means that nothing was computed.
     pub fn execute(
         &mut self,
         input: &StepInput<'_>,
         output: &mut StepOutput<'_>,
     ) -> Result<(), KernelError> {
-        let rows = input.rows.len();
-        let fits = output.sampled.len() == rows
-            && output.logprobs.len() == rows
-            && output.failed.len() == rows
-            && output.top_ids.len() == rows * MAX_TOP_LOGPROBS
-            && output.top_logprobs.len() == rows * MAX_TOP_LOGPROBS;
-        if !fits {
+        if !output.fits(input) {
             return Err(KernelError::step(
                 "The step's result arrays do not fit its rows.",
             ));
         }
         self.plan.fill(input)?;
-        if rows > 0 {
+        if !input.rows.is_empty() {
             self.compute(input)?;
         }
         self.copy_results(output);
+        self.copy_scores(output);
         Ok(())
     }
 
@@ -156,10 +209,10 @@ impl Executor {
             &mut self.items,
         );
         self.logit_tokens.clear();
-        for &run in &self.plan.logit_runs {
-            let run = &self.plan.runs[run as usize];
-            self.logit_tokens.push(run.start + run.tokens - 1);
-        }
+        let samples = self.plan.samples.iter().map(|sample| sample.token);
+        let scores = self.plan.scores.iter().map(|score| score.token);
+        self.logit_tokens
+            .extend(samples.chain(scores).map(|token| token as usize));
         self.counters
             .iter()
             .for_each(|counter| counter.store(0, Ordering::Relaxed));
@@ -171,29 +224,85 @@ impl Executor {
             items: &self.items,
             logit_tokens: &self.logit_tokens,
             counters: &self.counters,
+            timed: self.timed,
         };
         self.pool.run(&|worker| step.run(worker))
     }
 
+    /// Keep of each run's samples the accepted ones, and the one that follows them: while the sample
+    /// is the draft, the next one was drawn after the right tokens.
     fn copy_results(&self, output: &mut StepOutput<'_>) {
-        let results = &self.scratch.results;
         output.sampled.fill(-1);
         output.logprobs.fill(f32::NAN);
         output.failed.fill(0);
-        for &batch in &self.plan.logit_runs {
-            let batch = batch as usize;
-            let part = batch * MAX_TOP_LOGPROBS..(batch + 1) * MAX_TOP_LOGPROBS;
+        output.accepted.fill(0);
+        let runs = self.plan.runs.iter().enumerate();
+        for (batch, run) in runs.filter(|(_, run)| run.needs_logits) {
+            let drafts = &self.plan.token_ids[run.start + run.tokens - run.drafts..][..run.drafts];
             // SAFETY: the step is over; no worker writes the results.
-            unsafe {
-                output.sampled[batch] = results.sampled.slice(batch, 1)[0];
-                output.logprobs[batch] = results.logprobs.slice(batch, 1)[0];
-                let wanted = self.plan.runs[batch].sampling.num_logprobs.max(0) as usize;
-                output.top_ids[part.clone()][..wanted]
-                    .copy_from_slice(results.top_ids.slice(part.start, wanted));
-                output.top_logprobs[part.clone()][..wanted]
-                    .copy_from_slice(results.top_logprobs.slice(part.start, wanted));
+            let sampled = unsafe {
+                self.scratch
+                    .results
+                    .sampled
+                    .slice(run.first_sample, run.drafts + 1)
+            };
+            let accepted = drafts
+                .iter()
+                .zip(sampled)
+                .take_while(|(d, s)| d == s)
+                .count();
+            for nth in 0..accepted {
+                let to = run.first_draft + nth;
+                output.draft_logprobs[to] = self.copy_sample(
+                    run.first_sample + nth,
+                    run,
+                    &mut output.draft_top_ids[to * MAX_TOP_LOGPROBS..],
+                    &mut output.draft_top_logprobs[to * MAX_TOP_LOGPROBS..],
+                );
             }
-            output.failed[batch] = u8::from(output.sampled[batch] < 0);
+            output.accepted[batch] = accepted as i32;
+            output.sampled[batch] = sampled[accepted];
+            output.logprobs[batch] = self.copy_sample(
+                run.first_sample + accepted,
+                run,
+                &mut output.top_ids[batch * MAX_TOP_LOGPROBS..],
+                &mut output.top_logprobs[batch * MAX_TOP_LOGPROBS..],
+            );
+            output.failed[batch] = u8::from(sampled[accepted] < 0);
+        }
+    }
+
+    /// Copy a sample's alternatives; its log-probability.
+    fn copy_sample(&self, at: usize, run: &Run, ids: &mut [i32], logprobs: &mut [f32]) -> f32 {
+        let results = &self.scratch.results;
+        let wanted = run.sampling.num_logprobs.max(0) as usize;
+        // SAFETY: the step is over; no worker writes the results.
+        unsafe {
+            ids[..wanted].copy_from_slice(results.top_ids.slice(at * MAX_TOP_LOGPROBS, wanted));
+            logprobs[..wanted]
+                .copy_from_slice(results.top_logprobs.slice(at * MAX_TOP_LOGPROBS, wanted));
+            results.logprobs.slice(at, 1)[0]
+        }
+    }
+
+    fn copy_scores(&self, output: &mut StepOutput<'_>) {
+        let results = &self.scratch.score_results;
+        let count = self.plan.scores.len();
+        // SAFETY: the step is over; no worker writes the results.
+        unsafe {
+            let all = count * MAX_TOP_LOGPROBS;
+            output
+                .score_logprobs
+                .copy_from_slice(results.logprobs.slice(0, count));
+            output
+                .score_ranks
+                .copy_from_slice(results.ranks.slice(0, count));
+            output
+                .score_top_ids
+                .copy_from_slice(results.top_ids.slice(0, all));
+            output
+                .score_top_logprobs
+                .copy_from_slice(results.top_logprobs.slice(0, all));
         }
     }
 }

@@ -32,7 +32,17 @@ pub struct StepInput<'a> {
     pub mask_rows: &'a [i32],
     /// `[G, vocabulary / 32 rounded up]`; see [`crate::sampler::mask`].
     pub mask_bits: &'a [u32],
+    /// `[R]`, or empty: no run ends in drafts.
+    pub num_drafts: &'a [i32],
+    /// `[P]` each: flat tokens whose next token is known and scored, that token, and how many
+    /// alternatives beside it are wanted.
+    pub score_tokens: &'a [i32],
+    pub score_targets: &'a [i32],
+    pub score_tops: &'a [i32],
 }
+
+/// The most drafts of a step, over all its runs; `MAX_STEP_DRAFTS` in Python.
+pub const MAX_STEP_DRAFTS: usize = 16;
 
 /// What bounds a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +72,12 @@ pub struct Run {
     pub tokens: usize,
     pub first_position: usize,
     pub needs_logits: bool,
+    /// How many of its last tokens are drafts.
+    pub drafts: usize,
+    /// First of its drafts among those of the step.
+    pub first_draft: usize,
+    /// First of its entries in [`Plan::samples`].
+    pub first_sample: usize,
     /// First biased token in [`StepInput::bias_ids`], and how many.
     pub bias: (usize, usize),
     /// Index into [`StepInput::mask_rows`]; None: every token is allowed.
@@ -69,6 +85,27 @@ pub struct Run {
     pub sampling: SamplingRow,
     pub num_tokens: usize,
     pub num_prompt_tokens: usize,
+}
+
+/// A token to draw: after the run's last known token, or after one of its drafts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// Batch index.
+    pub run: u32,
+    /// How many of the run's drafts come before it.
+    pub drafts: u32,
+    /// The flat token it follows.
+    pub token: u32,
+}
+
+/// A known token whose log-probability is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Score {
+    /// The flat token it follows.
+    pub token: u32,
+    pub target: u32,
+    /// Alternatives beside it.
+    pub top: u32,
 }
 
 /// A checked step.
@@ -80,8 +117,12 @@ pub struct Plan {
     pub run_of: Vec<u32>,
     pub token_ids: Vec<i32>,
     pub positions: Vec<i32>,
-    /// Batch indices of the runs that need logits.
-    pub logit_runs: Vec<u32>,
+    /// What is drawn, run by run.
+    pub samples: Vec<Sample>,
+    /// What is scored, in the caller's order.
+    pub scores: Vec<Score>,
+    /// Drafts of all runs.
+    drafts: usize,
     /// `[R, max_blocks]`
     tables: Vec<i32>,
     /// Step number in which a block was last written, and by which batch index.
@@ -100,7 +141,9 @@ impl Plan {
             run_of: Vec::with_capacity(tokens),
             token_ids: Vec::with_capacity(tokens),
             positions: Vec::with_capacity(tokens),
-            logit_runs: Vec::with_capacity(rows),
+            samples: Vec::with_capacity(rows + MAX_STEP_DRAFTS),
+            scores: Vec::with_capacity(tokens),
+            drafts: 0,
             tables: vec![0; rows * limits.max_blocks()],
             written: vec![(0, 0); limits.num_blocks],
             used: vec![0; rows],
@@ -120,7 +163,9 @@ impl Plan {
         self.run_of.clear();
         self.token_ids.clear();
         self.positions.clear();
-        self.logit_runs.clear();
+        self.samples.clear();
+        self.scores.clear();
+        self.drafts = 0;
         self.step = self.step.wrapping_add(1);
         if self.step == 0 {
             self.written.fill((0, 0));
@@ -132,6 +177,7 @@ impl Plan {
             self.add_run(input, batch)?;
         }
         self.check_sharing()?;
+        self.add_scores(input)?;
         self.add_biases(input)?;
         self.add_masks(input)
     }
@@ -158,7 +204,11 @@ impl Plan {
             && input.sampling.len() == table_rows * size_of::<SamplingRow>()
             && input.bias_rows.len() == input.bias_ids.len()
             && input.bias_rows.len() == input.bias_values.len()
-            && input.mask_bits.len() == input.mask_rows.len() * limits.vocab.div_ceil(32);
+            && input.mask_bits.len() == input.mask_rows.len() * limits.vocab.div_ceil(32)
+            && (input.num_drafts.is_empty() || input.num_drafts.len() == count)
+            && input.score_tokens.len() <= total
+            && input.score_tokens.len() == input.score_targets.len()
+            && input.score_tokens.len() == input.score_tops.len();
         if !consistent {
             return Err(KernelError::step(
                 "The step's arrays have lengths that contradict each other.",
@@ -232,12 +282,25 @@ impl Plan {
                 ));
             }
         }
+        let needs_logits = input.needs_logits[batch] != 0;
+        let drafts = input.num_drafts.get(batch).copied().unwrap_or(0);
+        let first_draft = self.drafts;
+        let most = if needs_logits { end - start - 1 } else { 0 };
+        if drafts < 0 || drafts as usize > most.min(MAX_STEP_DRAFTS - first_draft) {
+            return refuse(format!(
+                "ends in {drafts} drafts; its {} tokens allow {most}, and a step {MAX_STEP_DRAFTS}",
+                end - start
+            ));
+        }
         let run = Run {
             row,
             start,
             tokens: end - start,
             first_position: first,
-            needs_logits: input.needs_logits[batch] != 0,
+            needs_logits,
+            drafts: drafts as usize,
+            first_draft,
+            first_sample: self.samples.len(),
             bias: (0, 0),
             mask: None,
             sampling: sampling_row(input.sampling, row),
@@ -246,8 +309,14 @@ impl Plan {
         };
         if run.needs_logits {
             self.check_sampling(input, batch, &run, last)?;
-            self.logit_runs.push(batch as u32);
+            let first = end - 1 - run.drafts;
+            self.samples.extend((0..=run.drafts).map(|drafts| Sample {
+                run: batch as u32,
+                drafts: drafts as u32,
+                token: (first + drafts) as u32,
+            }));
         }
+        self.drafts += run.drafts;
         self.runs.push(run);
         self.run_of.resize(end, batch as u32);
         self.token_ids
@@ -264,10 +333,11 @@ impl Plan {
         last: usize,
     ) -> Result<(), KernelError> {
         let refuse = |what: String| Err(KernelError::step(format!("Step entry {batch} {what}.")));
-        if run.num_tokens != last + 1 || run.num_tokens > input.token_stride {
+        let known = run.num_tokens + run.drafts;
+        if known != last + 1 || known > input.token_stride {
             return refuse(format!(
-                "wants logits at position {last}, but its row knows {} tokens",
-                run.num_tokens
+                "wants logits at position {last}, but its row knows {} tokens and {} drafts",
+                run.num_tokens, run.drafts
             ));
         }
         let p = &run.sampling;
@@ -287,7 +357,7 @@ impl Plan {
         let penalised =
             p.repetition_penalty != 1.0 || p.presence_penalty != 0.0 || p.frequency_penalty != 0.0;
         if penalised {
-            let known = &input.token_table[run.row * input.token_stride..][..run.num_tokens];
+            let known = &input.token_table[run.row * input.token_stride..][..known];
             if let Some(id) = known
                 .iter()
                 .find(|&&id| id < 0 || id as usize >= self.limits.vocab)
@@ -312,6 +382,28 @@ impl Plan {
                     )));
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn add_scores(&mut self, input: &StepInput<'_>) -> Result<(), KernelError> {
+        let Limits { vocab, .. } = self.limits;
+        let entries = input.score_tokens.iter().zip(input.score_targets);
+        for ((&token, &target), &top) in entries.zip(input.score_tops) {
+            let sane = (0..input.token_ids.len() as i64).contains(&i64::from(token))
+                && (0..vocab as i64).contains(&i64::from(target))
+                && (0..=MAX_TOP_LOGPROBS as i32).contains(&top);
+            if !sane {
+                return Err(KernelError::step(format!(
+                    "The step scores token id {target} with {top} alternatives after its token \
+                     {token}, which is out of range."
+                )));
+            }
+            self.scores.push(Score {
+                token: token as u32,
+                target: target as u32,
+                top: top as u32,
+            });
         }
         Ok(())
     }
@@ -357,6 +449,11 @@ impl Plan {
                      of order."
                 )));
             };
+            if run.drafts > 0 {
+                return Err(KernelError::step(format!(
+                    "Token mask {mask} is for step entry {batch}, which ends in drafts."
+                )));
+            }
             run.mask = Some(mask);
             next = batch as usize + 1;
         }
@@ -408,6 +505,8 @@ pub(crate) mod tests {
         sampling: Vec<SamplingRow>,
         bias: (Vec<i32>, Vec<i32>),
         masks: (Vec<i32>, Vec<u32>),
+        drafts: Vec<i32>,
+        scores: Vec<(i32, i32, i32)>,
     }
 
     /// Row 2 prefills positions 14–17; row 0 decodes position 20.
@@ -424,6 +523,8 @@ pub(crate) mod tests {
             sampling: vec![GREEDY; 4],
             bias: (vec![], vec![]),
             masks: (vec![], vec![]),
+            drafts: vec![],
+            scores: vec![],
         }
     }
 
@@ -431,6 +532,9 @@ pub(crate) mod tests {
         let mut arrays = sound();
         change(&mut arrays);
         let values = vec![1.0; arrays.bias.1.len()];
+        let part = |pick: fn(&(i32, i32, i32)) -> i32| arrays.scores.iter().map(pick).collect();
+        let (score_tokens, score_targets): (Vec<_>, Vec<_>) = (part(|s| s.0), part(|s| s.1));
+        let score_tops: Vec<i32> = part(|s| s.2);
         // SAFETY: plain numbers seen as bytes.
         let sampling = unsafe {
             std::slice::from_raw_parts(
@@ -457,6 +561,10 @@ pub(crate) mod tests {
             bias_values: &values,
             mask_rows: &arrays.masks.0,
             mask_bits: &arrays.masks.1,
+            num_drafts: &arrays.drafts,
+            score_tokens: &score_tokens,
+            score_targets: &score_targets,
+            score_tops: &score_tops,
         })?;
         Ok(plan)
     }
@@ -465,11 +573,39 @@ pub(crate) mod tests {
     fn a_sound_step_is_taken_over() {
         let plan = fill(|a| a.bias = (vec![0, 0, 1], vec![7, 8, 9])).unwrap();
         assert_eq!(plan.run_of, [0, 0, 0, 0, 1]);
-        assert_eq!(plan.logit_runs, [1]);
+        let sample = |drafts, token| Sample {
+            run: 1,
+            drafts,
+            token,
+        };
+        assert_eq!(plan.samples, [sample(0, 4)]);
         assert_eq!(plan.runs[1].bias, (0, 2));
         assert_eq!(plan.block_table(0)[..2], [3, 4]);
         let plan = fill(|a| a.masks = (vec![1], vec![0; 4])).unwrap();
         assert_eq!((plan.runs[0].mask, plan.runs[1].mask), (None, Some(0)));
+    }
+
+    #[test]
+    fn drafts_and_scores_are_taken_over() {
+        // Row 0 ends in its known token 18 and two drafts.
+        let plan = fill(|a| {
+            a.num_tokens[0] = 19;
+            a.query_start = vec![0, 2, 5];
+            a.positions = vec![14, 15, 18, 19, 20];
+            a.drafts = vec![0, 2];
+            a.scores = vec![(0, 7, 0), (1, 99, 20)];
+        })
+        .unwrap();
+        let tokens: Vec<_> = plan
+            .samples
+            .iter()
+            .map(|s| (s.run, s.drafts, s.token))
+            .collect();
+        assert_eq!(tokens, [(1, 0, 2), (1, 1, 3), (1, 2, 4)]);
+        let run = plan.runs[1];
+        assert_eq!((run.drafts, run.first_draft, run.first_sample), (2, 0, 0));
+        let score = |token, target, top| Score { token, target, top };
+        assert_eq!(plan.scores, [score(0, 7, 0), score(1, 99, 20)]);
     }
 
     #[test]
@@ -524,7 +660,24 @@ pub(crate) mod tests {
                 "out of order",
                 Box::new(|a| a.masks = (vec![1, 1], vec![0; 8])),
             ),
+            (
+                "ends in drafts",
+                Box::new(|a| {
+                    a.num_tokens[0] = 20;
+                    a.query_start = vec![0, 3, 5];
+                    a.positions = vec![14, 15, 16, 19, 20];
+                    a.drafts = vec![0, 1];
+                    a.masks = (vec![1], vec![0; 4]);
+                }),
+            ),
             ("logit bias", Box::new(|a| a.bias = (vec![0], vec![100]))),
+            ("lengths", Box::new(|a| a.drafts = vec![0])),
+            ("ends in 1 drafts", Box::new(|a| a.drafts = vec![0, 1])),
+            ("ends in 1 drafts", Box::new(|a| a.drafts = vec![1, 0])),
+            ("ends in -1 drafts", Box::new(|a| a.drafts = vec![0, -1])),
+            ("out of range", Box::new(|a| a.scores = vec![(5, 0, 0)])),
+            ("out of range", Box::new(|a| a.scores = vec![(0, 100, 0)])),
+            ("out of range", Box::new(|a| a.scores = vec![(0, 0, 21)])),
             (
                 "beyond this executor",
                 Box::new(|a| {

@@ -2,13 +2,14 @@
 
 use std::cell::UnsafeCell;
 
-use crate::activation_quant::{GroupMeta, Outlier};
+use crate::activation_quant::{Outlier, TILE_ROWS, TileGroup};
 use crate::arena::Buffer;
 use crate::attention;
 use crate::error::KernelError;
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
-use crate::plan::Limits;
+use crate::phase_clock::PhaseClock;
+use crate::plan::{Limits, MAX_STEP_DRAFTS};
 use crate::sampler;
 use crate::sampler::MAX_TOP_LOGPROBS;
 use crate::spec::ModelSpec;
@@ -16,13 +17,17 @@ use crate::spec::ModelSpec;
 /// Up to so many rows every worker prepares all activations for itself: cheaper than a barrier.
 pub const REDUNDANT_ROWS: usize = 8;
 
+/// Logits held at once, at least: enough that scoring a prompt reads the output head rarely.
+const MIN_LOGIT_ROWS: usize = 32;
+
 /// Activations in the forms that products take.
 #[derive(Debug)]
 pub struct ActivationBuffers {
     /// `[rows, widest]`
     pub float: Buffer<f32>,
-    pub codes: Buffer<i8>,
-    pub metas: Buffer<GroupMeta>,
+    /// `[ceil(rows / 4), widest / 32]`
+    pub tiles: Buffer<TileGroup>,
+    /// `[rows, widest / 32]`
     pub outliers: Buffer<Outlier>,
     /// `[rows]`
     pub outlier_counts: Buffer<u32>,
@@ -32,8 +37,7 @@ impl ActivationBuffers {
     fn new(rows: usize, widest: usize) -> Result<Self, KernelError> {
         Ok(Self {
             float: Buffer::new(rows * widest)?,
-            codes: Buffer::new(rows * widest)?,
-            metas: Buffer::new(rows * widest.div_ceil(GROUP))?,
+            tiles: Buffer::new(rows.div_ceil(TILE_ROWS) * widest.div_ceil(GROUP))?,
             outliers: Buffer::new(rows * widest.div_ceil(GROUP))?,
             outlier_counts: Buffer::new(rows)?,
         })
@@ -51,6 +55,7 @@ pub struct WorkerScratch {
     pub up: Buffer<f32>,
     pub attention: attention::Scratch,
     pub sampler: sampler::Scratch,
+    pub clock: PhaseClock,
 }
 
 /// One value a worker, each touched by its worker alone.
@@ -68,6 +73,11 @@ impl<T> PerWorker<T> {
         // SAFETY: exclusive by contract.
         unsafe { &mut *self.0[index].get() }
     }
+
+    /// Every worker's value, between jobs.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.0.iter_mut().map(UnsafeCell::get_mut)
+    }
 }
 
 /// Buffers shared by all workers: each writes its own part between two barriers.
@@ -82,19 +92,33 @@ pub struct Scratch {
     pub attention: Buffer<f32>,
     /// `[tokens, intermediate]`
     pub gate: Buffer<f32>,
-    /// `[rows, vocabulary]`
+    /// `[logit_rows, vocabulary]`: a step that needs more of them computes them in parts.
     pub logits: Buffer<f32>,
+    pub logit_rows: usize,
     pub results: Results,
+    pub score_results: ScoreResults,
     pub workers: PerWorker<WorkerScratch>,
     pub strides: Strides,
 }
 
-/// What a step sampled, by batch index; see `StepResult` in `engine/executors/base.py`.
+/// What a step drew, by index into [`crate::plan::Plan::samples`].
 #[derive(Debug)]
 pub struct Results {
+    /// `[rows + MAX_STEP_DRAFTS]`
     pub sampled: Buffer<i32>,
     pub logprobs: Buffer<f32>,
-    /// `[rows, MAX_TOP_LOGPROBS]`
+    /// `[rows + MAX_STEP_DRAFTS, MAX_TOP_LOGPROBS]`
+    pub top_ids: Buffer<i32>,
+    pub top_logprobs: Buffer<f32>,
+}
+
+/// What a step scored, by index into [`crate::plan::Plan::scores`].
+#[derive(Debug)]
+pub struct ScoreResults {
+    /// `[tokens]`
+    pub logprobs: Buffer<f32>,
+    pub ranks: Buffer<i32>,
+    /// `[tokens, MAX_TOP_LOGPROBS]`
     pub top_ids: Buffer<i32>,
     pub top_logprobs: Buffer<f32>,
 }
@@ -134,6 +158,8 @@ impl Scratch {
     pub fn new(spec: &ModelSpec, limits: &Limits, workers: usize) -> Result<Self, KernelError> {
         let strides = Strides::new(spec);
         let (tokens, rows) = (limits.max_batched_tokens, limits.max_rows);
+        let samples = rows + MAX_STEP_DRAFTS;
+        let logit_rows = rows.max(MIN_LOGIT_ROWS).min(tokens);
         let worker = || -> Result<UnsafeCell<WorkerScratch>, KernelError> {
             Ok(UnsafeCell::new(WorkerScratch {
                 activations: ActivationBuffers::new(REDUNDANT_ROWS, strides.widest)?,
@@ -141,6 +167,7 @@ impl Scratch {
                 up: Buffer::new(tokens * PANEL_COLUMNS)?,
                 attention: attention::Scratch::new(),
                 sampler: sampler::Scratch::new(spec.vocab_size),
+                clock: PhaseClock::default(),
             }))
         };
         Ok(Self {
@@ -149,12 +176,19 @@ impl Scratch {
             q: Buffer::new(tokens * strides.q)?,
             attention: Buffer::new(tokens * strides.attention)?,
             gate: Buffer::new(tokens * strides.gate)?,
-            logits: Buffer::new(rows * strides.logits)?,
+            logits: Buffer::new(logit_rows * strides.logits)?,
+            logit_rows,
             results: Results {
-                sampled: Buffer::new(rows)?,
-                logprobs: Buffer::new(rows)?,
-                top_ids: Buffer::new(rows * MAX_TOP_LOGPROBS)?,
-                top_logprobs: Buffer::new(rows * MAX_TOP_LOGPROBS)?,
+                sampled: Buffer::new(samples)?,
+                logprobs: Buffer::new(samples)?,
+                top_ids: Buffer::new(samples * MAX_TOP_LOGPROBS)?,
+                top_logprobs: Buffer::new(samples * MAX_TOP_LOGPROBS)?,
+            },
+            score_results: ScoreResults {
+                logprobs: Buffer::new(tokens)?,
+                ranks: Buffer::new(tokens)?,
+                top_ids: Buffer::new(tokens * MAX_TOP_LOGPROBS)?,
+                top_logprobs: Buffer::new(tokens * MAX_TOP_LOGPROBS)?,
             },
             workers: PerWorker((0..workers).map(|_| worker()).collect::<Result<_, _>>()?),
             strides,

@@ -10,7 +10,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::activation_quant::{QuantRows, quantize_row};
+use crate::activation_quant::{QuantRows, TILE_ROWS, quantize_row};
 use crate::attention::{self, Queries, attend};
 use crate::dispatch::Level;
 use crate::gemm::{Activations, Output, multiply_panel};
@@ -18,10 +18,11 @@ use crate::kv_cache::KvCache;
 use crate::norm::{rms_norm, silu_panel};
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
+use crate::phase_clock::Phase;
 use crate::plan::{Plan, StepInput};
 use crate::pool::Worker;
 use crate::rope::Rope;
-use crate::sampler::{MAX_TOP_LOGPROBS, RowContext, sample};
+use crate::sampler::{MAX_TOP_LOGPROBS, RowContext, sample, score};
 use crate::scratch::{REDUNDANT_ROWS, Scratch, WorkerScratch};
 use crate::spec::ModelSpec;
 use crate::weights::{LayerWeights, Linear, Weights};
@@ -107,10 +108,12 @@ pub struct Step<'a> {
     pub plan: &'a Plan,
     pub input: &'a StepInput<'a>,
     pub items: &'a [AttentionItem],
-    /// Flat index of the last token of each run that needs logits.
+    /// Flat tokens whose logits are needed: those of the plan's samples, then those of its scores.
     pub logit_tokens: &'a [usize],
-    /// One a layer and one for sampling; zero at the start.
+    /// One a layer and one for the logits; zero at the start.
     pub counters: &'a [AtomicUsize],
+    /// Whether the workers' clocks run.
+    pub timed: bool,
 }
 
 // SAFETY: the raw pointers inside are reached through `Scratch` and `Plan`, whose parts the phases below
@@ -122,24 +125,34 @@ impl Step<'_> {
     pub fn run(&self, worker: &Worker<'_>) {
         // SAFETY: each worker takes its own, once.
         let own = unsafe { self.scratch.workers.get(worker.index()) };
+        own.clock.start(self.timed);
         self.embed(worker);
-        worker.barrier();
+        meet(worker, own, Phase::Embed);
         for (index, layer) in self.model.weights.layers.iter().enumerate() {
             self.project_qkv(worker, own, index, layer);
-            worker.barrier();
+            meet(worker, own, Phase::Qkv);
             self.attend(own, index);
-            worker.barrier();
+            meet(worker, own, Phase::Attention);
             self.project_output(worker, own, layer);
-            worker.barrier();
+            meet(worker, own, Phase::Output);
             self.gate_and_up(worker, own, layer);
-            worker.barrier();
+            meet(worker, own, Phase::GateUp);
             self.project_down(worker, own, layer);
-            worker.barrier();
+            meet(worker, own, Phase::Down);
         }
-        if !self.logit_tokens.is_empty() {
-            self.lm_head(worker, own);
-            worker.barrier();
-            self.sample(own);
+        let (total, most) = (self.logit_tokens.len(), self.scratch.logit_rows);
+        for start in (0..total).step_by(most) {
+            let part = start..total.min(start + most);
+            if start > 0 {
+                meet(worker, own, Phase::Sample); // the part before is used up
+            }
+            self.lm_head(worker, own, part.clone());
+            if worker.index() == 0 {
+                self.logit_counter().store(start, Ordering::Relaxed);
+            }
+            meet(worker, own, Phase::LmHead);
+            self.use_logits(own, part);
+            own.clock.lap(Phase::Sample);
         }
     }
 
@@ -192,8 +205,7 @@ impl Step<'_> {
         };
         let stride = inputs.next_multiple_of(PANEL_COLUMNS);
         let quant = QuantRows {
-            codes: buffers.codes.ptr(),
-            metas: buffers.metas.ptr(),
+            tiles: buffers.tiles.ptr(),
             outliers: buffers.outliers.ptr(),
             outlier_counts: buffers.outlier_counts.ptr(),
             inputs,
@@ -212,10 +224,12 @@ impl Step<'_> {
         if !copied && !quantize {
             return activations;
         }
+        // Whole tiles, so that no two workers write the same one.
         let mine = if redundant {
             0..rows
         } else {
-            worker.share(rows)
+            let tiles = worker.share(rows.div_ceil(TILE_ROWS));
+            tiles.start * TILE_ROWS..rows.min(tiles.end * TILE_ROWS)
         };
         for row in mine {
             let from = source.index.map_or(row, |index| index[row]);
@@ -235,17 +249,19 @@ impl Step<'_> {
                     x = out;
                 }
                 if quantize {
-                    let codes = buffers.codes.slice_mut(row * inputs, inputs);
                     let groups = inputs / GROUP;
-                    let metas = buffers.metas.slice_mut(row * groups, groups);
+                    let tile = buffers.tiles.slice_mut(row / TILE_ROWS * groups, groups);
                     let outliers = buffers.outliers.slice_mut(row * groups, groups);
-                    let count = quantize_row(self.model.level, x, codes, metas, outliers);
+                    let lane = row % TILE_ROWS;
+                    let count = quantize_row(self.model.level, x, lane, tile, outliers);
                     *buffers.outlier_counts.ptr().add(row) = count as u32;
                 }
             }
         }
-        if !redundant {
-            worker.barrier();
+        if redundant {
+            own.clock.lap(Phase::Prepare);
+        } else {
+            meet(worker, own, Phase::Prepare);
         }
         activations
     }
@@ -539,11 +555,12 @@ impl Step<'_> {
         }
     }
 
-    fn lm_head(&self, worker: &Worker<'_>, own: &WorkerScratch) {
+    /// Logits of `part` of the tokens that need them.
+    fn lm_head(&self, worker: &Worker<'_>, own: &WorkerScratch, part: Range<usize>) {
         let (scratch, weights) = (self.scratch, &self.model.weights);
-        let (rows, stride) = (self.logit_tokens.len(), scratch.strides.logits);
+        let (rows, stride) = (part.len(), scratch.strides.logits);
         let source = Source {
-            index: Some(self.logit_tokens),
+            index: Some(&self.logit_tokens[part]),
             ..self.hidden()
         };
         let users = [&weights.lm_head];
@@ -562,50 +579,87 @@ impl Step<'_> {
         }
     }
 
-    fn sample(&self, own: &mut WorkerScratch) {
-        let (results, vocab) = (&self.scratch.results, self.model.spec.vocab_size);
-        let counter = self.counters.last().expect("a counter for sampling");
+    fn logit_counter(&self) -> &AtomicUsize {
+        self.counters.last().expect("a counter for the logits")
+    }
+
+    /// Draw from, or score by, the logits of `part`; the logits are changed.
+    fn use_logits(&self, own: &mut WorkerScratch, part: Range<usize>) {
+        let (strides, vocab) = (&self.scratch.strides, self.model.spec.vocab_size);
         loop {
-            let next = counter.fetch_add(1, Ordering::Relaxed);
-            let Some(&batch) = self.plan.logit_runs.get(next) else {
+            let next = self.logit_counter().fetch_add(1, Ordering::Relaxed);
+            if next >= part.end {
                 return;
-            };
-            let (batch, run) = (batch as usize, &self.plan.runs[batch as usize]);
-            let tokens =
-                &self.input.token_table[run.row * self.input.token_stride..][..run.num_tokens];
-            let (start, count) = run.bias;
-            let words = vocab.div_ceil(32);
-            let mask = run
-                .mask
-                .map(|mask| &self.input.mask_bits[mask * words..][..words]);
-            let context = RowContext {
-                params: &run.sampling,
-                tokens,
-                num_prompt_tokens: run.num_prompt_tokens,
-                position: run.num_tokens as u64,
-                bias_ids: &self.input.bias_ids[start..start + count],
-                bias_values: &self.input.bias_values[start..start + count],
-                mask,
-            };
-            // SAFETY: this row of logits and of the results is this worker's alone; the level was
-            // checked at load.
-            unsafe {
-                let logits = self
-                    .scratch
+            }
+            // SAFETY: this row of logits is this worker's alone.
+            let logits = unsafe {
+                self.scratch
                     .logits
-                    .slice_mut(next * self.scratch.strides.logits, vocab);
-                let at = batch * MAX_TOP_LOGPROBS;
-                let sampled = sample(
-                    self.model.level,
-                    logits,
-                    &context,
-                    &mut own.sampler,
-                    results.top_ids.slice_mut(at, MAX_TOP_LOGPROBS),
-                    results.top_logprobs.slice_mut(at, MAX_TOP_LOGPROBS),
-                );
-                *results.sampled.ptr().add(batch) = sampled.token.unwrap_or(-1);
-                *results.logprobs.ptr().add(batch) = sampled.logprob;
+                    .slice_mut((next - part.start) * strides.logits, vocab)
+            };
+            match next.checked_sub(self.plan.samples.len()) {
+                None => self.sample(own, next, logits),
+                Some(at) => self.score(own, at, logits),
             }
         }
     }
+
+    /// Draw the plan's sample `at`.
+    fn sample(&self, own: &mut WorkerScratch, at: usize, logits: &mut [f32]) {
+        let (results, sample_of) = (&self.scratch.results, &self.plan.samples[at]);
+        let run = &self.plan.runs[sample_of.run as usize];
+        let known = run.num_tokens + sample_of.drafts as usize;
+        let (start, count) = run.bias;
+        let words = self.model.spec.vocab_size.div_ceil(32);
+        let masks = self.input.mask_bits;
+        let context = RowContext {
+            params: &run.sampling,
+            tokens: &self.input.token_table[run.row * self.input.token_stride..][..known],
+            num_prompt_tokens: run.num_prompt_tokens,
+            position: known as u64,
+            bias_ids: &self.input.bias_ids[start..start + count],
+            bias_values: &self.input.bias_values[start..start + count],
+            mask: run.mask.map(|mask| &masks[mask * words..][..words]),
+        };
+        // SAFETY: this entry of the results is this worker's alone; the level was checked at load.
+        unsafe {
+            let top = at * MAX_TOP_LOGPROBS;
+            let sampled = sample(
+                self.model.level,
+                logits,
+                &context,
+                &mut own.sampler,
+                results.top_ids.slice_mut(top, MAX_TOP_LOGPROBS),
+                results.top_logprobs.slice_mut(top, MAX_TOP_LOGPROBS),
+            );
+            *results.sampled.ptr().add(at) = sampled.token.unwrap_or(-1);
+            *results.logprobs.ptr().add(at) = sampled.logprob;
+        }
+    }
+
+    /// Score the plan's entry `at`.
+    fn score(&self, own: &mut WorkerScratch, at: usize, logits: &[f32]) {
+        let (results, wanted) = (&self.scratch.score_results, &self.plan.scores[at]);
+        let (top, count) = (at * MAX_TOP_LOGPROBS, wanted.top as usize);
+        // SAFETY: this entry of the results is this worker's alone; the level was checked at load.
+        unsafe {
+            let scored = score(
+                self.model.level,
+                logits,
+                wanted.target as usize,
+                &mut own.sampler,
+                results.top_ids.slice_mut(top, count),
+                results.top_logprobs.slice_mut(top, count),
+            );
+            *results.logprobs.ptr().add(at) = scored.logprob;
+            *results.ranks.ptr().add(at) = scored.rank;
+        }
+    }
+}
+
+/// The end of a phase: wait for all workers.
+fn meet(worker: &Worker<'_>, own: &WorkerScratch, phase: Phase) {
+    own.clock.lap(phase);
+    worker.barrier();
+    own.clock.lap(Phase::Wait);
 }

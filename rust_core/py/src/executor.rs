@@ -10,7 +10,7 @@ use numpy::{
 use pravaha_kernels::dispatch::{Level, cpu_flags};
 use pravaha_kernels::error::KernelError;
 use pravaha_kernels::executor::{Executor, ExecutorConfig, StepOutput};
-use pravaha_kernels::plan::StepInput;
+use pravaha_kernels::plan::{MAX_STEP_DRAFTS, StepInput};
 use pravaha_kernels::roofline;
 use pravaha_kernels::sampler;
 use pravaha_kernels::spec::ModelSpec;
@@ -132,11 +132,23 @@ impl NativeExecutor {
         bias_values: PyReadonlyArray1<'_, f32>,
         mask_rows: PyReadonlyArray1<'_, i32>,
         mask_bits: PyReadonlyArray2<'_, u32>,
+        num_drafts: PyReadonlyArray1<'_, i32>,
+        score_tokens: PyReadonlyArray1<'_, i32>,
+        score_targets: PyReadonlyArray1<'_, i32>,
+        score_tops: PyReadonlyArray1<'_, i32>,
         mut sampled: PyReadwriteArray1<'_, i32>,
         mut logprobs: PyReadwriteArray1<'_, f32>,
         mut top_ids: PyReadwriteArray2<'_, i32>,
         mut top_logprobs: PyReadwriteArray2<'_, f32>,
         mut failed: PyReadwriteArray1<'_, u8>,
+        mut accepted: PyReadwriteArray1<'_, i32>,
+        mut draft_logprobs: PyReadwriteArray1<'_, f32>,
+        mut draft_top_ids: PyReadwriteArray2<'_, i32>,
+        mut draft_top_logprobs: PyReadwriteArray2<'_, f32>,
+        mut score_logprobs: PyReadwriteArray1<'_, f32>,
+        mut score_ranks: PyReadwriteArray1<'_, i32>,
+        mut score_top_ids: PyReadwriteArray2<'_, i32>,
+        mut score_top_logprobs: PyReadwriteArray2<'_, f32>,
     ) -> PyResult<()> {
         let input = StepInput {
             rows: rows.as_slice()?,
@@ -156,6 +168,10 @@ impl NativeExecutor {
             bias_values: bias_values.as_slice()?,
             mask_rows: mask_rows.as_slice()?,
             mask_bits: mask_bits.as_slice()?,
+            num_drafts: num_drafts.as_slice()?,
+            score_tokens: score_tokens.as_slice()?,
+            score_targets: score_targets.as_slice()?,
+            score_tops: score_tops.as_slice()?,
         };
         let mut output = StepOutput {
             sampled: sampled.as_slice_mut()?,
@@ -163,6 +179,14 @@ impl NativeExecutor {
             top_ids: top_ids.as_slice_mut()?,
             top_logprobs: top_logprobs.as_slice_mut()?,
             failed: failed.as_slice_mut()?,
+            accepted: accepted.as_slice_mut()?,
+            draft_logprobs: draft_logprobs.as_slice_mut()?,
+            draft_top_ids: draft_top_ids.as_slice_mut()?,
+            draft_top_logprobs: draft_top_logprobs.as_slice_mut()?,
+            score_logprobs: score_logprobs.as_slice_mut()?,
+            score_ranks: score_ranks.as_slice_mut()?,
+            score_top_ids: score_top_ids.as_slice_mut()?,
+            score_top_logprobs: score_top_logprobs.as_slice_mut()?,
         };
         let mut guard = self.lock()?;
         let executor = guard.as_mut().ok_or_else(closed)?;
@@ -180,6 +204,58 @@ impl NativeExecutor {
         let mut guard = self.lock()?;
         let executor = guard.as_mut().ok_or_else(closed)?;
         py.detach(|| executor.copy_blocks(sources, targets))
+            .map_err(to_python)
+    }
+
+    fn time_phases(&self, wanted: bool) -> PyResult<()> {
+        self.lock()?
+            .as_mut()
+            .ok_or_else(closed)?
+            .time_phases(wanted);
+        Ok(())
+    }
+
+    fn take_phase_seconds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let phases = self
+            .lock()?
+            .as_mut()
+            .ok_or_else(closed)?
+            .take_phase_seconds();
+        let dict = PyDict::new(py);
+        for (name, seconds) in phases {
+            dict.set_item(name, seconds)?;
+        }
+        Ok(dict)
+    }
+
+    #[getter]
+    fn block_bytes(&self) -> PyResult<usize> {
+        Ok(self.lock()?.as_ref().ok_or_else(closed)?.block_bytes())
+    }
+
+    fn read_blocks(
+        &self,
+        py: Python<'_>,
+        blocks: PyReadonlyArray1<'_, i32>,
+        mut data: PyReadwriteArray2<'_, u8>,
+    ) -> PyResult<()> {
+        let (blocks, bytes) = (blocks.as_slice()?, data.as_slice_mut()?);
+        let mut guard = self.lock()?;
+        let executor = guard.as_mut().ok_or_else(closed)?;
+        py.detach(|| executor.read_blocks(blocks, bytes))
+            .map_err(to_python)
+    }
+
+    fn write_blocks(
+        &self,
+        py: Python<'_>,
+        blocks: PyReadonlyArray1<'_, i32>,
+        data: PyReadonlyArray2<'_, u8>,
+    ) -> PyResult<()> {
+        let (blocks, bytes) = (blocks.as_slice()?, data.as_slice()?);
+        let mut guard = self.lock()?;
+        let executor = guard.as_mut().ok_or_else(closed)?;
+        py.detach(|| executor.write_blocks(blocks, bytes))
             .map_err(to_python)
     }
 
@@ -241,5 +317,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(measure_int8_dot, module)?)?;
     module.add_function(wrap_pyfunction!(cpu_features, module)?)?;
     module.add("SAMPLING_ROW_LAYOUT", sampler::SAMPLING_ROW_LAYOUT.to_vec())?;
+    module.add("MAX_STEP_DRAFTS", MAX_STEP_DRAFTS)?;
     module.add("MAX_TOP_LOGPROBS", sampler::MAX_TOP_LOGPROBS)
 }

@@ -3,6 +3,7 @@
 mod executor;
 mod formats;
 mod memory;
+mod swap;
 
 use pyo3::prelude::*;
 
@@ -10,6 +11,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     memory::register(module)?;
+    swap::register(module)?;
     formats::register(module)?;
     executor::register(module)
 }

@@ -1,10 +1,9 @@
 """The reference sampler against definitions, worked examples and statistics."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
+from engine.executors.base import StepPlan
 from engine.pipeline.reference_sampler import gumbel_noise, mix64, sample_reference
 from engine.pipeline.sampler import Sampler
 from engine.request import SamplingParams
@@ -16,8 +15,12 @@ def plan_of(params, *, tokens=(1, 2), prompt=2, seed=0):
     bias_ids, bias_values = Sampler.pack_bias(params)
     table = np.zeros((1, 64), np.int32)
     table[0, : len(tokens)] = tokens
-    return SimpleNamespace(
+    return StepPlan(
         rows=np.zeros(1, np.int32),
+        query_start=np.array([0, 1], np.int32),
+        token_ids=np.array(tokens[-1:], np.int32),
+        positions=np.array([len(tokens) - 1], np.int32),
+        block_tables=np.zeros((1, 64), np.int32),
         needs_logits=np.ones(1, np.uint8),
         num_tokens=np.array([len(tokens)], np.int32),
         num_prompt_tokens=np.array([prompt], np.int32),
@@ -27,6 +30,7 @@ def plan_of(params, *, tokens=(1, 2), prompt=2, seed=0):
         bias_ids=bias_ids,
         bias_values=bias_values,
         mask_rows=np.zeros(0, np.int32),
+        mask_bits=np.zeros((0, 0), np.uint32),
     )
 
 

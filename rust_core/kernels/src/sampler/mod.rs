@@ -21,11 +21,14 @@
 mod draw;
 pub mod mask;
 mod penalties;
+mod score;
 mod select;
 mod truncate;
 
 use crate::dispatch::Level;
 use crate::simd::{LANES, Lanes, by_level};
+
+pub use score::{Scored, score};
 
 /// The most alternatives a row may ask for; `MAX_TOP_LOGPROBS` in Python.
 pub const MAX_TOP_LOGPROBS: usize = 20;
@@ -166,6 +169,32 @@ by_level! {
     unsafe fn sum_exp(logits: &[f32], shift: f32, scale: f32) -> f64 = sum_exp_body;
 }
 
+/// `ln Σ exp(logit)` of raw logits, of which the largest is given.
+///
+/// # Safety
+/// The machine has the level.
+unsafe fn log_sum_exp(level: Level, logits: &[f32], largest: f32) -> f64 {
+    // SAFETY: the level is the caller's promise.
+    f64::from(largest) + unsafe { sum_exp(level, logits, largest, 1.0) }.ln()
+}
+
+/// Fill `ids` and `logprobs` with the likeliest tokens; what a small vocabulary leaves over stays.
+/// `scratch.maxima` must be those of `logits`.
+fn alternatives(
+    logits: &[f32],
+    log_sum: f64,
+    scratch: &mut Scratch,
+    ids: &mut [i32],
+    logprobs: &mut [f32],
+) {
+    select::largest(logits, ids.len(), scratch);
+    for (at, &key) in scratch.keys.iter().enumerate() {
+        let id = select::id_of(key);
+        ids[at] = id as i32;
+        logprobs[at] = (f64::from(logits[id]) - log_sum) as f32;
+    }
+}
+
 /// Sample one row. `logits` (one per vocabulary entry) are changed by bias and penalties.
 ///
 /// The first `num_logprobs` entries of `top_ids` and `top_logprobs` are filled.
@@ -192,14 +221,10 @@ pub unsafe fn sample(
     let mut log_sum = f64::NAN;
     if params.num_logprobs >= 0 {
         // SAFETY: the level is the caller's promise.
-        log_sum = f64::from(largest) + unsafe { sum_exp(level, logits, largest, 1.0) }.ln();
+        log_sum = unsafe { log_sum_exp(level, logits, largest) };
         let wanted = (params.num_logprobs as usize).min(MAX_TOP_LOGPROBS);
-        select::largest(logits, wanted, scratch);
-        for (at, &key) in scratch.keys.iter().enumerate() {
-            let id = select::id_of(key);
-            top_ids[at] = id as i32;
-            top_logprobs[at] = (f64::from(logits[id]) - log_sum) as f32;
-        }
+        let (ids, logprobs) = (&mut top_ids[..wanted], &mut top_logprobs[..wanted]);
+        alternatives(logits, log_sum, scratch, ids, logprobs);
     }
     if let Some(mask) = row.mask {
         mask::apply(logits, mask);

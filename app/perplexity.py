@@ -1,0 +1,150 @@
+"""How well a model predicts a text: its tokens' logprobs, window by window.
+
+A text longer than the context is scored in windows that overlap, so that a token far into it still
+has context: each window after the first scores only its last `stride` tokens, with all the others
+before them. Every token is scored exactly once, but for the very first, which nothing precedes
+unless the model begins texts with a token of its own.
+"""
+
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from engine.client import EngineClient
+from engine.errors import EngineUnavailable, InvalidRequest
+from engine.request import FinishReason, PromptLogprobs, Request, SamplingParams
+
+_WAKE_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Tokens [start, stop) of a text, of which those from `first` on are scored."""
+
+    start: int
+    stop: int
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextScore:
+    """What a text cost the model.
+
+    Attributes:
+        tokens: tokens scored.
+        text_bytes: bytes of UTF-8 that they stand for.
+        total: their summed negative log-likelihood, nats.
+        windows: how many windows it took.
+    """
+
+    tokens: int
+    text_bytes: int
+    total: float
+    windows: int
+
+    @property
+    def mean(self) -> float:
+        """Negative log-likelihood of a token, nats."""
+        return self.total / self.tokens
+
+    @property
+    def perplexity(self) -> float:
+        """The exponential of the mean; infinite if a token was impossible."""
+        return math.exp(self.mean) if self.mean < 700 else math.inf
+
+    @property
+    def bits_per_byte(self) -> float:
+        """Comparable between models whose tokens differ."""
+        return self.total / math.log(2) / self.text_bytes
+
+
+def windows(count: int, size: int, stride: int, *, first: int = 1) -> Iterator[Window]:
+    """Windows of at most `size` tokens that score tokens [first, count) once each, in order.
+
+    Args:
+        count: tokens of the text.
+        size: at least 2.
+        stride: new tokens of each window after the first, in [1, size - 1].
+        first: 1, or 0 where something precedes the text's first token.
+    """
+    stop = min(count, size)
+    yield Window(0, stop, first)
+    while stop < count:
+        done, stop = stop, min(count, stop + stride)
+        yield Window(stop - size, stop, done)
+
+
+def score_text(
+    client: EngineClient,
+    text: str,
+    *,
+    context: int,
+    stride: int,
+    bos: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, count: None,
+) -> TextScore:
+    """Score a text, all of it ordinary: control tokens that it spells out are text, too.
+
+    Args:
+        client: an engine that is loaded.
+        text: what to score.
+        context: tokens in a window.
+        stride: see `windows`.
+        bos: the token each window begins with, for models that expect one.
+        progress: called with tokens done and tokens there are.
+
+    Raises:
+        InvalidRequest: the text is too short, or the windows do not suit the engine.
+        EngineUnavailable: the engine failed or was shut down meanwhile.
+    """
+    ids = client.tokenize(text)
+    lead = () if bos is None else (bos,)
+    size, skipped = context - len(lead), 1 - len(lead)
+    if len(ids) <= skipped:
+        raise InvalidRequest("The text is too short to score: it needs at least two tokens.")
+    if not 1 <= stride < size:
+        raise InvalidRequest(
+            f"The stride must be between 1 and {size - 1} in windows of {size} tokens, not {stride}.",
+            param="stride",
+        )
+    parts: list[float] = []
+    scored = 0
+    for window in windows(len(ids), size, stride, first=skipped):
+        part = ids[window.start : window.stop]
+        scores = _prompt_logprobs(client, (*lead, *part)).logprobs
+        new = window.stop - window.first
+        parts.append(-math.fsum(scores[len(scores) - new :]))
+        scored += new
+        progress(window.stop, len(ids))
+    return TextScore(scored, _text_bytes(client, text, ids[:skipped]), math.fsum(parts), len(parts))
+
+
+def _prompt_logprobs(client: EngineClient, ids: tuple[int, ...]) -> PromptLogprobs:
+    wake = threading.Event()
+    client.on_wake(wake.set)
+    request = Request(ids, SamplingParams(temperature=0.0, prompt_logprobs=0, max_tokens=0))
+    request_id = client.submit(request)
+    scores = None
+    try:
+        while True:
+            batch = client.drain(request_id)
+            if batch is None:
+                wake.wait(_WAKE_S)
+                wake.clear()
+                continue
+            scores = scores or batch.prompt_logprobs
+            if batch.finish_reason is not None:
+                break
+    except BaseException:
+        client.cancel(request_id)
+        raise
+    if batch.finish_reason is not FinishReason.LENGTH or scores is None:
+        raise EngineUnavailable(batch.error or "The engine ended before the text was scored.")
+    return scores
+
+
+def _text_bytes(client: EngineClient, text: str, unscored: Sequence[int]) -> int:
+    """Bytes of the text without what the tokens that are not scored stand for."""
+    head = client.detokenize(unscored, skip_special=False) if unscored else ""
+    return len((text.removeprefix(head) or text).encode())

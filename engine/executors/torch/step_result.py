@@ -1,0 +1,78 @@
+"""From tensors to `StepResult`: which samples count, and where they go."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.executors.base import MAX_TOP_LOGPROBS, StepPlan, StepResult
+from engine.executors.torch.sampler import Sampled
+from engine.executors.torch.scoring import Scored
+from engine.executors.torch.step_layout import StepLayout
+
+
+def step_result(
+    plan: StepPlan, layout: StepLayout, sampled: Sampled | None, scored: Scored | None
+) -> StepResult:
+    """The step's result.
+
+    Args:
+        plan: the step.
+        layout: where its samples were drawn.
+        sampled: [N] samples in the layout's order, or None if it has none.
+        scored: [P] scores in the plan's order, or None if it has none.
+    """
+    count, drafts = len(plan.rows), int(plan.num_drafts.sum())
+    result = StepResult(
+        sampled=np.full(count, -1, np.int32),
+        logprobs=np.full(count, np.nan, np.float32),
+        top_ids=np.zeros((count, MAX_TOP_LOGPROBS), np.int32),
+        top_logprobs=np.zeros((count, MAX_TOP_LOGPROBS), np.float32),
+        failed=np.zeros(count, np.uint8),
+        accepted=np.zeros(count, np.int32),
+        draft_logprobs=np.full(drafts, np.nan, np.float32),
+        draft_top_ids=np.zeros((drafts, MAX_TOP_LOGPROBS), np.int32),
+        draft_top_logprobs=np.zeros((drafts, MAX_TOP_LOGPROBS), np.float32),
+    )
+    if scored is not None:
+        result = replace(
+            result,
+            score_logprobs=scored.logprobs.cpu().numpy(),
+            score_ranks=scored.ranks.cpu().numpy().astype(np.int32),
+            score_top_ids=scored.top_ids.cpu().numpy().astype(np.int32),
+            score_top_logprobs=scored.top_logprobs.cpu().numpy(),
+        )
+    if sampled is None:
+        return result
+    tokens = sampled.tokens.cpu().numpy()
+    logprobs = sampled.logprobs.cpu().numpy()
+    top_ids = sampled.top_ids.cpu().numpy()
+    top_logprobs = sampled.top_logprobs.cpu().numpy()
+    last = np.arange(len(tokens))
+    if drafts:
+        accepted = _accepted(plan, layout, tokens)
+        result.accepted[layout.sampled_rows] = accepted
+        guessed = np.flatnonzero(layout.has_draft)
+        result.draft_logprobs[:] = logprobs[guessed]
+        result.draft_top_ids[:] = top_ids[guessed]
+        result.draft_top_logprobs[:] = top_logprobs[guessed]
+        last = np.flatnonzero(layout.draft_index == accepted)
+    rows = layout.sampled_rows[last]
+    result.sampled[rows] = tokens[last]
+    result.logprobs[rows] = logprobs[last]
+    result.top_ids[rows] = top_ids[last]
+    result.top_logprobs[rows] = top_logprobs[last]
+    result.failed[rows] = sampled.failed.cpu().numpy()[last]
+    return result
+
+
+def _accepted(plan: StepPlan, layout: StepLayout, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
+    """[N] int64, drafts accepted in each sample's row: as many as equal their samples in a row."""
+    # The draft that a sample must equal is the token after the one it follows.
+    following = plan.token_ids[np.minimum(layout.sampled_tokens + 1, len(plan.token_ids) - 1)]
+    missed = ~layout.has_draft | (tokens != following)
+    # Every row has a miss: its last sample has no draft to equal. The first one ends the run.
+    first = np.full(len(plan.rows), len(tokens), np.int64)
+    np.minimum.at(first, layout.sampled_rows[missed], layout.draft_index[missed])
+    accepted: NDArray[np.int64] = first[layout.sampled_rows]
+    return accepted

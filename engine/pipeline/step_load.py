@@ -1,0 +1,39 @@
+"""`StepLoad`: what makes a step long, in three numbers."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class StepLoad:
+    """The work in a step.
+
+    Attributes:
+        prefill_tokens: tokens computed by rows that compute several.
+        decode_rows: rows that compute one token.
+        kv_tokens: pairs of a computed token and a token it attends to; for decodes, the KV tokens
+            that are read.
+    """
+
+    prefill_tokens: int
+    decode_rows: int
+    kv_tokens: int
+
+
+def load_of(grant: NDArray[np.int32], end: NDArray[np.int32], total: int) -> StepLoad:
+    """The load of a step.
+
+    Args:
+        grant: [R] int32, tokens each row computes.
+        end: [R] int32, tokens each row has computed after it.
+        total: the sum of `grant`.
+    """
+    rows = len(grant)
+    if total == rows:
+        return StepLoad(0, rows, int(end.sum()))
+    wide = grant.astype(np.int64)  # a chunk of 2**16 tokens at the end of 2**24
+    pairs = int((wide * end - wide * (wide - 1) // 2).sum())
+    decodes = int(np.count_nonzero(grant == 1))
+    return StepLoad(total - decodes, decodes, pairs)

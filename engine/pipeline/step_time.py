@@ -1,0 +1,163 @@
+"""`StepTimeModel`: how long a step takes, as a linear function of its load, fitted while it runs.
+
+    seconds = constant + a · prefill tokens + b · decode rows + c · KV tokens
+
+Least squares on *relative* errors (a step of 3 ms counts like one of 300), over observations that
+are forgotten exponentially. Each fit is pulled weakly towards the last one, so that a coefficient
+about which recent steps say nothing stays where it was. Coefficients are never negative. A single
+observation far off, as when another program takes the cores, moves the fit no more than one at the
+edge of the usual scatter; a lasting change widens the scatter and is followed.
+
+Written by the engine's thread; any thread may predict. Cost: two microseconds an observation, and
+a fit (four equations, some fifty microseconds) at every eighth.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.pipeline.step_load import StepLoad
+
+_TERMS = 4
+_FIT_EVERY = 8
+_KEEP = 0.5 ** (1 / 128)
+"""An observation's weight halves in 128 steps."""
+_TRUSTED = 32
+"""Observations until every one of which counts in full and is fitted at once."""
+_PULL = 0.02
+"""Weight of the last fit, in observations."""
+_SCATTERS = 3.0
+"""Observations further off than so many times the usual scatter are drawn in to there."""
+_LEAST_SCATTER = 0.05
+_SCATTER_KEEP = 0.95
+_LEAST_SHARE = 1e-3
+"""A prediction below this share of what was measured is taken for this share: it may be zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepCosts:
+    """The coefficients, seconds each.
+
+    Attributes:
+        constant: of any step.
+        prefill_token: of a token in a prefill.
+        decode_row: of a row that decodes.
+        kv_token: of a token that is attended to.
+    """
+
+    constant: float
+    prefill_token: float
+    decode_row: float
+    kv_token: float
+
+    @property
+    def vector(self) -> NDArray[np.float64]:
+        """[4] float64, in the order of the fields."""
+        return np.array([self.constant, self.prefill_token, self.decode_row, self.kv_token])
+
+    def scaled(self, factor: float) -> "StepCosts":
+        """A machine so many times as slow."""
+        return StepCosts(*(self.vector * factor).tolist())
+
+    def seconds(self, load: StepLoad) -> float:
+        """The predicted time of a step."""
+        return (
+            self.constant
+            + self.prefill_token * load.prefill_tokens
+            + self.decode_row * load.decode_rows
+            + self.kv_token * load.kv_tokens
+        )
+
+
+_FIRST_GUESS = StepCosts(1e-3, 1e-4, 5e-4, 1e-8)
+"""Proportions to start the fit from; the first observation gives them their size."""
+
+
+class StepTimeModel:
+    """Learns a machine's step times.
+
+    Attributes:
+        error: usual size of (measured - predicted) / predicted, or None before the second observation.
+    """
+
+    def __init__(self) -> None:
+        self._costs = _FIRST_GUESS
+        self._moments = np.zeros((_TERMS, _TERMS))
+        self._targets = np.zeros(_TERMS)
+        self._pending: list[tuple[float, ...]] = []  # (time, terms) in units of what was expected
+        self._observations = 0
+        self.error: float | None = None
+
+    @property
+    def costs(self) -> StepCosts | None:
+        """The coefficients, or None before the first observation; any thread."""
+        return self._costs if self._observations else None
+
+    def predict(self, load: StepLoad) -> float | None:
+        """Seconds that a step would take, or None if that is not known yet; any thread."""
+        costs = self.costs
+        return None if costs is None else costs.seconds(load)
+
+    def observe(self, load: StepLoad, seconds: float) -> None:
+        """Learn from a step that took `seconds`."""
+        if seconds <= 0:
+            return
+        predicted = self.predict(load)
+        if predicted is None:
+            self._costs = self._costs.scaled(seconds / self._costs.seconds(load))
+            predicted = seconds
+        else:
+            seconds = self._drawn_in(seconds, predicted)
+        # In units of what was expected, so that the fit minimises relative errors; in units of what
+        # was measured, slow steps would count less than fast ones.
+        unit = max(predicted, _LEAST_SHARE * seconds)
+        self._pending.append(
+            (
+                seconds / unit,
+                1.0 / unit,
+                load.prefill_tokens / unit,
+                load.decode_rows / unit,
+                load.kv_tokens / unit,
+            )
+        )
+        self._observations += 1
+        if self._observations <= _TRUSTED or len(self._pending) == _FIT_EVERY:
+            self._fit()
+
+    def _drawn_in(self, seconds: float, predicted: float) -> float:
+        """The measured time, or the edge of the usual scatter if it is beyond; notes the scatter."""
+        predicted = max(predicted, _LEAST_SHARE * seconds)
+        error = abs(seconds - predicted) / predicted
+        usual = self.error
+        if usual is None:
+            self.error = error
+            return seconds
+        reach = _SCATTERS * max(usual, _LEAST_SCATTER)
+        # Drawn in as well, but not to where it was: a change that lasts must become usual.
+        self.error = _SCATTER_KEEP * usual + (1 - _SCATTER_KEEP) * min(error, 2 * reach)
+        if self._observations <= _TRUSTED:
+            return seconds
+        return min(max(seconds, predicted / (1 + reach)), predicted * (1 + reach))
+
+    def _fit(self) -> None:
+        """Take in what was observed and solve; coefficients that would be negative are zero."""
+        seen = np.array(self._pending)
+        self._pending.clear()
+        terms, times = seen[:, 1:], seen[:, 0]
+        keep = _KEEP ** len(seen)
+        self._moments = keep * self._moments + terms.T @ terms
+        self._targets = keep * self._targets + times @ terms
+        last = self._costs.vector
+        sizes = np.maximum(last, 1e-3 * _FIRST_GUESS.vector)
+        pull = np.diag(_PULL / sizes**2)
+        moments, targets = self._moments + pull, self._targets + pull @ last
+        used = np.ones(_TERMS, np.bool_)
+        costs: NDArray[np.float64] = np.zeros(_TERMS)
+        while used.any():
+            costs = np.zeros(_TERMS)
+            costs[used] = np.linalg.solve(moments[np.ix_(used, used)], targets[used])
+            if (costs >= 0).all():
+                break
+            used &= costs > 0
+        self._costs = StepCosts(*costs.tolist())

@@ -1,0 +1,63 @@
+"""A toy pipeline on a simulated machine whose step times are known."""
+
+import numpy as np
+
+from engine.events import RequestScheduled
+from engine.pipeline.step_load import StepLoad
+from engine.request import Request, SamplingParams
+from engine.scheduling import Scheduling
+from tests.fakes.toy_pipeline import ToyPipeline
+
+COSTS = (0.01, 0.001, 0.0005)
+"""Seconds a step, a prefilled token and a decoding row take on the simulated machine."""
+
+
+def prompt(length, start=1):
+    return tuple((start + i) % 90 for i in range(length))
+
+
+def ask(length=4, start=1, *, max_tokens=4, priority=0, deadline_ms=None):
+    params = SamplingParams(temperature=0.0, max_tokens=max_tokens, ignore_eos=True)
+    return Request(prompt(length, start), params, priority=priority, deadline_ms=deadline_ms)
+
+
+class TimedPipeline(ToyPipeline):
+    """A toy pipeline whose steps take time; notes who was admitted, in order."""
+
+    def __init__(self, policy, *, known=True, **options):
+        """`known`: whether the step-time model has seen such steps before."""
+        scheduling = Scheduling(policy=policy)
+        super().__init__(scheduling=scheduling, **options)
+        watch = self.executor.watch
+
+        def take_time(plan):
+            watch(plan)
+            grants = np.diff(plan.query_start)
+            self.clock.now += step_seconds(int(grants[grants > 1].sum()), int((grants == 1).sum()))
+
+        self.executor.watch = take_time
+        if known:
+            teach(self.pipeline.scheduler.work)
+        self.admitted = []
+        self.events.subscribe(
+            RequestScheduled, lambda event: self.admitted.append(event.request_id)
+        )
+
+    def names(self, **requests):
+        """Submit requests by name; the names in the order in which they are admitted."""
+        named = {request.request_id: name for name, request in requests.items()}
+        for request in requests.values():
+            self.submit(request)
+        self.run()
+        return [named[one] for one in self.admitted if one in named]
+
+
+def step_seconds(prefill, decodes):
+    constant, token, row = COSTS
+    return constant + token * prefill + row * decodes
+
+
+def teach(work):
+    for prefill, rows in ((0, 1), (0, 8), (16, 0), (32, 0), (8, 4), (24, 2), (0, 3), (4, 1)) * 4:
+        load = StepLoad(prefill, rows, 10 * (prefill + rows))
+        work.model.observe(load, step_seconds(prefill, rows))

@@ -1,0 +1,89 @@
+"""The dense line against a plain list, whatever enters and leaves it."""
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from engine.errors import QueueFull
+from engine.intake import take_in
+from engine.loading import open_with_headers
+from engine.queue import RequestQueue
+from tests.fakes.toy_engine import ask, toy_config
+from tests.fakes.toy_executor import toy_model
+
+LIMIT = 200
+OPENED = open_with_headers(toy_config(), lambda _: toy_model())
+
+
+class QueueMachine(RuleBasedStateMachine):
+    def __init__(self):
+        super().__init__()
+        self.queue = RequestQueue(LIMIT)
+        self.model = []
+        self.away = []
+        self.arrivals = 0
+
+    def sequence(self, length):
+        request = ask(list(range(1, length + 1)), max_tokens=3)
+        sequence, _ = take_in(request, OPENED, now=1.0, draw_seed=lambda: 7)
+        sequence.arrival = self.arrivals
+        self.arrivals += 1
+        return sequence
+
+    @rule(lengths=st.lists(st.integers(1, 40), min_size=1, max_size=30))
+    def put(self, lengths):
+        for length in lengths:
+            sequence = self.sequence(length)
+            if len(self.model) >= LIMIT:
+                with pytest.raises(QueueFull):
+                    self.queue.put(sequence)
+            else:
+                self.queue.put(sequence)
+                self.model.append(sequence)
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data())
+    def pop(self, data):
+        place = data.draw(st.integers(0, len(self.model) - 1))
+        expected = self.queue.at(place)
+        sequence = self.queue.pop(place)
+        assert sequence is expected
+        self.model.remove(sequence)
+        self.away.append(sequence)
+
+    @precondition(lambda self: self.away)
+    @rule(data=st.data())
+    def requeue(self, data):
+        sequence = self.away.pop(data.draw(st.integers(0, len(self.away) - 1)))
+        self.queue.requeue(sequence)
+        self.model.append(sequence)
+
+    @precondition(lambda self: self.model or self.away)
+    @rule(data=st.data())
+    def remove(self, data):
+        sequence = data.draw(st.sampled_from(self.model + self.away))
+        waits = sequence in self.model
+        assert self.queue.remove(sequence) is waits
+        if waits:
+            self.model.remove(sequence)
+            self.away.append(sequence)
+
+    @invariant()
+    def every_record_is_its_sequence_s(self):
+        line = self.queue.line()
+        assert len(self.queue) == len(line) == len(self.model)
+        assert list(self.queue) == sorted(self.model, key=lambda one: one.arrival)
+        for place in range(len(line)):
+            sequence = self.queue.at(place)
+            assert sequence.place == place
+            assert line.arrival[place] == sequence.arrival
+            assert line.prefill[place] == len(sequence.tokens)
+            assert line.answer[place] == sequence.max_total - len(sequence.tokens)
+        assert all(one.place < 0 for one in self.away)
+        assert (line.deadline == np.inf).all()
+
+
+QueueMachine.TestCase.settings = settings(deadline=None, max_examples=25, stateful_step_count=25)
+TestQueue = QueueMachine.TestCase
