@@ -19,7 +19,7 @@ use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-fn to_python(error: KernelError) -> PyErr {
+pub(crate) fn to_python(error: KernelError) -> PyErr {
     let message = error.to_string();
     match error {
         KernelError::Model(_) | KernelError::Config(_) | KernelError::Step(_) => {

@@ -274,7 +274,9 @@ fn a_masked_draw_is_one_from_logits_without_the_forbidden_tokens() {
     for case in 0..200 {
         let vocab = 1 + random.bits() as usize % 300;
         let logits: Vec<f32> = (0..vocab).map(|_| random.unit() * 4.0).collect();
-        let mut allowed: Vec<usize> = (0..vocab).filter(|_| random.bits() % 16 == 0).collect();
+        let mut allowed: Vec<usize> = (0..vocab)
+            .filter(|_| random.bits().is_multiple_of(16))
+            .collect();
         allowed.push(random.bits() as usize % vocab);
         if case % 10 == 0 {
             allowed = (0..vocab).collect();
