@@ -537,6 +537,8 @@ class NativeExecutor:
         bias_rows: NDArray[np.int32],
         bias_ids: NDArray[np.int32],
         bias_values: NDArray[np.float32],
+        mask_rows: NDArray[np.int32],
+        mask_bits: NDArray[np.uint32],
         num_drafts: NDArray[np.int32],
         score_tokens: NDArray[np.int32],
         score_targets: NDArray[np.int32],

@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
+import orjson
 
 from engine.errors import (
     EngineUnavailable,
@@ -18,6 +19,7 @@ from engine.errors import (
     UnknownRequest,
 )
 from engine.fork_price import ForkPrice
+from engine.grammar import Grammar
 from engine.pipeline.step_time import StepCosts
 from engine.request import (
     FinishReason,
@@ -101,7 +103,20 @@ def _sampling_fields(sampling: SamplingParams) -> dict[str, Any]:
         "stop_token_ids": list(sampling.stop_token_ids),
         "ignore_eos": sampling.ignore_eos,
         "include_stop_str_in_output": sampling.include_stop,
+        **_grammar_fields(sampling.grammar),
     }
+
+
+def _grammar_fields(grammar: Grammar | None) -> dict[str, Any]:
+    """The fields that ask for exactly this grammar."""
+    if grammar is None:
+        return {}
+    if grammar.kind == "json_object":
+        return {"response_format": {"type": "json_object"}}
+    if grammar.kind == "choice":
+        return {"guided_choice": orjson.loads(grammar.source)}
+    field = {"json_schema": "guided_json", "regex": "guided_regex", "lark": "guided_grammar"}
+    return {field[grammar.kind]: grammar.source}
 
 
 def token_batch(

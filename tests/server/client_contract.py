@@ -11,6 +11,7 @@ import pytest
 from engine.client import EngineClient
 from engine.errors import InvalidRequest, UnknownRequest
 from engine.forking import child_seed
+from engine.grammar import Grammar
 from engine.request import FinishReason, Request, SamplingParams
 from engine.scheduling import Scheduling
 from engine.snapshot import EngineState
@@ -135,6 +136,25 @@ class ClientContract:
         batches = drain_all(client, client.submit(ask(**fields)))
         assert ids_of(batches) == expected.token_ids
         assert text_of(batches) == expected.text
+        assert batches[-1].finish_reason is expected.finish_reason
+
+    @pytest.mark.parametrize(
+        "grammar",
+        [
+            Grammar.json_schema('{"enum": [ "one", {"two": 2} ]}'),
+            Grammar.json_object(),
+            Grammar.regex("[0-9]{5}"),
+            Grammar.choice(["north", 'so"uth', "é"]),
+            Grammar.lark('start: "<" /[a-z]{3}/ ">"'),
+        ],
+        ids=lambda grammar: grammar.kind,
+    )
+    def test_a_grammar_arrives_as_it_is(self, client, engine, grammar):
+        fields = {"grammar": grammar, "ignore_eos": False, "temperature": 1.0, "seed": 4}
+        expected = engine.submit(ask(**fields)).wait_result(60)
+        batches = drain_all(client, client.submit(ask(**fields)))
+        assert expected.finish_reason is not FinishReason.ERROR
+        assert ids_of(batches) == expected.token_ids
         assert batches[-1].finish_reason is expected.finish_reason
 
     def test_stop_tokens_are_among_the_ids(self, client):
