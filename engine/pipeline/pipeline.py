@@ -172,7 +172,8 @@ class Pipeline:
             mailbox.text.append(sequence.decoder.flush())
         now = self._clock()
         kept = mailbox.kept
-        if reason in (FinishReason.STOP, FinishReason.LENGTH):
+        asked = sequence.max_total > sequence.num_prompt
+        if asked and reason in (FinishReason.STOP, FinishReason.LENGTH):
             self.scheduler.work.note_answer(len(kept.ids))
         self._counters.record_finish(
             now,
