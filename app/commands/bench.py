@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from click.core import ParameterSource
 
 from app.commands.outcome import one_sentence_errors
 from app.commands.setting_options import setting_options
@@ -39,7 +38,8 @@ def bench(
     new ones, through the same engine that chats and serves. Takes a minute; close other programs.
     """
     if prefix:
-        if context.get_parameter_source("repeats") is ParameterSource.COMMANDLINE:
+        source = context.get_parameter_source("repeats")
+        if source is not None and source.name == "COMMANDLINE":
             raise typer.BadParameter("--repeats is not for --prefix, which runs once")
         _bench_prefix({**(context.obj or {}), **flags}, as_json=as_json)
         return
