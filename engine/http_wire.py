@@ -4,6 +4,7 @@ Pure functions. Unknown members of an answer are ignored, so that a newer server
 missing ones raise `WireError`.
 """
 
+import base64
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
@@ -11,7 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 import orjson
 
-from engine.errors import EngineUnavailable, InvalidRequest, PravahaError, QueueFull
+from engine.embedding.embeddings import Embeddings
+from engine.errors import EngineUnavailable, InvalidRequest, ModelNotFound, PravahaError, QueueFull
 from engine.fork_price import ForkPrice
 from engine.grammar import Grammar
 from engine.pipeline.step_time import StepCosts
@@ -203,6 +205,23 @@ def block_map(data: Mapping[str, Any]) -> BlockMap:
         raise WireError(f"The server's block map is not one Pravāha sends ({error}).") from error
 
 
+def embeddings(data: Mapping[str, Any]) -> Embeddings:
+    """The vectors of an answer of `/v1/embeddings` in base64.
+
+    Raises:
+        WireError: members are missing, or no vectors.
+    """
+    try:
+        rows = [np.frombuffer(base64.b64decode(one["embedding"]), "<f4") for one in data["data"]]
+        return Embeddings(
+            model=data["model"],
+            vectors=np.stack(rows).astype(np.float32, copy=False),
+            tokens=data["usage"]["prompt_tokens"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise WireError(f"The server's vectors are not ones Pravāha sends ({error}).") from error
+
+
 def fork_price(data: Mapping[str, Any]) -> ForkPrice:
     """The price of continuing some tokens.
 
@@ -220,6 +239,8 @@ def refusal(status: int, body: Any) -> PravahaError:
     error = body.get("error") if isinstance(body, dict) else None
     error = error if isinstance(error, dict) else {}
     message = str(error.get("message") or f"The server answered with status {status}.")
+    if error.get("code") == "model_not_found":
+        return ModelNotFound(message)
     if status == 429:
         return QueueFull(message)
     if status in (400, 404, 413, 422):

@@ -8,6 +8,7 @@ from starlette.routing import BaseRoute
 from app.server import (
     chat,
     completions,
+    embeddings,
     errors,
     health,
     introspection,
@@ -29,6 +30,7 @@ from engine.engine import AsyncPravahaEngine
 _ROUTERS = (
     chat.router,
     completions.router,
+    embeddings.router,
     models.router,
     tokenize.router,
     price.router,
