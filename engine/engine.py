@@ -30,10 +30,10 @@ from numpy.typing import NDArray
 from engine.config import EngineConfig
 from engine.embedding.embedder import Embedder
 from engine.embedding.embeddings import Embeddings
-from engine.errors import EngineUnavailable, InvalidRequest, PravahaError
+from engine.errors import EngineUnavailable, InvalidRequest, PravahaError, UnknownRequest
 from engine.events import EngineStateChanged, EventBus, RequestQueued
 from engine.fork_price import ForkPrice, price_of
-from engine.forking import child_request, fork_point, known_tokens
+from engine.forking import SamplingChange, child_request, fork_point, known_tokens
 from engine.grammar import Grammar
 from engine.handle import RequestHandle
 from engine.intake import follow_grammar, prompt_array, take_in
@@ -61,7 +61,7 @@ from engine.pipeline.rows import DEFAULT_STOP_IDS, RowTable
 from engine.pipeline.sampler import MAX_STOP_TOKEN_IDS
 from engine.pipeline.sequence import Sequence
 from engine.queue import RequestQueue
-from engine.request import FinishReason, Request, SamplingParams
+from engine.request import FinishReason, Request, SamplingParams, new_request_id
 from engine.scheduling import Scheduling
 from engine.snapshot import (
     BlockCounts,
@@ -243,7 +243,8 @@ class AsyncPravahaEngine:
         *,
         at: int | None = None,
         n: int = 1,
-        sampling: SamplingParams | None = None,
+        sampling: SamplingParams | SamplingChange | None = None,
+        request_ids: Iterable[str] | None = None,
     ) -> list[RequestHandle]:
         """Go on from where a live request is, or was, in `n` other ways. Never waits for a step.
 
@@ -258,8 +259,9 @@ class AsyncPravahaEngine:
                 token ids instead: the prefix cache finds its blocks.
             at: how many tokens of prompt and answer to share; None shares all there are now.
             n: children.
-            sampling: how they go on; None does as the parent, up to the parent's length. A seed in
-                it takes the place of the parent's.
+            sampling: how they go on; None does as the parent, up to the parent's length, and a
+                function changes that. A seed in it takes the place of the parent's.
+            request_ids: the children's ids, `n` of them; None makes them.
 
         Raises:
             InvalidRequest: no such live request, no such token, or what `submit` refuses.
@@ -268,10 +270,13 @@ class AsyncPravahaEngine:
         """
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise InvalidRequest(f"n must be a positive integer, not {n!r:.40}.", param="n")
+        ids = [new_request_id() for _ in range(n)] if request_ids is None else list(request_ids)
+        if len(ids) != n:
+            raise InvalidRequest(f"{len(ids)} ids are not enough for {n} forks.", param="n")
         with self._door:
             parent = self._live.get(request_id)
             if parent is None:
-                raise InvalidRequest(
+                raise UnknownRequest(
                     f"No live request has the id {request_id}; continue a finished one by "
                     "submitting its token ids.",
                     param="request_id",
@@ -282,8 +287,10 @@ class AsyncPravahaEngine:
         tokens = tokens[: fork_point(parent, len(tokens), at)]
         handles: list[RequestHandle] = []
         try:
-            for number in range(first, first + n):
-                request = child_request(parent, tokens, number=number, sampling=sampling)
+            for number, child_id in enumerate(ids, first):
+                request = child_request(
+                    parent, tokens, number=number, sampling=sampling, request_id=child_id
+                )
                 handles.append(self._take(request, parent=parent))
         except BaseException:
             for handle in handles:
@@ -582,7 +589,6 @@ class AsyncPravahaEngine:
                 salt=kv_salt(model, self.config),
                 index=index,
                 executor=executor,
-                prefill_seconds=partial(pipeline.scheduler.work.prefill_seconds, cached=0),
             )
         self._model_info = describe(self.config, opened, executor.info)
         self._progress = 1.0

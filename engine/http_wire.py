@@ -13,7 +13,14 @@ import numpy as np
 import orjson
 
 from engine.embedding.embeddings import Embeddings
-from engine.errors import EngineUnavailable, InvalidRequest, ModelNotFound, PravahaError, QueueFull
+from engine.errors import (
+    EngineUnavailable,
+    InvalidRequest,
+    ModelNotFound,
+    PravahaError,
+    QueueFull,
+    UnknownRequest,
+)
 from engine.fork_price import ForkPrice
 from engine.grammar import Grammar
 from engine.pipeline.step_time import StepCosts
@@ -21,6 +28,7 @@ from engine.request import (
     FinishReason,
     PromptLogprobs,
     Request,
+    SamplingParams,
     Timings,
     TokenBatch,
     TopLogprob,
@@ -38,6 +46,9 @@ from engine.snapshot import (
     Totals,
 )
 
+FORKED_AT = "x-pravaha-forked-at"
+"""Response header of `POST /fork`: how many of the parent's tokens the children share."""
+
 _TOKEN_ID = "token_id:"  # noqa: S105 - a prefix, not a secret
 _NO_LIMIT = 2**31 - 1  # the API defaults to 16 tokens; the server bounds this by the context
 
@@ -50,15 +61,35 @@ class WireError(PravahaError):
 
 def completion_body(request: Request, model: str) -> dict[str, Any]:
     """The body of `POST /v1/completions` that asks for exactly this request."""
-    sampling = request.sampling
     return {
         "model": model,
         "prompt": list(request.prompt_ids),
         "request_id": request.request_id,
-        "stream": True,
-        "return_token_ids": True,
-        "return_timings": True,
-        "return_tokens_as_token_ids": True,
+        "priority": request.priority,
+        "deadline_ms": request.deadline_ms,
+        **_STREAMED,
+        **_sampling_fields(request.sampling),
+    }
+
+
+def fork_body(
+    parent: str, *, child: str, at: int | None, sampling: SamplingParams | None
+) -> dict[str, Any]:
+    """The body of `POST /fork` that asks for one child."""
+    fields = {} if sampling is None else _sampling_fields(sampling)
+    return {"parent": parent, "request_id": child, "at": at, **_STREAMED, **fields}
+
+
+_STREAMED = {
+    "stream": True,
+    "return_token_ids": True,
+    "return_timings": True,
+    "return_tokens_as_token_ids": True,
+}
+
+
+def _sampling_fields(sampling: SamplingParams) -> dict[str, Any]:
+    return {
         "temperature": sampling.temperature,
         "top_k": sampling.top_k,
         "top_p": sampling.top_p,
@@ -76,15 +107,13 @@ def completion_body(request: Request, model: str) -> dict[str, Any]:
         "ignore_eos": sampling.ignore_eos,
         "include_stop_str_in_output": sampling.include_stop,
         **_grammar_fields(sampling.grammar),
-        "priority": request.priority,
-        "deadline_ms": request.deadline_ms,
     }
 
 
 def _grammar_fields(grammar: Grammar | None) -> dict[str, Any]:
-    """The fields that ask for exactly this grammar."""
+    """The fields that ask for exactly this grammar, or for none where a fork's parent has one."""
     if grammar is None:
-        return {}
+        return {"response_format": {"type": "text"}}
     if grammar.kind == "json_object":
         return {"response_format": {"type": "json_object"}}
     if grammar.kind == "choice":
@@ -243,6 +272,8 @@ def refusal(status: int, body: Any) -> PravahaError:
         return ModelNotFound(message)
     if status == 429:
         return QueueFull(message)
+    if error.get("code") == "request_not_found":
+        return UnknownRequest(message, param="request_id")
     if status in (400, 404, 413, 422):
         return InvalidRequest(message, param=error.get("param"))
     return EngineUnavailable(message)

@@ -259,6 +259,26 @@ class EmbeddingRequest(Body):
     truncate_prompt_tokens: Annotated[int, Field(ge=1, lt=2**31)] | None = None
 
 
+class ForkRequest(SamplingFields):
+    """Body of `POST /fork`. Sampling fields that are left out are the parent's."""
+
+    model: Annotated[str, StringConstraints(min_length=1, max_length=256)] | None = None  # type: ignore[assignment]
+    parent: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    at: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
+    return_tokens_as_token_ids: bool | None = None
+
+    @property
+    def echo(self) -> bool:
+        """Never: the prompt is the parent's."""
+        return False
+
+    @property
+    def prompts(self) -> list[Prompt]:
+        """None in the body."""
+        return []
+
+
 class TokenizeRequest(Body):
     """Body of `POST /tokenize`: a `prompt`, or `messages` to put through the chat template."""
 

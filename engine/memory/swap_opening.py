@@ -8,7 +8,6 @@ cannot be opened costs speed and nothing else: one sentence in the log says why.
 import hashlib
 import json
 import logging
-from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -63,7 +62,6 @@ def open_swap_tier(
     salt: bytes,
     index: PrefixIndex | None,
     executor: Executor,
-    prefill_seconds: Callable[[int], float | None],
 ) -> SwapTier | None:
     """The tier for a loaded model, or None if it has none.
 
@@ -72,7 +70,6 @@ def open_swap_tier(
         salt: stands for all that changes KV bytes and is known before loading.
         index: which tokens the pool's blocks hold; the core's own, or there is no tier.
         executor: the loaded executor.
-        prefill_seconds: what computing so many tokens takes, or None while that is not known.
     """
     from engine._core import PrefixTrie, SwapStore
 
@@ -100,7 +97,7 @@ def open_swap_tier(
     _log.info(
         "Swap tier: %d of %d blocks in %s.", stats.entries, stats.capacity, path or "main memory"
     )
-    return SwapTier(store, index, executor, prefill_seconds=prefill_seconds)
+    return SwapTier(store, index, executor)
 
 
 def make_room(folder: Path, *, keep: Path, limit: int) -> None:

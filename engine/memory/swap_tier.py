@@ -12,8 +12,6 @@ be copied is computed.
 
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,24 +34,6 @@ FLUSH_S = 10.0
 """Longest that shutting down goes on saving."""
 
 
-@dataclass(frozen=True, slots=True)
-class VictimPrice:
-    """What giving up a row's own blocks costs, in seconds; None where nothing was measured yet.
-
-    Attributes:
-        swap: copying out what the tier lacks, and all of it back.
-        recompute: computing its tokens again.
-    """
-
-    swap: float | None
-    recompute: float | None
-
-    @property
-    def swaps(self) -> bool:
-        """Whether to swap; without figures that is what gets them."""
-        return self.swap is None or self.recompute is None or self.swap <= self.recompute
-
-
 class SwapTier:
     """The tier of one pool and one model.
 
@@ -69,7 +49,6 @@ class SwapTier:
         index: "PrefixTrie",
         executor: "Executor",
         *,
-        prefill_seconds: Callable[[int], float | None],
         threaded: bool = True,
     ) -> None:
         """Keep `index`'s blocks in `store`.
@@ -78,13 +57,11 @@ class SwapTier:
             store: where blocks are kept; closed by `close`.
             index: which tokens the pool's blocks hold.
             executor: has the blocks' bytes.
-            prefill_seconds: what computing so many tokens takes, or None while that is not known.
             threaded: write on a thread of its own.
         """
         self._store = store
         self._index = index
         self._executor = executor
-        self._prefill_seconds = prefill_seconds
         self._block_bytes = executor.block_bytes
         self._block_size = index.block_size
         self._writer = SwapWriter(store, self._block_bytes, threaded=threaded)
@@ -182,15 +159,23 @@ class SwapTier:
 
     # ---- what it costs ----
 
-    def price_victim(self, blocks: NDArray[np.int32]) -> VictimPrice:
-        """What giving up these blocks, full and indexed and held by one row alone, would cost."""
+    def is_cheaper(self, blocks: NDArray[np.int32], recompute: float | None) -> bool:
+        """Whether to swap blocks, full and indexed and held by one row alone, or to compute them.
+
+        Args:
+            blocks: what would be swapped.
+            recompute: seconds to compute their tokens again; None if that was never measured.
+
+        Returns:
+            Whether copying out what the tier lacks, and all of it back, takes no longer. Without
+            figures yes: that is what gets them.
+        """
         unsaved = len(blocks) - self._store.count_saved(self._index, blocks)
         out, back = self._writer.speed.per_second, self._read_speed.per_second
         out, back = out or back, back or out
-        swap = None
-        if out is not None and back is not None:
-            swap = unsaved * self._block_bytes / out + len(blocks) * self._block_bytes / back
-        return VictimPrice(swap, self._prefill_seconds(len(blocks) * self._block_size))
+        if out is None or back is None or recompute is None:
+            return True
+        return (unsaved / out + len(blocks) / back) * self._block_bytes <= recompute
 
     def leave_out(self, blocks: NDArray[np.int32]) -> None:
         """Do not save these blocks when they are evicted; until somebody holds them again."""

@@ -157,7 +157,10 @@ class MetricsCollector(Collector):
 
     def _swap(self, swap: SwapCounts) -> Iterator[Metric]:
         yield from self._gauge(
-            "swap_capacity_blocks", "KV blocks that fit into the swap tier.", swap.capacity, _OWN
+            "swap_capacity_blocks",
+            "KV blocks that fit into the swap tier.",
+            swap.capacity,
+            prefixes=_OWN,
         )
         for name, text, label, values in (
             (
@@ -245,7 +248,7 @@ class MetricsCollector(Collector):
             yield family
 
     def _gauge(
-        self, name: str, text: str, value: float, prefixes: tuple[str, ...] = _PREFIXES
+        self, name: str, text: str, value: float, *, prefixes: tuple[str, ...] = _PREFIXES
     ) -> Iterator[Metric]:
         for prefix in prefixes:
             family = GaugeMetricFamily(prefix + name, text, labels=["model_name"])

@@ -116,7 +116,9 @@ class Pipeline:
             self._copy_blocks(self.executor)
             plan = self._mask(schedule.plan)
             result = self.executor.execute(plan)
-            self._apply(plan, result, schedule.scored, started)
+            # Copying KV blocks in is no part of what a step's tokens cost.
+            learn = not any(sequence.swapped_tokens for sequence in schedule.admitted)
+            self._apply(plan, result, schedule.scored, started, learn=learn)
         except BaseException as error:  # a panic in Rust is no Exception
             _log.exception("A step failed.")
             placed = [self.table.sequences[row] for row in schedule.plan.rows.tolist()]
@@ -180,7 +182,8 @@ class Pipeline:
             mailbox.text.append(sequence.decoder.flush())
         now = self._clock()
         kept = mailbox.kept
-        if reason in (FinishReason.STOP, FinishReason.LENGTH):
+        asked = sequence.max_total > sequence.num_prompt
+        if asked and reason in (FinishReason.STOP, FinishReason.LENGTH):
             self.scheduler.work.note_answer(len(kept.ids))
         self._counters.record_finish(
             now,
@@ -254,9 +257,23 @@ class Pipeline:
         )
 
     def _apply(
-        self, plan: StepPlan, result: StepResult, scored: list[ScoredRun], started: float
+        self,
+        plan: StepPlan,
+        result: StepResult,
+        scored: list[ScoredRun],
+        started: float,
+        *,
+        learn: bool,
     ) -> None:
-        """Write a step's tokens into the rows, end what is finished, count."""
+        """Write a step's tokens into the rows, end what is finished, count.
+
+        Args:
+            plan: the step.
+            result: what came of it.
+            scored: its runs of known tokens.
+            started: when it was scheduled.
+            learn: whether its time tells how long such steps take.
+        """
         table, batch = self.table, plan.rows
         grant = plan.query_start[1:] - plan.query_start[:-1]
         computed = table.num_computed[batch] + grant
@@ -296,7 +313,8 @@ class Pipeline:
             self.finish(sequence, reason, error)
         ended = self._clock()
         prefill = len(plan.token_ids) - decodes
-        self.scheduler.work.model.observe(load, ended - started)
+        if learn:
+            self.scheduler.work.model.observe(load, ended - started)
         self.last_step = StepStats(ended - started, prefill, decodes, len(batch), predicted)
         self._counters.record_step(
             ended,

@@ -177,7 +177,11 @@ class Scheduler:
             return
         indexed = table.block_tables[row, : table.num_indexed[row]]
         own = indexed[self._blocks.refcounts()[indexed] == 1]
-        if tier.price_victim(own).swaps:
+        shared = len(indexed) - len(own)
+        recompute = self.work.prefill_seconds(
+            len(own) * table.block_size, cached=shared * table.block_size
+        )
+        if tier.is_cheaper(own, recompute):
             tier.victims_swapped += 1
         else:
             tier.victims_recomputed += 1

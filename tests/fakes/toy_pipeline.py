@@ -1,6 +1,5 @@
 """A pipeline over the toy executor, stepped by hand: no thread, and a clock that obeys."""
 
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -110,8 +109,7 @@ class ToyPipeline:
             capacity_bytes=(entries + 1) * 4096,
         )
         self.store = store
-        seconds = partial(self.pipeline.scheduler.work.prefill_seconds, cached=0)
-        return SwapTier(store, self.trie, self.executor, prefill_seconds=seconds, threaded=False)
+        return SwapTier(store, self.trie, self.executor, threaded=False)
 
     @property
     def tier(self):

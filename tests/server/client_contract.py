@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from engine.client import EngineClient
-from engine.errors import InvalidRequest
+from engine.errors import InvalidRequest, UnknownRequest
+from engine.forking import child_seed
 from engine.grammar import Grammar
 from engine.request import FinishReason, Request, SamplingParams
 from engine.scheduling import Scheduling
@@ -42,6 +43,13 @@ def ids_of(batches):
 
 def text_of(batches):
     return "".join(batch.text for batch in batches)
+
+
+def add_batch(client, request_id, batches):
+    batch = client.drain(request_id)
+    if batch is not None:
+        batches.append(batch)
+    return True
 
 
 class ClientContract:
@@ -253,6 +261,80 @@ class ClientContract:
         request_id = client.submit(ask())
         assert woken.wait(20)
         drain_all(client, request_id)
+
+    def test_a_fork_goes_on_where_its_parent_is(self, slow_client, slow_engine):
+        """The slow engine's requests run until they are cancelled, so the parent is live."""
+        request = ask("fork me at this place", max_tokens=400)
+        parent = slow_client.submit(request)
+        wait_until(lambda: slow_engine.snapshot().running == 1)
+        batches = []
+        wait_until(lambda: add_batch(slow_client, parent, batches) and len(ids_of(batches)) >= 3)
+        sampling = SamplingParams(temperature=0.0, max_tokens=5, ignore_eos=True)
+        at = len(request.prompt_ids) + 2
+        children = slow_client.fork(parent, at=at, n=2, sampling=sampling)
+        assert len(set(children)) == 2
+        tokens = (*request.prompt_ids, *ids_of(batches)[:2])
+        expected = slow_engine.submit(Request(tokens, sampling)).wait_result(30).token_ids
+        for child in children:
+            answer = drain_all(slow_client, child)
+            assert ids_of(answer) == expected
+            assert answer[-1].cached_tokens == at - 1
+            assert answer[-1].finish_reason is FinishReason.LENGTH
+        slow_client.cancel(parent)
+        drain_all(slow_client, parent)
+        wait_until(lambda: is_quiet(slow_engine))
+
+    def test_a_child_goes_on_as_its_parent_unless_told_otherwise(self, slow_client, slow_engine):
+        request = ask("as my parent", max_tokens=100, temperature=1.0, seed=5, logprobs=1)
+        parent = slow_client.submit(request)
+        wait_until(lambda: slow_engine.snapshot().running == 1)
+        (child,) = slow_client.fork(parent, at=len(request.prompt_ids))
+        answer = drain_all(slow_client, child)
+        whole = drain_all(slow_client, parent)
+        assert len(ids_of(answer)) == len(ids_of(whole)) == 100
+        assert answer[-1].seed == child_seed(5, 1)
+        assert sum(len(batch.logprobs) for batch in answer) == 100
+        assert ids_of(answer) != ids_of(whole)
+        wait_until(lambda: is_quiet(slow_engine))
+
+    def test_a_child_keeps_its_parents_grammar_unless_told_otherwise(
+        self, slow_client, slow_engine
+    ):
+        request = ask("x", max_tokens=300, grammar=Grammar.regex("[a-z]{300}"), ignore_eos=False)
+        parent = slow_client.submit(request)
+        wait_until(lambda: slow_engine.snapshot().running == 1)
+        own = {"at": len(request.prompt_ids)}
+        digits = replace(request.sampling, grammar=Grammar.regex("[0-9]{3}"))
+        free = SamplingParams(temperature=1.0, seed=3, max_tokens=60, ignore_eos=True)
+        (kept,) = slow_client.fork(parent, **own)
+        (changed,) = slow_client.fork(parent, **own, sampling=digits)
+        (unbound,) = slow_client.fork(parent, **own, sampling=free)
+        assert set(text_of(drain_all(slow_client, kept))) <= set("abcdefghijklmnopqrstuvwxyz")
+        assert text_of(drain_all(slow_client, changed)).isdecimal()
+        assert not text_of(drain_all(slow_client, unbound)).isalnum()
+        drain_all(slow_client, parent)
+        wait_until(lambda: is_quiet(slow_engine))
+
+    @pytest.mark.parametrize(
+        ("arguments", "error", "param"),
+        [
+            ({"at": 0}, InvalidRequest, "at"),
+            ({"at": 400}, InvalidRequest, "at"),
+            ({"n": 0}, InvalidRequest, "n"),
+            ({"request_id": "nobody"}, UnknownRequest, "request_id"),
+        ],
+    )
+    def test_what_cannot_be_forked_is_refused(
+        self, slow_client, slow_engine, arguments, error, param
+    ):
+        parent = slow_client.submit(ask(max_tokens=None))
+        wait_until(lambda: slow_engine.snapshot().running == 1)
+        with pytest.raises(error) as refused:
+            slow_client.fork(**{"request_id": parent} | arguments)
+        assert refused.value.param == param
+        slow_client.cancel(parent)
+        drain_all(slow_client, parent)
+        wait_until(lambda: is_quiet(slow_engine))
 
     def test_price_is_the_engines(self, client, engine):
         # Both transports' tests share an engine, and so what it has cached.
