@@ -28,6 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.config import EngineConfig
+from engine.embedding.embedder import Embedder
+from engine.embedding.embeddings import Embeddings
 from engine.errors import EngineUnavailable, InvalidRequest, PravahaError, UnknownRequest
 from engine.events import EngineStateChanged, EventBus, RequestQueued
 from engine.fork_price import ForkPrice, price_of
@@ -99,6 +101,7 @@ class AsyncPravahaEngine:
     Attributes:
         config: what the engine was started with.
         events: facts about requests and the engine.
+        embedder: the embedding model, which is loaded when it is first used.
     """
 
     def __init__(
@@ -108,6 +111,7 @@ class AsyncPravahaEngine:
         executor_factory: ExecutorFactory = load_executor,
         model_opener: ModelOpener = open_from_disk,
         pool_factory: PoolFactory | None = None,
+        embedder: Embedder | None = None,
         grammar_compiler: Callable[["Tokenizer", int], GrammarCompiler] = GrammarCompiler,
         clock: Callable[[], float] = time.monotonic,
         draw_seed: Callable[[], int] = _random_seed,
@@ -121,6 +125,7 @@ class AsyncPravahaEngine:
             model_opener: reads headers and vocabulary.
             pool_factory: makes the block allocator, and the index of its blocks, from (blocks,
                 block size); without an index nothing is cached.
+            embedder: turns texts into vectors; None takes the installed embedding model.
             grammar_compiler: makes the compiler from (tokenizer, vocabulary size).
             clock: monotonic seconds.
             probes: steps that the step-time model is calibrated with, once loaded and idle.
@@ -132,6 +137,7 @@ class AsyncPravahaEngine:
         self._model_opener = model_opener
         self._pool_factory = pool_factory or _rust_pool
         self._make_compiler = grammar_compiler
+        self.embedder = embedder or Embedder(threads=config.threads, dispatch=config.dispatch)
         self._clock = clock
         self._draw_seed = draw_seed
         self._calibration = Calibration(probes)
@@ -210,6 +216,7 @@ class AsyncPravahaEngine:
         self.drain()
         thread = self._thread
         if thread is None:
+            self.embedder.close()
             self._change_state(EngineState.STOPPED, only_from=(EngineState.DRAINING,))
             self._opened_event.set()
             self._settled.set()
@@ -306,6 +313,18 @@ class AsyncPravahaEngine:
         if self._compiler is None:
             raise EngineUnavailable(self._why_unavailable())
         return self._compiler.build(grammar)
+
+    def embed(self, texts: Iterable[str]) -> Embeddings:
+        """Texts as vectors, by an encoder of its own. Waits for it, not for a step.
+
+        Raises:
+            InvalidRequest: a text is empty or too long for the encoder.
+            ModelNotFound: no embedding model is installed.
+            ModelError: the embedding model cannot be used.
+            QueueFull: too many calls are pending.
+            EngineUnavailable: stopped.
+        """
+        return self.embedder.submit(tuple(texts)).result()
 
     def price(self, token_ids: Iterable[int]) -> ForkPrice:
         """What a request with these tokens would cost now. Waits for no step.
@@ -764,6 +783,7 @@ class AsyncPravahaEngine:
                 pipeline.executor = None
         if self._compiler is not None:
             self._compiler.close()
+        self.embedder.close()
         self._change_state(EngineState.STOPPED, only_from=(EngineState.DRAINING,))
         self._publish()
         self._opened_event.set()

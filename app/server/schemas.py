@@ -233,6 +233,32 @@ class CompletionRequest(SamplingFields):
         return prompts
 
 
+MAX_EMBEDDED_TEXTS = 2048
+
+
+def _only_texts(value: Any) -> Any:
+    if isinstance(value, list) and any(not isinstance(one, str) for one in value):
+        raise ValueError(
+            "must be a text or a list of texts; token ids of another tokenizer would "
+            "mean other words"
+        )
+    return _one_or_many(value)
+
+
+class EmbeddingRequest(Body):
+    """Body of `POST /v1/embeddings`."""
+
+    model: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    input: Annotated[
+        list[Annotated[str, StringConstraints(min_length=1)]],
+        BeforeValidator(_only_texts),
+        Field(min_length=1, max_length=MAX_EMBEDDED_TEXTS),
+    ]
+    encoding_format: Literal["float", "base64"] | None = None
+    dimensions: Annotated[int, Field(ge=1)] | None = None
+    truncate_prompt_tokens: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+
+
 class ForkRequest(SamplingFields):
     """Body of `POST /fork`. Sampling fields that are left out are the parent's."""
 

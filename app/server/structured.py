@@ -13,6 +13,18 @@ Wanted = tuple[str, Grammar]
 """The field that asks, as a path into the body, and what it asks for."""
 
 
+GRAMMAR_FIELDS = frozenset(
+    {
+        "response_format",
+        "structured_outputs",
+        "guided_json",
+        "guided_regex",
+        "guided_choice",
+        "guided_grammar",
+    }
+)
+
+
 def grammar_of(body: SamplingFields) -> Grammar | None:
     """The form a body asks for.
 

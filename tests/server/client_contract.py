@@ -297,6 +297,24 @@ class ClientContract:
         assert ids_of(answer) != ids_of(whole)
         wait_until(lambda: is_quiet(slow_engine))
 
+    def test_a_child_keeps_its_parents_grammar_unless_told_otherwise(
+        self, slow_client, slow_engine
+    ):
+        request = ask("x", max_tokens=300, grammar=Grammar.regex("[a-z]{300}"), ignore_eos=False)
+        parent = slow_client.submit(request)
+        wait_until(lambda: slow_engine.snapshot().running == 1)
+        own = {"at": len(request.prompt_ids)}
+        digits = replace(request.sampling, grammar=Grammar.regex("[0-9]{3}"))
+        free = SamplingParams(temperature=1.0, seed=3, max_tokens=60, ignore_eos=True)
+        (kept,) = slow_client.fork(parent, **own)
+        (changed,) = slow_client.fork(parent, **own, sampling=digits)
+        (unbound,) = slow_client.fork(parent, **own, sampling=free)
+        assert set(text_of(drain_all(slow_client, kept))) <= set("abcdefghijklmnopqrstuvwxyz")
+        assert text_of(drain_all(slow_client, changed)).isdecimal()
+        assert not text_of(drain_all(slow_client, unbound)).isalnum()
+        drain_all(slow_client, parent)
+        wait_until(lambda: is_quiet(slow_engine))
+
     @pytest.mark.parametrize(
         ("arguments", "error", "param"),
         [

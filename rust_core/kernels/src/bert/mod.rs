@@ -30,7 +30,7 @@ const GROUP_TOKENS: usize = 128;
 
 /// How much nicer than their process the workers are: embedding a corpus is background work beside a
 /// conversation that is being answered.
-const NICENESS: i32 = 10;
+const NICENESS: i32 = 5;
 
 /// A loaded encoder. Shared between threads; a call allocates its own work memory.
 #[derive(Debug)]
@@ -90,17 +90,15 @@ impl BertEncoder {
         }
         let failure = Mutex::new(None);
         let work = || {
-            let result =
-                Forward::new(&self.spec, &self.weights, self.level).and_then(|mut forward| {
-                    loop {
-                        let at = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(group) = groups.get(at) else { break };
-                        let mut part = parts[at].lock().unwrap_or_else(PoisonError::into_inner);
-                        forward.run(ids, &texts[group.clone()], &mut part);
-                    }
-                    Ok(())
-                });
-            if let Err(error) = result {
+            let run = |mut forward: Forward<'_>| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(group) = groups.get(at) else { return };
+                    let mut part = parts[at].lock().unwrap_or_else(PoisonError::into_inner);
+                    forward.run(ids, &texts[group.clone()], &mut part);
+                }
+            };
+            if let Err(error) = Forward::new(&self.spec, &self.weights, self.level).map(run) {
                 next.store(groups.len(), Ordering::Relaxed);
                 *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             }
