@@ -21,6 +21,7 @@ HELP = {
     "max_num_batched_tokens": "Token budget of one step.",
     "max_queue": "Waiting requests before new ones are refused.",
     "prefix_caching": "Find prompts' beginnings in the KV pool instead of computing them again.",
+    "speculation": "Guess repeated text and check several tokens in a step; same answers, sooner.",
     "temperature": "0 is greedy; higher is more varied.",
     "top_k": "Keep the k likeliest tokens; 0 keeps all.",
     "top_p": "Keep the likeliest tokens up to this probability.",

@@ -113,6 +113,7 @@ class Settings(BaseSettings):
     max_num_batched_tokens: int = Field(512, ge=1, le=65536)
     max_queue: int = Field(1024, ge=1, le=10**6)
     prefix_caching: bool = True
+    speculation: bool = True
 
     # How answers are written. The defaults suit small models in a chat.
     temperature: float = Field(0.2, ge=0, le=10)
@@ -205,6 +206,7 @@ class Settings(BaseSettings):
             kv_dtype=self.kv_dtype,
             max_queue=self.max_queue,
             prefix_caching=self.prefix_caching,
+            speculation=self.speculation,
             threads=self.threads,
             dispatch=self.dispatch,
             executor=self.executor,

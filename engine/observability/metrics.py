@@ -162,6 +162,13 @@ class MetricsCollector(Collector):
             ("num_preemptions", "Requests that lost their row.", totals.preemptions),
             ("prefix_cache_queries", "Prompt tokens looked up.", totals.prefix_cache_queries),
             ("prefix_cache_hits", "Prompt tokens found cached.", totals.prefix_cache_hits),
+            ("spec_decode_num_drafts", "Drafts that steps checked.", totals.drafts),
+            ("spec_decode_num_draft_tokens", "Tokens of these drafts.", totals.draft_tokens),
+            (
+                "spec_decode_num_accepted_tokens",
+                "Draft tokens that were right.",
+                totals.accepted_draft_tokens,
+            ),
         ):
             yield from self._counter(name, text, value)
         yield from self._counter("steps", "Steps executed.", totals.steps, prefixes=_OWN)

@@ -1,5 +1,5 @@
 """Random traffic: whatever is submitted, forked, aborted, preempted, evicted or broken, nothing
-leaks and no token is wrong.
+leaks and no token is wrong, with or without drafts.
 
 Prompts are drawn so that they share prefixes: runs of numbers with a few beginnings, and what
 earlier requests read and wrote. After every rule the books are checked, with the KV of every row
@@ -14,6 +14,7 @@ from engine._core import BlockAllocator
 from engine.errors import ExecutorError, QueueFull
 from engine.forking import known_tokens
 from engine.request import FinishReason
+from tests.fakes.guesser import guess
 from tests.fakes.naive_allocator import NaiveAllocator
 from tests.fakes.toy_engine import ask
 from tests.fakes.toy_executor import oracle
@@ -34,8 +35,9 @@ class Traffic(RuleBasedStateMachine):
         pool=st.sampled_from(
             [(NaiveAllocator, False), (BlockAllocator, False), *[(BlockAllocator, True)] * 4]
         ),
+        right=st.sampled_from([None, 0.0, 0.6, 0.9, 1.0]),
     )
-    def start(self, blocks, block_size, rows, budget, pool):
+    def start(self, blocks, block_size, rows, budget, pool, right):
         self.capacity = blocks * block_size
         self.toy = ToyPipeline(
             blocks=blocks,
@@ -47,6 +49,8 @@ class Traffic(RuleBasedStateMachine):
             allocator=pool[0],
             prefixes=pool[1],
         )
+        if right is not None:
+            guess(self.toy, length=8, right=right)
         self.live = {}
         self.penalty_starts = {}
 
@@ -172,6 +176,8 @@ class Traffic(RuleBasedStateMachine):
         if reason is FinishReason.STOP:
             assert whole.startswith(text)
             assert not any(stop in text for stop in request.sampling.stop)
+            shorter = tokenizer.decode((*read, *ids[:-1]))[len(tokenizer.decode(read)) :]
+            assert not any(stop in shorter for stop in request.sampling.stop)
         elif not request.sampling.stop:
             assert text == whole
         assert batches[-1].cached_tokens < len(request.prompt_ids)

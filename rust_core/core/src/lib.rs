@@ -1,5 +1,7 @@
 //! Block allocator, prefix trie and their statistics: pure Rust, no Python.
 //!
+//! Beside them, [`prompt_lookup`] guesses a sequence's next tokens.
+//!
 //! [`BlockPool`] is the owner: a [`BlockAllocator`] (who holds which block) and a [`PrefixTrie`] (which
 //! tokens a block's KV belongs to), kept in step. Nothing here knows the KV bytes themselves.
 
@@ -9,6 +11,7 @@ mod block_pool;
 mod error;
 mod free_list;
 mod prefix_trie;
+pub mod prompt_lookup;
 
 pub use allocator_stats::AllocatorStats;
 pub use block_allocator::{BlockAllocator, BlockState};

@@ -3,6 +3,7 @@
 mod executor;
 mod formats;
 mod memory;
+mod prompt_lookup;
 
 use pyo3::prelude::*;
 
@@ -11,5 +12,6 @@ use pyo3::prelude::*;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     memory::register(module)?;
     formats::register(module)?;
+    prompt_lookup::register(module)?;
     executor::register(module)
 }
