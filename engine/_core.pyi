@@ -255,34 +255,37 @@ class PrefixTrie:
 
 def draft_by_lookup(
     token_table: NDArray[np.int32],
-    rows: NDArray[np.int32],
-    num_tokens: NDArray[np.int32],
     stop_ids: NDArray[np.int32],
+    num_tokens: NDArray[np.int32],
     room: NDArray[np.int32],
+    rows: NDArray[np.int32],
     drafts: NDArray[np.int32],
     lengths: NDArray[np.int32],
     matched: NDArray[np.int32],
     *,
     least: int,
     most: int,
-) -> None:
+) -> bool:
     """Guess the next tokens of rows: those that followed their last ones before.
 
     Of the places that agree with a row's last `least` to `most` tokens, the one that agrees longest
     is continued, the latest of several. A guess ends before a stop token. Cost: one pass over each
-    row's tokens, about a microsecond a thousand.
+    row's tokens, about a microsecond for a thousand.
 
     Args:
         token_table: [max_rows, max_model_len] int32, the rows' tokens.
-        rows: [R] int32.
-        num_tokens: [max_rows] int32, known tokens.
         stop_ids: [max_rows, S] int32, tokens that end a row.
-        room: [R] int32, tokens to guess for each row at most.
+        num_tokens: [max_rows] int32, known tokens.
+        room: [R] int32, tokens to guess for each of `rows` at most; none if not positive.
+        rows: [R] int32.
         drafts: [R, K] int32, filled with the guesses.
-        lengths: [R] int32, filled with their lengths.
+        lengths: [R] int32, filled with their lengths, 0 for none.
         matched: [R] int32, filled with how many tokens agreed, 0 for no place.
         least: at least 1.
         most: at least `least`.
+
+    Returns:
+        Whether anything was guessed.
 
     Raises:
         ValueError: the arrays do not fit each other; nothing was changed.

@@ -37,9 +37,9 @@ _PRIOR = np.array([0.0, 0.0, 0.41, 0.50, 0.62, 0.70, 0.72, 0.78, 0.95])
 _PRIOR_WEIGHT = 2.0
 """Guesses that outweigh the prior."""
 _KEEP = 0.98
-"""What a row remembers from one step to the next: half of it after 34."""
-_LEAST_GAIN = 1.02
-"""Guesses must promise so much more speed: looking for them costs a little, too."""
+"""What a row remembers from one token to the next: half of it after 34."""
+_LEAST_GAIN = 1.05
+"""Guesses must promise so much more speed: bringing them costs a little in Python, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,11 @@ class Speculation:
         self._accepted = np.zeros(shape)
         self._tried = np.zeros(shape)
         self._owner = np.full(table.max_rows, -1, np.int64)  # whose estimates a row has
+        self._seen = np.zeros(table.max_rows, np.int32)  # known tokens when they last faded
+        # A step with drafts has fewer rows than this.
+        self._drafts = np.zeros((MAX_DRAFT_TOKENS, MAX_DRAFT_TOKENS), np.int32)
+        self._lengths = np.zeros(MAX_DRAFT_TOKENS, np.int32)
+        self._matched = np.zeros(MAX_DRAFT_TOKENS, np.int32)
 
     def propose(
         self, batch: NDArray[np.int32], grant: NDArray[np.int32], costs: StepCosts | None
@@ -82,40 +87,43 @@ class Speculation:
         spare = self._most - int(grant.sum())
         if spare <= 0 or costs is None:
             return None
-        table = self._table
+        table, count = self._table, len(batch)
         known = table.num_tokens[batch]
         # One more token is sampled in any case, so the last one allowed is never guessed.
         room = np.minimum(table.max_total[batch] - known - 1, spare)
-        decodes = (grant == 1) & (known > table.num_prompt_tokens[batch]) & table.may_draft[batch]
-        places = np.flatnonzero(decodes & (room > 0) & (known == table.num_computed[batch] + 1))
-        if not places.size:
-            return None
-        rows, room = batch[places], room[places]
-        self._forget(rows)
-        drafts = np.zeros((len(rows), spare), np.int32)
-        lengths, matched = np.zeros_like(room), np.zeros_like(room)
-        draft_by_lookup(
+        # Rows that decode: behind their prompt, with nothing to catch up on.
+        room *= table.may_draft[batch] & (known > table.num_prompt_tokens[batch])
+        room *= known == table.num_computed[batch] + 1
+        drafts, lengths, matched = (
+            self._drafts[:count],
+            self._lengths[:count],
+            self._matched[:count],
+        )
+        found = draft_by_lookup(
             table.token_table,
-            rows,
-            table.num_tokens,
             table.stop_ids,
+            table.num_tokens,
             room,
+            batch,
             drafts,
             lengths,
             matched,
             least=LEAST_MATCH,
             most=MOST_MATCH,
         )
-        if not lengths.any():
+        if not found:
             return None
-        worth = self._worth(rows, lengths, matched, spare)
+        places = np.flatnonzero(lengths)
+        rows, matched = batch[places], matched[places]
+        self._forget(rows, known[places])
+        worth = self._worth(rows, lengths[places], matched, spare)
         counts = _most_speed(worth, known, places, grant, costs)
         if not counts.any():
             return None
-        self._write(rows, counts, drafts)
         drafting = np.flatnonzero(counts)
-        whole = np.zeros(len(batch), np.int32)
+        whole = np.zeros(count, np.int32)
         whole[places] = counts
+        self._write(batch, whole, drafts)
         return Drafts(whole, places[drafting], matched[drafting])
 
     def learn(self, batch: NDArray[np.int32], drafts: Drafts, accepted: NDArray[np.int32]) -> None:
@@ -129,15 +137,15 @@ class Speculation:
         np.add.at(self._tried, (owner, length), 1.0)
         np.add.at(self._accepted, (owner, length), (place < np.repeat(hits, tried)).astype(float))
 
-    def _forget(self, rows: NDArray[np.int32]) -> None:
-        """Let the rows' estimates fade; those of a request that just came begin anew."""
-        self._tried[rows] *= _KEEP
-        self._accepted[rows] *= _KEEP
+    def _forget(self, rows: NDArray[np.int32], known: NDArray[np.int32]) -> None:
+        """Let the estimates of rows that know so many tokens fade; a new request's begin anew."""
         arrival = self._table.arrival[rows]
-        fresh = rows[self._owner[rows] != arrival]
-        if fresh.size:
-            self._tried[fresh] = self._accepted[fresh] = 0.0
-            self._owner[rows] = arrival
+        fade = _KEEP ** (known - self._seen[rows])
+        fade[self._owner[rows] != arrival] = 0.0
+        self._tried[rows] *= fade[:, None]
+        self._accepted[rows] *= fade[:, None]
+        self._seen[rows] = known
+        self._owner[rows] = arrival
 
     def _worth(
         self,
