@@ -22,6 +22,10 @@ HELP = {
     "max_queue": "Waiting requests before new ones are refused.",
     "prefix_caching": "Find prompts' beginnings in the KV pool instead of computing them again.",
     "speculation": "Guess repeated text and check several tokens in a step; same answers, sooner.",
+    "scheduling_policy": "Who goes first: fcfs, priority, sjf, edf or lrs (docs/scheduling.md).",
+    "batch_former": "How large a step is: fixed (the token budget) or timed (a target time).",
+    "step_target_ms": "Milliseconds that steps with decodes aim at, with --batch-former timed.",
+    "swap_bytes": "Disk for KV blocks that outlive pool and process; 0 for none, without it 2GiB.",
     "temperature": "0 is greedy; higher is more varied.",
     "top_k": "Keep the k likeliest tokens; 0 keeps all.",
     "top_p": "Keep the likeliest tokens up to this probability.",
@@ -44,6 +48,6 @@ HELP = {
     "charset": "Glyphs to draw with: auto, unicode or ascii.",
     "keymap": 'Keys of actions, by the action\'s name, such as `pane.kv = "f4"` under [keymap].',
     "data_dir": "Where conversations are kept.",
-    "cache_dir": "Where models are kept, which can be fetched again.",
+    "cache_dir": "Where models and swapped KV blocks are kept, which can be had again.",
     "config_dir": "Where the user's pravaha.toml and themes are; PRAVAHA_CONFIG_DIR alone sets it.",
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import platformdirs
-from pydantic import BeforeValidator, Field, SecretStr
+from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -30,12 +30,20 @@ from engine.config import (
     KvDtype,
 )
 from engine.request import SamplingParams
+from engine.scheduling import (
+    MAX_STEP_TARGET_MS,
+    MIN_STEP_TARGET_MS,
+    BatchFormerName,
+    Policy,
+    Scheduling,
+)
 
 ENV_PREFIX = "PRAVAHA_"
 DEMO_MODEL = "smollm2"
 DEFAULT_SYSTEM = "You are a helpful assistant. Answer clearly and correctly."
 """Plain on purpose: a small model answers worse when told a name or a story about itself."""
 MIB = 1024**2
+DEFAULT_SWAP = 2 * 1024**3
 
 HOT = frozenset(
     {
@@ -49,6 +57,9 @@ HOT = frozenset(
         "seed",
         "max_tokens",
         "system",
+        "scheduling_policy",
+        "batch_former",
+        "step_target_ms",
         "theme",
     }
 )
@@ -114,6 +125,10 @@ class Settings(BaseSettings):
     max_queue: int = Field(1024, ge=1, le=10**6)
     prefix_caching: bool = True
     speculation: bool = True
+    scheduling_policy: Policy = "fcfs"
+    batch_former: BatchFormerName = "fixed"
+    step_target_ms: float = Field(60.0, ge=MIN_STEP_TARGET_MS, le=MAX_STEP_TARGET_MS)
+    swap_bytes: ByteSize | None = Field(None, ge=0, le=2**46)
 
     # How answers are written. The defaults suit small models in a chat.
     temperature: float = Field(0.2, ge=0, le=10)
@@ -159,6 +174,15 @@ class Settings(BaseSettings):
         """No hidden sources: `settings_sources` reads the files and passes everything in."""
         return (init_settings,)
 
+    @field_validator("swap_bytes")
+    @classmethod
+    def _swap_needs_prefix_caching(cls, value: int | None, info: ValidationInfo) -> int | None:
+        if value and not info.data.get("prefix_caching", True):
+            raise ValueError(
+                "should be 0 without prefix_caching, by which swapped blocks are found"
+            )
+        return value
+
     @property
     def conversations(self) -> Path:
         """The conversation database."""
@@ -178,6 +202,18 @@ class Settings(BaseSettings):
     def models(self) -> Path:
         """The model store."""
         return self.cache_dir / "models"
+
+    @property
+    def swap(self) -> Path:
+        """KV blocks that left the pool, a file for each model."""
+        return self.cache_dir / "swap"
+
+    @property
+    def swap_limit(self) -> int:
+        """Most bytes of a model's swap tier; 0 for none."""
+        if not self.prefix_caching:
+            return 0
+        return DEFAULT_SWAP if self.swap_bytes is None else self.swap_bytes
 
     @property
     def themes(self) -> Path:
@@ -207,6 +243,9 @@ class Settings(BaseSettings):
             max_queue=self.max_queue,
             prefix_caching=self.prefix_caching,
             speculation=self.speculation,
+            scheduling=Scheduling(self.scheduling_policy, self.batch_former, self.step_target_ms),
+            swap_bytes=self.swap_limit,
+            swap_dir=self.swap,
             threads=self.threads,
             dispatch=self.dispatch,
             executor=self.executor,

@@ -1,18 +1,26 @@
 """What a step costs in Python: everything but the executor, measured with one that does nothing.
 
     python benchmarks/scheduler_overhead.py [--steps N] [--rows 1 64] [--json]
+    python benchmarks/scheduler_overhead.py --policies [--model MODEL]
 
 Per number of rows: microseconds a step, median and 95th percentile, of steady decode (scheduling,
 planning, applying results, indexing full blocks, counting and publishing the snapshot), with the
 parts beside it. It must not grow with the rows by more than the copying of a few hundred bytes and
 the blocks that some row fills. A real step leaves cold caches behind: the last case reads 128 MB
 between steps, as weights would be read.
+
+With `--policies`, for every scheduling policy: *decode* as above; *line*, the same with 1,000
+requests waiting and no row free; and *turnover*, in which every step ends one request and admits
+another out of those 1,000. With `--model` also the real thing: the share of the time between two
+steps' beginnings in which the executor does not run.
 """
 
 import argparse
+import itertools
 import json
 import statistics
 import time
+from collections.abc import Sequence as Many
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +29,8 @@ from numpy.typing import NDArray
 from engine.config import EngineConfig
 from engine.engine import AsyncPravahaEngine
 from engine.events import EventBus
-from engine.executors.base import MAX_TOP_LOGPROBS, ExecutorInfo, StepPlan, StepResult
+from engine.executors.base import MAX_TOP_LOGPROBS, Executor, ExecutorInfo, StepPlan, StepResult
+from engine.loading import load_executor
 from engine.mailbox import Mailbox
 from engine.memory.block_manager import BlockManager
 from engine.memory.prefix_cache import PrefixCache
@@ -31,11 +40,13 @@ from engine.pipeline.sampler import Sampler
 from engine.pipeline.sequence import Sequence
 from engine.queue import RequestQueue
 from engine.request import Request, SamplingParams
+from engine.scheduling import POLICIES, Policy, Scheduling
 
 BLOCK_SIZE = 32
 MAX_MODEL_LEN = 8192
 PROMPT = 64
 SWEEP_BYTES = 128 * 2**20
+LINE = 1000
 
 
 class NullExecutor:
@@ -75,7 +86,11 @@ class NullExecutor:
 
 
 def steady_pipeline(
-    rows: int, params: SamplingParams, executor: NullExecutor
+    rows: int,
+    params: SamplingParams,
+    executor: NullExecutor,
+    policy: Policy = "fcfs",
+    waiting: RequestQueue | None = None,
 ) -> tuple[AsyncPravahaEngine, Pipeline]:
     """A pipeline with every row decoding, and an idle engine that publishes for it."""
     from engine._core import BlockAllocator, PrefixTrie
@@ -83,7 +98,7 @@ def steady_pipeline(
     blocks = rows * (MAX_MODEL_LEN // BLOCK_SIZE)
     allocator = BlockAllocator(blocks, BLOCK_SIZE)
     engine = AsyncPravahaEngine(EngineConfig(model=Path("none"), name="none"))
-    waiting = RequestQueue(rows)
+    waiting = waiting or RequestQueue(rows)
     pipeline = Pipeline(
         RowTable(max_rows=rows, max_model_len=MAX_MODEL_LEN, block_size=BLOCK_SIZE),
         BlockManager(
@@ -94,6 +109,7 @@ def steady_pipeline(
         ),
         waiting,
         token_budget=max(512, rows * 2 * PROMPT),
+        scheduling=Scheduling(policy),
         counters=engine._counters,
         events=EventBus(),
         clock=time.monotonic,
@@ -108,23 +124,25 @@ def steady_pipeline(
     return engine, pipeline
 
 
-def sequence(number: int, params: SamplingParams) -> Sequence:
+def sequence(number: int, params: SamplingParams, max_total: int = MAX_MODEL_LEN) -> Sequence:
     """A prompt of its own; lengths differ, so that some row fills a block in every step."""
     length = PROMPT + number % BLOCK_SIZE
+    number %= 20_000
     bias_ids, bias_values = Sampler.pack_bias(params)
     return Sequence(
-        request=Request(tuple(range(number, number + length)), params),
+        request=Request(tuple(range(number, number + length)), params, priority=number % 3),
         mailbox=Mailbox(num_logprobs=params.logprobs, queued=time.monotonic()),
         arrival=number,
         tokens=np.arange(number, number + length, dtype=np.int32),
         num_prompt=length,
         penalty_start=length,
-        max_total=MAX_MODEL_LEN,
+        max_total=max_total,
         stop_ids=(0,),
         sampling=Sampler.pack(params, 0),
         bias_ids=bias_ids,
         bias_values=bias_values,
         queued_at=time.monotonic(),
+        deadline=time.monotonic() + 1 + number % 7,
     )
 
 
@@ -151,12 +169,130 @@ def measure(rows: int, steps: int, params: SamplingParams, sweep_bytes: int) -> 
     }
 
 
+def measure_policy(policy: Policy, rows: int, steps: int) -> dict[str, float | str]:
+    """Median microseconds a step: decodes alone, beside a line, and with turnover."""
+    params = SamplingParams()
+    found: dict[str, float | str] = {"policy": policy, "rows": rows}
+    for case in ("decode", "line", "turnover"):
+        executor, waiting = NullExecutor(0), RequestQueue(10**6)
+        engine, pipeline = steady_pipeline(rows, params, executor, policy, waiting)
+        number = rows
+        if case != "decode":
+            for number in range(rows, rows + LINE):
+                waiting.put(sequence(number, params, MAX_MODEL_LEN))
+        times = []
+        for step in range(steps):
+            if case == "turnover":
+                number += 1
+                waiting.put(sequence(number, params))
+                running = pipeline.scheduler.running
+                if len(running) == rows:
+                    pipeline.table.max_total[running[step % rows]] = 0  # it ends in this step
+            begin = time.perf_counter()
+            pipeline.step()
+            engine._tell(pipeline)
+            times.append((time.perf_counter() - begin - executor.seconds) * 1e6)
+        found[case] = round(statistics.median(times), 1)
+    return found
+
+
+class TimedExecutor:
+    """The real executor, with the beginning, end and shape of every call."""
+
+    def __init__(self, inner: Executor) -> None:
+        self.info = inner.info
+        self.close = inner.close
+        self.copy_blocks = inner.copy_blocks
+        self.calls: list[tuple[float, float, int, int]] = []  # begin, end, rows, tokens
+        self._inner = inner
+
+    def execute(self, plan: StepPlan) -> StepResult:
+        """The inner executor's step."""
+        begin = time.perf_counter()
+        result = self._inner.execute(plan)
+        end = time.perf_counter()
+        self.calls.append((begin, end, len(plan.rows), len(plan.token_ids)))
+        return result
+
+
+def measure_share(model: Path, policy: Policy, rows: Many[int]) -> list[dict[str, float | str]]:
+    """Median milliseconds of real decode steps, and the share that is not the executor's."""
+    executors: list[TimedExecutor] = []
+
+    def load(*arguments: object, **options: object) -> Executor:
+        executors.append(TimedExecutor(load_executor(*arguments, **options)))  # type: ignore[arg-type]
+        return executors[-1]
+
+    config = EngineConfig(model=model, name="share", scheduling=Scheduling(policy))
+    engine = AsyncPravahaEngine(config, executor_factory=load, probes=())
+    engine.start()
+    found: list[dict[str, float | str]] = []
+    try:
+        engine.wait_ready()
+        for count in rows:
+            params = SamplingParams(temperature=0, max_tokens=48, ignore_eos=True)
+            handles = [
+                engine.submit(Request(tuple(range(n, n + PROMPT)), params, deadline_ms=60_000))
+                for n in range(count)
+            ]
+            for handle in handles:
+                handle.wait_result(600)
+            calls = executors[0].calls
+            spans = [
+                (after[0] - call[0], call[1] - call[0])
+                for call, after in itertools.pairwise(calls)
+                if call[2:] == after[2:] == (count, count)
+            ]
+            periods, inside = np.array(spans).T
+            found.append(
+                {
+                    "policy": policy,
+                    "rows": count,
+                    "step_ms": round(float(np.median(periods)) * 1e3, 2),
+                    "python_us": round(float(np.median(periods - inside)) * 1e6),
+                    "share": round(float(np.median((periods - inside) / periods)), 4),
+                }
+            )
+            calls.clear()
+    finally:
+        engine.shutdown()
+    return found
+
+
+def report_policies(options: argparse.Namespace) -> None:
+    """Print what every policy costs."""
+    simulated = [
+        measure_policy(policy, rows, options.steps) for policy in POLICIES for rows in options.rows
+    ]
+    real = [
+        line
+        for policy in POLICIES
+        if options.model
+        for line in measure_share(options.model, policy, options.rows)
+    ]
+    if options.json:
+        print(json.dumps({"simulated": simulated, "real": real}, indent=2))
+        return
+    for lines in (simulated, real):
+        if lines:
+            print("| " + " | ".join(lines[0]) + " |")
+            print("|---" * len(lines[0]) + "|")
+            for line in lines:
+                print("| " + " | ".join(str(value) for value in line.values()) + " |")
+            print()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--rows", type=int, nargs="*", default=[1, 16, 64, 256])
+    parser.add_argument("--policies", action="store_true", help="every policy, instead")
+    parser.add_argument("--model", type=Path, help="with --policies: measure real steps, too")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    if arguments.policies:
+        report_policies(arguments)
+        return
     cases = {
         "plain": (SamplingParams(), arguments.steps, 0),
         "top 5 logprobs": (SamplingParams(logprobs=5), arguments.steps, 0),

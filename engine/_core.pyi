@@ -291,6 +291,154 @@ def draft_by_lookup(
         ValueError: the arrays do not fit each other; nothing was changed.
     """
 
+# --- swap: KV blocks outside the pool -------------------------------------------------------------
+
+@final
+class SwapStats:
+    """Entries now, and counters since the store was opened.
+
+    Attributes:
+        entries: blocks kept, those being written included.
+        capacity: blocks that fit; less than asked for once the disk was full.
+        evicted_total: entries ever given up for others.
+        damaged_total: entries ever found damaged.
+        written_bytes, read_bytes: bytes of blocks ever copied in and out.
+    """
+
+    @property
+    def entries(self) -> int: ...
+    @property
+    def capacity(self) -> int: ...
+    @property
+    def evicted_total(self) -> int: ...
+    @property
+    def damaged_total(self) -> int: ...
+    @property
+    def written_bytes(self) -> int: ...
+    @property
+    def read_bytes(self) -> int: ...
+
+@final
+class SwapStore:
+    """KV blocks by what they hold, in a mapped file that outlives the process or in memory.
+
+    An entry is a block's tokens after the entry of the prefix before it; an entry's prefix always
+    has entries. Tokens decide, hashes only find. Least recently used entries go first, tails before
+    heads. Thread-safe; no lock is held while blocks are copied, and the GIL is released.
+    """
+
+    def __new__(
+        cls,
+        path: str | PathLike[str] | None,
+        *,
+        identity: bytes,
+        block_size: int,
+        block_bytes: int,
+        capacity_bytes: int,
+    ) -> SwapStore:
+        """Open the file at `path`, or make a store in memory if that is None.
+
+        A file that is damaged, or that another version or other settings wrote, is begun anew;
+        `notice` says so.
+
+        Args:
+            path: the file; its folder is made. This process alone can use it meanwhile.
+            identity: 32 bytes that change with all that changes KV bytes beside the tokens.
+            block_size: tokens in a block, 1 to 255.
+            block_bytes: bytes of a block.
+            capacity_bytes: the file, or memory, is no larger.
+
+        Raises:
+            OSError: another process has the file open, or it cannot be used.
+            ValueError: not one block fits, or a size is out of range.
+        """
+
+    @property
+    def notice(self) -> str | None:
+        """What was wrong with the file, as one sentence."""
+
+    @property
+    def persistent(self) -> bool:
+        """Whether it outlives the process."""
+
+    def stats(self) -> SwapStats:
+        """The store's numbers now; O(1)."""
+
+    def match_prefix(self, tokens: NDArray[np.int32] | Sequence[int]) -> NDArray[np.int64]:
+        """The complete entries of the longest prefix of `tokens`, first block first."""
+
+    def save_victims(
+        self, trie: PrefixTrie, count: int, most: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Reserve entries for what the next `count` allocations of the trie's pool would evict.
+
+        Blocks above those that have no entry either are among them. Nothing is copied: `fill` the
+        entries, or `abandon` them.
+
+        Returns:
+            Blocks and their entries, prefixes first, at most `most`.
+        """
+
+    def count_unsaved_victims(self, trie: PrefixTrie, count: int) -> int:
+        """How many of the blocks that the next `count` allocations would evict have no entry."""
+
+    def save_indexed(
+        self, trie: PrefixTrie, most: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """As `save_victims`, for blocks that were indexed and have no entry, oldest first.
+
+        Returns:
+            Blocks and their entries; none when nothing is left to save.
+        """
+
+    def fill(self, entries: Sequence[int], data: NDArray[np.uint8]) -> int:
+        """Copy blocks into reserved entries and complete them.
+
+        Args:
+            entries: [n] reserved entries.
+            data: [n, block_bytes].
+
+        Returns:
+            How many were still waiting for their bytes.
+        """
+
+    def abandon(self, entries: Sequence[int]) -> None:
+        """Give up reserved entries that will not be filled."""
+
+    def read(self, entries: Sequence[int], data: NDArray[np.uint8]) -> int:
+        """Copy entries out, in order, until one is gone or damaged.
+
+        A damaged entry is forgotten with all that follow it.
+
+        Args:
+            entries: [n] entries.
+            data: [n, block_bytes].
+
+        Returns:
+            How many were copied.
+        """
+
+    def note_saved(
+        self, trie: PrefixTrie, blocks: NDArray[np.int32] | Sequence[int], entries: Sequence[int]
+    ) -> None:
+        """Note that these indexed blocks have these entries, so that they are not saved again."""
+
+    def note_unwanted(self, trie: PrefixTrie, blocks: NDArray[np.int32] | Sequence[int]) -> None:
+        """Note that these indexed blocks are not worth an entry, until somebody holds them again."""
+
+    def count_saved(self, trie: PrefixTrie, blocks: NDArray[np.int32] | Sequence[int]) -> int:
+        """How many of the blocks are known to have an entry."""
+
+    def check_integrity(self) -> None:
+        """Walk every invariant of the books; O(entries).
+
+        Raises:
+            AssertionError: the first that does not hold, as one sentence.
+        """
+
+    def close(self) -> None:
+        """Give file and memory back; any other call then raises ValueError. Idempotent."""
+
 # --- formats: model files -------------------------------------------------------------------------
 
 @final
@@ -463,6 +611,31 @@ class NativeExecutor:
         Raises:
             ValueError: the lists differ in length or name a block outside the pool; nothing was
                 copied.
+            RuntimeError: the executor is closed or busy.
+        """
+
+    def time_phases(self, wanted: bool) -> None:
+        """Whether steps from now on are timed phase by phase; costs a few microseconds a step."""
+
+    def take_phase_seconds(self) -> dict[str, float]:
+        """Seconds of each phase since the last call, mean of the workers; they sum to the steps' time."""
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of a KV block, every layer."""
+
+    def read_blocks(self, blocks: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
+        """Copy each block's bytes into its row of `data`, [n, block_bytes]; the GIL is released.
+
+        Raises:
+            ValueError: the shapes differ or a block is outside the pool; nothing was copied.
+            RuntimeError: the executor is closed or busy.
+        """
+
+    def write_blocks(self, blocks: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
+        """Copy rows that `read_blocks` filled into blocks; the GIL is released.
+
+        Raises:
+            ValueError: the shapes differ or a block is outside the pool; nothing was copied.
             RuntimeError: the executor is closed or busy.
         """
 

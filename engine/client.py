@@ -9,7 +9,8 @@ from typing import Protocol
 
 from engine.fork_price import ForkPrice
 from engine.pipeline.control_tokens import ControlTokens
-from engine.request import Request, TokenBatch
+from engine.request import Request, SamplingParams, TokenBatch
+from engine.scheduling import Scheduling
 from engine.snapshot import BlockMap, EngineSnapshot
 
 ChatMessage = dict[str, str]
@@ -42,12 +43,47 @@ class EngineClient(Protocol):
         """Everything new for the request, or None when nothing is new. Never blocks."""
         ...
 
+    def fork(
+        self,
+        request_id: str,
+        *,
+        at: int | None = None,
+        n: int = 1,
+        sampling: SamplingParams | None = None,
+    ) -> list[str]:
+        """Go on from where a live request is in `n` other ways; the children's ids.
+
+        They share the parent's KV blocks and are drained like any request; their prompt is the
+        parent's tokens up to the fork.
+
+        Args:
+            request_id: the parent. One that ended is continued by submitting its token ids.
+            at: how many tokens of prompt and answer to share; None shares all there are now.
+            n: children.
+            sampling: how they go on; None does as the parent, up to the parent's length.
+
+        Raises:
+            InvalidRequest: no such live request, no such token, or what `submit` refuses.
+            QueueFull: not all children fit into the queue; none runs.
+            EngineUnavailable: as `submit`.
+        """
+        ...
+
     def price(self, token_ids: Sequence[int]) -> ForkPrice:
         """What a request with these tokens would cost now; waits for no step.
 
         Raises:
             InvalidRequest: the tokens cannot be a prompt.
             EngineUnavailable: the model cannot be opened, or the server is away.
+        """
+        ...
+
+    def set_scheduling(self, scheduling: Scheduling) -> None:
+        """Go on with another policy and batch former; the snapshot shows it once it is in force.
+
+        Raises:
+            InvalidRequest: a value that is none.
+            EngineUnavailable: the engine has stopped, or the server is away.
         """
         ...
 

@@ -30,6 +30,10 @@ class EngineConfig:
             (`engine.memory.kv_cache.default_pool_bytes`).
         kv_dtype: element type of the KV cache; `auto` is f16 in the native executor, and what is
             computed in with the torch one.
+        swap_bytes: most bytes of KV blocks kept beside the pool; 0 keeps none. They are found by
+            their beginnings, so this needs prefix caching.
+        swap_dir: folder of the file that keeps them, so that they outlive the process; None keeps
+            them in main memory, where those of a GPU's pool are in any case.
         prefix_caching: find prompts' beginnings in the KV pool instead of computing them again.
         scheduling: in what order requests run, and how large a step is; may be switched later.
         speculation: guess next tokens by prompt lookup and check several in a step; it changes the
@@ -55,6 +59,8 @@ class EngineConfig:
     block_size: int = 32
     kv_cache_bytes: int | None = None
     kv_dtype: KvDtype = "auto"
+    swap_bytes: int = 0
+    swap_dir: Path | None = None
     prefix_caching: bool = True
     scheduling: Scheduling = field(default_factory=Scheduling)
     speculation: bool = True

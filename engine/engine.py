@@ -20,17 +20,17 @@ import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property, partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.config import EngineConfig
-from engine.errors import EngineUnavailable, InvalidRequest, PravahaError
+from engine.errors import EngineUnavailable, InvalidRequest, PravahaError, UnknownRequest
 from engine.events import EngineStateChanged, EventBus, RequestQueued
 from engine.fork_price import ForkPrice, price_of
-from engine.forking import child_request, fork_point, known_tokens
+from engine.forking import SamplingChange, child_request, fork_point, known_tokens
 from engine.handle import RequestHandle
 from engine.intake import prompt_array, take_in
 from engine.loading import (
@@ -46,17 +46,27 @@ from engine.memory.block_manager import Allocator, BlockManager
 from engine.memory.block_map import draw_blocks
 from engine.memory.kv_identity import kv_salt
 from engine.memory.prefix_cache import PrefixCache, PrefixIndex
+from engine.memory.swap_opening import open_swap_tier
 from engine.models.spec import ModelSpec
 from engine.models.transformers_spec import TransformersSpec
 from engine.observability.counters import EngineCounters
+from engine.pipeline.calibration import PROBES, Calibration, Probe
 from engine.pipeline.pipeline import Pipeline
 from engine.pipeline.rows import DEFAULT_STOP_IDS, RowTable
 from engine.pipeline.sampler import MAX_STOP_TOKEN_IDS
 from engine.pipeline.sequence import Sequence
 from engine.queue import RequestQueue
-from engine.request import FinishReason, Request, SamplingParams
+from engine.request import FinishReason, Request, SamplingParams, new_request_id
 from engine.scheduling import Scheduling
-from engine.snapshot import BlockCounts, BlockMap, EngineSnapshot, EngineState, ModelInfo, StepStats
+from engine.snapshot import (
+    BlockCounts,
+    BlockMap,
+    EngineSnapshot,
+    EngineState,
+    ModelInfo,
+    StepStats,
+    SwapCounts,
+)
 from engine.wakeups import WakeHub
 
 if TYPE_CHECKING:
@@ -66,6 +76,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _PROGRESS_STEP = 0.01
+QUIET_S = 0.25
+"""Calibrating steps run when nobody has asked for anything for so long."""
 
 PoolFactory = Callable[[int, int], tuple[Allocator, PrefixIndex | None]]
 
@@ -95,6 +107,7 @@ class AsyncPravahaEngine:
         pool_factory: PoolFactory | None = None,
         clock: Callable[[], float] = time.monotonic,
         draw_seed: Callable[[], int] = _random_seed,
+        probes: tuple[Probe, ...] = PROBES,
     ) -> None:
         """Prepare an engine; nothing is read or started yet.
 
@@ -105,6 +118,7 @@ class AsyncPravahaEngine:
             pool_factory: makes the block allocator, and the index of its blocks, from (blocks,
                 block size); without an index nothing is cached.
             clock: monotonic seconds.
+            probes: steps that the step-time model is calibrated with, once loaded and idle.
             draw_seed: seeds for requests that bring none, in [0, 2**64).
         """
         self.config = config
@@ -114,6 +128,7 @@ class AsyncPravahaEngine:
         self._pool_factory = pool_factory or _rust_pool
         self._clock = clock
         self._draw_seed = draw_seed
+        self._calibration = Calibration(probes)
         self._scheduling = config.scheduling
 
         self._door = threading.Lock()  # guards state, live requests and arrivals
@@ -213,7 +228,8 @@ class AsyncPravahaEngine:
         *,
         at: int | None = None,
         n: int = 1,
-        sampling: SamplingParams | None = None,
+        sampling: SamplingParams | SamplingChange | None = None,
+        request_ids: Iterable[str] | None = None,
     ) -> list[RequestHandle]:
         """Go on from where a live request is, or was, in `n` other ways. Never waits for a step.
 
@@ -228,8 +244,9 @@ class AsyncPravahaEngine:
                 token ids instead: the prefix cache finds its blocks.
             at: how many tokens of prompt and answer to share; None shares all there are now.
             n: children.
-            sampling: how they go on; None does as the parent, up to the parent's length. A seed in
-                it takes the place of the parent's.
+            sampling: how they go on; None does as the parent, up to the parent's length, and a
+                function changes that. A seed in it takes the place of the parent's.
+            request_ids: the children's ids, `n` of them; None makes them.
 
         Raises:
             InvalidRequest: no such live request, no such token, or what `submit` refuses.
@@ -238,10 +255,13 @@ class AsyncPravahaEngine:
         """
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise InvalidRequest(f"n must be a positive integer, not {n!r:.40}.", param="n")
+        ids = [new_request_id() for _ in range(n)] if request_ids is None else list(request_ids)
+        if len(ids) != n:
+            raise InvalidRequest(f"{len(ids)} ids are not enough for {n} forks.", param="n")
         with self._door:
             parent = self._live.get(request_id)
             if parent is None:
-                raise InvalidRequest(
+                raise UnknownRequest(
                     f"No live request has the id {request_id}; continue a finished one by "
                     "submitting its token ids.",
                     param="request_id",
@@ -252,8 +272,10 @@ class AsyncPravahaEngine:
         tokens = tokens[: fork_point(parent, len(tokens), at)]
         handles: list[RequestHandle] = []
         try:
-            for number in range(first, first + n):
-                request = child_request(parent, tokens, number=number, sampling=sampling)
+            for number, child_id in enumerate(ids, first):
+                request = child_request(
+                    parent, tokens, number=number, sampling=sampling, request_id=child_id
+                )
                 handles.append(self._take(request, parent=parent))
         except BaseException:
             for handle in handles:
@@ -319,6 +341,11 @@ class AsyncPravahaEngine:
         if sequence is not None:
             self._commands.put(partial(self._abort, sequence))
 
+    @property
+    def scheduling(self) -> Scheduling:
+        """The policy and batch former asked for last; in force from the next step boundary on."""
+        return self._scheduling
+
     def set_scheduling(self, scheduling: Scheduling) -> None:
         """Go on with another policy and batch former from the next step on. Waits for no step.
 
@@ -330,6 +357,7 @@ class AsyncPravahaEngine:
         """
         scheduling.validate()
         self._require(EngineState.LOADING, EngineState.READY, EngineState.DRAINING)
+        self._scheduling = scheduling
         self._commands.put(partial(self._switch, scheduling))
 
     # ---- what can be seen ----
@@ -500,6 +528,13 @@ class AsyncPravahaEngine:
             progress=partial(self._on_progress, pipeline),
         )
         pipeline.executor = executor
+        if prefixes is not None:
+            blocks.tier = open_swap_tier(
+                self.config,
+                salt=kv_salt(model, self.config),
+                index=index,
+                executor=executor,
+            )
         self._model_info = describe(self.config, opened, executor.info)
         self._progress = 1.0
         self._change_state(EngineState.READY, only_from=(EngineState.LOADING,))
@@ -509,7 +544,7 @@ class AsyncPravahaEngine:
 
     def _on_progress(self, pipeline: Pipeline, progress: float) -> None:
         """How far loading is. Requests that nobody wants any more need not wait for its end."""
-        self._run_commands(wait=False)
+        self._run_commands()
         if self._stopping:
             raise _LoadingStoppedError
         shown = progress - self._snapshot.loading_progress >= _PROGRESS_STEP
@@ -521,7 +556,10 @@ class AsyncPravahaEngine:
     def _serve(self, pipeline: Pipeline) -> None:
         while not self._stopping:
             idle = not pipeline.has_work
-            self._run_commands(wait=idle)
+            saving = idle and self._save_idle(pipeline)
+            if idle and not saving:
+                self._await_command(pipeline)
+            self._run_commands()
             if pipeline.has_ends:  # an abort is seen now, not when the next step is over
                 self._tell(pipeline)
             elif idle:
@@ -530,11 +568,29 @@ class AsyncPravahaEngine:
                 pipeline.step()
                 self._tell(pipeline)
 
-    def _run_commands(self, *, wait: bool) -> None:
-        """Apply what callers asked for since the last step; block for it when there is no work."""
+    def _await_command(self, pipeline: Pipeline) -> None:
+        """Block until somebody asks for something; times a few steps first, if it stays quiet."""
+        while self._calibration.pending:
+            try:
+                self._commands.get(timeout=QUIET_S)()
+            except Empty:
+                pipeline.calibrate(self._calibration)
+                self._publish()
+            else:
+                return
+        self._commands.get()()
+
+    def _save_idle(self, pipeline: Pipeline) -> bool:
+        """Give an idle moment to the swap tier; False when it wants none."""
+        tier = pipeline.blocks.tier
+        if tier is None or not tier.save_idle():
+            self._publish()  # what was saved is seen, and what was freed meanwhile
+            return False
+        return True
+
+    def _run_commands(self) -> None:
+        """Apply what callers asked for since the last step."""
         commands = self._commands
-        if wait:
-            commands.get()()
         while not commands.empty():
             commands.get()()
 
@@ -543,7 +599,6 @@ class AsyncPravahaEngine:
             self._pipeline.abort(sequence)
 
     def _switch(self, scheduling: Scheduling) -> None:
-        self._scheduling = scheduling
         if self._pipeline is not None:
             self._pipeline.scheduler.switch(scheduling)
 
@@ -596,10 +651,11 @@ class AsyncPravahaEngine:
             running=0 if pipeline is None else pipeline.scheduler.num_running,
             waiting=len(self._waiting),
             blocks=BlockCounts() if pipeline is None else pipeline.blocks.counts(),
+            swap=SwapCounts() if pipeline is None else pipeline.blocks.swap_counts(),
             last_step=StepStats() if pipeline is None else pipeline.last_step,
             totals=totals,
             rates=self._counters.rates(now, fresh=idle),
-            scheduling=self._scheduling,
+            scheduling=self._scheduling if pipeline is None else pipeline.scheduler.scheduling,
             step_costs=None if model is None else model.costs,
             step_error=None if model is None else model.error,
             loading_progress=self._progress,
@@ -634,6 +690,9 @@ class AsyncPravahaEngine:
                     pipeline.abort(sequence)
                 else:
                     pipeline.finish(sequence, FinishReason.ERROR, error[0])
+            tier, pipeline.blocks.tier = pipeline.blocks.tier, None
+            if tier is not None:
+                tier.close()
             if pipeline.executor is not None:
                 pipeline.executor.close()
                 pipeline.executor = None

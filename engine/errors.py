@@ -17,6 +17,10 @@ class InvalidRequest(PravahaError):
         self.param = param
 
 
+class UnknownRequest(InvalidRequest):
+    """No live request has the id."""
+
+
 class QueueFull(PravahaError):
     """The bounded queue is full: retry later."""
 

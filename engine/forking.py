@@ -10,12 +10,16 @@ parent that ends meanwhile only means that its blocks are found in the prefix ca
 """
 
 import hashlib
+from collections.abc import Callable
 from collections.abc import Sequence as Ids
 from dataclasses import replace
 
 from engine.errors import InvalidRequest
 from engine.pipeline.sequence import Sequence
 from engine.request import Request, SamplingParams, new_request_id
+
+SamplingChange = Callable[[SamplingParams], SamplingParams]
+"""From how the parent goes on to how its children do."""
 
 
 def child_seed(seed: int, index: int) -> int:
@@ -33,7 +37,12 @@ def known_tokens(parent: Sequence) -> tuple[int, ...]:
 
 
 def child_request(
-    parent: Sequence, tokens: Ids[int], *, number: int, sampling: SamplingParams | None
+    parent: Sequence,
+    tokens: Ids[int],
+    *,
+    number: int,
+    sampling: SamplingParams | SamplingChange | None,
+    request_id: str | None = None,
 ) -> Request:
     """The request that one child is.
 
@@ -41,19 +50,20 @@ def child_request(
         parent: what is forked.
         tokens: the parent's first tokens, which the child continues.
         number: the child's number, counted from 1 over all forks of the parent.
-        sampling: how the child goes on; None does as the parent, up to the parent's length.
+        sampling: how the child goes on; None does as the parent, up to the parent's length, and a
+            function changes that.
+        request_id: the child's id; None makes one.
     """
-    if sampling is None:
+    if not isinstance(sampling, SamplingParams):
         room = parent.max_total - len(tokens)
         # The prompt's logprobs are the parent's to report; having them would cost a prefill.
-        sampling = replace(
-            parent.request.sampling, seed=None, max_tokens=room, prompt_logprobs=None
-        )
+        parents = replace(parent.request.sampling, seed=None, max_tokens=room, prompt_logprobs=None)
+        sampling = parents if sampling is None else sampling(parents)
     seed = int(parent.sampling["seed"]) if sampling.seed is None else sampling.seed
     return Request(
         prompt_ids=tuple(tokens),
         sampling=replace(sampling, seed=child_seed(seed, number)),
-        request_id=new_request_id(),
+        request_id=request_id or new_request_id(),
         priority=parent.request.priority,
         deadline_ms=parent.request.deadline_ms,
     )

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 import httpx
@@ -22,16 +22,26 @@ from engine.client import ChatMessage
 from engine.errors import EngineUnavailable, InvalidRequest, PravahaError
 from engine.fork_price import ForkPrice
 from engine.http_wire import (
+    FORKED_AT,
     WireError,
     block_map,
     completion_body,
     engine_snapshot,
+    fork_body,
     fork_price,
     refusal,
     token_batch,
 )
 from engine.pipeline.control_tokens import ControlTokens
-from engine.request import FinishReason, Request, Timings, TokenBatch
+from engine.request import (
+    FinishReason,
+    Request,
+    SamplingParams,
+    Timings,
+    TokenBatch,
+    new_request_id,
+)
+from engine.scheduling import Scheduling
 from engine.snapshot import BlockMap, EngineSnapshot, EngineState
 
 POLL_S = 0.2
@@ -132,9 +142,38 @@ class HttpClient:
             self._streams.pop(request_id, None)
         return joined
 
+    def fork(
+        self,
+        request_id: str,
+        *,
+        at: int | None = None,
+        n: int = 1,
+        sampling: SamplingParams | None = None,
+    ) -> list[str]:
+        """See `EngineClient`; a round trip for each child, all at the first one's token."""
+        if n < 1:
+            raise InvalidRequest(f"n must be a positive integer, not {n}.", param="n")
+        children: list[str] = []
+        try:
+            for _ in range(n):
+                child = new_request_id()
+                body = fork_body(request_id, child=child, at=at, sampling=sampling)
+                at = self._call(self._fork(child, body, seed=sampling.seed if sampling else None))
+                children.append(child)
+        except PravahaError:
+            for child in children:
+                self.cancel(child)
+            raise
+        return children
+
     def price(self, token_ids: Sequence[int]) -> ForkPrice:
         """See `EngineClient`; one round trip."""
         return fork_price(self._call(self._post("/price", {"tokens": list(token_ids)})))
+
+    def set_scheduling(self, scheduling: Scheduling) -> None:
+        """See `EngineClient`; one round trip."""
+        scheduling.validate()
+        self._call(self._post("/scheduling", asdict(scheduling)))
 
     def snapshot(self) -> EngineSnapshot:
         """See `EngineClient`; at most `POLL_S` and a round trip old while asked for."""
@@ -285,17 +324,47 @@ class HttpClient:
         model = self._snapshot.model
         if model is None:
             raise EngineUnavailable(f"The server at {self._url} is still loading its model.")
-        stream = _Stream(
+        await self._open(
             request.request_id,
-            queued=self._clock(),
-            seed=request.sampling.seed or 0,
-            timings=Timings(self._clock()),
+            "/v1/completions",
+            completion_body(request, model.name),
+            seed=request.sampling.seed,
             prompt_alternatives=request.sampling.prompt_logprobs or 0,
+        )
+
+    async def _fork(self, child: str, body: dict[str, Any], *, seed: int | None) -> int:
+        """Fork one child; at which token is what the server says."""
+        headers = await self._open(child, "/fork", body, seed=seed)
+        try:
+            return int(headers[FORKED_AT])
+        except (KeyError, ValueError) as error:
+            raise WireError(f"What answers at {self._url} is not a Pravāha server.") from error
+
+    async def _open(
+        self,
+        request_id: str,
+        path: str,
+        body: dict[str, Any],
+        *,
+        seed: int | None,
+        prompt_alternatives: int = 0,
+    ) -> httpx.Headers:
+        """Post a body and read the stream that answers it into a mailbox.
+
+        Raises:
+            PravahaError: the server's refusal, or that it is away.
+        """
+        stream = _Stream(
+            request_id,
+            queued=self._clock(),
+            seed=seed or 0,
+            timings=Timings(self._clock()),
+            prompt_alternatives=prompt_alternatives,
         )
         call = self._http.build_request(
             "POST",
-            "/v1/completions",
-            content=orjson.dumps(completion_body(request, model.name)),
+            path,
+            content=orjson.dumps(body),
             headers={"content-type": "application/json"},
         )
         try:
@@ -305,8 +374,9 @@ class HttpClient:
         if response.status_code != 200:
             await response.aread()
             self._answer(response)
-        self._streams[request.request_id] = stream
+        self._streams[request_id] = stream
         stream.reader = self._loop.create_task(self._read(response, stream))
+        return response.headers
 
     async def _read(self, response: httpx.Response, stream: _Stream) -> None:
         """Fill the mailbox until the stream ends; whatever ends it becomes the final batch."""

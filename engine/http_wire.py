@@ -10,16 +10,25 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from engine.errors import EngineUnavailable, InvalidRequest, PravahaError, QueueFull
+from engine.errors import (
+    EngineUnavailable,
+    InvalidRequest,
+    PravahaError,
+    QueueFull,
+    UnknownRequest,
+)
 from engine.fork_price import ForkPrice
+from engine.pipeline.step_time import StepCosts
 from engine.request import (
     FinishReason,
     PromptLogprobs,
     Request,
+    SamplingParams,
     Timings,
     TokenBatch,
     TopLogprob,
 )
+from engine.scheduling import Scheduling
 from engine.snapshot import (
     BlockCounts,
     BlockMap,
@@ -28,8 +37,12 @@ from engine.snapshot import (
     ModelInfo,
     Rates,
     StepStats,
+    SwapCounts,
     Totals,
 )
+
+FORKED_AT = "x-pravaha-forked-at"
+"""Response header of `POST /fork`: how many of the parent's tokens the children share."""
 
 _TOKEN_ID = "token_id:"  # noqa: S105 - a prefix, not a secret
 _NO_LIMIT = 2**31 - 1  # the API defaults to 16 tokens; the server bounds this by the context
@@ -43,15 +56,35 @@ class WireError(PravahaError):
 
 def completion_body(request: Request, model: str) -> dict[str, Any]:
     """The body of `POST /v1/completions` that asks for exactly this request."""
-    sampling = request.sampling
     return {
         "model": model,
         "prompt": list(request.prompt_ids),
         "request_id": request.request_id,
-        "stream": True,
-        "return_token_ids": True,
-        "return_timings": True,
-        "return_tokens_as_token_ids": True,
+        "priority": request.priority,
+        "deadline_ms": request.deadline_ms,
+        **_STREAMED,
+        **_sampling_fields(request.sampling),
+    }
+
+
+def fork_body(
+    parent: str, *, child: str, at: int | None, sampling: SamplingParams | None
+) -> dict[str, Any]:
+    """The body of `POST /fork` that asks for one child."""
+    fields = {} if sampling is None else _sampling_fields(sampling)
+    return {"parent": parent, "request_id": child, "at": at, **_STREAMED, **fields}
+
+
+_STREAMED = {
+    "stream": True,
+    "return_token_ids": True,
+    "return_timings": True,
+    "return_tokens_as_token_ids": True,
+}
+
+
+def _sampling_fields(sampling: SamplingParams) -> dict[str, Any]:
+    return {
         "temperature": sampling.temperature,
         "top_k": sampling.top_k,
         "top_p": sampling.top_p,
@@ -143,9 +176,13 @@ def engine_snapshot(data: Mapping[str, Any], *, now: float) -> EngineSnapshot:
                 "state": EngineState(data["state"]),
                 "model": data["model"] and ModelInfo(**_known(ModelInfo, data["model"])),
                 "blocks": BlockCounts(**_known(BlockCounts, data["blocks"])),
+                "swap": SwapCounts(**_known(SwapCounts, data["swap"])),
                 "last_step": StepStats(**_known(StepStats, data["last_step"])),
                 "totals": Totals(**_known(Totals, data["totals"])),
                 "rates": Rates(**_known(Rates, data["rates"])),
+                "scheduling": Scheduling(**_known(Scheduling, data["scheduling"])),
+                "step_costs": data["step_costs"]
+                and StepCosts(**_known(StepCosts, data["step_costs"])),
             }
         )
         offset = now - snapshot.time
@@ -198,6 +235,8 @@ def refusal(status: int, body: Any) -> PravahaError:
     message = str(error.get("message") or f"The server answered with status {status}.")
     if status == 429:
         return QueueFull(message)
+    if error.get("code") == "request_not_found":
+        return UnknownRequest(message, param="request_id")
     if status in (400, 404, 413, 422):
         return InvalidRequest(message, param=error.get("param"))
     return EngineUnavailable(message)

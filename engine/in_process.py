@@ -7,7 +7,8 @@ from engine.engine import AsyncPravahaEngine
 from engine.fork_price import ForkPrice
 from engine.handle import RequestHandle
 from engine.pipeline.control_tokens import ControlTokens
-from engine.request import Request, TokenBatch
+from engine.request import Request, SamplingParams, TokenBatch
+from engine.scheduling import Scheduling
 from engine.snapshot import BlockMap, EngineSnapshot
 
 
@@ -36,9 +37,26 @@ class InProcessClient:
             del self._handles[request_id]
         return batch
 
+    def fork(
+        self,
+        request_id: str,
+        *,
+        at: int | None = None,
+        n: int = 1,
+        sampling: SamplingParams | None = None,
+    ) -> list[str]:
+        """Go on from where a live request is in other ways; see `EngineClient.fork`."""
+        handles = self._engine.fork(request_id, at=at, n=n, sampling=sampling)
+        self._handles |= {handle.request_id: handle for handle in handles}
+        return [handle.request_id for handle in handles]
+
     def price(self, token_ids: Sequence[int]) -> ForkPrice:
         """What a request with these tokens would cost now."""
         return self._engine.price(token_ids)
+
+    def set_scheduling(self, scheduling: Scheduling) -> None:
+        """Go on with another policy and batch former."""
+        self._engine.set_scheduling(scheduling)
 
     def snapshot(self) -> EngineSnapshot:
         """The engine at its last step boundary."""

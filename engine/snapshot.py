@@ -52,7 +52,11 @@ class ModelInfo:
 
 @dataclass(frozen=True, slots=True)
 class BlockCounts:
-    """How many KV blocks are in each state; `free + active + cached == total`."""
+    """How many KV blocks are in each state; `free + active + cached == total`.
+
+    `swapped` counts the blocks in the swap tier, beside the pool: also those whose copy the pool
+    still has.
+    """
 
     total: int = 0
     free: int = 0
@@ -66,6 +70,36 @@ class BlockCounts:
     def usage(self) -> float:
         """Share of the pool that running requests hold, 0–1."""
         return self.active / self.total if self.total else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SwapCounts:
+    """The swap tier in numbers; all zero without one.
+
+    Attributes:
+        blocks: blocks in the tier.
+        capacity: blocks that fit.
+        swapped_in, swapped_out: blocks copied back into the pool, and out of it, since start.
+        dropped: blocks evicted from the pool unsaved, because the tier did not keep up.
+        evicted: blocks that left the tier for others.
+        damaged: blocks found damaged.
+        victims_swapped, victims_recomputed: preempted requests whose blocks were worth keeping, and
+            those whose tokens were cheaper to compute again.
+        in_bytes_per_second, out_bytes_per_second: copying, over the latest quarter GiB; None until
+            something was copied.
+    """
+
+    blocks: int = 0
+    capacity: int = 0
+    swapped_in: int = 0
+    swapped_out: int = 0
+    dropped: int = 0
+    evicted: int = 0
+    damaged: int = 0
+    victims_swapped: int = 0
+    victims_recomputed: int = 0
+    in_bytes_per_second: float | None = None
+    out_bytes_per_second: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +124,9 @@ class Totals:
     Attributes:
         prompt_tokens: prompt tokens computed; those found cached are not among them.
         prefix_cache_queries, prefix_cache_hits: prompt tokens of admitted requests, and how many of
-            them were found computed.
+            them were found in the pool.
+        external_prefix_cache_queries, external_prefix_cache_hits: prompt tokens that were not, and
+            how many of them were found in the swap tier.
         copied_blocks: KV blocks copied, for forks and for prompts found whole.
         drafts, draft_tokens, accepted_draft_tokens: guesses of rows' next tokens that steps checked,
             their tokens, and how many of these were right.
@@ -105,6 +141,8 @@ class Totals:
     preemptions: int = 0
     prefix_cache_queries: int = 0
     prefix_cache_hits: int = 0
+    external_prefix_cache_queries: int = 0
+    external_prefix_cache_hits: int = 0
     copied_blocks: int = 0
     drafts: int = 0
     draft_tokens: int = 0
@@ -156,6 +194,7 @@ class EngineSnapshot:
     running: int = 0
     waiting: int = 0
     blocks: BlockCounts = field(default_factory=BlockCounts)
+    swap: SwapCounts = field(default_factory=SwapCounts)
     last_step: StepStats = field(default_factory=StepStats)
     totals: Totals = field(default_factory=Totals)
     rates: Rates = field(default_factory=Rates)

@@ -45,7 +45,8 @@ def bench(
         with fetch_bar() as progress:
             config = engine_config(settings, progress)
         # Prompts repeat from run to run: found in the cache, their prefill would not be measured.
-        engine = AsyncPravahaEngine(replace(config, prefix_caching=False))
+        # And no dummy steps run beside what is measured.
+        engine = AsyncPravahaEngine(replace(config, prefix_caching=False, swap_bytes=0), probes=())
         engine.start()
         try:
             engine.wait_ready(timeout=None)

@@ -28,6 +28,7 @@ def doctor(
         from app.doctor.facts import Fact, Section, to_json, to_lines
         from app.doctor.models import memory, models
         from app.doctor.processor import processor
+        from app.doctor.scheduling import scheduling
         from app.doctor.storage import storage
         from app.doctor.terminal import terminal
         from app.settings_sources import load_settings
@@ -51,6 +52,7 @@ def doctor(
             processor(settings),
             memory(settings),
             models(settings),
+            scheduling(settings),
             terminal(settings, os.environ),
             storage(settings, os.environ),
         ]

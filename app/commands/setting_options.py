@@ -34,6 +34,10 @@ GROUPS: dict[str, dict[str, type]] = {
         "max_queue": int,
         "prefix_caching": bool,
         "speculation": bool,
+        "scheduling_policy": str,
+        "batch_former": str,
+        "step_target_ms": float,
+        "swap_bytes": str,
     },
     "sampling": {
         "temperature": float,

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 
+from app.byte_size import format_size
 from app.doctor.facts import Fact, Section
 from app.settings import Settings
 from app.settings_sources import toml_files
@@ -18,13 +19,24 @@ def storage(settings: Settings, environ: Mapping[str, str]) -> Section:
         "Storage",
         (
             _folder("data_dir", "conversations", settings.data_dir),
-            _folder("cache_dir", "models", settings.cache_dir),
+            _folder("cache_dir", "models, swap", settings.cache_dir),
             _folder("config_dir", "configuration", settings.config_dir),
+            _swap(settings),
             Fact("config_files", "pravaha.toml", files, ", ".join(files) or "none"),
             Fact("sqlite", "SQLite", sqlite3.sqlite_version, sqlite3.sqlite_version),
             _search(),
         ),
     )
+
+
+def _swap(settings: Settings) -> Fact:
+    """The bound on swapped KV blocks, and what their files take by now."""
+    if not settings.swap_limit:
+        return Fact("swap_bytes", "KV swap tier", 0, "none")
+    files = settings.swap.glob("*.swap") if settings.swap.is_dir() else ()
+    used = sum(path.stat().st_blocks * 512 for path in files)
+    text = f"{format_size(used)} used; at most {format_size(settings.swap_limit)} a model"
+    return Fact("swap_bytes", "KV swap tier", settings.swap_limit, text)
 
 
 def _folder(key: str, label: str, path: Path) -> Fact:

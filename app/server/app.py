@@ -9,11 +9,13 @@ from app.server import (
     chat,
     completions,
     errors,
+    fork,
     health,
     introspection,
     metrics,
     models,
     price,
+    scheduling,
     tokenize,
 )
 from app.server.auth import ApiKeyAuth, public_paths
@@ -28,9 +30,11 @@ from engine.engine import AsyncPravahaEngine
 _ROUTERS = (
     chat.router,
     completions.router,
+    fork.router,
     models.router,
     tokenize.router,
     price.router,
+    scheduling.router,
     health.router,
     metrics.router,
     introspection.router,

@@ -15,8 +15,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.server.errors import ApiError, error_response
 
-RouteScope = Literal["public", "infer", "metrics"]
-"""`public`: the probes. `infer`: everything that reaches the model. `metrics`: `/metrics`."""
+RouteScope = Literal["public", "infer", "metrics", "control"]
+"""`public`: the probes. `infer`: everything that reaches the model. `metrics`: `/metrics`.
+`control`: what changes how everybody is served."""
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 _SCOPE_ATTRIBUTE = "route_scope"

@@ -23,7 +23,7 @@ from app.server.json_response import json_response
 from app.server.logprobs import LegacyLogprobs, vllm_prompt_logprobs
 from app.server.model import LoadedModel, check_length, loaded_model, off_loop
 from app.server.sampling import completion_sampling
-from app.server.schemas import CompletionRequest, Prompt
+from app.server.schemas import CompletionRequest, ForkRequest, Prompt
 from app.server.sse import DONE, EventStream, event
 from app.server.usage import Usage
 from engine.request import RequestOutput, TokenBatch
@@ -88,7 +88,9 @@ async def text_ids(model: LoadedModel, text: str, *, add_bos: bool, special: boo
 class CompletionAnswer:
     """Shapes what the engine yields; every chunk shares id, time, model and fingerprint."""
 
-    def __init__(self, body: CompletionRequest, model: LoadedModel, generation: Generation) -> None:
+    def __init__(
+        self, body: CompletionRequest | ForkRequest, model: LoadedModel, generation: Generation
+    ) -> None:
         self._body = body
         self._model = model
         self._generation = generation

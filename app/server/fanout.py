@@ -89,6 +89,8 @@ async def fan_out(
     *,
     n: int,
     request_id: str | None,
+    priority: int = 0,
+    deadline_ms: float | None = None,
 ) -> AsyncIterator[Choices]:
     """Submit `n` choices of each prompt, prompt by prompt.
 
@@ -106,6 +108,8 @@ async def fan_out(
                     prompt_ids=prompt,
                     sampling=replace(sampling, seed=choice_seed(sampling.seed, index)),
                     request_id=base if single else f"{base}-{len(handles)}",
+                    priority=priority,
+                    deadline_ms=deadline_ms,
                 )
                 handles.append(engine.submit(request))
         yield choices

@@ -100,7 +100,6 @@ UNSUPPORTED: dict[str, Callable[[Any], bool]] = {
     "min_tokens": _nothing_or(0),
     "mirostat": _nothing_or(0),
     "n_predict": _nothing,
-    "priority": _nothing_or(0),
     "regex": _nothing,
     "repeat_penalty": _nothing_or(1, 1.0),
     "skip_special_tokens": _nothing_or(True),

@@ -42,19 +42,36 @@ async def begin(
         InvalidRequest, QueueFull, EngineUnavailable: from the engine.
     """
     n = body.n or 1
-    limit = context.config.max_choices
-    if n * len(prompts) > limit:
-        param = "n" if n > 1 else "prompt"
-        raise bad_request(
-            f"The request asks for {n * len(prompts)} choices; {limit} is the most.", param=param
-        )
+    check_choices(context, n, len(prompts))
     async with AsyncExitStack() as stack:
         stack.enter_context(context.drain.work())
         choices = await stack.enter_async_context(
-            fan_out(context.engine, prompts, sampling, n=n, request_id=body.request_id)
+            fan_out(
+                context.engine,
+                prompts,
+                sampling,
+                n=n,
+                request_id=body.request_id,
+                priority=body.priority or 0,
+                deadline_ms=body.deadline_ms,
+            )
         )
         return Generation(prompts, n, choices, stack.pop_all())
     raise AssertionError("an exit stack never swallows an exception")
+
+
+def check_choices(context: ServerContext, n: int, prompts: int) -> None:
+    """Refuse a call of more choices than the server allows.
+
+    Raises:
+        ApiError: 400 that names the field.
+    """
+    limit = context.config.max_choices
+    if n * prompts > limit:
+        param = "n" if n > 1 else "prompt"
+        raise bad_request(
+            f"The request asks for {n * prompts} choices; {limit} is the most.", param=param
+        )
 
 
 async def finish(

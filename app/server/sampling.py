@@ -22,7 +22,7 @@ def chat_sampling(body: ChatCompletionRequest, *, vocab_size: int) -> SamplingPa
             "use /v1/completions.",
             param="prompt_logprobs",
         )
-    return _sampling(
+    return sampling_fields(
         body,
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,
         prompt_logprobs=body.prompt_logprobs,
@@ -37,7 +37,7 @@ def completion_sampling(body: CompletionRequest, *, vocab_size: int) -> Sampling
     What `echo` repeats has logprobs, too, if these are asked for.
     """
     asked = [body.prompt_logprobs, body.logprobs if body.echo else None]
-    return _sampling(
+    return sampling_fields(
         body,
         logprobs=body.logprobs,
         prompt_logprobs=max((one for one in asked if one is not None), default=None),
@@ -46,7 +46,7 @@ def completion_sampling(body: CompletionRequest, *, vocab_size: int) -> Sampling
     )
 
 
-def _sampling(
+def sampling_fields(
     body: SamplingFields,
     *,
     logprobs: int | None,
@@ -54,6 +54,11 @@ def _sampling(
     max_tokens: int | None,
     vocab_size: int,
 ) -> SamplingParams:
+    """What the shared fields say; None is the API's default.
+
+    Raises:
+        ApiError: 400 for a token id outside the vocabulary.
+    """
     if body.stream_options is not None and not body.stream:
         raise bad_request(
             "`stream_options` is only allowed with `stream: true`.", param="stream_options"

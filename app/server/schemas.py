@@ -15,6 +15,9 @@ from pydantic import (
     StringConstraints,
 )
 
+from engine.request import MAX_DEADLINE_MS
+from engine.scheduling import MAX_STEP_TARGET_MS, MIN_STEP_TARGET_MS, BatchFormerName, Policy
+
 MAX_MESSAGES = 4096
 MAX_BIASES = 1024
 MAX_STOPS = 4
@@ -90,6 +93,8 @@ class SamplingFields(Body):
     stop_token_ids: Annotated[list[TokenId], Field(max_length=MAX_STOP_TOKENS)] | None = None
     ignore_eos: bool | None = None
     include_stop_str_in_output: bool | None = None
+    priority: Annotated[int, Field(ge=-(2**31), lt=2**31)] | None = None
+    deadline_ms: Annotated[float, Field(gt=0, le=MAX_DEADLINE_MS)] | None = None
     n: Annotated[int, Field(ge=1, le=2**31)] | None = None
     max_tokens: Annotated[int, Field(ge=1, lt=2**63)] | None = None
     stream: bool | None = None
@@ -190,6 +195,26 @@ class CompletionRequest(SamplingFields):
         return prompts
 
 
+class ForkRequest(SamplingFields):
+    """Body of `POST /fork`. Sampling fields that are left out are the parent's."""
+
+    model: Annotated[str, StringConstraints(min_length=1, max_length=256)] | None = None  # type: ignore[assignment]
+    parent: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    at: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
+    return_tokens_as_token_ids: bool | None = None
+
+    @property
+    def echo(self) -> bool:
+        """Never: the prompt is the parent's."""
+        return False
+
+    @property
+    def prompts(self) -> list[Prompt]:
+        """None in the body."""
+        return []
+
+
 class TokenizeRequest(Body):
     """Body of `POST /tokenize`: a `prompt`, or `messages` to put through the chat template."""
 
@@ -215,6 +240,16 @@ class PriceRequest(Body):
 
     model: str | None = None
     tokens: list[TokenId]
+
+
+class SchedulingRequest(Body):
+    """Body of `POST /scheduling`; what is left out stays as it is."""
+
+    policy: Policy | None = None
+    batch_former: BatchFormerName | None = None
+    step_target_ms: Annotated[float, Field(ge=MIN_STEP_TARGET_MS, le=MAX_STEP_TARGET_MS)] | None = (
+        None
+    )
 
 
 class ApplyTemplateRequest(Body):

@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -24,6 +25,7 @@ from textual.reactive import reactive
 from textual.widgets import Input, TextArea
 
 from app.safe_text import safe_line
+from app.scheduling_titles import POLICY_TITLES
 from app.tui import clipboard, slash
 from app.tui.ascii_filter import AsciiFilter
 from app.tui.avatar.figure import FOLDER, load_figure
@@ -479,6 +481,19 @@ class PravahaApp(App[None]):
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         self.tell(f"There is no theme {name}.{hint}", "warning")
         return False
+
+    def change_scheduling(self, **changes: str) -> None:
+        """Another policy or batch former, for everybody whom this engine serves."""
+        try:
+            wanted = replace(self.client.snapshot().scheduling, **changes)  # type: ignore[arg-type]
+            self.client.set_scheduling(wanted)
+        except PravahaError as error:
+            self.tell(str(error), "error")
+            return
+        steps = f"{wanted.batch_former} steps"
+        if wanted.batch_former == "timed":
+            steps += f" of {wanted.step_target_ms:g} ms"
+        self.tell(f"Scheduling: {POLICY_TITLES[wanted.policy]}; {steps}.")
 
     async def action_quit(self) -> None:
         """Leave; the conversation is on disk."""

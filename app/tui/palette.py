@@ -8,6 +8,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from app.safe_text import safe_line
+from app.scheduling_titles import BATCH_FORMER_TITLES, POLICY_TITLES
 from app.tui.keys import ALL_KEYS, shown
 
 if TYPE_CHECKING:
@@ -43,6 +44,12 @@ class PravahaCommands(Provider):
         for name, theme in app.theme_files.items():
             if theme.theme is not None:
                 yield Entry(f"Theme: {name}", theme.title, partial(app.use_theme, name))
+        for policy, title in POLICY_TITLES.items():
+            run = partial(app.change_scheduling, policy=policy)
+            yield Entry(f"Scheduling: {policy}", f"{title}, from the next step on", run)
+        for former, title in BATCH_FORMER_TITLES.items():
+            run = partial(app.change_scheduling, batch_former=former)
+            yield Entry(f"Steps: {former}", title, run)
 
     async def discover(self) -> Hits:
         """Everything, before anything is typed."""

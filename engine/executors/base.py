@@ -137,6 +137,7 @@ class ExecutorInfo:
     weight_bytes: int
     kv_dtype: str
     parameters: int
+    kv_in_main_memory: bool = True
 
 
 class Executor(Protocol):
@@ -160,6 +161,33 @@ class Executor(Protocol):
         """Copy the KV of block `sources[i]` to block `targets[i]`, in every layer, in order.
 
         Called between steps. It is done, or ordered before the next step, when this returns.
+
+        Raises:
+            ExecutorError: nothing was copied.
+        """
+        ...
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of a KV block, every layer."""
+        ...
+
+    def read_blocks(self, blocks: NDArray[np.int32], out: NDArray[np.uint8]) -> None:
+        """Copy the KV of `blocks[i]` into `out[i]`; [n, block_bytes], in main memory.
+
+        Called between steps; done when this returns. The bytes mean something to `write_blocks` of
+        an executor of the same model and settings alone.
+
+        Raises:
+            ExecutorError: nothing was copied.
+        """
+        ...
+
+    def write_blocks(self, blocks: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
+        """Copy `data[i]`, which `read_blocks` gave, into block `blocks[i]`.
+
+        Called between steps. It is done, or ordered before the next step, when this returns, and
+        `data` may be used for something else.
 
         Raises:
             ExecutorError: nothing was copied.

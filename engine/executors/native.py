@@ -155,6 +155,45 @@ class NativeExecutor:
         except (ValueError, RuntimeError) as error:
             raise ExecutorError(str(error)) from error
 
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of a KV block, every layer."""
+        return self._core.block_bytes
+
+    def read_blocks(self, blocks: NDArray[np.int32], out: NDArray[np.uint8]) -> None:
+        """Copy whole KV blocks out, [n, block_bytes]; the GIL is released meanwhile.
+
+        Raises:
+            ExecutorError: the shapes differ or a block is outside the pool; nothing was copied.
+        """
+        try:
+            self._core.read_blocks(blocks, out)
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise ExecutorError(str(error)) from error
+
+    def write_blocks(self, blocks: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
+        """Copy whole KV blocks in; the GIL is released meanwhile.
+
+        Raises:
+            ExecutorError: the shapes differ or a block is outside the pool; nothing was copied.
+        """
+        try:
+            self._core.write_blocks(blocks, data)
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise ExecutorError(str(error)) from error
+
+    def time_phases(self, wanted: bool) -> None:
+        """Whether steps from now on are timed phase by phase; a few microseconds a step."""
+        self._core.time_phases(wanted)
+
+    def take_phase_seconds(self) -> dict[str, float]:
+        """Seconds of each phase since the last call, in the order of a step.
+
+        They are means over the workers, `wait` is time at barriers, and their sum is the time inside
+        the steps.
+        """
+        return self._core.take_phase_seconds()
+
     def _room_for(self, count: int, scores: int) -> StepResult:
         whole = self._results
         return StepResult(

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.snapshot import BlockCounts, BlockState
+from engine.snapshot import BlockCounts, BlockState, SwapCounts
 
 if TYPE_CHECKING:
     from engine.memory.prefix_cache import PrefixCache
+    from engine.memory.swap_tier import SwapTier
     from engine.pipeline.rows import RowTable
 
 
@@ -92,6 +93,7 @@ class BlockManager:
 
     Attributes:
         prefixes: what the blocks hold, findable; None when prefix caching is off.
+        tier: where blocks go that are evicted; None without one, and while the weights load.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class BlockManager:
     ) -> None:
         self._allocator = allocator
         self.prefixes = prefixes
+        self.tier: SwapTier | None = None
         self.block_size = block_size
         self.block_bytes = block_bytes
 
@@ -124,9 +127,13 @@ class BlockManager:
     def allocate(self, count: int) -> NDArray[np.int32]:
         """Take `count` blocks. The caller has compared `count` with `num_free`.
 
+        What this evicts is saved in the swap tier first.
+
         Returns:
             [count] int32, in the order in which they should be filled.
         """
+        if self.tier is not None and count > self._allocator.stats().free:
+            self.tier.save_victims(count)
         return self._allocator.allocate(count)
 
     def retain(self, blocks: NDArray[np.int32]) -> None:
@@ -159,9 +166,14 @@ class BlockManager:
             free=stats.free,
             active=stats.active,
             cached=stats.cached,
+            swapped=0 if self.tier is None else self.tier.num_blocks,
             block_size=self.block_size,
             block_bytes=self.block_bytes,
         )
+
+    def swap_counts(self) -> SwapCounts:
+        """The swap tier in numbers."""
+        return SwapCounts() if self.tier is None else self.tier.counts()
 
     def states(self) -> NDArray[np.uint8]:
         """[blocks] uint8, values of `BlockState`."""
@@ -182,6 +194,8 @@ class BlockManager:
             AssertionError: saying what is wrong.
         """
         self._allocator.check_integrity()
+        if self.tier is not None:
+            self.tier.check_integrity()
         active = int(np.count_nonzero(self.states() == BlockState.ACTIVE))
         if active + self.num_free != self.num_blocks:
             raise AssertionError(

@@ -1,6 +1,7 @@
 """`ReuseFinder`: what a waiting request need not compute, because somebody did or does.
 
-Two sources. The prefix cache has whole blocks of anybody, running or gone. A *donor* is a running
+Three sources. The prefix cache has whole blocks of anybody, running or gone. Where it ends, the
+swap tier goes on with blocks that left the pool. A *donor* is a running
 request with the same first tokens: the parent of a fork, or one found by comparing tokens. Its
 blocks can be shared to the last token, the partial block included; and when it is still computing
 them, waiting is cheaper than computing them twice (in-batch deduplication).
@@ -10,12 +11,13 @@ waited for no longer. Cost: a lookup hashes the prompt once; looking for a donor
 of tokens with each running row, and whole prompts only where that agrees.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.memory.block_manager import BlockManager
+from engine.memory.swap_tier import NO_ENTRIES
 from engine.pipeline.rows import RowTable
 from engine.pipeline.sequence import NO_ROW, Sequence
 
@@ -30,11 +32,13 @@ class Reuse:
         blocks: [B] int32, in sequence order; they have gained no holder yet.
         tokens: how many tokens' KV in them counts; fewer than the request has.
         indexed: how many of the blocks the trie names.
+        swapped: [S] int64, entries of the swap tier that hold the blocks after these.
     """
 
     blocks: NDArray[np.int32]
     tokens: int
     indexed: int
+    swapped: NDArray[np.int64] = field(default_factory=lambda: NO_ENTRIES)
 
     def ends_inside(self, block_size: int) -> bool:
         """Whether the request's first write falls into the last of the blocks."""
@@ -80,6 +84,8 @@ class ReuseFinder:
         cached = _NO_BLOCKS if prefixes is None else prefixes.match(sequence.tokens)
         cached = cached[: self._blocks.blocks_for(target)]
         hit = min(len(cached) * size, target)
+        swapped = self._find_swapped(sequence, len(cached), target // size)
+        hit += len(swapped) * size
         if sequence.donor is None and prefixes is not None:
             self._look_for_donor(sequence, running, hit)
             if self.waits(sequence):
@@ -87,7 +93,13 @@ class ReuseFinder:
         shared = self._shared_with_donor(sequence, target)
         if shared > hit:
             return self._from_donor(sequence, shared)
-        return Reuse(cached, hit, hit // size)
+        whole = min(len(cached), hit // size)
+        return Reuse(cached, hit - len(swapped) * size, whole, swapped)
+
+    def _find_swapped(self, sequence: Sequence, first: int, last: int) -> NDArray[np.int64]:
+        """What the tier has of the blocks [first, last). Its last token is computed in any case."""
+        tier = self._blocks.tier
+        return NO_ENTRIES if tier is None else tier.find(sequence.tokens, first, last)
 
     def _shared_with_donor(self, sequence: Sequence, target: int) -> int:
         donor = sequence.donor

@@ -72,6 +72,8 @@ class EngineCounters:
         self._preemptions = 0
         self._prefix_queries = 0
         self._prefix_hits = 0
+        self._swap_queries = 0
+        self._swap_hits = 0
         self._copied_blocks = 0
         self._drafts = 0
         self._draft_tokens = 0
@@ -123,11 +125,20 @@ class EngineCounters:
         with self._lock:
             self._preemptions += count
 
-    def record_lookup(self, *, queried: int, found: int) -> None:
-        """Count an admission's prompt tokens, and how many of them need not be computed."""
+    def record_lookup(self, *, queried: int, found: int, swapped: int | None = None) -> None:
+        """Count an admission's prompt tokens, and how many of them need not be computed.
+
+        Args:
+            queried: tokens of the prompt.
+            found: how many of them were in the pool.
+            swapped: how many more came from the swap tier; None without one.
+        """
         with self._lock:
             self._prefix_queries += queried
             self._prefix_hits += found
+            if swapped is not None:
+                self._swap_queries += queried - found
+                self._swap_hits += swapped
 
     def record_copies(self, blocks: int) -> None:
         """Count copied KV blocks."""
@@ -191,6 +202,8 @@ class EngineCounters:
             preemptions=self._preemptions,
             prefix_cache_queries=self._prefix_queries,
             prefix_cache_hits=self._prefix_hits,
+            external_prefix_cache_queries=self._swap_queries,
+            external_prefix_cache_hits=self._swap_hits,
             copied_blocks=self._copied_blocks,
             drafts=self._drafts,
             draft_tokens=self._draft_tokens,

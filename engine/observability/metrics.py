@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 from engine.observability.counters import CountersState
 from engine.observability.histogram import HistogramState
 from engine.request import FinishReason
-from engine.snapshot import EngineSnapshot, EngineState
+from engine.snapshot import EngineSnapshot, EngineState, SwapCounts
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -78,6 +78,7 @@ class MetricsCollector(Collector):
         """One consistent reading of counters, and the snapshot beside it."""
         snapshot, state = self._snapshot(), self._counters()
         yield from self._gauges(snapshot)
+        yield from self._swap(snapshot.swap)
         yield from self._totals(state)
         for name, text in _HISTOGRAMS.items():
             for prefix in _PREFIXES:
@@ -154,6 +155,50 @@ class MetricsCollector(Collector):
                 prefixes=_OWN,
             )
 
+    def _swap(self, swap: SwapCounts) -> Iterator[Metric]:
+        yield from self._gauge(
+            "swap_capacity_blocks",
+            "KV blocks that fit into the swap tier.",
+            swap.capacity,
+            prefixes=_OWN,
+        )
+        for name, text, label, values in (
+            (
+                "swapped_blocks",
+                "KV blocks copied between pool and swap tier.",
+                "direction",
+                {"in": swap.swapped_in, "out": swap.swapped_out},
+            ),
+            (
+                "swap_lost_blocks",
+                "KV blocks that the swap tier did not keep.",
+                "reason",
+                {"evicted": swap.evicted, "dropped": swap.dropped, "damaged": swap.damaged},
+            ),
+            (
+                "preempted_by",
+                "Preempted requests by what became of their KV.",
+                "means",
+                {"swap": swap.victims_swapped, "recompute": swap.victims_recomputed},
+            ),
+        ):
+            family = CounterMetricFamily(f"pravaha_{name}", text, labels=["model_name", label])
+            for value, count in values.items():
+                family.add_metric([self._model_name, value], count)
+            yield family
+        speeds = GaugeMetricFamily(
+            "pravaha_swap_bytes_per_second",
+            "Measured copying speed of the swap tier.",
+            labels=["model_name", "direction"],
+        )
+        for direction, speed in (
+            ("in", swap.in_bytes_per_second),
+            ("out", swap.out_bytes_per_second),
+        ):
+            if speed is not None:
+                speeds.add_metric([self._model_name, direction], speed)
+        yield speeds
+
     def _totals(self, state: CountersState) -> Iterator[Metric]:
         totals = state.totals
         for name, text, value in (
@@ -168,6 +213,16 @@ class MetricsCollector(Collector):
                 "spec_decode_num_accepted_tokens",
                 "Draft tokens that were right.",
                 totals.accepted_draft_tokens,
+            ),
+            (
+                "external_prefix_cache_queries",
+                "Prompt tokens looked up in the swap tier.",
+                totals.external_prefix_cache_queries,
+            ),
+            (
+                "external_prefix_cache_hits",
+                "Prompt tokens found in the swap tier.",
+                totals.external_prefix_cache_hits,
             ),
         ):
             yield from self._counter(name, text, value)

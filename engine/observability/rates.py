@@ -42,6 +42,30 @@ class RateWindow:
         return prefill / WINDOW_S, decode / WINDOW_S
 
 
+class Speed:
+    """Amounts a second, averaged over the latest ones: exponentially forgetting sums of both.
+
+    One thread adds, any may ask.
+    """
+
+    def __init__(self, memory: float = 256 * 2**20) -> None:
+        """`memory`: after this amount, what was added before counts half."""
+        self._memory = memory
+        self._sums = (0.0, 0.0)  # amount, seconds; replaced as a whole
+
+    def add(self, amount: float, seconds: float) -> None:
+        """Note that `amount` took so long."""
+        done, spent = self._sums
+        keep = 0.5 ** (amount / self._memory)
+        self._sums = (done * keep + amount, spent * keep + seconds)
+
+    @property
+    def per_second(self) -> float | None:
+        """The speed, or None before anything was added."""
+        amount, seconds = self._sums
+        return amount / seconds if seconds > 0 else None
+
+
 class RecentSamples:
     """The latest 512 samples of a duration, for percentiles."""
 

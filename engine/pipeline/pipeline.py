@@ -26,11 +26,12 @@ from engine.executors.base import Executor, StepPlan, StepResult
 from engine.mailbox import Finish
 from engine.memory.block_manager import BlockManager
 from engine.observability.counters import EngineCounters, StepRecord
+from engine.pipeline.calibration import Calibration
 from engine.pipeline.drafts import record_accepted, release_unused
 from engine.pipeline.rows import RowTable
 from engine.pipeline.scheduler import Schedule, Scheduler
 from engine.pipeline.sequence import NO_ROW, Sequence
-from engine.pipeline.step_load import loads_of
+from engine.pipeline.step_load import load_of
 from engine.queue import RequestQueue
 from engine.request import FinishReason
 from engine.scheduling import Scheduling
@@ -119,13 +120,22 @@ class Pipeline:
         try:
             self._copy_blocks(self.executor)
             result = self.executor.execute(schedule.plan)
-            self._apply(schedule, schedule.plan, result, started)
+            # Copying KV blocks in is no part of what a step's tokens cost.
+            learn = not any(sequence.swapped_tokens for sequence in schedule.admitted)
+            self._apply(schedule, schedule.plan, result, started, learn=learn)
         except BaseException as error:  # a panic in Rust is no Exception
             _log.exception("A step failed.")
             placed = [self.table.sequences[row] for row in schedule.plan.rows.tolist()]
             failed = [sequence for sequence in placed if sequence is not None]
             self._fail_step(f"The step failed: {_sentence(error)}", failed)
         return True
+
+    def calibrate(self, calibration: Calibration) -> None:
+        """Run one calibrating step; nothing may be running."""
+        if self.executor is None:
+            raise AssertionError("a step before the weights were loaded")
+        model = self.scheduler.work.model
+        calibration.step(self.executor, self.table, self.blocks, model, self._clock)
 
     def _copy_blocks(self, executor: Executor) -> None:
         """Make the copies the schedule asks for; their sources are given back in any case."""
@@ -222,8 +232,11 @@ class Pipeline:
                 )
         for sequence in schedule.admitted:
             if sequence.preemptions == 0 and self.blocks.prefixes is not None:
+                swapped = sequence.swapped_tokens
                 self._counters.record_lookup(
-                    queried=sequence.num_prompt, found=sequence.mailbox.cached_tokens
+                    queried=sequence.num_prompt,
+                    found=sequence.mailbox.cached_tokens - swapped,
+                    swapped=None if self.blocks.tier is None else swapped,
                 )
         if schedule.admitted and self._events.wanted(RequestScheduled):
             for sequence in schedule.admitted:
@@ -240,15 +253,30 @@ class Pipeline:
         )
 
     def _apply(
-        self, schedule: Schedule, plan: StepPlan, result: StepResult, started: float
+        self,
+        schedule: Schedule,
+        plan: StepPlan,
+        result: StepResult,
+        started: float,
+        *,
+        learn: bool,
     ) -> None:
-        """Write a step's tokens into the rows, end what is finished, count."""
+        """Write a step's tokens into the rows, end what is finished, count.
+
+        Args:
+            schedule: what was decided.
+            plan: its step.
+            result: what came of it.
+            started: when it was scheduled.
+            learn: whether its time tells how long such steps take.
+        """
         table, batch = self.table, plan.rows
         grant = plan.query_start[1:] - plan.query_start[:-1]
         computed = table.num_computed[batch] + grant
-        load, decode_load = loads_of(grant, computed, plan.num_draft_tokens)
-        predicted = self.scheduler.work.model.predict(load)
         drafts, accepted = schedule.drafts, None
+        counts = None if drafts is None else drafts.counts
+        load = load_of(grant, computed, len(plan.token_ids), counts)
+        predicted = self.scheduler.work.model.predict(load)
         if drafts is not None:
             accepted = result.accepted
             grant = grant - drafts.counts
@@ -260,9 +288,8 @@ class Pipeline:
         failed: list[Sequence] = []
         whole: list[Sequence] = []  # prompts computed, and nothing wanted after them
         sound = batch
-        for (
-            run
-        ) in schedule.scored:  # before a token is published, so that its reader finds them complete
+        # Before a token is published, so that whoever reads it finds the scores complete.
+        for run in schedule.scored:
             scores = run.sequence.mailbox.prompt_scores
             if scores is not None and not scores.take(result, run.part):
                 failed.append(run.sequence)
@@ -305,7 +332,8 @@ class Pipeline:
                 tokens=int(drafts.counts.sum()),
                 accepted=int(accepted.sum()),
             )
-        self.scheduler.work.observe(load, decode_load, ended - started)
+        if learn:
+            self.scheduler.work.model.observe(load, ended - started)
         self.last_step = StepStats(ended - started, prefill, decodes, len(batch), predicted)
         self._counters.record_step(
             ended,

@@ -185,11 +185,33 @@ class Scheduler:
         return int(self._running[-1])
 
     def _preempt(self, row: int) -> Sequence:
-        """Preempt by recomputation: keep the token ids, free the blocks, wait at the front."""
+        """Keep the token ids, free the blocks, wait at the front.
+
+        Its blocks stay cached until somebody needs their room, and go to the swap tier then; unless
+        computing them again is cheaper.
+        """
+        self._choose_swap_or_recompute(row)
         sequence = self.release(row)
         sequence.preemptions += 1
         self._waiting.requeue(sequence)
         return sequence
+
+    def _choose_swap_or_recompute(self, row: int) -> None:
+        """By measured price, for the row's own blocks: what others hold stays where it is."""
+        table, tier = self._table, self._blocks.tier
+        if tier is None:
+            return
+        indexed = table.block_tables[row, : table.num_indexed[row]]
+        own = indexed[self._blocks.refcounts()[indexed] == 1]
+        shared = len(indexed) - len(own)
+        recompute = self.work.prefill_seconds(
+            len(own) * table.block_size, cached=shared * table.block_size
+        )
+        if tier.is_cheaper(own, recompute):
+            tier.victims_swapped += 1
+        else:
+            tier.victims_recomputed += 1
+            tier.leave_out(own)
 
     def _put_in_order(self, now: float) -> None:
         """Order the running rows, if they are not in order already."""
@@ -228,7 +250,7 @@ class Scheduler:
         decodes = StepLoad(0, count, int(computed[:count].sum()) + count)
         context = int(computed[count]) if count < len(batch) else 0
         budget = self._former.budget(decodes, context)
-        self.work.note_chunk(budget - count)
+        self.work.note_step(decodes, budget - count)
         return budget
 
     def _blocks_needed(
@@ -290,7 +312,7 @@ class Scheduler:
                 break
             row = self._place(waiting.pop(index), reuse, now)
             self._ranking.admitted()
-            grant = min(budget, len(sequence.tokens) - reuse.tokens)
+            grant = min(budget, len(sequence.tokens) - int(table.num_computed[row]))
             budget -= grant
             one, chunk = np.array([row], np.int32), np.array([grant], np.int32)
             self._take_blocks(one, self._blocks_needed(one, chunk))
@@ -298,6 +320,8 @@ class Scheduler:
             rows.append(row)
             grants.append(grant)
             admitted.append(sequence)
+            if reuse.swapped.size:
+                break  # copying takes its time: one a step
         for sequence in reversed(deferred):
             waiting.requeue(sequence)
         return rows, grants, admitted
@@ -326,15 +350,39 @@ class Scheduler:
         self._blocks.retain(blocks)
         if reuse.ends_inside(table.block_size):
             blocks[-1] = self.copies.add(int(blocks[-1]))
+        loaded = self._swap_in(reuse.swapped)
+        sequence.swapped_tokens = len(loaded) * table.block_size
+        computed = reuse.tokens + sequence.swapped_tokens
         if sequence.preemptions == 0:
-            sequence.mailbox.cached_tokens = reuse.tokens
+            sequence.mailbox.cached_tokens = computed
         row = table.place(sequence, now)
-        table.begin_with(row, blocks, computed=reuse.tokens, indexed=reuse.indexed)
+        blocks = np.concatenate([blocks, loaded])
+        table.begin_with(row, blocks, computed=computed, indexed=reuse.indexed)
+        if loaded.size:
+            self._index_swapped_in(row, reuse, loaded)
         sequence.donor = None
         sequence.room_needed = 0
         self._running = np.append(self._running, np.int32(row))
         self._stale = True
         return row
+
+    def _swap_in(self, entries: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Fresh blocks with what the tier has; fewer than `entries` if some turn out damaged."""
+        tier = self._blocks.tier
+        if tier is None or not entries.size:
+            return np.zeros(0, np.int32)
+        blocks = self._blocks.allocate(len(entries))
+        loaded = tier.load(entries, blocks)
+        self._blocks.release(blocks[loaded:])
+        return blocks[:loaded]
+
+    def _index_swapped_in(self, row: int, reuse: Reuse, loaded: NDArray[np.int32]) -> None:
+        """Give the trie what was swapped in, so that others find it in this very pass."""
+        prefixes, tier = self._blocks.prefixes, self._blocks.tier
+        if prefixes is None or tier is None:
+            raise AssertionError("blocks were swapped in without an index")
+        prefixes.index(self._table, np.array([row], np.int32))
+        tier.note_loaded(reuse.swapped[: len(loaded)], loaded)
 
     def _promised_blocks(self) -> int:
         """Blocks that running rows still need for tokens they already have."""

@@ -39,6 +39,7 @@ class Sequence:
         prompt_counted: prompt tokens already counted in the metrics; a recomputation counts none.
         preemptions: how often it lost its row.
         forks: children it was forked into so far.
+        swapped_tokens: tokens whose KV came from the swap tier when it was last admitted.
         donor: while waiting, the running sequence whose blocks it may share, or None.
         donor_tokens: how many first tokens the two have in common.
         deadline: instant by which the first token is wanted, monotonic seconds; inf for none.
@@ -67,6 +68,7 @@ class Sequence:
     prompt_counted: int = 0
     preemptions: int = 0
     forks: int = 0
+    swapped_tokens: int = 0
     donor: "Sequence | None" = field(default=None, repr=False)
     donor_tokens: int = 0
     deadline: float = math.inf

@@ -156,7 +156,7 @@ class Speculation:
     ) -> NDArray[np.float64]:
         """[N, width] float64, probability that each draft token and all before it are accepted."""
         hits = self._accepted[rows] + _PRIOR_WEIGHT * _PRIOR
-        estimate: NDArray[np.float64] = hits / (self._tried[rows] + _PRIOR_WEIGHT)
+        estimate = hits / (self._tried[rows] + _PRIOR_WEIGHT)
         place = np.arange(width)
         agreeing = np.minimum(matched[:, None] + place, MOST_MATCH)
         each = np.take_along_axis(estimate, agreeing, axis=1)

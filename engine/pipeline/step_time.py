@@ -8,11 +8,11 @@ about which recent steps say nothing stays where it was. Coefficients are never 
 observation far off, as when another program takes the cores, moves the fit no more than one at the
 edge of the usual scatter; a lasting change widens the scatter and is followed.
 
-Written by the engine's thread; any thread may predict. Cost: a few microseconds an observation, and
-a solve of four equations at every eighth.
+Written by the engine's thread; any thread may predict. Cost: two microseconds an observation, and
+a fit (four equations, some fifty microseconds) at every eighth.
 """
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,15 @@ class StepCosts:
     decode_row: float
     kv_token: float
 
+    @property
+    def vector(self) -> NDArray[np.float64]:
+        """[4] float64, in the order of the fields."""
+        return np.array([self.constant, self.prefill_token, self.decode_row, self.kv_token])
+
+    def scaled(self, factor: float) -> "StepCosts":
+        """A machine so many times as slow."""
+        return StepCosts(*(self.vector * factor).tolist())
+
     def seconds(self, load: StepLoad) -> float:
         """The predicted time of a step."""
         return (
@@ -76,6 +85,7 @@ class StepTimeModel:
         self._costs = _FIRST_GUESS
         self._moments = np.zeros((_TERMS, _TERMS))
         self._targets = np.zeros(_TERMS)
+        self._pending: list[tuple[float, ...]] = []  # (time, terms) in units of what was expected
         self._observations = 0
         self.error: float | None = None
 
@@ -95,21 +105,24 @@ class StepTimeModel:
             return
         predicted = self.predict(load)
         if predicted is None:
-            factor = seconds / self._costs.seconds(load)
-            self._costs = StepCosts(*(factor * cost for cost in astuple(self._costs)))
+            self._costs = self._costs.scaled(seconds / self._costs.seconds(load))
             predicted = seconds
         else:
             seconds = self._drawn_in(seconds, predicted)
         # In units of what was expected, so that the fit minimises relative errors; in units of what
         # was measured, slow steps would count less than fast ones.
-        expected = max(predicted, _LEAST_SHARE * seconds)
-        scaled = np.array([1.0, load.prefill_tokens, load.decode_rows, load.kv_tokens]) / expected
-        self._moments *= _KEEP
-        self._moments += scaled[:, None] * scaled
-        self._targets *= _KEEP
-        self._targets += scaled * (seconds / expected)
+        unit = max(predicted, _LEAST_SHARE * seconds)
+        self._pending.append(
+            (
+                seconds / unit,
+                1.0 / unit,
+                load.prefill_tokens / unit,
+                load.decode_rows / unit,
+                load.kv_tokens / unit,
+            )
+        )
         self._observations += 1
-        if self._observations <= _TRUSTED or self._observations % _FIT_EVERY == 0:
+        if self._observations <= _TRUSTED or len(self._pending) == _FIT_EVERY:
             self._fit()
 
     def _drawn_in(self, seconds: float, predicted: float) -> float:
@@ -128,9 +141,15 @@ class StepTimeModel:
         return min(max(seconds, predicted / (1 + reach)), predicted * (1 + reach))
 
     def _fit(self) -> None:
-        """Solve for the coefficients; those that would be negative are zero."""
-        last = np.array(astuple(self._costs))
-        sizes = np.maximum(last, 1e-3 * np.array(astuple(_FIRST_GUESS)))
+        """Take in what was observed and solve; coefficients that would be negative are zero."""
+        seen = np.array(self._pending)
+        self._pending.clear()
+        terms, times = seen[:, 1:], seen[:, 0]
+        keep = _KEEP ** len(seen)
+        self._moments = keep * self._moments + terms.T @ terms
+        self._targets = keep * self._targets + times @ terms
+        last = self._costs.vector
+        sizes = np.maximum(last, 1e-3 * _FIRST_GUESS.vector)
         pull = np.diag(_PULL / sizes**2)
         moments, targets = self._moments + pull, self._targets + pull @ last
         used = np.ones(_TERMS, np.bool_)

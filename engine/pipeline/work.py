@@ -25,20 +25,16 @@ class WorkPredictor:
         self.model = model or StepTimeModel()
         self.answer_tokens = _FIRST_ANSWER
         self._chunk = chunk
-        self._beside = StepLoad(0, 0, 0)  # the decodes of the latest step
-
-    def observe(self, load: StepLoad, decodes: StepLoad, seconds: float) -> None:
-        """Learn from a step of `load`, of which `decodes` were decodes."""
-        self.model.observe(load, seconds)
-        self._beside = decodes
+        self._beside = StepLoad(0, 0, 0)
 
     def note_answer(self, tokens: int) -> None:
         """An answer of so many tokens ended."""
         self.answer_tokens = _ANSWER_KEEP * self.answer_tokens + (1 - _ANSWER_KEEP) * tokens
 
-    def note_chunk(self, tokens: int) -> None:
-        """Prefills now advance by so many tokens a step."""
-        self._chunk = max(1, tokens)
+    def note_step(self, decodes: StepLoad, chunk: int) -> None:
+        """Steps now have these decodes, and prefills advance by `chunk` tokens beside them."""
+        self._beside = decodes
+        self._chunk = max(1, chunk)
 
     def first_token_seconds(self, line: Line) -> NDArray[np.float64]:
         """[n] float64, seconds from now to the first token of each if it were next.

@@ -15,6 +15,7 @@ from engine.errors import EngineUnavailable, InvalidRequest, PravahaError
 from engine.fork_price import ForkPrice
 from engine.pipeline.control_tokens import ControlTokens
 from engine.request import FinishReason, Request, Timings, TokenBatch
+from engine.scheduling import Scheduling
 from engine.snapshot import BlockMap, EngineSnapshot, EngineState, ModelInfo
 
 CHATML = (
@@ -178,6 +179,11 @@ class ToyClient:
 
     def price(self, token_ids: Sequence[int]) -> ForkPrice:
         return ForkPrice(len(token_ids), 0, None)
+
+    scheduling = Scheduling()
+
+    def set_scheduling(self, scheduling: Scheduling) -> None:
+        self.scheduling = scheduling
 
     def blocks(self, since: int) -> BlockMap | None:
         return None

@@ -174,6 +174,7 @@ class FakeClient(ToyClient):
                 block_bytes=BLOCK_BYTES,
             ),
             last_step=self._last_step,
+            scheduling=self.scheduling,
             totals=Totals(**self._counts, steps=self.steps, finished=dict(self._finished)),
             rates=self.rates,
             loading_progress=self.progress,

@@ -40,6 +40,7 @@ def toy_engine(config=None, *, allocator=None, executor=None, context=256, **opt
     options = {
         "executor_factory": load,
         "model_opener": lambda config: toy_model(context),
+        "probes": (),
     } | options
     if allocator is not None:
         options["pool_factory"] = lambda blocks, size: (allocator(blocks, size), None)

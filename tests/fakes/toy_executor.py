@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from engine.errors import ExecutorError
 from engine.executors.base import MAX_DRAFT_TOKENS, ExecutorInfo, StepPlan
 from engine.models.spec import ModelSpec, RopeScaling
 from engine.pipeline.reference_sampler import sample_reference
@@ -46,12 +47,30 @@ class ToyExecutor:
         self.entered = threading.Semaphore(0)
         self.closed = False
         self.copies = []  # (source, target) of every copied block
+        self.fail_swap = False
+        self.swapped_out = self.swapped_in = 0  # blocks
         self.watch = lambda plan: None  # called with every plan, while it runs
 
     def copy_blocks(self, sources, targets):
         for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
             self.kv[target] = self.kv[source]
             self.copies.append((source, target))
+
+    @property
+    def block_bytes(self):
+        return self.kv[0].nbytes
+
+    def read_blocks(self, blocks, out):
+        if self.fail_swap:
+            raise ExecutorError("broken")
+        out[:] = self.kv[blocks].view(np.uint8).reshape(len(blocks), -1)
+        self.swapped_out += len(blocks)
+
+    def write_blocks(self, blocks, data):
+        if self.fail_swap:
+            raise ExecutorError("broken")
+        self.kv[blocks] = np.ascontiguousarray(data).view(np.int64)
+        self.swapped_in += len(blocks)
 
     def execute(self, plan: StepPlan):
         if self.gate is not None:

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from engine._core import BlockAllocator, PrefixTrie
+from engine._core import BlockAllocator, PrefixTrie, SwapStore
 from engine.events import EventBus
 from engine.forking import child_request, fork_point, known_tokens
 from engine.handle import RequestHandle
@@ -13,6 +13,7 @@ from engine.loading import open_with_headers
 from engine.memory.block_manager import BlockManager
 from engine.memory.integrity import check_writes
 from engine.memory.prefix_cache import PrefixCache
+from engine.memory.swap_tier import SwapTier
 from engine.observability.counters import EngineCounters
 from engine.pipeline.pipeline import Pipeline
 from engine.pipeline.rows import RowTable
@@ -52,8 +53,13 @@ class ToyPipeline:
         prefixes=None,
         scheduling=None,
         speculation=False,
+        swap=0,
+        swap_path=None,
     ):
-        """`prefixes`: None caches prefixes if the allocator has a trie."""
+        """`prefixes`: None caches prefixes if the allocator has a trie.
+
+        `swap`: blocks in the swap tier, which is in memory or in `swap_path`.
+        """
         config = toy_config(
             blocks=blocks, block_size=block_size, max_num_seqs=rows, max_num_batched_tokens=budget
         )
@@ -91,9 +97,26 @@ class ToyPipeline:
             on_finish=self.ended.append,
         )
         self.pipeline.executor = self.executor
+        if swap:
+            self.blocks.tier = self._tier(swap, swap_path, block_size)
         self.sequences = {}
         self.handles = []
         self._arrivals = 0
+
+    def _tier(self, entries, path, block_size):
+        store = SwapStore(
+            path,
+            identity=b"toy" + bytes(29),
+            block_size=block_size,
+            block_bytes=self.executor.block_bytes,
+            capacity_bytes=(entries + 1) * 4096,
+        )
+        self.store = store
+        return SwapTier(store, self.trie, self.executor, threaded=False)
+
+    @property
+    def tier(self):
+        return self.blocks.tier
 
     def submit(self, request, parent=None):
         sequence, decoder = take_in(

@@ -4,12 +4,15 @@ A subclass gives `client` and `engine`; the engine is the real one with the toy 
 """
 
 import threading
+from dataclasses import replace
 
 import pytest
 
 from engine.client import EngineClient
-from engine.errors import InvalidRequest
+from engine.errors import InvalidRequest, UnknownRequest
+from engine.forking import child_seed
 from engine.request import FinishReason, Request, SamplingParams
+from engine.scheduling import Scheduling
 from engine.snapshot import EngineState
 from tests.server.byte_engine import is_quiet, wait_until
 
@@ -39,6 +42,13 @@ def ids_of(batches):
 
 def text_of(batches):
     return "".join(batch.text for batch in batches)
+
+
+def add_batch(client, request_id, batches):
+    batch = client.drain(request_id)
+    if batch is not None:
+        batches.append(batch)
+    return True
 
 
 class ClientContract:
@@ -232,6 +242,62 @@ class ClientContract:
         assert woken.wait(20)
         drain_all(client, request_id)
 
+    def test_a_fork_goes_on_where_its_parent_is(self, slow_client, slow_engine):
+        """The slow engine's requests run until they are cancelled, so the parent is live."""
+        request = ask("fork me at this place", max_tokens=400)
+        parent = slow_client.submit(request)
+        wait_until(lambda: slow_engine.snapshot().running == 1)
+        batches = []
+        wait_until(lambda: add_batch(slow_client, parent, batches) and len(ids_of(batches)) >= 3)
+        sampling = SamplingParams(temperature=0.0, max_tokens=5, ignore_eos=True)
+        at = len(request.prompt_ids) + 2
+        children = slow_client.fork(parent, at=at, n=2, sampling=sampling)
+        assert len(set(children)) == 2
+        tokens = (*request.prompt_ids, *ids_of(batches)[:2])
+        expected = slow_engine.submit(Request(tokens, sampling)).wait_result(30).token_ids
+        for child in children:
+            answer = drain_all(slow_client, child)
+            assert ids_of(answer) == expected
+            assert answer[-1].cached_tokens == at - 1
+            assert answer[-1].finish_reason is FinishReason.LENGTH
+        slow_client.cancel(parent)
+        drain_all(slow_client, parent)
+        wait_until(lambda: is_quiet(slow_engine))
+
+    def test_a_child_goes_on_as_its_parent_unless_told_otherwise(self, slow_client, slow_engine):
+        request = ask("as my parent", max_tokens=100, temperature=1.0, seed=5, logprobs=1)
+        parent = slow_client.submit(request)
+        wait_until(lambda: slow_engine.snapshot().running == 1)
+        (child,) = slow_client.fork(parent, at=len(request.prompt_ids))
+        answer = drain_all(slow_client, child)
+        whole = drain_all(slow_client, parent)
+        assert len(ids_of(answer)) == len(ids_of(whole)) == 100
+        assert answer[-1].seed == child_seed(5, 1)
+        assert sum(len(batch.logprobs) for batch in answer) == 100
+        assert ids_of(answer) != ids_of(whole)
+        wait_until(lambda: is_quiet(slow_engine))
+
+    @pytest.mark.parametrize(
+        ("arguments", "error", "param"),
+        [
+            ({"at": 0}, InvalidRequest, "at"),
+            ({"at": 400}, InvalidRequest, "at"),
+            ({"n": 0}, InvalidRequest, "n"),
+            ({"request_id": "nobody"}, UnknownRequest, "request_id"),
+        ],
+    )
+    def test_what_cannot_be_forked_is_refused(
+        self, slow_client, slow_engine, arguments, error, param
+    ):
+        parent = slow_client.submit(ask(max_tokens=None))
+        wait_until(lambda: slow_engine.snapshot().running == 1)
+        with pytest.raises(error) as refused:
+            slow_client.fork(**{"request_id": parent} | arguments)
+        assert refused.value.param == param
+        slow_client.cancel(parent)
+        drain_all(slow_client, parent)
+        wait_until(lambda: is_quiet(slow_engine))
+
     def test_price_is_the_engines(self, client, engine):
         # Both transports' tests share an engine, and so what it has cached.
         tokens = tuple(f"{type(client).__name__} says this again and again ".encode() * 3)
@@ -245,6 +311,45 @@ class ClientContract:
     def test_a_price_of_nothing_is_refused(self, client):
         with pytest.raises(InvalidRequest):
             client.price(())
+
+    def test_a_switch_of_policy_is_in_the_snapshot_and_what_runs_goes_on(self, client, engine):
+        before = engine.scheduling
+        request = ask(max_tokens=40)
+        request_id = client.submit(request)
+        wanted = Scheduling("lrs", "timed", 25.0)
+        try:
+            client.set_scheduling(wanted)
+            wait_until(lambda: client.snapshot().scheduling == wanted)
+            batches = drain_all(client, request_id)
+            assert ids_of(batches) == engine.submit(ask(max_tokens=40)).wait_result(30).token_ids
+        finally:
+            client.set_scheduling(before)
+
+    def test_a_policy_that_is_none_is_refused(self, client):
+        with pytest.raises(InvalidRequest, match="fcfs, priority, sjf, edf, lrs"):
+            client.set_scheduling(Scheduling("fastest"))
+        with pytest.raises(InvalidRequest, match="step_target_ms"):
+            client.set_scheduling(Scheduling(step_target_ms=0))
+
+    def test_deadlines_are_carried_and_counted(self, client, engine):
+        before = engine.snapshot().totals
+        request = replace(ask(max_tokens=1), priority=-2, deadline_ms=86_400_000.0)
+        drain_all(client, client.submit(request))
+        drain_all(client, client.submit(replace(ask(max_tokens=1), deadline_ms=1e-6)))
+        after = engine.snapshot().totals
+        assert after.deadlines_met == before.deadlines_met + 1
+        assert after.deadlines_missed == before.deadlines_missed + 1
+        for wrong in ({"priority": 2**31}, {"deadline_ms": 0.0}):
+            with pytest.raises(InvalidRequest, match=next(iter(wrong))):
+                client.submit(replace(ask(), **wrong))
+
+    def test_predicted_step_times_are_in_the_snapshot(self, client):
+        drain_all(client, client.submit(ask()))
+        wait_until(lambda: client.snapshot().step_costs is not None)
+        snapshot = client.snapshot()
+        assert snapshot.last_step.predicted_seconds > 0
+        assert snapshot.totals.measured_seconds > 0
+        assert snapshot.step_costs.constant >= 0
 
     def test_batches_tell_what_was_cached(self, client):
         text = f"{type(client).__name__} begins the same, for more than a block; "

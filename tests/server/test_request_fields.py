@@ -69,6 +69,36 @@ def test_an_accepted_field_is_not_counted_as_ignored(client, name):
     assert "x-pravaha-ignored-fields" not in response.headers
 
 
+def test_priority_and_deadline_reach_the_engine_for_every_choice(client, engine):
+    engine.requests.clear()
+    assert chat(client, priority=-7, deadline_ms=250.5, n=2).status_code == 200
+    body = {"model": "toy", "prompt": ["a", "b"], "priority": 3, "deadline_ms": 9}
+    assert client.post("/v1/completions", json=body).status_code == 200
+    assert chat(client, priority=None, deadline_ms=None).status_code == 200
+    urgency = [(request.priority, request.deadline_ms) for request in engine.requests]
+    assert urgency == [(-7, 250.5)] * 2 + [(3, 9)] * 2 + [(0, None)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("priority", 1.5),
+        ("priority", True),
+        ("priority", "high"),
+        ("priority", 2**31),
+        ("deadline_ms", 0),
+        ("deadline_ms", -1),
+        ("deadline_ms", "soon"),
+        ("deadline_ms", 86_400_001),
+        ("deadline_ms", True),
+    ],
+)
+def test_a_priority_or_deadline_that_is_none_is_refused_by_name(client, name, value):
+    response = chat(client, **{name: value})
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] == name
+
+
 def ignored_total(client):
     lines = client.get("/metrics").text.splitlines()
     return sum(

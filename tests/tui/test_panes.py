@@ -8,6 +8,7 @@ from app.tui.slash import COMMANDS
 from app.tui.widgets.help import HelpScreen, build_help
 from app.tui.widgets.kv_map import KvMap
 from app.tui.widgets.stats import StatsPane
+from engine.scheduling import Scheduling
 from tests.tui.harness import converse
 
 
@@ -83,6 +84,22 @@ async def test_the_palette_runs_an_action(screen):
         await ui.shown("The engine's figures; again to maximise")
         await ui.press("enter")
         await ui.shown("Throughput")
+
+
+async def test_the_palette_switches_the_scheduling_policy(screen):
+    async with screen(prepare=rivers) as ui:
+        for words, title in (
+            ("scheduling: edf", "Scheduling: edf"),
+            ("steps: timed", "Steps: timed"),
+        ):
+            await ui.press("ctrl+p")
+            await ui.type(words)
+            await ui.shown(title)
+            await ui.press("enter")
+            await ui.until(lambda: not isinstance(ui.app.screen, CommandPalette), "the closing")
+        told = "Scheduling: earliest deadline first; timed steps of 60 ms."
+        await ui.until(lambda: ui.toasts[-1:] == [told], "the switch")
+        assert ui.client.scheduling == Scheduling("edf", "timed")
 
 
 async def test_the_palette_opens_a_conversation_whatever_its_title_is(screen):

@@ -9,6 +9,8 @@ Elsewhere, beside the code they concern:
 * `pipeline/test_scheduler.py`: block boundaries (1, 2), freed blocks in tables (11), long prefills
   (15), a pool too small for one request (16), thrashing (17), admission (18), budgets
   (20), chunks (21), preemption (22), replay of seeded samples (50);
+* `pipeline/test_scheduling_regressions.py`: 15-18 and 20-22 under every policy;
+  `pipeline/test_policies.py`: orders, starvation and hopeless deadlines (19);
 * `pipeline/test_pipeline.py`: aborts (23), failed steps (29), NaN (47), logprobs (51), stop strings
   and split characters (54);
 * `pipeline/test_reference_sampler.py`: sampling extremes (49);

@@ -212,6 +212,9 @@ def _totals(snapshot: EngineSnapshot, cells: int) -> list[Line]:
     if totals.prefix_cache_queries:
         share = totals.prefix_cache_hits / totals.prefix_cache_queries
         lines.append(_row("prefix hits", percent(share), "of queried tokens"))
+    if totals.external_prefix_cache_hits:
+        share = totals.external_prefix_cache_hits / totals.prefix_cache_queries
+        lines.append(_row("swap hits", percent(share), "of queried tokens"))
     return [*lines, ()]
 
 

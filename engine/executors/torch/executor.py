@@ -116,6 +116,7 @@ class TorchExecutor:
             weight_bytes=weight_bytes(model),
             kv_dtype=next(name for name, known in DTYPES.items() if known is kv_dtype),
             parameters=parameters,
+            kv_in_main_memory=device.type == "cpu",
         )
         executor = cls(
             model,
@@ -250,6 +251,45 @@ class TorchExecutor:
         if len(sources) != len(targets) or ((blocks < 0) | (blocks >= pool.scratch_block)).any():
             raise ExecutorError("Blocks to copy must be pairs of blocks inside the KV pool.")
         pool.copy_blocks(sources.tolist(), targets.tolist())
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of a KV block, every layer."""
+        return self._loaded()[1].block_bytes
+
+    def read_blocks(self, blocks: NDArray[np.int32], out: NDArray[np.uint8]) -> None:
+        """Copy whole KV blocks into main memory, [n, block_bytes]; done when this returns.
+
+        Raises:
+            ExecutorError: the shapes differ, a block is outside the pool, or torch failed.
+        """
+        pool = self._check_blocks(blocks, out)
+        try:
+            pool.read_blocks(blocks, out)
+        except RuntimeError as error:
+            raise ExecutorError(f"torch: {first_line(error)}") from error
+
+    def write_blocks(self, blocks: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
+        """Copy whole KV blocks into the pool; on a GPU, before the next step's kernels.
+
+        Raises:
+            ExecutorError: the shapes differ, a block is outside the pool, or torch failed.
+        """
+        pool = self._check_blocks(blocks, data)
+        try:
+            pool.write_blocks(blocks, data)
+        except RuntimeError as error:
+            raise ExecutorError(f"torch: {first_line(error)}") from error
+
+    def _check_blocks(self, blocks: NDArray[np.int32], data: NDArray[np.uint8]) -> KvPool:
+        _, pool = self._loaded()
+        if data.shape != (len(blocks), pool.block_bytes):
+            raise ExecutorError(
+                f"{len(blocks)} blocks of {pool.block_bytes} bytes are not of shape {data.shape}."
+            )
+        if ((blocks < 0) | (blocks >= pool.scratch_block)).any():
+            raise ExecutorError("Blocks to copy must be inside the KV pool.")
+        return pool
 
     def close(self) -> None:
         """Free weights and KV storage. Idempotent."""

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from engine.models.transformers_spec import KvLayer
 
@@ -59,3 +61,27 @@ class KvPool:
         for source, target in zip(sources, targets, strict=True):
             for storage in (*self.keys, *self.values):
                 storage[target].copy_(storage[source])
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of a block, every layer."""
+        return sum(storage[0].nbytes for storage in (*self.keys, *self.values))
+
+    def read_blocks(self, blocks: NDArray[np.int32], out: NDArray[np.uint8]) -> None:
+        """Copy blocks into main memory, `out[i]` keys and values layer by layer; waits for them."""
+        index = torch.from_numpy(blocks.astype(np.int64)).to(self.keys[0].device)
+        for storage, part in zip((*self.keys, *self.values), self._parts(out), strict=True):
+            gathered = storage.index_select(0, index).flatten(1)
+            part.copy_(gathered.view(torch.uint8))
+
+    def write_blocks(self, blocks: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
+        """Copy what `read_blocks` gave into blocks; on a GPU, before the next step's kernels."""
+        index = torch.from_numpy(blocks.astype(np.int64)).to(self.keys[0].device)
+        for storage, part in zip((*self.keys, *self.values), self._parts(data), strict=True):
+            values = part.contiguous().to(storage.device).view(storage.dtype)
+            storage.index_copy_(0, index, values.view(len(blocks), *storage.shape[1:]))
+
+    def _parts(self, array: NDArray[np.uint8]) -> tuple[torch.Tensor, ...]:
+        """[n, block_bytes] as one [n, bytes of a block's keys or values] a layer and kind."""
+        sizes = [storage[0].nbytes for storage in (*self.keys, *self.values)]
+        return torch.split(torch.from_numpy(array), sizes, dim=1)

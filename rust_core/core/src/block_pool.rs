@@ -11,11 +11,13 @@
 //! That a block being written has one holder and is not indexed, and that block tables only grow while
 //! a step reads them, is the block manager's to keep: the pool sees neither writes nor tables.
 
+use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 
 use crate::block_allocator::BlockAllocator;
 use crate::error::{IntegrityError, PoolError};
 use crate::prefix_trie::{NodeId, PrefixTrie};
+use crate::swap::BlockEntry;
 use crate::{AllocatorStats, BlockId, TokenId};
 
 /// Blocks and the index of what they hold.
@@ -24,6 +26,12 @@ pub struct BlockPool<S = RandomState> {
     allocator: BlockAllocator,
     trie: PrefixTrie<S>,
     evicted_total: u64,
+    /// `[blocks]`, block → what the swap tier has of it; `None` for blocks that are not indexed.
+    entries: Vec<BlockEntry>,
+    /// Blocks in the order in which they were indexed, until somebody asks what is unsaved.
+    unsaved: VecDeque<BlockId>,
+    /// `[blocks]`, whether a block is in `unsaved`: it is there once.
+    queued: Vec<bool>,
 }
 
 impl BlockPool {
@@ -49,6 +57,9 @@ impl<S: BuildHasher> BlockPool<S> {
             allocator: BlockAllocator::new(num_blocks)?,
             trie: PrefixTrie::new(num_blocks, block_size, hasher),
             evicted_total: 0,
+            entries: vec![BlockEntry::None; num_blocks],
+            unsaved: VecDeque::new(),
+            queued: vec![false; num_blocks],
         })
     }
 
@@ -97,12 +108,60 @@ impl<S: BuildHasher> BlockPool<S> {
     fn unindex_leaf(&mut self, leaf: NodeId) -> BlockId {
         let block = self.trie.remove_leaf(leaf);
         self.allocator.set_indexed(block, false);
+        self.entries[block as usize] = BlockEntry::None;
         block
     }
 
-    /// See [`BlockAllocator::retain`].
+    fn index_leaf(&mut self, parent: NodeId, tokens: &[TokenId], block: BlockId) -> NodeId {
+        self.allocator.set_indexed(block, true);
+        if !self.queued[block as usize] {
+            self.queued[block as usize] = true;
+            self.unsaved.push_back(block);
+        }
+        self.trie.insert_child(parent, tokens, block)
+    }
+
+    /// What the swap tier has of a block.
+    pub fn entry_of(&self, block: BlockId) -> BlockEntry {
+        self.entries[block as usize]
+    }
+
+    /// Notes what the swap tier has of an indexed block; forgotten when the block leaves the trie.
+    pub fn set_entry(&mut self, block: BlockId, entry: BlockEntry) {
+        if self.allocator.is_indexed(block) {
+            self.entries[block as usize] = entry;
+        }
+    }
+
+    /// Takes the block that was indexed longest ago among those that the swap tier may lack.
+    pub(crate) fn next_unsaved(&mut self) -> Option<BlockId> {
+        while let Some(block) = self.unsaved.pop_front() {
+            self.queued[block as usize] = false;
+            if self.allocator.is_indexed(block) && self.entry_of(block) == BlockEntry::None {
+                return Some(block);
+            }
+        }
+        None
+    }
+
+    /// Undoes [`Self::next_unsaved`].
+    pub(crate) fn put_back_unsaved(&mut self, block: BlockId) {
+        self.queued[block as usize] = true;
+        self.unsaved.push_front(block);
+    }
+
+    /// See [`BlockAllocator::retain`]. A block that somebody holds again is worth saving again.
     pub fn retain(&mut self, blocks: &[BlockId]) -> Result<(), PoolError> {
-        self.allocator.retain(blocks)
+        self.allocator.retain(blocks)?;
+        for &block in blocks {
+            if self.entry_of(block) == BlockEntry::Unwanted {
+                self.entries[block as usize] = BlockEntry::None;
+                if !self.queued[block as usize] {
+                    self.put_back_unsaved(block);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// See [`BlockAllocator::release`].
@@ -166,9 +225,8 @@ impl<S: BuildHasher> BlockPool<S> {
                     return Err(PoolError::IndexedElsewhere(own));
                 }
                 None => {
-                    self.allocator.set_indexed(own, true);
                     above_new.get_or_insert(at);
-                    at = self.trie.insert_child(at, tokens, own);
+                    at = self.index_leaf(at, tokens, own);
                 }
             }
             named.push(self.trie.block(at));
@@ -323,6 +381,11 @@ impl<S: BuildHasher> BlockPool<S> {
             if self.allocator.is_indexed(block) != self.trie.node_of(block).is_some() {
                 return Err(format!(
                     "allocator and trie disagree whether block {block} is indexed"
+                ));
+            }
+            if !self.allocator.is_indexed(block) && self.entry_of(block) != BlockEntry::None {
+                return Err(format!(
+                    "block {block} is not indexed and keeps a swap entry"
                 ));
             }
         }

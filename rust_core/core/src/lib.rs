@@ -3,7 +3,8 @@
 //! Beside them, [`prompt_lookup`] guesses a sequence's next tokens.
 //!
 //! [`BlockPool`] is the owner: a [`BlockAllocator`] (who holds which block) and a [`PrefixTrie`] (which
-//! tokens a block's KV belongs to), kept in step. Nothing here knows the KV bytes themselves.
+//! tokens a block's KV belongs to), kept in step. The bytes of blocks are known to [`swap`] alone, which
+//! keeps copies of them outside the pool.
 
 mod allocator_stats;
 mod block_allocator;
@@ -12,6 +13,7 @@ mod error;
 mod free_list;
 mod prefix_trie;
 pub mod prompt_lookup;
+pub mod swap;
 
 pub use allocator_stats::AllocatorStats;
 pub use block_allocator::{BlockAllocator, BlockState};

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use pravaha_kernels::activation_quant::{GroupMeta, Outlier, QuantRows, quantize_row};
+use pravaha_kernels::activation_quant::{Outlier, QuantRows, TileGroup, quantize_row};
 use pravaha_kernels::arena::Buffer;
 use pravaha_kernels::dispatch::Level;
 use pravaha_kernels::gemm::{Activations, Output, multiply_panel};
@@ -44,8 +44,7 @@ fn main() {
         })
         .collect();
     let row: Vec<f32> = (0..WIDEST).map(|i| (i as f32 * 0.7).sin()).collect();
-    let codes = Buffer::<i8>::new(MOST_ROWS * WIDEST).expect("memory");
-    let metas = Buffer::<GroupMeta>::new(MOST_ROWS * WIDEST / 32).expect("memory");
+    let tiles = Buffer::<TileGroup>::new(MOST_ROWS / 4 * WIDEST / 32).expect("memory");
     let outliers = Buffer::<Outlier>::new(MOST_ROWS * WIDEST / 32).expect("memory");
     let outlier_counts = Buffer::<u32>::new(MOST_ROWS).expect("memory");
     // SAFETY: ours alone; the level was chosen for this machine.
@@ -54,8 +53,8 @@ fn main() {
             quantize_row(
                 level,
                 &row,
-                codes.slice_mut(at * WIDEST, WIDEST),
-                metas.slice_mut(at * 48, 48),
+                at % 4,
+                tiles.slice_mut(at / 4 * 48, 48),
                 outliers.slice_mut(at * 48, 48),
             );
         }
@@ -67,8 +66,7 @@ fn main() {
             let start = Instant::now();
             for matrix in &matrices {
                 let quant = QuantRows {
-                    codes: codes.ptr(),
-                    metas: metas.ptr(),
+                    tiles: tiles.ptr(),
                     outliers: outliers.ptr(),
                     outlier_counts: outlier_counts.ptr(),
                     inputs: matrix.inputs,

@@ -9,6 +9,7 @@ use crate::dispatch::Level;
 use crate::error::KernelError;
 use crate::format::open_weights;
 use crate::kv_cache::{KvCache, KvDtype, KvShape};
+use crate::phase_clock::Phase;
 use crate::plan::{Limits, MAX_DRAFT_TOKENS, Plan, Run, StepInput};
 use crate::pool::Pool;
 use crate::rope::Rope;
@@ -104,6 +105,7 @@ pub struct Executor {
     items: Vec<AttentionItem>,
     logit_tokens: Vec<usize>,
     counters: Vec<AtomicUsize>,
+    timed: bool,
 }
 
 impl Executor {
@@ -145,6 +147,7 @@ impl Executor {
             },
             pool,
             scratch,
+            timed: false,
         })
     }
 
@@ -157,6 +160,25 @@ impl Executor {
             kv_dtype: self.model.kv.shape().dtype.name(),
             parameters: self.model.weights.parameters,
         }
+    }
+
+    /// Whether steps from now on are timed phase by phase.
+    pub fn time_phases(&mut self, wanted: bool) {
+        self.timed = wanted;
+        self.take_phase_seconds();
+    }
+
+    /// Seconds spent in each phase since the last call, the mean of the workers. They sum to the time
+    /// inside the steps.
+    pub fn take_phase_seconds(&mut self) -> [(&'static str, f64); Phase::ALL.len()] {
+        let mut phases = Phase::ALL.map(|(_, name)| (name, 0.0));
+        let workers = self.pool.size() as f64;
+        for worker in self.scratch.workers.iter_mut() {
+            for ((_, seconds), nanos) in phases.iter_mut().zip(worker.clock.take()) {
+                *seconds += nanos as f64 / 1e9 / workers;
+            }
+        }
+        phases
     }
 
     /// Run one step. An error of kind `Step` means that nothing was computed.
@@ -202,6 +224,7 @@ impl Executor {
             items: &self.items,
             logit_tokens: &self.logit_tokens,
             counters: &self.counters,
+            timed: self.timed,
         };
         self.pool.run(&|worker| step.run(worker))
     }

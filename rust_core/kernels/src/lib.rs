@@ -11,6 +11,7 @@ pub mod gemm;
 pub mod kv_cache;
 pub mod norm;
 pub mod pack;
+pub mod phase_clock;
 pub mod plan;
 pub mod pool;
 pub mod quant;

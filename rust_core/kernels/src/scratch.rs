@@ -2,12 +2,13 @@
 
 use std::cell::UnsafeCell;
 
-use crate::activation_quant::{GroupMeta, Outlier};
+use crate::activation_quant::{Outlier, TILE_ROWS, TileGroup};
 use crate::arena::Buffer;
 use crate::attention;
 use crate::error::KernelError;
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
+use crate::phase_clock::PhaseClock;
 use crate::plan::{Limits, MAX_DRAFT_TOKENS};
 use crate::sampler;
 use crate::sampler::MAX_TOP_LOGPROBS;
@@ -24,8 +25,9 @@ const MIN_LOGIT_ROWS: usize = 32;
 pub struct ActivationBuffers {
     /// `[rows, widest]`
     pub float: Buffer<f32>,
-    pub codes: Buffer<i8>,
-    pub metas: Buffer<GroupMeta>,
+    /// `[ceil(rows / 4), widest / 32]`
+    pub tiles: Buffer<TileGroup>,
+    /// `[rows, widest / 32]`
     pub outliers: Buffer<Outlier>,
     /// `[rows]`
     pub outlier_counts: Buffer<u32>,
@@ -35,8 +37,7 @@ impl ActivationBuffers {
     fn new(rows: usize, widest: usize) -> Result<Self, KernelError> {
         Ok(Self {
             float: Buffer::new(rows * widest)?,
-            codes: Buffer::new(rows * widest)?,
-            metas: Buffer::new(rows * widest.div_ceil(GROUP))?,
+            tiles: Buffer::new(rows.div_ceil(TILE_ROWS) * widest.div_ceil(GROUP))?,
             outliers: Buffer::new(rows * widest.div_ceil(GROUP))?,
             outlier_counts: Buffer::new(rows)?,
         })
@@ -54,6 +55,7 @@ pub struct WorkerScratch {
     pub up: Buffer<f32>,
     pub attention: attention::Scratch,
     pub sampler: sampler::Scratch,
+    pub clock: PhaseClock,
 }
 
 /// One value a worker, each touched by its worker alone.
@@ -70,6 +72,11 @@ impl<T> PerWorker<T> {
     pub unsafe fn get(&self, index: usize) -> &mut T {
         // SAFETY: exclusive by contract.
         unsafe { &mut *self.0[index].get() }
+    }
+
+    /// Every worker's value, between jobs.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.0.iter_mut().map(UnsafeCell::get_mut)
     }
 }
 
@@ -160,6 +167,7 @@ impl Scratch {
                 up: Buffer::new(tokens * PANEL_COLUMNS)?,
                 attention: attention::Scratch::new(),
                 sampler: sampler::Scratch::new(spec.vocab_size),
+                clock: PhaseClock::default(),
             }))
         };
         Ok(Self {

@@ -10,7 +10,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::activation_quant::{QuantRows, quantize_row};
+use crate::activation_quant::{QuantRows, TILE_ROWS, quantize_row};
 use crate::attention::{self, Queries, attend};
 use crate::dispatch::Level;
 use crate::gemm::{Activations, Output, multiply_panel};
@@ -18,6 +18,7 @@ use crate::kv_cache::KvCache;
 use crate::norm::{rms_norm, silu_panel};
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
+use crate::phase_clock::Phase;
 use crate::plan::{Plan, StepInput};
 use crate::pool::Worker;
 use crate::rope::Rope;
@@ -111,6 +112,8 @@ pub struct Step<'a> {
     pub logit_tokens: &'a [usize],
     /// One a layer and one for the logits; zero at the start.
     pub counters: &'a [AtomicUsize],
+    /// Whether the workers' clocks run.
+    pub timed: bool,
 }
 
 // SAFETY: the raw pointers inside are reached through `Scratch` and `Plan`, whose parts the phases below
@@ -122,32 +125,34 @@ impl Step<'_> {
     pub fn run(&self, worker: &Worker<'_>) {
         // SAFETY: each worker takes its own, once.
         let own = unsafe { self.scratch.workers.get(worker.index()) };
+        own.clock.start(self.timed);
         self.embed(worker);
-        worker.barrier();
+        meet(worker, own, Phase::Embed);
         for (index, layer) in self.model.weights.layers.iter().enumerate() {
             self.project_qkv(worker, own, index, layer);
-            worker.barrier();
+            meet(worker, own, Phase::Qkv);
             self.attend(own, index);
-            worker.barrier();
+            meet(worker, own, Phase::Attention);
             self.project_output(worker, own, layer);
-            worker.barrier();
+            meet(worker, own, Phase::Output);
             self.gate_and_up(worker, own, layer);
-            worker.barrier();
+            meet(worker, own, Phase::GateUp);
             self.project_down(worker, own, layer);
-            worker.barrier();
+            meet(worker, own, Phase::Down);
         }
         let (total, most) = (self.logit_tokens.len(), self.scratch.logit_rows);
         for start in (0..total).step_by(most) {
             let part = start..total.min(start + most);
             if start > 0 {
-                worker.barrier(); // the part before is used up
+                meet(worker, own, Phase::Sample); // the part before is used up
             }
             self.lm_head(worker, own, part.clone());
             if worker.index() == 0 {
                 self.logit_counter().store(start, Ordering::Relaxed);
             }
-            worker.barrier();
+            meet(worker, own, Phase::LmHead);
             self.use_logits(own, part);
+            own.clock.lap(Phase::Sample);
         }
     }
 
@@ -200,8 +205,7 @@ impl Step<'_> {
         };
         let stride = inputs.next_multiple_of(PANEL_COLUMNS);
         let quant = QuantRows {
-            codes: buffers.codes.ptr(),
-            metas: buffers.metas.ptr(),
+            tiles: buffers.tiles.ptr(),
             outliers: buffers.outliers.ptr(),
             outlier_counts: buffers.outlier_counts.ptr(),
             inputs,
@@ -220,10 +224,12 @@ impl Step<'_> {
         if !copied && !quantize {
             return activations;
         }
+        // Whole tiles, so that no two workers write the same one.
         let mine = if redundant {
             0..rows
         } else {
-            worker.share(rows)
+            let tiles = worker.share(rows.div_ceil(TILE_ROWS));
+            tiles.start * TILE_ROWS..rows.min(tiles.end * TILE_ROWS)
         };
         for row in mine {
             let from = source.index.map_or(row, |index| index[row]);
@@ -243,17 +249,19 @@ impl Step<'_> {
                     x = out;
                 }
                 if quantize {
-                    let codes = buffers.codes.slice_mut(row * inputs, inputs);
                     let groups = inputs / GROUP;
-                    let metas = buffers.metas.slice_mut(row * groups, groups);
+                    let tile = buffers.tiles.slice_mut(row / TILE_ROWS * groups, groups);
                     let outliers = buffers.outliers.slice_mut(row * groups, groups);
-                    let count = quantize_row(self.model.level, x, codes, metas, outliers);
+                    let lane = row % TILE_ROWS;
+                    let count = quantize_row(self.model.level, x, lane, tile, outliers);
                     *buffers.outlier_counts.ptr().add(row) = count as u32;
                 }
             }
         }
-        if !redundant {
-            worker.barrier();
+        if redundant {
+            own.clock.lap(Phase::Prepare);
+        } else {
+            meet(worker, own, Phase::Prepare);
         }
         activations
     }
@@ -644,4 +652,11 @@ impl Step<'_> {
             *results.ranks.ptr().add(at) = scored.rank;
         }
     }
+}
+
+/// The end of a phase: wait for all workers.
+fn meet(worker: &Worker<'_>, own: &WorkerScratch, phase: Phase) {
+    own.clock.lap(phase);
+    worker.barrier();
+    own.clock.lap(Phase::Wait);
 }

@@ -203,6 +203,58 @@ impl NativeExecutor {
             .map_err(to_python)
     }
 
+    fn time_phases(&self, wanted: bool) -> PyResult<()> {
+        self.lock()?
+            .as_mut()
+            .ok_or_else(closed)?
+            .time_phases(wanted);
+        Ok(())
+    }
+
+    fn take_phase_seconds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let phases = self
+            .lock()?
+            .as_mut()
+            .ok_or_else(closed)?
+            .take_phase_seconds();
+        let dict = PyDict::new(py);
+        for (name, seconds) in phases {
+            dict.set_item(name, seconds)?;
+        }
+        Ok(dict)
+    }
+
+    #[getter]
+    fn block_bytes(&self) -> PyResult<usize> {
+        Ok(self.lock()?.as_ref().ok_or_else(closed)?.block_bytes())
+    }
+
+    fn read_blocks(
+        &self,
+        py: Python<'_>,
+        blocks: PyReadonlyArray1<'_, i32>,
+        mut data: PyReadwriteArray2<'_, u8>,
+    ) -> PyResult<()> {
+        let (blocks, bytes) = (blocks.as_slice()?, data.as_slice_mut()?);
+        let mut guard = self.lock()?;
+        let executor = guard.as_mut().ok_or_else(closed)?;
+        py.detach(|| executor.read_blocks(blocks, bytes))
+            .map_err(to_python)
+    }
+
+    fn write_blocks(
+        &self,
+        py: Python<'_>,
+        blocks: PyReadonlyArray1<'_, i32>,
+        data: PyReadonlyArray2<'_, u8>,
+    ) -> PyResult<()> {
+        let (blocks, bytes) = (blocks.as_slice()?, data.as_slice()?);
+        let mut guard = self.lock()?;
+        let executor = guard.as_mut().ok_or_else(closed)?;
+        py.detach(|| executor.write_blocks(blocks, bytes))
+            .map_err(to_python)
+    }
+
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let executor = self.lock()?.take();
         py.detach(|| drop(executor));

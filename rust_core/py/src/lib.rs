@@ -4,6 +4,7 @@ mod executor;
 mod formats;
 mod memory;
 mod prompt_lookup;
+mod swap;
 
 use pyo3::prelude::*;
 
@@ -11,6 +12,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     memory::register(module)?;
+    swap::register(module)?;
     formats::register(module)?;
     prompt_lookup::register(module)?;
     executor::register(module)

@@ -74,10 +74,10 @@ impl From<pravaha_core::AllocatorStats> for AllocatorStats {
 
 /// The pool behind both handles.
 #[derive(Clone)]
-struct SharedPool(Arc<Mutex<BlockPool>>);
+pub(crate) struct SharedPool(Arc<Mutex<BlockPool>>);
 
 impl SharedPool {
-    fn lock(&self) -> PyResult<MutexGuard<'_, BlockPool>> {
+    pub(crate) fn lock(&self) -> PyResult<MutexGuard<'_, BlockPool>> {
         self.0.lock().map_err(|_| {
             IntegrityError::new_err("KV block bookkeeping is damaged: an earlier call panicked")
         })
@@ -92,7 +92,7 @@ fn refused(error: PoolError) -> PyErr {
 }
 
 /// Token or block ids: copied whole from an int32 array, or one by one from any sequence of integers.
-struct Ids(Vec<i32>);
+pub(crate) struct Ids(pub(crate) Vec<i32>);
 
 impl<'py> FromPyObject<'_, 'py> for Ids {
     type Error = PyErr;
@@ -113,7 +113,7 @@ impl<'py> FromPyObject<'_, 'py> for Ids {
 
 impl Ids {
     /// As block ids; the pool checks the upper bound.
-    fn blocks(&self, num_blocks: usize) -> PyResult<Vec<BlockId>> {
+    pub(crate) fn blocks(&self, num_blocks: usize) -> PyResult<Vec<BlockId>> {
         let id = |&block: &i32| {
             BlockId::try_from(block).map_err(|_| {
                 refused(PoolError::NoSuchBlock {
@@ -127,7 +127,7 @@ impl Ids {
 }
 
 /// Block ids as Python wants them: pools have at most 2^24 blocks, so they fit.
-fn to_array(py: Python<'_>, blocks: Vec<BlockId>) -> Bound<'_, PyArray1<i32>> {
+pub(crate) fn to_array(py: Python<'_>, blocks: Vec<BlockId>) -> Bound<'_, PyArray1<i32>> {
     blocks
         .into_iter()
         .map(|block| block as i32)
@@ -291,10 +291,10 @@ impl BlockAllocator {
 
 /// Which tokens the blocks of a `BlockAllocator` hold. Thread-safe.
 #[pyclass(frozen, module = "engine._core")]
-struct PrefixTrie {
-    pool: SharedPool,
-    num_blocks: usize,
-    block_size: usize,
+pub(crate) struct PrefixTrie {
+    pub(crate) pool: SharedPool,
+    pub(crate) num_blocks: usize,
+    pub(crate) block_size: usize,
 }
 
 #[pymethods]

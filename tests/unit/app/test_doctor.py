@@ -5,6 +5,7 @@ import pytest
 from app.doctor.facts import Fact, Section, to_json, to_lines
 from app.doctor.models import memory, models
 from app.doctor.processor import cgroup_quota, processor
+from app.doctor.scheduling import scheduling
 from app.doctor.storage import storage
 from app.doctor.terminal import terminal
 from app.settings import Settings
@@ -46,6 +47,17 @@ def test_container_limits_of_both_kinds(tmp_path):
     assert cgroup_quota(tmp_path) is None
     write(tmp_path / "sys/fs/cgroup/cpu.max", "150000 100000\n")
     assert cgroup_quota(tmp_path) == 1.5
+
+
+def test_it_says_how_requests_are_scheduled(settings):
+    assert facts(scheduling(settings))["policy"].text == "fcfs: first come, first served"
+    timed = settings.model_copy(
+        update={"scheduling_policy": "edf", "batch_former": "timed", "step_target_ms": 50.0}
+    )
+    assert facts(scheduling(timed))["policy"].value == "edf"
+    assert (
+        "50 ms beside decodes, at most 512 tokens" in facts(scheduling(timed))["batch_former"].text
+    )
 
 
 def test_without_models_it_says_how_to_get_one(settings):

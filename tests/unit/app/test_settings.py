@@ -134,6 +134,8 @@ def test_engine_settings_reach_the_engine(folders):
         "attention": "reference",
         "cuda_graphs": True,
         "dummy_weights": True,
+        "swap_bytes": "3MiB",
+        "cache_dir": "/somewhere",
     }
     assert load(folders, flags=flags).engine_config(Path("m.gguf"), "m") == EngineConfig(
         model=Path("m.gguf"),
@@ -153,6 +155,8 @@ def test_engine_settings_reach_the_engine(folders):
         attention="reference",
         cuda_graphs=True,
         dummy_weights=True,
+        swap_bytes=3 * 2**20,
+        swap_dir=Path("/somewhere/swap"),
     )
 
 
@@ -201,3 +205,15 @@ def test_sizes_are_shown_with_three_digits():
 def test_prefix_caching_can_be_switched_off(folders, flag, expected):
     settings = load(folders, flags={"prefix_caching": flag})
     assert settings.engine_config(Path("model"), "model").prefix_caching is expected
+
+
+def test_the_swap_tier_needs_prefix_caching(folders):
+    settings = load(folders, flags={"swap_bytes": "64MiB", "cache_dir": "/somewhere"})
+    config = settings.engine_config(Path("model"), "model")
+    assert (config.swap_bytes, config.swap_dir) == (64 << 20, Path("/somewhere/swap"))
+    assert load(folders).engine_config(Path("model"), "model").swap_bytes == 2 << 30
+    off = load(folders, flags={"prefix_caching": False})
+    assert off.engine_config(Path("model"), "model").swap_bytes == 0
+    assert load(folders, swap_bytes="0").swap_bytes == 0
+    with pytest.raises(ConfigurationError, match="--swap-bytes is '1GiB' but should be 0 without"):
+        load(folders, flags={"swap_bytes": "1GiB", "prefix_caching": False})

@@ -1,8 +1,11 @@
 """What `/metrics` says, against traffic whose figures are known."""
 
+from dataclasses import replace
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from engine.scheduling import Scheduling
 from tests.fakes.toy_engine import ask, toy_config, toy_engine
 from tests.fakes.toy_pipeline import ToyPipeline
 
@@ -12,6 +15,7 @@ VLLM_NAMES = [
     "vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc",
     "vllm:cache_config_info", "vllm:prompt_tokens_total", "vllm:generation_tokens_total",
     "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total",
+    "vllm:external_prefix_cache_queries_total", "vllm:external_prefix_cache_hits_total",
     "vllm:num_preemptions_total", "vllm:request_success_total",
     "vllm:time_to_first_token_seconds_bucket", "vllm:inter_token_latency_seconds_bucket",
     "vllm:e2e_request_latency_seconds_bucket", "vllm:request_queue_time_seconds_bucket",
@@ -29,6 +33,24 @@ def read(text):
             labels = tuple(v for k, v in sorted(sample.labels.items()) if k != "model_name")
             samples[(sample.name, *labels)] = sample.value
     return samples
+
+
+def test_scheduling_deadlines_and_step_times_are_exported():
+    engine, _ = toy_engine(toy_config(scheduling=Scheduling("edf", "timed")))
+    engine.start()
+    request = ask(max_tokens=6)
+    for one in (replace(request, deadline_ms=86_400_000.0), ask(), ask(max_tokens=3)):
+        engine.submit(one).wait_result(30)
+    samples = read(engine.metrics.render())
+    totals = engine.snapshot().totals
+    assert samples["pravaha_scheduling_info", "timed", "edf"] == 1
+    assert samples["pravaha_deadlines_total", "true"] == totals.deadlines_met == 1
+    assert samples["pravaha_deadlines_total", "false"] == 0
+    assert samples["pravaha_step_predicted_seconds_total",] == totals.predicted_seconds > 0
+    assert samples["pravaha_step_measured_seconds_total",] == totals.measured_seconds > 0
+    assert samples["pravaha_step_cost_seconds", "constant"] >= 0
+    assert samples["pravaha_step_prediction_error",] >= 0
+    engine.shutdown()
 
 
 def histograms(toy):

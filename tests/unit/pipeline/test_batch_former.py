@@ -76,15 +76,15 @@ def stalls(former):
     return np.array(times)
 
 
-def test_a_long_prefill_beside_decodes_leaves_their_inter_token_time_bounded():
-    """Item 15 (nano-vllm #73, PR #276): by the budget, or by the clock."""
+def test_15_a_long_prefill_beside_decodes_leaves_their_inter_token_time_bounded():
+    """nano-vllm #73, PR #276: by the budget, or by the clock."""
     assert stalls("fixed").max() == pytest.approx(step_seconds(510, 2), rel=0.01)
     assert stalls("timed").max() < 1.2 * TARGET_MS / 1000
 
 
 @pytest.mark.parametrize("extra", [-1, 0, 1])
-def test_a_timed_budget_equal_to_the_remaining_prompt_and_one_beside(extra, work):
-    """Item 20 (sglang #1594), for the budget that the clock gives."""
+def test_20_a_timed_budget_equal_to_the_remaining_prompt_and_one_beside(extra, work):
+    """sglang #1594, for the budget that the clock gives."""
     toy = TimedPipeline("fcfs", blocks=64)
     toy.pipeline.scheduler.switch(Scheduling(batch_former="timed", step_target_ms=TARGET_MS))
     toy.submit(ask(4, 7, max_tokens=30))

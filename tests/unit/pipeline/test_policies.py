@@ -66,7 +66,7 @@ def test_an_answer_without_a_limit_is_taken_for_one_of_usual_length():
     assert work.answer_tokens == pytest.approx(5, rel=0.05)
 
 
-def test_the_earliest_deadline_goes_first():
+def test_19_the_earliest_deadline_goes_first():
     toy = TimedPipeline("edf", rows=1)
     order = toy.names(
         none=ask(),
@@ -77,8 +77,8 @@ def test_the_earliest_deadline_goes_first():
     assert order == ["soon", "mid", "late", "none"]
 
 
-def test_without_a_deadline_a_request_has_patience():
-    """Item 19: one that names no deadline is not behind all that do for ever."""
+def test_19_without_a_deadline_a_request_has_patience():
+    """One that names no deadline is not behind all that do for ever."""
     toy = TimedPipeline("edf", rows=1)
     toy.submit(ask(max_tokens=1))
     patient = ask()
@@ -101,7 +101,7 @@ def test_least_slack_counts_the_work_before_the_deadline():
     assert TimedPipeline("lrs", rows=1).names(**requests) == ["much", "near"]
 
 
-def test_least_slack_is_relative_to_the_time_allowed():
+def test_19_least_slack_is_relative_to_the_time_allowed():
     toy = TimedPipeline("lrs", rows=1)
     early = ask(start=5, deadline_ms=20_000)
     toy.submit(early)
@@ -113,8 +113,8 @@ def test_least_slack_is_relative_to_the_time_allowed():
 
 
 @pytest.mark.parametrize("policy", ["edf", "lrs"])
-def test_a_lost_deadline_pushes_out_nobody_who_can_be_served_in_time(policy):
-    """Item 19: hopeless deadlines go behind, and are served all the same."""
+def test_19_a_lost_deadline_pushes_out_nobody_who_can_be_served_in_time(policy):
+    """Hopeless deadlines go behind, and are served all the same."""
     toy = TimedPipeline(policy, rows=1)
     lost, hopeless = ask(start=3, deadline_ms=50), ask(100, start=5, deadline_ms=100)
     toy.submit(lost)
@@ -139,8 +139,8 @@ def test_nothing_is_lost_for_a_guess():
 
 
 @pytest.mark.parametrize("policy", [one for one in POLICIES if one != "fcfs"])
-def test_starvation_is_bounded(policy):
-    """Item 19: better requests keep coming; the worst one gets its turn by age."""
+def test_19_starvation_is_bounded(policy):
+    """Better requests keep coming; the worst one gets its turn by age."""
     toy = TimedPipeline(policy, rows=1)
     starved = ask(30, max_tokens=40, priority=9, deadline_ms=1)  # worst under every policy
     toy.submit(ask(max_tokens=1))

@@ -9,7 +9,7 @@ use std::arch::x86_64::*;
 
 use super::float::prefetch_line;
 use super::{Output, Panel};
-use crate::activation_quant::{GroupMeta, QuantRows};
+use crate::activation_quant::{QuantRows, TILE_ROWS, TileGroup};
 use crate::pack::layout::{GROUP, Offset, QuantLayout};
 
 /// Eight columns: half a panel.
@@ -72,7 +72,7 @@ unsafe fn dot<const BITS: u32>(
     }
 }
 
-/// `ROWS` rows against half a panel.
+/// `ROWS` rows of a tile, from its lane `first` on, against half a panel.
 ///
 /// # Safety
 /// As [`super::multiply_panel`], for `ROWS` rows.
@@ -82,18 +82,15 @@ unsafe fn block<const BITS: u32, const ROWS: usize>(
     panel: Panel,
     half: usize,
     prefetch: bool,
-    x: QuantRows,
+    tile: *const TileGroup,
+    first: usize,
     output: Output,
 ) {
     let record_bytes = layout.record_bytes();
     let groups = panel.inputs / GROUP;
-    let (zero, stored_min) = match layout.offset {
-        Offset::Zero(zero) => (zero, false),
-        Offset::Min => (0, true),
-    };
     let parts = GROUP / layout.group;
     let mut sums = [_mm256_setzero_ps(); ROWS];
-    // SAFETY: records, codes and metas of `groups` groups are inside what the caller vouches for.
+    // SAFETY: records and tile groups of `groups` groups are inside what the caller vouches for.
     unsafe {
         for group in 0..groups {
             let record = panel.data.add(group * record_bytes);
@@ -106,24 +103,26 @@ unsafe fn block<const BITS: u32, const ROWS: usize>(
             let part_bytes = layout.scale_bytes() / parts;
             for part in 0..parts {
                 let scale = load_scales(scales.add(part * part_bytes), layout.half_scales, half);
+                let min = match layout.offset {
+                    Offset::Min => {
+                        let mins = scales.add(layout.scale_bytes());
+                        load_scales(mins, layout.half_scales, half)
+                    }
+                    Offset::Zero(zero) => _mm256_mul_ps(scale, _mm256_set1_ps(-zero as f32)),
+                };
                 let quads = part * 8 / parts..(part + 1) * 8 / parts;
                 for (row, sums) in sums.iter_mut().enumerate() {
-                    let meta: &GroupMeta = &*x.metas.add(row * groups + group);
-                    let activations = x.codes.add(row * x.inputs + group * GROUP);
-                    let sum = match (parts, part) {
-                        (1, _) => meta.sum,
-                        (_, 0) => meta.low_sum,
-                        _ => meta.sum - meta.low_sum,
+                    let (tile, lane) = (&*tile.add(group), first + row);
+                    let row_sum = match (parts, part) {
+                        (1, _) => tile.scaled_sums[lane],
+                        (_, 0) => tile.low_scaled_sums[lane],
+                        _ => tile.scaled_sums[lane] - tile.low_scaled_sums[lane],
                     };
+                    let activations = tile.codes[lane].as_ptr();
                     let dot = dot::<BITS>(record, half, quads.clone(), activations);
-                    let dot = _mm256_sub_epi32(dot, _mm256_set1_epi32(zero * sum));
                     let scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(dot), scale);
-                    *sums = _mm256_fmadd_ps(scaled, _mm256_set1_ps(meta.scale), *sums);
-                    if stored_min {
-                        let mins = scales.add(layout.scale_bytes());
-                        let min = load_scales(mins, layout.half_scales, half);
-                        *sums = _mm256_fmadd_ps(min, _mm256_set1_ps(meta.scaled_sum), *sums);
-                    }
+                    *sums = _mm256_fmadd_ps(scaled, _mm256_set1_ps(tile.scales[lane]), *sums);
+                    *sums = _mm256_fmadd_ps(min, _mm256_set1_ps(row_sum), *sums);
                 }
             }
         }
@@ -157,7 +156,7 @@ unsafe fn rows_of<const BITS: u32>(
     while row < rows {
         // SAFETY: `row + size ≤ rows`, for which the caller vouches.
         unsafe {
-            let x = x.starting_at(row);
+            let (tile, first) = (x.tile(row), row % TILE_ROWS);
             let output = Output {
                 out: output.out.add(row * output.stride),
                 ..output
@@ -166,7 +165,7 @@ unsafe fn rows_of<const BITS: u32>(
                 ($size:literal) => {{
                     for half in 0..2 {
                         let prefetch = row == 0 && half == 0;
-                        block::<BITS, $size>(layout, panel, half, prefetch, x, output);
+                        block::<BITS, $size>(layout, panel, half, prefetch, tile, first, output);
                     }
                     $size
                 }};

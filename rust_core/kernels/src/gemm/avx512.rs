@@ -3,15 +3,27 @@
 //! One register holds a quad of inputs of all 16 columns, so `vpdpbusd` with four broadcast activation
 //! bytes advances all columns by four inputs; codes are its unsigned operand, so signed activations
 //! need no offset. A record's eight code registers are decoded once and stay while every row of the
-//! block uses them. During the first block of rows each line of the next panel is prefetched.
+//! block uses them. Each line of the next panel is prefetched meanwhile, evenly over all blocks of rows: the
+//! fill buffers hold little more than a dozen lines.
+//!
+//! Beside its eight dot products a group costs a row three multiply-adds: times the weights' scale, times
+//! the activations' scale, and the minimum. There is no conversion from integers (see [`MAGIC`]).
 
+use std::arch::asm;
 use std::arch::x86_64::*;
+use std::ops::Range;
 
 use super::float::{prefetch_line, write};
 use super::{Output, Panel};
-use crate::activation_quant::{GroupMeta, QuantRows};
+use crate::activation_quant::{QuantRows, TILE_ROWS, TileGroup};
 use crate::pack::layout::{GROUP, Offset, QuantLayout};
 use crate::simd::Avx512;
+
+/// 1.5 · 2^23. Its bits plus an integer `n` of magnitude below 2^22 are the bits of the float `MAGIC + n`.
+/// A dot product that starts there instead of at zero is a float at once, and
+/// `(MAGIC + n) · s - MAGIC · s`, one fused operation, is `n · s` rounded once, because `MAGIC · s` is exact for
+/// the eleven bits of an f16 scale.
+const MAGIC: f32 = 12_582_912.0;
 
 /// A layout as types, so that every branch on it is decided at compile time.
 struct Shape<const BITS: u32, const SPLIT: bool, const HALF: bool, const MIN: bool>;
@@ -71,10 +83,81 @@ unsafe fn codes<const BITS: u32>(record: *const u8, i: usize) -> (__m512i, __m51
     }
 }
 
-/// `ROWS` rows against the whole panel.
+/// The same pointer, of which the compiler knows nothing, so that it keeps it in a register of its own.
+///
+/// Otherwise it addresses all tiles by one base and an index. An instruction with an indexed memory operand
+/// is two in the pipeline of Intel's cores, and this loop has a hundred of them.
+#[inline(always)]
+#[allow(
+    clippy::pointers_in_nomem_asm_block,
+    reason = "nothing is read through it"
+)]
+fn opaque<T>(mut pointer: *const T) -> *const T {
+    // SAFETY: no instruction: the pointer passes through unchanged.
+    unsafe {
+        asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags, pure));
+    }
+    pointer
+}
+
+/// Scales of a group of weights, as a dot product is turned into a float with them.
+#[derive(Clone, Copy)]
+struct Scales<const HALF: bool> {
+    scale: __m512,
+    /// `-MAGIC * scale`.
+    back: __m512,
+}
+
+impl<const HALF: bool> Scales<HALF> {
+    /// # Safety
+    /// 16 scales at `from`; AVX-512 enabled by the caller.
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let scale = load_scales::<HALF>(from);
+            let back = _mm512_mul_ps(scale, _mm512_set1_ps(-MAGIC));
+            Self { scale, back }
+        }
+    }
+
+    /// Where dot products start.
+    ///
+    /// # Safety
+    /// AVX-512 enabled by the caller.
+    #[inline(always)]
+    unsafe fn start() -> __m512i {
+        // SAFETY: the caller's promise.
+        unsafe {
+            _mm512_set1_epi32(if HALF {
+                MAGIC.to_bits().cast_signed()
+            } else {
+                0
+            })
+        }
+    }
+
+    /// Scale times dot product, rounded once.
+    ///
+    /// # Safety
+    /// AVX-512 enabled by the caller.
+    #[inline(always)]
+    unsafe fn apply(self, dot: __m512i) -> __m512 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if HALF {
+                _mm512_fmadd_ps(_mm512_castsi512_ps(dot), self.scale, self.back)
+            } else {
+                _mm512_mul_ps(_mm512_cvtepi32_ps(dot), self.scale)
+            }
+        }
+    }
+}
+
+/// `ROWS` rows, from a tile's first on, against the whole panel; the first `rows` of them are stored.
 ///
 /// # Safety
-/// As [`super::multiply_panel`], for `ROWS` rows.
+/// As [`super::multiply_panel`], for `rows` rows, and whole tiles.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn block<
     const BITS: u32,
@@ -84,82 +167,86 @@ unsafe fn block<
     const ROWS: usize,
 >(
     panel: Panel,
-    prefetch: bool,
-    zero: i32,
-    x: QuantRows,
+    ahead: Range<*const u8>,
+    zero: f32,
+    tiles: *const TileGroup,
+    rows: usize,
     output: Output,
 ) {
     let layout = Shape::<BITS, SPLIT, HALF, MIN>::LAYOUT;
     let record_bytes = layout.record_bytes();
     let groups = panel.inputs / GROUP;
     let mut sums = [_mm512_setzero_ps(); ROWS];
-    // SAFETY: records, codes and metas of `groups` groups are inside what the caller vouches for.
+    let lines = (ahead.end as usize - ahead.start as usize).div_ceil(64);
+    let (mut line, lines_each) = (ahead.start, lines.div_ceil(groups));
+    let mut here = [tiles; 3];
+    // SAFETY: records and tile groups of `groups` groups are inside what the caller vouches for.
     unsafe {
         for group in 0..groups {
             let record = panel.data.add(group * record_bytes);
-            if prefetch {
-                let next = panel.next.add(group * record_bytes);
-                for line in 0..record_bytes.div_ceil(64) {
-                    prefetch_line(next.add(64 * line));
-                }
+            for _ in 0..lines_each {
+                prefetch_line(line);
+                line = line.wrapping_add(64);
             }
-            let activations = |row: usize| x.codes.add(row * x.inputs + group * GROUP);
-            let meta = |row: usize| &*x.metas.add(row * groups + group);
-            let start = |sum: i32| {
-                if MIN {
-                    _mm512_setzero_si512()
-                } else {
-                    _mm512_set1_epi32(-zero * sum)
-                }
-            };
-            // Exact sums of the group's two halves of inputs, or of all of it. Quad by quad over all
-            // rows: neighbouring instructions are independent, so their latency does not show.
-            let mut dots = [_mm512_setzero_si512(); ROWS];
-            let mut high_dots = [_mm512_setzero_si512(); ROWS];
-            for (row, (dot, high_dot)) in dots.iter_mut().zip(&mut high_dots).enumerate() {
-                let meta: &GroupMeta = meta(row);
-                *dot = start(if SPLIT { meta.low_sum } else { meta.sum });
-                if SPLIT {
-                    *high_dot = start(meta.sum - meta.low_sum);
-                }
+            for (at, tile) in here.iter_mut().enumerate().take(ROWS.div_ceil(TILE_ROWS)) {
+                *tile = opaque(tiles.add(at * groups + group));
             }
+            let tile = |row: usize| &*here[row / TILE_ROWS];
+            // Exact sums of the group's two halves of inputs, or of all of it.
+            let mut dots = [Scales::<HALF>::start(); ROWS];
+            let mut high_dots = dots;
             for i in 0..4 {
                 let (low, high) = codes::<BITS>(record, i);
                 for (row, dot) in dots.iter_mut().enumerate() {
-                    *dot = _mm512_dpbusd_epi32(*dot, low, quad(activations(row), i));
+                    let codes = tile(row).codes[row % TILE_ROWS].as_ptr();
+                    *dot = _mm512_dpbusd_epi32(*dot, low, quad(codes, i));
                 }
                 let high_dots = if SPLIT { &mut high_dots } else { &mut dots };
                 for (row, dot) in high_dots.iter_mut().enumerate() {
-                    *dot = _mm512_dpbusd_epi32(*dot, high, quad(activations(row), i + 4));
+                    let codes = tile(row).codes[row % TILE_ROWS].as_ptr();
+                    *dot = _mm512_dpbusd_epi32(*dot, high, quad(codes, i + 4));
                 }
             }
-            let scales = record.add(layout.code_bytes());
-            let scale = load_scales::<HALF>(scales);
+            let from = record.add(layout.code_bytes());
+            let scales = Scales::<HALF>::load(from);
+            let min = |scales: Scales<HALF>| {
+                if MIN {
+                    load_scales::<HALF>(from.add(layout.scale_bytes()))
+                } else {
+                    _mm512_mul_ps(scales.scale, _mm512_set1_ps(-zero))
+                }
+            };
+            let mins = min(scales);
             for (row, (sum, dot)) in sums.iter_mut().zip(dots).enumerate() {
-                let scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(dot), scale);
-                *sum = _mm512_fmadd_ps(scaled, _mm512_set1_ps(meta(row).scale), *sum);
+                let (tile, lane) = (tile(row), row % TILE_ROWS);
+                let row_scale = _mm512_set1_ps(tile.scales[lane]);
+                let row_sum = if SPLIT {
+                    tile.low_scaled_sums[lane]
+                } else {
+                    tile.scaled_sums[lane]
+                };
+                *sum = _mm512_fmadd_ps(scales.apply(dot), row_scale, *sum);
+                *sum = _mm512_fmadd_ps(mins, _mm512_set1_ps(row_sum), *sum);
             }
             if SPLIT {
-                let scale = load_scales::<HALF>(scales.add(layout.scale_bytes() / 2));
+                let scales = Scales::<HALF>::load(from.add(layout.scale_bytes() / 2));
+                let mins = min(scales);
                 for (row, (sum, dot)) in sums.iter_mut().zip(high_dots).enumerate() {
-                    let scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(dot), scale);
-                    *sum = _mm512_fmadd_ps(scaled, _mm512_set1_ps(meta(row).scale), *sum);
-                }
-            }
-            if MIN {
-                let min = load_scales::<HALF>(scales.add(layout.scale_bytes()));
-                for (row, sum) in sums.iter_mut().enumerate() {
-                    *sum = _mm512_fmadd_ps(min, _mm512_set1_ps(meta(row).scaled_sum), *sum);
+                    let (tile, lane) = (tile(row), row % TILE_ROWS);
+                    let row_scale = _mm512_set1_ps(tile.scales[lane]);
+                    let row_sum = tile.scaled_sums[lane] - tile.low_scaled_sums[lane];
+                    *sum = _mm512_fmadd_ps(scales.apply(dot), row_scale, *sum);
+                    *sum = _mm512_fmadd_ps(mins, _mm512_set1_ps(row_sum), *sum);
                 }
             }
         }
-        for (row, sums) in sums.into_iter().enumerate() {
+        for (row, sums) in sums.into_iter().enumerate().take(rows) {
             write(Avx512(sums), output, row);
         }
     }
 }
 
-/// All rows, in the largest blocks that fit.
+/// All rows, in blocks of at most twelve (24 of the 32 registers are sums), as even as tiles allow.
 ///
 /// # Safety
 /// As [`super::multiply_panel`].
@@ -171,28 +258,47 @@ unsafe fn rows_of<const BITS: u32, const SPLIT: bool, const HALF: bool, const MI
     rows: usize,
     output: Output,
 ) {
-    let mut row = 0;
+    const {
+        assert!(
+            !(SPLIT && MIN),
+            "no format has minima for halves of a group"
+        )
+    };
+    let zero = zero as f32;
+    let (mut row, mut blocks) = (0, rows.div_ceil(12));
+    let bytes = panel.inputs / GROUP * Shape::<BITS, SPLIT, HALF, MIN>::LAYOUT.record_bytes();
+    let share = bytes.div_ceil(blocks).next_multiple_of(64);
+    let mut ahead = panel.next;
     while row < rows {
-        // SAFETY: `row + size ≤ rows`, for which the caller vouches.
+        // SAFETY: `row` is below `rows`, for which the caller vouches, and begins a tile.
         unsafe {
-            let x = x.starting_at(row);
+            let tiles = x.tile(row);
             let output = Output {
                 out: output.out.add(row * output.stride),
                 ..output
             };
+            let left = rows - row;
+            let fetched = ahead..ahead.wrapping_add(share);
+            ahead = fetched.end;
             macro_rules! run {
                 ($size:literal) => {{
-                    block::<BITS, SPLIT, HALF, MIN, $size>(panel, row == 0, zero, x, output);
+                    let rows = left.min($size);
+                    block::<BITS, SPLIT, HALF, MIN, $size>(
+                        panel, fetched, zero, tiles, rows, output,
+                    );
                     $size
                 }};
             }
-            row += match rows - row {
-                12.. => run!(12),
-                8.. => run!(8),
-                4.. => run!(4),
-                2.. => run!(2),
-                _ => run!(1),
+            row += match left.div_ceil(TILE_ROWS).div_ceil(blocks) {
+                3.. => run!(12),
+                2 => run!(8),
+                _ => match left {
+                    1 => run!(1),
+                    2 => run!(2),
+                    _ => run!(4),
+                },
             };
+            blocks -= 1;
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What activations that stand apart add to a panel's results: `value * weight`, in float, after the codes.
 
+use std::mem::MaybeUninit;
+
 use super::{Output, Panel};
 use crate::activation_quant::QuantRows;
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
@@ -38,6 +40,9 @@ unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: *const u8, input: usize)
     }
 }
 
+/// Decoded weights kept for other rows: outliers of different tokens are mostly the same channels.
+const KEPT: usize = 64;
+
 #[inline(always)]
 unsafe fn add_body<L: Lanes>(
     layout: QuantLayout,
@@ -46,6 +51,9 @@ unsafe fn add_body<L: Lanes>(
     rows: usize,
     output: Output,
 ) {
+    // Whose weights stand in a slot; an input has one slot only.
+    let mut owners = [u32::MAX; KEPT];
+    let mut kept = [const { MaybeUninit::<L>::uninit() }; KEPT];
     for row in 0..rows {
         // SAFETY: `rows` rows of activations and of output, a whole panel: the caller's promise.
         unsafe {
@@ -57,8 +65,13 @@ unsafe fn add_body<L: Lanes>(
             let out = output.out.add(row * output.stride);
             let mut sum = L::load(out);
             for outlier in std::slice::from_raw_parts(outliers, count) {
-                let weights: L = weights(layout, panel.data, outlier.input as usize);
-                sum = L::splat(outlier.value).mul_add(weights, sum);
+                let slot = outlier.input as usize % KEPT;
+                if owners[slot] != outlier.input {
+                    owners[slot] = outlier.input;
+                    kept[slot].write(weights(layout, panel.data, outlier.input as usize));
+                }
+                // A slot with an owner was written.
+                sum = L::splat(outlier.value).mul_add(kept[slot].assume_init(), sum);
             }
             sum.store(out);
         }

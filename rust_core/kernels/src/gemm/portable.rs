@@ -5,7 +5,7 @@
 //! a lane sums eight of them, so 16 bits always hold it; codes of 8 bits join as `low + 16 · high`.
 
 use super::{Output, Panel};
-use crate::activation_quant::{GroupMeta, QuantRows};
+use crate::activation_quant::{QuantRows, TILE_ROWS, TileGroup};
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
 use crate::simd::widen_f16;
 
@@ -29,12 +29,11 @@ pub(super) unsafe fn multiply(
     output: Output,
 ) {
     let groups = panel.inputs / GROUP;
-    // SAFETY: a whole panel, `rows` rows of activations: the caller's promise.
-    let (records, codes, metas) = unsafe {
+    // SAFETY: a whole panel, the tiles of `rows` rows of activations: the caller's promise.
+    let (records, tiles) = unsafe {
         (
             std::slice::from_raw_parts(panel.data, groups * layout.record_bytes()),
-            std::slice::from_raw_parts(x.codes, rows * x.inputs),
-            std::slice::from_raw_parts(x.metas, rows * groups),
+            std::slice::from_raw_parts(x.tiles, rows.div_ceil(TILE_ROWS) * groups),
         )
     };
     for first in (0..rows).step_by(ROWS) {
@@ -44,9 +43,8 @@ pub(super) unsafe fn multiply(
             let record = Record::new(layout, bytes);
             for (row, sums) in sums[..block].iter_mut().enumerate() {
                 let row = first + row;
-                let codes = &codes[row * x.inputs + group * GROUP..][..GROUP];
-                let codes = codes.try_into().expect("a whole group");
-                record.add(codes, &metas[row * groups + group], sums);
+                let tile = &tiles[row / TILE_ROWS * groups + group];
+                record.add(tile, row % TILE_ROWS, sums);
             }
         }
         for (row, sums) in sums[..block].iter().enumerate() {
@@ -76,7 +74,7 @@ struct Record<'a> {
     layout: QuantLayout,
     registers: &'a [[u8; 64]],
     scales: [Columns<f32>; 2],
-    mins: Columns<f32>,
+    mins: [Columns<f32>; 2],
 }
 
 impl<'a> Record<'a> {
@@ -88,47 +86,42 @@ impl<'a> Record<'a> {
         } else {
             PANEL_COLUMNS
         };
+        let scales = [0, high].map(|slot| decode(scales, slot, layout.half_scales));
         Self {
             layout,
             registers: codes.as_chunks::<64>().0,
-            scales: [0, high].map(|slot| decode(scales, slot, layout.half_scales)),
+            scales,
             mins: match layout.offset {
-                Offset::Min => decode(mins, 0, layout.half_scales),
-                Offset::Zero(_) => [0.0; PANEL_COLUMNS],
+                Offset::Min => [0, high].map(|slot| decode(mins, slot, layout.half_scales)),
+                Offset::Zero(zero) => scales.map(|part| part.map(|scale| scale * -zero as f32)),
             },
         }
     }
 
-    /// Add a row's products with this record.
-    fn add(&self, codes: &[i8; GROUP], meta: &GroupMeta, sums: &mut Columns<f32>) {
+    /// Add the products of a tile's row `lane` with this record.
+    fn add(&self, tile: &TileGroup, lane: usize, sums: &mut Columns<f32>) {
+        let codes = &tile.codes[lane];
+        let (scale, sum) = (tile.scales[lane], tile.scaled_sums[lane]);
         if self.layout.group == GROUP {
-            self.add_part(self.dots::<0, 8>(codes), meta.sum, 0, meta.scale, sums);
+            self.add_part(self.dots::<0, 8>(codes), sum, 0, scale, sums);
         } else {
-            let high_sum = meta.sum - meta.low_sum;
-            self.add_part(self.dots::<0, 4>(codes), meta.low_sum, 0, meta.scale, sums);
-            self.add_part(self.dots::<4, 8>(codes), high_sum, 1, meta.scale, sums);
-        }
-        if self.layout.offset == Offset::Min {
-            for (sum, min) in sums.iter_mut().zip(self.mins) {
-                *sum += min * meta.scaled_sum;
-            }
+            let low_sum = tile.low_scaled_sums[lane];
+            self.add_part(self.dots::<0, 4>(codes), low_sum, 0, scale, sums);
+            self.add_part(self.dots::<4, 8>(codes), sum - low_sum, 1, scale, sums);
         }
     }
 
     fn add_part(
         &self,
         dots: Columns<i32>,
-        code_sum: i32,
+        row_sum: f32,
         part: usize,
         row_scale: f32,
         sums: &mut Columns<f32>,
     ) {
-        let zero = match self.layout.offset {
-            Offset::Zero(zero) => zero * code_sum,
-            Offset::Min => 0,
-        };
-        for ((sum, dot), scale) in sums.iter_mut().zip(dots).zip(self.scales[part]) {
-            *sum += (dot - zero) as f32 * scale * row_scale;
+        for (column, (sum, dot)) in sums.iter_mut().zip(dots).enumerate() {
+            *sum += dot as f32 * self.scales[part][column] * row_scale;
+            *sum += self.mins[part][column] * row_sum;
         }
     }
 

@@ -1,8 +1,45 @@
-//! Copying whole blocks inside the pool: what a fork pays for the block it shares in part.
+//! Copying whole blocks: inside the pool, what a fork pays for the block it shares in part; out of it and
+//! back, what the swap tier pays.
 
 use super::KvCache;
 
 impl KvCache {
+    /// Bytes of one layer's part of a block; they lie side by side.
+    fn layer_part(&self) -> usize {
+        self.shape.head_bytes() * self.shape.kv_heads
+    }
+
+    /// Bytes of a block, every layer.
+    pub(crate) fn block_bytes(&self) -> usize {
+        self.layer_part() * self.shape.layers
+    }
+
+    /// Copy a block's bytes, layer by layer, into `bytes`, which has exactly their length.
+    ///
+    /// # Safety
+    /// Nobody writes the block meanwhile.
+    pub(crate) unsafe fn read_block(&self, block: usize, bytes: &mut [u8]) {
+        assert_eq!(bytes.len(), self.block_bytes());
+        for (layer, part) in bytes.chunks_exact_mut(self.layer_part()).enumerate() {
+            let from = self.head(layer, block, 0);
+            // SAFETY: `head` checked the place, and a block's heads lie side by side.
+            unsafe { std::ptr::copy_nonoverlapping(from, part.as_mut_ptr(), part.len()) };
+        }
+    }
+
+    /// Copy `bytes`, which `read_block` gave, into a block.
+    ///
+    /// # Safety
+    /// Nobody else uses the block meanwhile.
+    pub(crate) unsafe fn write_block(&self, block: usize, bytes: &[u8]) {
+        assert_eq!(bytes.len(), self.block_bytes());
+        for (layer, part) in bytes.chunks_exact(self.layer_part()).enumerate() {
+            let to = self.head(layer, block, 0);
+            // SAFETY: as above; exclusive by contract.
+            unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len()) };
+        }
+    }
+
     /// Copy every layer's keys and values of block `source` to block `target`: one `memcpy` a layer.
     ///
     /// # Safety
@@ -11,7 +48,7 @@ impl KvCache {
         if source == target {
             return;
         }
-        let bytes = self.shape.head_bytes() * self.shape.kv_heads;
+        let bytes = self.layer_part();
         for layer in 0..self.shape.layers {
             let (from, to) = (self.head(layer, source, 0), self.head(layer, target, 0));
             // SAFETY: `head` checked both; a block's heads lie side by side, and two blocks do not
@@ -25,8 +62,8 @@ impl KvCache {
 mod tests {
     use crate::kv_cache::{KvCache, KvDtype, KvShape};
 
-    #[test]
-    fn a_copied_block_is_equal_in_every_layer_and_its_neighbours_are_untouched() {
+    /// A cache of three blocks in which every number says where it is.
+    fn marked() -> KvCache {
         let cache = KvCache::new(KvShape {
             dtype: KvDtype::F32,
             layers: 2,
@@ -36,14 +73,6 @@ mod tests {
             head_dim: 8,
         })
         .unwrap();
-        let read = |layer, block, head, slot, dim: usize| {
-            // SAFETY: single-threaded; in bounds.
-            unsafe {
-                let key = cache.key_tile(layer, block, head, slot).cast::<f32>();
-                let value = cache.value(layer, block, head, slot).cast::<f32>();
-                (*key.add(dim * 16 + slot % 16), *value.add(dim))
-            }
-        };
         for (layer, block, head, slot) in every_slot(3) {
             let mark = (layer * 1000 + block * 100 + head * 16 + slot) as f32;
             // SAFETY: single-threaded.
@@ -52,15 +81,43 @@ mod tests {
                 cache.write_value(layer, block, head, slot, &[-mark; 8]);
             }
         }
-        // SAFETY: single-threaded.
-        unsafe { cache.copy_block(0, 2) };
+        cache
+    }
+
+    /// Checks that block `b` holds what block `from[b]` held at first.
+    fn assert_holds(cache: &KvCache, from: [usize; 3]) {
         for (layer, block, head, slot) in every_slot(3) {
-            let from = if block == 2 { 0 } else { block };
-            let mark = (layer * 1000 + from * 100 + head * 16 + slot) as f32;
+            let mark = (layer * 1000 + from[block] * 100 + head * 16 + slot) as f32;
             for dim in 0..8 {
-                assert_eq!(read(layer, block, head, slot, dim), (mark, -mark));
+                // SAFETY: single-threaded; in bounds.
+                unsafe {
+                    let key = cache.key_tile(layer, block, head, slot).cast::<f32>();
+                    let value = cache.value(layer, block, head, slot).cast::<f32>();
+                    assert_eq!(*key.add(dim * 16 + slot % 16), mark);
+                    assert_eq!(*value.add(dim), -mark);
+                }
             }
         }
+    }
+
+    #[test]
+    fn a_copied_block_is_equal_in_every_layer_and_its_neighbours_are_untouched() {
+        let cache = marked();
+        // SAFETY: single-threaded.
+        unsafe { cache.copy_block(0, 2) };
+        assert_holds(&cache, [0, 1, 0]);
+    }
+
+    #[test]
+    fn a_block_read_and_written_elsewhere_is_equal_and_its_neighbours_are_untouched() {
+        let cache = marked();
+        let mut bytes = vec![0; cache.block_bytes()];
+        // SAFETY: single-threaded.
+        unsafe {
+            cache.read_block(1, &mut bytes);
+            cache.write_block(0, &bytes);
+        }
+        assert_holds(&cache, [1, 1, 2]);
     }
 
     fn every_slot(blocks: usize) -> impl Iterator<Item = (usize, usize, usize, usize)> {

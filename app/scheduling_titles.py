@@ -1,0 +1,15 @@
+"""What the scheduling policies and batch formers are called where people choose or read them."""
+
+from engine.scheduling import BatchFormerName, Policy
+
+POLICY_TITLES: dict[Policy, str] = {
+    "fcfs": "first come, first served",
+    "priority": "lowest priority number first",
+    "sjf": "shortest job first",
+    "edf": "earliest deadline first",
+    "lrs": "least remaining slack first",
+}
+BATCH_FORMER_TITLES: dict[BatchFormerName, str] = {
+    "fixed": "steps of the whole token budget",
+    "timed": "steps that aim at a time beside decodes",
+}

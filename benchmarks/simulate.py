@@ -1,0 +1,358 @@
+"""Which policy meets how many deadlines: arrival traces through the real scheduler, in virtual time.
+
+    python benchmarks/simulate.py [--load 1.3] [--seconds 120] [--trace poisson …] [--json]
+    python benchmarks/simulate.py --fit MODEL      # step times of this machine instead of the stored
+
+Everything is the engine's own (pipeline, scheduler, policies, block pool, prefix cache, step-time
+model and its calibration) except the executor, which computes nothing and moves a virtual clock
+by the time a step would take. So a run is exact, repeatable, and takes seconds.
+
+*TTFT* is the share of the requests with a deadline whose first token came in time. *Done* is the
+share whose whole answer came in time: by the deadline and 100 ms for each further token.
+`load` is the offered work over what the machine can do, with 16 decodes in a step: above 1 nobody
+can serve everybody.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence as Many
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.traces import TRACES, Arrival, take
+from engine._core import BlockAllocator, PrefixTrie
+from engine.events import EventBus
+from engine.executors.base import MAX_TOP_LOGPROBS, ExecutorInfo, StepPlan, StepResult
+from engine.mailbox import Mailbox
+from engine.memory.block_manager import BlockManager
+from engine.memory.prefix_cache import PrefixCache
+from engine.observability.counters import EngineCounters, StepRecord
+from engine.pipeline.calibration import Calibration
+from engine.pipeline.pipeline import Pipeline
+from engine.pipeline.rows import RowTable
+from engine.pipeline.sampler import Sampler
+from engine.pipeline.sequence import Sequence
+from engine.pipeline.step_load import load_of
+from engine.pipeline.step_time import StepCosts
+from engine.queue import RequestQueue
+from engine.request import Request, SamplingParams
+from engine.scheduling import BATCH_FORMERS, POLICIES, Scheduling
+
+STORED = StepCosts(constant=1.8e-3, prefill_token=6.4e-4, decode_row=1.6e-3, kv_token=2.1e-6)
+"""SmolLM2-135M Q4_1 on two AVX-512 cores that other programs used, too: `--fit` of 2026-11-21, rounded."""
+
+BLOCK_SIZE = 32
+ROWS = 32
+BUDGET = 512
+BLOCKS = 1500
+CONTEXT = 8192
+DECODES_BESIDE = 16
+PER_TOKEN_S = 0.1
+SCATTER = 0.08
+"""Log-normal scatter of step times, so that the model has something to learn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a trace under one policy. Shares are of requests that named a deadline."""
+
+    policy: str
+    batch_former: str
+    requests: int
+    ttft_met: float
+    done_met: float
+    ttft_met_by_kind: dict[str, float]
+    ttft_p50: float
+    ttft_p95: float
+    longest_wait: float
+    itl_p99: float
+    preemptions: int
+    prefix_hits: float
+    seconds: float
+
+
+class SimulatedExecutor:
+    """Moves the clock by what a step would take."""
+
+    def __init__(self, costs: StepCosts, clock: "VirtualClock", seed: int) -> None:
+        self.info = ExecutorInfo("simulated", "none", 0, "none", 0, "f16", 0)
+        self._costs = costs
+        self._clock = clock
+        self._rng = np.random.default_rng(seed)
+
+    def execute(self, plan: StepPlan) -> StepResult:
+        """Every row that reached its last token gets token 1."""
+        grant = np.diff(plan.query_start)
+        end = plan.positions[plan.query_start[1:] - 1] + 1
+        load = load_of(grant, end, len(plan.token_ids))
+        self._clock.now += self._costs.seconds(load) * float(self._rng.lognormal(0, SCATTER))
+        rows = len(plan.rows)
+        return StepResult(
+            sampled=np.where(plan.needs_logits != 0, 1, -1).astype(np.int32),
+            logprobs=np.zeros(rows, np.float32),
+            top_ids=np.zeros((rows, MAX_TOP_LOGPROBS), np.int32),
+            top_logprobs=np.zeros((rows, MAX_TOP_LOGPROBS), np.float32),
+            failed=np.zeros(rows, np.uint8),
+        )
+
+    def copy_blocks(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:
+        """Nothing is stored."""
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+class IntervalCounters(EngineCounters):
+    """Keeps every time between two tokens, for exact percentiles."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.intervals: list[NDArray[np.float64]] = []
+
+    def record_step(self, now: float, step: StepRecord) -> None:
+        """Count a step."""
+        self.intervals.append(step.intervals)
+        super().record_step(now, step)
+
+
+class VirtualClock:
+    """Seconds that pass only while steps run."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        """The instant."""
+        return self.now
+
+
+class Simulation:
+    """One engine's worth of pipeline on a virtual clock."""
+
+    def __init__(self, scheduling: Scheduling, costs: StepCosts, *, seed: int) -> None:
+        self.clock = VirtualClock()
+        self.counters = IntervalCounters()
+        self.waiting = RequestQueue(10**6)
+        allocator = BlockAllocator(BLOCKS, BLOCK_SIZE)
+        self.blocks = BlockManager(
+            allocator,
+            block_size=BLOCK_SIZE,
+            block_bytes=1,
+            prefixes=PrefixCache(PrefixTrie(allocator), b"", block_size=BLOCK_SIZE),
+        )
+        self.pipeline = Pipeline(
+            RowTable(max_rows=ROWS, max_model_len=CONTEXT, block_size=BLOCK_SIZE),
+            self.blocks,
+            self.waiting,
+            token_budget=BUDGET,
+            scheduling=scheduling,
+            counters=self.counters,
+            events=EventBus(),
+            clock=self.clock,
+            on_finish=lambda sequence: None,
+        )
+        self.pipeline.executor = SimulatedExecutor(costs, self.clock, seed)
+        calibration = Calibration()
+        while calibration.pending:
+            self.pipeline.calibrate(calibration)
+
+    def run(self, arrivals: Many[Arrival]) -> list[Sequence]:
+        """Play a trace to its end; the sequences, in order of arrival."""
+        begin = self.clock.now
+        played: list[Sequence] = []
+        while len(played) < len(arrivals) or self.pipeline.has_work:
+            if not self.pipeline.has_work:
+                self.clock.now = max(self.clock.now, begin + arrivals[len(played)].at)
+            while (
+                len(played) < len(arrivals) and begin + arrivals[len(played)].at <= self.clock.now
+            ):
+                played.append(self._submit(len(played), arrivals[len(played)], begin))
+            self.pipeline.step()
+            self.pipeline.announce_ends()
+            if self.pipeline.last_error is not None:
+                raise AssertionError(self.pipeline.last_error[0])
+        return played
+
+    def _submit(self, number: int, arrival: Arrival, begin: float) -> Sequence:
+        tokens, queued_at = arrival.tokens, begin + arrival.at
+        params = SamplingParams(max_tokens=arrival.answer, ignore_eos=True)
+        allowed = arrival.deadline_ms
+        cached = 0
+        if self.blocks.prefixes is not None:
+            cached = len(self.blocks.prefixes.match(tokens)) * BLOCK_SIZE
+        sequence = Sequence(
+            request=Request((), params, priority=arrival.priority, deadline_ms=allowed),
+            mailbox=Mailbox(num_logprobs=None, queued=queued_at),
+            arrival=number,
+            tokens=tokens,
+            num_prompt=len(tokens),
+            penalty_start=len(tokens),
+            max_total=len(tokens) + arrival.answer,
+            stop_ids=(),
+            sampling=Sampler.pack(params, 0),
+            bias_ids=np.zeros(0, np.int32),
+            bias_values=np.zeros(0, np.float32),
+            queued_at=queued_at,
+            deadline=np.inf if allowed is None else queued_at + allowed / 1000,
+            likely_cached=cached,
+        )
+        self.waiting.put(sequence)
+        return sequence
+
+
+def work_of(arrivals: Many[Arrival], costs: StepCosts) -> float:
+    """Seconds of the machine that a trace asks for; prefixes seen before cost nothing."""
+    seen: set[int] = set()
+    each = costs.decode_row + costs.constant / DECODES_BESIDE
+    total = 0.0
+    for arrival in arrivals:
+        count, fresh = len(arrival.tokens), len(arrival.tokens)
+        for end in range(BLOCK_SIZE, count + 1, BLOCK_SIZE):
+            prefix = hash(arrival.tokens[:end].tobytes())
+            fresh -= BLOCK_SIZE * (prefix in seen)
+            seen.add(prefix)
+        prefill = fresh * (costs.prefill_token + costs.kv_token * count / 2)
+        total += prefill + arrival.answer * (each + costs.kv_token * count)
+    return total
+
+
+def make_trace(
+    name: str, *, load: float, seconds: float, costs: StepCosts, seed: int
+) -> list[Arrival]:
+    """A trace that offers `load` times what the machine can do."""
+    rate = 1.0
+    for _ in range(4):  # a short trace's work is not its kinds' mean
+        arrivals = take(TRACES[name], seed=seed, rate=rate, seconds=seconds)
+        rate *= load * seconds / work_of(arrivals, costs)
+    return take(TRACES[name], seed=seed, rate=rate, seconds=seconds)
+
+
+def simulate(
+    arrivals: Many[Arrival], scheduling: Scheduling, costs: StepCosts = STORED, *, seed: int = 0
+) -> Outcome:
+    """Play a trace under one policy."""
+    simulation = Simulation(scheduling, costs, seed=seed)
+    begin = simulation.clock.now
+    played = simulation.run(arrivals)
+    kept = [sequence.mailbox.kept.timings for sequence in played]
+    ttft = np.array([timings.ttft for timings in kept], np.float64)
+    ended = np.array([timings.last_token for timings in kept], np.float64)
+    queued = np.array([timings.queued for timings in kept], np.float64)
+    allowed = np.array([(one.deadline_ms or np.inf) / 1000 for one in arrivals])
+    further = np.array([PER_TOKEN_S * (one.answer - 1) for one in arrivals])
+    named = np.isfinite(allowed)
+    in_time = ttft <= allowed
+    done = ended - queued <= allowed + further
+    kinds = np.array([one.kind for one in arrivals])
+    totals = simulation.counters.totals()
+    return Outcome(
+        policy=scheduling.policy,
+        batch_former=scheduling.batch_former,
+        requests=len(arrivals),
+        ttft_met=float(in_time[named].mean()),
+        done_met=float(done[named].mean()),
+        ttft_met_by_kind={
+            kind: float(in_time[named & (kinds == kind)].mean())
+            for kind in sorted(set(kinds[named].tolist()))
+        },
+        ttft_p50=float(np.percentile(ttft, 50)),
+        ttft_p95=float(np.percentile(ttft, 95)),
+        longest_wait=float(ttft.max()),
+        itl_p99=float(np.percentile(np.concatenate(simulation.counters.intervals), 99)),
+        preemptions=totals.preemptions,
+        prefix_hits=totals.prefix_cache_hits / totals.prefix_cache_queries,
+        seconds=simulation.clock.now - begin,
+    )
+
+
+def fit(model: Path) -> StepCosts:
+    """This machine's step times with a model: mixed traffic on the real engine.
+
+    Whatever else ran meanwhile is in the figures.
+    """
+    from engine.config import EngineConfig
+    from engine.engine import AsyncPravahaEngine
+
+    config = EngineConfig(model=model, name="fit", prefix_caching=False)
+    engine = AsyncPravahaEngine(config)
+    rng = np.random.default_rng(0)
+    engine.start()
+    try:
+        engine.wait_ready()
+        vocabulary = engine.spec.vocab_size
+        for streams in (1, 4, 16, 32):
+            handles = [
+                engine.submit(
+                    Request(
+                        tuple(rng.integers(0, vocabulary, int(rng.integers(16, 600))).tolist()),
+                        SamplingParams(temperature=0, max_tokens=40, ignore_eos=True),
+                    )
+                )
+                for _ in range(streams)
+            ]
+            for handle in handles:
+                handle.wait_result(600)
+        snapshot = engine.snapshot()
+    finally:
+        engine.shutdown()
+    if snapshot.step_costs is None:
+        raise AssertionError("steps ran, so they were learnt from")
+    print(f"fitted: {snapshot.step_costs}, error {snapshot.step_error or 0:.0%}", file=sys.stderr)
+    return snapshot.step_costs
+
+
+def table(outcomes: Many[Outcome]) -> str:
+    """The outcomes as Markdown."""
+    lines = [
+        "| policy | steps | TTFT in time | chat / document | done in time | TTFT p50 | p95 | longest "
+        "| ITL p99 | preempted |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for one in outcomes:
+        kinds = " / ".join(f"{share:.0%}" for share in one.ttft_met_by_kind.values())
+        lines.append(
+            f"| {one.policy} | {one.batch_former} | **{one.ttft_met:.1%}** | {kinds} "
+            f"| {one.done_met:.1%} | {one.ttft_p50:.2f} s | {one.ttft_p95:.1f} s "
+            f"| {one.longest_wait:.0f} s | {one.itl_p99 * 1000:.0f} ms | {one.preemptions} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trace", nargs="*", choices=TRACES, default=list(TRACES))
+    parser.add_argument("--policy", nargs="*", choices=POLICIES, default=list(POLICIES))
+    parser.add_argument("--load", type=float, default=1.3)
+    parser.add_argument("--seconds", type=float, default=120.0, help="length of a trace")
+    parser.add_argument("--target-ms", type=float, default=60.0, help="of timed steps")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--fit", type=Path, help="a model to measure this machine with")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    costs = fit(options.fit) if options.fit else STORED
+    report = {}
+    for name in options.trace:
+        arrivals = make_trace(
+            name, load=options.load, seconds=options.seconds, costs=costs, seed=options.seed
+        )
+        outcomes = [
+            simulate(arrivals, Scheduling(policy, former, options.target_ms), costs)
+            for former in BATCH_FORMERS
+            for policy in options.policy
+        ]
+        report[name] = [asdict(one) for one in outcomes]
+        if not options.json:
+            print(f"\n{name}, {len(arrivals)} requests, load {options.load:g}\n")
+            print(table(outcomes), flush=True)
+    if options.json:
+        print(
+            json.dumps({"costs": asdict(costs), "load": options.load, "traces": report}, indent=2)
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+//! Keys that stand for a whole prefix.
+
+use crate::TokenId;
+
+/// BLAKE3 of the parent's key and the block's tokens. The parent of a first block is the *identity*:
+/// 32 bytes that change with everything beside the tokens that changes KV bytes.
+pub type ChainKey = [u8; 32];
+
+/// The key of a block of `tokens` after the prefix of `parent`.
+pub(super) fn chain_key(parent: &ChainKey, tokens: &[TokenId]) -> ChainKey {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(parent);
+    for token in tokens {
+        hasher.update(&token.to_le_bytes());
+    }
+    *hasher.finalize().as_bytes()
+}
+
+/// The first 16 bytes of the BLAKE3 of `bytes`: tells damage, no adversary.
+pub(super) fn checksum(bytes: &[u8]) -> [u8; 16] {
+    let mut short = [0; 16];
+    short.copy_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_depends_on_every_token_before_it_and_on_the_identity() {
+        let key = |identity: u8, first: i32, second: i32| {
+            chain_key(&chain_key(&[identity; 32], &[first, 2]), &[second])
+        };
+        assert_eq!(key(0, 1, 3), key(0, 1, 3));
+        for other in [key(1, 1, 3), key(0, 9, 3), key(0, 1, 9)] {
+            assert_ne!(key(0, 1, 3), other);
+        }
+    }
+}

@@ -1,0 +1,465 @@
+//! `SwapStore`: entries, their bytes, and the bound on both.
+//!
+//! Thread-safe. The lock guards the books, never a block's bytes: an entry that is being written or
+//! read is in use and stays where it is, so copying needs no lock and nobody waits for a disk while
+//! holding one. What is read is checked against its checksum first; a damaged entry is forgotten
+//! together with everything below it.
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::chain_key::{ChainKey, chain_key, checksum};
+use super::entries::Entries;
+use super::layout::{Damaged, PAGE, Record, SwapGeometry, header, refuse_header};
+use super::storage::{OpenedFile, Storage};
+use super::{EntryId, ROOT, SwapError};
+use crate::TokenId;
+
+/// A file grows by this much at a time.
+const GROWTH_BYTES: usize = 32 << 20;
+const MAX_SLOTS: u64 = 1 << 24;
+
+/// Makes the key of a block from its prefix's key; tests inject one that collides.
+pub(super) type MakeKey = fn(&ChainKey, &[TokenId]) -> ChainKey;
+
+/// What came of asking for an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reservation {
+    /// The tier has these tokens already.
+    Known(EntryId),
+    /// A new entry, which the caller fills or abandons.
+    New(EntryId),
+    /// The parent is gone, every slot is in use, or another block's key is the same.
+    Refused,
+}
+
+/// Entries now, and counters since the store was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SwapStats {
+    /// Entries, being written or complete.
+    pub entries: usize,
+    /// Entries that fit.
+    pub capacity: usize,
+    /// Entries ever given up for others.
+    pub evicted_total: u64,
+    /// Entries ever found damaged.
+    pub damaged_total: u64,
+    /// Bytes of blocks ever written and read.
+    pub written_bytes: u64,
+    pub read_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Books {
+    entries: Entries,
+    /// Slots that may be touched; the file has room for them.
+    grown: usize,
+    /// Instant of the latest use; a counter.
+    clock: u64,
+    stats: SwapStats,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct SwapStore {
+    geometry: SwapGeometry,
+    identity: ChainKey,
+    storage: Storage,
+    books: Mutex<Books>,
+    make_key: MakeKey,
+    notice: Option<String>,
+}
+
+impl SwapStore {
+    /// The store in `path`, or one in memory. A file that is damaged, or that other settings or another
+    /// version wrote, is begun anew; [`Self::notice`] then says why.
+    ///
+    /// * `identity`: changes with everything beside the tokens that changes KV bytes.
+    /// * `capacity_bytes`: the file, or memory, is no larger.
+    ///
+    /// # Errors
+    /// Another process uses the file, it cannot be used, or nothing fits.
+    pub fn open(
+        path: Option<&Path>,
+        identity: ChainKey,
+        geometry: SwapGeometry,
+        capacity_bytes: u64,
+    ) -> Result<Self, SwapError> {
+        Self::with_keys(path, identity, geometry, capacity_bytes, chain_key)
+    }
+
+    /// As [`Self::open`], with the hash injected.
+    pub(super) fn with_keys(
+        path: Option<&Path>,
+        identity: ChainKey,
+        geometry: SwapGeometry,
+        capacity_bytes: u64,
+        make_key: MakeKey,
+    ) -> Result<Self, SwapError> {
+        geometry.check()?;
+        let stride = geometry.stride();
+        let slots = capacity_bytes.saturating_sub(PAGE as u64) / stride as u64;
+        let slots = slots.min(MAX_SLOTS) as usize;
+        if slots == 0 {
+            return Err(SwapError::TooSmall {
+                capacity: capacity_bytes,
+                entry: (stride + PAGE) as u64,
+            });
+        }
+        let (storage, grown, notice) = match path {
+            Some(path) => open_file(path, &header(&geometry, &identity), stride, slots)?,
+            None => {
+                let memory = Storage::in_memory(stride, slots).map_err(SwapError::Memory)?;
+                (memory, slots, None)
+            }
+        };
+        let mut store = Self {
+            geometry,
+            identity,
+            storage,
+            books: Mutex::new(Books {
+                entries: Entries::new(slots),
+                grown,
+                clock: 0,
+                stats: SwapStats {
+                    capacity: slots,
+                    ..SwapStats::default()
+                },
+            }),
+            make_key,
+            notice,
+        };
+        if let (Some(path), true) = (path, grown > 0) {
+            store.restore(path, grown);
+        }
+        Ok(store)
+    }
+
+    /// Takes over the entries of the file's first `grown` slots.
+    fn restore(&mut self, path: &Path, grown: usize) {
+        let (mut records, mut bad) = (Vec::new(), Vec::new());
+        for slot in 0..grown {
+            // SAFETY: the store is not shared yet, and the slot is inside the file.
+            let (bytes, used) = unsafe { (self.sealed_bytes(slot), self.used(slot).read()) };
+            match Record::decode(bytes) {
+                Ok(Some(record)) => records.push((slot, record, u64::from_le_bytes(used))),
+                Ok(None) => {}
+                Err(Damaged) => bad.push(slot),
+            }
+            self.storage.unload(slot);
+        }
+        let damaged = bad.len();
+        let books = self.books.get_mut().unwrap_or_else(PoisonError::into_inner);
+        books.clock = records.iter().map(|&(_, _, used)| used).max().unwrap_or(0);
+        books.stats.damaged_total = damaged as u64;
+        bad.extend(books.entries.restore(records));
+        for &slot in &bad {
+            // SAFETY: as above.
+            unsafe { self.clear_record(slot) };
+        }
+        if damaged > 0 {
+            self.notice = Some(format!(
+                "The swap file {} is damaged: {damaged} of its {grown} entries are left out.",
+                path.display()
+            ));
+        }
+    }
+
+    /// What was wrong with the file, as one sentence for the log.
+    pub fn notice(&self) -> Option<&str> {
+        self.notice.as_deref()
+    }
+
+    /// Whether it outlives the process.
+    pub fn is_persistent(&self) -> bool {
+        self.storage.is_file()
+    }
+
+    /// Sizes of what is kept.
+    pub fn geometry(&self) -> SwapGeometry {
+        self.geometry
+    }
+
+    /// The store's numbers now. O(1).
+    pub fn stats(&self) -> SwapStats {
+        let books = self.books();
+        SwapStats {
+            entries: books.entries.len(),
+            ..books.stats
+        }
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        // No operation leaves the books half changed when it panics: there is nothing to repair.
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether `id` still has its entry, being written or complete.
+    pub fn is_alive(&self, id: EntryId) -> bool {
+        self.books().entries.slot_of(id).is_some()
+    }
+
+    /// The complete entries of the longest prefix of `tokens`, first block first. They are used by
+    /// this, so other entries go before them. Tokens after the last whole block are not looked at.
+    pub fn match_prefix(&self, tokens: &[TokenId]) -> Vec<EntryId> {
+        let mut found = Vec::new();
+        let mut books = self.books();
+        let (mut parent, mut key) = (ROOT, self.identity);
+        for block in tokens.chunks_exact(self.geometry.block_size) {
+            key = (self.make_key)(&key, block);
+            let Some(slot) = books.entries.slot_under(&key) else {
+                break;
+            };
+            let entry = books.entries.entry(slot);
+            if !entry.ready || entry.parent != parent || *entry.tokens != *block {
+                break;
+            }
+            parent = entry.id;
+            found.push(parent);
+        }
+        if parent != ROOT {
+            self.touch(&mut books, parent);
+        }
+        found
+    }
+
+    /// Asks for an entry of `tokens` below `parent`. A new one may evict another.
+    pub fn reserve(&self, parent: EntryId, tokens: &[TokenId]) -> Reservation {
+        debug_assert_eq!(tokens.len(), self.geometry.block_size);
+        let mut books = self.books();
+        let above = match parent {
+            ROOT => self.identity,
+            _ => match books.entries.slot_of(parent) {
+                Some(slot) => books.entries.entry(slot).key,
+                None => return Reservation::Refused,
+            },
+        };
+        let key = (self.make_key)(&above, tokens);
+        if let Some(slot) = books.entries.slot_under(&key) {
+            let entry = books.entries.entry(slot);
+            let (id, equal) = (entry.id, entry.parent == parent && *entry.tokens == *tokens);
+            if !equal {
+                return Reservation::Refused;
+            }
+            self.touch(&mut books, id);
+            return Reservation::Known(id);
+        }
+        self.touch(&mut books, parent); // so that it is not what makes room for its child
+        let Some(slot) = self.make_room(&mut books, parent) else {
+            return Reservation::Refused;
+        };
+        Reservation::New(books.entries.add(slot, parent, key, tokens.into()))
+    }
+
+    /// An empty, touchable slot.
+    fn make_room(&self, books: &mut Books, parent: EntryId) -> Option<usize> {
+        let mut slot = books.entries.next_slot(parent)?;
+        if slot >= books.grown {
+            let step = (GROWTH_BYTES / self.geometry.stride()).max(1);
+            let wanted = (slot + 1).max(books.grown + step).min(books.stats.capacity);
+            if self.storage.grow(books.grown, wanted).is_ok() {
+                books.grown = wanted;
+            } else {
+                // The disk is full: what there is has to do.
+                books.stats.capacity = books.grown;
+                books.entries.shrink(books.grown);
+                slot = books.entries.next_slot(parent)?;
+            }
+        }
+        if !books.entries.is_empty_slot(slot) {
+            books.entries.remove(slot);
+            books.stats.evicted_total += 1;
+            // SAFETY: the entry was not in use, and under the lock nobody begins to.
+            unsafe { self.clear_record(slot) };
+        }
+        Some(slot)
+    }
+
+    /// Copies a block's bytes into a reserved entry and completes it. False if the entry is not
+    /// waiting for bytes.
+    pub fn fill(&self, id: EntryId, bytes: &[u8]) -> bool {
+        assert_eq!(bytes.len(), self.geometry.block_bytes);
+        let (slot, mut record) = {
+            let books = self.books();
+            let Some(slot) = books.entries.slot_of(id) else {
+                return false;
+            };
+            let entry = books.entries.entry(slot);
+            if entry.ready {
+                return false;
+            }
+            let record = Record {
+                id,
+                parent: entry.parent,
+                key: entry.key,
+                checksum: [0; 16],
+                tokens: entry.tokens.to_vec(),
+            };
+            (slot, record)
+        };
+        record.checksum = checksum(bytes);
+        // SAFETY: an entry that is not ready is touched by whoever reserved it alone; the slot is
+        // inside the file, and a block does not overlap its record.
+        unsafe {
+            let to = self.storage.slot(slot);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+            record.encode(self.sealed_bytes(slot));
+        }
+        self.storage.unload(slot);
+        let mut books = self.books();
+        books.stats.written_bytes += bytes.len() as u64;
+        books.entries.set_ready(slot);
+        self.touch(&mut books, id);
+        true
+    }
+
+    /// Gives up a reserved entry that will not be filled. Those reserved below it go first.
+    pub fn abandon(&self, id: EntryId) {
+        let mut books = self.books();
+        let Some(slot) = books.entries.slot_of(id) else {
+            return;
+        };
+        let entry = books.entries.entry(slot);
+        if !entry.ready && entry.children == 0 {
+            books.entries.remove(slot); // its record was cleared when it was made
+        }
+    }
+
+    /// Copies an entry's bytes out. False if there is no such entry, or if its bytes were damaged: then
+    /// it is forgotten with all below it.
+    pub fn read(&self, id: EntryId, bytes: &mut [u8]) -> bool {
+        assert_eq!(bytes.len(), self.geometry.block_bytes);
+        let slot = {
+            let mut books = self.books();
+            let Some(slot) = books.entries.slot_of(id) else {
+                return false;
+            };
+            if !books.entries.entry(slot).ready {
+                return false;
+            }
+            books.entries.begin_read(slot);
+            slot
+        };
+        // SAFETY: an entry being read is written by nobody, and its slot is inside the file.
+        let stored = unsafe {
+            let from = self.storage.slot(slot);
+            std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len());
+            Record::decode(self.sealed_bytes(slot))
+        };
+        self.storage.unload(slot);
+        let sound = matches!(stored, Ok(Some(record)) if record.id == id
+            && record.checksum == checksum(bytes));
+        let mut books = self.books();
+        books.entries.end_read(slot);
+        if sound {
+            books.stats.read_bytes += bytes.len() as u64;
+            self.touch(&mut books, id);
+        } else {
+            books.stats.damaged_total += 1;
+            self.forget(&mut books, id);
+        }
+        sound
+    }
+
+    /// Tells the system that these entries are read soon.
+    pub fn will_need(&self, ids: &[EntryId]) {
+        let slots: Vec<usize> = {
+            let books = self.books();
+            let slots = ids.iter().filter_map(|&id| books.entries.slot_of(id));
+            slots.collect()
+        };
+        self.storage.will_need(slots.into_iter());
+    }
+
+    fn touch(&self, books: &mut Books, id: EntryId) {
+        let Books { entries, clock, .. } = books;
+        entries.touch(id, |slot| {
+            *clock += 1;
+            // SAFETY: entries are in slots inside the file, and `used` is written under the lock only.
+            unsafe { self.used(slot).write(clock.to_le_bytes()) };
+        });
+    }
+
+    /// Removes an entry and all below it that is not in use.
+    fn forget(&self, books: &mut Books, id: EntryId) {
+        for slot in books.entries.family(id) {
+            let entry = books.entries.entry(slot);
+            if entry.reads > 0 || !entry.ready || entry.children > 0 {
+                continue; // it is in use, or something below it is; a later match finds it again
+            }
+            books.entries.remove(slot);
+            // SAFETY: not in use, and under the lock nobody begins to.
+            unsafe { self.clear_record(slot) };
+        }
+    }
+
+    /// The sealed part of a slot's record.
+    ///
+    /// # Safety
+    /// The slot was grown, and nobody else reads or writes these bytes meanwhile.
+    #[allow(clippy::mut_from_ref)]
+    unsafe fn sealed_bytes(&self, slot: usize) -> &mut [u8] {
+        let at = self.geometry.record_at();
+        // SAFETY: inside the slot; exclusive by contract.
+        unsafe {
+            let start = self.storage.slot(slot).add(at);
+            std::slice::from_raw_parts_mut(start, self.geometry.sealed_bytes())
+        }
+    }
+
+    /// Where a slot keeps the instant of its last use.
+    fn used(&self, slot: usize) -> *mut [u8; 8] {
+        // SAFETY: inside the slot.
+        let at = unsafe { self.storage.slot(slot).add(self.geometry.used_at()) };
+        at.cast()
+    }
+
+    /// Marks a slot as empty.
+    ///
+    /// # Safety
+    /// As [`Self::sealed_bytes`].
+    unsafe fn clear_record(&self, slot: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.sealed_bytes(slot)[..16].fill(0) };
+    }
+
+    /// Walks every invariant; O(entries).
+    ///
+    /// # Errors
+    /// The first that does not hold, as one sentence.
+    pub fn check_integrity(&self) -> Result<(), String> {
+        self.books().entries.check()
+    }
+}
+
+/// Opens, checks and maps a file: its storage, slots in use, and what was wrong with it.
+fn open_file(
+    path: &Path,
+    wanted: &[u8; PAGE],
+    stride: usize,
+    slots: usize,
+) -> Result<(Storage, usize, Option<String>), SwapError> {
+    let failed = |source| SwapError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let mut file = OpenedFile::open(path)?;
+    let mut notice = None;
+    if file.head.is_empty() {
+        file.begin_anew(wanted).map_err(failed)?;
+    } else if let Some(why) = refuse_header(&file.head, wanted) {
+        notice = Some(format!(
+            "The swap file {} is not used, because {why}; a new one is begun.",
+            path.display()
+        ));
+        file.begin_anew(wanted).map_err(failed)?;
+    } else if file.ends_inside_a_slot(stride) {
+        notice = Some(format!(
+            "The swap file {} is truncated; what is left of it is used.",
+            path.display()
+        ));
+    }
+    let grown = file.slots(stride).min(slots);
+    let storage = file.map(stride, slots, grown).map_err(failed)?;
+    Ok((storage, grown, notice))
+}

@@ -1,0 +1,106 @@
+//! Where a step's time goes: nanoseconds of every phase, when somebody asked for them.
+//!
+//! Each worker has a clock of its own. A lap names the phase that just ended; the time since the lap
+//! before belongs to it. Switched off, a lap is one predictable branch; switched on, one reading of the
+//! monotonic clock (some twenty nanoseconds, about two hundred times a step).
+
+use std::cell::Cell;
+use std::time::Instant;
+
+/// What a worker does during a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Looking embeddings up.
+    Embed,
+    /// Normalising and quantising activations.
+    Prepare,
+    /// Query, key and value projections, rotary positions, cache writes.
+    Qkv,
+    Attention,
+    /// Output projection and residual.
+    Output,
+    /// Gate and up projections and their joining.
+    GateUp,
+    /// Down projection and residual.
+    Down,
+    LmHead,
+    Sample,
+    /// At barriers, until the slowest worker came.
+    Wait,
+}
+
+impl Phase {
+    /// Every phase and its name, in the order of a step.
+    pub const ALL: [(Self, &'static str); 10] = [
+        (Self::Embed, "embed"),
+        (Self::Prepare, "prepare"),
+        (Self::Qkv, "qkv"),
+        (Self::Attention, "attention"),
+        (Self::Output, "output"),
+        (Self::GateUp, "gate_up"),
+        (Self::Down, "down"),
+        (Self::LmHead, "lm_head"),
+        (Self::Sample, "sample"),
+        (Self::Wait, "wait"),
+    ];
+}
+
+/// One worker's times, summed over steps.
+#[derive(Debug, Default)]
+pub struct PhaseClock {
+    /// When the last lap ended; None while nobody wants to know.
+    last: Cell<Option<Instant>>,
+    nanos: [Cell<u64>; Phase::ALL.len()],
+}
+
+impl PhaseClock {
+    /// Begin a step: measured if `wanted`.
+    pub fn start(&self, wanted: bool) {
+        self.last.set(wanted.then(Instant::now));
+    }
+
+    /// `phase` ends here.
+    #[inline]
+    pub fn lap(&self, phase: Phase) {
+        if let Some(last) = self.last.get() {
+            let now = Instant::now();
+            let nanos = &self.nanos[phase as usize];
+            nanos.set(nanos.get() + (now - last).as_nanos() as u64);
+            self.last.set(Some(now));
+        }
+    }
+
+    /// Nanoseconds of each phase since the last call, in the order of [`Phase::ALL`].
+    pub fn take(&self) -> [u64; Phase::ALL.len()] {
+        std::array::from_fn(|phase| self.nanos[phase].take())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn laps_are_summed_by_phase_and_only_when_wanted() {
+        let clock = PhaseClock::default();
+        clock.start(false);
+        clock.lap(Phase::Down);
+        assert_eq!(clock.take(), [0; Phase::ALL.len()]);
+        clock.start(true);
+        let begin = Instant::now();
+        while begin.elapsed().as_micros() < 10 {}
+        clock.lap(Phase::Down);
+        clock.lap(Phase::Wait);
+        let nanos = clock.take();
+        assert!(nanos[Phase::Down as usize] >= 10_000);
+        assert_eq!(nanos[Phase::Attention as usize], 0);
+        assert_eq!(clock.take(), [0; Phase::ALL.len()]);
+    }
+
+    #[test]
+    fn phases_stand_in_the_order_of_their_numbers() {
+        for (index, (phase, _)) in Phase::ALL.into_iter().enumerate() {
+            assert_eq!(phase as usize, index);
+        }
+    }
+}
