@@ -155,14 +155,12 @@ class Speculation:
         width: int,
     ) -> NDArray[np.float64]:
         """[N, width] float64, probability that each draft token and all before it are accepted."""
-        hits = self._accepted[rows] + _PRIOR_WEIGHT * _PRIOR
-        estimate = hits / (self._tried[rows] + _PRIOR_WEIGHT)
         place = np.arange(width)
-        agreeing = np.minimum(matched[:, None] + place, MOST_MATCH)
-        each = np.take_along_axis(estimate, agreeing, axis=1)
+        row, agreeing = rows[:, None], np.minimum(matched[:, None] + place, MOST_MATCH)
+        hits = self._accepted[row, agreeing] + _PRIOR_WEIGHT * _PRIOR[agreeing]
+        each = hits / (self._tried[row, agreeing] + _PRIOR_WEIGHT)
         each[place >= lengths[:, None]] = 0.0
-        worth: NDArray[np.float64] = np.cumprod(each, axis=1)
-        return worth
+        return np.cumprod(each, axis=1)
 
     def _write(
         self, rows: NDArray[np.int32], counts: NDArray[np.int32], drafts: NDArray[np.int32]
