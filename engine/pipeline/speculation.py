@@ -38,6 +38,10 @@ _PRIOR_WEIGHT = 2.0
 """Guesses that outweigh the prior."""
 _KEEP = 0.98
 """What a row remembers from one token to the next: half of it after 34."""
+_DEAREST = 0.5
+"""Most that a draft token is taken to cost, in shares of a row of the step. Where costs were learned
+from steps of one size, what one more token adds is a guess as well; one that is too high would never
+be put right, because nothing would ever be tried."""
 _LEAST_GAIN = 1.05
 """Guesses must promise so much more speed: bringing them costs a little in Python, too."""
 
@@ -197,6 +201,7 @@ def _most_speed(
     )
     if seconds <= 0:
         return np.zeros(rows, np.int32)
+    each = np.minimum(each, _DEAREST * seconds / decodes)
     cost = np.repeat(np.maximum(each, 1e-9), width)
     value = worth.ravel()
     best = np.argsort(-value / cost, kind="stable")[:width]

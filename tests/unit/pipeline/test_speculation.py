@@ -8,10 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from engine._core import BlockAllocator
+from engine._core import BlockAllocator, draft_by_lookup
 from engine.executors.base import MAX_DRAFT_TOKENS
 from engine.pipeline.reference_sampler import log_softmax
-from engine.pipeline.speculation import MOST_MATCH, Drafts, Speculation
+from engine.pipeline.speculation import (
+    _DEAREST,
+    _LEAST_GAIN,
+    MOST_MATCH,
+    Drafts,
+    Speculation,
+    _most_speed,
+)
 from engine.pipeline.step_time import StepCosts
 from engine.request import FinishReason
 from tests.fakes.guesser import guess
@@ -300,15 +307,14 @@ def test_the_number_of_draft_tokens_is_the_best_by_the_estimates(matched, length
     worth = speculation._worth(rows, lengths, np.array(matched, np.int32), spare)
     assert (np.diff(worth, axis=1) <= 0).all()
 
-    from engine.pipeline.speculation import _LEAST_GAIN, _most_speed
-
     grant = np.ones(len(rows), np.int32)
     counts = _most_speed(worth, np.full(len(rows), 9), np.arange(len(rows)), grant, costs)
     values = np.sort(worth.ravel())[::-1]
 
     def speed(count):
-        seconds = constant + decode * (len(rows) + count)
-        return (len(rows) + values[:count].sum()) / seconds
+        seconds = constant + decode * len(rows)
+        each = min(decode, _DEAREST * seconds / len(rows))
+        return (len(rows) + values[:count].sum()) / (seconds + each * count)
 
     best = max(range(min(spare, int((values > 0).sum())) + 1), key=speed)
     if speed(best) >= _LEAST_GAIN * speed(0):
@@ -317,6 +323,19 @@ def test_the_number_of_draft_tokens_is_the_best_by_the_estimates(matched, length
         assert chosen == pytest.approx(values[: counts.sum()].sum())
     else:
         assert not counts.any()
+
+
+def test_a_token_that_seems_dear_is_tried_where_it_is_nearly_certain():
+    dear = StepCosts(constant=0.0, prefill_token=1.0, decode_row=1.0, kv_token=0.0)
+    force = {at: 40 + at % 5 for at in range(60)}
+    toy = looking_up(dear, force=force)
+    request = ask(PROMPT, max_tokens=50)
+    assert answer(toy, request).token_ids == oracle(request, force=force)
+    totals = toy.counters.totals()
+    assert totals.accepted_draft_tokens > 0.8 * totals.draft_tokens > 0
+    toy = looking_up(dear, force={at: (7, 8, 10 + at % 80)[at % 3] for at in range(60)})
+    answer(toy, request)
+    assert toy.counters.totals().draft_tokens == 0
 
 
 def test_estimates_follow_what_is_accepted_and_are_the_requests_own():
@@ -348,3 +367,46 @@ def test_nothing_is_proposed_before_anything_is_known_of_the_machine():
     answer(toy, ask([5, 5, 5, 5], max_tokens=8))
     assert toy.counters.totals().drafts == 0
     assert MOST_MATCH < MAX_DRAFT_TOKENS
+
+
+def lookup(tokens, *, room=8, stops=(-1,), width=8, **changes):
+    arrays = {
+        "token_table": np.array([tokens], np.int32),
+        "stop_ids": np.array([stops], np.int32),
+        "num_tokens": np.array([len(tokens)], np.int32),
+        "room": np.array([room], np.int32),
+        "rows": np.zeros(1, np.int32),
+        "drafts": np.zeros((1, width), np.int32),
+        "lengths": np.full(1, 7, np.int32),
+        "matched": np.full(1, 7, np.int32),
+    } | changes
+    found = draft_by_lookup(*arrays.values(), least=2, most=4)
+    length = int(arrays["lengths"][0])
+    return found, arrays["drafts"][0, :length].tolist(), int(arrays["matched"][0])
+
+
+def test_lookup_continues_the_latest_longest_match_up_to_a_stop():
+    assert lookup([1, 2, 3, 4, 5, 9, 2, 3]) == (True, [4, 5, 9, 2, 3, 4, 5, 9], 2)
+    assert lookup([1, 2, 3, 4, 5, 9, 2, 3], room=3) == (True, [4, 5, 9], 2)
+    assert lookup([1, 2, 3, 4, 5, 9, 2, 3], stops=(5,)) == (True, [4], 2)
+    assert lookup([1, 2, 3, 4, 2, 3], stops=(4,)) == (False, [], 2)
+    assert lookup([1, 2, 3, 4, 2, 3], room=0) == (False, [], 0)
+    assert lookup([1, 2, 3, 4, 2, 3], room=-1) == (False, [], 0)
+    assert lookup([1, 2, 3, 4, 5, 6]) == (False, [], 0)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rows": np.ones(1, np.int32)},
+        {"rows": np.full(1, -1, np.int32)},
+        {"num_tokens": np.full(1, 99, np.int32)},
+        {"num_tokens": np.full(1, -1, np.int32)},
+        {"matched": np.zeros(2, np.int32)},
+        {"lengths": np.zeros(2, np.int32)},
+        {"stop_ids": np.zeros((2, 1), np.int32)},
+    ],
+)
+def test_lookup_refuses_arrays_that_do_not_fit(changes):
+    with pytest.raises(ValueError, match="do not fit"):
+        lookup([1, 2, 1, 2], **changes)
