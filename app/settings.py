@@ -124,6 +124,7 @@ class Settings(BaseSettings):
     max_num_batched_tokens: int = Field(512, ge=1, le=65536)
     max_queue: int = Field(1024, ge=1, le=10**6)
     prefix_caching: bool = True
+    speculation: bool = True
     scheduling_policy: Policy = "fcfs"
     batch_former: BatchFormerName = "fixed"
     step_target_ms: float = Field(60.0, ge=MIN_STEP_TARGET_MS, le=MAX_STEP_TARGET_MS)
@@ -241,6 +242,7 @@ class Settings(BaseSettings):
             kv_dtype=self.kv_dtype,
             max_queue=self.max_queue,
             prefix_caching=self.prefix_caching,
+            speculation=self.speculation,
             scheduling=Scheduling(self.scheduling_policy, self.batch_former, self.step_target_ms),
             swap_bytes=self.swap_limit,
             swap_dir=self.swap,

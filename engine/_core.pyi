@@ -251,6 +251,46 @@ class PrefixTrie:
     def clear(self) -> int:
         """Empty the trie: cached blocks become free, held ones stay. Returns how many it had."""
 
+# --- prompt lookup --------------------------------------------------------------------------------
+
+def draft_by_lookup(
+    token_table: NDArray[np.int32],
+    stop_ids: NDArray[np.int32],
+    num_tokens: NDArray[np.int32],
+    room: NDArray[np.int32],
+    rows: NDArray[np.int32],
+    drafts: NDArray[np.int32],
+    lengths: NDArray[np.int32],
+    matched: NDArray[np.int32],
+    *,
+    least: int,
+    most: int,
+) -> bool:
+    """Guess the next tokens of rows: those that followed their last ones before.
+
+    Of the places that agree with a row's last `least` to `most` tokens, the one that agrees longest
+    is continued, the latest of several. A guess ends before a stop token. Cost: one pass over each
+    row's tokens, about a microsecond for a thousand.
+
+    Args:
+        token_table: [max_rows, max_model_len] int32, the rows' tokens.
+        stop_ids: [max_rows, S] int32, tokens that end a row.
+        num_tokens: [max_rows] int32, known tokens.
+        room: [R] int32, tokens to guess for each of `rows` at most; none if not positive.
+        rows: [R] int32.
+        drafts: [R, K] int32, filled with the guesses.
+        lengths: [R] int32, filled with their lengths, 0 for none.
+        matched: [R] int32, filled with how many tokens agreed, 0 for no place.
+        least: at least 1.
+        most: at least `least`.
+
+    Returns:
+        Whether anything was guessed.
+
+    Raises:
+        ValueError: the arrays do not fit each other; nothing was changed.
+    """
+
 # --- swap: KV blocks outside the pool -------------------------------------------------------------
 
 @final
@@ -465,7 +505,7 @@ class GgufFile:
 
 # --- executor: the native CPU executor ------------------------------------------------------------
 
-MAX_STEP_DRAFTS: int
+MAX_DRAFT_TOKENS: int
 """The most drafts in a step, over all its rows."""
 
 MAX_TOP_LOGPROBS: int
@@ -539,7 +579,7 @@ class NativeExecutor:
         bias_values: NDArray[np.float32],
         mask_rows: NDArray[np.int32],
         mask_bits: NDArray[np.uint32],
-        num_drafts: NDArray[np.int32],
+        num_draft_tokens: NDArray[np.int32],
         score_tokens: NDArray[np.int32],
         score_targets: NDArray[np.int32],
         score_tops: NDArray[np.int32],
@@ -561,7 +601,7 @@ class NativeExecutor:
 
         The inputs are those of `engine.executors.base.StepPlan`, with `sampling` seen as bytes;
         those from `sampled` on are filled as `StepResult` says. They have exactly the step's rows
-        and scores; those of drafts have room for `MAX_STEP_DRAFTS` if there are any.
+        and scores; those of drafts have room for `MAX_DRAFT_TOKENS` if there are any.
 
         Raises:
             ValueError: the arrays contradict each other or the executor's limits; nothing was

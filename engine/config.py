@@ -36,6 +36,8 @@ class EngineConfig:
             them in main memory, where those of a GPU's pool are in any case.
         prefix_caching: find prompts' beginnings in the KV pool instead of computing them again.
         scheduling: in what order requests run, and how large a step is; may be switched later.
+        speculation: guess next tokens by prompt lookup and check several in a step; it changes the
+            speed and no token. Not with cuda_graphs, whose steps compute one token a row.
         max_queue: waiting requests before new ones are refused.
         threads: compute threads; None takes the physical cores this process may use.
         dispatch: instruction-set level; `auto` takes the best the machine has. Native only.
@@ -61,6 +63,7 @@ class EngineConfig:
     swap_dir: Path | None = None
     prefix_caching: bool = True
     scheduling: Scheduling = field(default_factory=Scheduling)
+    speculation: bool = True
     max_queue: int = 1024
     threads: int | None = None
     dispatch: DispatchLevel = "auto"

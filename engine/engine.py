@@ -582,6 +582,7 @@ class AsyncPravahaEngine:
             self._waiting,
             token_budget=self.config.max_num_batched_tokens,
             scheduling=self._scheduling,
+            speculation=self.config.speculation and not self.config.cuda_graphs,
             counters=self._counters,
             events=self.events,
             clock=self._clock,

@@ -128,6 +128,8 @@ class Totals:
         external_prefix_cache_queries, external_prefix_cache_hits: prompt tokens that were not, and
             how many of them were found in the swap tier.
         copied_blocks: KV blocks copied, for forks and for prompts found whole.
+        drafts, draft_tokens, accepted_draft_tokens: guesses of rows' next tokens that steps checked,
+            their tokens, and how many of these were right.
         deadlines_met, deadlines_missed: first tokens of requests that named a deadline.
         predicted_seconds, measured_seconds: of the steps that the step-time model predicted, the
             sum of what it said and of what they took.
@@ -142,6 +144,9 @@ class Totals:
     external_prefix_cache_queries: int = 0
     external_prefix_cache_hits: int = 0
     copied_blocks: int = 0
+    drafts: int = 0
+    draft_tokens: int = 0
+    accepted_draft_tokens: int = 0
     deadlines_met: int = 0
     deadlines_missed: int = 0
     predicted_seconds: float = 0.0

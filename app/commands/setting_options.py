@@ -33,6 +33,7 @@ GROUPS: dict[str, dict[str, type]] = {
         "max_num_batched_tokens": int,
         "max_queue": int,
         "prefix_caching": bool,
+        "speculation": bool,
         "scheduling_policy": str,
         "batch_former": str,
         "step_target_ms": float,
@@ -70,7 +71,7 @@ _PANELS = {
     "remote": "A server elsewhere",
     "screen": "Screen",
 }
-_SWITCHES = {"prefix_caching"}
+_SWITCHES = {"prefix_caching", "speculation"}
 """On by default, so that there must be a way to say no."""
 _LIST_SHORT = {"model": "-m"}
 

@@ -32,7 +32,7 @@ SAMPLING_DTYPE = np.dtype(
 
 MAX_TOP_LOGPROBS = 20
 
-MAX_STEP_DRAFTS = 16
+MAX_DRAFT_TOKENS = 16
 """The most drafts in a step, over all its rows."""
 
 _NO_INTS: NDArray[np.int32] = np.zeros(0, np.int32)
@@ -72,9 +72,9 @@ class StepPlan:
         mask_bits: [G, `mask_words(vocab)`] uint32; bit `id % 32` of word `id // 32` is 1 where
             token `id` is allowed. Bits beyond the vocabulary are ignored. A mask without a 1 fails
             its row.
-        num_drafts: [R] int32, how many of the run's last tokens are drafts, guesses of what will be
+        num_draft_tokens: [R] int32, how many of the run's last tokens are drafts, guesses of what will be
             sampled; they stand in `token_table` from `num_tokens[row]` on, and only rows with
-            `needs_logits` have any. Empty: no row has. At most `MAX_STEP_DRAFTS` together.
+            `needs_logits` have any. Empty: no row has. At most `MAX_DRAFT_TOKENS` together.
         score_tokens, score_targets, score_tops: [P] int32 each: a flat token, the known token that
             follows it in its row, and how many alternatives are wanted beside that one's logprob.
     """
@@ -94,7 +94,7 @@ class StepPlan:
     bias_values: NDArray[np.float32]
     mask_rows: NDArray[np.int32] = field(default_factory=lambda: _NO_MASK_ROWS)
     mask_bits: NDArray[np.uint32] = field(default_factory=lambda: _NO_MASK_BITS)
-    num_drafts: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
+    num_draft_tokens: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
     score_tokens: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
     score_targets: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
     score_tops: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)

@@ -11,7 +11,7 @@ from engine import _core
 from engine.config import EngineConfig
 from engine.errors import ExecutorError, ModelError
 from engine.executors.base import (
-    MAX_STEP_DRAFTS,
+    MAX_DRAFT_TOKENS,
     MAX_TOP_LOGPROBS,
     ExecutorInfo,
     StepPlan,
@@ -46,9 +46,9 @@ class NativeExecutor:
             top_logprobs=np.zeros((max_rows, MAX_TOP_LOGPROBS), np.float32),
             failed=np.zeros(max_rows, np.uint8),
             accepted=np.zeros(max_rows, np.int32),
-            draft_logprobs=np.full(MAX_STEP_DRAFTS, np.nan, np.float32),
-            draft_top_ids=np.zeros((MAX_STEP_DRAFTS, MAX_TOP_LOGPROBS), np.int32),
-            draft_top_logprobs=np.zeros((MAX_STEP_DRAFTS, MAX_TOP_LOGPROBS), np.float32),
+            draft_logprobs=np.full(MAX_DRAFT_TOKENS, np.nan, np.float32),
+            draft_top_ids=np.zeros((MAX_DRAFT_TOKENS, MAX_TOP_LOGPROBS), np.int32),
+            draft_top_logprobs=np.zeros((MAX_DRAFT_TOKENS, MAX_TOP_LOGPROBS), np.float32),
             score_logprobs=np.zeros(max_tokens, np.float32),
             score_ranks=np.zeros(max_tokens, np.int32),
             score_top_ids=np.zeros((max_tokens, MAX_TOP_LOGPROBS), np.int32),
@@ -124,7 +124,7 @@ class NativeExecutor:
                 plan.bias_values,
                 plan.mask_rows,
                 plan.mask_bits,
-                plan.num_drafts,
+                plan.num_draft_tokens,
                 plan.score_tokens,
                 plan.score_targets,
                 plan.score_tops,

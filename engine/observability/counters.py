@@ -75,6 +75,9 @@ class EngineCounters:
         self._swap_queries = 0
         self._swap_hits = 0
         self._copied_blocks = 0
+        self._drafts = 0
+        self._draft_tokens = 0
+        self._accepted_tokens = 0
         self._deadlines_met = 0
         self._deadlines_missed = 0
         self._predicted_seconds = 0.0
@@ -142,6 +145,13 @@ class EngineCounters:
         with self._lock:
             self._copied_blocks += blocks
 
+    def record_drafts(self, *, drafts: int, tokens: int, accepted: int) -> None:
+        """Count a step's drafts, one a row, their tokens, and how many of these were accepted."""
+        with self._lock:
+            self._drafts += drafts
+            self._draft_tokens += tokens
+            self._accepted_tokens += accepted
+
     def record_deadlines(self, *, met: int, missed: int) -> None:
         """Count first tokens of requests that named a deadline."""
         with self._lock:
@@ -195,6 +205,9 @@ class EngineCounters:
             external_prefix_cache_queries=self._swap_queries,
             external_prefix_cache_hits=self._swap_hits,
             copied_blocks=self._copied_blocks,
+            drafts=self._drafts,
+            draft_tokens=self._draft_tokens,
+            accepted_draft_tokens=self._accepted_tokens,
             deadlines_met=self._deadlines_met,
             deadlines_missed=self._deadlines_missed,
             predicted_seconds=self._predicted_seconds,

@@ -207,6 +207,13 @@ class MetricsCollector(Collector):
             ("num_preemptions", "Requests that lost their row.", totals.preemptions),
             ("prefix_cache_queries", "Prompt tokens looked up.", totals.prefix_cache_queries),
             ("prefix_cache_hits", "Prompt tokens found cached.", totals.prefix_cache_hits),
+            ("spec_decode_num_drafts", "Drafts that steps checked.", totals.drafts),
+            ("spec_decode_num_draft_tokens", "Tokens of these drafts.", totals.draft_tokens),
+            (
+                "spec_decode_num_accepted_tokens",
+                "Draft tokens that were right.",
+                totals.accepted_draft_tokens,
+            ),
             (
                 "external_prefix_cache_queries",
                 "Prompt tokens looked up in the swap tier.",

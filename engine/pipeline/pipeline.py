@@ -28,7 +28,7 @@ from engine.mailbox import Finish
 from engine.memory.block_manager import BlockManager
 from engine.observability.counters import EngineCounters, StepRecord
 from engine.pipeline.calibration import Calibration
-from engine.pipeline.prompt_scores import ScoredRun
+from engine.pipeline.drafts import record_accepted, release_unused
 from engine.pipeline.rows import RowTable
 from engine.pipeline.scheduler import Schedule, Scheduler
 from engine.pipeline.sequence import NO_ROW, Sequence
@@ -65,6 +65,7 @@ class Pipeline:
         *,
         token_budget: int,
         scheduling: Scheduling | None = None,
+        speculation: bool = False,
         counters: EngineCounters,
         events: EventBus,
         clock: Callable[[], float],
@@ -73,7 +74,12 @@ class Pipeline:
         self.table = table
         self.blocks = blocks
         self.scheduler = Scheduler(
-            table, blocks, waiting, token_budget=token_budget, scheduling=scheduling
+            table,
+            blocks,
+            waiting,
+            token_budget=token_budget,
+            scheduling=scheduling,
+            speculation=speculation,
         )
         self.executor: Executor | None = None
         self.last_step = StepStats()
@@ -118,7 +124,7 @@ class Pipeline:
             result = self.executor.execute(plan)
             # Copying KV blocks in is no part of what a step's tokens cost.
             learn = not any(sequence.swapped_tokens for sequence in schedule.admitted)
-            self._apply(plan, result, schedule.scored, started, learn=learn)
+            self._apply(schedule, plan, result, started, learn=learn)
         except BaseException as error:  # a panic in Rust is no Exception
             _log.exception("A step failed.")
             placed = [self.table.sequences[row] for row in schedule.plan.rows.tolist()]
@@ -258,9 +264,9 @@ class Pipeline:
 
     def _apply(
         self,
+        schedule: Schedule,
         plan: StepPlan,
         result: StepResult,
-        scored: list[ScoredRun],
         started: float,
         *,
         learn: bool,
@@ -268,51 +274,75 @@ class Pipeline:
         """Write a step's tokens into the rows, end what is finished, count.
 
         Args:
-            plan: the step.
+            schedule: what was decided.
+            plan: its step.
             result: what came of it.
-            scored: its runs of known tokens.
             started: when it was scheduled.
             learn: whether its time tells how long such steps take.
         """
         table, batch = self.table, plan.rows
         grant = plan.query_start[1:] - plan.query_start[:-1]
         computed = table.num_computed[batch] + grant
+        drafts, accepted = schedule.drafts, None
+        counts = None if drafts is None else drafts.counts
+        load = load_of(grant, computed, len(plan.token_ids), counts)
+        predicted = self.scheduler.work.model.predict(load)
+        if drafts is not None:
+            accepted = result.accepted
+            grant = grant - drafts.counts
+            computed += accepted - drafts.counts
         table.num_computed[batch] = computed
         prompt = table.num_prompt_tokens[batch]
         new_prompt = self._count_prompt(batch, computed, prompt)
-        load = load_of(grant, computed, len(plan.token_ids))
-        predicted = self.scheduler.work.model.predict(load)
         decodes = int(np.count_nonzero((grant == 1) & (computed > prompt)))
         failed: list[Sequence] = []
         whole: list[Sequence] = []  # prompts computed, and nothing wanted after them
         sound = batch
-        for run in scored:  # before a token is published, so that its reader finds them complete
+        # Before a token is published, so that whoever reads it finds the scores complete.
+        for run in schedule.scored:
             scores = run.sequence.mailbox.prompt_scores
             if scores is not None and not scores.take(result, run.part):
                 failed.append(run.sequence)
+        if drafts is not None:
+            record_accepted(table, plan, result)
+            release_unused(table, self.blocks, batch[drafts.batch])
         if result.sampled.min() >= 0:
             rows, chosen = batch, None
         else:
-            # A row that wanted a token and got none has failed, whatever `failed` says.
-            chosen = np.flatnonzero(result.sampled >= 0)
+            # A row that wanted a token and got none has failed, whatever `failed` says; it keeps the
+            # draft tokens that were accepted before that.
+            got = result.sampled >= 0
+            chosen = np.flatnonzero(got if accepted is None else got | (accepted > 0))
             rows = batch[chosen]
             broken = (result.sampled < 0) & (plan.needs_logits != 0)
             failed += self._sequences(batch[broken])
             sound = batch[~broken]
             whole = self._sequences(batch[computed >= table.max_total[batch]])
+        now = self._clock()
+        known = table.num_tokens[rows]
+        finished, first_tokens, intervals = self._extend(rows, result, chosen, accepted, now)
+        if drafts is not None:  # a stop string may have ended a row before its last accepted token
+            last = table.num_tokens[batch] - 1
+            table.num_computed[batch] = np.minimum(table.num_computed[batch], last)
+        generated = int((table.num_tokens[rows] - known).sum())
         if self.blocks.prefixes is not None:  # before a row ends, so that its blocks stay cached
             self.blocks.prefixes.index(table, sound)
-        now = self._clock()
-        finished, first_tokens, intervals = self._extend(rows, result, chosen, now)
+        for sequence, reason, error in finished:
+            self.finish(sequence, reason, error)
         for sequence in failed:
             broken_matcher = sequence.matcher is not None and sequence.matcher.error
             self.finish(sequence, FinishReason.ERROR, broken_matcher or _NOT_A_NUMBER)
         for sequence in whole:
             self.finish(sequence, FinishReason.LENGTH)
-        for sequence, reason, error in finished:
-            self.finish(sequence, reason, error)
         ended = self._clock()
-        prefill = len(plan.token_ids) - decodes
+        prefill = int(grant.sum()) - decodes
+        if drafts is not None and accepted is not None and self.scheduler.speculation is not None:
+            self.scheduler.speculation.learn(batch, drafts, accepted)
+            self._counters.record_drafts(
+                drafts=len(drafts.batch),
+                tokens=int(drafts.counts.sum()),
+                accepted=int(accepted.sum()),
+            )
         if learn:
             self.scheduler.work.model.observe(load, ended - started)
         self.last_step = StepStats(ended - started, prefill, decodes, len(batch), predicted)
@@ -324,7 +354,7 @@ class Pipeline:
                 prefill_tokens=prefill,
                 decodes=decodes,
                 new_prompt_tokens=new_prompt,
-                generated=len(rows),
+                generated=generated,
                 first_tokens=first_tokens,
                 intervals=intervals,
             ),
@@ -346,14 +376,16 @@ class Pipeline:
         rows: NDArray[np.int32],
         result: StepResult,
         chosen: NDArray[np.intp] | None,
+        accepted: NDArray[np.int32] | None,
         now: float,
     ) -> tuple[list[_Ending], NDArray[np.float64], NDArray[np.float64]]:
-        """Append the sampled tokens to their rows.
+        """Append the sampled tokens to their rows, behind the draft tokens that were accepted.
 
         Args:
             rows: [N] int32, rows that got a token.
             result: the step's result.
             chosen: [N] indices of those rows in the batch, or None for all of it.
+            accepted: [R] int32, draft tokens accepted in each row of the batch; None without drafts.
             now: the tokens' instant.
 
         Returns:
@@ -362,6 +394,9 @@ class Pipeline:
         table = self.table
         at = table.num_tokens[rows]
         sampled = result.sampled if chosen is None else result.sampled[chosen]
+        extra = None if accepted is None else _chosen(accepted, chosen)
+        if extra is not None:
+            at += extra
         table.token_table[rows, at] = sampled
         if table.logprob_rows:
             table.logprob_table[rows, at] = _chosen(result.logprobs, chosen)
@@ -382,13 +417,24 @@ class Pipeline:
             self._announce_first(beginners, now)
         else:
             first_tokens = _NO_SAMPLES
-        at += 1
+        stopped = (table.stop_ids[rows] == sampled[:, None]).any(axis=1)
+        if extra is None:
+            at += 1
+        else:
+            got = sampled >= 0  # all but a row that failed after some accepted draft tokens
+            at += got
+            stopped &= got
+            # The tokens of a step come at once; each counts as if it had taken its share of the time.
+            later = extra[~first] + 1
+            since = np.repeat(since / later, later)
+        texts: list[tuple[Sequence, str]] = []
+        ending = self._stopped_by_text(rows, at, texts) if table.decoded_rows else []
         self._fed = rows
         table.num_tokens[rows] = at  # publishes: readers see the tokens from here on
-        ending = self._stopped_by_text() if table.decoded_rows else []
+        for sequence, text in texts:
+            sequence.mailbox.text.append(text)
         if len(table.grammars):
             ending += self._stopped_by_grammar(rows, sampled)
-        stopped = (table.stop_ids[rows] == sampled[:, None]).any(axis=1)
         over = stopped | (at >= table.max_total[rows])
         if over.any():
             for index in np.flatnonzero(over).tolist():
@@ -412,27 +458,44 @@ class Pipeline:
                 ttft = now - sequence.queued_at
                 self._events.publish(FirstToken(now, sequence.request_id, ttft))
 
-    def _stopped_by_text(self) -> list[_Ending]:
-        """Decode the new tokens of rows with stop strings; those whose text holds one end."""
+    def _stopped_by_text(
+        self, rows: NDArray[np.int32], at: NDArray[np.int32], texts: list[tuple[Sequence, str]]
+    ) -> list[_Ending]:
+        """Decode the new tokens of rows with stop strings; those whose text holds one end there.
+
+        Args:
+            rows: [N] int32, rows that got tokens.
+            at: [N] int32, how many tokens they have now; lowered where a stop string ends sooner.
+            texts: filled with the new texts.
+        """
         table = self.table
+        counts = table.num_tokens.copy()
+        counts[rows] = at
         ending: list[_Ending] = []
         for row, (sequence, decoder) in table.decoded_rows.items():
             begin = sequence.num_prompt + sequence.decoded
-            end = int(table.num_tokens[row])
+            end = int(counts[row])
             if begin >= end:
                 continue
-            sequence.decoded += end - begin
+            text = ""
             try:
-                text = decoder.feed(table.token_table[row, begin:end].tolist())
+                # One by one: a stop string may end inside a run of accepted draft tokens.
+                for token in table.token_table[row, begin:end].tolist():
+                    text += decoder.feed([token])
+                    sequence.decoded += 1
+                    if decoder.stopped:
+                        break
             except Exception as error:
                 _log.exception("Decoding failed.")
                 message = f"The answer could not be decoded: {_sentence(error)}"
                 ending.append((sequence, FinishReason.ERROR, message))
                 continue
             if text:
-                sequence.mailbox.text.append(text)
+                texts.append((sequence, text))
             if decoder.stopped:
+                counts[row] = sequence.num_prompt + sequence.decoded
                 ending.append((sequence, FinishReason.STOP, None))
+        at[:] = counts[rows]
         return ending
 
     def _stopped_by_grammar(

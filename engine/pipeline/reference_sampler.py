@@ -82,10 +82,10 @@ def sample_reference(
 
 def _drafts(plan: StepPlan) -> list[list[int]]:
     """Each run's drafts."""
-    if not plan.num_drafts.size:
+    if not plan.num_draft_tokens.size:
         return [[] for _ in plan.rows]
     ends = plan.query_start[1:]
-    runs = zip((ends - plan.num_drafts).tolist(), ends.tolist(), strict=True)
+    runs = zip((ends - plan.num_draft_tokens).tolist(), ends.tolist(), strict=True)
     return [plan.token_ids[first:end].tolist() for first, end in runs]
 
 

@@ -40,13 +40,14 @@ class RowTable:
         num_blocks: [max_rows] int32, valid entries of `block_tables`. block_tables: [max_rows,
         max_blocks] int32, -1 beyond `num_blocks`. num_indexed: [max_rows] int32, how many of these
         the prefix trie names. stop_ids: [max_rows, max_stop_ids] int32, padded with -1. sampling:
-        [max_rows] of `SAMPLING_DTYPE`. prompt_counted: [max_rows] int32, prompt tokens the metrics
-        have counted. arrival: [max_rows] int64, submission numbers. priority: [max_rows] int32.
-        deadline: [max_rows] float64, instants by which the first token is wanted; inf for none.
-        queued_at, scheduled_at, first_token_at, last_token_at: [max_rows] float64, seconds, NaN
-        until. drained: [max_rows] bool, set by readers: nothing was left to read. sequences: row →
-        its sequence, None for a free row. bias_rows, bias_ids, bias_values: [B] the logit biases of
-        all rows, sorted by row. scoring_rows: the rows that want prompt logprobs. decoded_rows: the
+        [max_rows] of `SAMPLING_DTYPE`. may_draft: [max_rows] bool, whether the row's next tokens
+        may be guessed. prompt_counted: [max_rows] int32, prompt tokens the metrics have counted.
+        arrival: [max_rows] int64, submission numbers. priority: [max_rows] int32. deadline:
+        [max_rows] float64, instants by which the first token is wanted; inf for none. queued_at,
+        scheduled_at, first_token_at, last_token_at: [max_rows] float64, seconds, NaN until.
+        drained: [max_rows] bool, set by readers: nothing was left to read. sequences: row → its
+        sequence, None for a free row. bias_rows, bias_ids, bias_values: [B] the logit biases of all
+        rows, sorted by row. scoring_rows: the rows that want prompt logprobs. decoded_rows: the
         rows with stop strings. grammars: the rows with a grammar. logprob_rows, top_rows: how many
         rows want logprobs, and alternatives.
     """
@@ -76,6 +77,7 @@ class RowTable:
         self.num_indexed = np.zeros(max_rows, np.int32)
         self.stop_ids = np.full((max_rows, max_stop_ids), -1, np.int32)
         self.sampling = np.zeros(max_rows, SAMPLING_DTYPE)
+        self.may_draft = np.zeros(max_rows, np.bool_)
         self.prompt_counted = np.zeros(max_rows, np.int32)
         self.arrival = np.zeros(max_rows, np.int64)
         self.priority = np.zeros(max_rows, np.int32)
@@ -113,6 +115,7 @@ class RowTable:
         self.stop_ids[row] = -1
         self.stop_ids[row, : len(sequence.stop_ids)] = sequence.stop_ids
         self.sampling[row] = sequence.sampling
+        self.may_draft[row] = sequence.matcher is None  # a mask holds for one position
         self.prompt_counted[row] = sequence.prompt_counted
         self.arrival[row] = sequence.arrival
         self.priority[row] = sequence.request.priority

@@ -33,12 +33,14 @@ from engine.pipeline.prompt_scores import NO_SCORES, ScoredRun, ScorePlan, plan_
 from engine.pipeline.ranking import Ranking
 from engine.pipeline.rows import RowTable
 from engine.pipeline.sequence import Sequence
+from engine.pipeline.speculation import Drafts, Speculation
 from engine.pipeline.step_load import StepLoad
 from engine.pipeline.work import WorkPredictor
 from engine.queue import RequestQueue
 from engine.scheduling import Scheduling
 
 _WATERMARK_SHARE = 0.01
+_NO_DRAFT_TOKENS: NDArray[np.int32] = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class Schedule:
     Attributes:
         plan: the step, or None when there is nothing to compute.
         scored: rows of the plan that score prompt tokens.
+        drafts: draft tokens in the plan, or None.
         admitted: sequences that got a row, for the first time or again.
         preempted: sequences that lost their row and are waiting again.
         unplaceable: sequences that need more blocks than the pool has; they hold nothing now.
@@ -58,6 +61,7 @@ class Schedule:
     preempted: list[Sequence] = field(default_factory=list)
     unplaceable: list[Sequence] = field(default_factory=list)
     scored: list[ScoredRun] = field(default_factory=list)
+    drafts: Drafts | None = None
 
 
 class Scheduler:
@@ -67,6 +71,7 @@ class Scheduler:
         copies: block copies that must be made before the plan is executed.
         work: predicts how long things take; told of every step by whoever executes it.
         scheduling: the policy and the batch former in force.
+        speculation: proposes draft tokens, or None; told of what became of them likewise.
     """
 
     def __init__(
@@ -77,6 +82,7 @@ class Scheduler:
         *,
         token_budget: int,
         scheduling: Scheduling | None = None,
+        speculation: bool = False,
     ) -> None:
         self._table = table
         self._blocks = blocks
@@ -87,6 +93,7 @@ class Scheduler:
         self._ranking = Ranking(make_prioritiser(self.scheduling.policy, self.work))
         self._former = make_batch_former(self.scheduling, self.work, token_budget=token_budget)
         self.copies = BlockCopies(blocks)
+        self.speculation = Speculation(table, token_budget=token_budget) if speculation else None
         self._reuse = ReuseFinder(table, blocks)
         self._running: NDArray[np.int32] = np.zeros(0, np.int32)  # rows, in the order last known
         self._stale = False  # whether `_running` must be put in order again
@@ -138,10 +145,29 @@ class Scheduler:
             if admitted:
                 batch = np.concatenate([batch, np.array(rows, np.int32)])
                 grant = np.concatenate([grant, np.array(grants, np.int32)])
-        plan, scores = self._plan(batch, grant) if len(batch) else (None, NO_SCORES)
+        plan, scores, drafts = None, NO_SCORES, None
+        if len(batch):
+            drafts = self._add_drafts(batch, grant)
+            plan, scores = self._plan(batch, grant, drafts)
         if plan is None and self.has_work and not preempted and not unplaceable:
             raise AssertionError("there is work, and nothing of it can be done")  # or we would spin
-        return Schedule(plan, admitted, preempted, unplaceable, scores.runs)
+        return Schedule(plan, admitted, preempted, unplaceable, scores.runs, drafts)
+
+    def _add_drafts(self, batch: NDArray[np.int32], grant: NDArray[np.int32]) -> Drafts | None:
+        """Draft tokens for the step, with the blocks they need; they are given back after it.
+
+        Nobody is preempted for a guess: if the free blocks do not do, there are none.
+        """
+        if self.speculation is None:
+            return None
+        drafts = self.speculation.propose(batch, grant, self.work.model.costs)
+        if drafts is None:
+            return None
+        need = self._blocks_needed(batch, grant + drafts.counts)
+        if int(need.sum()) > self._blocks.num_free:
+            return None
+        self._take_blocks(batch, need)
+        return drafts
 
     def release(self, row: int) -> Sequence:
         """Take a request out of its row and free its blocks, whatever it was doing."""
@@ -376,11 +402,17 @@ class Scheduler:
         return max(running, int(self._blocks.num_blocks * _WATERMARK_SHARE))
 
     def _plan(
-        self, batch: NDArray[np.int32], grant: NDArray[np.int32]
+        self, batch: NDArray[np.int32], grant: NDArray[np.int32], drafts: Drafts | None
     ) -> tuple[StepPlan, ScorePlan]:
-        """The ragged step in which row `batch[i]` computes its next `grant[i]` tokens."""
+        """The ragged step in which row `batch[i]` computes its next `grant[i]` tokens, and drafts."""
         table = self._table
         count = len(batch)
+        end = table.num_computed[batch] + grant
+        samples = (end == table.num_tokens[batch]) & (end < table.max_total[batch])
+        num_draft_tokens = _NO_DRAFT_TOKENS
+        if drafts is not None:
+            num_draft_tokens = drafts.counts
+            grant = grant + num_draft_tokens
         computed = table.num_computed[batch]
         query_start = np.zeros(count + 1, np.int32)
         np.cumsum(grant, out=query_start[1:])
@@ -396,8 +428,6 @@ class Scheduler:
             scores = plan_scores(
                 table.scoring_rows, batch, query_start, positions, table.token_table
             )
-        end = computed + grant
-        samples = (end == table.num_tokens[batch]) & (end < table.max_total[batch])
         plan = StepPlan(
             rows=batch,
             query_start=query_start,
@@ -412,6 +442,7 @@ class Scheduler:
             bias_rows=table.bias_rows,
             bias_ids=table.bias_ids,
             bias_values=table.bias_values,
+            num_draft_tokens=num_draft_tokens,
             score_tokens=scores.tokens,
             score_targets=scores.targets,
             score_tops=scores.tops,

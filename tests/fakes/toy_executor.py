@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from engine.errors import ExecutorError
-from engine.executors.base import MAX_STEP_DRAFTS, ExecutorInfo, StepPlan
+from engine.executors.base import MAX_DRAFT_TOKENS, ExecutorInfo, StepPlan
 from engine.models.spec import ModelSpec, RopeScaling
 from engine.pipeline.reference_sampler import sample_reference
 from engine.pipeline.sampler import Sampler
@@ -88,7 +88,7 @@ class ToyExecutor:
             for token, position in zip(plan.token_ids[run], plan.positions[run], strict=True):
                 block = plan.block_tables[row, position // self.block_size]
                 self.kv[block, position % self.block_size] = token
-        drafts = plan.num_drafts if plan.num_drafts.size else np.zeros(count, np.int32)
+        drafts = plan.num_draft_tokens if plan.num_draft_tokens.size else np.zeros(count, np.int32)
         logits = []
         for index in range(count):
             row = plan.rows[index]
@@ -138,7 +138,7 @@ def check_plan(plan):
         run = plan.positions[plan.query_start[index] : plan.query_start[index + 1]]
         assert (np.diff(run) == 1).all()
         last = int(run[-1])
-        drafts = plan.num_drafts[index] if plan.num_drafts.size else 0
+        drafts = plan.num_draft_tokens[index] if plan.num_draft_tokens.size else 0
         assert 0 <= drafts < len(run)
         if plan.needs_logits[index]:
             assert last + 1 == plan.num_tokens[row] + drafts
@@ -149,7 +149,7 @@ def check_plan(plan):
             plan.token_ids[plan.query_start[index] : plan.query_start[index + 1]]
             == plan.token_table[row, run]
         ).all()
-    assert plan.num_drafts.sum() <= MAX_STEP_DRAFTS
+    assert plan.num_draft_tokens.sum() <= MAX_DRAFT_TOKENS
     run_of = np.repeat(np.arange(len(plan.rows)), lengths)
     for token, target in zip(plan.score_tokens, plan.score_targets, strict=True):
         row = plan.rows[run_of[token]]
@@ -177,40 +177,46 @@ def oracle(
     limit = min(max_model_len, prompt + most)
     stop_ids = set(Sampler.stop_ids(params, eos_ids))
     used_seed = params.seed if seed is None else seed
-    bias_ids, bias_values = Sampler.pack_bias(params)
+    start = prompt if penalty_start is None else penalty_start
     while len(tokens) < limit:
         bits = None if mask is None else mask(tokens[prompt:])
         if mask is not None and bits is None:
             break
-        table = np.zeros((1, max_model_len), np.int32)
-        table[0, : len(tokens)] = tokens
-        plan = StepPlan(
-            rows=np.zeros(1, np.int32),
-            query_start=np.array([0, 1], np.int32),
-            token_ids=np.array(tokens[-1:], np.int32),
-            positions=np.array([len(tokens) - 1], np.int32),
-            block_tables=np.zeros((1, max_model_len), np.int32),
-            needs_logits=np.ones(1, np.uint8),
-            num_tokens=np.array([len(tokens)], np.int32),
-            num_prompt_tokens=np.array([prompt if penalty_start is None else penalty_start]),
-            token_table=table,
-            sampling=Sampler.pack(params, used_seed or 0).reshape(1),
-            bias_rows=np.zeros(len(bias_ids), np.int32),
-            bias_ids=bias_ids,
-            bias_values=bias_values,
-            mask_rows=np.zeros(0 if bits is None else 1, np.int32),
-            mask_bits=np.zeros((0, 0), np.uint32) if bits is None else bits[None],
-        )
-        logits = toy_logits(tokens)
         forced = (force or {}).get(len(tokens) - prompt)
-        if forced is not None:
-            logits[:] = -10
-            logits[forced] = 10
-        token = int(sample_reference(logits[None], plan).sampled[0])
+        token = next_token(
+            tokens, params, used_seed or 0, penalty_start=start, forced=forced, bits=bits
+        )
         tokens.append(token)
         if token in stop_ids:
             break
     return tuple(tokens[prompt:])
+
+
+def next_token(tokens, params, seed, *, penalty_start, forced=None, bits=None):
+    """What a request samples after its first tokens, by definition; `bits` is a token mask."""
+    bias_ids, bias_values = Sampler.pack_bias(params)
+    plan = StepPlan(
+        rows=np.zeros(1, np.int32),
+        query_start=np.array([0, 1], np.int32),
+        token_ids=np.array(tokens[-1:], np.int32),
+        positions=np.array([len(tokens) - 1], np.int32),
+        block_tables=np.zeros((1, 1), np.int32),
+        needs_logits=np.ones(1, np.uint8),
+        num_tokens=np.array([len(tokens)], np.int32),
+        num_prompt_tokens=np.array([penalty_start], np.int32),
+        token_table=np.array([tokens], np.int32),
+        sampling=Sampler.pack(params, seed).reshape(1),
+        bias_rows=np.zeros(len(bias_ids), np.int32),
+        bias_ids=bias_ids,
+        bias_values=bias_values,
+        mask_rows=np.zeros(0 if bits is None else 1, np.int32),
+        mask_bits=np.zeros((0, 0), np.uint32) if bits is None else bits[None],
+    )
+    logits = toy_logits(tokens)
+    if forced is not None:
+        logits[:] = -10
+        logits[forced] = 10
+    return int(sample_reference(logits[None], plan).sampled[0])
 
 
 def toy_spec(context_length=256):

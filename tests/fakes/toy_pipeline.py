@@ -52,6 +52,7 @@ class ToyPipeline:
         force=None,
         prefixes=None,
         scheduling=None,
+        speculation=False,
         swap=0,
         swap_path=None,
     ):
@@ -63,6 +64,7 @@ class ToyPipeline:
             blocks=blocks, block_size=block_size, max_num_seqs=rows, max_num_batched_tokens=budget
         )
         self.context = context
+        self.budget = budget
         self.opened = open_with_headers(config, lambda _: toy_model(context))
         self.clock = ManualClock()
         self.counters = EngineCounters()
@@ -88,6 +90,7 @@ class ToyPipeline:
             self.waiting,
             token_budget=budget,
             scheduling=scheduling,
+            speculation=speculation,
             counters=self.counters,
             events=self.events,
             clock=self.clock,

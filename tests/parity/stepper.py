@@ -157,7 +157,7 @@ class Stepper:
                 bias_rows=np.array([row for row, _, _ in bias], np.int32),
                 bias_ids=np.array([token for _, token, _ in bias], np.int32),
                 bias_values=np.array([value for _, _, value in bias], np.float32),
-                num_drafts=np.array(drafts if any(drafts) else [], np.int32),
+                num_draft_tokens=np.array(drafts if any(drafts) else [], np.int32),
                 score_tokens=np.array([flat for _, flat, _, _ in scores], np.int32),
                 score_targets=np.array([target for _, _, target, _ in scores], np.int32),
                 score_tops=np.array([tops for _, _, _, tops in scores], np.int32),

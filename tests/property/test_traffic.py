@@ -1,5 +1,5 @@
 """Random traffic: whatever is submitted, forked, aborted, preempted, evicted, swapped, broken or
-restarted, nothing leaks and no token is wrong.
+restarted, nothing leaks and no token is wrong, with or without drafts.
 
 Prompts are drawn so that they share prefixes: runs of numbers with a few beginnings, and what
 earlier requests read and wrote. After every rule the books are checked, with the KV of every row
@@ -18,6 +18,7 @@ from engine.errors import ExecutorError, QueueFull
 from engine.forking import known_tokens
 from engine.request import FinishReason
 from engine.scheduling import BATCH_FORMERS, POLICIES, Scheduling
+from tests.fakes.guesser import guess
 from tests.fakes.naive_allocator import NaiveAllocator
 from tests.fakes.toy_engine import ask
 from tests.fakes.toy_executor import oracle
@@ -38,12 +39,14 @@ class Traffic(RuleBasedStateMachine):
         pool=st.sampled_from(
             [(NaiveAllocator, False), (BlockAllocator, False), *[(BlockAllocator, True)] * 6]
         ),
+        right=st.sampled_from([None, 0.0, 0.6, 0.9, 1.0]),
         swap=st.sampled_from([0, 2, 10, 10, 100, 100]),
         in_file=st.booleans(),
     )
-    def start(self, blocks, block_size, rows, budget, pool, swap, in_file):
+    def start(self, blocks, block_size, rows, budget, pool, right, swap, in_file):
         self.folder = TemporaryDirectory()
         self.capacity = blocks * block_size
+        self.right = right
         self.settings = {
             "blocks": blocks,
             "block_size": block_size,
@@ -56,9 +59,14 @@ class Traffic(RuleBasedStateMachine):
             "swap": swap if pool[1] else 0,
             "swap_path": f"{self.folder.name}/toy.swap" if in_file else None,
         }
-        self.toy = ToyPipeline(**self.settings)
+        self.new_toy()
         self.live = {}
         self.penalty_starts = {}
+
+    def new_toy(self):
+        self.toy = ToyPipeline(**self.settings)
+        if self.right is not None:
+            guess(self.toy, length=8, right=self.right)
 
     @rule(
         start=st.sampled_from([0, 0, 0, 1, 40]),
@@ -164,7 +172,7 @@ class Traffic(RuleBasedStateMachine):
         else:
             self.toy.store.close()  # killed: what was not saved is lost
         written = [known_tokens(sequence) for sequence in self.toy.sequences.values()]
-        self.toy = ToyPipeline(**self.settings)
+        self.new_toy()
         for tokens in written[-3:]:
             tokens = tokens[: min(self.capacity, CONTEXT - 1)]
             self.take(lambda tokens=tokens: [self.toy.submit(ask(tokens, max_tokens=3))])
@@ -234,6 +242,8 @@ class Traffic(RuleBasedStateMachine):
         if reason is FinishReason.STOP:
             assert whole.startswith(text)
             assert not any(stop in text for stop in request.sampling.stop)
+            shorter = tokenizer.decode((*read, *ids[:-1]))[len(tokenizer.decode(read)) :]
+            assert not any(stop in shorter for stop in request.sampling.stop)
         elif not request.sampling.stop:
             assert text == whole
         assert batches[-1].cached_tokens < len(request.prompt_ids)

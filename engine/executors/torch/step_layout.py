@@ -50,8 +50,8 @@ def lay_out(plan: StepPlan, *, block_size: int) -> StepLayout:
     blocks = tables[batch, plan.positions // block_size].astype(np.int64)
     sampled = np.flatnonzero(plan.needs_logits)
     drafts = np.zeros(len(sampled), np.int64)
-    if plan.num_drafts.size:
-        drafts = plan.num_drafts[sampled].astype(np.int64)
+    if plan.num_draft_tokens.size:
+        drafts = plan.num_draft_tokens[sampled].astype(np.int64)
     before = np.cumsum(drafts + 1) - (drafts + 1)
     draft_index = np.arange(len(sampled) + int(drafts.sum())) - np.repeat(before, drafts + 1)
     first = last[sampled].astype(np.int64) - drafts

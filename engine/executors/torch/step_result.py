@@ -22,7 +22,7 @@ def step_result(
         sampled: [N] samples in the layout's order, or None if it has none.
         scored: [P] scores in the plan's order, or None if it has none.
     """
-    count, drafts = len(plan.rows), int(plan.num_drafts.sum())
+    count, drafts = len(plan.rows), int(plan.num_draft_tokens.sum())
     result = StepResult(
         sampled=np.full(count, -1, np.int32),
         logprobs=np.full(count, np.nan, np.float32),

@@ -1,5 +1,7 @@
 //! Block allocator, prefix trie and their statistics: pure Rust, no Python.
 //!
+//! Beside them, [`prompt_lookup`] guesses a sequence's next tokens.
+//!
 //! [`BlockPool`] is the owner: a [`BlockAllocator`] (who holds which block) and a [`PrefixTrie`] (which
 //! tokens a block's KV belongs to), kept in step. The bytes of blocks are known to [`swap`] alone, which
 //! keeps copies of them outside the pool.
@@ -10,6 +12,7 @@ mod block_pool;
 mod error;
 mod free_list;
 mod prefix_trie;
+pub mod prompt_lookup;
 pub mod swap;
 
 pub use allocator_stats::AllocatorStats;

@@ -11,7 +11,7 @@ use crate::error::KernelError;
 use crate::format::open_weights;
 use crate::kv_cache::{KvCache, KvDtype, KvShape};
 use crate::phase_clock::Phase;
-use crate::plan::{Limits, MAX_STEP_DRAFTS, Plan, Run, StepInput};
+use crate::plan::{Limits, MAX_DRAFT_TOKENS, Plan, Run, StepInput};
 use crate::pool::Pool;
 use crate::rope::Rope;
 use crate::sampler::MAX_TOP_LOGPROBS;
@@ -87,7 +87,7 @@ impl StepOutput<'_> {
             && self.accepted.len() == rows
             && self.top_ids.len() == rows * MAX_TOP_LOGPROBS
             && self.top_logprobs.len() == rows * MAX_TOP_LOGPROBS
-            && (drafts >= MAX_STEP_DRAFTS || input.num_drafts.is_empty())
+            && (drafts >= MAX_DRAFT_TOKENS || input.num_draft_tokens.is_empty())
             && self.draft_top_ids.len() == drafts * MAX_TOP_LOGPROBS
             && self.draft_top_logprobs.len() == drafts * MAX_TOP_LOGPROBS
             && self.score_logprobs.len() == scores
@@ -140,7 +140,7 @@ impl Executor {
                 spec.num_heads,
             ),
             logit_tokens: Vec::with_capacity(
-                limits.max_rows + MAX_STEP_DRAFTS + limits.max_batched_tokens,
+                limits.max_rows + MAX_DRAFT_TOKENS + limits.max_batched_tokens,
             ),
             counters: (0..=spec.num_layers).map(|_| AtomicUsize::new(0)).collect(),
             model: Model {

@@ -33,7 +33,7 @@ pub struct StepInput<'a> {
     /// `[G, vocabulary / 32 rounded up]`; see [`crate::sampler::mask`].
     pub mask_bits: &'a [u32],
     /// `[R]`, or empty: no run ends in drafts.
-    pub num_drafts: &'a [i32],
+    pub num_draft_tokens: &'a [i32],
     /// `[P]` each: flat tokens whose next token is known and scored, that token, and how many
     /// alternatives beside it are wanted.
     pub score_tokens: &'a [i32],
@@ -41,8 +41,8 @@ pub struct StepInput<'a> {
     pub score_tops: &'a [i32],
 }
 
-/// The most drafts of a step, over all its runs; `MAX_STEP_DRAFTS` in Python.
-pub const MAX_STEP_DRAFTS: usize = 16;
+/// The most drafts of a step, over all its runs; `MAX_DRAFT_TOKENS` in Python.
+pub const MAX_DRAFT_TOKENS: usize = 16;
 
 /// What bounds a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,7 +141,7 @@ impl Plan {
             run_of: Vec::with_capacity(tokens),
             token_ids: Vec::with_capacity(tokens),
             positions: Vec::with_capacity(tokens),
-            samples: Vec::with_capacity(rows + MAX_STEP_DRAFTS),
+            samples: Vec::with_capacity(rows + MAX_DRAFT_TOKENS),
             scores: Vec::with_capacity(tokens),
             drafts: 0,
             tables: vec![0; rows * limits.max_blocks()],
@@ -215,7 +215,7 @@ impl Plan {
             && input.bias_rows.len() == input.bias_ids.len()
             && input.bias_rows.len() == input.bias_values.len()
             && input.mask_bits.len() == input.mask_rows.len() * limits.vocab.div_ceil(32)
-            && (input.num_drafts.is_empty() || input.num_drafts.len() == count)
+            && (input.num_draft_tokens.is_empty() || input.num_draft_tokens.len() == count)
             && input.score_tokens.len() <= total
             && input.score_tokens.len() == input.score_targets.len()
             && input.score_tokens.len() == input.score_tops.len();
@@ -293,12 +293,12 @@ impl Plan {
             }
         }
         let needs_logits = input.needs_logits[batch] != 0;
-        let drafts = input.num_drafts.get(batch).copied().unwrap_or(0);
+        let drafts = input.num_draft_tokens.get(batch).copied().unwrap_or(0);
         let first_draft = self.drafts;
         let most = if needs_logits { end - start - 1 } else { 0 };
-        if drafts < 0 || drafts as usize > most.min(MAX_STEP_DRAFTS - first_draft) {
+        if drafts < 0 || drafts as usize > most.min(MAX_DRAFT_TOKENS - first_draft) {
             return refuse(format!(
-                "ends in {drafts} drafts; its {} tokens allow {most}, and a step {MAX_STEP_DRAFTS}",
+                "ends in {drafts} drafts; its {} tokens allow {most}, and a step {MAX_DRAFT_TOKENS}",
                 end - start
             ));
         }
@@ -525,7 +525,7 @@ pub(crate) mod tests {
             bias_rows: &[],
             bias_ids: &[],
             bias_values: &[],
-            num_drafts: &[],
+            num_draft_tokens: &[],
             score_tokens: &[],
             score_targets: &[],
             score_tops: &[],
@@ -611,7 +611,7 @@ pub(crate) mod tests {
             bias_values: &values,
             mask_rows: &arrays.masks.0,
             mask_bits: &arrays.masks.1,
-            num_drafts: &arrays.drafts,
+            num_draft_tokens: &arrays.drafts,
             score_tokens: &score_tokens,
             score_targets: &score_targets,
             score_tops: &score_tops,

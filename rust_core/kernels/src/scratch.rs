@@ -9,7 +9,7 @@ use crate::error::KernelError;
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
 use crate::phase_clock::PhaseClock;
-use crate::plan::{Limits, MAX_STEP_DRAFTS};
+use crate::plan::{Limits, MAX_DRAFT_TOKENS};
 use crate::sampler;
 use crate::sampler::MAX_TOP_LOGPROBS;
 use crate::spec::ModelSpec;
@@ -135,10 +135,10 @@ impl Partials {
 /// What a step drew, by index into [`crate::plan::Plan::samples`].
 #[derive(Debug)]
 pub struct Results {
-    /// `[rows + MAX_STEP_DRAFTS]`
+    /// `[rows + MAX_DRAFT_TOKENS]`
     pub sampled: Buffer<i32>,
     pub logprobs: Buffer<f32>,
-    /// `[rows + MAX_STEP_DRAFTS, MAX_TOP_LOGPROBS]`
+    /// `[rows + MAX_DRAFT_TOKENS, MAX_TOP_LOGPROBS]`
     pub top_ids: Buffer<i32>,
     pub top_logprobs: Buffer<f32>,
 }
@@ -189,7 +189,7 @@ impl Scratch {
     pub fn new(spec: &ModelSpec, limits: &Limits, workers: usize) -> Result<Self, KernelError> {
         let strides = Strides::new(spec);
         let (tokens, rows) = (limits.max_batched_tokens, limits.max_rows);
-        let samples = rows + MAX_STEP_DRAFTS;
+        let samples = rows + MAX_DRAFT_TOKENS;
         let logit_rows = rows.max(MIN_LOGIT_ROWS).min(tokens);
         let worker = || -> Result<UnsafeCell<WorkerScratch>, KernelError> {
             Ok(UnsafeCell::new(WorkerScratch {

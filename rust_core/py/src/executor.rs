@@ -10,7 +10,7 @@ use numpy::{
 use pravaha_kernels::dispatch::{Level, cpu_flags};
 use pravaha_kernels::error::KernelError;
 use pravaha_kernels::executor::{Executor, ExecutorConfig, StepOutput};
-use pravaha_kernels::plan::{MAX_STEP_DRAFTS, StepInput};
+use pravaha_kernels::plan::{MAX_DRAFT_TOKENS, StepInput};
 use pravaha_kernels::roofline;
 use pravaha_kernels::sampler;
 use pravaha_kernels::spec::ModelSpec;
@@ -132,7 +132,7 @@ impl NativeExecutor {
         bias_values: PyReadonlyArray1<'_, f32>,
         mask_rows: PyReadonlyArray1<'_, i32>,
         mask_bits: PyReadonlyArray2<'_, u32>,
-        num_drafts: PyReadonlyArray1<'_, i32>,
+        num_draft_tokens: PyReadonlyArray1<'_, i32>,
         score_tokens: PyReadonlyArray1<'_, i32>,
         score_targets: PyReadonlyArray1<'_, i32>,
         score_tops: PyReadonlyArray1<'_, i32>,
@@ -168,7 +168,7 @@ impl NativeExecutor {
             bias_values: bias_values.as_slice()?,
             mask_rows: mask_rows.as_slice()?,
             mask_bits: mask_bits.as_slice()?,
-            num_drafts: num_drafts.as_slice()?,
+            num_draft_tokens: num_draft_tokens.as_slice()?,
             score_tokens: score_tokens.as_slice()?,
             score_targets: score_targets.as_slice()?,
             score_tops: score_tops.as_slice()?,
@@ -317,6 +317,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(measure_int8_dot, module)?)?;
     module.add_function(wrap_pyfunction!(cpu_features, module)?)?;
     module.add("SAMPLING_ROW_LAYOUT", sampler::SAMPLING_ROW_LAYOUT.to_vec())?;
-    module.add("MAX_STEP_DRAFTS", MAX_STEP_DRAFTS)?;
+    module.add("MAX_DRAFT_TOKENS", MAX_DRAFT_TOKENS)?;
     module.add("MAX_TOP_LOGPROBS", sampler::MAX_TOP_LOGPROBS)
 }

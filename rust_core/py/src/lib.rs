@@ -4,6 +4,7 @@ mod bert;
 mod executor;
 mod formats;
 mod memory;
+mod prompt_lookup;
 mod swap;
 
 use pyo3::prelude::*;
@@ -14,6 +15,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     memory::register(module)?;
     swap::register(module)?;
     formats::register(module)?;
+    prompt_lookup::register(module)?;
     executor::register(module)?;
     bert::register(module)
 }

@@ -17,6 +17,8 @@ VLLM_NAMES = [
     "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total",
     "vllm:external_prefix_cache_queries_total", "vllm:external_prefix_cache_hits_total",
     "vllm:num_preemptions_total", "vllm:request_success_total",
+    "vllm:spec_decode_num_drafts_total", "vllm:spec_decode_num_draft_tokens_total",
+    "vllm:spec_decode_num_accepted_tokens_total",
     "vllm:time_to_first_token_seconds_bucket", "vllm:inter_token_latency_seconds_bucket",
     "vllm:e2e_request_latency_seconds_bucket", "vllm:request_queue_time_seconds_bucket",
     "vllm:request_prefill_time_seconds_bucket", "vllm:request_decode_time_seconds_bucket",

@@ -96,6 +96,13 @@ def test_the_load_of_a_mixed_step():
     assert load == StepLoad(7, 3, naive)
 
 
+def test_draft_tokens_load_a_step_like_decodes():
+    """Two rows of a decode, one of them with three draft tokens, beside a prefill of five."""
+    grant, end = np.array([1, 4, 5], np.int32), np.array([9, 20, 5], np.int32)
+    load = load_of(grant, end, 10, np.array([0, 3, 0], np.int32))
+    assert load == StepLoad(5, 5, 9 + (17 + 18 + 19 + 20) + (1 + 2 + 3 + 4 + 5))
+
+
 def test_the_load_of_a_huge_chunk_does_not_overflow():
     load = load_of(np.array([65536], np.int32), np.array([2**24], np.int32), 65536)
     assert load.kv_tokens == 65536 * 2**24 - 65536 * 65535 // 2

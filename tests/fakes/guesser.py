@@ -1,0 +1,70 @@
+"""A `Speculation` that knows the answers, and errs on purpose: for proofs that drafts change nothing."""
+
+import numpy as np
+
+from engine.pipeline.speculation import Drafts, Speculation
+from tests.fakes.toy_executor import next_token
+
+
+class Guesser(Speculation):
+    """Brings up to `length` tokens a row, each right with probability `right`."""
+
+    def __init__(self, toy, *, length, right, seed=0):
+        super().__init__(toy.table, token_budget=toy.budget)
+        self._toy = toy
+        self._length = length
+        self._right = right
+        self._rng = np.random.default_rng(seed)
+        self.accepted = []  # a list of accepted counts for each step with drafts
+
+    def propose(self, batch, grant, costs):
+        table, spare = self._table, self._most - int(grant.sum())
+        counts = np.zeros(len(batch), np.int32)
+        for index, row in enumerate(batch.tolist()):
+            known = int(table.num_tokens[row])
+            decodes = grant[index] == 1 and known == table.num_computed[row] + 1
+            if not decodes or known <= table.num_prompt_tokens[row]:
+                continue
+            room = min(spare, int(table.max_total[row]) - known - 1, self._length)
+            guess = self._guess(row, int(self._rng.integers(0, max(room, 0) + 1)))
+            table.token_table[row, known : known + len(guess)] = guess
+            counts[index] = len(guess)
+            spare -= len(guess)
+        places = np.flatnonzero(counts)
+        if not places.size:
+            return None
+        return Drafts(counts, places, np.full(len(places), 2, np.int32))
+
+    def _guess(self, row, count):
+        table = self._table
+        sequence = table.sequence(row)
+        tokens = table.token_table[row, : table.num_tokens[row]].tolist()
+        guess = []
+        for _ in range(count):
+            token = next_token(
+                tokens + guess,
+                sequence.request.sampling,
+                int(table.sampling["seed"][row]),
+                penalty_start=int(table.penalty_start[row]),
+                forced=self._toy.executor.force.get(
+                    len(tokens) + len(guess) - int(table.penalty_start[row])
+                ),
+            )
+            if self._rng.random() >= self._right:
+                token = (token + 1 + int(self._rng.integers(0, 50))) % 99
+            if token in table.stop_ids[row].tolist():
+                break
+            guess.append(token)
+        return guess
+
+    def learn(self, batch, drafts, accepted):
+        super().learn(batch, drafts, accepted)
+        assert (accepted <= drafts.counts).all()
+        assert not accepted[drafts.counts == 0].any()
+        self.accepted.append(int(accepted.sum()))
+
+
+def guess(toy, **options):
+    """Have a toy pipeline's scheduler guess so from now on."""
+    guesser = toy.pipeline.scheduler.speculation = Guesser(toy, **options)
+    return guesser

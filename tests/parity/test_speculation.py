@@ -1,0 +1,89 @@
+"""Prompt lookup in the whole engine, on the demo model: the same answers in fewer steps."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.config import EngineConfig
+from engine.engine import AsyncPravahaEngine
+from engine.pipeline.step_time import StepCosts, StepTimeModel
+from engine.request import FinishReason, Request, RequestOutput, SamplingParams
+from engine.snapshot import Totals
+
+TEXT = (
+    "The lighthouse stood at the end of a long and narrow spit of land, and on most days the wind "
+    "came at it from three sides. Its keeper had lived there for thirty one years."
+)
+EDIT = f"Repeat this text exactly:\n\n{TEXT}"
+FREE = "Write a haiku about the sea."
+
+
+@pytest.fixture(scope="module")
+def engines(demo_model: Path) -> Iterator[dict[bool, AsyncPravahaEngine]]:
+    """One without and one with, on a machine where another token costs a fifth of a step."""
+    with pytest.MonkeyPatch.context() as patch:
+        costs = StepCosts(constant=1e-3, prefill_token=1e-4, decode_row=2e-4, kv_token=0.0)
+        patch.setattr(StepTimeModel, "costs", property(lambda self: costs))
+        both = {}
+        for on in (False, True):
+            config = EngineConfig(
+                demo_model, "demo", kv_cache_bytes=64 << 20, speculation=on, prefix_caching=False
+            )
+            both[on] = AsyncPravahaEngine(config)
+            both[on].start()
+            both[on].wait_ready(60)
+        yield both
+        for engine in both.values():
+            engine.shutdown()
+
+
+def ask(engine: AsyncPravahaEngine, text: str, **params: object) -> Request:
+    ids = engine.tokenizer.encode_chat([{"role": "user", "content": text}])
+    return Request(tuple(ids), SamplingParams(**{"temperature": 0.0, "max_tokens": 40} | params))
+
+
+def outcome(output: RequestOutput) -> tuple[object, ...]:
+    return (
+        output.token_ids,
+        output.text,
+        output.finish_reason,
+        output.logprobs,
+        output.top_logprobs,
+    )
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"logprobs": 2},
+        {"temperature": 0.4, "seed": 3, "top_p": 0.9},
+        {"repetition_penalty": 1.05, "temperature": 0.2, "seed": 4, "logprobs": 0},
+        {"stop": ("spit of land", "haiku")},
+    ],
+    ids=["greedy", "seeded", "penalised", "stop"],
+)
+def test_answers_are_equal_and_take_fewer_steps(
+    engines: dict[bool, AsyncPravahaEngine], params: dict[str, object]
+) -> None:
+    outputs: dict[bool, list[RequestOutput]] = {}
+    totals: dict[bool, tuple[Totals, Totals]] = {}
+    steps: dict[bool, int] = {}
+    for on, engine in engines.items():
+        before = engine.snapshot().totals
+        alone = engine.submit(ask(engine, EDIT, **params)).wait_result(120)
+        steps[on] = engine.snapshot().totals.steps - before.steps
+        handles = [engine.submit(ask(engine, text, **params)) for text in (FREE, EDIT, FREE)]
+        outputs[on] = [alone, *(handle.wait_result(120) for handle in handles)]
+        totals[on] = before, engine.snapshot().totals
+    for plain, drafted in zip(outputs[False], outputs[True], strict=True):
+        assert outcome(drafted) == outcome(plain)
+    (_, off), (before, after) = totals[False], totals[True]
+    assert off.draft_tokens == 0
+    assert after.accepted_draft_tokens > before.accepted_draft_tokens
+    if params == {"logprobs": 2}:  # a text copied word by word
+        assert TEXT[:60] in outputs[True][0].text
+        assert steps[True] < steps[False] / 2
+    if "stop" in params:
+        assert outputs[True][0].finish_reason is FinishReason.STOP
+        assert outputs[True][0].text.endswith("narrow ")
