@@ -23,8 +23,11 @@ def bench(
     context: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="Print one object.")] = False,
     repeats: Annotated[
-        int, typer.Option("--repeats", min=1, max=100, help="Runs of each column; best reported.")
-    ] = 3,
+        int | None,
+        typer.Option(
+            "--repeats", min=1, max=100, help="Runs of each column, 3 without it; best reported."
+        ),
+    ] = None,
     prefix: Annotated[
         bool,
         typer.Option("--prefix", help="Measure instead what sharing one prefix saves 51 agents."),
@@ -38,8 +41,7 @@ def bench(
     new ones, through the same engine that chats and serves. Takes a minute; close other programs.
     """
     if prefix:
-        source = context.get_parameter_source("repeats")
-        if source is not None and source.name == "COMMANDLINE":
+        if repeats is not None:
             raise typer.BadParameter("--repeats is not for --prefix, which runs once")
         _bench_prefix({**(context.obj or {}), **flags}, as_json=as_json)
         return
@@ -64,7 +66,7 @@ def bench(
         engine.start()
         try:
             engine.wait_ready(timeout=None)
-            report = SelfBenchmark(engine, repeats=repeats, on_progress=_say).run()
+            report = SelfBenchmark(engine, repeats=repeats or 3, on_progress=_say).run()
         finally:
             engine.shutdown()
         if as_json:
