@@ -8,7 +8,7 @@ from engine.request import Request, SamplingParams
 
 PATIENCE_S = 300
 BLOCK = 32
-SAMPLING = SamplingParams(temperature=0.0, max_tokens=50, ignore_eos=True)
+SAMPLING = SamplingParams(temperature=0.0, max_tokens=90, ignore_eos=True)
 BLOCK_BYTES = BLOCK * 30 * 2 * 3 * 64 * 2
 TEXT = (
     "The river came down from the hills in the spring, brown and quick, and the people of the "
