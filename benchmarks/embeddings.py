@@ -45,8 +45,8 @@ def main() -> None:
         difference = float(np.abs(ours - theirs).max())
         runs: dict[str, list[float]] = {"pravaha": [], "transformers": []}
         for _ in range(arguments.rounds):
-            runs["pravaha"].append(rate(lambda: encoder.embed(texts), len(texts)))
-            runs["transformers"].append(rate(lambda: peer(texts), len(texts)))
+            runs["pravaha"].append(rate(encoder.embed, texts))
+            runs["transformers"].append(rate(peer, texts))
         figures[name] = {
             "texts": len(texts),
             "tokens": encoder.embed(texts).tokens,
@@ -62,10 +62,24 @@ def main() -> None:
 
 def corpus(count: int, fewest: int, most: int) -> list[str]:
     """Sentences of common words, of seeded lengths."""
-    words = (
-        "the a river engine token of and to in flows with memory block quickly answers model "
-        "question which reads every page before it writes another line about water"
-    ).split()
+    words = [
+        *(
+            "the",
+            "a",
+            "river",
+            "engine",
+            "token",
+            "of",
+            "and",
+            "to",
+            "in",
+            "flows",
+            "with",
+            "memory",
+        ),
+        *("block", "quickly", "answers", "model", "question", "which", "reads", "every", "page"),
+        *("before", "it", "writes", "another", "line", "about", "water"),
+    ]
     random = np.random.default_rng(0)
     return [
         " ".join(random.choice(words, int(random.integers(fewest, most + 1)))) + "."
@@ -98,11 +112,11 @@ def transformers_encoder(directory: Path) -> Callable[[list[str]], NDArray[np.fl
     return embed
 
 
-def rate(work: Callable[[], object], count: int) -> float:
+def rate(embed: Callable[[list[str]], object], texts: list[str]) -> float:
     """Texts a second of one call."""
     began = time.perf_counter()
-    work()
-    return count / (time.perf_counter() - began)
+    embed(texts)
+    return len(texts) / (time.perf_counter() - began)
 
 
 if __name__ == "__main__":

@@ -359,11 +359,15 @@ class SwapStore:
             data: [n, block_bytes].
 
         Returns:
-            How many were still waiting for their bytes.
+            How many were still waiting for their bytes, and for nothing before them.
+
+        Raises:
+            OSError: the disk is full or fails; the first entry it failed on is given up, with those
+                below it.
         """
 
     def abandon(self, entries: Sequence[int]) -> None:
-        """Give up reserved entries that will not be filled."""
+        """Give up reserved entries that will not be filled, and those below them."""
 
     def read(self, entries: Sequence[int], data: NDArray[np.uint8]) -> int:
         """Copy entries out, in order, until one is gone or damaged.

@@ -339,12 +339,26 @@ class AsyncPravahaEngine:
         if pipeline is None:
             raise AssertionError("opened, so there is a pipeline")
         size = opened.kv_cache.block_size
-        return price_of(len(prompt), self._cached_blocks(prompt), size, pipeline.scheduler.work)
+        cached, swapped = self._known_blocks(prompt)
+        tier = pipeline.blocks.tier
+        return price_of(
+            len(prompt),
+            cached,
+            size,
+            pipeline.scheduler.work,
+            swapped_blocks=swapped,
+            swap_seconds=None if tier is None else tier.seconds_for(swapped),
+        )
 
-    def _cached_blocks(self, prompt: NDArray[np.int32]) -> int:
-        """How many blocks of a prompt's beginning are cached; any thread."""
-        prefixes = None if self._pipeline is None else self._pipeline.blocks.prefixes
-        return 0 if prefixes is None else len(prefixes.match(prompt))
+    def _known_blocks(self, prompt: NDArray[np.int32]) -> tuple[int, int]:
+        """How many blocks of a prompt's beginning are cached, and how many more swapped."""
+        blocks = None if self._pipeline is None else self._pipeline.blocks
+        if blocks is None or blocks.prefixes is None:
+            return 0, 0
+        cached, tier = len(blocks.prefixes.match(prompt)), blocks.tier
+        if tier is None:
+            return cached, 0
+        return cached, len(tier.find(prompt, cached, (len(prompt) - 1) // blocks.block_size))
 
     def _take(self, request: Request, *, parent: Sequence | None) -> RequestHandle:
         opened = self._wait_opened()
@@ -356,7 +370,8 @@ class AsyncPravahaEngine:
             build = self.build_grammar(request.sampling.grammar)
             if build.done():
                 follow_grammar(sequence, build.result())
-        sequence.likely_cached = self._cached_blocks(sequence.tokens) * opened.kv_cache.block_size
+        known = sum(self._known_blocks(sequence.tokens))
+        sequence.likely_cached = known * opened.kv_cache.block_size
         with self._door:
             self._check_accepting()
             if request.request_id in self._live:

@@ -5,6 +5,7 @@ mod block_copy;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::attention::Work;
 use crate::dispatch::Level;
 use crate::error::KernelError;
 use crate::format::open_weights;
@@ -16,7 +17,7 @@ use crate::rope::Rope;
 use crate::sampler::MAX_TOP_LOGPROBS;
 use crate::scratch::Scratch;
 use crate::spec::ModelSpec;
-use crate::step::{AttentionItem, Model, Step, attention_items};
+use crate::step::{Model, Step};
 use crate::topology::Topology;
 use crate::weights::Weights;
 
@@ -102,7 +103,7 @@ pub struct Executor {
     pool: Pool,
     scratch: Scratch,
     plan: Plan,
-    items: Vec<AttentionItem>,
+    attention: Work,
     logit_tokens: Vec<usize>,
     counters: Vec<AtomicUsize>,
     timed: bool,
@@ -133,7 +134,11 @@ impl Executor {
         let rope = Rope::new(&spec, weights.rope_factors.as_deref(), limits.max_model_len);
         Ok(Self {
             plan: Plan::new(limits),
-            items: Vec::with_capacity(limits.max_batched_tokens * spec.num_heads),
+            attention: Work::with_capacity(
+                limits.max_rows,
+                limits.max_batched_tokens,
+                spec.num_heads,
+            ),
             logit_tokens: Vec::with_capacity(
                 limits.max_rows + MAX_STEP_DRAFTS + limits.max_batched_tokens,
             ),
@@ -202,12 +207,8 @@ impl Executor {
     }
 
     fn compute(&mut self, input: &StepInput<'_>) -> Result<(), KernelError> {
-        attention_items(
-            &self.model.spec,
-            &self.plan,
-            self.pool.size(),
-            &mut self.items,
-        );
+        self.attention
+            .plan(&self.model.spec, &self.plan, self.pool.size());
         self.logit_tokens.clear();
         let samples = self.plan.samples.iter().map(|sample| sample.token);
         let scores = self.plan.scores.iter().map(|score| score.token);
@@ -221,7 +222,7 @@ impl Executor {
             scratch: &self.scratch,
             plan: &self.plan,
             input,
-            items: &self.items,
+            attention: &self.attention,
             logit_tokens: &self.logit_tokens,
             counters: &self.counters,
             timed: self.timed,

@@ -118,6 +118,17 @@ impl KvCache {
         })
     }
 
+    /// Give the pool its memory now, not at its first use.
+    pub fn touch(&mut self) {
+        for page in (0..self.arena.len()).step_by(4096) {
+            // SAFETY: inside the arena, which nobody else uses meanwhile.
+            unsafe {
+                let byte = self.arena.as_ptr().add(page);
+                byte.write_volatile(byte.read());
+            }
+        }
+    }
+
     pub fn shape(&self) -> &KvShape {
         &self.shape
     }

@@ -157,6 +157,16 @@ impl Plan {
         &self.tables[run * width..][..width]
     }
 
+    /// All runs' block tables, and how many entries each has.
+    pub fn block_tables(&self) -> (&[i32], usize) {
+        (&self.tables, self.limits.max_blocks())
+    }
+
+    /// Tokens of a block.
+    pub fn block_size(&self) -> usize {
+        self.limits.block_size
+    }
+
     /// Check `input` and take it over.
     pub fn fill(&mut self, input: &StepInput<'_>) -> Result<(), KernelError> {
         self.runs.clear();
@@ -482,6 +492,46 @@ pub(crate) mod tests {
         num_logprobs: -1,
         seed: 0,
     };
+
+    /// A step without logits: first position, tokens and block table of each run.
+    pub(crate) fn plan_of_runs(
+        limits: Limits,
+        runs: &[(usize, usize, &[i32])],
+    ) -> Result<Plan, KernelError> {
+        let width = limits.max_blocks();
+        let (mut query_start, mut positions) = (vec![0], Vec::new());
+        let mut tables = vec![-1; runs.len() * width];
+        for (row, &(first, tokens, table)) in runs.iter().enumerate() {
+            positions.extend(first as i32..(first + tokens) as i32);
+            query_start.push(positions.len() as i32);
+            let count = table.len().min(width);
+            tables[row * width..][..count].copy_from_slice(&table[..count]);
+        }
+        let count = runs.len();
+        let mut plan = Plan::new(limits);
+        plan.fill(&StepInput {
+            rows: &(0..count as i32).collect::<Vec<_>>(),
+            query_start: &query_start,
+            token_ids: &vec![0; positions.len()],
+            positions: &positions,
+            needs_logits: &vec![0; count],
+            block_tables: &tables,
+            max_blocks: width,
+            token_table: &vec![0; count],
+            token_stride: 1,
+            num_tokens: &vec![0; count],
+            num_prompt_tokens: &vec![0; count],
+            sampling: &vec![0; count * size_of::<SamplingRow>()],
+            bias_rows: &[],
+            bias_ids: &[],
+            bias_values: &[],
+            num_drafts: &[],
+            score_tokens: &[],
+            score_targets: &[],
+            score_tops: &[],
+        })?;
+        Ok(plan)
+    }
 
     const LIMITS: Limits = Limits {
         max_rows: 4,

@@ -96,9 +96,40 @@ pub struct Scratch {
     pub logits: Buffer<f32>,
     pub logit_rows: usize,
     pub results: Results,
+    pub partials: Partials,
     pub score_results: ScoreResults,
     pub workers: PerWorker<WorkerScratch>,
     pub strides: Strides,
+}
+
+/// Parts of long contexts' attention, until all of a task's are there.
+#[derive(Debug)]
+pub struct Partials {
+    /// `[slots, splits, rows, partial floats]`
+    buffer: Buffer<f32>,
+    slot_stride: usize,
+    pub split_stride: usize,
+}
+
+impl Partials {
+    fn new(spec: &ModelSpec, limits: &Limits, workers: usize) -> Result<Self, KernelError> {
+        let splits = limits.max_model_len.div_ceil(attention::SPLIT);
+        let (slots, rows) = attention::most_split_tasks(spec, workers);
+        let split_stride = rows * attention::partial_floats(spec.head_dim);
+        let slot_stride = splits * split_stride;
+        Ok(Self {
+            buffer: Buffer::new(slots * slot_stride)?,
+            slot_stride,
+            split_stride,
+        })
+    }
+
+    /// Where the parts of slot `slot` begin.
+    pub fn of_slot(&self, slot: usize) -> *mut f32 {
+        assert!((slot + 1) * self.slot_stride <= self.buffer.len());
+        // SAFETY: inside the buffer by the check.
+        unsafe { self.buffer.ptr().add(slot * self.slot_stride) }
+    }
 }
 
 /// What a step drew, by index into [`crate::plan::Plan::samples`].
@@ -190,6 +221,7 @@ impl Scratch {
                 top_ids: Buffer::new(tokens * MAX_TOP_LOGPROBS)?,
                 top_logprobs: Buffer::new(tokens * MAX_TOP_LOGPROBS)?,
             },
+            partials: Partials::new(spec, limits, workers)?,
             workers: PerWorker((0..workers).map(|_| worker()).collect::<Result<_, _>>()?),
             strides,
         })

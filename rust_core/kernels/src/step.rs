@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::activation_quant::{QuantRows, TILE_ROWS, quantize_row};
-use crate::attention::{self, Queries, attend};
+use crate::attention::{Item, NOTHING_AHEAD, Task, Work, attend, combine};
 use crate::dispatch::Level;
 use crate::gemm::{Activations, Output, multiply_panel};
 use crate::kv_cache::KvCache;
@@ -35,52 +35,6 @@ pub struct Model {
     pub rope: Rope,
     pub kv: KvCache,
     pub level: Level,
-}
-
-/// One attention call: some tokens of a run and some heads that share a KV head.
-#[derive(Debug, Clone, Copy)]
-pub struct AttentionItem {
-    pub run: u32,
-    /// First flat token.
-    pub token: u32,
-    pub tokens: u32,
-    /// First query head.
-    pub head: u32,
-    pub heads: u32,
-}
-
-/// Fill `items` with a step's attention calls; with too few of them for `workers`, heads that share a
-/// KV head are separated.
-pub fn attention_items(
-    spec: &ModelSpec,
-    plan: &Plan,
-    workers: usize,
-    items: &mut Vec<AttentionItem>,
-) {
-    let group = spec.group_size();
-    let mut heads = group.min(attention::MAX_ROWS);
-    let tokens: usize = plan.token_ids.len();
-    if tokens * spec.num_kv_heads < 4 * workers && workers > 1 {
-        heads = 1;
-    }
-    items.clear();
-    for (run, plan) in plan.runs.iter().enumerate() {
-        let most = attention::MAX_ROWS / heads;
-        // Later tokens see more keys: the longest calls come first.
-        for first in (0..plan.tokens).step_by(most).rev() {
-            for kv_head in 0..spec.num_kv_heads {
-                for head in (0..group).step_by(heads) {
-                    items.push(AttentionItem {
-                        run: run as u32,
-                        token: (plan.start + first) as u32,
-                        tokens: most.min(plan.tokens - first) as u32,
-                        head: (kv_head * group + head) as u32,
-                        heads: heads.min(group - head) as u32,
-                    });
-                }
-            }
-        }
-    }
 }
 
 /// Rows that a phase reads: row `i` stands at `index(i) * stride`.
@@ -107,7 +61,7 @@ pub struct Step<'a> {
     pub scratch: &'a Scratch,
     pub plan: &'a Plan,
     pub input: &'a StepInput<'a>,
-    pub items: &'a [AttentionItem],
+    pub attention: &'a Work,
     /// Flat tokens whose logits are needed: those of the plan's samples, then those of its scores.
     pub logit_tokens: &'a [usize],
     /// One a layer and one for the logits; zero at the start.
@@ -409,45 +363,73 @@ impl Step<'_> {
 
     /// Phase b: attention, item by item.
     fn attend(&self, own: &mut WorkerScratch, index: usize) {
-        let (spec, strides) = (&self.model.spec, &self.scratch.strides);
         loop {
             let next = self.counters[index].fetch_add(1, Ordering::Relaxed);
-            let Some(item) = self.items.get(next) else {
+            let Some(item) = self.attention.items.get(next) else {
                 return;
             };
-            let (token, head) = (item.token as usize, item.head as usize);
-            // SAFETY: the item's heads of its tokens are inside both matrices; each item has its own.
+            let task = self.task(index, item);
+            // Probably what this worker does next: its keys are fetched meanwhile.
+            let ahead = self.counters[index].load(Ordering::Relaxed);
+            let ahead = match self.attention.items.get(ahead) {
+                Some(item) if item.split.is_none() => {
+                    self.task(index, item).first_keys(&self.model.kv)
+                }
+                _ => NOTHING_AHEAD,
+            };
+            let (level, kv, scratch) = (self.model.level, &self.model.kv, &mut own.attention);
+            let Some(split) = item.split else {
+                // SAFETY: the level was checked at load; the item's heads of its tokens are inside both
+                // matrices, and each item has its own.
+                unsafe { attend(level, kv, &task, None, ahead, scratch) };
+                continue;
+            };
+            let partials = &self.scratch.partials;
+            let (slot, index) = (split.slot as usize, split.index as usize);
+            // SAFETY: as above; a slot's splits have parts of their own, and whoever comes last (all others'
+            // writes are visible then) reads them all.
             unsafe {
-                let queries = Queries {
-                    layer: index,
-                    kv_head: head / spec.group_size(),
-                    tokens: item.tokens as usize,
-                    heads: item.heads as usize,
-                    first_position: self.plan.positions[token] as usize,
-                    window: spec.sliding_windows[index],
-                    scale: 1.0 / (spec.head_dim as f32).sqrt(),
-                    block_table: self.plan.block_table(item.run as usize),
-                    q: self
-                        .scratch
-                        .q
-                        .ptr()
-                        .add(token * strides.q + head * strides.head),
-                    q_token_stride: strides.q,
-                    q_head_stride: strides.head,
-                    out: self
-                        .scratch
-                        .attention
-                        .ptr()
-                        .add(token * strides.attention + head * spec.head_dim),
-                    out_token_stride: strides.attention,
-                };
-                attend(
-                    self.model.level,
-                    &self.model.kv,
-                    &queries,
-                    &mut own.attention,
-                );
+                let first = partials.of_slot(slot);
+                let part = first.add(index * partials.split_stride);
+                attend(level, kv, &task, Some((index, part)), ahead, scratch);
+                let arrived = self.attention.arrived[slot].fetch_add(1, Ordering::AcqRel) + 1;
+                if arrived.is_multiple_of(split.count) {
+                    let head_dim = self.model.spec.head_dim;
+                    combine(
+                        level,
+                        &task,
+                        head_dim,
+                        first,
+                        partials.split_stride,
+                        scratch,
+                    );
+                }
             }
+        }
+    }
+
+    fn task(&self, layer: usize, item: &Item) -> Task<'_> {
+        let (spec, strides) = (&self.model.spec, &self.scratch.strides);
+        let (tables, table_width) = self.plan.block_tables();
+        let tokens = item.tokens.start as usize..item.tokens.end as usize;
+        let segments = item.segments.start as usize..item.segments.end as usize;
+        Task {
+            layer,
+            kv_head: item.head as usize / spec.group_size(),
+            head: item.head as usize,
+            heads: item.heads as usize,
+            window: spec.sliding_windows[layer],
+            scale: 1.0 / (spec.head_dim as f32).sqrt(),
+            tokens: &self.attention.tokens[tokens],
+            positions: &self.plan.positions,
+            segments: &self.attention.segments[segments],
+            tables,
+            table_width,
+            q: self.scratch.q.ptr(),
+            q_token_stride: strides.q,
+            q_head_stride: strides.head,
+            out: self.scratch.attention.ptr(),
+            out_token_stride: strides.attention,
         }
     }
 

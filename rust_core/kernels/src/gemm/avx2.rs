@@ -7,10 +7,10 @@
 
 use std::arch::x86_64::*;
 
-use super::float::prefetch_line;
 use super::{Output, Panel};
 use crate::activation_quant::{QuantRows, TILE_ROWS, TileGroup};
 use crate::pack::layout::{GROUP, Offset, QuantLayout};
+use crate::simd::prefetch_line;
 
 /// Eight columns: half a panel.
 const HALF_COLUMNS: usize = 8;

@@ -13,11 +13,11 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::float::{prefetch_line, write};
+use super::float::write;
 use super::{Output, Panel};
 use crate::activation_quant::{QuantRows, TILE_ROWS, TileGroup};
 use crate::pack::layout::{GROUP, Offset, QuantLayout};
-use crate::simd::Avx512;
+use crate::simd::{Avx512, prefetch_line};
 
 /// 1.5 · 2^23. Its bits plus an integer `n` of magnitude below 2^22 are the bits of the float `MAGIC + n`.
 /// A dot product that starts there instead of at zero is a float at once, and

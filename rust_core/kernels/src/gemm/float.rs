@@ -3,7 +3,7 @@
 use super::{Activations, Output, Panel};
 use crate::dispatch::Level;
 use crate::pack::{PANEL_COLUMNS, PanelKind};
-use crate::simd::{Lanes, by_level};
+use crate::simd::{Lanes, by_level, prefetch_line};
 
 /// Element type of a panel.
 trait Element {
@@ -94,18 +94,6 @@ pub(super) unsafe fn write<L: Lanes>(sum: L, output: Output, row: usize) {
             sum.store(out)
         }
     }
-}
-
-/// Ask for a cache line that will be read soon.
-#[inline(always)]
-pub(super) fn prefetch_line(line: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch never faults, whatever the address.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = line;
 }
 
 #[inline(always)]

@@ -18,6 +18,8 @@ macro_rules! both {
 
 // SAFETY: instructions and pointers are the callers' promise.
 unsafe impl Lanes for Avx2 {
+    const WIDE: bool = false;
+
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {
         // SAFETY: enabled by the caller.

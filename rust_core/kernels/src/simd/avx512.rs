@@ -10,6 +10,8 @@ pub(crate) struct Avx512(pub(crate) __m512);
 
 // SAFETY: instructions and pointers are the callers' promise.
 unsafe impl Lanes for Avx512 {
+    const WIDE: bool = true;
+
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {
         // SAFETY: enabled by the caller.

@@ -32,6 +32,8 @@ pub(crate) const ROUND: f32 = 12_582_912.0;
 /// these (see [`by_level!`](crate::simd::by_level)). Pointers need be valid for 16 elements, of any
 /// alignment.
 pub(crate) unsafe trait Lanes: Copy {
+    /// Whether 24 vectors and a few more fit the registers.
+    const WIDE: bool;
     unsafe fn splat(value: f32) -> Self;
     unsafe fn load(from: *const f32) -> Self;
     unsafe fn load_f16(from: *const u16) -> Self;
@@ -49,7 +51,7 @@ pub(crate) unsafe trait Lanes: Copy {
     unsafe fn max(self, other: Self) -> Self;
     /// Lane by lane `self < limit ? yes : no`; `no` if either is NaN.
     unsafe fn select_less(self, limit: Self, yes: Self, no: Self) -> Self;
-    /// 2^n for lanes that hold n + [`ROUND`], n in [-126, 127].
+    /// 2^n for lanes that hold n + [`ROUND`], n in [-126, 127]; 0 for n = -127.
     unsafe fn pow2_of_rounded(self) -> Self;
 
     /// The largest magnitude of 32 values and the largest of the others, NaN counting as the largest of
@@ -129,6 +131,31 @@ pub(crate) unsafe trait Lanes: Copy {
         lanes[0]
     }
 
+    /// 2^x within 2 ulp for x ≤ 127; 0 below -127 (and for -inf); NaN stays NaN.
+    #[inline(always)]
+    unsafe fn exp2(self) -> Self {
+        // The polynomial of Cephes' exp2f on [-0.5, 0.5].
+        // SAFETY: the caller's promise, for the whole body.
+        unsafe {
+            let x = Self::splat(-127.0).max(self);
+            let rounded = x.add(Self::splat(ROUND));
+            let r = x.sub(rounded.sub(Self::splat(ROUND)));
+            let mut p = Self::splat(1.535_336_2e-4);
+            for coefficient in [
+                1.339_887_4e-3,
+                9.618_437e-3,
+                5.550_332_5e-2,
+                0.240_226_48,
+                std::f32::consts::LN_2,
+                1.0,
+            ] {
+                p = p.mul_add(r, Self::splat(coefficient));
+            }
+            // At -127 the exponent is that of zero.
+            p.mul(rounded.pow2_of_rounded())
+        }
+    }
+
     /// e^x within 2 ulp for x ≤ 88; 0 below -87 (and for -inf); NaN stays NaN.
     #[inline(always)]
     unsafe fn exp(self) -> Self {
@@ -158,6 +185,18 @@ pub(crate) unsafe trait Lanes: Copy {
             self.select_less(lowest, Self::splat(0.0), e)
         }
     }
+}
+
+/// Ask for a cache line that will be read soon.
+#[inline(always)]
+pub(crate) fn prefetch_line(line: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch never faults, whatever the address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = line;
 }
 
 /// Define a function that runs a body generic over [`Lanes`] on the level given at run time.
@@ -212,6 +251,14 @@ mod tests {
     by_level! { unsafe fn exp(x: &[f32; LANES]) -> [f32; LANES] = exp_body; }
 
     #[inline(always)]
+    unsafe fn exp2_body<L: Lanes>(x: &[f32; LANES]) -> [f32; LANES] {
+        // SAFETY: by_level enables the instructions; arrays of sixteen.
+        unsafe { L::load(x.as_ptr()).exp2().to_array() }
+    }
+
+    by_level! { unsafe fn exp2(x: &[f32; LANES]) -> [f32; LANES] = exp2_body; }
+
+    #[inline(always)]
     unsafe fn loads_body<L: Lanes>(
         halves: &[u16; LANES],
         words: &[u32; LANES],
@@ -250,6 +297,31 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    #[test]
+    fn exp2_is_close_everywhere_and_right_at_the_extremes() {
+        for level in levels() {
+            for step in 0..4000 {
+                let x: [f32; LANES] =
+                    std::array::from_fn(|lane| -125.9 + 0.06 * step as f32 + 0.0031 * lane as f32);
+                // SAFETY: the level is available.
+                let y = unsafe { exp2(level, &x) };
+                for (x, y) in x.iter().zip(y).filter(|(x, _)| **x < 127.0) {
+                    let exact = f64::from(*x).exp2();
+                    assert!(
+                        (f64::from(y) - exact).abs() <= 2.5e-7 * exact,
+                        "{level:?} {x} {y}"
+                    );
+                }
+            }
+            let mut x = [0.0; LANES];
+            (x[0], x[1], x[2], x[4]) = (f32::NEG_INFINITY, f32::NAN, -1e30, -127.2);
+            // SAFETY: the level is available.
+            let y = unsafe { exp2(level, &x) };
+            assert_eq!((y[0], y[2], y[3], y[4]), (0.0, 0.0, 1.0, 0.0), "{level:?}");
+            assert!(y[1].is_nan(), "{level:?}");
         }
     }
 

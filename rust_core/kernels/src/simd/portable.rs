@@ -31,6 +31,8 @@ impl Portable {
 
 // SAFETY: executes no special instructions; pointers are the callers' promise.
 unsafe impl Lanes for Portable {
+    const WIDE: bool = false;
+
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {
         Self([value; LANES])

@@ -1,0 +1,172 @@
+//! Speed of one thread's attention, for SmolLM2-135M's heads: rows that decode, rows behind a shared prefix,
+//! and a prompt.
+//!
+//! `cargo run --release --example attention_speed -- [level] [kv type] [part of a name]`
+//!
+//! Each shape runs in pieces of about a millisecond, and the fastest of each counts, so that a busy machine
+//! disturbs little.
+
+use std::time::{Duration, Instant};
+
+use pravaha_kernels::attention::{CHUNK, NOTHING_AHEAD, Scratch, Segment, Task, attend};
+use pravaha_kernels::dispatch::Level;
+use pravaha_kernels::kv_cache::{KvCache, KvDtype, KvShape};
+
+const BLOCK: usize = 32;
+const KV_HEADS: usize = 3;
+const GROUP: usize = 3;
+const DIM: usize = 64;
+
+/// Tasks of `tokens` tokens at a context of `context`, of which `shared` is the same for all.
+struct Shape {
+    name: &'static str,
+    tasks: usize,
+    tokens: usize,
+    context: usize,
+    /// None: the tokens are one prompt's, one behind the other.
+    shared: Option<usize>,
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let level = Level::choose(&args.next().unwrap_or("auto".into())).expect("a level");
+    let dtype = KvDtype::parse(&args.next().unwrap_or("f16".into())).expect("a KV type");
+    let shape = |name, tasks, tokens, context, shared| Shape {
+        name,
+        tasks,
+        tokens,
+        context,
+        shared,
+    };
+    let shapes = [
+        shape("decode, 96", 64, 1, 96, Some(0)),
+        shape("decode, 1k", 16, 1, 1024, Some(0)),
+        shape("decode, 1k shared by 16", 4, 16, 1024, Some(960)),
+        shape("prompt, 512", 32, 16, 496, None),
+    ];
+    let only = args.next().unwrap_or_default();
+    for shape in shapes
+        .into_iter()
+        .filter(|shape| shape.name.contains(&only))
+    {
+        run(level, dtype, &shape);
+    }
+}
+
+fn run(level: Level, dtype: KvDtype, shape: &Shape) {
+    let end = shape.context + shape.tokens;
+    let width = end.div_ceil(BLOCK);
+    let sequences = if shape.shared.is_some() {
+        shape.tasks * shape.tokens
+    } else {
+        1
+    };
+    let mut kv = KvCache::new(KvShape {
+        dtype,
+        layers: 1,
+        blocks: sequences * width,
+        block_size: BLOCK,
+        kv_heads: KV_HEADS,
+        head_dim: DIM,
+    })
+    .expect("memory");
+    kv.touch();
+    let shared = shape.shared.unwrap_or(0);
+    let tables: Vec<i32> = (0..sequences * width)
+        .map(|at| {
+            let first = at / width / shape.tokens * shape.tokens * width;
+            let block = if at % width < shared / BLOCK {
+                first + at % width
+            } else {
+                at
+            };
+            block as i32
+        })
+        .collect();
+    let tokens: Vec<u32> = (0..shape.tokens as u32).collect();
+    let positions: Vec<i32> = (0..shape.tokens)
+        .map(|token| match shape.shared {
+            Some(_) => shape.context as i32,
+            None => (shape.context + token) as i32,
+        })
+        .collect();
+    let row = KV_HEADS * GROUP * DIM;
+    let q: Vec<f32> = (0..shape.tokens * row)
+        .map(|i| (i as f32 * 0.7).sin())
+        .collect();
+    let mut out = vec![0f32; shape.tokens * row];
+    let mut scratch = Scratch::new();
+    let mut best = vec![Duration::MAX; shape.tasks];
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(1) {
+        for (index, best) in best.iter_mut().enumerate() {
+            let segments: Vec<Segment> = match shape.shared {
+                None => vec![Segment {
+                    tokens: 0..shape.tokens as u32,
+                    chunks: 0..end.div_ceil(CHUNK) as u32,
+                    table: 0,
+                }],
+                Some(shared) => {
+                    let first = (index * shape.tokens) as u32;
+                    let mut segments = Vec::new();
+                    if shared > 0 {
+                        segments.push(Segment {
+                            tokens: 0..shape.tokens as u32,
+                            chunks: 0..(shared / CHUNK) as u32,
+                            table: first,
+                        });
+                    }
+                    segments.extend((0..shape.tokens as u32).map(|token| Segment {
+                        tokens: token..token + 1,
+                        chunks: (shared / CHUNK) as u32..(shape.context + 1).div_ceil(CHUNK) as u32,
+                        table: first + token,
+                    }));
+                    segments
+                }
+            };
+            let start = Instant::now();
+            for kv_head in 0..KV_HEADS {
+                let task = Task {
+                    layer: 0,
+                    kv_head,
+                    head: kv_head * GROUP,
+                    heads: GROUP,
+                    window: 0,
+                    scale: 0.125,
+                    tokens: &tokens,
+                    positions: &positions,
+                    segments: &segments,
+                    tables: &tables,
+                    table_width: width,
+                    q: q.as_ptr(),
+                    q_token_stride: row,
+                    q_head_stride: DIM,
+                    out: out.as_mut_ptr(),
+                    out_token_stride: row,
+                };
+                // As in a step: another KV head's keys come next.
+                let ahead = Task {
+                    kv_head: (kv_head + 1) % KV_HEADS,
+                    ..task
+                };
+                let ahead = if kv_head + 1 < KV_HEADS {
+                    ahead.first_keys(&kv)
+                } else {
+                    NOTHING_AHEAD
+                };
+                // SAFETY: the level was chosen for this machine; extents match.
+                unsafe { attend(level, &kv, &task, None, ahead, &mut scratch) };
+            }
+            *best = start.elapsed().min(*best);
+        }
+    }
+    let seconds: f64 = best.iter().map(Duration::as_secs_f64).sum();
+    let seen: usize = positions.iter().map(|&p| p as usize + 1).sum();
+    let operations = (4 * seen * shape.tasks * row) as f64;
+    println!(
+        "{:24} {:8.2} us a task, {:6.1} GFLOP/s",
+        shape.name,
+        1e6 * seconds / (shape.tasks * KV_HEADS) as f64,
+        operations / seconds / 1e9
+    );
+}

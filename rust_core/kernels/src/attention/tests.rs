@@ -1,0 +1,342 @@
+use std::sync::atomic::Ordering;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::dispatch::Level;
+use crate::kv_cache::{KvCache, KvDtype, KvShape};
+use crate::pack::tests::Random;
+use crate::plan::tests::plan_of_runs;
+use crate::plan::{Limits, Plan};
+use crate::spec::ModelSpec;
+use crate::spec::tests::tiny_json;
+
+/// One sequence's part of a step.
+#[derive(Debug, Clone)]
+struct Query {
+    /// Positions of its tokens: `first..first + tokens`.
+    first: usize,
+    tokens: usize,
+    table: Vec<i32>,
+}
+
+/// A cache with random contents, and queries over it.
+struct Case {
+    spec: ModelSpec,
+    kv: KvCache,
+    /// `[block, slot, dim]` of KV head 0; other heads hold the same, turned by their number.
+    keys: Vec<f32>,
+    values: Vec<f32>,
+    q: Vec<f32>,
+    queries: Vec<Query>,
+    window: usize,
+}
+
+impl Case {
+    fn new(
+        dtype: KvDtype,
+        dim: usize,
+        (kv_heads, group): (usize, usize),
+        window: usize,
+        block_size: usize,
+        queries: Vec<Query>,
+    ) -> Self {
+        let mut value = tiny_json();
+        value["num_heads"] = (kv_heads * group).into();
+        value["num_kv_heads"] = kv_heads.into();
+        value["head_dim"] = dim.into();
+        let spec = ModelSpec::from_json(&value.to_string()).unwrap();
+        let blocks = 1 + queries.iter().flat_map(|q| &q.table).max().unwrap();
+        let blocks = blocks as usize;
+        let kv = KvCache::new(KvShape {
+            dtype,
+            layers: 2,
+            blocks,
+            block_size,
+            kv_heads,
+            head_dim: dim,
+        })
+        .unwrap();
+        let mut random = Random(dim as u64 * 31 + blocks as u64);
+        let mut vector = |count: usize| -> Vec<f32> {
+            (0..count)
+                .map(|_| half::f16::from_f32(random.unit() * 2.0).to_f32())
+                .collect()
+        };
+        let (keys, values) = (
+            vector(blocks * block_size * dim),
+            vector(blocks * block_size * dim),
+        );
+        let tokens: usize = queries.iter().map(|q| q.tokens).sum();
+        let q = vector(tokens * kv_heads * group * dim);
+        let mut written = vec![false; blocks * block_size];
+        for query in &queries {
+            for position in 0..query.first + query.tokens {
+                let block = query.table[position / block_size] as usize;
+                written[block * block_size + position % block_size] = true;
+            }
+        }
+        for (at, written) in written.into_iter().enumerate() {
+            for head in 0..kv_heads {
+                let turned = |from: &[f32]| -> Vec<f32> {
+                    (0..dim)
+                        .map(|d| from[at * dim + (d + head) % dim])
+                        .collect()
+                };
+                // A slot that was not written holds NaN: reading one would show.
+                let nan = vec![f32::NAN; dim];
+                let (key, value) = if written {
+                    (turned(&keys), turned(&values))
+                } else {
+                    (nan.clone(), nan)
+                };
+                let (block, slot) = (at / block_size, at % block_size);
+                // SAFETY: single-threaded.
+                unsafe {
+                    kv.write_key(1, block, head, slot, &key);
+                    kv.write_value(1, block, head, slot, &value);
+                }
+            }
+        }
+        Self {
+            spec,
+            kv,
+            keys,
+            values,
+            q,
+            queries,
+            window,
+        }
+    }
+
+    fn heads(&self) -> usize {
+        self.spec.num_heads
+    }
+
+    fn plan(&self, queries: &[Query]) -> Plan {
+        let shape = self.kv.shape();
+        let longest = queries.iter().map(|q| q.first + q.tokens).max().unwrap();
+        let limits = Limits {
+            max_rows: queries.len(),
+            max_batched_tokens: queries.iter().map(|q| q.tokens).sum(),
+            max_model_len: longest,
+            num_blocks: shape.blocks,
+            block_size: shape.block_size,
+            vocab: 1,
+        };
+        let runs = queries
+            .iter()
+            .map(|q| (q.first, q.tokens, q.table.as_slice()));
+        plan_of_runs(limits, &runs.collect::<Vec<_>>()).unwrap()
+    }
+
+    /// Everything that `queries` ask, whose first one's flat token is `flat`.
+    fn run(&self, level: Level, queries: &[Query], flat: usize, workers: usize) -> Vec<f32> {
+        let (dim, heads) = (self.spec.head_dim, self.heads());
+        let plan = self.plan(queries);
+        let mut work = Work::with_capacity(8, 8, heads);
+        work.plan(&self.spec, &plan, workers);
+        let tokens: usize = queries.iter().map(|q| q.tokens).sum();
+        let mut out = vec![f32::NAN; tokens * heads * dim];
+        let (tables, table_width) = plan.block_tables();
+        let (slots, rows) = most_split_tasks(&self.spec, workers);
+        let splits = (table_width * self.kv.shape().block_size).div_ceil(SPLIT);
+        let split_stride = rows * partial_floats(dim);
+        let mut partials = vec![f32::NAN; slots * splits * split_stride];
+        // The last item first: the order must not matter.
+        for item in work.items.iter().rev() {
+            let task = Task {
+                layer: 1,
+                kv_head: item.head as usize / self.spec.group_size(),
+                head: item.head as usize,
+                heads: item.heads as usize,
+                window: self.window,
+                scale: 0.3,
+                tokens: &work.tokens[item.tokens.start as usize..item.tokens.end as usize],
+                positions: &plan.positions,
+                segments: &work.segments[item.segments.start as usize..item.segments.end as usize],
+                tables,
+                table_width,
+                q: self.q[flat * heads * dim..].as_ptr(),
+                q_token_stride: heads * dim,
+                q_head_stride: dim,
+                out: out.as_mut_ptr(),
+                out_token_stride: heads * dim,
+            };
+            let mut scratch = Scratch::new();
+            // SAFETY: the level is available; extents match.
+            unsafe {
+                let Some(split) = item.split else {
+                    attend(level, &self.kv, &task, None, NOTHING_AHEAD, &mut scratch);
+                    continue;
+                };
+                let first = partials
+                    .as_mut_ptr()
+                    .add(split.slot as usize * splits * split_stride);
+                let part = first.add(split.index as usize * split_stride);
+                let index = split.index as usize;
+                attend(
+                    level,
+                    &self.kv,
+                    &task,
+                    Some((index, part)),
+                    task.first_keys(&self.kv),
+                    &mut scratch,
+                );
+                let arrived = &work.arrived[split.slot as usize];
+                if arrived.fetch_add(1, Ordering::Relaxed) + 1 == split.count {
+                    combine(level, &task, dim, first, split_stride, &mut scratch);
+                }
+            }
+        }
+        out
+    }
+
+    fn naive(&self, query: &Query, position: usize, flat: usize, head: usize) -> Vec<f64> {
+        let (dim, size) = (self.spec.head_dim, self.kv.shape().block_size);
+        let turn = head / self.spec.group_size();
+        let at = |position: usize, d: usize| {
+            let slot = query.table[position / size] as usize * size + position % size;
+            slot * dim + (d + turn) % dim
+        };
+        let q = &self.q[(flat * self.heads() + head) * dim..][..dim];
+        let first = match self.window {
+            0 => 0,
+            window => (position + 1).saturating_sub(window),
+        };
+        let scores: Vec<f64> = (first..=position)
+            .map(|p| {
+                0.3 * (0..dim)
+                    .map(|d| f64::from(q[d]) * f64::from(self.keys[at(p, d)]))
+                    .sum::<f64>()
+            })
+            .collect();
+        let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let total: f64 = scores.iter().map(|s| (s - max).exp()).sum();
+        (0..dim)
+            .map(|d| {
+                let weighted = scores
+                    .iter()
+                    .enumerate()
+                    .map(|(i, s)| (s - max).exp() * f64::from(self.values[at(first + i, d)]));
+                weighted.sum::<f64>() / total
+            })
+            .collect()
+    }
+
+    fn check(&self, tolerance: f64) {
+        let width = self.heads() * self.spec.head_dim;
+        for level in Level::ALL.into_iter().filter(|level| level.available()) {
+            let together = self.run(level, &self.queries, 0, 1);
+            for workers in [2, 16] {
+                let others = self.run(level, &self.queries, 0, workers);
+                assert_eq!(together, others, "{level:?}, {workers} workers");
+            }
+            let mut flat = 0;
+            for query in &self.queries {
+                for token in 0..query.tokens {
+                    let ours = &together[flat * width..][..width];
+                    let one = Query {
+                        first: query.first + token,
+                        tokens: 1,
+                        table: query.table.clone(),
+                    };
+                    let alone = self.run(level, &[one], flat, 1);
+                    assert_eq!(alone, ours, "{level:?}: alone as in company");
+                    for (head, ours) in ours.chunks_exact(self.spec.head_dim).enumerate() {
+                        let exact = self.naive(query, query.first + token, flat, head);
+                        for (a, b) in ours.iter().zip(exact) {
+                            assert!(
+                                (f64::from(*a) - b).abs() < tolerance,
+                                "{level:?} token {flat} head {head}: {a} {b}"
+                            );
+                        }
+                    }
+                    flat += 1;
+                }
+            }
+        }
+    }
+}
+
+/// Sequences that share `shared[i]` blocks with the one before, each with blocks of its own behind.
+fn family(block_size: usize, members: &[(usize, usize, usize)]) -> Vec<Query> {
+    let mut free = 0..;
+    let mut queries: Vec<Query> = Vec::new();
+    for &(shared, first, tokens) in members {
+        let blocks = (first + tokens).div_ceil(block_size);
+        let before = queries.last().map_or(&[][..], |q| &q.table);
+        // Blocks that are written by this step are nobody else's.
+        let written = first / block_size;
+        let ours = queries.last().map_or(0, |q: &Query| q.first / block_size);
+        let shared = shared.min(written).min(ours).min(before.len());
+        let mut table = before[..shared].to_vec();
+        table.extend(free.by_ref().take(blocks - shared));
+        queries.push(Query {
+            first,
+            tokens,
+            table,
+        });
+    }
+    queries
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn matches_naive_attention_alone_and_in_company(
+        dim in prop::sample::select(vec![8usize, 16, 24, 64, 80, 128]),
+        heads in (1usize..3, 1usize..6),
+        window in prop::sample::select(vec![0usize, 0, 1, 5, 64, 100]),
+        block_size in prop::sample::select(vec![16usize, 32, 48]),
+        members in prop::collection::vec((0usize..12, 0usize..250, 1usize..20), 1..5),
+        f16_cache: bool,
+    ) {
+        let dtype = if f16_cache { KvDtype::F16 } else { KvDtype::F32 };
+        let queries = family(block_size, &members);
+        Case::new(dtype, dim, heads, window, block_size, queries).check(2e-5);
+    }
+}
+
+#[test]
+fn long_contexts_are_the_same_in_splits_and_behind_a_shared_prefix() {
+    for (dtype, window) in [(KvDtype::F16, 0), (KvDtype::F32, 700)] {
+        let members = [(0, 1100, 1), (30, 1023, 2), (32, 1535, 1), (9, 511, 3)];
+        let queries = family(32, &members);
+        Case::new(dtype, 16, (2, 3), window, 32, queries).check(2e-5);
+    }
+}
+
+#[test]
+fn many_rows_of_one_prefix_make_one_item_a_kv_head() {
+    let members: Vec<_> = (0..12).map(|i| (31, 1000 + i, 1)).collect();
+    let case = Case::new(KvDtype::F32, 8, (2, 3), 0, 32, family(32, &members));
+    let plan = case.plan(&case.queries);
+    let mut work = Work::default();
+    work.plan(&case.spec, &plan, 1);
+    assert_eq!(work.items.len(), 2 * 2, "{:?}", work.items);
+    let shared: Vec<_> = work
+        .segments
+        .iter()
+        .filter(|s| s.tokens.len() > 1)
+        .collect();
+    assert!(shared.iter().all(|s| s.chunks == (0..15)), "{shared:?}");
+    assert_eq!(shared.iter().map(|s| s.tokens.len()).sum::<usize>(), 12);
+    case.check(2e-5);
+}
+
+#[test]
+fn strangers_share_nothing() {
+    let case = Case::new(
+        KvDtype::F32,
+        8,
+        (2, 1),
+        0,
+        16,
+        family(16, &[(0, 100, 1), (0, 100, 1), (0, 3, 1)]),
+    );
+    let mut work = Work::default();
+    work.plan(&case.spec, &case.plan(&case.queries), 1);
+    assert_eq!(work.segments.len(), 3);
+    assert!(work.segments.iter().all(|s| s.chunks.start == 0));
+}
