@@ -99,8 +99,10 @@ def _sample_run(
 ) -> None:
     """One token after another, as long as each is the run's next draft."""
     row = int(plan.rows[index])
-    masks = plan.mask_bits[plan.mask_rows == index]  # a run with drafts has none
+    masks = plan.mask_bits[plan.mask_rows == index]
     mask = masks[0] if len(masks) else None
+    if mask is not None and drafts:
+        raise AssertionError(f"step entry {index} has a token mask and drafts")
     for nth in range(len(drafts) + 1):
         known = int(plan.num_tokens[row]) + nth
         token, logprob, top_ids, top_logprobs = _sample_one(

@@ -300,12 +300,12 @@ class ClientContract:
     def test_a_child_keeps_its_parents_grammar_unless_told_otherwise(
         self, slow_client, slow_engine
     ):
-        request = ask("x", max_tokens=300, grammar=Grammar.regex("[a-z]{300}"), ignore_eos=False)
+        request = ask("x", max_tokens=100, grammar=Grammar.regex("[a-z]{100}"), ignore_eos=False)
         parent = slow_client.submit(request)
         wait_until(lambda: slow_engine.snapshot().running == 1)
         own = {"at": len(request.prompt_ids)}
         digits = replace(request.sampling, grammar=Grammar.regex("[0-9]{3}"))
-        free = SamplingParams(temperature=1.0, seed=3, max_tokens=60, ignore_eos=True)
+        free = SamplingParams(temperature=1.0, seed=3, max_tokens=40, ignore_eos=True)
         (kept,) = slow_client.fork(parent, **own)
         (changed,) = slow_client.fork(parent, **own, sampling=digits)
         (unbound,) = slow_client.fork(parent, **own, sampling=free)

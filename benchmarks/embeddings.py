@@ -1,0 +1,123 @@
+"""Texts embedded a second, beside transformers, in one interleaved run.
+
+    python benchmarks/embeddings.py [--texts N] [--rounds N] [--json FILE]
+
+Both embed the same texts with all-MiniLM-L6-v2 in fp32 on the same number of threads, tokenising
+included. transformers gets what sentence-transformers gives it: texts sorted by length, 32 a batch,
+padded to the longest. Medians and bests over the rounds; the two take turns within each.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+from transformers import BertModel
+
+from engine._core import cpu_features
+from engine.embedding.embedder import installed_encoder
+from engine.embedding.text_encoder import TextEncoder
+
+BATCH = 32
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--texts", type=int, default=256)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--json", type=Path, help="write the figures there, too")
+    arguments = parser.parse_args()
+    directory, threads = installed_encoder(), int(str(cpu_features()["threads"]))
+    torch.set_num_threads(threads)
+    encoder = TextEncoder(directory, name="minilm", threads=threads)
+    peer = transformers_encoder(directory)
+    figures: dict[str, Any] = {"threads": threads, "level": cpu_features()["level"]}
+    for name, words in (("short, 6–30 words", (6, 30)), ("long, 100–180 words", (100, 180))):
+        texts = corpus(arguments.texts if words[1] < 100 else arguments.texts // 4, *words)
+        ours, theirs = encoder.embed(texts).vectors, peer(texts)
+        difference = float(np.abs(ours - theirs).max())
+        runs: dict[str, list[float]] = {"pravaha": [], "transformers": []}
+        for _ in range(arguments.rounds):
+            runs["pravaha"].append(rate(encoder.embed, texts))
+            runs["transformers"].append(rate(peer, texts))
+        figures[name] = {
+            "texts": len(texts),
+            "tokens": encoder.embed(texts).tokens,
+            "largest difference": difference,
+        } | {
+            f"{who}, texts/s": {"median": float(np.median(one)), "best": max(one)}
+            for who, one in runs.items()
+        }
+    print(json.dumps(figures, indent=2, ensure_ascii=False))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+def corpus(count: int, fewest: int, most: int) -> list[str]:
+    """Sentences of common words, of seeded lengths."""
+    words = [
+        *(
+            "the",
+            "a",
+            "river",
+            "engine",
+            "token",
+            "of",
+            "and",
+            "to",
+            "in",
+            "flows",
+            "with",
+            "memory",
+        ),
+        *("block", "quickly", "answers", "model", "question", "which", "reads", "every", "page"),
+        *("before", "it", "writes", "another", "line", "about", "water"),
+    ]
+    random = np.random.default_rng(0)
+    return [
+        " ".join(random.choice(words, int(random.integers(fewest, most + 1)))) + "."
+        for _ in range(count)
+    ]
+
+
+def transformers_encoder(directory: Path) -> Callable[[list[str]], NDArray[np.float32]]:
+    """The same encoder by transformers."""
+    model = BertModel.from_pretrained(directory).eval()
+    tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
+    tokenizer.enable_truncation(256)
+
+    def embed(texts: list[str]) -> NDArray[np.float32]:
+        order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
+        vectors = np.zeros((len(texts), model.config.hidden_size), np.float32)
+        for first in range(0, len(texts), BATCH):
+            mine = order[first : first + BATCH]
+            tokenizer.enable_padding()
+            encodings = tokenizer.encode_batch([texts[at] for at in mine])
+            ids = torch.tensor([one.ids for one in encodings])
+            mask = torch.tensor([one.attention_mask for one in encodings])
+            with torch.inference_mode():
+                states = model(ids, attention_mask=mask).last_hidden_state
+            weights = mask[:, :, None].float()
+            means = (states * weights).sum(1) / weights.sum(1)
+            vectors[mine] = torch.nn.functional.normalize(means).numpy()
+        return vectors
+
+    return embed
+
+
+def rate(embed: Callable[[list[str]], object], texts: list[str]) -> float:
+    """Texts a second of one call."""
+    began = time.perf_counter()
+    embed(texts)
+    return len(texts) / (time.perf_counter() - began)
+
+
+if __name__ == "__main__":
+    main()
