@@ -26,7 +26,7 @@ use crate::weights::Weights;
 pub struct ExecutorConfig {
     pub num_blocks: usize,
     pub block_size: usize,
-    /// `f16` or `f32`
+    /// `f16`, `f32` or `int8`
     pub kv_dtype: String,
     /// None: the physical cores this process may use.
     pub threads: Option<usize>,
