@@ -17,7 +17,7 @@ use crate::rope::Rope;
 use crate::sampler::MAX_TOP_LOGPROBS;
 use crate::scratch::Scratch;
 use crate::spec::ModelSpec;
-use crate::step::{Model, Step};
+use crate::step::{Model, PHASES, Step};
 use crate::topology::Topology;
 use crate::weights::Weights;
 
@@ -142,7 +142,9 @@ impl Executor {
             logit_tokens: Vec::with_capacity(
                 limits.max_rows + MAX_STEP_DRAFTS + limits.max_batched_tokens,
             ),
-            counters: (0..=spec.num_layers).map(|_| AtomicUsize::new(0)).collect(),
+            counters: (0..(spec.num_layers + 1) * PHASES)
+                .map(|_| AtomicUsize::new(0))
+                .collect(),
             model: Model {
                 spec,
                 weights,
