@@ -104,7 +104,7 @@ def _refuse_for(command: str, flags: dict[str, Any]) -> None:
 def _serve(flags: dict[str, Any]) -> int:
     from app.commands.fetch_bar import fetch_bar
     from app.commands.serve import run_server
-    from app.runtime import engine_config
+    from app.runtime import embedder, engine_config
     from app.settings_sources import load_settings
 
     settings = load_settings(flags)
@@ -119,6 +119,7 @@ def _serve(flags: dict[str, Any]) -> int:
         strict_fields=settings.strict_fields,
         max_body_bytes=settings.max_body_bytes,
         drain_seconds=settings.drain_seconds,
+        embedder=embedder(settings),
     )
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from engine.branching.session import TreeSession
     from engine.client import EngineClient
     from engine.config import EngineConfig
+    from engine.embedding.embedder import Embedder
     from engine.models.record import InstalledModel
 
 _POLL_S = 0.05
@@ -58,6 +59,17 @@ def engine_config(
     return settings.engine_config(model.path, model.name)
 
 
+def embedder(settings: Settings) -> "Embedder":
+    """The embedding model of the user's store, which is looked for when it is first used."""
+    from engine.embedding.embedder import Embedder, installed_encoder
+
+    return Embedder(
+        lambda: installed_encoder(settings.models),
+        threads=settings.threads,
+        dispatch=settings.dispatch,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class OpenClient:
     """An engine to talk to.
@@ -95,7 +107,7 @@ def open_client(
     from engine.engine import AsyncPravahaEngine
     from engine.in_process import InProcessClient
 
-    engine = AsyncPravahaEngine(engine_config(settings, progress))
+    engine = AsyncPravahaEngine(engine_config(settings, progress), embedder=embedder(settings))
     client = InProcessClient(engine)
     started = False
 

@@ -21,7 +21,7 @@ HELP = {
     "max_num_batched_tokens": "Token budget of one step.",
     "max_queue": "Waiting requests before new ones are refused.",
     "prefix_caching": "Find prompts' beginnings in the KV pool instead of computing them again.",
-    "scheduling_policy": "Who goes first: fcfs, priority, sjf, edf or lrs (docs/scheduling.md).",
+    "scheduling_policy": "Who goes first: fcfs, priority, sjf, edf or lrs.",
     "batch_former": "How large a step is: fixed (the token budget) or timed (a target time).",
     "step_target_ms": "Milliseconds that steps with decodes aim at, with --batch-former timed.",
     "swap_bytes": "Disk for KV blocks that outlive pool and process; 0 for none, without it 2GiB.",

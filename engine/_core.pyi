@@ -359,11 +359,15 @@ class SwapStore:
             data: [n, block_bytes].
 
         Returns:
-            How many were still waiting for their bytes.
+            How many were still waiting for their bytes, and for nothing before them.
+
+        Raises:
+            OSError: the disk is full or fails; the first entry it failed on is given up, with those
+                below it.
         """
 
     def abandon(self, entries: Sequence[int]) -> None:
-        """Give up reserved entries that will not be filled."""
+        """Give up reserved entries that will not be filled, and those below them."""
 
     def read(self, entries: Sequence[int], data: NDArray[np.uint8]) -> int:
         """Copy entries out, in order, until one is gone or damaged.
@@ -533,6 +537,8 @@ class NativeExecutor:
         bias_rows: NDArray[np.int32],
         bias_ids: NDArray[np.int32],
         bias_values: NDArray[np.float32],
+        mask_rows: NDArray[np.int32],
+        mask_bits: NDArray[np.uint32],
         num_drafts: NDArray[np.int32],
         score_tokens: NDArray[np.int32],
         score_targets: NDArray[np.int32],
@@ -610,3 +616,47 @@ def measure_int8_dot(threads: int | None, seconds: float) -> float:
 
 def cpu_features() -> dict[str, object]:
     """This process's `level`, `levels`, `flags`, `threads`, `cores`, `affinity` and `quota`."""
+
+# --- embeddings -----------------------------------------------------------------------------------
+
+@final
+class BertEncoder:
+    """A BERT encoder: texts' token ids to mean-pooled vectors of length 1. Any thread."""
+
+    def __new__(
+        cls,
+        config_json: str,
+        weights: str | PathLike[str],
+        *,
+        threads: int | None,
+        dispatch: str,
+    ) -> BertEncoder:
+        """Load from `config.json`'s text and a safetensors file; the GIL is released meanwhile.
+
+        Raises:
+            ValueError: the configuration or the weights are damaged or unsupported.
+            MemoryError: memory is short.
+        """
+
+    @property
+    def dimensions(self) -> int:
+        """Length of its vectors."""
+
+    @property
+    def max_positions(self) -> int:
+        """Tokens that its position table holds."""
+
+    def encode(self, ids: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Vectors of ragged texts; the GIL is released meanwhile.
+
+        Args:
+            ids: [T] int32, all texts one after another, special tokens in place.
+            starts: [N + 1] int64, where each text begins; the last is T.
+
+        Returns:
+            [N, dimensions] float32.
+
+        Raises:
+            ValueError: the arrays contradict each other or the model.
+            RuntimeError: a worker failed.
+        """

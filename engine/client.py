@@ -7,6 +7,7 @@ Two transports obey it equally: `InProcessClient` (a thread in this process) and
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from engine.embedding.embeddings import Embeddings
 from engine.fork_price import ForkPrice
 from engine.pipeline.control_tokens import ControlTokens
 from engine.request import Request, SamplingParams, TokenBatch
@@ -84,6 +85,17 @@ class EngineClient(Protocol):
         Raises:
             InvalidRequest: a value that is none.
             EngineUnavailable: the engine has stopped, or the server is away.
+        """
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Embeddings:
+        """Texts as vectors, by the embedding model. Waits for it, not for the engine's step.
+
+        Raises:
+            InvalidRequest: a text is empty or too long for the encoder.
+            ModelNotFound: no embedding model is installed where the engine runs.
+            QueueFull: too many calls are pending.
+            EngineUnavailable: stopped, or the server is away.
         """
         ...
 

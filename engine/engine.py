@@ -18,6 +18,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable
+from concurrent.futures import CancelledError, Future
 from dataclasses import replace
 from functools import cached_property, partial
 from queue import Empty, SimpleQueue
@@ -27,12 +28,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.config import EngineConfig
+from engine.embedding.embedder import Embedder
+from engine.embedding.embeddings import Embeddings
 from engine.errors import EngineUnavailable, InvalidRequest, PravahaError, UnknownRequest
 from engine.events import EngineStateChanged, EventBus, RequestQueued
 from engine.fork_price import ForkPrice, price_of
 from engine.forking import SamplingChange, child_request, fork_point, known_tokens
+from engine.grammar import Grammar
 from engine.handle import RequestHandle
-from engine.intake import prompt_array, take_in
+from engine.intake import follow_grammar, prompt_array, take_in
 from engine.loading import (
     ExecutorFactory,
     ModelOpener,
@@ -51,6 +55,7 @@ from engine.models.spec import ModelSpec
 from engine.models.transformers_spec import TransformersSpec
 from engine.observability.counters import EngineCounters
 from engine.pipeline.calibration import PROBES, Calibration, Probe
+from engine.pipeline.grammar.compiler import CompiledGrammar, GrammarCompiler
 from engine.pipeline.pipeline import Pipeline
 from engine.pipeline.rows import DEFAULT_STOP_IDS, RowTable
 from engine.pipeline.sampler import MAX_STOP_TOKEN_IDS
@@ -96,6 +101,7 @@ class AsyncPravahaEngine:
     Attributes:
         config: what the engine was started with.
         events: facts about requests and the engine.
+        embedder: the embedding model, which is loaded when it is first used.
     """
 
     def __init__(
@@ -105,6 +111,8 @@ class AsyncPravahaEngine:
         executor_factory: ExecutorFactory = load_executor,
         model_opener: ModelOpener = open_from_disk,
         pool_factory: PoolFactory | None = None,
+        embedder: Embedder | None = None,
+        grammar_compiler: Callable[["Tokenizer", int], GrammarCompiler] = GrammarCompiler,
         clock: Callable[[], float] = time.monotonic,
         draw_seed: Callable[[], int] = _random_seed,
         probes: tuple[Probe, ...] = PROBES,
@@ -117,6 +125,8 @@ class AsyncPravahaEngine:
             model_opener: reads headers and vocabulary.
             pool_factory: makes the block allocator, and the index of its blocks, from (blocks,
                 block size); without an index nothing is cached.
+            embedder: turns texts into vectors; None takes the installed embedding model.
+            grammar_compiler: makes the compiler from (tokenizer, vocabulary size).
             clock: monotonic seconds.
             probes: steps that the step-time model is calibrated with, once loaded and idle.
             draw_seed: seeds for requests that bring none, in [0, 2**64).
@@ -126,6 +136,8 @@ class AsyncPravahaEngine:
         self._executor_factory = executor_factory
         self._model_opener = model_opener
         self._pool_factory = pool_factory or _rust_pool
+        self._make_compiler = grammar_compiler
+        self.embedder = embedder or Embedder(threads=config.threads, dispatch=config.dispatch)
         self._clock = clock
         self._draw_seed = draw_seed
         self._calibration = Calibration(probes)
@@ -135,6 +147,7 @@ class AsyncPravahaEngine:
         self._state = EngineState.LOADING
         self._live: dict[str, Sequence] = {}
         self._arrivals = 0
+        self._building: set[Sequence] = set()  # live, but not in line: their grammar is built
 
         self._commands: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._waiting = RequestQueue(config.max_queue)
@@ -149,6 +162,7 @@ class AsyncPravahaEngine:
 
         # Written by the engine's thread alone.
         self._opened: Opened | None = None
+        self._compiler: GrammarCompiler | None = None
         self._pipeline: Pipeline | None = None
         self._model_info: ModelInfo | None = None
         self._progress = 0.0
@@ -202,6 +216,7 @@ class AsyncPravahaEngine:
         self.drain()
         thread = self._thread
         if thread is None:
+            self.embedder.close()
             self._change_state(EngineState.STOPPED, only_from=(EngineState.DRAINING,))
             self._opened_event.set()
             self._settled.set()
@@ -283,6 +298,34 @@ class AsyncPravahaEngine:
             raise
         return handles
 
+    def build_grammar(self, grammar: Grammar) -> "Future[CompiledGrammar]":
+        """Begin to build a grammar, or find it built; never waits for the build.
+
+        A request whose grammar is not built yet waits for it, and fails if it is refused. Who wants
+        the refusal first, waits for this future: it raises `InvalidRequest`.
+
+        Raises:
+            InvalidRequest: what is given is no grammar, or larger than any may be.
+            QueueFull: too many builds are pending.
+            EngineUnavailable: as `submit`.
+        """
+        self._wait_opened()
+        if self._compiler is None:
+            raise EngineUnavailable(self._why_unavailable())
+        return self._compiler.build(grammar)
+
+    def embed(self, texts: Iterable[str]) -> Embeddings:
+        """Texts as vectors, by an encoder of its own. Waits for it, not for a step.
+
+        Raises:
+            InvalidRequest: a text is empty or too long for the encoder.
+            ModelNotFound: no embedding model is installed.
+            ModelError: the embedding model cannot be used.
+            QueueFull: too many calls are pending.
+            EngineUnavailable: stopped.
+        """
+        return self.embedder.submit(tuple(texts)).result()
+
     def price(self, token_ids: Iterable[int]) -> ForkPrice:
         """What a request with these tokens would cost now. Waits for no step.
 
@@ -296,19 +339,39 @@ class AsyncPravahaEngine:
         if pipeline is None:
             raise AssertionError("opened, so there is a pipeline")
         size = opened.kv_cache.block_size
-        return price_of(len(prompt), self._cached_blocks(prompt), size, pipeline.scheduler.work)
+        cached, swapped = self._known_blocks(prompt)
+        tier = pipeline.blocks.tier
+        return price_of(
+            len(prompt),
+            cached,
+            size,
+            pipeline.scheduler.work,
+            swapped_blocks=swapped,
+            swap_seconds=None if tier is None else tier.seconds_for(swapped),
+        )
 
-    def _cached_blocks(self, prompt: NDArray[np.int32]) -> int:
-        """How many blocks of a prompt's beginning are cached; any thread."""
-        prefixes = None if self._pipeline is None else self._pipeline.blocks.prefixes
-        return 0 if prefixes is None else len(prefixes.match(prompt))
+    def _known_blocks(self, prompt: NDArray[np.int32]) -> tuple[int, int]:
+        """How many blocks of a prompt's beginning are cached, and how many more swapped."""
+        blocks = None if self._pipeline is None else self._pipeline.blocks
+        if blocks is None or blocks.prefixes is None:
+            return 0, 0
+        cached, tier = len(blocks.prefixes.match(prompt)), blocks.tier
+        if tier is None:
+            return cached, 0
+        return cached, len(tier.find(prompt, cached, (len(prompt) - 1) // blocks.block_size))
 
     def _take(self, request: Request, *, parent: Sequence | None) -> RequestHandle:
         opened = self._wait_opened()
         sequence, decoder = take_in(
             request, opened, now=self._clock(), draw_seed=self._draw_seed, parent=parent
         )
-        sequence.likely_cached = self._cached_blocks(sequence.tokens) * opened.kv_cache.block_size
+        build = None
+        if request.sampling.grammar is not None:
+            build = self.build_grammar(request.sampling.grammar)
+            if build.done():
+                follow_grammar(sequence, build.result())
+        known = sum(self._known_blocks(sequence.tokens))
+        sequence.likely_cached = known * opened.kv_cache.block_size
         with self._door:
             self._check_accepting()
             if request.request_id in self._live:
@@ -316,11 +379,18 @@ class AsyncPravahaEngine:
                     f"The request id {request.request_id} is in use.", param="request_id"
                 )
             sequence.arrival = self._arrivals
-            self._waiting.put(sequence)
+            if build is None or sequence.matcher is not None:
+                self._waiting.put(sequence)
+            else:
+                self._building.add(sequence)
             self._arrivals += 1
             self._live[request.request_id] = sequence
             self._empty.clear()
         self._commands.put(_nothing)  # wakes an idle engine
+        if build is not None and sequence.matcher is None:
+            build.add_done_callback(
+                lambda built: self._commands.put(partial(self._line_up, sequence, built))
+            )
         if self.events.wanted(RequestQueued):
             self.events.publish(
                 RequestQueued(sequence.queued_at, request.request_id, sequence.num_prompt)
@@ -517,6 +587,7 @@ class AsyncPravahaEngine:
             clock=self._clock,
             on_finish=self._forget,
         )
+        self._compiler = self._make_compiler(model.tokenizer, model.spec.vocab_size)
         self._opened = opened
         self._opened_event.set()
         executor = self._executor_factory(
@@ -593,6 +664,21 @@ class AsyncPravahaEngine:
         while not commands.empty():
             commands.get()()
 
+    def _line_up(self, sequence: Sequence, built: "Future[CompiledGrammar]") -> None:
+        """A sequence's grammar is built, or refused: it may wait for its turn, or ends."""
+        self._building.discard(sequence)
+        if sequence.ended or self._pipeline is None:
+            return
+        try:
+            follow_grammar(sequence, built.result())
+            self._waiting.put(sequence)
+        except PravahaError as error:
+            self._pipeline.close(sequence, FinishReason.ERROR, str(error))
+        except (Exception, CancelledError) as error:
+            _log.exception("A grammar's build failed.")
+            message = f"The grammar could not be built: {error or type(error).__name__}."
+            self._pipeline.close(sequence, FinishReason.ERROR, message)
+
     def _abort(self, sequence: Sequence) -> None:
         if self._pipeline is not None:
             self._pipeline.abort(sequence)
@@ -648,7 +734,7 @@ class AsyncPravahaEngine:
             state=self._state,
             model=self._model_info,
             running=0 if pipeline is None else pipeline.scheduler.num_running,
-            waiting=len(self._waiting),
+            waiting=len(self._waiting) + len(self._building),
             blocks=BlockCounts() if pipeline is None else pipeline.blocks.counts(),
             swap=SwapCounts() if pipeline is None else pipeline.blocks.swap_counts(),
             last_step=StepStats() if pipeline is None else pipeline.last_step,
@@ -695,6 +781,9 @@ class AsyncPravahaEngine:
             if pipeline.executor is not None:
                 pipeline.executor.close()
                 pipeline.executor = None
+        if self._compiler is not None:
+            self._compiler.close()
+        self.embedder.close()
         self._change_state(EngineState.STOPPED, only_from=(EngineState.DRAINING,))
         self._publish()
         self._opened_event.set()

@@ -19,6 +19,7 @@ import httpx
 import orjson
 
 from engine.client import ChatMessage
+from engine.embedding.embeddings import Embeddings
 from engine.errors import EngineUnavailable, InvalidRequest, PravahaError
 from engine.fork_price import ForkPrice
 from engine.http_wire import (
@@ -26,12 +27,14 @@ from engine.http_wire import (
     WireError,
     block_map,
     completion_body,
+    embeddings,
     engine_snapshot,
     fork_body,
     fork_price,
     refusal,
     token_batch,
 )
+from engine.models.demo import MINILM
 from engine.pipeline.control_tokens import ControlTokens
 from engine.request import (
     FinishReason,
@@ -175,6 +178,12 @@ class HttpClient:
         scheduling.validate()
         self._call(self._post("/scheduling", asdict(scheduling)))
 
+    def embed(self, texts: Sequence[str]) -> Embeddings:
+        """See `EngineClient`; one round trip, which lasts as long as the embedding."""
+        body = {"model": MINILM.name, "input": list(texts), "encoding_format": "base64"}
+        answer = self._call(self._post("/v1/embeddings", body), wait_s=SILENCE_S)
+        return embeddings(answer)
+
     def snapshot(self) -> EngineSnapshot:
         """See `EngineClient`; at most `POLL_S` and a round trip old while asked for."""
         self._snapshot_wanted = self._clock() + WANTED_S
@@ -260,7 +269,7 @@ class HttpClient:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._http.aclose()
 
-    def _call(self, work: Coroutine[Any, Any, Result]) -> Result:
+    def _call(self, work: Coroutine[Any, Any, Result], *, wait_s: float = ROUND_TRIP_S) -> Result:
         """Run a coroutine on the background loop and wait for it.
 
         Raises:
@@ -271,11 +280,11 @@ class HttpClient:
             raise EngineUnavailable("This client is closed.")
         future: Future[Result] = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
-            return future.result(ROUND_TRIP_S)
+            return future.result(wait_s)
         except TimeoutError:
             future.cancel()
             raise EngineUnavailable(
-                f"The server at {self._url} did not answer in {ROUND_TRIP_S:.0f} seconds."
+                f"The server at {self._url} did not answer in {wait_s:.0f} seconds."
             ) from None
 
     async def _post(self, path: str, body: dict[str, Any]) -> Any:

@@ -4,20 +4,25 @@ Pure functions. Unknown members of an answer are ignored, so that a newer server
 missing ones raise `WireError`.
 """
 
+import base64
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
+import orjson
 
+from engine.embedding.embeddings import Embeddings
 from engine.errors import (
     EngineUnavailable,
     InvalidRequest,
+    ModelNotFound,
     PravahaError,
     QueueFull,
     UnknownRequest,
 )
 from engine.fork_price import ForkPrice
+from engine.grammar import Grammar
 from engine.pipeline.step_time import StepCosts
 from engine.request import (
     FinishReason,
@@ -101,7 +106,20 @@ def _sampling_fields(sampling: SamplingParams) -> dict[str, Any]:
         "stop_token_ids": list(sampling.stop_token_ids),
         "ignore_eos": sampling.ignore_eos,
         "include_stop_str_in_output": sampling.include_stop,
+        **_grammar_fields(sampling.grammar),
     }
+
+
+def _grammar_fields(grammar: Grammar | None) -> dict[str, Any]:
+    """The fields that ask for exactly this grammar, or for none where a fork's parent has one."""
+    if grammar is None:
+        return {"response_format": {"type": "text"}}
+    if grammar.kind == "json_object":
+        return {"response_format": {"type": "json_object"}}
+    if grammar.kind == "choice":
+        return {"guided_choice": orjson.loads(grammar.source)}
+    field = {"json_schema": "guided_json", "regex": "guided_regex", "lark": "guided_grammar"}
+    return {field[grammar.kind]: grammar.source}
 
 
 def token_batch(
@@ -216,6 +234,23 @@ def block_map(data: Mapping[str, Any]) -> BlockMap:
         raise WireError(f"The server's block map is not one Pravāha sends ({error}).") from error
 
 
+def embeddings(data: Mapping[str, Any]) -> Embeddings:
+    """The vectors of an answer of `/v1/embeddings` in base64.
+
+    Raises:
+        WireError: members are missing, or no vectors.
+    """
+    try:
+        rows = [np.frombuffer(base64.b64decode(one["embedding"]), "<f4") for one in data["data"]]
+        return Embeddings(
+            model=data["model"],
+            vectors=np.stack(rows).astype(np.float32, copy=False),
+            tokens=data["usage"]["prompt_tokens"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise WireError(f"The server's vectors are not ones Pravāha sends ({error}).") from error
+
+
 def fork_price(data: Mapping[str, Any]) -> ForkPrice:
     """The price of continuing some tokens.
 
@@ -233,6 +268,8 @@ def refusal(status: int, body: Any) -> PravahaError:
     error = body.get("error") if isinstance(body, dict) else None
     error = error if isinstance(error, dict) else {}
     message = str(error.get("message") or f"The server answered with status {status}.")
+    if error.get("code") == "model_not_found":
+        return ModelNotFound(message)
     if status == 429:
         return QueueFull(message)
     if error.get("code") == "request_not_found":

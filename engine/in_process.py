@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from engine.client import ChatMessage
+from engine.embedding.embeddings import Embeddings
 from engine.engine import AsyncPravahaEngine
 from engine.fork_price import ForkPrice
 from engine.handle import RequestHandle
@@ -57,6 +58,10 @@ class InProcessClient:
     def set_scheduling(self, scheduling: Scheduling) -> None:
         """Go on with another policy and batch former."""
         self._engine.set_scheduling(scheduling)
+
+    def embed(self, texts: Sequence[str]) -> Embeddings:
+        """Texts as vectors."""
+        return self._engine.embed(texts)
 
     def snapshot(self) -> EngineSnapshot:
         """The engine at its last step boundary."""

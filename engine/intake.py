@@ -10,6 +10,7 @@ from engine.errors import InvalidRequest
 from engine.loading import Opened
 from engine.mailbox import Mailbox
 from engine.pipeline.decoder import Decoder
+from engine.pipeline.grammar.compiler import CompiledGrammar
 from engine.pipeline.prompt_scores import PromptScores
 from engine.pipeline.sequence import Sequence
 from engine.request import MAX_DEADLINE_MS, MAX_PRIORITY, Request
@@ -82,6 +83,26 @@ def take_in(
         donor_tokens=0 if parent is None else len(prompt),
     )
     return sequence, decoder
+
+
+def follow_grammar(sequence: Sequence, compiled: CompiledGrammar) -> None:
+    """Give a sequence that waits for its grammar the matcher of its answer.
+
+    A fork that keeps its parent's grammar goes on in it, so the matcher sees the parent's answer
+    first; one that brings another grammar begins it where it was forked.
+
+    Raises:
+        InvalidRequest: the grammar allows no such beginning.
+    """
+    matcher = compiled.matcher()
+    parent = sequence.donor
+    if parent is not None and parent.request.sampling.grammar == compiled.grammar:
+        begun = sequence.tokens[sequence.penalty_start :].tolist()
+        if not matcher.consume(begun):
+            raise InvalidRequest(
+                "The grammar does not allow the tokens that the fork keeps.", param="grammar"
+            )
+    sequence.matcher = matcher
 
 
 def _deadline(request: Request, now: float) -> float:

@@ -7,6 +7,8 @@ import uuid
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from engine.grammar import Grammar
+
 
 class FinishReason(StrEnum):
     """Why a request ended. The values are those of the OpenAI API, plus `abort` and `error`."""
@@ -42,6 +44,9 @@ class SamplingParams:
         stop_token_ids: up to 12 ids that end the answer, beside the model's own.
         ignore_eos: do not end at the model's end-of-sequence tokens.
         include_stop: keep the stop string in the text.
+        grammar: the form the answer must have, or None. The answer ends, with `stop`, where the
+            grammar allows nothing more, or where the model ends it and the grammar allows that;
+            `ignore_eos` is refused beside it.
     """
 
     temperature: float = 1.0
@@ -60,6 +65,7 @@ class SamplingParams:
     stop_token_ids: tuple[int, ...] = ()
     ignore_eos: bool = False
     include_stop: bool = False
+    grammar: Grammar | None = None
 
 
 def new_request_id() -> str:

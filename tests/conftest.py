@@ -1,11 +1,15 @@
 """Fixtures every part of the suite may use."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from engine.models.demo import SMOLLM2
 from engine.models.store import ModelStore
+
+# Commands that a test runs find nothing that an earlier one swapped out, and leave nothing behind.
+os.environ["PRAVAHA_SWAP_BYTES"] = "0"
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,7 @@ def add(
     source: Annotated[
         str,
         typer.Argument(
-            help="smollm2, a GGUF file, a model directory, or a Hugging Face id "
+            help="smollm2, minilm (embeddings), a GGUF file, a model directory, or a Hugging Face id "
             "(org/name, or org/name:FILE_OR_QUANTISATION for GGUF)."
         ),
     ],
@@ -65,6 +65,9 @@ def show(
 
     with one_sentence_errors():
         model = _store().get(name)
+        if _is_encoder(model):
+            _show_encoder(model, as_json=as_json)
+            return
         opened = open_model(model.path)
     facts: dict[str, object] = {
         "title": opened.name,
@@ -79,13 +82,9 @@ def show(
     if as_json:
         _print_json(model.to_json() | facts | {"spec": asdict(opened.spec)})
         return
-    origin = f"{model.source} {model.revision}".strip()
     shown = {
-        "Name": model.name,
+        **_origin(model),
         "Title": opened.name,
-        "Path": model.path,
-        "From": f"{model.origin}: {origin}",
-        "Added": model.added_at or "not in the store",
         "Architecture": f"{opened.spec.architecture}, {opened.spec.num_layers} layers",
         "Parameters": f"{opened.parameters / 1e6:,.1f} M in {opened.weight_format}",
         "Context": f"{opened.spec.context_length:,} tokens",
@@ -93,10 +92,53 @@ def show(
         if opened.tokenizer.has_chat_template
         else "none: ChatML is used",
         "Size": _megabytes(opened.file_bytes),
-        "SHA-256": "\n".join(f"{file.sha256}  {file.name}" for file in model.files)
-        or "not recorded",
+        "SHA-256": _digests(model),
     }
     _print_facts(shown)
+
+
+def _is_encoder(model: "InstalledModel") -> bool:
+    from engine.models.json_file import read_json
+    from engine.models.loader import is_encoder
+
+    config = model.path / "config.json"
+    return config.is_file() and is_encoder(read_json(config))
+
+
+def _show_encoder(model: "InstalledModel", *, as_json: bool) -> None:
+    """What is known of a model that only makes vectors."""
+    from engine.embedding.text_encoder import TextEncoder
+
+    encoder = TextEncoder(model.path, name=model.name)
+    if as_json:
+        facts = {"dimensions": encoder.dimensions, "max_tokens": encoder.max_tokens}
+        _print_json(model.to_json() | {"architecture": "bert"} | facts)
+        return
+    _print_facts(
+        {
+            **_origin(model),
+            "Architecture": "bert, an encoder: it makes embeddings and writes no text",
+            "Dimensions": encoder.dimensions,
+            "Context": f"{encoder.max_tokens:,} tokens",
+            "Size": _megabytes(model.size),
+            "SHA-256": _digests(model),
+        }
+    )
+
+
+def _origin(model: "InstalledModel") -> dict[str, object]:
+    source = f"{model.source} {model.revision}".strip()
+    return {
+        "Name": model.name,
+        "Path": model.path,
+        "From": f"{model.origin}: {source}",
+        "Added": model.added_at or "not in the store",
+    }
+
+
+def _digests(model: "InstalledModel") -> str:
+    files = "\n".join(f"{file.sha256}  {file.name}" for file in model.files)
+    return files or "not recorded"
 
 
 @models_app.command()

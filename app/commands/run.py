@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from app.runtime import OpenClient
     from app.settings import Settings
     from engine.client import EngineClient
+    from engine.grammar import Grammar
     from engine.request import SamplingParams, TokenBatch
 
 DEFAULT_MAX_TOKENS = 512
@@ -45,6 +47,12 @@ def run(
         bool,
         typer.Option("--json", help="Print one object: text, token ids, logprobs, timings, seed."),
     ] = False,
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            "--schema", metavar="FILE", help="Answer with JSON that this JSON schema describes."
+        ),
+    ] = None,
     score: Annotated[
         str | None,
         typer.Option(
@@ -94,8 +102,9 @@ def run(
         text = sys.stdin.read() if prompt == "-" else prompt or ""
         if not text:
             raise InvalidRequest("The prompt is empty: pass a question, or text on standard input.")
+        grammar = None if schema is None else _read_schema(schema)
         with fetch_bar() as progress, open_client(settings, progress) as opened:
-            status = _answer(opened, settings, text, raw=raw, as_json=as_json)
+            status = _answer(opened, settings, text, raw=raw, as_json=as_json, grammar=grammar)
     raise typer.Exit(status)
 
 
@@ -136,7 +145,13 @@ class _Answer:
 
 
 def _answer(
-    opened: "OpenClient", settings: "Settings", text: str, *, raw: bool, as_json: bool
+    opened: "OpenClient",
+    settings: "Settings",
+    text: str,
+    *,
+    raw: bool,
+    as_json: bool,
+    grammar: "Grammar | None",
 ) -> int:
     """Ask, print, and tell how it went as an exit status."""
     from app.runtime import wait_loaded
@@ -148,7 +163,8 @@ def _answer(
     snapshot = wait_loaded(client)
     load_s = time.monotonic() - began
     ids = _raw_ids(opened, text) if raw else _chat_ids(client, settings, text)
-    request_id = client.submit(Request(ids, _sampling(settings, logprobs=0 if as_json else None)))
+    sampling = _sampling(settings, logprobs=0 if as_json else None, grammar=grammar)
+    request_id = client.submit(Request(ids, sampling))
     answer = _Answer()
     last = _stream(client, request_id, answer, show=not as_json)
     if as_json:
@@ -236,7 +252,27 @@ def _report(
     }
 
 
-def _sampling(settings: "Settings", *, logprobs: int | None) -> "SamplingParams":
+def _read_schema(path: Path) -> "Grammar":
+    """The form that a schema file asks for.
+
+    Raises:
+        InvalidRequest: the file cannot be read, or holds no JSON schema.
+    """
+    from engine.errors import InvalidRequest
+    from engine.grammar import Grammar
+    from engine.pipeline.grammar.source import check_shape
+
+    try:
+        grammar = Grammar.json_schema(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidRequest(f"The schema {path} cannot be read: {error}.") from error
+    check_shape(grammar)
+    return grammar
+
+
+def _sampling(
+    settings: "Settings", *, logprobs: int | None, grammar: "Grammar | None"
+) -> "SamplingParams":
     from dataclasses import replace
 
     return replace(
@@ -244,6 +280,7 @@ def _sampling(settings: "Settings", *, logprobs: int | None) -> "SamplingParams"
         temperature=settings.temperature if settings.is_set("temperature") else 0.0,
         max_tokens=settings.max_tokens or DEFAULT_MAX_TOKENS,
         logprobs=logprobs,
+        grammar=grammar,
     )
 
 

@@ -10,6 +10,7 @@ from engine.config import EngineConfig
 
 if TYPE_CHECKING:
     from app.server.process import DrainingServer
+    from engine.embedding.embedder import Embedder
     from engine.engine import AsyncPravahaEngine
 
 MIB = 1024**2
@@ -25,6 +26,7 @@ def run_server(
     strict_fields: bool = False,
     max_body_bytes: int = MAX_BODY_BYTES,
     drain_seconds: float = DRAIN_S,
+    embedder: "Embedder | None" = None,
 ) -> int:
     """Serve one model until SIGTERM or Ctrl+C; the exit status.
 
@@ -40,6 +42,7 @@ def run_server(
         strict_fields: refuse unknown request fields.
         max_body_bytes: largest request body.
         drain_seconds: what running requests get after the first signal.
+        embedder: answers `/v1/embeddings`; None takes the user's installed embedding model.
 
     Raises:
         PravahaError: a public address without a key, a port in use, or a model that cannot be
@@ -57,7 +60,7 @@ def run_server(
         max_body_bytes=max_body_bytes,
         drain_s=drain_seconds,
     )
-    return serve_engine(AsyncPravahaEngine(engine_config), config)
+    return serve_engine(AsyncPravahaEngine(engine_config, embedder=embedder), config)
 
 
 def serve_engine(engine: "AsyncPravahaEngine", config: ServerConfig) -> int:

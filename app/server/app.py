@@ -8,6 +8,7 @@ from starlette.routing import BaseRoute
 from app.server import (
     chat,
     completions,
+    embeddings,
     errors,
     fork,
     health,
@@ -30,6 +31,7 @@ from engine.engine import AsyncPravahaEngine
 _ROUTERS = (
     chat.router,
     completions.router,
+    embeddings.router,
     fork.router,
     models.router,
     tokenize.router,

@@ -24,6 +24,7 @@ from app.server.model import loaded_model
 from app.server.sampling import sampling_fields
 from app.server.schemas import ForkRequest
 from app.server.sse import EventStream
+from app.server.structured import GRAMMAR_FIELDS, build_grammar
 from engine.errors import UnknownRequest
 from engine.forking import SamplingChange
 from engine.http_wire import FORKED_AT
@@ -72,6 +73,8 @@ def sampling_change(body: ForkRequest, *, vocab_size: int) -> SamplingChange:
     )
     given = {name for name in body.model_fields_set if getattr(body, name) is not None}
     names = {_ENGINE_NAMES.get(name, name) for name in given}
+    if given & GRAMMAR_FIELDS:
+        names.add("grammar")
     known = set(SamplingParams.__dataclass_fields__)
     changes = {name: getattr(params, name) for name in names & known}
 
@@ -87,7 +90,8 @@ async def _begin(
     """Fork the parent: the children as one prompt's choices, and whether they bring logprobs.
 
     Raises:
-        ApiError: 400 for too many choices, 404 for an unknown parent, 503 while draining.
+        ApiError: 400 for too many choices or a grammar that is refused, 404 for an unknown parent,
+            503 while draining.
         InvalidRequest, QueueFull, EngineUnavailable: from the engine.
     """
     n = body.n or 1
@@ -95,6 +99,7 @@ async def _begin(
     base = body.request_id or new_request_id()
     async with AsyncExitStack() as stack:
         stack.enter_context(context.drain.work())
+        await build_grammar(context, body)
         try:
             handles = context.engine.fork(
                 body.parent,

@@ -11,6 +11,7 @@ from app.server.drain import cut_off
 from app.server.errors import ApiError, bad_request
 from app.server.fanout import Choices, fan_out
 from app.server.schemas import SamplingFields
+from app.server.structured import build_grammar
 from engine.request import FinishReason, RequestOutput, SamplingParams, TokenBatch
 
 
@@ -38,13 +39,14 @@ async def begin(
     """Admit the call and submit its choices.
 
     Raises:
-        ApiError: 400 for too many choices, 503 while draining.
+        ApiError: 400 for too many choices or a grammar that is refused, 503 while draining.
         InvalidRequest, QueueFull, EngineUnavailable: from the engine.
     """
     n = body.n or 1
     check_choices(context, n, len(prompts))
     async with AsyncExitStack() as stack:
         stack.enter_context(context.drain.work())
+        await build_grammar(context, body)
         choices = await stack.enter_async_context(
             fan_out(
                 context.engine,

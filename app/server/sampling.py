@@ -7,6 +7,7 @@ from app.server.schemas import (
     CompletionRequest,
     SamplingFields,
 )
+from app.server.structured import grammar_of
 from engine.request import SamplingParams
 
 
@@ -90,6 +91,7 @@ def sampling_fields(
         stop_token_ids=tuple(body.stop_token_ids or ()),
         ignore_eos=bool(body.ignore_eos),
         include_stop=bool(body.include_stop_str_in_output),
+        grammar=grammar_of(body),
     )
 
 

@@ -61,6 +61,38 @@ class StreamOptions(Body):
     include_usage: bool | None = None
 
 
+class JsonSchemaFormat(Body):
+    """The `json_schema` of a response format. Every answer obeys it, whatever `strict` says."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+    description: str | None = None
+    schema_: Annotated[dict[str, Any], Field(alias="schema")]
+    strict: bool | None = None
+
+
+class ResponseFormat(Body):
+    """OpenAI's way to ask for JSON."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchemaFormat | None = None
+
+
+JsonSchema = str | bool | dict[str, Any]
+"""A JSON schema, or its text."""
+
+Choices = Annotated[list[Annotated[str, StringConstraints(min_length=1)]], Field(min_length=1)]
+
+
+class StructuredOutputs(Body):
+    """vLLM's way to ask for a form; one of its fields is the most."""
+
+    json_: Annotated[JsonSchema | None, Field(alias="json")] = None
+    regex: str | None = None
+    choice: Choices | None = None
+    grammar: str | None = None
+    json_object: bool | None = None
+
+
 class SamplingFields(Body):
     """The fields chat and plain completions have in common. None means the API's default."""
 
@@ -93,6 +125,12 @@ class SamplingFields(Body):
     stop_token_ids: Annotated[list[TokenId], Field(max_length=MAX_STOP_TOKENS)] | None = None
     ignore_eos: bool | None = None
     include_stop_str_in_output: bool | None = None
+    response_format: ResponseFormat | None = None
+    structured_outputs: StructuredOutputs | None = None
+    guided_json: JsonSchema | None = None
+    guided_regex: str | None = None
+    guided_choice: Choices | None = None
+    guided_grammar: str | None = None
     priority: Annotated[int, Field(ge=-(2**31), lt=2**31)] | None = None
     deadline_ms: Annotated[float, Field(gt=0, le=MAX_DEADLINE_MS)] | None = None
     n: Annotated[int, Field(ge=1, le=2**31)] | None = None
@@ -193,6 +231,32 @@ class CompletionRequest(SamplingFields):
         """Every prompt, in order."""
         prompts: list[Prompt] = self.prompt
         return prompts
+
+
+MAX_EMBEDDED_TEXTS = 2048
+
+
+def _only_texts(value: Any) -> Any:
+    if isinstance(value, list) and any(not isinstance(one, str) for one in value):
+        raise ValueError(
+            "must be a text or a list of texts; token ids of another tokenizer would "
+            "mean other words"
+        )
+    return _one_or_many(value)
+
+
+class EmbeddingRequest(Body):
+    """Body of `POST /v1/embeddings`."""
+
+    model: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    input: Annotated[
+        list[Annotated[str, StringConstraints(min_length=1)]],
+        BeforeValidator(_only_texts),
+        Field(min_length=1, max_length=MAX_EMBEDDED_TEXTS),
+    ]
+    encoding_format: Literal["float", "base64"] | None = None
+    dimensions: Annotated[int, Field(ge=1)] | None = None
+    truncate_prompt_tokens: Annotated[int, Field(ge=1, lt=2**31)] | None = None
 
 
 class ForkRequest(SamplingFields):

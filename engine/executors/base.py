@@ -39,6 +39,13 @@ _NO_INTS: NDArray[np.int32] = np.zeros(0, np.int32)
 _NO_FLOATS: NDArray[np.float32] = np.zeros(0, np.float32)
 _NO_TOP_IDS: NDArray[np.int32] = np.zeros((0, MAX_TOP_LOGPROBS), np.int32)
 _NO_TOP_LOGPROBS: NDArray[np.float32] = np.zeros((0, MAX_TOP_LOGPROBS), np.float32)
+_NO_MASK_ROWS: NDArray[np.int32] = np.zeros(0, np.int32)
+_NO_MASK_BITS: NDArray[np.uint32] = np.zeros((0, 0), np.uint32)
+
+
+def mask_words(vocab_size: int) -> int:
+    """Words of one token mask: a bit a token."""
+    return -(-vocab_size // 32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +67,11 @@ class StepPlan:
             fork inherits it, so that its parent's output goes on counting.
         sampling: [max_rows] of `SAMPLING_DTYPE`.
         bias_rows, bias_ids, bias_values: [B] int32, int32, float32: logit biases, sorted by row.
+        mask_rows: [G] int32, *batch* indices, ascending: entries that sample under a token mask;
+            none of them has drafts.
+        mask_bits: [G, `mask_words(vocab)`] uint32; bit `id % 32` of word `id // 32` is 1 where
+            token `id` is allowed. Bits beyond the vocabulary are ignored. A mask without a 1 fails
+            its row.
         num_drafts: [R] int32, how many of the run's last tokens are drafts, guesses of what will be
             sampled; they stand in `token_table` from `num_tokens[row]` on, and only rows with
             `needs_logits` have any. Empty: no row has. At most `MAX_STEP_DRAFTS` together.
@@ -80,6 +92,8 @@ class StepPlan:
     bias_rows: NDArray[np.int32]
     bias_ids: NDArray[np.int32]
     bias_values: NDArray[np.float32]
+    mask_rows: NDArray[np.int32] = field(default_factory=lambda: _NO_MASK_ROWS)
+    mask_bits: NDArray[np.uint32] = field(default_factory=lambda: _NO_MASK_BITS)
     num_drafts: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
     score_tokens: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
     score_targets: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
@@ -99,7 +113,8 @@ class StepResult:
         top_ids: [R, K] int32, likeliest first, K = `MAX_TOP_LOGPROBS`; valid up to the row's
             `num_logprobs`.
         top_logprobs: [R, K] float32.
-        failed: [R] uint8, 1 where the logits held a NaN or only -inf; `sampled` is -1 there.
+        failed: [R] uint8, 1 where the logits held a NaN, or only -inf before or after the mask;
+            `sampled` is -1 there.
         accepted: [R] int32, how many of the row's drafts were accepted. Of use only if the plan has
             drafts.
         draft_logprobs: [D] float32, as `logprobs`, of each draft of the step; valid for accepted

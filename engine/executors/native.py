@@ -122,6 +122,8 @@ class NativeExecutor:
                 plan.bias_rows,
                 plan.bias_ids,
                 plan.bias_values,
+                plan.mask_rows,
+                plan.mask_bits,
                 plan.num_drafts,
                 plan.score_tokens,
                 plan.score_targets,

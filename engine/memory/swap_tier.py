@@ -124,7 +124,10 @@ class SwapTier:
         """Entries of the blocks [first, last) of `tokens`, as far as they follow each other."""
         if last <= first:
             return NO_ENTRIES
-        return self._store.match_prefix(tokens[: last * self._block_size])[first:]
+        try:
+            return self._store.match_prefix(tokens[: last * self._block_size])[first:]
+        except ValueError:  # closed meanwhile, when another thread asks
+            return NO_ENTRIES
 
     def load(self, entries: NDArray[np.int64], blocks: NDArray[np.int32]) -> int:
         """Copy entries into blocks that the caller holds and nobody else reads.

@@ -114,8 +114,8 @@ class SwapWriter:
         try:
             self._store.fill(entries, data)
             self.speed.add(data.nbytes, seconds + time.perf_counter() - started)
-        except Exception:  # the entries stay empty, so nobody finds them
-            _log.exception("KV blocks could not be written to the swap tier.")
+        except OSError as error:  # the tier gives up what it cannot hold
+            _log.warning("KV blocks could not be written to the swap tier: %s.", error)
             self._store.abandon(entries)
         finally:
             self._free.put(buffer)

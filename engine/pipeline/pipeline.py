@@ -9,6 +9,7 @@ see `engine.mailbox`.
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -113,10 +114,11 @@ class Pipeline:
             return bool(schedule.unplaceable)
         try:
             self._copy_blocks(self.executor)
-            result = self.executor.execute(schedule.plan)
+            plan = self._mask(schedule.plan)
+            result = self.executor.execute(plan)
             # Copying KV blocks in is no part of what a step's tokens cost.
             learn = not any(sequence.swapped_tokens for sequence in schedule.admitted)
-            self._apply(schedule.plan, result, schedule.scored, started, learn=learn)
+            self._apply(plan, result, schedule.scored, started, learn=learn)
         except BaseException as error:  # a panic in Rust is no Exception
             _log.exception("A step failed.")
             placed = [self.table.sequences[row] for row in schedule.plan.rows.tolist()]
@@ -141,6 +143,14 @@ class Pipeline:
             copies.settle()
         if copies.made > before:
             self._counters.record_copies(copies.made - before)
+
+    def _mask(self, plan: StepPlan) -> StepPlan:
+        """The plan with the token masks of rows that follow a grammar."""
+        grammars = self.table.grammars
+        if not len(grammars):
+            return plan
+        rows, bits = grammars.masks(plan)
+        return replace(plan, mask_rows=rows, mask_bits=bits)
 
     def take_refilled(self) -> bool:
         """Whether the last step put a token into a mailbox that was empty; asking takes note."""
@@ -295,7 +305,8 @@ class Pipeline:
         now = self._clock()
         finished, first_tokens, intervals = self._extend(rows, result, chosen, now)
         for sequence in failed:
-            self.finish(sequence, FinishReason.ERROR, _NOT_A_NUMBER)
+            broken_matcher = sequence.matcher is not None and sequence.matcher.error
+            self.finish(sequence, FinishReason.ERROR, broken_matcher or _NOT_A_NUMBER)
         for sequence in whole:
             self.finish(sequence, FinishReason.LENGTH)
         for sequence, reason, error in finished:
@@ -375,6 +386,8 @@ class Pipeline:
         self._fed = rows
         table.num_tokens[rows] = at  # publishes: readers see the tokens from here on
         ending = self._stopped_by_text() if table.decoded_rows else []
+        if len(table.grammars):
+            ending += self._stopped_by_grammar(rows, sampled)
         stopped = (table.stop_ids[rows] == sampled[:, None]).any(axis=1)
         over = stopped | (at >= table.max_total[rows])
         if over.any():
@@ -421,6 +434,19 @@ class Pipeline:
             if decoder.stopped:
                 ending.append((sequence, FinishReason.STOP, None))
         return ending
+
+    def _stopped_by_grammar(
+        self, rows: NDArray[np.int32], sampled: NDArray[np.int32]
+    ) -> list[_Ending]:
+        """Sequences whose grammar allows nothing after their new token, or could not follow it."""
+        return [
+            (
+                self.table.sequence(row),
+                FinishReason.STOP if matcher.error is None else FinishReason.ERROR,
+                matcher.error,
+            )
+            for row, matcher in self.table.grammars.advance(rows, sampled)
+        ]
 
     def _fail_step(self, message: str, sequences: list[Sequence]) -> None:
         """End the requests of a step that raised; what the step wrote is lost."""

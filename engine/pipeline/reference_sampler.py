@@ -1,8 +1,8 @@
 """The sampling algorithm in plain numpy: the oracle for every executor's own sampler.
 
-Per row, in this order: raw logits → log-probabilities (where asked for) → logit bias → repetition,
-presence and frequency penalties → greedy if temperature is 0 → temperature → top-k → top-p and
-min-p → Gumbel-max. The noise is a function of (request seed, position, token id) and of nothing
+Per row, in this order: raw logits → log-probabilities (where asked for) → token mask → logit bias →
+repetition, presence and frequency penalties → greedy if temperature is 0 → temperature → top-k →
+top-p and min-p → Gumbel-max. The noise is a function of (request seed, position, token id) and of nothing
 else, so a draw does not depend on the batch, on chunking or on preemption. Ties go to the lowest
 token id.
 
@@ -99,10 +99,12 @@ def _sample_run(
 ) -> None:
     """One token after another, as long as each is the run's next draft."""
     row = int(plan.rows[index])
+    masks = plan.mask_bits[plan.mask_rows == index]  # a run with drafts has none
+    mask = masks[0] if len(masks) else None
     for nth in range(len(drafts) + 1):
         known = int(plan.num_tokens[row]) + nth
         token, logprob, top_ids, top_logprobs = _sample_one(
-            logits[nth].astype(np.float32), plan, row, known
+            logits[nth].astype(np.float32), mask, plan, row, known
         )
         if nth < len(drafts) and token == drafts[nth]:
             at = first_draft + nth
@@ -120,13 +122,20 @@ def _sample_run(
 
 
 def _sample_one(
-    logits: NDArray[np.float32], plan: StepPlan, row: int, known: int
+    logits: NDArray[np.float32],
+    mask: NDArray[np.uint32] | None,
+    plan: StepPlan,
+    row: int,
+    known: int,
 ) -> tuple[int, float, NDArray[np.int64], NDArray[np.float32]]:
     """A row's token after its first `known` ones (-1: none), its logprob, and alternatives."""
     params = plan.sampling[row]
     if _unusable(logits):
         return -1, np.nan, np.zeros(0, np.int64), np.zeros(0, np.float32)
-    adjusted = _penalise(_bias(logits, plan, row), plan, row, known)
+    allowed = logits if mask is None else _masked(logits, mask)
+    if _unusable(allowed):
+        return -1, np.nan, np.zeros(0, np.int64), np.zeros(0, np.float32)
+    adjusted = _penalise(_bias(allowed, plan, row), plan, row, known)
     if params["temperature"] == 0:
         token = int(np.argmax(adjusted))
     else:
@@ -164,6 +173,13 @@ def log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     shifted = wide - top
     logprobs: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum())
     return logprobs.astype(np.float32)
+
+
+def _masked(logits: NDArray[np.float32], mask: NDArray[np.uint32]) -> NDArray[np.float32]:
+    """The logits, -inf where a mask forbids a token."""
+    ids = np.arange(len(logits))
+    allowed = (mask[ids // 32] >> (ids % 32).astype(np.uint32)) & 1
+    return np.where(allowed == 1, logits, np.float32(-np.inf))
 
 
 def _bias(logits: NDArray[np.float32], plan: StepPlan, row: int) -> NDArray[np.float32]:

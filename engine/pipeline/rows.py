@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from engine.executors.base import SAMPLING_DTYPE
 from engine.pipeline.decoder import Decoder
+from engine.pipeline.grammar.masks import GrammarRows
 from engine.pipeline.sequence import NO_ROW, Sequence
 from engine.pipeline.top_logprobs import TopLogprobs
 from engine.request import Timings
@@ -46,8 +47,8 @@ class RowTable:
         until. drained: [max_rows] bool, set by readers: nothing was left to read. sequences: row →
         its sequence, None for a free row. bias_rows, bias_ids, bias_values: [B] the logit biases of
         all rows, sorted by row. scoring_rows: the rows that want prompt logprobs. decoded_rows: the
-        rows with stop strings. logprob_rows, top_rows: how many rows want logprobs, and
-        alternatives.
+        rows with stop strings. grammars: the rows with a grammar. logprob_rows, top_rows: how many
+        rows want logprobs, and alternatives.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class RowTable:
         self.bias_values = np.zeros(0, np.float32)
         self.scoring_rows: dict[int, Sequence] = {}
         self.decoded_rows: dict[int, tuple[Sequence, Decoder]] = {}
+        self.grammars = GrammarRows(max_rows)
         self.logprob_rows = 0
         self.top_rows = 0
         self._free = list(range(max_rows))
@@ -223,6 +225,11 @@ class RowTable:
                 self.decoded_rows[row] = (sequence, sequence.decoder)
             else:
                 del self.decoded_rows[row]
+        if sequence.matcher is not None:
+            if change > 0:
+                self.grammars.place(row, sequence.matcher)
+            else:
+                self.grammars.release(row)
 
 
 def _instant(seconds: np.float64) -> float | None:

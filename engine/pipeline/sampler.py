@@ -50,6 +50,11 @@ class Sampler:
             _integer("max_tokens", params.max_tokens, low=0)
         self._validate_bias(params)
         self._validate_stops(params)
+        if params.grammar is not None and params.ignore_eos:
+            raise InvalidRequest(
+                "ignore_eos cannot be combined with a grammar, which decides where the answer ends.",
+                param="ignore_eos",
+            )
 
     def _validate_bias(self, params: SamplingParams) -> None:
         for token, bias in params.logit_bias:

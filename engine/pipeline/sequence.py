@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from engine.mailbox import Mailbox, Outputs
 from engine.pipeline.decoder import Decoder
+from engine.pipeline.grammar.matcher import Matcher
 from engine.request import Request
 
 NO_ROW = -1
@@ -34,6 +35,8 @@ class Sequence:
         bias_ids, bias_values: [B] logit biases.
         decoder: finds stop strings; None when there are none.
         decoded: output tokens the decoder has seen.
+        matcher: how far the answer has come in its grammar; None without one, or while it is built.
+            It follows the tokens, so a preempted sequence takes it along.
         row: the row it runs in, or `NO_ROW`.
         kept: outputs and instants saved when it was preempted, or None.
         prompt_counted: prompt tokens already counted in the metrics; a recomputation counts none.
@@ -63,6 +66,7 @@ class Sequence:
     queued_at: float
     decoder: Decoder | None = None
     decoded: int = 0
+    matcher: Matcher | None = field(default=None, repr=False)
     row: int = NO_ROW
     kept: Outputs | None = field(default=None, repr=False)
     prompt_counted: int = 0

@@ -51,6 +51,11 @@ class WorkPredictor:
         own = prefill * (costs.prefill_token + costs.kv_token * (line.cached + prefill / 2))
         return own + steps * beside
 
+    @property
+    def haste(self) -> float:
+        """How much faster than predicted things may well go, as a factor of at least 1."""
+        return 1.0 + (self.model.error or 0.0)
+
     def job_seconds(self, line: Line) -> NDArray[np.float64]:
         """[n] float64, what the rest of each request adds to the machine's work."""
         costs = self.model.costs

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from engine.models.demo import PackagedModel
+from engine.models.demo import PackagedFile, PackagedModel
 
 CHUNK = 64 << 10
 
@@ -18,10 +18,13 @@ def packaged(payload: bytes, *, sha256: str | None = None) -> PackagedModel:
     return PackagedModel(
         name="tiny",
         requirement="tiny-model==1.0",
-        member="tiny_model/tiny.gguf",
-        sha256=sha256 or hashlib.sha256(payload).hexdigest(),
-        size=len(payload),
+        files=(packaged_file("tiny_model/tiny.gguf", payload, sha256=sha256),),
     )
+
+
+def packaged_file(member: str, payload: bytes, *, sha256: str | None = None) -> PackagedFile:
+    """The description of one of its files."""
+    return PackagedFile(member, sha256 or hashlib.sha256(payload).hexdigest(), len(payload))
 
 
 def wheel(files: dict[str, bytes]) -> bytes:

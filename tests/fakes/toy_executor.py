@@ -164,8 +164,12 @@ def oracle(
     force=None,
     eos_ids=ToyTokenizer.eos_ids,
     penalty_start=None,
+    mask=None,
 ):
-    """The answer's token ids, one token at a time, without engine, rows or blocks."""
+    """The answer's token ids, one token at a time, without engine, rows or blocks.
+
+    `mask`: from the answer so far to the next token's mask, [words] uint32; None once it is over.
+    """
     params = request.sampling
     tokens = list(request.prompt_ids)
     prompt = len(tokens)
@@ -175,6 +179,9 @@ def oracle(
     used_seed = params.seed if seed is None else seed
     bias_ids, bias_values = Sampler.pack_bias(params)
     while len(tokens) < limit:
+        bits = None if mask is None else mask(tokens[prompt:])
+        if mask is not None and bits is None:
+            break
         table = np.zeros((1, max_model_len), np.int32)
         table[0, : len(tokens)] = tokens
         plan = StepPlan(
@@ -191,6 +198,8 @@ def oracle(
             bias_rows=np.zeros(len(bias_ids), np.int32),
             bias_ids=bias_ids,
             bias_values=bias_values,
+            mask_rows=np.zeros(0 if bits is None else 1, np.int32),
+            mask_bits=np.zeros((0, 0), np.uint32) if bits is None else bits[None],
         )
         logits = toy_logits(tokens)
         forced = (force or {}).get(len(tokens) - prompt)

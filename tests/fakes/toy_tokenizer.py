@@ -32,6 +32,7 @@ class ToyStream:
 class ToyTokenizer:
     vocab_size = VOCAB_SIZE
     eos_ids = frozenset({EOS})
+    special_ids = frozenset({EOS})
     bos_id = None
     add_bos = False
     fingerprint = "toy"
@@ -42,6 +43,11 @@ class ToyTokenizer:
         for char in text:
             ids.extend(E_ACUTE if char == "é" else (ord(char) - 32,))
         return ids
+
+    def token_bytes(self, token_id):
+        if token_id == EOS:
+            return b"<eos>"
+        return bytes([32 + token_id]) if token_id < 96 else "é".encode()[token_id - 96 :][:1]
 
     def decode(self, ids, *, skip_special=True):
         stream = self.stream()

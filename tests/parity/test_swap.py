@@ -8,6 +8,7 @@ from engine.request import Request, SamplingParams
 
 PATIENCE_S = 300
 BLOCK = 32
+SAMPLING = SamplingParams(temperature=0.0, max_tokens=50, ignore_eos=True)
 BLOCK_BYTES = BLOCK * 30 * 2 * 3 * 64 * 2
 TEXT = (
     "The river came down from the hills in the spring, brown and quick, and the people of the "
@@ -58,3 +59,31 @@ def test_a_conversation_reopened_after_a_restart_needs_no_prefill(demo_model, tm
         totals = engine.snapshot().totals
         assert totals.prompt_tokens == len(reopened) - after.cached_tokens
         assert engine.snapshot().swap.swapped_in == after.cached_tokens // BLOCK
+
+
+def test_greedy_answers_at_twice_the_pool_are_those_without_pressure(demo_model, tmp_path):
+    answers = []
+    for pool_tokens, swap_bytes in ((2000, 0), (640, 64 << 20)):
+        settings = {"pool_tokens": pool_tokens, "max_model_len": 512}
+        with running(demo_model, **settings, swap_bytes=swap_bytes, swap_dir=tmp_path) as engine:
+            text = prose(engine, 200)
+            handles = [
+                engine.submit(Request(text[8 * i : 8 * i + 100], SAMPLING)) for i in range(8)
+            ]
+            answers.append([handle.wait_result(PATIENCE_S).token_ids for handle in handles])
+            snapshot = engine.snapshot()
+            assert (snapshot.totals.preemptions > 0) == (pool_tokens == 640)
+            if swap_bytes:
+                assert snapshot.swap.victims_swapped == snapshot.totals.preemptions
+                assert snapshot.swap.swapped_in > 0
+            assert snapshot.blocks.active == 0
+    assert answers[0] == answers[1]
+
+
+def test_a_second_engine_runs_without_the_file_and_says_so(demo_model, tmp_path, caplog):
+    settings = {"swap_bytes": 64 << 20, "swap_dir": tmp_path, "pool_tokens": 1024}
+    settings |= {"max_model_len": 512}
+    with running(demo_model, **settings), running(demo_model, **settings) as second:
+        assert "is in use by another Pravāha" in caplog.text
+        assert second.snapshot().swap.capacity == 0
+        assert len(ask(second, prose(second, 40)).wait_result(PATIENCE_S).token_ids) == 16

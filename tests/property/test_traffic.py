@@ -6,6 +6,7 @@ earlier requests read and wrote. After every rule the books are checked, with th
 looked up through its block table; during every step, that it writes into nobody else's block.
 """
 
+from dataclasses import replace
 from tempfile import TemporaryDirectory
 
 import hypothesis.strategies as st
@@ -16,6 +17,7 @@ from engine._core import BlockAllocator
 from engine.errors import ExecutorError, QueueFull
 from engine.forking import known_tokens
 from engine.request import FinishReason
+from engine.scheduling import BATCH_FORMERS, POLICIES, Scheduling
 from tests.fakes.naive_allocator import NaiveAllocator
 from tests.fakes.toy_engine import ask
 from tests.fakes.toy_executor import oracle
@@ -69,13 +71,20 @@ class Traffic(RuleBasedStateMachine):
         frequency_penalty=st.sampled_from([0.0, 0.0, 1.0]),
         seed=st.integers(0, 9),
         times=st.sampled_from([1, 1, 2, 3]),
+        priority=st.sampled_from([0, 0, -1, 5]),
+        deadline_ms=st.sampled_from([None, 1.0, 400.0, 20_000.0]),
     )
-    def submit(self, start, length, odd, times, **params):
+    def submit(self, start, length, odd, times, priority, deadline_ms, **params):
         length = min(length, self.capacity)
         tokens = [(start + i) % 95 for i in range(length)]
         if odd is not None:
             tokens[-1] = odd
-        self.take(lambda: [self.toy.submit(ask(tokens, **params)) for _ in range(times)])
+        wanted = {"priority": priority, "deadline_ms": deadline_ms}
+        self.take(
+            lambda: [
+                self.toy.submit(replace(ask(tokens, **params), **wanted)) for _ in range(times)
+            ]
+        )
 
     @precondition(lambda self: self.toy.sequences)
     @rule(data=st.data(), max_tokens=st.integers(1, 20), seed=st.integers(0, 9))
@@ -119,6 +128,16 @@ class Traffic(RuleBasedStateMachine):
     def preempt(self, data):
         running = self.toy.pipeline.scheduler.running.tolist()
         self.toy.pipeline.scheduler._preempt(data.draw(st.sampled_from(running)))
+
+    @rule(
+        policy=st.sampled_from(POLICIES),
+        former=st.sampled_from(BATCH_FORMERS),
+        later_s=st.sampled_from([0.0, 0.3, 15.0]),
+    )
+    def switch_scheduling(self, policy, former, later_s):
+        """Another policy; time passes, so that deadlines are lost and requests age."""
+        self.toy.pipeline.scheduler.switch(Scheduling(policy, former, 20.0))
+        self.toy.clock.now += later_s
 
     @rule(share=st.floats(0.1, 1.0))
     def evict(self, share):

@@ -11,6 +11,7 @@ import pytest
 from engine.client import EngineClient
 from engine.errors import InvalidRequest, UnknownRequest
 from engine.forking import child_seed
+from engine.grammar import Grammar
 from engine.request import FinishReason, Request, SamplingParams
 from engine.scheduling import Scheduling
 from engine.snapshot import EngineState
@@ -135,6 +136,25 @@ class ClientContract:
         batches = drain_all(client, client.submit(ask(**fields)))
         assert ids_of(batches) == expected.token_ids
         assert text_of(batches) == expected.text
+        assert batches[-1].finish_reason is expected.finish_reason
+
+    @pytest.mark.parametrize(
+        "grammar",
+        [
+            Grammar.json_schema('{"enum": [ "one", {"two": 2} ]}'),
+            Grammar.json_object(),
+            Grammar.regex("[0-9]{5}"),
+            Grammar.choice(["north", 'so"uth', "é"]),
+            Grammar.lark('start: "<" /[a-z]{3}/ ">"'),
+        ],
+        ids=lambda grammar: grammar.kind,
+    )
+    def test_a_grammar_arrives_as_it_is(self, client, engine, grammar):
+        fields = {"grammar": grammar, "ignore_eos": False, "temperature": 1.0, "seed": 4}
+        expected = engine.submit(ask(**fields)).wait_result(60)
+        batches = drain_all(client, client.submit(ask(**fields)))
+        assert expected.finish_reason is not FinishReason.ERROR
+        assert ids_of(batches) == expected.token_ids
         assert batches[-1].finish_reason is expected.finish_reason
 
     def test_stop_tokens_are_among_the_ids(self, client):
@@ -275,6 +295,24 @@ class ClientContract:
         assert answer[-1].seed == child_seed(5, 1)
         assert sum(len(batch.logprobs) for batch in answer) == 100
         assert ids_of(answer) != ids_of(whole)
+        wait_until(lambda: is_quiet(slow_engine))
+
+    def test_a_child_keeps_its_parents_grammar_unless_told_otherwise(
+        self, slow_client, slow_engine
+    ):
+        request = ask("x", max_tokens=300, grammar=Grammar.regex("[a-z]{300}"), ignore_eos=False)
+        parent = slow_client.submit(request)
+        wait_until(lambda: slow_engine.snapshot().running == 1)
+        own = {"at": len(request.prompt_ids)}
+        digits = replace(request.sampling, grammar=Grammar.regex("[0-9]{3}"))
+        free = SamplingParams(temperature=1.0, seed=3, max_tokens=60, ignore_eos=True)
+        (kept,) = slow_client.fork(parent, **own)
+        (changed,) = slow_client.fork(parent, **own, sampling=digits)
+        (unbound,) = slow_client.fork(parent, **own, sampling=free)
+        assert set(text_of(drain_all(slow_client, kept))) <= set("abcdefghijklmnopqrstuvwxyz")
+        assert text_of(drain_all(slow_client, changed)).isdecimal()
+        assert not text_of(drain_all(slow_client, unbound)).isalnum()
+        drain_all(slow_client, parent)
         wait_until(lambda: is_quiet(slow_engine))
 
     @pytest.mark.parametrize(

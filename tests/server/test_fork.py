@@ -93,7 +93,7 @@ def test_a_client_that_leaves_frees_its_child(http, engine, parent):
         ({"priority": 1}, 400, "priority"),
         ({"deadline_ms": 50}, 400, "deadline_ms"),
         ({"logit_bias": {"999999": 1}}, 400, "logit_bias"),
-        ({"response_format": {"type": "json_object"}}, 400, "response_format"),
+        ({"guided_regex": "("}, 400, "guided_regex"),
     ],
 )
 def test_what_cannot_be_forked_is_refused_by_name(http, parent, body, status, param):

@@ -1,8 +1,9 @@
 """Half an hour of random traffic against a pool of half the memory it wants.
 
-Requests with shared and private beginnings come, are cancelled, are forked while they run, and are
-preempted all the time. What must hold: no stall, no leak of blocks, resident memory that stays, and
-the same greedy text for the same prompt, whatever happened to it on its way.
+Requests with shared and private beginnings come, are cancelled, are forked while they run, are
+preempted all the time, and their blocks go to the swap tier and come back. What must hold: no stall,
+no leak of blocks, resident memory that stays, and the same greedy text for the same prompt,
+whatever happened to it on its way.
 
 `PRAVAHA_SOAK_MINUTES` (30) says how long. The figures are printed; run it with `-s` to see them.
 """
@@ -31,6 +32,7 @@ POOL_TOKENS = 3_328
 new ones, and 8 shared beginnings of 96."""
 BLOCK_SIZE = 32
 KV_BYTES_PER_TOKEN = 30 * 2 * 3 * 64 * 2
+SWAP_TOKENS = 4 * POOL_TOKENS
 FAMILIES, FAMILY_TOKENS = 8, 96
 TAIL_TOKENS = (1, 48)
 NEW_TOKENS = (1, 384)
@@ -43,11 +45,11 @@ pytestmark = pytest.mark.soak
 
 
 def resident_bytes() -> int:
-    """Resident memory of this process."""
+    """Resident memory of this process, without the swap file's pages: the kernel takes those back."""
     for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024
-    raise AssertionError("no VmRSS")
+    raise AssertionError("no RssAnon")
 
 
 @dataclass
@@ -150,7 +152,7 @@ class Traffic:
             self._known[live.prompt] = live.tokens
 
 
-def test_engine_under_pressure(demo_model):
+def test_engine_under_pressure(demo_model, tmp_path):
     engine = AsyncPravahaEngine(
         EngineConfig(
             model=demo_model,
@@ -159,6 +161,8 @@ def test_engine_under_pressure(demo_model):
             max_model_len=1024,
             block_size=BLOCK_SIZE,
             kv_cache_bytes=POOL_TOKENS * KV_BYTES_PER_TOKEN,
+            swap_bytes=SWAP_TOKENS * KV_BYTES_PER_TOKEN,
+            swap_dir=tmp_path,
         )
     )
     engine.start()
@@ -174,7 +178,7 @@ def test_engine_under_pressure(demo_model):
             if now >= warm and len(resident) < 2 + (now - warm) / 10:
                 resident.append(resident_bytes())
             time.sleep(PATIENCE_S)
-        totals = engine.snapshot().totals
+        totals, swap = engine.snapshot().totals, engine.snapshot().swap
         for live in traffic.live:
             live.handle.abort()
         for live in traffic.live:
@@ -194,6 +198,7 @@ def test_engine_under_pressure(demo_model):
                 "preemptions": totals.preemptions,
                 "prefix hit rate": round(totals.prefix_cache_hits / totals.prefix_cache_queries, 3),
                 "copied blocks": totals.copied_blocks,
+                "swapped blocks out, in": [swap.swapped_out, swap.swapped_in],
                 "resident MiB": [resident[0] >> 20, resident[-1] >> 20],
                 **traffic.counts,
             }
@@ -201,6 +206,7 @@ def test_engine_under_pressure(demo_model):
     )
     assert blocks.active == 0
     assert totals.preemptions > 0, "there was no pressure"
+    assert swap.swapped_in > 0
     assert traffic.counts["forks"] > 0
     assert traffic.counts["compared tokens"] > 0
     assert resident[-1] - resident[0] < ALLOWED_GROWTH

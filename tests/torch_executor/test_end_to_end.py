@@ -40,3 +40,24 @@ def test_many_requests_at_once_are_what_generate_says(tmp_path, name):
         assert blocks.active == 0
     finally:
         engine.shutdown()
+
+
+@pytest.mark.parametrize("name", ["gpt2", "gemma3"])  # gemma3's layers have heads of two sizes
+def test_a_restart_finds_its_blocks_in_the_swap_tier(tmp_path, name):
+    model = tiny_hf_model(name)
+    directory = save_tiny(tmp_path / "model", model)
+    config = torch_config(directory, swap_bytes=16 << 20, swap_dir=tmp_path / "swap")
+    prompt = [(7 * step) % (VOCAB - 3) + 3 for step in range(45)]
+    params = SamplingParams(temperature=0.0, max_tokens=10, ignore_eos=True)
+    cached = []
+    for _ in range(2):
+        engine = AsyncPravahaEngine(config)
+        engine.start()
+        try:
+            engine.wait_ready(PATIENCE_S)
+            output = engine.submit(Request(tuple(prompt), params)).wait_result(PATIENCE_S)
+        finally:
+            engine.shutdown()
+        assert list(output.token_ids) == greedy(model, prompt, 10)
+        cached.append(output.cached_tokens)
+    assert cached == [0, 40]

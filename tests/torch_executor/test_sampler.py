@@ -1,10 +1,12 @@
 """The tensor sampler against the numpy reference, row by row and all kinds of rows in one batch."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from engine.executors.base import MAX_TOP_LOGPROBS, SAMPLING_DTYPE, StepPlan
+from engine.executors.base import MAX_TOP_LOGPROBS, SAMPLING_DTYPE, StepPlan, mask_words
 from engine.executors.torch.gumbel import gumbel_noise, mix64
 from engine.executors.torch.sampler import sample
 from engine.executors.torch.sampling_batch import sampling_batch
@@ -110,6 +112,23 @@ def test_masked_tokens_are_never_drawn():
     check_equal(logits, plan)
     _, got, _ = both(logits, plan)
     assert set(got.tokens.tolist()) <= {7, 12}
+
+
+@pytest.mark.parametrize("trial", range(10))
+def test_grammar_masks_of_some_rows(trial):
+    generator = np.random.default_rng(100 + trial)
+    plan = plan_of(KINDS, generator, biased=[(0, 3, 50.0), (2, 9, -100.0)])
+    count = len(KINDS) + 1
+    masked = np.flatnonzero(generator.random(count) < 0.5).astype(np.int32)
+    bits = generator.integers(0, 2**32, (len(masked), mask_words(VOCAB)), dtype=np.uint32)
+    bits[::3] &= generator.integers(0, 2**32, bits[::3].shape, dtype=np.uint32) & 0x11111111
+    bits[1] = 0  # fails its row
+    plan = replace(plan, mask_rows=masked, mask_bits=bits)
+    logits = generator.normal(0, 4, (count, VOCAB)).astype(np.float32)
+    logits[5, 7] = np.nan
+    check_equal(logits, plan)
+    _, got, _ = both(logits, plan)
+    assert got.failed[int(masked[1])]
 
 
 def test_unusable_logits_fail_one_row_alone():

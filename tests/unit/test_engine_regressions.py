@@ -1,20 +1,6 @@
 """Bugs that other engines had, by the numbers of the engine handbook's regression list.
 
-Elsewhere, beside the code they concern:
-
-* `memory/test_prefix_caching.py`: prefixes (1-5, 7-10, 12, 13) and what pressure does to them
-  (16-18); `memory/test_forks.py`: forks (32-38); hash collisions (6), random operations (14) and
-  the pool's own rules in `rust_core/core/tests`; tables after every step (11) in
-  `tests/property/test_traffic.py`;
-* `pipeline/test_scheduler.py`: block boundaries (1, 2), freed blocks in tables (11), long prefills
-  (15), a pool too small for one request (16), thrashing (17), admission (18), budgets
-  (20), chunks (21), preemption (22), replay of seeded samples (50);
-* `pipeline/test_scheduling_regressions.py`: 15-18 and 20-22 under every policy;
-  `pipeline/test_policies.py`: orders, starvation and hopeless deadlines (19);
-* `pipeline/test_pipeline.py`: aborts (23), failed steps (29), NaN (47), logprobs (51), stop strings
-  and split characters (54);
-* `pipeline/test_reference_sampler.py`: sampling extremes (49);
-* `memory/test_kv_cache.py`: the KV pool's size (58); `test_engine.py`: idling (60).
+The others are beside the code they concern; `docs/reliability.md` says where.
 """
 
 import gc

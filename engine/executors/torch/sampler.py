@@ -23,7 +23,7 @@ class Sampled:
         logprobs: [N] float32, NaN where not asked for or failed.
         top_ids: [N, K] int64, likeliest first, zeros beyond what the row asked for.
         top_logprobs: [N, K] float32.
-        failed: [N] bool, the logits held a NaN or only -inf.
+        failed: [N] bool, the logits held a NaN, or only -inf before or after the mask.
     """
 
     tokens: torch.Tensor
@@ -40,10 +40,12 @@ def sample(logits: torch.Tensor, batch: SamplingBatch) -> Sampled:
         logits: [N, vocab] float32; not changed.
         batch: the rows' parameters.
     """
-    failed = logits.isnan().any(1) | ~(logits > float("-inf")).any(1)
+    masked = _mask(logits, batch)
+    failed = logits.isnan().any(1) | ~(masked > float("-inf")).any(1)
     # A failed row must not poison its neighbours' reductions, nor raise in a sort.
     raw = torch.where(failed[:, None], 0.0, logits)
-    adjusted = _penalise(_bias(raw, batch), batch.penalties)
+    masked = torch.where(failed[:, None], 0.0, masked) if batch.mask is not None else raw
+    adjusted = _penalise(_bias(masked, batch), batch.penalties)
     tokens = adjusted.argmax(1)
     if batch.drawn:
         tokens = torch.where(batch.temperature > 0, _draw(adjusted, batch), tokens)
@@ -55,6 +57,17 @@ def sample(logits: torch.Tensor, batch: SamplingBatch) -> Sampled:
         top_logprobs,
         failed,
     )
+
+
+def _mask(logits: torch.Tensor, batch: SamplingBatch) -> torch.Tensor:
+    """The logits, -inf where a row's mask forbids a token."""
+    if batch.mask is None:
+        return logits
+    rows, words = batch.mask
+    ids = torch.arange(logits.shape[1], device=logits.device)
+    allowed = (words[:, ids // 32] >> (ids % 32).int()) & 1
+    mine = logits[rows].masked_fill(allowed == 0, float("-inf"))
+    return logits.index_copy(0, rows, mine)
 
 
 def _bias(logits: torch.Tensor, batch: SamplingBatch) -> torch.Tensor:

@@ -44,6 +44,7 @@ class SamplingBatch:
         seeds: [N] int64, bits of the uint64 seeds.
         positions: [N] int64, positions of the tokens to be drawn.
         logprobs: [N] int64, alternatives wanted; -1 for no logprob at all.
+        mask: (rows [G] int64, words [G, W] int32: the plan's `mask_bits`), or None.
         bias: (rows [B] int64, token ids [B] int64, values [B] float32), or None.
         penalties: the rows that have any, or None.
         drawn: any row has a temperature.
@@ -58,6 +59,7 @@ class SamplingBatch:
     seeds: torch.Tensor
     positions: torch.Tensor
     logprobs: torch.Tensor
+    mask: tuple[torch.Tensor, torch.Tensor] | None
     bias: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None
     penalties: Penalties | None
     drawn: bool
@@ -95,12 +97,24 @@ def sampling_batch(
         seeds=put(params["seed"].view(np.int64)),
         positions=put(known.astype(np.int64)),
         logprobs=put(params["num_logprobs"].astype(np.int64)),
+        mask=_mask(plan, sampled, put),
         bias=_bias(plan, rows, put),
         penalties=_penalties(plan, rows, known, params, put),
         drawn=bool(drawn.any()),
         filtered=bool((drawn & ((params["top_k"] > 0) | (params["top_p"] < 1))).any()),
         most_logprobs=int(params["num_logprobs"].max(initial=-1)),
     )
+
+
+def _mask(
+    plan: StepPlan, sampled: NDArray[np.int64], put: _Put
+) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """The masks of these rows; `sampled` is ascending, as `mask_rows` is."""
+    if not len(plan.mask_rows):
+        return None
+    mine = np.isin(plan.mask_rows, sampled)
+    where = np.searchsorted(sampled, plan.mask_rows[mine])
+    return put(where.astype(np.int64)), put(plan.mask_bits[mine].view(np.int32))
 
 
 def _bias(

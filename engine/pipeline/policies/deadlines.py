@@ -21,9 +21,9 @@ def apart(keys: NDArray[np.float64], line: Line, lost: NDArray[np.bool_]) -> NDA
     """`keys`, with those for whom no deadline counts any more set apart.
 
     Requests that have begun to answer come first: they are served already, and stopping them would
-    waste what they hold. Lost ones, whose first token cannot come in time whatever is done, come
-    last, so that they push out nobody who can still be served in time. Both are in order of arrival
-    among themselves.
+    waste what they hold. Lost ones, whose first token cannot come in time even if they were next
+    and the machine faster than predicted by the model's usual error, come last, so that they push
+    out nobody who can still be served in time. Both are in order of arrival among themselves.
     """
     keys = np.where(lost, line.arrival + _APART, keys)
     return np.where(line.begun, line.arrival - _APART, keys)

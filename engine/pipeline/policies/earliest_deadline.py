@@ -19,5 +19,5 @@ class EarliestDeadlineFirst:
     def keys(self, line: Line, now: float) -> NDArray[np.float64]:
         """The deadlines."""
         deadlines = deadlines_of(line)
-        lost = now + self._work.first_token_seconds(line) > deadlines
+        lost = now + self._work.first_token_seconds(line) / self._work.haste > deadlines
         return apart(deadlines, line, lost)

@@ -21,7 +21,8 @@ class LeastRemainingSlack:
         self._work = work
 
     def keys(self, line: Line, now: float) -> NDArray[np.float64]:
-        """Slack in shares of the time allowed: 1 at submission of no work, below 0 if lost."""
+        """Slack in shares of the time allowed: 1 at submission of no work."""
         deadlines = deadlines_of(line)
-        slack = deadlines - now - self._work.first_token_seconds(line)
-        return apart(slack / (deadlines - line.queued_at), line, slack < 0)
+        left, work = deadlines - now, self._work.first_token_seconds(line)
+        lost = work / self._work.haste > left
+        return apart((left - work) / (deadlines - line.queued_at), line, lost)

@@ -426,12 +426,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn random_traffic_matches_the_model(ops in prop::collection::vec(op(), 0..120)) {
+    fn r14_random_traffic_matches_the_model(ops in prop::collection::vec(op(), 0..120)) {
         Traffic::run(RandomState::new(), ops);
     }
 
     #[test]
-    fn hash_collisions_change_nothing(ops in prop::collection::vec(op(), 0..120)) {
+    fn r06_hash_collisions_change_nothing(ops in prop::collection::vec(op(), 0..120)) {
         Traffic::run(BuildHasherDefault::<Collide>::default(), ops);
     }
 }

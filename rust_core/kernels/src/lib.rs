@@ -3,6 +3,7 @@
 pub mod activation_quant;
 pub mod arena;
 pub mod attention;
+pub mod bert;
 pub mod dispatch;
 pub mod error;
 pub mod executor;

@@ -28,6 +28,10 @@ pub struct StepInput<'a> {
     pub bias_rows: &'a [i32],
     pub bias_ids: &'a [i32],
     pub bias_values: &'a [f32],
+    /// `[G]` batch indices, ascending: the entries whose next token a mask restricts.
+    pub mask_rows: &'a [i32],
+    /// `[G, vocabulary / 32 rounded up]`; see [`crate::sampler::mask`].
+    pub mask_bits: &'a [u32],
     /// `[R]`, or empty: no run ends in drafts.
     pub num_drafts: &'a [i32],
     /// `[P]` each: flat tokens whose next token is known and scored, that token, and how many
@@ -76,6 +80,8 @@ pub struct Run {
     pub first_sample: usize,
     /// First biased token in [`StepInput::bias_ids`], and how many.
     pub bias: (usize, usize),
+    /// Index into [`StepInput::mask_rows`]; None: every token is allowed.
+    pub mask: Option<usize>,
     pub sampling: SamplingRow,
     pub num_tokens: usize,
     pub num_prompt_tokens: usize,
@@ -182,7 +188,8 @@ impl Plan {
         }
         self.check_sharing()?;
         self.add_scores(input)?;
-        self.add_biases(input)
+        self.add_biases(input)?;
+        self.add_masks(input)
     }
 
     fn check_shapes(&self, input: &StepInput<'_>) -> Result<(), KernelError> {
@@ -207,6 +214,7 @@ impl Plan {
             && input.sampling.len() == table_rows * size_of::<SamplingRow>()
             && input.bias_rows.len() == input.bias_ids.len()
             && input.bias_rows.len() == input.bias_values.len()
+            && input.mask_bits.len() == input.mask_rows.len() * limits.vocab.div_ceil(32)
             && (input.num_drafts.is_empty() || input.num_drafts.len() == count)
             && input.score_tokens.len() <= total
             && input.score_tokens.len() == input.score_targets.len()
@@ -304,6 +312,7 @@ impl Plan {
             first_draft,
             first_sample: self.samples.len(),
             bias: (0, 0),
+            mask: None,
             sampling: sampling_row(input.sampling, row),
             num_tokens: input.num_tokens[row].max(0) as usize,
             num_prompt_tokens: input.num_prompt_tokens[row].max(0) as usize,
@@ -436,6 +445,30 @@ impl Plan {
         }
         Ok(())
     }
+
+    fn add_masks(&mut self, input: &StepInput<'_>) -> Result<(), KernelError> {
+        let mut next = 0;
+        for (mask, &batch) in input.mask_rows.iter().enumerate() {
+            let run = usize::try_from(batch)
+                .ok()
+                .filter(|&batch| batch >= next)
+                .and_then(|batch| self.runs.get_mut(batch));
+            let Some(run) = run else {
+                return Err(KernelError::step(format!(
+                    "Token mask {mask} is for step entry {batch}, which does not exist or is out \
+                     of order."
+                )));
+            };
+            if run.drafts > 0 {
+                return Err(KernelError::step(format!(
+                    "Token mask {mask} is for step entry {batch}, which ends in drafts."
+                )));
+            }
+            run.mask = Some(mask);
+            next = batch as usize + 1;
+        }
+        Ok(())
+    }
 }
 
 fn sampling_row(records: &[u8], row: usize) -> SamplingRow {
@@ -492,6 +525,8 @@ pub(crate) mod tests {
             bias_rows: &[],
             bias_ids: &[],
             bias_values: &[],
+            mask_rows: &[],
+            mask_bits: &[],
             num_drafts: &[],
             score_tokens: &[],
             score_targets: &[],
@@ -521,6 +556,7 @@ pub(crate) mod tests {
         num_tokens: Vec<i32>,
         sampling: Vec<SamplingRow>,
         bias: (Vec<i32>, Vec<i32>),
+        masks: (Vec<i32>, Vec<u32>),
         drafts: Vec<i32>,
         scores: Vec<(i32, i32, i32)>,
     }
@@ -538,6 +574,7 @@ pub(crate) mod tests {
             num_tokens: vec![21, 0, 40, 0],
             sampling: vec![GREEDY; 4],
             bias: (vec![], vec![]),
+            masks: (vec![], vec![]),
             drafts: vec![],
             scores: vec![],
         }
@@ -574,6 +611,8 @@ pub(crate) mod tests {
             bias_rows: &arrays.bias.0,
             bias_ids: &arrays.bias.1,
             bias_values: &values,
+            mask_rows: &arrays.masks.0,
+            mask_bits: &arrays.masks.1,
             num_drafts: &arrays.drafts,
             score_tokens: &score_tokens,
             score_targets: &score_targets,
@@ -594,6 +633,8 @@ pub(crate) mod tests {
         assert_eq!(plan.samples, [sample(0, 4)]);
         assert_eq!(plan.runs[1].bias, (0, 2));
         assert_eq!(plan.block_table(0)[..2], [3, 4]);
+        let plan = fill(|a| a.masks = (vec![1], vec![0; 4])).unwrap();
+        assert_eq!((plan.runs[0].mask, plan.runs[1].mask), (None, Some(0)));
     }
 
     #[test]
@@ -659,6 +700,27 @@ pub(crate) mod tests {
             (
                 "not sorted",
                 Box::new(|a| a.bias = (vec![1, 0], vec![1, 1])),
+            ),
+            ("lengths", Box::new(|a| a.masks = (vec![1], vec![0; 3]))),
+            ("mask 0", Box::new(|a| a.masks = (vec![2], vec![0; 4]))),
+            ("mask 0", Box::new(|a| a.masks = (vec![-1], vec![0; 4]))),
+            (
+                "out of order",
+                Box::new(|a| a.masks = (vec![1, 0], vec![0; 8])),
+            ),
+            (
+                "out of order",
+                Box::new(|a| a.masks = (vec![1, 1], vec![0; 8])),
+            ),
+            (
+                "ends in drafts",
+                Box::new(|a| {
+                    a.num_tokens[0] = 20;
+                    a.query_start = vec![0, 3, 5];
+                    a.positions = vec![14, 15, 16, 19, 20];
+                    a.drafts = vec![0, 1];
+                    a.masks = (vec![1], vec![0; 4]);
+                }),
             ),
             ("logit bias", Box::new(|a| a.bias = (vec![0], vec![100]))),
             ("lengths", Box::new(|a| a.drafts = vec![0])),

@@ -636,6 +636,8 @@ impl Step<'_> {
         let run = &self.plan.runs[sample_of.run as usize];
         let known = run.num_tokens + sample_of.drafts as usize;
         let (start, count) = run.bias;
+        let words = self.model.spec.vocab_size.div_ceil(32);
+        let masks = self.input.mask_bits;
         let context = RowContext {
             params: &run.sampling,
             tokens: &self.input.token_table[run.row * self.input.token_stride..][..known],
@@ -643,6 +645,7 @@ impl Step<'_> {
             position: known as u64,
             bias_ids: &self.input.bias_ids[start..start + count],
             bias_values: &self.input.bias_values[start..start + count],
+            mask: run.mask.map(|mask| &masks[mask * words..][..words]),
         };
         // SAFETY: this entry of the results is this worker's alone; the level was checked at load.
         unsafe {

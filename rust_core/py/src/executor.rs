@@ -19,7 +19,7 @@ use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-fn to_python(error: KernelError) -> PyErr {
+pub(crate) fn to_python(error: KernelError) -> PyErr {
     let message = error.to_string();
     match error {
         KernelError::Model(_) | KernelError::Config(_) | KernelError::Step(_) => {
@@ -130,6 +130,8 @@ impl NativeExecutor {
         bias_rows: PyReadonlyArray1<'_, i32>,
         bias_ids: PyReadonlyArray1<'_, i32>,
         bias_values: PyReadonlyArray1<'_, f32>,
+        mask_rows: PyReadonlyArray1<'_, i32>,
+        mask_bits: PyReadonlyArray2<'_, u32>,
         num_drafts: PyReadonlyArray1<'_, i32>,
         score_tokens: PyReadonlyArray1<'_, i32>,
         score_targets: PyReadonlyArray1<'_, i32>,
@@ -164,6 +166,8 @@ impl NativeExecutor {
             bias_rows: bias_rows.as_slice()?,
             bias_ids: bias_ids.as_slice()?,
             bias_values: bias_values.as_slice()?,
+            mask_rows: mask_rows.as_slice()?,
+            mask_bits: mask_bits.as_slice()?,
             num_drafts: num_drafts.as_slice()?,
             score_tokens: score_tokens.as_slice()?,
             score_targets: score_targets.as_slice()?,

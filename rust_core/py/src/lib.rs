@@ -1,5 +1,6 @@
 //! The thin Python face of the Rust core: conversions, typed errors and the GIL, no behaviour of its own.
 
+mod bert;
 mod executor;
 mod formats;
 mod memory;
@@ -13,5 +14,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     memory::register(module)?;
     swap::register(module)?;
     formats::register(module)?;
-    executor::register(module)
+    executor::register(module)?;
+    bert::register(module)
 }

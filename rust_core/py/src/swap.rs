@@ -226,10 +226,11 @@ impl SwapStore {
         Self::check_bytes(&store, entries.len(), data.shape())?;
         let bytes = data.as_slice()?;
         let parts = bytes.chunks_exact(store.geometry().block_bytes);
-        Ok(py.detach(|| {
-            let filled = |&(entry, part): &(EntryId, &[u8])| store.fill(entry, part);
-            entries.into_iter().zip(parts).filter(filled).count()
-        }))
+        let filled: std::io::Result<Vec<bool>> = py.detach(|| {
+            let pairs = entries.into_iter().zip(parts);
+            pairs.map(|(entry, part)| store.fill(entry, part)).collect()
+        });
+        Ok(filled?.into_iter().filter(|&filled| filled).count())
     }
 
     /// Gives up reserved entries.

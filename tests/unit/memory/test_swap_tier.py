@@ -1,5 +1,6 @@
 """The swap tier, by the numbers of the engine handbook's regression list where one applies."""
 
+import resource
 import threading
 
 import numpy as np
@@ -329,3 +330,35 @@ def test_twice_the_pool_in_demand_changes_no_token(swap):
     for handle in handles:
         assert handle.drain().token_ids == oracle(handle.request)
     toy.assert_idle()
+
+
+def test_a_full_disk_ends_growth_and_nothing_else(tmp_path):
+    size = 1 << 20
+    store = SwapStore(
+        tmp_path / "s", identity=bytes(32), block_size=1, block_bytes=size, capacity_bytes=64 * size
+    )
+    pool = BlockAllocator(8, 1)
+    trie = PrefixTrie(pool)
+    blocks = pool.allocate(8)
+    trie.insert(b"toy", list(range(8)), blocks)
+    _, entries = store.save_indexed(trie, 8)
+    bytes_of = [np.full((1, size), number, np.uint8) for number in range(8)]
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5 * size // 2, limits[1]))
+    written = []
+    try:
+        for entry, data in zip(entries.tolist(), bytes_of, strict=True):
+            try:
+                written.append(store.fill([entry], data))
+            except OSError:
+                written.append("refused")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert written == [1, 1, "refused", 0, 0, 0, 0, 0]
+    store.check_integrity()
+    assert store.stats().entries == 2
+    assert store.stats().capacity < 63
+    found = store.match_prefix(list(range(8))).tolist()
+    out = np.empty((2, size), np.uint8)
+    assert (found, store.read(found, out)) == (entries[:2].tolist(), 2)
+    assert (out[1] == 1).all()

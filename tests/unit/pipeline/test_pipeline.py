@@ -170,7 +170,7 @@ def test_zero_alternatives_give_logprobs_and_empty_tops():
 # ---- aborts, in every state ----
 
 
-def test_abort_while_waiting():
+def test_23_abort_while_waiting():
     toy = ToyPipeline(rows=1)
     toy.submit(ask("first", max_tokens=4))
     toy.step()
@@ -181,7 +181,7 @@ def test_abort_while_waiting():
     toy.assert_idle()
 
 
-def test_abort_in_chunked_prefill():
+def test_23_abort_in_chunked_prefill():
     toy = ToyPipeline(budget=4)
     handle = toy.submit(ask(range(1, 30)))
     toy.step(2)
@@ -191,7 +191,7 @@ def test_abort_in_chunked_prefill():
     assert handle.drain().token_ids == ()
 
 
-def test_abort_while_decoding_keeps_what_was_generated():
+def test_23_abort_while_decoding_keeps_what_was_generated():
     toy = ToyPipeline()
     request = ask("hello")
     handle = toy.submit(request)
@@ -203,7 +203,7 @@ def test_abort_while_decoding_keeps_what_was_generated():
     assert batch.finish_reason is FinishReason.ABORT
 
 
-def test_abort_while_preempted():
+def test_23_abort_while_preempted():
     toy = ToyPipeline(blocks=8, block_size=4)
     old = toy.submit(ask(range(1, 8), max_tokens=20))
     victim = toy.submit(ask(range(2, 9), max_tokens=20))

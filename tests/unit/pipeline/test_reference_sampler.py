@@ -29,6 +29,8 @@ def plan_of(params, *, tokens=(1, 2), prompt=2, seed=0):
         bias_rows=np.zeros(len(bias_ids), np.int32),
         bias_ids=bias_ids,
         bias_values=bias_values,
+        mask_rows=np.zeros(0, np.int32),
+        mask_bits=np.zeros((0, 0), np.uint32),
     )
 
 

@@ -115,7 +115,7 @@ def test_nothing_is_admitted_in_a_step_that_preempted():
         assert set(happened) != {"preempted", "scheduled"}
 
 
-def test_preemption_keeps_every_token():
+def test_22_preemption_keeps_every_token():
     toy = ToyPipeline(blocks=10, block_size=4)
     requests = [ask(prompt(6, start), max_tokens=20) for start in range(5)]
     for request, batch in zip(requests, answers(toy, requests), strict=True):
@@ -123,7 +123,7 @@ def test_preemption_keeps_every_token():
     assert toy.counters.totals().preemptions > 0
 
 
-def test_preemption_keeps_seeded_samples_and_logprobs():
+def test_22_preemption_keeps_seeded_samples_and_logprobs():
     requests = [
         ask(prompt(6, start), max_tokens=20, temperature=1.0, seed=start, logprobs=3)
         for start in range(5)
@@ -191,7 +191,7 @@ def test_the_lowest_free_row_is_reused():
     assert toy.row(third) == 0
 
 
-def test_released_blocks_are_in_no_table():
+def test_11_released_blocks_are_in_no_table():
     toy = ToyPipeline()
     handle = toy.submit(ask(prompt(9)))
     toy.step(2)

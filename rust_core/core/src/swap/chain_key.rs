@@ -16,11 +16,9 @@ pub(super) fn chain_key(parent: &ChainKey, tokens: &[TokenId]) -> ChainKey {
     *hasher.finalize().as_bytes()
 }
 
-/// The first 16 bytes of the BLAKE3 of `bytes`: tells damage, no adversary.
+/// XXH3 of `bytes`: tells damage, no adversary, at the speed of memory.
 pub(super) fn checksum(bytes: &[u8]) -> [u8; 16] {
-    let mut short = [0; 16];
-    short.copy_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
-    short
+    xxhash_rust::xxh3::xxh3_128(bytes).to_le_bytes()
 }
 
 #[cfg(test)]

@@ -24,10 +24,21 @@ pub(super) struct Entry {
     pub key: ChainKey,
     pub tokens: Box<[TokenId]>,
     pub children: u32,
-    /// Its bytes are complete.
-    pub ready: bool,
+    pub state: EntryState,
+    /// Instant of the last use.
+    pub used: u64,
     /// Reads in progress.
     pub reads: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EntryState {
+    /// Its bytes are awaited.
+    Reserved,
+    /// Its bytes are complete.
+    Ready,
+    /// Its bytes will not come; it goes as soon as nothing is below it.
+    Failed,
 }
 
 #[derive(Debug)]
@@ -38,6 +49,8 @@ pub(super) struct Entries {
     by_id: HashMap<EntryId, usize>,
     order: FreeList,
     next_id: EntryId,
+    /// Instant of the latest use; a counter.
+    clock: u64,
 }
 
 impl Entries {
@@ -48,6 +61,7 @@ impl Entries {
             by_id: HashMap::new(),
             order: FreeList::full(slots as u32),
             next_id: ROOT + 1,
+            clock: 0,
         }
     }
 
@@ -64,19 +78,29 @@ impl Entries {
             if known && fresh {
                 let tokens = record.tokens.clone().into();
                 self.insert(*slot, record.id, record.parent, record.key, tokens);
-                self.entry_mut(*slot).ready = true;
+                self.entry_mut(*slot).state = EntryState::Ready;
                 self.next_id = self.next_id.max(record.id + 1);
             } else {
                 orphans.push(*slot);
             }
         }
         records.sort_by_key(|(_, record, used)| (*used, std::cmp::Reverse(record.id)));
-        for (slot, _, _) in records {
-            if self.slots[slot].is_some() {
+        for (slot, _, used) in records {
+            if let Some(entry) = &mut self.slots[slot] {
+                entry.used = used;
+                self.clock = self.clock.max(used);
                 self.order.push_back(slot as u32);
             }
         }
         orphans
+    }
+
+    /// Every entry and its slot, in no particular order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &Entry)> {
+        self.slots
+            .iter()
+            .enumerate()
+            .filter_map(|(slot, entry)| Some((slot, entry.as_ref()?)))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -116,13 +140,14 @@ impl Entries {
         self.slots[slot].is_none()
     }
 
-    /// Gives up slots from `slots` on, which are empty: they never became touchable.
-    pub(super) fn shrink(&mut self, slots: usize) {
-        for slot in slots..self.slots.len() {
+    /// Gives up the empty slots: the disk has no room for them. Returns how many slots are left.
+    pub(super) fn give_up_empty_slots(&mut self) -> usize {
+        for slot in 0..self.slots.len() {
             if self.slots[slot].is_none() && self.order.contains(slot as u32) {
                 self.order.remove(slot as u32);
             }
         }
+        self.len()
     }
 
     /// Puts a new entry into an empty slot; it is not ready, and out of the order.
@@ -160,15 +185,34 @@ impl Entries {
             key,
             tokens,
             children: 0,
-            ready: false,
+            state: EntryState::Reserved,
+            used: 0,
             reads: 0,
         });
     }
 
     /// Marks an entry's bytes as complete.
     pub(super) fn set_ready(&mut self, slot: usize) {
-        self.entry_mut(slot).ready = true;
+        self.entry_mut(slot).state = EntryState::Ready;
         self.order.push_back(slot as u32);
+    }
+
+    /// Gives up an entry whose bytes will not come. It goes now, or with the last entry below it, and
+    /// takes those above it with it that wait for the same.
+    pub(super) fn fail(&mut self, slot: usize) {
+        let mut at = Some(slot);
+        while let Some(slot) = at {
+            let entry = self.entry_mut(slot);
+            entry.state = EntryState::Failed;
+            if entry.children > 0 {
+                return;
+            }
+            let parent = entry.parent;
+            self.remove(slot);
+            at = self
+                .slot_of(parent)
+                .filter(|&above| self.entry(above).state == EntryState::Failed);
+        }
     }
 
     pub(super) fn begin_read(&mut self, slot: usize) {
@@ -186,16 +230,17 @@ impl Entries {
         }
     }
 
-    /// Makes an entry and its ancestors the most recently used; calls `each` with their slots, the
-    /// entry's first.
-    pub(super) fn touch(&mut self, id: EntryId, mut each: impl FnMut(usize)) {
+    /// Makes an entry and its ancestors the most recently used.
+    pub(super) fn touch(&mut self, id: EntryId) {
         let mut at = id;
         while let Some(slot) = self.slot_of(at) {
+            self.clock += 1;
+            let now = self.clock;
+            self.entry_mut(slot).used = now;
             if self.order.contains(slot as u32) {
                 self.order.remove(slot as u32);
                 self.order.push_back(slot as u32);
             }
-            each(slot);
             at = self.entry(slot).parent;
         }
     }
@@ -252,7 +297,7 @@ impl Entries {
                 }
                 *children.entry(entry.parent).or_default() += 1;
             }
-            let in_use = !entry.ready || entry.reads > 0;
+            let in_use = entry.state != EntryState::Ready || entry.reads > 0;
             if in_use == self.order.contains(slot as u32) {
                 return Err(format!(
                     "swap entry {} is in use and may be evicted",

@@ -7,7 +7,8 @@
 //!
 //! Numbers are little-endian. A seal is a checksum of what follows it (in the header: of what stands
 //! before it), so a torn write is told from a whole one. `used`, the instant of the last use, stands
-//! outside the seal: it is rewritten in place, and a torn one only changes who is evicted first.
+//! outside the seal: it is rewritten when the store is closed, and a torn one only changes who is evicted
+//! first.
 
 use super::chain_key::{ChainKey, checksum};
 use super::{EntryId, SwapError};

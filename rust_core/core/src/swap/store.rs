@@ -5,18 +5,17 @@
 //! holding one. What is read is checked against its checksum first; a damaged entry is forgotten
 //! together with everything below it.
 
+use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::chain_key::{ChainKey, chain_key, checksum};
-use super::entries::Entries;
+use super::entries::{Entries, EntryState};
 use super::layout::{Damaged, PAGE, Record, SwapGeometry, header, refuse_header};
 use super::storage::{OpenedFile, Storage};
 use super::{EntryId, ROOT, SwapError};
 use crate::TokenId;
 
-/// A file grows by this much at a time.
-const GROWTH_BYTES: usize = 32 << 20;
 const MAX_SLOTS: u64 = 1 << 24;
 
 /// Makes the key of a block from its prefix's key; tests inject one that collides.
@@ -52,10 +51,8 @@ pub struct SwapStats {
 #[derive(Debug)]
 struct Books {
     entries: Entries,
-    /// Slots that may be touched; the file has room for them.
-    grown: usize,
-    /// Instant of the latest use; a counter.
-    clock: u64,
+    /// Slots that the file covers.
+    covered: usize,
     stats: SwapStats,
 }
 
@@ -106,7 +103,7 @@ impl SwapStore {
                 entry: (stride + PAGE) as u64,
             });
         }
-        let (storage, grown, notice) = match path {
+        let (storage, covered, notice) = match path {
             Some(path) => open_file(path, &header(&geometry, &identity), stride, slots)?,
             None => {
                 let memory = Storage::in_memory(stride, slots).map_err(SwapError::Memory)?;
@@ -119,8 +116,7 @@ impl SwapStore {
             storage,
             books: Mutex::new(Books {
                 entries: Entries::new(slots),
-                grown,
-                clock: 0,
+                covered,
                 stats: SwapStats {
                     capacity: slots,
                     ..SwapStats::default()
@@ -129,20 +125,21 @@ impl SwapStore {
             make_key,
             notice,
         };
-        if let (Some(path), true) = (path, grown > 0) {
-            store.restore(path, grown);
+        if let Some(path) = path {
+            store.restore(path, covered);
         }
         Ok(store)
     }
 
-    /// Takes over the entries of the file's first `grown` slots.
-    fn restore(&mut self, path: &Path, grown: usize) {
+    /// Takes over the entries of the file's first `covered` slots.
+    fn restore(&mut self, path: &Path, covered: usize) {
         let (mut records, mut bad) = (Vec::new(), Vec::new());
-        for slot in 0..grown {
-            // SAFETY: the store is not shared yet, and the slot is inside the file.
-            let (bytes, used) = unsafe { (self.sealed_bytes(slot), self.used(slot).read()) };
+        for slot in 0..covered {
+            // SAFETY: the store is not shared yet, and the file covers the slot.
+            let (bytes, used) = unsafe { (self.sealed_bytes(slot), self.used_bytes(slot)) };
+            let used = u64::from_le_bytes(used.try_into().expect("8 bytes"));
             match Record::decode(bytes) {
-                Ok(Some(record)) => records.push((slot, record, u64::from_le_bytes(used))),
+                Ok(Some(record)) => records.push((slot, record, used)),
                 Ok(None) => {}
                 Err(Damaged) => bad.push(slot),
             }
@@ -150,7 +147,6 @@ impl SwapStore {
         }
         let damaged = bad.len();
         let books = self.books.get_mut().unwrap_or_else(PoisonError::into_inner);
-        books.clock = records.iter().map(|&(_, _, used)| used).max().unwrap_or(0);
         books.stats.damaged_total = damaged as u64;
         bad.extend(books.entries.restore(records));
         for &slot in &bad {
@@ -159,7 +155,7 @@ impl SwapStore {
         }
         if damaged > 0 {
             self.notice = Some(format!(
-                "The swap file {} is damaged: {damaged} of its {grown} entries are left out.",
+                "The swap file {} is damaged: {damaged} of its {covered} entries are left out.",
                 path.display()
             ));
         }
@@ -196,7 +192,9 @@ impl SwapStore {
 
     /// Whether `id` still has its entry, being written or complete.
     pub fn is_alive(&self, id: EntryId) -> bool {
-        self.books().entries.slot_of(id).is_some()
+        let books = self.books();
+        let slot = books.entries.slot_of(id);
+        slot.is_some_and(|slot| books.entries.entry(slot).state != EntryState::Failed)
     }
 
     /// The complete entries of the longest prefix of `tokens`, first block first. They are used by
@@ -211,14 +209,15 @@ impl SwapStore {
                 break;
             };
             let entry = books.entries.entry(slot);
-            if !entry.ready || entry.parent != parent || *entry.tokens != *block {
+            let ready = entry.state == EntryState::Ready;
+            if !ready || entry.parent != parent || *entry.tokens != *block {
                 break;
             }
             parent = entry.id;
             found.push(parent);
         }
         if parent != ROOT {
-            self.touch(&mut books, parent);
+            books.entries.touch(parent);
         }
         found
     }
@@ -230,98 +229,113 @@ impl SwapStore {
         let above = match parent {
             ROOT => self.identity,
             _ => match books.entries.slot_of(parent) {
-                Some(slot) => books.entries.entry(slot).key,
-                None => return Reservation::Refused,
+                Some(slot) if books.entries.entry(slot).state != EntryState::Failed => {
+                    books.entries.entry(slot).key
+                }
+                _ => return Reservation::Refused,
             },
         };
         let key = (self.make_key)(&above, tokens);
         if let Some(slot) = books.entries.slot_under(&key) {
             let entry = books.entries.entry(slot);
-            let (id, equal) = (entry.id, entry.parent == parent && *entry.tokens == *tokens);
-            if !equal {
+            let equal = entry.parent == parent && *entry.tokens == *tokens;
+            if !equal || entry.state == EntryState::Failed {
                 return Reservation::Refused;
             }
-            self.touch(&mut books, id);
+            let id = entry.id;
+            books.entries.touch(id);
             return Reservation::Known(id);
         }
-        self.touch(&mut books, parent); // so that it is not what makes room for its child
-        let Some(slot) = self.make_room(&mut books, parent) else {
+        books.entries.touch(parent); // so that it is not what makes room for its child
+        let Some(slot) = books.entries.next_slot(parent) else {
             return Reservation::Refused;
         };
-        Reservation::New(books.entries.add(slot, parent, key, tokens.into()))
-    }
-
-    /// An empty, touchable slot.
-    fn make_room(&self, books: &mut Books, parent: EntryId) -> Option<usize> {
-        let mut slot = books.entries.next_slot(parent)?;
-        if slot >= books.grown {
-            let step = (GROWTH_BYTES / self.geometry.stride()).max(1);
-            let wanted = (slot + 1).max(books.grown + step).min(books.stats.capacity);
-            if self.storage.grow(books.grown, wanted).is_ok() {
-                books.grown = wanted;
-            } else {
-                // The disk is full: what there is has to do.
-                books.stats.capacity = books.grown;
-                books.entries.shrink(books.grown);
-                slot = books.entries.next_slot(parent)?;
-            }
-        }
         if !books.entries.is_empty_slot(slot) {
             books.entries.remove(slot);
             books.stats.evicted_total += 1;
             // SAFETY: the entry was not in use, and under the lock nobody begins to.
             unsafe { self.clear_record(slot) };
         }
-        Some(slot)
+        Reservation::New(books.entries.add(slot, parent, key, tokens.into()))
     }
 
     /// Copies a block's bytes into a reserved entry and completes it. False if the entry is not
-    /// waiting for bytes.
-    pub fn fill(&self, id: EntryId, bytes: &[u8]) -> bool {
+    /// waiting for bytes, or what comes before it was not written.
+    ///
+    /// # Errors
+    /// The disk is full or fails; the entry and all that was reserved below it are given up.
+    pub fn fill(&self, id: EntryId, bytes: &[u8]) -> io::Result<bool> {
         assert_eq!(bytes.len(), self.geometry.block_bytes);
-        let (slot, mut record) = {
-            let books = self.books();
-            let Some(slot) = books.entries.slot_of(id) else {
-                return false;
-            };
-            let entry = books.entries.entry(slot);
-            if entry.ready {
-                return false;
-            }
-            let record = Record {
-                id,
-                parent: entry.parent,
-                key: entry.key,
-                checksum: [0; 16],
-                tokens: entry.tokens.to_vec(),
-            };
-            (slot, record)
+        let Some((slot, mut record)) = self.begin_fill(id)? else {
+            return Ok(false);
         };
         record.checksum = checksum(bytes);
-        // SAFETY: an entry that is not ready is touched by whoever reserved it alone; the slot is
-        // inside the file, and a block does not overlap its record.
-        unsafe {
-            let to = self.storage.slot(slot);
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
-            record.encode(self.sealed_bytes(slot));
-        }
-        self.storage.unload(slot);
+        let mut sealed = vec![0; self.geometry.sealed_bytes()];
+        record.encode(&mut sealed);
+        // SAFETY: a reserved entry's slot is touched by whoever reserved it alone, but for `used`.
+        let written = unsafe {
+            let block = self.storage.write(slot, 0, bytes);
+            block.and_then(|()| self.storage.write(slot, self.geometry.record_at(), &sealed))
+        };
         let mut books = self.books();
+        if let Err(error) = written {
+            // SAFETY: as above.
+            unsafe { self.clear_record(slot) };
+            Self::give_up(&mut books, slot);
+            return Err(error);
+        }
         books.stats.written_bytes += bytes.len() as u64;
         books.entries.set_ready(slot);
-        self.touch(&mut books, id);
-        true
+        books.entries.touch(id);
+        Ok(true)
     }
 
-    /// Gives up a reserved entry that will not be filled. Those reserved below it go first.
+    /// An entry could not be written: from now on what there is has to do.
+    fn give_up(books: &mut Books, slot: usize) {
+        books.entries.fail(slot);
+        books.stats.capacity = books.entries.give_up_empty_slots();
+    }
+
+    /// The slot of an entry that waits for its bytes, in a file that covers it, and its record.
+    fn begin_fill(&self, id: EntryId) -> io::Result<Option<(usize, Record)>> {
+        let mut books = self.books();
+        let Some(slot) = books.entries.slot_of(id) else {
+            return Ok(None);
+        };
+        let entry = books.entries.entry(slot);
+        if entry.state != EntryState::Reserved {
+            return Ok(None);
+        }
+        let record = Record {
+            id,
+            parent: entry.parent,
+            key: entry.key,
+            checksum: [0; 16],
+            tokens: entry.tokens.to_vec(),
+        };
+        let above = books.entries.slot_of(record.parent);
+        if above.is_some_and(|above| books.entries.entry(above).state != EntryState::Ready) {
+            books.entries.fail(slot);
+            return Ok(None);
+        }
+        if slot >= books.covered {
+            if let Err(error) = self.storage.cover(slot + 1) {
+                Self::give_up(&mut books, slot);
+                return Err(error);
+            }
+            books.covered = slot + 1;
+        }
+        Ok(Some((slot, record)))
+    }
+
+    /// Gives up a reserved entry that will not be filled, and whatever is reserved below it.
     pub fn abandon(&self, id: EntryId) {
         let mut books = self.books();
         let Some(slot) = books.entries.slot_of(id) else {
             return;
         };
-        let entry = books.entries.entry(slot);
-        if !entry.ready && entry.children == 0 {
-            books.entries.remove(slot); // its record was cleared when it was made
+        if books.entries.entry(slot).state == EntryState::Reserved {
+            books.entries.fail(slot); // its record was cleared when it was made
         }
     }
 
@@ -334,16 +348,15 @@ impl SwapStore {
             let Some(slot) = books.entries.slot_of(id) else {
                 return false;
             };
-            if !books.entries.entry(slot).ready {
+            if books.entries.entry(slot).state != EntryState::Ready {
                 return false;
             }
             books.entries.begin_read(slot);
             slot
         };
-        // SAFETY: an entry being read is written by nobody, and its slot is inside the file.
+        // SAFETY: an entry being read is written by nobody, and the file covers its slot.
         let stored = unsafe {
-            let from = self.storage.slot(slot);
-            std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len());
+            bytes.copy_from_slice(self.storage.read(slot, 0, bytes.len()));
             Record::decode(self.sealed_bytes(slot))
         };
         self.storage.unload(slot);
@@ -353,7 +366,7 @@ impl SwapStore {
         books.entries.end_read(slot);
         if sound {
             books.stats.read_bytes += bytes.len() as u64;
-            self.touch(&mut books, id);
+            books.entries.touch(id);
         } else {
             books.stats.damaged_total += 1;
             self.forget(&mut books, id);
@@ -371,20 +384,11 @@ impl SwapStore {
         self.storage.will_need(slots.into_iter());
     }
 
-    fn touch(&self, books: &mut Books, id: EntryId) {
-        let Books { entries, clock, .. } = books;
-        entries.touch(id, |slot| {
-            *clock += 1;
-            // SAFETY: entries are in slots inside the file, and `used` is written under the lock only.
-            unsafe { self.used(slot).write(clock.to_le_bytes()) };
-        });
-    }
-
     /// Removes an entry and all below it that is not in use.
     fn forget(&self, books: &mut Books, id: EntryId) {
         for slot in books.entries.family(id) {
             let entry = books.entries.entry(slot);
-            if entry.reads > 0 || !entry.ready || entry.children > 0 {
+            if entry.reads > 0 || entry.state != EntryState::Ready || entry.children > 0 {
                 continue; // it is in use, or something below it is; a later match finds it again
             }
             books.entries.remove(slot);
@@ -396,31 +400,33 @@ impl SwapStore {
     /// The sealed part of a slot's record.
     ///
     /// # Safety
-    /// The slot was grown, and nobody else reads or writes these bytes meanwhile.
-    #[allow(clippy::mut_from_ref)]
-    unsafe fn sealed_bytes(&self, slot: usize) -> &mut [u8] {
-        let at = self.geometry.record_at();
-        // SAFETY: inside the slot; exclusive by contract.
-        unsafe {
-            let start = self.storage.slot(slot).add(at);
-            std::slice::from_raw_parts_mut(start, self.geometry.sealed_bytes())
-        }
+    /// The file covers the slot, and nobody writes these bytes meanwhile.
+    unsafe fn sealed_bytes(&self, slot: usize) -> &[u8] {
+        let (at, len) = (self.geometry.record_at(), self.geometry.sealed_bytes());
+        // SAFETY: the caller's promise.
+        unsafe { self.storage.read(slot, at, len) }
     }
 
     /// Where a slot keeps the instant of its last use.
-    fn used(&self, slot: usize) -> *mut [u8; 8] {
-        // SAFETY: inside the slot.
-        let at = unsafe { self.storage.slot(slot).add(self.geometry.used_at()) };
-        at.cast()
-    }
-
-    /// Marks a slot as empty.
     ///
     /// # Safety
     /// As [`Self::sealed_bytes`].
+    unsafe fn used_bytes(&self, slot: usize) -> &[u8] {
+        // SAFETY: the caller's promise.
+        unsafe { self.storage.read(slot, self.geometry.used_at(), 8) }
+    }
+
+    /// Marks a slot as empty. If the disk refuses, the record stays until the slot is filled again: its
+    /// checksum tells then that the block is another.
+    ///
+    /// # Safety
+    /// Nobody reads or writes the slot's record meanwhile.
     unsafe fn clear_record(&self, slot: usize) {
         // SAFETY: the caller's promise.
-        unsafe { self.sealed_bytes(slot)[..16].fill(0) };
+        let _ = unsafe {
+            self.storage
+                .write(slot, self.geometry.record_at(), &[0; 16])
+        };
     }
 
     /// Walks every invariant; O(entries).
@@ -432,7 +438,26 @@ impl SwapStore {
     }
 }
 
-/// Opens, checks and maps a file: its storage, slots in use, and what was wrong with it.
+impl Drop for SwapStore {
+    /// Keeps the order of use for whoever opens the file next.
+    fn drop(&mut self) {
+        if !self.storage.is_file() {
+            return;
+        }
+        let books = self.books.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for (slot, entry) in books.entries.iter() {
+            if entry.state == EntryState::Ready {
+                // SAFETY: nobody else has the store. A stamp that is lost changes who goes first.
+                let _ = unsafe {
+                    let at = self.geometry.used_at();
+                    self.storage.write(slot, at, &entry.used.to_le_bytes())
+                };
+            }
+        }
+    }
+}
+
+/// Opens, checks and maps a file: its storage, the slots it covers, and what was wrong with it.
 fn open_file(
     path: &Path,
     wanted: &[u8; PAGE],
@@ -459,7 +484,7 @@ fn open_file(
             path.display()
         ));
     }
-    let grown = file.slots(stride).min(slots);
-    let storage = file.map(stride, slots, grown).map_err(failed)?;
-    Ok((storage, grown, notice))
+    let covered = file.slots(stride).min(slots);
+    let storage = file.map(stride, slots, covered).map_err(failed)?;
+    Ok((storage, covered, notice))
 }

@@ -2,7 +2,7 @@
 //!
 //! The algorithm, which `engine/pipeline/reference_sampler.py` mirrors in numpy:
 //! 1. Logprobs, if asked for: log-softmax of the raw logits; alternatives by logprob, then lowest id.
-//! 2. Logit bias is added.
+//! 2. Tokens that the row's mask forbids, if it has one, get the logit -inf. Then logit bias is added.
 //! 3. Repetition penalty p on every token of prompt and output: `logit > 0 ? logit / p : logit * p`.
 //! 4. Presence and frequency penalties on output tokens; counts come from the token table, so the
 //!    sampler keeps no state.
@@ -16,9 +16,10 @@
 //!    finaliser. A draw is a function of (logits, seed, position) and of nothing else.
 //!
 //! Cost: a few passes over the vocabulary; nothing sorts it. A row whose logits hold a NaN or +inf, or
-//! nothing above -inf, fails alone.
+//! nothing above -inf (before or after its mask), fails alone.
 
 mod draw;
+pub mod mask;
 mod penalties;
 mod score;
 mod select;
@@ -88,6 +89,8 @@ pub struct RowContext<'a> {
     pub position: u64,
     pub bias_ids: &'a [i32],
     pub bias_values: &'a [f32],
+    /// A bit a token, 1 where it is allowed; None allows all. See [`mask`].
+    pub mask: Option<&'a [u32]>,
 }
 
 /// A row's outcome. Alternatives go into the slices given to [`sample`].
@@ -223,7 +226,11 @@ pub unsafe fn sample(
         let (ids, logprobs) = (&mut top_ids[..wanted], &mut top_logprobs[..wanted]);
         alternatives(logits, log_sum, scratch, ids, logprobs);
     }
-    let changed = penalties::apply(logits, row, scratch);
+    if let Some(mask) = row.mask {
+        mask::apply(logits, mask);
+    }
+    // Raw logits are saved here, after the mask: that of a forbidden token is never asked for.
+    let changed = penalties::apply(logits, row, scratch) || row.mask.is_some();
     // SAFETY: the level is the caller's promise.
     if changed && unsafe { select::run_maxima(level, logits, &mut scratch.maxima) }.is_none() {
         return Sampled {

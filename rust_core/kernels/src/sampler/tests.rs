@@ -49,6 +49,7 @@ fn row<'a>(params: &'a SamplingRow, tokens: &'a [i32], position: u64) -> RowCont
         position,
         bias_ids: &[],
         bias_values: &[],
+        mask: None,
     }
 }
 
@@ -256,6 +257,81 @@ fn penalties_follow_their_formulas() {
         ),
         2
     );
+}
+
+/// One bit a token, set for those of `ids`.
+fn mask_of(vocab: usize, ids: &[usize]) -> Vec<u32> {
+    let mut mask = vec![0; vocab.div_ceil(32)];
+    for id in ids {
+        mask[id / 32] |= 1 << (id % 32);
+    }
+    mask
+}
+
+#[test]
+fn a_masked_draw_is_one_from_logits_without_the_forbidden_tokens() {
+    let mut random = Random(5);
+    for case in 0..200 {
+        let vocab = 1 + random.bits() as usize % 300;
+        let logits: Vec<f32> = (0..vocab).map(|_| random.unit() * 4.0).collect();
+        let mut allowed: Vec<usize> = (0..vocab)
+            .filter(|_| random.bits().is_multiple_of(16))
+            .collect();
+        allowed.push(random.bits() as usize % vocab);
+        if case % 10 == 0 {
+            allowed = (0..vocab).collect();
+        }
+        let mask = mask_of(vocab, &allowed);
+        let forbidden: Vec<f32> = (0..vocab)
+            .map(|id| {
+                let keep = allowed.contains(&id);
+                if keep { logits[id] } else { f32::NEG_INFINITY }
+            })
+            .collect();
+        let params = SamplingRow {
+            temperature: [0.0, 1.0, 1.0, 0.7][case % 4],
+            top_k: [0, 0, 7, 0][case % 4],
+            top_p: [1.0, 0.6, 1.0, 1.0][case % 4],
+            min_p: [0.0, 0.0, 0.0, 0.05][case % 4],
+            seed: random.bits(),
+            num_logprobs: 3,
+            ..PLAIN
+        };
+        let unmasked = row(&params, &[], 9);
+        let masked = RowContext {
+            mask: Some(&mask),
+            ..unmasked
+        };
+        let (sampled, ids, logprobs) = run(&logits, &masked);
+        assert_eq!(sampled.token, run(&forbidden, &unmasked).0.token);
+        // Alternatives and logprobs are those of the raw logits.
+        let (_, raw_ids, raw_logprobs) = run(&logits, &unmasked);
+        assert_eq!((ids, logprobs), (raw_ids, raw_logprobs));
+        let total: f64 = logits.iter().map(|&x| f64::from(x).exp()).sum();
+        let own = f64::from(logits[sampled.token.unwrap() as usize]) - total.ln();
+        assert!((f64::from(sampled.logprob) - own).abs() < 1e-4);
+    }
+}
+
+#[test]
+fn a_bias_does_not_lift_a_forbidden_token_and_an_empty_mask_fails_the_row() {
+    let params = SamplingRow {
+        temperature: 0.0,
+        ..PLAIN
+    };
+    let mask = mask_of(4, &[1]);
+    let biased = RowContext {
+        bias_ids: &[3],
+        bias_values: &[100.0],
+        mask: Some(&mask),
+        ..row(&params, &[], 0)
+    };
+    assert_eq!(run(&[1.0, 0.0, 0.0, 0.0], &biased).0.token, Some(1));
+    let nothing = RowContext {
+        mask: Some(&[0]),
+        ..biased
+    };
+    assert_eq!(run(&[1.0, 0.0, 0.0, 0.0], &nothing).0.token, None);
 }
 
 #[test]

@@ -1,0 +1,1 @@
+"""Texts as vectors: an encoder of its own, beside the model that writes."""

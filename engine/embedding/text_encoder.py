@@ -1,0 +1,104 @@
+"""`TextEncoder`: a BERT encoder and its WordPiece tokenizer, loaded from a model directory."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import tokenizers
+
+from engine import _core
+from engine.config import DispatchLevel
+from engine.embedding.embeddings import Embeddings
+from engine.errors import InvalidRequest, ModelError
+
+TRAINED_TOKENS = 256
+"""What all-MiniLM-L6-v2 was made for; the position table goes on, the quality does not."""
+
+
+class TextEncoder:
+    """Embeds texts on the caller's thread and the native core's own; the GIL is released.
+
+    Attributes:
+        name: what the encoder is called.
+        dimensions: length of its vectors.
+        max_tokens: tokens a text may have, special ones included.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        name: str,
+        threads: int | None = None,
+        dispatch: DispatchLevel = "auto",
+    ) -> None:
+        """Load the encoder of a directory with config.json, tokenizer.json and model.safetensors.
+
+        Raises:
+            ModelError: a file is missing, damaged or unsupported.
+        """
+        try:
+            self._core = _core.BertEncoder(
+                (directory / "config.json").read_text(),
+                directory / "model.safetensors",
+                threads=threads,
+                dispatch=dispatch,
+            )
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
+        except OSError as error:
+            raise ModelError(f"The encoder {directory} cannot be read: {error}.") from error
+        except (ValueError, MemoryError, RuntimeError) as error:
+            raise ModelError(f"The encoder {directory} cannot be used: {error}") from error
+        except Exception as error:  # what `tokenizers` raises for a damaged file
+            raise ModelError(f"The encoder {directory} has no sound tokenizer: {error}.") from error
+        # The file asks for padding and truncation at 128 tokens; a long text would lose its tail.
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        self.name = name
+        self.dimensions = self._core.dimensions
+        self.max_tokens = min(TRAINED_TOKENS, self._core.max_positions)
+
+    def embed(self, texts: Sequence[str], *, truncate: int | None = None) -> Embeddings:
+        """The vectors of texts. A vector depends on its text alone, bit for bit.
+
+        Args:
+            texts: what to embed; none is empty.
+            truncate: keep this many tokens of longer texts, special ones included; None refuses
+                texts that are longer than `max_tokens`.
+
+        Raises:
+            InvalidRequest: an empty or too long text, or one that is not valid Unicode.
+        """
+        encodings = self._encode(texts, self._limit(truncate))
+        starts = np.zeros(len(encodings) + 1, np.int64)
+        np.cumsum([len(one) for one in encodings], out=starts[1:])
+        ids = np.fromiter((token for one in encodings for token in one), np.int32, int(starts[-1]))
+        return Embeddings(self.name, self._core.encode(ids, starts), len(ids))
+
+    def _limit(self, truncate: int | None) -> int | None:
+        if truncate is not None and not 3 <= truncate <= self.max_tokens:
+            raise InvalidRequest(
+                f"Texts can be cut at 3 to {self.max_tokens} tokens, not at {truncate}.",
+                param="truncate_prompt_tokens",
+            )
+        return truncate
+
+    def _encode(self, texts: Sequence[str], truncate: int | None) -> list[list[int]]:
+        for index, text in enumerate(texts):
+            if not text:
+                raise InvalidRequest(f"Text {index} is empty.", param="input")
+        try:
+            # The batch call releases the GIL.
+            encodings = [one.ids for one in self._tokenizer.encode_batch_fast(list(texts))]
+        except TypeError as error:
+            raise InvalidRequest("A text is not valid Unicode.", param="input") from error
+        for index, ids in enumerate(encodings):
+            if truncate is not None and len(ids) > truncate:
+                ids[truncate - 1 : -1] = []  # the last token is the end marker
+            elif len(ids) > self.max_tokens:
+                raise InvalidRequest(
+                    f"Text {index} has {len(ids)} tokens; {self.name} takes {self.max_tokens}: "
+                    "shorten it, or have it cut with truncate_prompt_tokens.",
+                    param="input",
+                )
+        return encodings

@@ -1,0 +1,205 @@
+//! A group of texts through every layer, by one worker.
+
+use std::ops::Range;
+
+use super::attention::{HeadScratch, Text, attend};
+use super::weights::{BertWeights, Dense, Norm};
+use super::{BertSpec, GROUP_TOKENS};
+use crate::activation_quant::QuantRows;
+use crate::arena::Buffer;
+use crate::dispatch::Level;
+use crate::error::KernelError;
+use crate::gemm::{Activations, Output, multiply_panel};
+use crate::norm::{gelu, layer_norm};
+use crate::pack::PANEL_COLUMNS;
+
+/// A worker's memory, sized for the largest group: nothing is allocated from text to text.
+pub(super) struct Forward<'a> {
+    spec: &'a BertSpec,
+    weights: &'a BertWeights,
+    level: Level,
+    /// All `[tokens, hidden]`.
+    residual: Buffer<f32>,
+    query: Buffer<f32>,
+    key: Buffer<f32>,
+    value: Buffer<f32>,
+    mixed: Buffer<f32>,
+    /// `[tokens, intermediate]`
+    inner: Buffer<f32>,
+    head: HeadScratch,
+}
+
+impl<'a> Forward<'a> {
+    pub fn new(
+        spec: &'a BertSpec,
+        weights: &'a BertWeights,
+        level: Level,
+    ) -> Result<Self, KernelError> {
+        // A group ends before it grows beyond its size, or is a single text.
+        let tokens = GROUP_TOKENS.max(spec.max_positions);
+        let hidden = || Buffer::new(tokens * spec.hidden_size);
+        Ok(Self {
+            spec,
+            weights,
+            level,
+            residual: hidden()?,
+            query: hidden()?,
+            key: hidden()?,
+            value: hidden()?,
+            mixed: hidden()?,
+            inner: Buffer::new(tokens * spec.intermediate_size)?,
+            head: HeadScratch::default(),
+        })
+    }
+
+    /// The vectors of `texts`, which are ranges of `ids` that follow each other: `[texts, hidden]`.
+    pub fn run(&mut self, ids: &[i32], texts: &[Range<usize>], vectors: &mut [f32]) {
+        let first = texts[0].start;
+        let tokens = texts[texts.len() - 1].end - first;
+        self.embed(ids, texts, first);
+        let weights = self.weights;
+        self.normalise(&weights.norm, tokens);
+        for layer in &weights.layers {
+            self.multiply(&layer.query, &self.residual, &self.query, tokens, false);
+            self.multiply(&layer.key, &self.residual, &self.key, tokens, false);
+            self.multiply(&layer.value, &self.residual, &self.value, tokens, false);
+            self.attend(texts, first);
+            self.multiply(&layer.attention, &self.mixed, &self.residual, tokens, true);
+            self.normalise(&layer.attention_norm, tokens);
+            self.multiply(&layer.up, &self.residual, &self.inner, tokens, false);
+            // SAFETY: the buffer is this worker's alone; the level was checked at load.
+            unsafe {
+                let inner = self
+                    .inner
+                    .slice_mut(0, tokens * self.spec.intermediate_size);
+                gelu(self.level, inner);
+            }
+            self.multiply(&layer.down, &self.inner, &self.residual, tokens, true);
+            self.normalise(&layer.norm, tokens);
+        }
+        let rows = vectors.chunks_exact_mut(self.spec.hidden_size);
+        for (text, vector) in texts.iter().zip(rows) {
+            self.pool(text.start - first..text.end - first, vector);
+        }
+    }
+
+    fn embed(&mut self, ids: &[i32], texts: &[Range<usize>], first: usize) {
+        let width = self.spec.hidden_size;
+        for text in texts {
+            for (position, at) in text.clone().enumerate() {
+                let word = &self.weights.words[ids[at] as usize * width..][..width];
+                let place = &self.weights.positions[position * width..][..width];
+                // SAFETY: the buffer is this worker's alone.
+                let row = unsafe { self.residual.slice_mut((at - first) * width, width) };
+                for ((out, word), place) in row.iter_mut().zip(word).zip(place) {
+                    *out = word + place;
+                }
+            }
+        }
+    }
+
+    /// Layer norm of the residual rows, in place.
+    fn normalise(&self, norm: &Norm, tokens: usize) {
+        let width = self.spec.hidden_size;
+        for token in 0..tokens {
+            // SAFETY: the buffer is this worker's alone; the level was checked at load.
+            unsafe {
+                let row = self.residual.slice_mut(token * width, width);
+                let eps = self.spec.layer_norm_eps;
+                layer_norm(self.level, row, &norm.weight, &norm.bias, eps);
+            }
+        }
+    }
+
+    /// `out = input · matrix + bias`, or that added to what stands there.
+    fn multiply(
+        &self,
+        dense: &Dense,
+        input: &Buffer<f32>,
+        out: &Buffer<f32>,
+        tokens: usize,
+        accumulate: bool,
+    ) {
+        let matrix = &dense.matrix;
+        let activations = Activations {
+            quant: QuantRows {
+                tiles: std::ptr::null(),
+                outliers: std::ptr::null(),
+                outlier_counts: std::ptr::null(),
+                inputs: matrix.inputs,
+            },
+            float: input.ptr(),
+            float_stride: matrix.inputs,
+        };
+        for panel in 0..matrix.panels() {
+            let column = panel * PANEL_COLUMNS;
+            let next = matrix.panel((panel + 1).min(matrix.panels() - 1));
+            // SAFETY: both buffers are this worker's alone and hold `tokens` rows of the matrix's inputs
+            // and outputs; outputs are a multiple of a panel's columns, and so is the bias; float
+            // panels read no quantised activations. The level was checked at load.
+            unsafe {
+                let output = Output {
+                    out: out.ptr().add(column),
+                    stride: matrix.outputs,
+                    accumulate,
+                    bias: dense.bias.as_ptr().add(column),
+                };
+                multiply_panel(
+                    self.level,
+                    matrix,
+                    panel,
+                    next,
+                    &activations,
+                    tokens,
+                    output,
+                );
+            }
+        }
+    }
+
+    fn attend(&mut self, texts: &[Range<usize>], first: usize) {
+        let width = self.spec.hidden_size;
+        for text in texts {
+            let start = (text.start - first) * width;
+            for head in 0..self.spec.num_heads {
+                // SAFETY: the text's rows are inside the buffers, which are this worker's alone; the
+                // level was checked at load, the head's width with the spec.
+                unsafe {
+                    let text = Text {
+                        query: self.query.ptr().add(start),
+                        key: self.key.ptr().add(start),
+                        value: self.value.ptr().add(start),
+                        out: self.mixed.ptr().add(start),
+                        tokens: text.len(),
+                        width,
+                        head_dim: self.spec.head_dim(),
+                    };
+                    attend(self.level, text, head, &mut self.head);
+                }
+            }
+        }
+    }
+
+    /// Mean of a text's rows, scaled to length 1. Summed in double precision, in order.
+    fn pool(&self, rows: Range<usize>, vector: &mut [f32]) {
+        let width = self.spec.hidden_size;
+        let count = rows.len() as f64;
+        // SAFETY: the buffer is this worker's alone.
+        let states = unsafe { self.residual.slice(rows.start * width, rows.len() * width) };
+        let mut sums = vec![0.0f64; width];
+        for row in states.chunks_exact(width) {
+            for (sum, &value) in sums.iter_mut().zip(row) {
+                *sum += f64::from(value);
+            }
+        }
+        let length = sums
+            .iter()
+            .map(|sum| (sum / count).powi(2))
+            .sum::<f64>()
+            .sqrt();
+        let scale = 1.0 / (count * length.max(1e-12));
+        for (out, sum) in vector.iter_mut().zip(sums) {
+            *out = (sum * scale) as f32;
+        }
+    }
+}

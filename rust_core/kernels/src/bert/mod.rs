@@ -1,0 +1,215 @@
+//! A BERT encoder that turns texts into vectors: mean-pooled, of length 1.
+//!
+//! Texts are ragged: their tokens stand one after another without padding. Workers take groups of whole
+//! texts from a counter and carry each group through every layer on their own, so there are no barriers,
+//! and a vector's bits depend on its text alone: not on the company, the order or the number of threads.
+//!
+//! Everything is computed in f32, whatever the file's element type.
+
+mod attention;
+mod forward;
+mod spec;
+mod weights;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::dispatch::Level;
+use crate::error::KernelError;
+use crate::format::open_weights;
+use crate::topology::Topology;
+
+use forward::Forward;
+pub use spec::BertSpec;
+use weights::BertWeights;
+
+/// Tokens that a worker computes at once: enough rows for each pass over the weights, few enough to
+/// share a handful of texts among workers.
+const GROUP_TOKENS: usize = 128;
+
+/// How much nicer than their process the workers are: embedding a corpus is background work beside a
+/// conversation that is being answered.
+const NICENESS: i32 = 5;
+
+/// A loaded encoder. Shared between threads; a call allocates its own work memory.
+#[derive(Debug)]
+pub struct BertEncoder {
+    spec: BertSpec,
+    weights: BertWeights,
+    level: Level,
+    threads: usize,
+}
+
+impl BertEncoder {
+    /// Load from `config.json`'s text and a safetensors file.
+    ///
+    /// # Errors
+    /// The configuration or the weights are damaged or unsupported, or memory is short.
+    pub fn load(
+        config: &str,
+        weights: &Path,
+        threads: Option<usize>,
+        dispatch: &str,
+    ) -> Result<Self, KernelError> {
+        let spec = BertSpec::from_json(config)?;
+        let source = open_weights(&[weights.to_owned()])
+            .map_err(|error| KernelError::model(error.to_string()))?;
+        Ok(Self {
+            weights: BertWeights::load(&spec, source.as_ref())?,
+            spec,
+            level: Level::choose(dispatch)?,
+            threads: threads
+                .unwrap_or_else(|| Topology::detect().default_threads())
+                .max(1),
+        })
+    }
+
+    pub fn spec(&self) -> &BertSpec {
+        &self.spec
+    }
+
+    /// The vectors of ragged texts.
+    ///
+    /// Text `i` is `ids[starts[i]..starts[i + 1]]`, special tokens in place, and becomes row `i` of `out`.
+    ///
+    /// # Errors
+    /// The arrays contradict each other or the model (nothing was computed), memory is short, or a worker
+    /// panicked.
+    pub fn encode(&self, ids: &[i32], starts: &[i64], out: &mut [f32]) -> Result<(), KernelError> {
+        let texts = self.check(ids, starts, out.len())?;
+        let groups = group(&texts);
+        let next = AtomicUsize::new(0);
+        let width = self.spec.hidden_size;
+        let mut rest = out;
+        let mut parts = Vec::with_capacity(groups.len());
+        for group in &groups {
+            let (part, after) = rest.split_at_mut(group.len() * width);
+            parts.push(Mutex::new(part));
+            rest = after;
+        }
+        let failure = Mutex::new(None);
+        let work = || {
+            let run = |mut forward: Forward<'_>| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(group) = groups.get(at) else { return };
+                    let mut part = parts[at].lock().unwrap_or_else(PoisonError::into_inner);
+                    forward.run(ids, &texts[group.clone()], &mut part);
+                }
+            };
+            if let Err(error) = Forward::new(&self.spec, &self.weights, self.level).map(run) {
+                next.store(groups.len(), Ordering::Relaxed);
+                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            }
+        };
+        let workers = self.threads.min(groups.len());
+        let panicked = std::thread::scope(|scope| {
+            let handles: Vec<_> = (0..workers)
+                .map(|_| {
+                    scope.spawn(|| {
+                        be_nice();
+                        work();
+                    })
+                })
+                .collect();
+            // Joined by hand: a scope would pass a panic on.
+            handles.into_iter().any(|handle| handle.join().is_err())
+        });
+        if panicked {
+            return Err(KernelError::Worker("An embedding worker failed.".into()));
+        }
+        failure
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+            .map_or(Ok(()), Err)
+    }
+
+    /// Token ranges of the texts, if everything can be indexed with them.
+    fn check(
+        &self,
+        ids: &[i32],
+        starts: &[i64],
+        out: usize,
+    ) -> Result<Vec<std::ops::Range<usize>>, KernelError> {
+        let spec = &self.spec;
+        let count = starts.len().saturating_sub(1);
+        let ends = starts.first() == Some(&0) && starts.last() == Some(&(ids.len() as i64));
+        if !ends || out != count * spec.hidden_size {
+            return Err(KernelError::step(
+                "The texts' arrays have lengths that contradict each other.",
+            ));
+        }
+        let mut texts = Vec::with_capacity(count);
+        for (text, pair) in starts.windows(2).enumerate() {
+            let length = pair[1].saturating_sub(pair[0]);
+            if length < 1 || length > spec.max_positions as i64 {
+                return Err(KernelError::step(format!(
+                    "Text {text} has {length} tokens; this model takes 1 to {}.",
+                    spec.max_positions
+                )));
+            }
+            texts.push(pair[0] as usize..pair[1] as usize);
+        }
+        if let Some(id) = ids
+            .iter()
+            .find(|&&id| id < 0 || id as usize >= spec.vocab_size)
+        {
+            return Err(KernelError::step(format!(
+                "The texts hold token id {id}, beyond the vocabulary of {}.",
+                spec.vocab_size
+            )));
+        }
+        Ok(texts)
+    }
+}
+
+/// Runs of texts of about [`GROUP_TOKENS`] tokens.
+fn group(texts: &[std::ops::Range<usize>]) -> Vec<std::ops::Range<usize>> {
+    let mut groups = Vec::new();
+    let (mut first, mut tokens) = (0, 0);
+    for (at, text) in texts.iter().enumerate() {
+        if at > first && tokens + text.len() > GROUP_TOKENS {
+            groups.push(first..at);
+            (first, tokens) = (at, 0);
+        }
+        tokens += text.len();
+    }
+    if first < texts.len() {
+        groups.push(first..texts.len());
+    }
+    groups
+}
+
+/// Lower the calling thread's priority; best effort.
+fn be_nice() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: on Linux, 0 means the calling thread; a refusal changes nothing.
+    unsafe {
+        let now = libc::getpriority(libc::PRIO_PROCESS, 0);
+        libc::setpriority(libc::PRIO_PROCESS, 0, now + NICENESS);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::single_range_in_vec_init)] // a list of ranges is meant
+    fn groups_hold_whole_texts_and_about_as_many_tokens() {
+        let texts = |lengths: &[usize]| {
+            let mut end = 0;
+            let mut texts = Vec::new();
+            for &length in lengths {
+                texts.push(end..end + length);
+                end += length;
+            }
+            group(&texts)
+        };
+        assert_eq!(texts(&[]), []);
+        assert_eq!(texts(&[500]), [0..1]);
+        assert_eq!(texts(&[60, 60, 60]), [0..2, 2..3]);
+        assert_eq!(texts(&[500, 1, 127, 1]), [0..1, 1..3, 3..4]);
+    }
+}

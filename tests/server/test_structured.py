@@ -1,0 +1,186 @@
+"""Structured output over HTTP: every spelling, and refusals that name the field."""
+
+import json
+import re
+
+import httpx
+import openai
+import pytest
+from pydantic import BaseModel
+
+from tests.server.byte_engine import byte_engine, is_quiet, wait_until
+from tests.server.live import live
+
+PERSON = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "pattern": "^[a-z]{1,8}$"},
+        "age": {"type": "integer", "minimum": 0, "maximum": 120},
+    },
+    "required": ["name", "age"],
+    "additionalProperties": False,
+}
+LARK = 'start: "<" WORD ">"\nWORD: /[a-z]{1,6}/'
+
+
+@pytest.fixture(scope="module")
+def server():
+    with byte_engine() as engine, live(engine) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def http(server):
+    with httpx.Client(base_url=server.url, timeout=60) as client:
+        yield client
+
+
+def chat(http, **fields):
+    body = {
+        "model": "toy",
+        "messages": [{"role": "user", "content": "hi"}],
+        "max_tokens": 200,
+        "seed": 1,
+    }
+    return http.post("/v1/chat/completions", json=body | fields)
+
+
+def complete(http, **fields):
+    body = {"model": "toy", "prompt": "hi", "max_tokens": 200, "seed": 1}
+    return http.post("/v1/completions", json=body | fields)
+
+
+def json_schema(schema, **more):
+    return {"type": "json_schema", "json_schema": {"name": "person", "schema": schema, **more}}
+
+
+def is_person(text):
+    person = json.loads(text)
+    return list(person) == ["name", "age"] and person["name"].islower() and person["age"] <= 120
+
+
+SPELLINGS = {
+    "json_schema": ({"response_format": json_schema(PERSON)}, is_person),
+    "strict": ({"response_format": json_schema(PERSON, strict=True)}, is_person),
+    "not strict": ({"response_format": json_schema(PERSON, strict=False)}, is_person),
+    "guided_json": ({"guided_json": PERSON}, is_person),
+    "guided_json as text": ({"guided_json": json.dumps(PERSON)}, is_person),
+    "guided_regex": ({"guided_regex": "[0-9]{3}-x"}, re.compile("[0-9]{3}-x").fullmatch),
+    "guided_choice": ({"guided_choice": ["left", "right"]}, {"left", "right"}.__contains__),
+    "guided_grammar": ({"guided_grammar": LARK}, re.compile("<[a-z]{1,6}>").fullmatch),
+    "structured json": ({"structured_outputs": {"json": PERSON}}, is_person),
+    "structured regex": ({"structured_outputs": {"regex": "[0-9]{2}"}}, str.isdecimal),
+    "structured choice": ({"structured_outputs": {"choice": ["é", "ü"]}}, {"é", "ü"}.__contains__),
+    "structured grammar": ({"structured_outputs": {"grammar": LARK}}, lambda text: text[0] == "<"),
+    "text": ({"response_format": {"type": "text"}}, lambda text: True),
+}
+
+
+@pytest.mark.parametrize("ask", [chat, complete])
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_every_spelling_is_obeyed(http, name, ask):
+    fields, holds = SPELLINGS[name]
+    response = ask(http, **fields)
+    assert response.status_code == 200, response.text
+    assert "x-pravaha-ignored-fields" not in response.headers
+    choice = response.json()["choices"][0]
+    text = choice["message"]["content"] if ask is chat else choice["text"]
+    assert holds(text), text
+    if name != "text":
+        assert choice["finish_reason"] == "stop"
+
+
+def test_a_json_object_is_one_whatever_the_model_would_write(http):
+    # Random letters seldom close an object: only its beginning is sure.
+    for fields in (
+        {"response_format": {"type": "json_object"}},
+        {"structured_outputs": {"json_object": True}},
+    ):
+        choice = chat(http, **fields, max_tokens=40).json()["choices"][0]
+        if choice["finish_reason"] == "stop":
+            assert isinstance(json.loads(choice["message"]["content"]), dict)
+        else:
+            assert choice["message"]["content"].startswith("{")
+
+
+def test_a_stream_adds_up_to_the_whole(http):
+    whole = chat(http, guided_json=PERSON).json()["choices"][0]["message"]["content"]
+    text = ""
+    body = {"model": "toy", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 200,
+            "seed": 1, "stream": True, "guided_json": PERSON}  # fmt: skip
+    with http.stream("POST", "/v1/chat/completions", json=body) as response:
+        for line in response.iter_lines():
+            if line.startswith("data: {"):
+                delta = json.loads(line[6:])["choices"][0]["delta"]
+                text += delta.get("content") or ""
+    assert text == whole
+    assert is_person(text)
+
+
+def test_choices_differ_and_all_obey(http):
+    choices = chat(http, guided_json=PERSON, n=4, temperature=1.5).json()["choices"]
+    texts = {one["message"]["content"] for one in choices}
+    assert len(texts) > 1
+    assert all(map(is_person, texts))
+
+
+REFUSED = {
+    "unknown type": ({"response_format": {"type": "yaml"}}, "response_format.type"),
+    "no schema": (
+        {"response_format": {"type": "json_schema"}}, "response_format.json_schema",
+    ),
+    "schema without type": (
+        {"response_format": {"type": "json_object", "json_schema": {"name": "a", "schema": {}}}},
+        "response_format.json_schema",
+    ),
+    "bad name": (
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "a b", "schema": {}}}},
+        "response_format.json_schema.name",
+    ),
+    "keyword": (
+        {"response_format": json_schema({"not": {}})}, "response_format.json_schema.schema",
+    ),
+    "guided_json": ({"guided_json": {"not": {}}}, "guided_json"),
+    "guided_json text": ({"guided_json": "{"}, "guided_json"),
+    "guided_regex": ({"guided_regex": "(["}, "guided_regex"),
+    "guided_choice": ({"guided_choice": []}, "guided_choice"),
+    "guided_choice of nothing": ({"guided_choice": [""]}, "guided_choice[0]"),
+    "guided_grammar": ({"guided_grammar": "start: x"}, "guided_grammar"),
+    "structured": ({"structured_outputs": {"json": {"not": {}}}}, "structured_outputs.json"),
+    "structural_tag": (
+        {"structured_outputs": {"structural_tag": "x"}}, "structured_outputs.structural_tag",
+    ),
+    "two": ({"guided_regex": "a", "guided_json": {}}, "guided_regex"),
+    "two kinds": ({"guided_regex": "a", "response_format": {"type": "json_object"}}, "guided_regex"),
+    "ignore_eos": ({"guided_regex": "a", "ignore_eos": True}, "ignore_eos"),
+    "hostile": (
+        {"guided_json": {"allOf": [{"type": "integer", "multipleOf": p} for p in (97, 101, 103, 107)]}},
+        "guided_json",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ask", [chat, complete])
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refusal_names_the_field(http, server, name, ask):
+    fields, param = REFUSED[name]
+    response = ask(http, **fields)
+    assert response.status_code == 400
+    error = response.json()["error"]
+    assert error["param"] == param
+    assert error["type"] == "invalid_request_error"
+    assert error["message"].endswith(".")
+    wait_until(lambda: is_quiet(server.context.engine))
+
+
+def test_the_official_client_parses_into_a_model(server):
+    class Person(BaseModel):
+        name: str
+        age: int
+
+    client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="x")
+    answer = client.chat.completions.parse(
+        model="toy", messages=[{"role": "user", "content": "hi"}], response_format=Person,
+        max_tokens=300, seed=2, logit_bias={str(ord('"')): 8},
+    )  # fmt: skip
+    assert isinstance(answer.choices[0].message.parsed, Person)

@@ -1,0 +1,59 @@
+"""Generated schemas: every completed output validates, whatever was drawn under the masks."""
+
+import json
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.grammar import Grammar
+from tests.structured.schemas import documents
+
+DEFAULT_SCHEMAS = 150
+SOAK_SCHEMAS = 1000
+
+
+def check(writer, count, *, derandomize):
+    """Write under `count` schemas; the share that was refused, and that was completed."""
+    refused = cut = complete = 0
+
+    @settings(
+        max_examples=count,
+        deadline=None,
+        derandomize=derandomize,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(schema=documents(), seed=st.integers(0, 2**32 - 1))
+    def every_completed_output_validates(schema, seed):
+        nonlocal refused, cut, complete
+        answer = writer.write(Grammar.json_schema(schema), np.random.default_rng(seed))
+        if answer is None:
+            refused += 1
+            return
+        text, finished = answer
+        if not finished:
+            cut += 1
+            return
+        complete += 1
+        validator = jsonschema.Draft202012Validator(
+            schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER
+        )
+        validator.validate(json.loads(text))
+
+    every_completed_output_validates()
+    print(f"{count} schemas: {complete} complete, {cut} cut at the token limit, {refused} refused")
+    return refused, cut, complete
+
+
+def test_every_completed_output_validates(writer):
+    refused, cut, complete = check(writer, DEFAULT_SCHEMAS, derandomize=True)
+    assert complete > 0.7 * (refused + cut + complete)
+
+
+@pytest.mark.soak
+def test_every_completed_output_of_a_thousand_schemas_validates(writer):
+    refused, cut, complete = check(writer, SOAK_SCHEMAS, derandomize=False)
+    assert complete > 0.7 * (refused + cut + complete)

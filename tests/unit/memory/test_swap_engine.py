@@ -1,0 +1,114 @@
+"""The swap tier under the real engine: threads, restarts, prices, metrics."""
+
+import signal
+import subprocess
+import sys
+
+import numpy as np
+from prometheus_client.parser import text_string_to_metric_families
+
+from engine._core import SwapStore
+from tests.fakes.toy_engine import ask, toy_config, toy_engine
+from tests.fakes.toy_executor import oracle
+
+PATIENCE_S = 30
+BLOCK = 4
+
+
+def prompt(length, start=1):
+    return [(start + i) % 90 for i in range(length)]
+
+
+def started(tmp_path, **settings):
+    settings = {"block_size": BLOCK, "swap_bytes": 1 << 20, "swap_dir": tmp_path} | settings
+    engine, executor = toy_engine(toy_config(**settings))
+    engine.start()
+    engine.wait_ready(PATIENCE_S)
+    return engine, executor
+
+
+def answer(engine, tokens, **params):
+    return engine.submit(ask(tokens, **params)).wait_result(PATIENCE_S)
+
+
+def test_a_restarted_engine_copies_instead_of_computing(tmp_path):
+    first, _ = started(tmp_path)
+    before = answer(first, prompt(50))
+    first.shutdown()
+    second, executor = started(tmp_path)
+    after = answer(second, prompt(50))
+    second.shutdown()
+    assert after.token_ids == before.token_ids == oracle(ask(prompt(50)))
+    assert after.cached_tokens == 48
+    assert executor.swapped_in == 12
+
+
+def test_a_price_counts_what_is_swapped_in_and_not_what_it_replaces(tmp_path):
+    first, _ = started(tmp_path)
+    answer(first, prompt(50))
+    first.shutdown()
+    second, _ = started(tmp_path)
+    quoted = second.price(prompt(50))
+    assert (quoted.prefill_tokens, quoted.swapped_blocks, quoted.copied_blocks) == (2, 12, 0)
+    answer(second, prompt(50))
+    again = second.price(prompt(50))
+    assert (again.prefill_tokens, again.swapped_blocks) == (2, 0)
+    second.shutdown()
+    assert second.price(prompt(50)).swapped_blocks == 0
+
+
+def test_the_metrics_are_the_snapshots(tmp_path):
+    engine, _ = started(tmp_path, blocks=16)
+    for start in (1, 30, 60, 1):
+        answer(engine, prompt(30, start))
+    snapshot = engine.snapshot()
+    families = text_string_to_metric_families(engine.metrics.render().decode())
+    samples = {
+        (sample.name, *(v for k, v in sorted(sample.labels.items()) if k != "model_name")): (
+            sample.value
+        )
+        for family in families
+        for sample in family.samples
+    }
+    engine.shutdown()
+    swap = snapshot.swap
+    assert swap.swapped_in >= 7
+    assert samples["pravaha_swapped_blocks_total", "in"] == swap.swapped_in
+    assert samples["pravaha_swapped_blocks_total", "out"] >= swap.swapped_out > 0
+    assert samples["pravaha_swap_capacity_blocks",] == swap.capacity > 0
+    assert samples["pravaha_swap_lost_blocks_total", "dropped"] == swap.dropped == 0
+    assert samples["pravaha_swap_bytes_per_second", "in"] > 0
+    hits = snapshot.totals.external_prefix_cache_hits
+    for dialect in ("vllm:", "pravaha_"):
+        assert samples[f"{dialect}external_prefix_cache_hits_total",] == hits >= 28
+    assert samples["pravaha_kv_blocks", "swapped"] >= snapshot.blocks.swapped > 0
+
+
+def test_a_killed_process_loses_nothing_that_it_wrote(tmp_path):
+    """In a process of its own, which is killed in the middle of everything."""
+    path = tmp_path / "killed.swap"
+    source = f"""
+import os, signal
+import numpy as np
+from engine._core import BlockAllocator, PrefixTrie, SwapStore
+store = SwapStore({str(path)!r}, identity=bytes(32), block_size=2, block_bytes=5000,
+                  capacity_bytes=1 << 20)
+pool = BlockAllocator(8, 2)
+trie = PrefixTrie(pool)
+trie.insert(b"toy", list(range(16)), pool.allocate(8))
+_, entries = store.save_indexed(trie, 8)
+data = np.repeat(np.arange(8, dtype=np.uint8)[:, None], 5000, 1)
+store.fill(entries[:6].tolist(), data[:6])
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    ended = subprocess.run([sys.executable, "-c", source], timeout=PATIENCE_S)
+    assert ended.returncode == -signal.SIGKILL
+    store = SwapStore(
+        path, identity=bytes(32), block_size=2, block_bytes=5000, capacity_bytes=1 << 20
+    )
+    assert store.notice is None
+    entries = store.match_prefix(list(range(16)))
+    out = np.empty((6, 5000), np.uint8)
+    assert store.read(entries.tolist(), out) == 6
+    assert (out == np.arange(6)[:, None]).all()
+    store.close()
