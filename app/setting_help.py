@@ -7,7 +7,7 @@ HELP = {
     "model": "Installed model's name, or a path to a model.",
     "ctx": "Context length in tokens; without it the model's own.",
     "kv_cache": "Size of the KV pool, such as 512MiB; without it a share of free memory.",
-    "kv_dtype": "Element type of the KV cache: auto, f16, f32, or with torch bf16.",
+    "kv_dtype": "Element type of the KV cache: auto, f16, f32, int8 (native) or bf16 (torch).",
     "block_size": "Tokens in a KV block.",
     "threads": "Compute threads; without it the physical cores this process may use.",
     "dispatch": "Instruction-set level: auto, avx512, avx2 or portable.",

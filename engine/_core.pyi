@@ -542,7 +542,7 @@ class NativeExecutor:
             paths: one GGUF file, one safetensors directory, or safetensors files.
             num_blocks: KV blocks in the pool.
             block_size: tokens in a block; a multiple of 16.
-            kv_dtype: `f16` or `f32`.
+            kv_dtype: `f16`, `f32` or `int8`.
             threads: compute threads, the caller's counted; None takes the physical cores that
                 affinity mask and cgroup quota allow.
             dispatch: `auto`, `avx512`, `avx2` or `portable`; the environment variable

@@ -6,7 +6,7 @@ from typing import Literal
 
 from engine.scheduling import Scheduling
 
-KvDtype = Literal["auto", "f16", "bf16", "f32"]
+KvDtype = Literal["auto", "f16", "bf16", "f32", "int8"]
 DispatchLevel = Literal["auto", "avx512", "avx2", "portable"]
 ExecutorChoice = Literal["auto", "native", "torch"]
 ComputeDtype = Literal["f32", "f16", "bf16"]
@@ -29,7 +29,7 @@ class EngineConfig:
         kv_cache_bytes: size of the KV pool; None takes a share of free memory
             (`engine.memory.kv_cache.default_pool_bytes`).
         kv_dtype: element type of the KV cache; `auto` is f16 in the native executor, and what is
-            computed in with the torch one.
+            computed in with the torch one. `int8` (native only) has one scale a token and head.
         swap_bytes: most bytes of KV blocks kept beside the pool; 0 keeps none. They are found by
             their beginnings, so this needs prefix caching.
         swap_dir: folder of the file that keeps them, so that they outlive the process; None keeps

@@ -11,7 +11,9 @@ def native_kv_dtype(kv_dtype: KvDtype) -> KvDtype:
         ModelError: it has no such type.
     """
     if kv_dtype == "bf16":
-        raise ModelError("kv_dtype bf16 is the torch executor's; the native one has f16 and f32.")
+        raise ModelError(
+            "kv_dtype bf16 is the torch executor's; the native one has f16, f32 and int8."
+        )
     return "f16" if kv_dtype == "auto" else kv_dtype
 
 

@@ -9,7 +9,8 @@ from typing import Protocol
 from engine.config import KvDtype
 from engine.errors import ModelError
 
-_KV_ELEMENT_BYTES: dict[KvDtype, int] = {"f16": 2, "bf16": 2, "f32": 4}
+_KV_ELEMENT_BYTES: dict[KvDtype, int] = {"f16": 2, "bf16": 2, "f32": 4, "int8": 1}
+_KV_SCALE_BYTES: dict[KvDtype, int] = {"int8": 4}
 
 POOL_SHARE = 0.10
 """Share of free memory the pool takes when nobody says otherwise."""
@@ -24,6 +25,11 @@ class KvGeometry(Protocol):
     @property
     def kv_elements_per_token(self) -> int:
         """Numbers kept for one token, in all layers."""
+        ...
+
+    @property
+    def kv_vectors_per_token(self) -> int:
+        """Keys and values kept for one token, in all layers and heads."""
         ...
 
 
@@ -57,8 +63,16 @@ class PagedKVCache:
 
 
 def block_bytes(spec: KvGeometry, *, block_size: int, kv_dtype: KvDtype) -> int:
-    """Bytes of one block: numbers a token × element × tokens. `kv_dtype` is not `auto`."""
-    return spec.kv_elements_per_token * _KV_ELEMENT_BYTES[kv_dtype] * block_size
+    """Bytes of one block: its tokens' numbers, and their scales if it has any.
+
+    Args:
+        spec: the model's shapes.
+        block_size: tokens in a block.
+        kv_dtype: element type; not `auto`.
+    """
+    elements = spec.kv_elements_per_token * _KV_ELEMENT_BYTES[kv_dtype]
+    scales = spec.kv_vectors_per_token * _KV_SCALE_BYTES.get(kv_dtype, 0)
+    return (elements + scales) * block_size
 
 
 def default_pool_bytes(

@@ -72,7 +72,12 @@ class ModelSpec:
     @property
     def kv_elements_per_token(self) -> int:
         """Numbers the KV cache keeps for one token, in all layers."""
-        return self.num_layers * 2 * self.num_kv_heads * self.head_dim
+        return self.kv_vectors_per_token * self.head_dim
+
+    @property
+    def kv_vectors_per_token(self) -> int:
+        """Keys and values the KV cache keeps for one token, in all layers and heads."""
+        return self.num_layers * 2 * self.num_kv_heads
 
     def to_json(self) -> str:
         """The spec as the JSON object that the kernels crate reads."""

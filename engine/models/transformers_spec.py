@@ -45,3 +45,8 @@ class TransformersSpec:
     def kv_elements_per_token(self) -> int:
         """Numbers the KV cache keeps for one token, in all layers."""
         return sum(layer.elements for layer in self.kv_layers)
+
+    @property
+    def kv_vectors_per_token(self) -> int:
+        """Keys and values the KV cache keeps for one token, in all layers and heads."""
+        return sum(2 * layer.num_kv_heads for layer in self.kv_layers)

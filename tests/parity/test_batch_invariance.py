@@ -12,7 +12,7 @@ from tests.parity.stepper import Run, Stepper
 ROWS, NEW_TOKENS = 16, 6
 
 
-@pytest.fixture(scope="module", params=["f16", "f32"])
+@pytest.fixture(scope="module", params=["f16", "f32", "int8"])
 def stepper(request: pytest.FixtureRequest, demo_model: Path) -> Iterator[Stepper]:
     stepper = load_stepper(demo_model, kv_dtype=request.param, rows=ROWS, max_tokens=128)
     yield stepper

@@ -31,6 +31,10 @@ def read_spec(
     Raises:
         ModelError: the model cannot run here, or a setting is the native executor's.
     """
+    if settings.kv_dtype == "int8":
+        raise ModelError(
+            "kv_dtype int8 is the native executor's, and this model runs with torch: choose another."
+        )
     if settings.dispatch != "auto":
         raise ModelError(
             f"dispatch {settings.dispatch} is the native executor's, and this model runs with "

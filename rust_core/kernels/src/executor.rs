@@ -17,7 +17,7 @@ use crate::rope::Rope;
 use crate::sampler::MAX_TOP_LOGPROBS;
 use crate::scratch::Scratch;
 use crate::spec::ModelSpec;
-use crate::step::{Model, Step};
+use crate::step::{Model, PHASES, Step};
 use crate::topology::Topology;
 use crate::weights::Weights;
 
@@ -26,7 +26,7 @@ use crate::weights::Weights;
 pub struct ExecutorConfig {
     pub num_blocks: usize,
     pub block_size: usize,
-    /// `f16` or `f32`
+    /// `f16`, `f32` or `int8`
     pub kv_dtype: String,
     /// None: the physical cores this process may use.
     pub threads: Option<usize>,
@@ -142,7 +142,9 @@ impl Executor {
             logit_tokens: Vec::with_capacity(
                 limits.max_rows + MAX_DRAFT_TOKENS + limits.max_batched_tokens,
             ),
-            counters: (0..=spec.num_layers).map(|_| AtomicUsize::new(0)).collect(),
+            counters: (0..(spec.num_layers + 1) * PHASES)
+                .map(|_| AtomicUsize::new(0))
+                .collect(),
             model: Model {
                 spec,
                 weights,

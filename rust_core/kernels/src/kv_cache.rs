@@ -4,20 +4,24 @@
 //! `[tile][dimension][16]`, so that one vector of 16 scores grows by one multiply-add a dimension with
 //! no horizontal sum. Values stand token by token, `[token][padded dimension]`. Bytes of slots that no
 //! token has been written to are whatever they were: readers mask them.
+//!
+//! As int8 a token's key and value have one f32 scale each a head, `x ≈ scale * code`, and the scales stand
+//! behind the keys and behind the values, `[token]`: they go into scores and weights, which are vectors over
+//! tokens, so codes are widened and nothing more.
 
 mod block_copy;
 
-use half::f16;
-
 use crate::arena::Arena;
 use crate::error::KernelError;
-use crate::simd::LANES;
+use crate::simd::{LANES, ROUND};
 
 /// Element type of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KvDtype {
     F16,
     F32,
+    /// With a scale for each token and head.
+    Int8,
 }
 
 impl KvDtype {
@@ -25,8 +29,9 @@ impl KvDtype {
         match name {
             "f16" => Ok(Self::F16),
             "f32" => Ok(Self::F32),
+            "int8" => Ok(Self::Int8),
             _ => Err(KernelError::config(format!(
-                "There is no KV cache type {name:?}: choose f16 or f32."
+                "There is no KV cache type {name:?}: choose f16, f32 or int8."
             ))),
         }
     }
@@ -35,6 +40,7 @@ impl KvDtype {
         match self {
             Self::F16 => "f16",
             Self::F32 => "f32",
+            Self::Int8 => "int8",
         }
     }
 
@@ -42,6 +48,15 @@ impl KvDtype {
         match self {
             Self::F16 => 2,
             Self::F32 => 4,
+            Self::Int8 => 1,
+        }
+    }
+
+    /// Bytes of a vector's scale.
+    pub fn scale_bytes(self) -> usize {
+        match self {
+            Self::F16 | Self::F32 => 0,
+            Self::Int8 => size_of::<f32>(),
         }
     }
 }
@@ -63,12 +78,26 @@ impl KvShape {
         self.head_dim.next_multiple_of(LANES)
     }
 
-    fn key_bytes(&self) -> usize {
+    /// Bytes of a head's keys, without scales.
+    fn key_codes(&self) -> usize {
         self.block_size * self.head_dim * self.dtype.bytes()
     }
 
-    fn value_bytes(&self) -> usize {
+    /// Bytes of a head's values, without scales.
+    fn value_codes(&self) -> usize {
         self.block_size * self.padded_dim() * self.dtype.bytes()
+    }
+
+    fn scales(&self) -> usize {
+        self.block_size * self.dtype.scale_bytes()
+    }
+
+    fn key_bytes(&self) -> usize {
+        self.key_codes() + self.scales()
+    }
+
+    fn value_bytes(&self) -> usize {
+        self.value_codes() + self.scales()
     }
 
     /// Bytes of one KV head's part of a block of one layer.
@@ -169,6 +198,50 @@ impl KvCache {
         unsafe { self.head(layer, block, kv_head).add(at) }
     }
 
+    /// The scales of the keys from token `slot` on; null for types without.
+    pub(crate) fn key_scales(
+        &self,
+        layer: usize,
+        block: usize,
+        kv_head: usize,
+        slot: usize,
+    ) -> *const f32 {
+        self.scales_at(self.shape.key_codes(), layer, block, kv_head, slot)
+    }
+
+    /// The scales of the values from token `slot` on; null for types without.
+    pub(crate) fn value_scales(
+        &self,
+        layer: usize,
+        block: usize,
+        kv_head: usize,
+        slot: usize,
+    ) -> *const f32 {
+        let at = self.shape.key_bytes() + self.shape.value_codes();
+        self.scales_at(at, layer, block, kv_head, slot)
+    }
+
+    fn scales_at(
+        &self,
+        at: usize,
+        layer: usize,
+        block: usize,
+        kv_head: usize,
+        slot: usize,
+    ) -> *const f32 {
+        assert!(slot < self.shape.block_size);
+        if self.shape.dtype.scale_bytes() == 0 {
+            return std::ptr::null();
+        }
+        // SAFETY: behind the head's codes, which are a multiple of 16 bytes, and inside its part.
+        unsafe {
+            self.head(layer, block, kv_head)
+                .add(at)
+                .cast::<f32>()
+                .add(slot)
+        }
+    }
+
     /// Elements from one token's value to the next.
     pub(crate) fn value_stride(&self) -> usize {
         self.shape.padded_dim()
@@ -188,11 +261,10 @@ impl KvCache {
     ) {
         assert_eq!(key.len(), self.shape.head_dim);
         let tile = self.key_tile(layer, block, kv_head, slot).cast_mut();
+        let scale = self.key_scales(layer, block, kv_head, slot).cast_mut();
         let lane = slot % LANES;
-        for (dim, &x) in key.iter().enumerate() {
-            // SAFETY: lane `lane` of dimension `dim` is inside the tile; exclusive by contract.
-            unsafe { self.store(tile, dim * LANES + lane, x) };
-        }
+        // SAFETY: lane `lane` of each dimension is inside the tile; exclusive by contract.
+        unsafe { self.store(key, scale, |dim| dim * LANES + lane, tile) };
     }
 
     /// Write a token's value.
@@ -209,26 +281,95 @@ impl KvCache {
     ) {
         assert_eq!(value.len(), self.shape.head_dim);
         let row = self.value(layer, block, kv_head, slot).cast_mut();
-        for (dim, &x) in value.iter().enumerate() {
-            // SAFETY: `dim` is inside the row; exclusive by contract.
-            unsafe { self.store(row, dim, x) };
-        }
+        let scale = self.value_scales(layer, block, kv_head, slot).cast_mut();
+        // SAFETY: every dimension is inside the row; exclusive by contract.
+        unsafe { self.store(value, scale, |dim| dim, row) };
     }
 
-    /// Store an element, rounded to the cache's type.
+    /// Store a vector, rounded to the cache's type, dimension `dim` as element `at(dim)` of `base`.
     ///
     /// # Safety
-    /// Element `at` of `base` is inside the arena and nobody else uses it.
+    /// Each of these elements, and the scale of types that have one, is inside the arena and nobody else
+    /// uses it.
     #[inline(always)]
-    unsafe fn store(&self, base: *mut u8, at: usize, x: f32) {
-        // SAFETY: the caller's promise; both types are aligned to their size within the arena.
+    unsafe fn store(
+        &self,
+        vector: &[f32],
+        scale: *mut f32,
+        at: impl Fn(usize) -> usize,
+        base: *mut u8,
+    ) {
+        let elements = vector.iter().enumerate();
+        // SAFETY: the caller's promise; every type is aligned to its size within the arena.
         unsafe {
             match self.shape.dtype {
-                KvDtype::F16 => *base.cast::<u16>().add(at) = f16::from_f32(x).to_bits(),
-                KvDtype::F32 => *base.cast::<f32>().add(at) = x,
+                KvDtype::F16 => {
+                    for (dim, &x) in elements {
+                        *base.cast::<u16>().add(at(dim)) = narrow_f16(x);
+                    }
+                }
+                KvDtype::F32 => {
+                    for (dim, &x) in elements {
+                        *base.cast::<f32>().add(at(dim)) = x;
+                    }
+                }
+                KvDtype::Int8 => {
+                    let (step, inverse) = int8_step(vector);
+                    *scale = step;
+                    for (dim, &x) in elements {
+                        // To nearest even; a vector that is no number has zeros and a scale of NaN.
+                        let code = (x * inverse + ROUND).to_bits() as i8;
+                        *base.cast::<i8>().add(at(dim)) = code;
+                    }
+                }
             }
         }
     }
+}
+
+/// Scale of a vector's int8 codes, and what to multiply it with to get them.
+fn int8_step(vector: &[f32]) -> (f32, f32) {
+    let largest = vector.iter().map(|x| x.to_bits() & 0x7fff_ffff).max();
+    // As integers, magnitudes order as floats do, and NaN is above all.
+    let largest = f32::from_bits(largest.unwrap_or(0));
+    if !largest.is_finite() {
+        return (f32::NAN, 0.0);
+    }
+    // Below this the inverse overflows; such a vector is zero for every purpose.
+    let inverse = if largest > 1e-30 {
+        127.0 / largest
+    } else {
+        0.0
+    };
+    (largest / 127.0, inverse)
+}
+
+/// An f32 rounded to f16, to nearest even, without a branch, so that vectors of them are fast.
+#[inline(always)]
+fn narrow_f16(x: f32) -> u16 {
+    let bits = x.to_bits();
+    let magnitude = bits & 0x7fff_ffff;
+    // Numbers below the normal f16 ones: adding 0.5 puts their bits at the bottom, rounded.
+    let small = (f32::from_bits(magnitude) + 0.5)
+        .to_bits()
+        .wrapping_sub(0.5f32.to_bits());
+    // Others: the exponent's bias changes by 112, and half a step is added, less one if the last bit is even.
+    let odd = magnitude >> 13 & 1;
+    let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(0xfff + odd) >> 13;
+    let special = if magnitude > 0x7f80_0000 {
+        0x7e00
+    } else {
+        0x7c00
+    };
+    let half = if magnitude < 113 << 23 {
+        small
+    } else if magnitude < 143 << 23 {
+        // What rounds up from here on becomes infinity by itself.
+        normal
+    } else {
+        special
+    };
+    (half | bits >> 16 & 0x8000) as u16
 }
 
 #[cfg(test)]
@@ -265,6 +406,54 @@ mod tests {
             assert!(KvCache::new(shape).is_err(), "{shape:?}");
         }
         assert!(KvDtype::parse("q8").is_err());
+    }
+
+    #[test]
+    fn f16_is_rounded_as_the_reference_does() {
+        let same = |x: f32| {
+            let reference = half::f16::from_f32(x);
+            let ours = half::f16::from_bits(narrow_f16(x));
+            assert!(
+                ours.to_bits() == reference.to_bits() || ours.is_nan() && reference.is_nan(),
+                "{x}: {ours} {reference}"
+            );
+        };
+        for high in 0..=u16::MAX {
+            for low in [0, 1, 0x0fff, 0x1000, 0x1001, 0x2fff, 0x3000, 0xffff] {
+                same(f32::from_bits(u32::from(high) << 16 | low));
+            }
+        }
+    }
+
+    #[test]
+    fn int8_is_within_half_a_step_and_spreads_what_is_no_number() {
+        let shape = KvShape {
+            dtype: KvDtype::Int8,
+            ..SHAPE
+        };
+        let cache = KvCache::new(shape).unwrap();
+        let vector: Vec<f32> = (0..24).map(|i| (i as f32 * 0.7).sin() * 3.0).collect();
+        // SAFETY: single-threaded; in bounds.
+        unsafe {
+            cache.write_key(1, 2, 1, 17, &vector);
+            cache.write_value(1, 2, 1, 17, &vector);
+            let key = cache.key_tile(1, 2, 1, 16).cast::<i8>();
+            let value = cache.value(1, 2, 1, 17).cast::<i8>();
+            let scales = [
+                cache.key_scales(1, 2, 1, 17),
+                cache.value_scales(1, 2, 1, 17),
+            ];
+            for (dim, x) in vector.iter().enumerate() {
+                for (code, scale) in [*key.add(dim * 16 + 1), *value.add(dim)].iter().zip(scales) {
+                    let error = (f32::from(*code) * *scale - x).abs();
+                    assert!(error <= *scale * 0.50001, "{dim}");
+                }
+            }
+            let mut bad = vector;
+            bad[3] = f32::INFINITY;
+            cache.write_key(1, 2, 1, 17, &bad);
+            assert!((*cache.key_scales(1, 2, 1, 17)).is_nan());
+        }
     }
 
     #[test]

@@ -26,3 +26,4 @@ mod step;
 mod tensor_names;
 pub mod topology;
 pub mod weights;
+mod work_share;

@@ -2,7 +2,7 @@
 //!
 //! Hot path; runs on every worker at once. A layer is five phases, each ended by a barrier:
 //! norm + QKV + rotary positions + cache write, attention, output projection + residual, norm + gate/up +
-//! SiLU, down + residual. Workers own panels of the weights (always the same ones) and take attention and
+//! SiLU, down + residual. Workers divide panels of the weights (see `work_share.rs`) and take attention and
 //! sampling items from a counter; which worker computes an item never changes its bits. With few rows each
 //! worker prepares the activations for itself; with many they are shared out, for one barrier more. Do not
 //! allocate, lock or log here.
@@ -26,6 +26,7 @@ use crate::sampler::{MAX_TOP_LOGPROBS, RowContext, sample, score};
 use crate::scratch::{REDUNDANT_ROWS, Scratch, WorkerScratch};
 use crate::spec::ModelSpec;
 use crate::weights::{LayerWeights, Linear, Weights};
+use crate::work_share::Parts;
 
 /// A model ready to run.
 #[derive(Debug)]
@@ -55,6 +56,17 @@ struct Target {
     accumulate: bool,
 }
 
+/// Counters of a layer, one for each of its phases.
+pub const PHASES: usize = 5;
+const QKV: usize = 0;
+const ATTENTION: usize = 1;
+const OUTPUT: usize = 2;
+const GATE_UP: usize = 3;
+const DOWN: usize = 4;
+/// Behind the layers': panels of lm_head, and rows of logits.
+const LM_HEAD: usize = 0;
+const LOGITS: usize = 1;
+
 /// What all workers of a step share.
 pub struct Step<'a> {
     pub model: &'a Model,
@@ -64,7 +76,7 @@ pub struct Step<'a> {
     pub attention: &'a Work,
     /// Flat tokens whose logits are needed: those of the plan's samples, then those of its scores.
     pub logit_tokens: &'a [usize],
-    /// One a layer and one for the logits; zero at the start.
+    /// [`PHASES`] a layer, then [`PHASES`] for the logits; zero at the start.
     pub counters: &'a [AtomicUsize],
     /// Whether the workers' clocks run.
     pub timed: bool,
@@ -87,11 +99,11 @@ impl Step<'_> {
             meet(worker, own, Phase::Qkv);
             self.attend(own, index);
             meet(worker, own, Phase::Attention);
-            self.project_output(worker, own, layer);
+            self.project_output(worker, own, index, layer);
             meet(worker, own, Phase::Output);
-            self.gate_and_up(worker, own, layer);
+            self.gate_and_up(worker, own, index, layer);
             meet(worker, own, Phase::GateUp);
-            self.project_down(worker, own, layer);
+            self.project_down(worker, own, index, layer);
             meet(worker, own, Phase::Down);
         }
         let (total, most) = (self.logit_tokens.len(), self.scratch.logit_rows);
@@ -105,9 +117,22 @@ impl Step<'_> {
                 self.logit_counter().store(start, Ordering::Relaxed);
             }
             meet(worker, own, Phase::LmHead);
+            if worker.index() == 0 {
+                // For the next part, which begins behind a barrier.
+                self.counter(self.layers(), LM_HEAD)
+                    .store(0, Ordering::Relaxed);
+            }
             self.use_logits(own, part);
             own.clock.lap(Phase::Sample);
         }
+    }
+
+    fn layers(&self) -> usize {
+        self.model.weights.layers.len()
+    }
+
+    fn counter(&self, layer: usize, phase: usize) -> &AtomicUsize {
+        &self.counters[layer * PHASES + phase]
     }
 
     fn tokens(&self) -> usize {
@@ -235,11 +260,7 @@ impl Step<'_> {
     ) {
         let matrix = &linear.matrix;
         for panel in panels.clone() {
-            let next = matrix.panel(if panel + 1 < panels.end {
-                panel + 1
-            } else {
-                panel
-            });
+            let next = matrix.panel((panel + 1).min(matrix.panels() - 1));
             // SAFETY: the level was checked at load; activations and output by contract.
             unsafe {
                 let output = Output {
@@ -279,7 +300,8 @@ impl Step<'_> {
             Some(&layer.attention_norm),
             &users,
         );
-        for unit in worker.share(spec.num_heads + 2 * spec.num_kv_heads) {
+        let units = spec.num_heads + 2 * spec.num_kv_heads;
+        for unit in Parts::new(worker, self.counter(index, QKV), units, rows).flatten() {
             let (linear, head) = if unit < spec.num_heads {
                 (&layer.q, unit)
             } else if unit < spec.num_heads + spec.num_kv_heads {
@@ -363,14 +385,15 @@ impl Step<'_> {
 
     /// Phase b: attention, item by item.
     fn attend(&self, own: &mut WorkerScratch, index: usize) {
+        let counter = self.counter(index, ATTENTION);
         loop {
-            let next = self.counters[index].fetch_add(1, Ordering::Relaxed);
+            let next = counter.fetch_add(1, Ordering::Relaxed);
             let Some(item) = self.attention.items.get(next) else {
                 return;
             };
             let task = self.task(index, item);
             // Probably what this worker does next: its keys are fetched meanwhile.
-            let ahead = self.counters[index].load(Ordering::Relaxed);
+            let ahead = counter.load(Ordering::Relaxed);
             let ahead = match self.attention.items.get(ahead) {
                 Some(item) if item.split.is_none() => {
                     self.task(index, item).first_keys(&self.model.kv)
@@ -434,25 +457,37 @@ impl Step<'_> {
     }
 
     /// Phase c: output projection, added to the residual stream.
-    fn project_output(&self, worker: &Worker<'_>, own: &WorkerScratch, layer: &LayerWeights) {
+    fn project_output(
+        &self,
+        worker: &Worker<'_>,
+        own: &WorkerScratch,
+        index: usize,
+        layer: &LayerWeights,
+    ) {
         let scratch = self.scratch;
         let source = Source {
             rows: scratch.attention.ptr(),
             stride: scratch.strides.attention,
             index: None,
         };
-        self.add_product(worker, own, source, &layer.o);
+        self.add_product(worker, own, source, &layer.o, self.counter(index, OUTPUT));
     }
 
     /// Phase e: down projection, added to the residual stream.
-    fn project_down(&self, worker: &Worker<'_>, own: &WorkerScratch, layer: &LayerWeights) {
+    fn project_down(
+        &self,
+        worker: &Worker<'_>,
+        own: &WorkerScratch,
+        index: usize,
+        layer: &LayerWeights,
+    ) {
         let scratch = self.scratch;
         let source = Source {
             rows: scratch.gate.ptr(),
             stride: scratch.strides.gate,
             index: None,
         };
-        self.add_product(worker, own, source, &layer.down);
+        self.add_product(worker, own, source, &layer.down, self.counter(index, DOWN));
     }
 
     fn add_product(
@@ -461,24 +496,32 @@ impl Step<'_> {
         own: &WorkerScratch,
         source: Source<'_>,
         linear: &Linear,
+        counter: &AtomicUsize,
     ) {
         let (scratch, rows) = (self.scratch, self.tokens());
         let activations = self.prepare(worker, own, rows, source, None, &[linear]);
-        let panels = worker.share(linear.matrix.panels());
-        // SAFETY: these panels' columns of the residual stream are this worker's alone.
-        unsafe {
-            let out = scratch.hidden.ptr().add(panels.start * PANEL_COLUMNS);
-            let target = Target {
-                out,
-                stride: scratch.strides.hidden,
-                accumulate: true,
-            };
-            self.multiply(linear, panels, &activations, rows, target);
+        for panels in Parts::new(worker, counter, linear.matrix.panels(), rows) {
+            // SAFETY: these panels' columns of the residual stream are this worker's alone.
+            unsafe {
+                let out = scratch.hidden.ptr().add(panels.start * PANEL_COLUMNS);
+                let target = Target {
+                    out,
+                    stride: scratch.strides.hidden,
+                    accumulate: true,
+                };
+                self.multiply(linear, panels, &activations, rows, target);
+            }
         }
     }
 
     /// Phase d: gate and up panel by panel, joined while they are in the cache.
-    fn gate_and_up(&self, worker: &Worker<'_>, own: &WorkerScratch, layer: &LayerWeights) {
+    fn gate_and_up(
+        &self,
+        worker: &Worker<'_>,
+        own: &WorkerScratch,
+        index: usize,
+        layer: &LayerWeights,
+    ) {
         let (scratch, rows) = (self.scratch, self.tokens());
         let users = [&layer.gate, &layer.up];
         let activations = self.prepare(
@@ -490,13 +533,9 @@ impl Step<'_> {
             &users,
         );
         let (level, stride, up) = (self.model.level, scratch.strides.gate, own.up.ptr());
-        let panels = worker.share(layer.gate.matrix.panels());
-        for panel in panels.clone() {
-            let next = if panel + 1 < panels.end {
-                panel + 1
-            } else {
-                panel
-            };
+        let panels = layer.gate.matrix.panels();
+        for panel in Parts::new(worker, self.counter(index, GATE_UP), panels, rows).flatten() {
+            let next = (panel + 1).min(panels - 1);
             // SAFETY: this panel's columns of `gate` and the whole of `up` are this worker's alone.
             unsafe {
                 let gate = scratch.gate.ptr().add(panel * PANEL_COLUMNS);
@@ -548,21 +587,26 @@ impl Step<'_> {
         let users = [&weights.lm_head];
         let activations =
             self.prepare(worker, own, rows, source, Some(&weights.final_norm), &users);
-        let panels = worker.share(weights.lm_head.matrix.panels());
-        // SAFETY: these panels' columns of the logits are this worker's alone.
-        unsafe {
-            let out = scratch.logits.ptr().add(panels.start * PANEL_COLUMNS);
-            let target = Target {
-                out,
-                stride,
-                accumulate: false,
-            };
-            self.multiply(&weights.lm_head, panels, &activations, rows, target);
+        let (panels, counter) = (
+            weights.lm_head.matrix.panels(),
+            self.counter(self.layers(), LM_HEAD),
+        );
+        for panels in Parts::new(worker, counter, panels, rows) {
+            // SAFETY: these panels' columns of the logits are this worker's alone.
+            unsafe {
+                let out = scratch.logits.ptr().add(panels.start * PANEL_COLUMNS);
+                let target = Target {
+                    out,
+                    stride,
+                    accumulate: false,
+                };
+                self.multiply(&weights.lm_head, panels, &activations, rows, target);
+            }
         }
     }
 
     fn logit_counter(&self) -> &AtomicUsize {
-        self.counters.last().expect("a counter for the logits")
+        self.counter(self.layers(), LOGITS)
     }
 
     /// Draw from, or score by, the logits of `part`; the logits are changed.

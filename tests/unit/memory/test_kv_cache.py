@@ -11,6 +11,8 @@ def test_bytes_of_a_block():
     # layers × (K and V) × KV heads × head size × bytes × tokens
     assert block_bytes(toy_spec(), block_size=32, kv_dtype="f16") == 2 * 2 * 1 * 4 * 2 * 32
     assert block_bytes(toy_spec(), block_size=32, kv_dtype="f32") == 2 * 2 * 1 * 4 * 4 * 32
+    # int8: a scale of four bytes for each key and value
+    assert block_bytes(toy_spec(), block_size=32, kv_dtype="int8") == 2 * 2 * 1 * (4 + 4) * 32
 
 
 @pytest.mark.parametrize(

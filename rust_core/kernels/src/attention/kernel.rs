@@ -122,6 +122,7 @@ trait Element {
 
 struct F16;
 struct F32;
+struct Int8;
 
 impl Element for F16 {
     const BYTES: usize = 2;
@@ -141,6 +142,15 @@ impl Element for F32 {
     }
 }
 
+impl Element for Int8 {
+    const BYTES: usize = 1;
+    #[inline(always)]
+    unsafe fn load<L: Lanes>(from: *const u8) -> L {
+        // SAFETY: the caller's promise.
+        unsafe { L::load_i8(from.cast()) }
+    }
+}
+
 /// Key tiles to be fetched into the cache: those of the chunk that comes next.
 pub type Ahead = [*const u8; TILES];
 
@@ -154,6 +164,9 @@ pub const NOTHING_AHEAD: Ahead = [std::ptr::null(); TILES];
 struct Chunk {
     keys: [*const u8; TILES],
     values: [*const u8; TILES],
+    /// Scales of the tokens' keys and values; null where elements are what they say.
+    key_scales: [*const f32; TILES],
+    value_scales: [*const f32; TILES],
     /// Keys that are wanted next, or nulls.
     ahead: Ahead,
     /// Whether its values may have to be fetched.
@@ -200,7 +213,11 @@ unsafe fn scores<L: Lanes, E: Element, const ROWS: usize, const COUNT: usize>(
             }
         }
         for (sums, weights) in sums.into_iter().zip(weights) {
-            for (tile, sum) in sums.into_iter().enumerate() {
+            for (tile, mut sum) in sums.into_iter().enumerate() {
+                let scales = chunk.key_scales[first_tile + tile];
+                if !scales.is_null() {
+                    sum = sum.mul(L::load(scales));
+                }
                 sum.store(weights.as_mut_ptr().add((first_tile + tile) * LANES));
             }
         }
@@ -328,6 +345,12 @@ unsafe fn advance<L: Lanes, E: Element>(
             }
             let (mut max, mut sums) = (current.max[row], *current.sums(row));
             let factor = weigh::<L>(weights, tiles, &mut max, &mut sums);
+            for (tile, &scales) in chunk.value_scales.iter().enumerate().take(tiles) {
+                if !scales.is_null() {
+                    let at = weights.as_mut_ptr().add(tile * LANES);
+                    L::load(at).mul(L::load(scales)).store(at);
+                }
+            }
             current.max[row] = max;
             *current.sums_mut(row) = sums;
             if factor != 1.0 {
@@ -507,13 +530,15 @@ unsafe fn attend_element<L: Lanes, E: Element>(
             let mut chunk = Chunk {
                 keys: task.keys(kv, segment, start),
                 values: [std::ptr::null(); TILES],
+                key_scales: [std::ptr::null(); TILES],
+                value_scales: [std::ptr::null(); TILES],
                 ahead: next,
                 cold: true,
                 tokens: visible,
                 value_stride: stride,
                 head_dim,
             };
-            for (tile, value) in chunk.values.iter_mut().enumerate() {
+            for tile in 0..TILES {
                 // Tiles without a position repeat the first one.
                 let at = if tile * LANES < visible {
                     tile * LANES
@@ -524,7 +549,10 @@ unsafe fn attend_element<L: Lanes, E: Element>(
                     chunk.keys[tile] = chunk.keys[0];
                 }
                 let (block, slot) = task.slot(segment, start + at, block_size);
-                *value = kv.value(task.layer, block, task.kv_head, slot);
+                let (layer, kv_head) = (task.layer, task.kv_head);
+                chunk.values[tile] = kv.value(layer, block, kv_head, slot);
+                chunk.key_scales[tile] = kv.key_scales(layer, block, kv_head, slot);
+                chunk.value_scales[tile] = kv.value_scales(layer, block, kv_head, slot);
             }
             // SAFETY: tiles, queries and state are valid; the instructions are the caller's promise.
             unsafe {
@@ -582,6 +610,7 @@ unsafe fn attend_body<L: Lanes>(
         match kv.shape().dtype {
             KvDtype::F16 => attend_element::<L, F16>(kv, task, split, ahead, scratch),
             KvDtype::F32 => attend_element::<L, F32>(kv, task, split, ahead, scratch),
+            KvDtype::Int8 => attend_element::<L, Int8>(kv, task, split, ahead, scratch),
         }
     }
 }

@@ -40,6 +40,15 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn load_i8(from: *const i8) -> Self {
+        // SAFETY: sixteen elements by contract.
+        unsafe {
+            let codes = _mm512_cvtepi8_epi32(_mm_loadu_si128(from.cast()));
+            Self(_mm512_cvtepi32_ps(codes))
+        }
+    }
+
+    #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
         // SAFETY: sixteen elements by contract.
         unsafe { _mm512_storeu_ps(to, self.0) };

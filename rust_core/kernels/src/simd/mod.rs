@@ -38,6 +38,7 @@ pub(crate) unsafe trait Lanes: Copy {
     unsafe fn load(from: *const f32) -> Self;
     unsafe fn load_f16(from: *const u16) -> Self;
     unsafe fn load_bf16(from: *const u16) -> Self;
+    unsafe fn load_i8(from: *const i8) -> Self;
     /// `(word >> shift) & mask` of 16 words.
     unsafe fn load_bits(from: *const u32, shift: u32, mask: u32) -> Self;
     unsafe fn store(self, to: *mut f32);
@@ -262,19 +263,20 @@ mod tests {
     unsafe fn loads_body<L: Lanes>(
         halves: &[u16; LANES],
         words: &[u32; LANES],
-    ) -> [[f32; LANES]; 3] {
+    ) -> [[f32; LANES]; 4] {
         // SAFETY: by_level enables the instructions; arrays of sixteen.
         unsafe {
             [
                 L::load_f16(halves.as_ptr()).to_array(),
                 L::load_bf16(halves.as_ptr()).to_array(),
                 L::load_bits(words.as_ptr(), 12, 255).to_array(),
+                L::load_i8(halves.as_ptr().cast()).to_array(),
             ]
         }
     }
 
     by_level! {
-        unsafe fn loads(halves: &[u16; LANES], words: &[u32; LANES]) -> [[f32; LANES]; 3] = loads_body;
+        unsafe fn loads(halves: &[u16; LANES], words: &[u32; LANES]) -> [[f32; LANES]; 4] = loads_body;
     }
 
     fn levels() -> impl Iterator<Item = Level> {
@@ -345,7 +347,7 @@ mod tests {
             std::array::from_fn(|lane| (lane as u32).wrapping_mul(0x9E37_79B9));
         for level in levels() {
             // SAFETY: the level is available.
-            let [f16s, bf16s, bits] = unsafe { loads(level, &halves, &words) };
+            let [f16s, bf16s, bits, bytes] = unsafe { loads(level, &halves, &words) };
             for lane in 0..LANES {
                 assert_eq!(
                     f16s[lane],
@@ -358,6 +360,8 @@ mod tests {
                     "{level:?}"
                 );
                 assert_eq!(bits[lane], (words[lane] >> 12 & 255) as f32, "{level:?}");
+                let byte = halves[lane / 2].to_le_bytes()[lane % 2].cast_signed();
+                assert_eq!(bytes[lane], f32::from(byte), "{level:?}");
             }
         }
     }

@@ -59,6 +59,13 @@ unsafe impl Lanes for Portable {
     }
 
     #[inline(always)]
+    unsafe fn load_i8(from: *const i8) -> Self {
+        // SAFETY: sixteen elements by contract.
+        let codes = unsafe { from.cast::<[i8; LANES]>().read_unaligned() };
+        Self(codes.map(f32::from))
+    }
+
+    #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
         // SAFETY: sixteen elements by contract.
         unsafe { to.cast::<[f32; LANES]>().write_unaligned(self.0) };

@@ -1,0 +1,88 @@
+//! How the workers of a step divide a phase.
+//!
+//! With few rows a phase is over in microseconds, and each worker always takes the same panels, which its
+//! core may still hold. With many, workers take small parts from a counter until none is left: one whose core
+//! is lent to somebody else for a while (the screen, another program) then delays nobody.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::pool::Worker;
+
+/// Up to so many rows shares are fixed.
+const FIXED_ROWS: usize = 8;
+
+/// Parts a worker takes on average, where there are enough items.
+const PARTS_EACH: usize = 8;
+
+/// Items of the largest part.
+const LARGEST_PART: usize = 32;
+
+/// The parts of a phase that one worker computes.
+pub struct Parts<'a> {
+    /// The fixed share, until it was given.
+    fixed: Option<Range<usize>>,
+    /// Where the next part begins; None: shares are fixed.
+    counter: Option<&'a AtomicUsize>,
+    total: usize,
+    size: usize,
+}
+
+impl<'a> Parts<'a> {
+    /// `worker`'s parts of `total` items of a phase over `rows` rows; `counter` is zero when the phase
+    /// begins and nobody else's.
+    pub fn new(worker: &Worker<'_>, counter: &'a AtomicUsize, total: usize, rows: usize) -> Self {
+        if rows <= FIXED_ROWS || worker.size() == 1 {
+            return Self {
+                fixed: Some(worker.share(total)),
+                counter: None,
+                total,
+                size: total,
+            };
+        }
+        Self {
+            fixed: None,
+            counter: Some(counter),
+            total,
+            size: (total / (PARTS_EACH * worker.size())).clamp(1, LARGEST_PART),
+        }
+    }
+}
+
+impl Iterator for Parts<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        let Some(counter) = self.counter else {
+            return self.fixed.take();
+        };
+        // Nothing is published through the counter: the phase's barriers do that.
+        let start = counter.fetch_add(self.size, Ordering::Relaxed);
+        (start < self.total).then(|| start..self.total.min(start + self.size))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::Pool;
+    use crate::topology::Topology;
+
+    #[test]
+    fn parts_cover_everything_once() {
+        for threads in [1, 2, 3] {
+            let mut pool = Pool::new(Some(threads), &Topology::detect()).unwrap();
+            for (total, rows) in [(0, 1), (36, 1), (36, 64), (1, 64), (3072, 64), (17, 9)] {
+                let counter = AtomicUsize::new(0);
+                let taken: Vec<AtomicUsize> = (0..total).map(|_| AtomicUsize::new(0)).collect();
+                pool.run(&|worker| {
+                    for item in Parts::new(worker, &counter, total, rows).flatten() {
+                        taken[item].fetch_add(1, Ordering::Relaxed);
+                    }
+                })
+                .unwrap();
+                assert!(taken.iter().all(|n| n.load(Ordering::Relaxed) == 1));
+            }
+        }
+    }
+}
