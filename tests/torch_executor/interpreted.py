@@ -61,6 +61,8 @@ def layout_of(runs, block_size, generator):
         slots=np.array(slots, np.int64),
         sampled_rows=nothing,
         sampled_tokens=nothing,
+        draft_index=nothing,
+        has_draft=nothing.astype(bool),
     )
 
 
