@@ -525,6 +525,8 @@ pub(crate) mod tests {
             bias_rows: &[],
             bias_ids: &[],
             bias_values: &[],
+            mask_rows: &[],
+            mask_bits: &[],
             num_drafts: &[],
             score_tokens: &[],
             score_targets: &[],
