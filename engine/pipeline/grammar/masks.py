@@ -1,8 +1,8 @@
 """`GrammarRows`: the rows whose answers follow a grammar, and their token masks.
 
 Hot, but only for steps that have such rows: a step without them pays one look at a dictionary. All
-masks of a step are computed in one call of the library, without the GIL and in parallel. The Python
-loops here run over rows with a grammar alone. Engine's thread only.
+masks of a step are computed without the GIL; many of them in one call, in parallel. The Python loops
+here run over rows with a grammar alone. Engine's thread only.
 """
 
 import os
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from llguidance import LLExecutor
 
 _MAX_THREADS = 8
+_PARALLEL_FROM = 8
+"""Fewer masks are computed at once faster than other threads are woken: they take a few µs each."""
 
 
 class GrammarRows:
@@ -54,13 +56,12 @@ class GrammarRows:
         matchers = [self._matchers[row] for row in plan.rows[chosen].tolist()]
         bits = self._bits[: len(matchers)]
         entries = [(one.library, at) for at, one in enumerate(matchers) if one.error is None]
-        if len(entries) == 1:
-            library, at = entries[0]
-            library.unsafe_compute_mask_ptr(bits[at].ctypes.data, bits.shape[1] * bits.itemsize)
-        elif entries:
-            self._executor().unsafe_compute_mask_ptr(
-                entries, bits.ctypes.data, bits.shape[1] * bits.itemsize, len(bits)
-            )
+        width = bits.shape[1] * bits.itemsize
+        if len(entries) < _PARALLEL_FROM:
+            for library, at in entries:
+                library.unsafe_compute_mask_ptr(bits.ctypes.data + at * width, width)
+        else:
+            self._executor().unsafe_compute_mask_ptr(entries, bits.ctypes.data, width, len(bits))
         for at, matcher in enumerate(matchers):
             if not matcher.look():
                 bits[at] = 0
