@@ -1,5 +1,7 @@
 //! Rotary positions: tables made once, for every position the executor may see.
 
+use crate::dispatch::Level;
+use crate::simd::{Lanes, by_level};
 use crate::spec::{ModelSpec, RopeScaling, RopeScalingKind, RopeStyle};
 
 /// Cosines and sines of every (position, frequency).
@@ -37,23 +39,38 @@ impl Rope {
     }
 
     /// Rotate one head in place.
-    pub fn rotate(&self, head: &mut [f32], position: usize) {
+    pub fn rotate(&self, level: Level, head: &mut [f32], position: usize) {
         let angles = &self.table[position * self.pairs..][..self.pairs];
-        match self.style {
-            RopeStyle::Half => {
-                let (low, high) = head.split_at_mut(self.pairs);
-                for ((a, b), [cos, sin]) in low.iter_mut().zip(high).zip(angles) {
-                    (*a, *b) = (*a * cos - *b * sin, *b * cos + *a * sin);
-                }
+        debug_assert!(level.available());
+        // SAFETY: whoever has a level has checked that the machine has it.
+        unsafe { rotate_head(level, self.style, head, angles) };
+    }
+}
+
+/// Plain Rust, compiled for each level: additions and multiplications alone, so that levels agree bit for bit.
+#[inline(always)]
+#[allow(clippy::extra_unused_type_parameters, reason = "by_level's")]
+unsafe fn rotate_body<L: Lanes>(style: RopeStyle, head: &mut [f32], angles: &[[f32; 2]]) {
+    match style {
+        RopeStyle::Half => {
+            let (low, high) = head.split_at_mut(angles.len());
+            for ((a, b), [cos, sin]) in low.iter_mut().zip(high).zip(angles) {
+                (*a, *b) = (*a * cos - *b * sin, *b * cos + *a * sin);
             }
-            RopeStyle::Interleaved => {
-                for (pair, [cos, sin]) in head.as_chunks_mut::<2>().0.iter_mut().zip(angles) {
-                    let [a, b] = *pair;
-                    *pair = [a * cos - b * sin, b * cos + a * sin];
-                }
+        }
+        RopeStyle::Interleaved => {
+            for (pair, [cos, sin]) in head.as_chunks_mut::<2>().0.iter_mut().zip(angles) {
+                let [a, b] = *pair;
+                *pair = [a * cos - b * sin, b * cos + a * sin];
             }
         }
     }
+}
+
+by_level! {
+    /// # Safety
+    /// The machine has the level.
+    unsafe fn rotate_head(style: RopeStyle, head: &mut [f32], angles: &[[f32; 2]]) = rotate_body;
 }
 
 /// Angle per position of each pair, and what cosines and sines are multiplied with.
@@ -143,9 +160,9 @@ mod tests {
         let interleaved = Rope::new(&spec(|v| v["rope_style"] = "interleaved".into()), None, 50);
         let head: Vec<f32> = (0..16).map(|i| i as f32 - 7.5).collect();
         let mut rotated = head.clone();
-        half.rotate(&mut rotated, 37);
+        half.rotate(Level::best(), &mut rotated, 37);
         let mut permuted: Vec<f32> = (0..16).map(|i| head[i / 2 + i % 2 * 8]).collect();
-        interleaved.rotate(&mut permuted, 37);
+        interleaved.rotate(Level::best(), &mut permuted, 37);
         for i in 0..16 {
             assert_eq!(permuted[i], rotated[i / 2 + i % 2 * 8]);
         }
@@ -158,7 +175,7 @@ mod tests {
     fn position_zero_does_nothing() {
         let rope = Rope::new(&spec(|_| {}), None, 1);
         let mut head: Vec<f32> = (0..16).map(|i| i as f32).collect();
-        rope.rotate(&mut head, 0);
+        rope.rotate(Level::best(), &mut head, 0);
         assert!(head.iter().enumerate().all(|(i, &x)| x == i as f32));
     }
 

@@ -370,7 +370,7 @@ impl Step<'_> {
         }
         self.model
             .rope
-            .rotate(head, self.plan.positions[token] as usize);
+            .rotate(self.model.level, head, self.plan.positions[token] as usize);
     }
 
     /// Block and slot of a flat token.

@@ -176,6 +176,8 @@ struct Chunk {
     /// Elements from one position's value to the next.
     value_stride: usize,
     head_dim: usize,
+    /// Multiplied into every score, which is of base 2.
+    factor: f32,
 }
 
 /// Scores of `ROWS` rows against `COUNT` key tiles: one chain of multiply-adds a row and tile.
@@ -213,7 +215,8 @@ unsafe fn scores<L: Lanes, E: Element, const ROWS: usize, const COUNT: usize>(
             }
         }
         for (sums, weights) in sums.into_iter().zip(weights) {
-            for (tile, mut sum) in sums.into_iter().enumerate() {
+            for (tile, sum) in sums.into_iter().enumerate() {
+                let mut sum = sum.mul(L::splat(chunk.factor));
                 let scales = chunk.key_scales[first_tile + tile];
                 if !scales.is_null() {
                     sum = sum.mul(L::load(scales));
@@ -482,9 +485,7 @@ unsafe fn attend_element<L: Lanes, E: Element>(
         // SAFETY: the queries' extent is the caller's promise.
         let from =
             unsafe { std::slice::from_raw_parts(task.q.add(task.offsets(row, 0).0), head_dim) };
-        for (q, from) in q.iter_mut().zip(from) {
-            *q = from * factor;
-        }
+        q.copy_from_slice(from);
     }
     scratch.current.reset(rows, stride);
     scratch.total.reset(rows, stride);
@@ -537,6 +538,7 @@ unsafe fn attend_element<L: Lanes, E: Element>(
                 tokens: visible,
                 value_stride: stride,
                 head_dim,
+                factor,
             };
             for tile in 0..TILES {
                 // Tiles without a position repeat the first one.

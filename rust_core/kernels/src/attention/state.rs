@@ -109,7 +109,7 @@ impl State {
 /// Working memory of one worker, reused from task to task.
 #[derive(Debug)]
 pub struct Scratch {
-    /// `[rows, dim]`: queries times the score's factor.
+    /// `[rows, dim]`: queries, side by side.
     pub(super) q: Box<Aligned<[f32; MAX_ROWS * MAX_HEAD_DIM]>>,
     /// `[MAX_ROWS][CHUNK]`: scores, then weights.
     pub(super) weights: Box<Aligned<[[f32; CHUNK]; MAX_ROWS]>>,
