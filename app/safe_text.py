@@ -55,13 +55,17 @@ class SafeStream:
         self._held = ""
 
     def feed(self, piece: str) -> str:
-        """What may be shown now; an unfinished sequence at the end is held back."""
+        """What may be shown now; an unfinished sequence or a carriage return at the end is held back."""
         text = self._held + piece
         cut = _unfinished(text)
         if len(text) - cut > HOLD_LIMIT:
             cut = len(text)
+        shown = _SEQUENCE.sub("", text[:cut])
         self._held = text[cut:]
-        return safe_text(text[:cut])
+        # `safe_text` joins CR and LF over the sequences between them, and the LF may be still to come.
+        if shown.endswith("\r"):
+            shown, self._held = shown[:-1], "\r" + self._held
+        return safe_text(shown)
 
     def flush(self) -> str:
         """What was held back, made safe; the stream can be fed again afterwards."""
@@ -70,11 +74,11 @@ class SafeStream:
 
 
 def _unfinished(text: str) -> int:
-    """Where an unfinished sequence (or a carriage return) at the end begins, else the length."""
+    """Where an unfinished sequence at the end begins, else the length."""
     for match in _SEQUENCE.finditer(text):
         if match.end() == len(text) and not _COMPLETE.fullmatch(match[0]):
             return match.start()
         # `ESC` may be the first half of the `ESC \` that would have ended the body before it.
         if text[match.end() :] == "\x1b":
             return match.start()
-    return len(text) - text.endswith("\r")
+    return len(text)

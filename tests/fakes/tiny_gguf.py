@@ -57,8 +57,14 @@ def model_shapes(architecture: str, vocab_size: int, *, tied: bool) -> dict[str,
     return shapes
 
 
-def write_gguf(path: Path, fields: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> Path:
-    """Write metadata (None leaves a key out) and tensors."""
+def write_gguf(
+    path: Path,
+    fields: Mapping[str, object],
+    tensors: Mapping[str, np.ndarray],
+    *,
+    dtypes: Mapping[str, gguf.GGMLQuantizationType] | None = None,
+) -> Path:
+    """Write metadata (None leaves a key out) and tensors; `dtypes`: what the bytes of a tensor are."""
     writer = gguf.GGUFWriter(path, str(fields["general.architecture"]))
     for key, value in fields.items():
         if key == "general.architecture" or value is None:
@@ -75,7 +81,7 @@ def write_gguf(path: Path, fields: Mapping[str, object], tensors: Mapping[str, n
             case _:
                 writer.add_array(key, value)
     for name, array in tensors.items():
-        writer.add_tensor(name, array)
+        writer.add_tensor(name, array, raw_dtype=(dtypes or {}).get(name))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -78,8 +78,10 @@ def test_seeds_replay(api, name):
 
 
 async def test_thirty_two_streams_of_which_half_are_left(served, name):
+    # A loaded machine may take long to accept 32 connections; the default gives it 5 s.
+    timeout = httpx.Timeout(600, connect=120)
     async with openai.AsyncOpenAI(
-        base_url=f"{served.url}/v1", api_key="none", max_retries=0
+        base_url=f"{served.url}/v1", api_key="none", max_retries=0, timeout=timeout
     ) as client:
 
         async def stream(number):

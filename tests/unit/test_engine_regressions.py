@@ -7,14 +7,17 @@ import gc
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from engine._core import BlockAllocator
+from engine.errors import InvalidRequest
 from engine.pipeline.sequence import Sequence
 from engine.request import FinishReason
-from tests.fakes.toy_engine import ask, toy_engine
-from tests.fakes.toy_executor import oracle
+from tests.fakes.toy_engine import ask, toy_config, toy_engine
+from tests.fakes.toy_executor import ToyExecutor, oracle
 from tests.fakes.toy_pipeline import ToyPipeline
 
 PATIENCE_S = 30
@@ -103,6 +106,68 @@ def _answer_one(plan):
         sampled, np.zeros(count, np.float32), np.zeros((count, 20), np.int32),
         np.zeros((count, 20), np.float32), np.zeros(count, np.uint8),
     )  # fmt: skip
+
+
+def test_31_unloading_ends_what_runs_waits_and_is_preempted():
+    """Every reader is told, nothing is held, and the executor is closed once nobody uses it."""
+    engine, executor = toy_engine(toy_config(blocks=20, max_num_seqs=4))
+    executor.gate = threading.Semaphore(0)
+    engine.start()
+    requests = [ask(f"number {i}", max_tokens=40) for i in range(8)]
+    handles = [engine.submit(request) for request in requests]
+    while engine.snapshot().totals.preemptions == 0:
+        assert executor.entered.acquire(timeout=PATIENCE_S)
+        assert not executor.closed
+        executor.gate.release()
+    assert executor.entered.acquire(timeout=PATIENCE_S)
+    assert engine.snapshot().waiting > 0
+    stopper = threading.Thread(target=engine.shutdown)
+    stopper.start()
+    executor.gate.release(10_000)
+    stopper.join(PATIENCE_S)
+    assert not stopper.is_alive()
+    for request, handle in zip(requests, handles, strict=True):
+        output = handle.wait_result(0)
+        assert output.finish_reason is FinishReason.ABORT
+        assert output.token_ids == oracle(request)[: len(output.token_ids)]
+    assert executor.closed
+    snapshot = engine.snapshot()
+    assert (snapshot.running, snapshot.waiting, snapshot.blocks.active) == (0, 0, 0)
+
+
+def test_57_two_engines_in_a_process_answer_as_one_would():
+    """One falls over in the middle; the other does not notice."""
+    (first, executor), (second, _) = toy_engine(), toy_engine()
+    executor.fail_with = [RuntimeError("out of luck")]
+    first.start()
+    second.start()
+    requests = [ask(f"number {i}") for i in range(10)]
+    lucky = [second.submit(request) for request in requests]
+    first.submit(ask("hello")).wait_result(PATIENCE_S)
+    again = [first.submit(request) for request in requests]
+    for handles in (lucky, again):
+        outputs = [handle.wait_result(PATIENCE_S) for handle in handles]
+        assert [output.token_ids for output in outputs] == [oracle(each) for each in requests]
+    first.shutdown()
+    assert second.submit(requests[0]).wait_result(PATIENCE_S).token_ids == oracle(requests[0])
+    second.shutdown()
+    assert second.snapshot().last_error is None
+
+
+@pytest.mark.parametrize("asked", [64 * 128, 65 * 128 - 1])
+def test_58_the_pools_size_is_stated_and_within_what_was_asked(asked):
+    """vLLM #13603, transformers #44896. `asked`: bytes; a block has 128."""
+    executor = ToyExecutor(64, 4)  # which fails to load with another number of blocks
+    config = replace(toy_config(), kv_cache_bytes=asked)
+    engine, _ = toy_engine(config, executor=executor, context=512)
+    engine.start()
+    engine.wait_ready(PATIENCE_S)
+    blocks = engine.snapshot().blocks
+    assert (blocks.total, blocks.block_size, blocks.block_bytes) == (64, 4, 128)
+    assert asked - blocks.block_bytes < blocks.total * blocks.block_bytes <= asked
+    with pytest.raises(InvalidRequest, match="the KV pool holds 256"):
+        engine.submit(ask([1] * 300, max_tokens=1))
+    engine.shutdown()
 
 
 def test_61_a_forked_process_is_told_that_it_has_no_engine():

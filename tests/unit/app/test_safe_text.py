@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.safe_text import HOLD_LIMIT, SafeStream, safe_line, safe_text
@@ -29,6 +29,8 @@ def test_it_is_idempotent(text):
 
 
 @given(st.lists(HOSTILE, max_size=6), st.integers(1, 5))
+@example(["\r\x1b\n"], 1)
+@example(["\r\x1b[31m\n"], 6)
 def test_pieces_give_what_the_whole_gives(pieces, size):
     text = "".join(pieces)
     stream = SafeStream()

@@ -58,6 +58,13 @@ def test_explicit_head_dimension_wins():
     assert spec.head_dim == 16
 
 
+@pytest.mark.parametrize("heads", [[2, 1], [1, 2], [2] * (LAYERS + 1)])
+def test_42_layers_with_different_kv_heads_are_refused_by_name(heads):
+    """The native KV cache has one shape for all layers (vLLM #54191)."""
+    with pytest.raises(ModelError, match="head_count_kv"):
+        spec_of(**{"attention.head_count_kv": heads})
+
+
 @pytest.mark.parametrize(
     ("changes", "word"),
     [

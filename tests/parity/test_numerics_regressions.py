@@ -1,0 +1,146 @@
+"""Numerical bugs that other engines had, in the native executor; `docs/reliability.md` has the list."""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from tests.fakes.tiny_gguf import write_tiny_gguf
+from tests.parity.loading import load_stepper
+from tests.parity.reference import answer_logits
+from tests.parity.stepper import Run
+from tests.parity.tiny_models import CONTEXT, TINY_MODELS, VOCAB, save_tiny_model
+
+TINY = {tiny.name: tiny for tiny in TINY_MODELS}
+DIFFERENT_POSITIONS = ["llama", "llama-linear", "llama-llama3", "llama-yarn", "mistral"]
+"""Plain rotation, its scalings, and a sliding window of 20."""
+
+
+def prompts(count: int, length: int) -> list[list[int]]:
+    return np.random.default_rng(count).integers(3, VOCAB, (count, length)).tolist()
+
+
+def test_39_a_greedy_answer_alone_and_among_4_5_16_17_and_64_rows(demo_model: Path) -> None:
+    """The rows' number chooses kernel blocks and shares; none may touch a bit."""
+    stepper = load_stepper(demo_model, kv_dtype="f16", rows=64, max_model_len=64)
+    rng = np.random.default_rng(39)
+    first, *others = rng.integers(17, 49000, (64, 5)).tolist()
+    outcomes = []
+    for rows in (1, 4, 5, 16, 17, 64):
+        runs = [Run(first, 3, sampling={"num_logprobs": 5})]
+        runs += [Run(other, 3) for other in others[: rows - 1]]
+        stepper.run(runs)
+        outcomes.append((runs[0].tokens, runs[0].logprobs, runs[0].top))
+    stepper.executor.close()
+    assert all(outcome == outcomes[0] for outcome in outcomes)
+
+
+@pytest.mark.parametrize("rows", [12, 16])
+def test_40_a_long_decode_among_many_rows_stays_the_references(rows: int, tmp_path: Path) -> None:
+    """The split-KV cliff's place (vLLM #48076)."""
+    model = save_tiny_model(TINY["llama-untied-biased"], tmp_path, torch.float32)
+    stepper = load_stepper(tmp_path, block_size=16, rows=rows, num_blocks=rows * CONTEXT // 16)
+    runs = [Run(prompt, CONTEXT - 5) for prompt in prompts(rows, 5)]
+    stepper.run(runs)
+    stepper.executor.close()
+    for run in (runs[0], runs[rows // 2], runs[-1]):
+        assert run.tokens == answer_logits(model, run.prompt, run.tokens).argmax(-1).tolist()
+
+
+@pytest.mark.parametrize("name", DIFFERENT_POSITIONS)
+def test_46_the_last_position_of_the_context_is_the_references(name: str, tmp_path: Path) -> None:
+    model = save_tiny_model(TINY[name], tmp_path, torch.float32)
+    stepper = load_stepper(tmp_path, block_size=16, rows=2, max_tokens=96, max_model_len=CONTEXT)
+    runs = [Run(prompt, 8) for prompt in prompts(2, CONTEXT - 8)]
+    stepper.run(runs)
+    stepper.executor.close()
+    for run in runs:
+        assert run.tokens == answer_logits(model, run.prompt, run.tokens).argmax(-1).tolist()
+
+
+def test_47_nan_logits_fail_one_request(tmp_path: Path) -> None:
+    """A damaged embedding poisons who uses it, and neither their neighbours nor their blocks."""
+    model = save_tiny_model(TINY["mistral"], tmp_path, torch.float32)
+    tensors = load_file(tmp_path / "model.safetensors")
+    tensors["model.embed_tokens.weight"][200] = float("nan")
+    save_file(tensors, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    stepper = load_stepper(tmp_path, rows=2)
+    healthy, ill = Run([5, 6, 7], 4), Run([5, 200, 7], 4)
+    stepper.run([healthy, ill])
+    assert ill.failed
+    assert ill.tokens == []
+    assert not healthy.failed
+    expected = answer_logits(model, healthy.prompt, healthy.tokens).argmax(-1).tolist()
+    assert healthy.tokens == expected
+    # The ill one's blocks are another's next.
+    again = [Run([5, 6, 7], 4), Run([5, 6, 7], 4)]
+    stepper.run(again)
+    stepper.executor.close()
+    assert [run.tokens for run in again] == [expected, expected]
+
+
+def test_57_two_executors_in_one_process_do_not_meet(tmp_path: Path) -> None:
+    """Each has its own threads, pool and scratch; two threads drive them at once."""
+    path = write_tiny_gguf(tmp_path / "tiny.gguf", seed=57)
+
+    def answer(out: list[list[int]]) -> None:
+        stepper = load_stepper(path, rows=4, max_model_len=128)
+        runs = [Run([3 + row, 5, 9], 100, sampling={"num_logprobs": 2}) for row in range(4)]
+        stepper.run(runs)
+        stepper.executor.close()
+        out += [run.tokens for run in runs]
+
+    alone: list[list[int]] = []
+    answer(alone)
+    together: list[list[list[int]]] = [[], []]
+    threads = [threading.Thread(target=answer, args=(out,)) for out in together]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert together == [alone, alone]
+
+
+CONFINED = """
+import os
+import sys
+from pathlib import Path
+
+confined = sys.argv[2] == "confined"
+core = min(os.sched_getaffinity(0))
+if confined:
+    os.sched_setaffinity(0, {core})
+
+from engine import _core
+from tests.parity.loading import load_stepper
+from tests.parity.stepper import Run
+
+stepper = load_stepper(Path(sys.argv[1]), rows=4, max_model_len=128)
+if confined:
+    features = _core.cpu_features()
+    assert (features["threads"], features["cores"], features["affinity"]) == (1, [core], [core])
+    assert stepper.executor.info.threads == 1
+    for task in os.listdir("/proc/self/task"):
+        assert os.sched_getaffinity(int(task)) == {core}
+run = Run([3, 5, 9], 50)
+stepper.run([run])
+stepper.executor.close()
+print(run.tokens)
+"""
+
+
+def test_57_threads_stay_inside_the_affinity_mask(tmp_path: Path) -> None:
+    """One core of several: one thread, and the same answer (vLLM #10556, #10971)."""
+    path = write_tiny_gguf(tmp_path / "tiny.gguf", seed=57)
+    answers = []
+    for mode in ("free", "confined"):
+        command = [sys.executable, "-c", CONFINED, str(path), mode]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        answers.append(done.stdout)
+    assert answers[0] == answers[1] != ""
