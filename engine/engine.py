@@ -705,7 +705,7 @@ class AsyncPravahaEngine:
         finished = pipeline.has_ends
         pipeline.announce_ends()
         self._hub.signal(finished=finished)
-        if self._hub.has_callbacks and (pipeline.take_refilled() or finished):
+        if self._hub.has_callbacks and (pipeline.writer.take_refilled() or finished):
             self._hub.call_back()
 
     def _publish(self) -> None:
