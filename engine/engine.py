@@ -409,6 +409,16 @@ class AsyncPravahaEngine:
         self._scheduling = scheduling
         self._commands.put(partial(self._switch, scheduling))
 
+    def _wait_opened(self) -> Opened:
+        if self._thread is None:
+            raise EngineUnavailable("The engine was not started.")
+        if os.getpid() != self._pid:  # its thread did not come along, and would never answer
+            raise EngineUnavailable("The engine runs in the process that this one was forked from.")
+        self._opened_event.wait()
+        if self._opened is None:
+            raise self._life.unavailable()
+        return self._opened
+
     # ---- what can be seen ----
 
     def snapshot(self) -> EngineSnapshot:
@@ -468,18 +478,6 @@ class AsyncPravahaEngine:
         The callback runs on any thread, must return at once, and leads to a drain soon after.
         """
         self._hub.add_callback(callback)
-
-    # ---- submitting (the caller's thread) ----
-
-    def _wait_opened(self) -> Opened:
-        if self._thread is None:
-            raise EngineUnavailable("The engine was not started.")
-        if os.getpid() != self._pid:  # its thread did not come along, and would never answer
-            raise EngineUnavailable("The engine runs in the process that this one was forked from.")
-        self._opened_event.wait()
-        if self._opened is None:
-            raise self._life.unavailable()
-        return self._opened
 
     # ---- the engine's thread ----
 
@@ -615,6 +613,28 @@ class AsyncPravahaEngine:
             if not self._live:
                 self._empty.set()
 
+    def _close_down(self) -> None:
+        """End every request, free everything. The thread's last act."""
+        error = self._life.error
+        self._life.move_to(
+            EngineState.DRAINING, only_from=(EngineState.LOADING, EngineState.READY)
+        )  # from here on `submit` adds nothing
+        pipeline = self._pipeline
+        if pipeline is not None:
+            close_pipeline(pipeline, tuple(self._live.values()), error and error[0])
+        if self._compiler is not None:
+            self._compiler.close()
+        self.embedder.close()
+        self._life.move_to(EngineState.STOPPED, only_from=(EngineState.DRAINING,))
+        self._publish()
+        self._opened_event.set()
+        self._settled.set()
+        if pipeline is not None:
+            self._tell(pipeline)
+        self._exit_hook.disarm()
+
+    # ---- publishing (the engine's thread) ----
+
     def _tell(self, pipeline: Pipeline) -> None:
         """Publish what happened, then wake those who wait for it."""
         self._pool_changed = True
@@ -665,26 +685,6 @@ class AsyncPravahaEngine:
             last_error=None if error is None else error[0],
             last_error_time=None if error is None else error[1],
         )
-
-    def _close_down(self) -> None:
-        """End every request, free everything. The thread's last act."""
-        error = self._life.error
-        self._life.move_to(
-            EngineState.DRAINING, only_from=(EngineState.LOADING, EngineState.READY)
-        )  # from here on `submit` adds nothing
-        pipeline = self._pipeline
-        if pipeline is not None:
-            close_pipeline(pipeline, tuple(self._live.values()), error and error[0])
-        if self._compiler is not None:
-            self._compiler.close()
-        self.embedder.close()
-        self._life.move_to(EngineState.STOPPED, only_from=(EngineState.DRAINING,))
-        self._publish()
-        self._opened_event.set()
-        self._settled.set()
-        if pipeline is not None:
-            self._tell(pipeline)
-        self._exit_hook.disarm()
 
 
 def _nothing() -> None:
