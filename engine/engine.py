@@ -10,33 +10,31 @@ reentrant, so even a handle's finaliser may send one, on whatever thread garbage
 to run.
 """
 
-import atexit
 import logging
 import os
 import secrets
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, Future
-from dataclasses import replace
 from functools import cached_property, partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from engine.assembly import PoolFactory, build_pipeline, build_pool, install, rust_pool
+from engine.closing import ExitHook, close_pipeline
 from engine.config import EngineConfig
+from engine.decaying_rates import DecayingRates
 from engine.embedding.embedder import Embedder
 from engine.embedding.embeddings import Embeddings
 from engine.errors import EngineUnavailable, InvalidRequest, PravahaError, UnknownRequest
-from engine.events import EngineStateChanged, EventBus, RequestQueued
+from engine.events import EventBus, RequestQueued
 from engine.fork_price import ForkPrice, price_of
 from engine.forking import SamplingChange, child_request, fork_point, known_tokens
 from engine.grammar import Grammar
 from engine.handle import RequestHandle
 from engine.intake import follow_grammar, prompt_array, take_in
+from engine.lifecycle import Lifecycle
 from engine.loading import (
     ExecutorFactory,
     ModelOpener,
@@ -46,19 +44,13 @@ from engine.loading import (
     open_from_disk,
     open_with_headers,
 )
-from engine.memory.block_manager import Allocator, BlockManager
 from engine.memory.block_map import draw_blocks
-from engine.memory.kv_identity import kv_salt
-from engine.memory.prefix_cache import PrefixCache, PrefixIndex
-from engine.memory.swap_opening import open_swap_tier
 from engine.models.spec import ModelSpec
 from engine.models.transformers_spec import TransformersSpec
 from engine.observability.counters import EngineCounters
 from engine.pipeline.calibration import PROBES, Calibration, Probe
 from engine.pipeline.grammar.compiler import CompiledGrammar, GrammarCompiler
 from engine.pipeline.pipeline import Pipeline
-from engine.pipeline.rows import DEFAULT_STOP_IDS, RowTable
-from engine.pipeline.sampler import MAX_STOP_TOKEN_IDS
 from engine.pipeline.sequence import Sequence
 from engine.queue import RequestQueue
 from engine.request import FinishReason, Request, SamplingParams, new_request_id
@@ -84,8 +76,6 @@ _PROGRESS_STEP = 0.01
 QUIET_S = 0.25
 """Calibrating steps run when nobody has asked for anything for so long."""
 
-PoolFactory = Callable[[int, int], tuple[Allocator, PrefixIndex | None]]
-
 
 def _random_seed() -> int:
     return secrets.randbits(64)
@@ -110,7 +100,7 @@ class AsyncPravahaEngine:
         *,
         executor_factory: ExecutorFactory = load_executor,
         model_opener: ModelOpener = open_from_disk,
-        pool_factory: PoolFactory | None = None,
+        pool_factory: PoolFactory = rust_pool,
         embedder: Embedder | None = None,
         grammar_compiler: Callable[["Tokenizer", int], GrammarCompiler] = GrammarCompiler,
         clock: Callable[[], float] = time.monotonic,
@@ -135,7 +125,7 @@ class AsyncPravahaEngine:
         self.events = EventBus()
         self._executor_factory = executor_factory
         self._model_opener = model_opener
-        self._pool_factory = pool_factory or _rust_pool
+        self._pool_factory = pool_factory
         self._make_compiler = grammar_compiler
         self.embedder = embedder or Embedder(threads=config.threads, dispatch=config.dispatch)
         self._clock = clock
@@ -143,8 +133,8 @@ class AsyncPravahaEngine:
         self._calibration = Calibration(probes)
         self._scheduling = config.scheduling
 
-        self._door = threading.Lock()  # guards state, live requests and arrivals
-        self._state = EngineState.LOADING
+        self._life = Lifecycle(events=self.events, clock=clock)
+        self._door = self._life.door  # guards the state, live requests and arrivals
         self._live: dict[str, Sequence] = {}
         self._arrivals = 0
         self._building: set[Sequence] = set()  # live, but not in line: their grammar is built
@@ -153,6 +143,7 @@ class AsyncPravahaEngine:
         self._waiting = RequestQueue(config.max_queue)
         self._hub = WakeHub()
         self._counters = EngineCounters()
+        self._rates = DecayingRates(self._counters, clock)
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
         self._opened_event = threading.Event()  # headers read, or never will be
@@ -167,15 +158,13 @@ class AsyncPravahaEngine:
         self._model_info: ModelInfo | None = None
         self._progress = 0.0
         self._stopping = False
-        self._load_error: tuple[str, float] | None = None
         self._block_map: BlockMap | None = None
         self._epoch = 0
         self._pool_changed = True
         self._snapshot = self._take_snapshot()
-        self._decayed = (self._snapshot, self._snapshot)
 
         self._blocks_wanted = False  # set by readers, cleared by the engine's thread
-        self._at_exit = partial(_shutdown_at_exit, weakref.ref(self))
+        self._exit_hook = ExitHook(self)
 
     # ---- life ----
 
@@ -184,7 +173,7 @@ class AsyncPravahaEngine:
         if self._thread is not None:
             raise RuntimeError("the engine was started before")
         self._thread = threading.Thread(target=self._run, name="pravaha-engine", daemon=True)
-        atexit.register(self._at_exit)
+        self._exit_hook.arm()
         self._pid = os.getpid()
         self._thread.start()
 
@@ -197,11 +186,11 @@ class AsyncPravahaEngine:
         """
         if not self._settled.wait(timeout):
             raise TimeoutError(f"{self.config.name} was not loaded after {timeout} s")
-        self._require(EngineState.READY, EngineState.DRAINING)
+        self._life.require(EngineState.READY, EngineState.DRAINING)
 
     def drain(self) -> None:
         """Take no new work from now on; what was accepted runs to its end. Returns at once."""
-        self._change_state(EngineState.DRAINING, only_from=(EngineState.LOADING, EngineState.READY))
+        self._life.move_to(EngineState.DRAINING, only_from=(EngineState.LOADING, EngineState.READY))
         self._commands.put(_nothing)  # so that an idle engine publishes its new state
 
     def wait_drained(self, timeout: float | None = None) -> bool:
@@ -217,7 +206,7 @@ class AsyncPravahaEngine:
         thread = self._thread
         if thread is None:
             self.embedder.close()
-            self._change_state(EngineState.STOPPED, only_from=(EngineState.DRAINING,))
+            self._life.move_to(EngineState.STOPPED, only_from=(EngineState.DRAINING,))
             self._opened_event.set()
             self._settled.set()
             return
@@ -311,7 +300,7 @@ class AsyncPravahaEngine:
         """
         self._wait_opened()
         if self._compiler is None:
-            raise EngineUnavailable(self._why_unavailable())
+            raise self._life.unavailable()
         return self._compiler.build(grammar)
 
     def embed(self, texts: Iterable[str]) -> Embeddings:
@@ -339,7 +328,7 @@ class AsyncPravahaEngine:
         if pipeline is None:
             raise AssertionError("opened, so there is a pipeline")
         size = opened.kv_cache.block_size
-        cached, swapped = self._known_blocks(prompt)
+        cached, swapped = pipeline.blocks.known(prompt)
         tier = pipeline.blocks.tier
         return price_of(
             len(prompt),
@@ -349,16 +338,6 @@ class AsyncPravahaEngine:
             swapped_blocks=swapped,
             swap_seconds=None if tier is None else tier.seconds_for(swapped),
         )
-
-    def _known_blocks(self, prompt: NDArray[np.int32]) -> tuple[int, int]:
-        """How many blocks of a prompt's beginning are cached, and how many more swapped."""
-        blocks = None if self._pipeline is None else self._pipeline.blocks
-        if blocks is None or blocks.prefixes is None:
-            return 0, 0
-        cached, tier = len(blocks.prefixes.match(prompt)), blocks.tier
-        if tier is None:
-            return cached, 0
-        return cached, len(tier.find(prompt, cached, (len(prompt) - 1) // blocks.block_size))
 
     def _take(self, request: Request, *, parent: Sequence | None) -> RequestHandle:
         opened = self._wait_opened()
@@ -370,10 +349,10 @@ class AsyncPravahaEngine:
             build = self.build_grammar(request.sampling.grammar)
             if build.done():
                 follow_grammar(sequence, build.result())
-        known = sum(self._known_blocks(sequence.tokens))
+        known = 0 if self._pipeline is None else sum(self._pipeline.blocks.known(sequence.tokens))
         sequence.likely_cached = known * opened.kv_cache.block_size
         with self._door:
-            self._check_accepting()
+            self._life.require(EngineState.LOADING, EngineState.READY)
             if request.request_id in self._live:
                 raise InvalidRequest(
                     f"The request id {request.request_id} is in use.", param="request_id"
@@ -426,34 +405,25 @@ class AsyncPravahaEngine:
             EngineUnavailable: the engine has stopped, or loading failed.
         """
         scheduling.validate()
-        self._require(EngineState.LOADING, EngineState.READY, EngineState.DRAINING)
+        self._life.require(EngineState.LOADING, EngineState.READY, EngineState.DRAINING)
         self._scheduling = scheduling
         self._commands.put(partial(self._switch, scheduling))
+
+    def _wait_opened(self) -> Opened:
+        if self._thread is None:
+            raise EngineUnavailable("The engine was not started.")
+        if os.getpid() != self._pid:  # its thread did not come along, and would never answer
+            raise EngineUnavailable("The engine runs in the process that this one was forked from.")
+        self._opened_event.wait()
+        if self._opened is None:
+            raise self._life.unavailable()
+        return self._opened
 
     # ---- what can be seen ----
 
     def snapshot(self) -> EngineSnapshot:
         """The engine at its last step boundary; rates fall with time even when it idles."""
-        published = self._snapshot
-        rates = published.rates
-        speeds = (rates.prefill_tokens_per_second, rates.decode_tokens_per_second)
-        if published.running or not any(speeds):
-            return published
-        speeds = self._counters.tokens_per_second(self._clock())
-        base, shown = self._decayed
-        rates = shown.rates
-        if base is not published or speeds != (
-            rates.prefill_tokens_per_second,
-            rates.decode_tokens_per_second,
-        ):
-            rates = replace(
-                published.rates,
-                prefill_tokens_per_second=speeds[0],
-                decode_tokens_per_second=speeds[1],
-            )
-            shown = replace(published, rates=rates)
-            self._decayed = (published, shown)
-        return shown
+        return self._rates.apply(self._snapshot)
 
     def blocks(self, since: int) -> BlockMap | None:
         """The KV blocks, or None if nothing newer than epoch `since` was drawn.
@@ -490,7 +460,7 @@ class AsyncPravahaEngine:
             EngineUnavailable: it is not loaded (yet); `snapshot().model` is None then.
         """
         if self._model_info is None:
-            raise EngineUnavailable(self._why_unavailable())
+            raise self._life.unavailable()
         return self._model_info
 
     @cached_property
@@ -509,35 +479,6 @@ class AsyncPravahaEngine:
         """
         self._hub.add_callback(callback)
 
-    # ---- submitting (the caller's thread) ----
-
-    def _wait_opened(self) -> Opened:
-        if self._thread is None:
-            raise EngineUnavailable("The engine was not started.")
-        if os.getpid() != self._pid:  # its thread did not come along, and would never answer
-            raise EngineUnavailable("The engine runs in the process that this one was forked from.")
-        self._opened_event.wait()
-        if self._opened is None:
-            raise EngineUnavailable(self._why_unavailable())
-        return self._opened
-
-    def _check_accepting(self) -> None:
-        if self._state not in (EngineState.LOADING, EngineState.READY):
-            raise EngineUnavailable(self._why_unavailable())
-
-    def _require(self, *states: EngineState) -> None:
-        if self._state not in states:
-            raise EngineUnavailable(self._why_unavailable())
-
-    def _why_unavailable(self) -> str:
-        if self._state is EngineState.FAILED and self._load_error is not None:
-            return self._load_error[0]
-        if self._state is EngineState.DRAINING:
-            return "The engine is shutting down and takes no new requests."
-        if self._state is EngineState.LOADING:
-            return "The model is still loading."
-        return "The engine has stopped."
-
     # ---- the engine's thread ----
 
     def _run(self) -> None:
@@ -550,39 +491,20 @@ class AsyncPravahaEngine:
             if self._settled.is_set() or not isinstance(error, PravahaError):
                 _log.exception("The engine failed.")
             message = str(error) or type(error).__name__
-            self._load_error = (message, self._clock())
-            self._change_state(EngineState.FAILED, error=message)
+            self._life.fail(message)
         finally:
             self._close_down()
 
     def _load(self) -> Pipeline:
         opened = open_with_headers(self.config, self._model_opener)
-        cache, model = opened.kv_cache, opened.model
-        eos_ids = model.tokenizer.eos_ids
-        table = RowTable(
-            max_rows=self.config.max_num_seqs,
-            max_model_len=opened.max_model_len,
-            block_size=cache.block_size,
-            max_stop_ids=max(DEFAULT_STOP_IDS, MAX_STOP_TOKEN_IDS + len(eos_ids)),
-        )
-        allocator, index = self._pool_factory(cache.num_blocks, cache.block_size)
-        prefixes = None
-        if index is not None and self.config.prefix_caching:
-            salt = kv_salt(model, self.config)
-            prefixes = PrefixCache(index, salt, block_size=cache.block_size)
-        blocks = BlockManager(
-            allocator,
-            block_size=cache.block_size,
-            block_bytes=cache.block_bytes,
-            prefixes=prefixes,
-        )
-        pipeline = self._pipeline = Pipeline(
-            table,
-            blocks,
+        model = opened.model
+        pool = build_pool(self.config, opened, self._pool_factory)
+        pipeline = self._pipeline = build_pipeline(
+            self.config,
+            opened,
+            pool,
             self._waiting,
-            token_budget=self.config.max_num_batched_tokens,
             scheduling=self._scheduling,
-            speculation=self.config.speculation and not self.config.cuda_graphs,
             counters=self._counters,
             events=self.events,
             clock=self._clock,
@@ -594,21 +516,14 @@ class AsyncPravahaEngine:
         executor = self._executor_factory(
             model,
             self.config,
-            num_blocks=cache.num_blocks,
+            num_blocks=opened.kv_cache.num_blocks,
             max_model_len=opened.max_model_len,
             progress=partial(self._on_progress, pipeline),
         )
-        pipeline.executor = executor
-        if prefixes is not None:
-            blocks.tier = open_swap_tier(
-                self.config,
-                salt=kv_salt(model, self.config),
-                index=index,
-                executor=executor,
-            )
+        install(executor, pipeline, pool, self.config)
         self._model_info = describe(self.config, opened, executor.info)
         self._progress = 1.0
-        self._change_state(EngineState.READY, only_from=(EngineState.LOADING,))
+        self._life.move_to(EngineState.READY, only_from=(EngineState.LOADING,))
         self._publish()
         self._settled.set()
         return pipeline
@@ -698,6 +613,28 @@ class AsyncPravahaEngine:
             if not self._live:
                 self._empty.set()
 
+    def _close_down(self) -> None:
+        """End every request, free everything. The thread's last act."""
+        error = self._life.error
+        self._life.move_to(
+            EngineState.DRAINING, only_from=(EngineState.LOADING, EngineState.READY)
+        )  # from here on `submit` adds nothing
+        pipeline = self._pipeline
+        if pipeline is not None:
+            close_pipeline(pipeline, tuple(self._live.values()), error and error[0])
+        if self._compiler is not None:
+            self._compiler.close()
+        self.embedder.close()
+        self._life.move_to(EngineState.STOPPED, only_from=(EngineState.DRAINING,))
+        self._publish()
+        self._opened_event.set()
+        self._settled.set()
+        if pipeline is not None:
+            self._tell(pipeline)
+        self._exit_hook.disarm()
+
+    # ---- publishing (the engine's thread) ----
+
     def _tell(self, pipeline: Pipeline) -> None:
         """Publish what happened, then wake those who wait for it."""
         self._pool_changed = True
@@ -705,7 +642,7 @@ class AsyncPravahaEngine:
         finished = pipeline.has_ends
         pipeline.announce_ends()
         self._hub.signal(finished=finished)
-        if self._hub.has_callbacks and (pipeline.take_refilled() or finished):
+        if self._hub.has_callbacks and (pipeline.writer.take_refilled() or finished):
             self._hub.call_back()
 
     def _publish(self) -> None:
@@ -724,7 +661,7 @@ class AsyncPravahaEngine:
     def _take_snapshot(self) -> EngineSnapshot:
         now = self._clock()
         pipeline, totals = self._pipeline, self._counters.totals()
-        error = self._load_error
+        error = self._life.error
         model = None if pipeline is None else pipeline.scheduler.work.model
         idle = pipeline is not None and not pipeline.has_work
         if pipeline is not None and pipeline.last_error is not None:
@@ -732,7 +669,7 @@ class AsyncPravahaEngine:
         return EngineSnapshot(
             step=totals.steps,
             time=now,
-            state=self._state,
+            state=self._life.state,
             model=self._model_info,
             running=0 if pipeline is None else pipeline.scheduler.num_running,
             waiting=len(self._waiting) + len(self._building),
@@ -749,63 +686,6 @@ class AsyncPravahaEngine:
             last_error_time=None if error is None else error[1],
         )
 
-    def _change_state(
-        self,
-        state: EngineState,
-        *,
-        only_from: tuple[EngineState, ...] = tuple(EngineState),
-        error: str | None = None,
-    ) -> None:
-        """Move to a state; nothing happens from a state that is not in `only_from`."""
-        with self._door:
-            if self._state not in only_from or self._state is state:
-                return
-            self._state = state
-        self.events.publish(EngineStateChanged(self._clock(), state, error))
-
-    def _close_down(self) -> None:
-        """End every request, free everything. The thread's last act."""
-        error = self._load_error
-        self._change_state(
-            EngineState.DRAINING, only_from=(EngineState.LOADING, EngineState.READY)
-        )  # from here on `submit` adds nothing
-        pipeline = self._pipeline
-        if pipeline is not None:
-            for sequence in tuple(self._live.values()):
-                if error is None:
-                    pipeline.abort(sequence)
-                else:
-                    pipeline.finish(sequence, FinishReason.ERROR, error[0])
-            tier, pipeline.blocks.tier = pipeline.blocks.tier, None
-            if tier is not None:
-                tier.close()
-            if pipeline.executor is not None:
-                pipeline.executor.close()
-                pipeline.executor = None
-        if self._compiler is not None:
-            self._compiler.close()
-        self.embedder.close()
-        self._change_state(EngineState.STOPPED, only_from=(EngineState.DRAINING,))
-        self._publish()
-        self._opened_event.set()
-        self._settled.set()
-        if pipeline is not None:
-            self._tell(pipeline)
-        atexit.unregister(self._at_exit)
-
-
-def _rust_pool(num_blocks: int, block_size: int) -> tuple[Allocator, PrefixIndex | None]:
-    from engine._core import BlockAllocator, PrefixTrie
-
-    allocator = BlockAllocator(num_blocks, block_size)
-    return allocator, PrefixTrie(allocator)
-
 
 def _nothing() -> None:
     """The command that only wakes an idle engine."""
-
-
-def _shutdown_at_exit(engine: "weakref.ref[AsyncPravahaEngine]") -> None:
-    alive = engine()
-    if alive is not None:
-        alive.shutdown()

@@ -13,6 +13,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.server.auth import requires
+from app.server.best_of import best_candidates, check_best_of
 from app.server.body import JsonRoute
 from app.server.context import server_context
 from app.server.errors import bad_request
@@ -38,6 +39,7 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
     context = server_context(request)
     settle_extra_fields(request, body)
     model = loaded_model(context, body.model)
+    check_best_of(body)
     sampling = completion_sampling(body, vocab_size=model.info.vocab_size)
     if len(body.prompts) > context.config.max_choices:  # before any of them is tokenised
         raise bad_request(
@@ -49,7 +51,7 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
     prompts = [await prompt_ids(model, prompt, add_bos=add_bos) for prompt in body.prompts]
     for prompt in prompts:
         check_length(prompt, model.info, param="prompt", answer_room=int(sampling.max_tokens != 0))
-    generation = await begin(context, body, prompts, sampling)
+    generation = await begin(context, body, prompts, sampling, candidates=body.candidates)
     answer = CompletionAnswer(body, model, generation)
     if body.stream:
         return EventStream(answer.events(), context, generation.resources)
@@ -94,6 +96,7 @@ class CompletionAnswer:
         self._body = body
         self._model = model
         self._generation = generation
+        self._n = body.choices
         self._usage = Usage(generation.prompts, generation.n)
         self._shared = {
             "id": f"cmpl-{uuid.uuid4().hex}",
@@ -105,10 +108,11 @@ class CompletionAnswer:
         self._legacy: dict[int, LegacyLogprobs] = {}
 
     def whole(self, outputs: list[RequestOutput]) -> dict[str, Any]:
-        """The `text_completion` object."""
+        """The `text_completion` object; usage counts candidates that are not in it, too."""
+        best = best_candidates(outputs, n=self._n, candidates=self._generation.n)
         choices = [
             self._choice(index, output, self._echo(index) + output.text, first=True)
-            for index, output in enumerate(outputs)
+            for index, output in enumerate(best)
         ]
         return self._envelope(choices=choices, usage=self._usage.add_all(outputs).counts())
 
@@ -154,12 +158,12 @@ class CompletionAnswer:
         }
 
     def _prompt(self, index: int) -> tuple[int, ...]:
-        return self._generation.prompts[index // self._generation.n]
+        return self._generation.prompts[index // self._n]
 
     def _echo(self, index: int) -> str:
         if not self._body.echo:
             return ""
-        given = self._body.prompts[index // self._generation.n]
+        given = self._body.prompts[index // self._n]
         return given if isinstance(given, str) else self._model.tokenizer.decode(given)
 
     def _envelope(self, **rest: Any) -> dict[str, Any]:
@@ -195,7 +199,7 @@ class CompletionAnswer:
         A text is echoed as it was given, so only a beginning-of-sequence token may be missing.
         """
         tokenizer = self._model.tokenizer
-        given = self._body.prompts[index // self._generation.n]
+        given = self._body.prompts[index // self._n]
         if not isinstance(given, str):
             return tokenizer.special_ids
         bos = tokenizer.bos_id

@@ -52,7 +52,7 @@ _empty = _nothing_or([], {}, "")
 UNSUPPORTED: dict[str, Callable[[Any], bool]] = {
     # OpenAI, chat and completions
     "audio": _nothing,
-    "best_of": _nothing,
+    "best_of": _nothing,  # plain completions have it
     "function_call": _nothing_or("none"),
     "functions": _empty,
     "modalities": _nothing_or(["text"]),

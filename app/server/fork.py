@@ -1,8 +1,8 @@
 """`POST /fork`: go on from where a live request is, in other ways; `HttpClient.fork` asks here.
 
-The parent is named by its request id: the `request_id` of its call, or `{request_id}-{choice}` of a
-call with several choices. Fields that the body leaves out are the parent's. The answer is that of a
-plain completion, whose prompt is the parent's tokens up to the fork.
+The parent is named by its request id: the `request_id` of its call, or `{request_id}-{number}` of a
+call with several choices or candidates. Fields that the body leaves out are the parent's. The
+answer is that of a plain completion, whose prompt is the parent's tokens up to the fork.
 """
 
 from contextlib import AsyncExitStack
@@ -94,7 +94,7 @@ async def _begin(
             503 while draining.
         InvalidRequest, QueueFull, EngineUnavailable: from the engine.
     """
-    n = body.n or 1
+    n = body.choices
     check_choices(context, n, 1)
     base = body.request_id or new_request_id()
     async with AsyncExitStack() as stack:

@@ -21,7 +21,7 @@ class Generation:
 
     Attributes:
         prompts: one or more, each a tuple of token ids.
-        n: choices a prompt; choice `i` continues prompt `i // n`.
+        n: choices a prompt, or candidates for them; number `i` continues prompt `i // n`.
     """
 
     prompts: list[tuple[int, ...]]
@@ -35,15 +35,24 @@ async def begin(
     body: SamplingFields,
     prompts: list[tuple[int, ...]],
     sampling: SamplingParams,
+    *,
+    candidates: int | None = None,
 ) -> Generation:
     """Admit the call and submit its choices.
+
+    Args:
+        context: the server.
+        body: what was asked.
+        prompts: one or more, each a tuple of token ids.
+        sampling: how each choice goes on.
+        candidates: answers to generate for each prompt; None takes as many as are to be given.
 
     Raises:
         ApiError: 400 for too many choices or a grammar that is refused, 503 while draining.
         InvalidRequest, QueueFull, EngineUnavailable: from the engine.
     """
-    n = body.n or 1
-    check_choices(context, n, len(prompts))
+    n = candidates or body.choices
+    check_choices(context, n, len(prompts), param="n" if n == body.choices else "best_of")
     async with AsyncExitStack() as stack:
         stack.enter_context(context.drain.work())
         await build_grammar(context, body)
@@ -62,17 +71,23 @@ async def begin(
     raise AssertionError("an exit stack never swallows an exception")
 
 
-def check_choices(context: ServerContext, n: int, prompts: int) -> None:
-    """Refuse a call of more choices than the server allows.
+def check_choices(context: ServerContext, n: int, prompts: int, *, param: str = "n") -> None:
+    """Refuse a call of more choices, or candidates for them, than the server allows.
+
+    Args:
+        context: the server.
+        n: choices or candidates a prompt.
+        prompts: how many prompts.
+        param: the field that says `n`.
 
     Raises:
         ApiError: 400 that names the field.
     """
     limit = context.config.max_choices
     if n * prompts > limit:
-        param = "n" if n > 1 else "prompt"
         raise bad_request(
-            f"The request asks for {n * prompts} choices; {limit} is the most.", param=param
+            f"The request asks for {n * prompts} choices; {limit} is the most.",
+            param=param if n > 1 else "prompt",
         )
 
 

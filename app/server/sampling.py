@@ -37,10 +37,12 @@ def completion_sampling(body: CompletionRequest, *, vocab_size: int) -> Sampling
 
     What `echo` repeats has logprobs, too, if these are asked for.
     """
+    ranked = body.candidates > body.choices
     asked = [body.prompt_logprobs, body.logprobs if body.echo else None]
     return sampling_fields(
         body,
-        logprobs=body.logprobs,
+        # Candidates are ranked by their logprobs, whether or not anybody wants to see these.
+        logprobs=0 if ranked and body.logprobs is None else body.logprobs,
         prompt_logprobs=max((one for one in asked if one is not None), default=None),
         max_tokens=COMPLETION_DEFAULT_TOKENS if body.max_tokens is None else body.max_tokens,
         vocab_size=vocab_size,

@@ -143,6 +143,11 @@ class SamplingFields(Body):
     request_id: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:-]{1,128}$")] | None = None
 
     @property
+    def choices(self) -> int:
+        """Answers to give for each prompt."""
+        return self.n or 1
+
+    @property
     def include_usage(self) -> bool:
         """Whether a stream ends with a usage chunk."""
         return self.stream_options is not None and bool(self.stream_options.include_usage)
@@ -222,9 +227,15 @@ class CompletionRequest(SamplingFields):
     prompt: Annotated[Any, BeforeValidator(_parse_prompts)]
     max_tokens: Annotated[int, Field(ge=0, lt=2**63)] | None = None
     logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
+    best_of: Annotated[int, Field(ge=1, le=2**31)] | None = None
     echo: bool | None = None
     add_special_tokens: bool | None = None
     return_tokens_as_token_ids: bool | None = None
+
+    @property
+    def candidates(self) -> int:
+        """Answers to generate for each prompt; the best `choices` of them are given."""
+        return self.best_of or self.choices
 
     @property
     def prompts(self) -> list[Prompt]:

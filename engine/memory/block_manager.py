@@ -158,6 +158,18 @@ class BlockManager:
         if blocks.size:
             self._allocator.release(np.ascontiguousarray(blocks[::-1]))
 
+    def known(self, tokens: NDArray[np.int32]) -> tuple[int, int]:
+        """How many blocks of a prompt's beginning are cached, and how many more swapped.
+
+        A hint for any thread: nothing is retained, and either may change at once.
+        """
+        if self.prefixes is None:
+            return 0, 0
+        cached, tier = len(self.prefixes.match(tokens)), self.tier
+        if tier is None:
+            return cached, 0
+        return cached, len(tier.find(tokens, cached, (len(tokens) - 1) // self.block_size))
+
     def counts(self) -> BlockCounts:
         """The pool in numbers."""
         stats = self._allocator.stats()

@@ -2,22 +2,20 @@
 
 Hot, and single-threaded: only the engine's thread calls it, and it starts no thread and reads no
 clock of its own choosing, so tests drive it by hand. What must stay true: the cost of a step in
-Python does not grow with the batch. The loops below run over requests that begin or end in this
-step, and over those with stop strings, whose text must be seen here. Nothing is sent to readers;
-see `engine.mailbox`.
+Python does not grow with the batch. The loops below, and those of the token writer, run over
+requests that begin or end in this step or use a rare feature. Nothing is sent to readers; see
+`engine.mailbox`.
 """
 
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.events import (
     EventBus,
-    FirstToken,
     RequestFinished,
     RequestPreempted,
     RequestScheduled,
@@ -27,12 +25,14 @@ from engine.executors.base import Executor, StepPlan, StepResult
 from engine.mailbox import Finish
 from engine.memory.block_manager import BlockManager
 from engine.observability.counters import EngineCounters, StepRecord
+from engine.one_line import as_sentence
 from engine.pipeline.calibration import Calibration
 from engine.pipeline.drafts import record_accepted, release_unused
 from engine.pipeline.rows import RowTable
 from engine.pipeline.scheduler import Schedule, Scheduler
 from engine.pipeline.sequence import NO_ROW, Sequence
 from engine.pipeline.step_load import load_of
+from engine.pipeline.token_writer import TokenWriter
 from engine.queue import RequestQueue
 from engine.request import FinishReason
 from engine.scheduling import Scheduling
@@ -40,17 +40,14 @@ from engine.snapshot import StepStats
 
 _log = logging.getLogger(__name__)
 
-_T = TypeVar("_T", bound=np.generic)
-_Ending = tuple[Sequence, FinishReason, str | None]
-
 _NOT_A_NUMBER = "The model's output for this request was not a number (NaN)."
-_NO_SAMPLES: NDArray[np.float64] = np.zeros(0)
 
 
 class Pipeline:
     """Runs the requests of one loaded model.
 
     Attributes:
+        writer: writes a step's tokens into the rows.
         executor: set when the weights are loaded, before the first step; until then requests may be
             queued and aborted.
         last_step: figures of the last executed step.
@@ -81,10 +78,10 @@ class Pipeline:
             scheduling=scheduling,
             speculation=speculation,
         )
+        self.writer = TokenWriter(table, counters=counters, events=events)
         self.executor: Executor | None = None
         self.last_step = StepStats()
         self.last_error: tuple[str, float] | None = None
-        self._fed: NDArray[np.int32] = np.zeros(0, np.int32)  # rows that got a token last
         self._ends: list[tuple[Sequence, Finish, float]] = []
         self._waiting = waiting
         self._counters = counters
@@ -113,7 +110,7 @@ class Pipeline:
             _log.exception("Scheduling failed.")
             self.scheduler.copies.settle()
             running = self._sequences(self.scheduler.running)
-            self._fail_step(f"Scheduling failed: {_sentence(error)}", [*running, *self._waiting])
+            self._fail_step(f"Scheduling failed: {as_sentence(error)}", [*running, *self._waiting])
             return True
         self._announce(schedule, started)
         if schedule.plan is None:
@@ -129,7 +126,7 @@ class Pipeline:
             _log.exception("A step failed.")
             placed = [self.table.sequences[row] for row in schedule.plan.rows.tolist()]
             failed = [sequence for sequence in placed if sequence is not None]
-            self._fail_step(f"The step failed: {_sentence(error)}", failed)
+            self._fail_step(f"The step failed: {as_sentence(error)}", failed)
         return True
 
     def calibrate(self, calibration: Calibration) -> None:
@@ -157,13 +154,6 @@ class Pipeline:
             return plan
         rows, bits = grammars.masks(plan)
         return replace(plan, mask_rows=rows, mask_bits=bits)
-
-    def take_refilled(self) -> bool:
-        """Whether the last step put a token into a mailbox that was empty; asking takes note."""
-        fed, drained = self._fed, self.table.drained
-        refilled = fed[drained[fed]]
-        drained[refilled] = False
-        return bool(refilled.size)
 
     def abort(self, sequence: Sequence) -> None:
         """End a request now, wherever it is. Its blocks are free when this returns."""
@@ -320,7 +310,7 @@ class Pipeline:
             whole = self._sequences(batch[computed >= table.max_total[batch]])
         now = self._clock()
         known = table.num_tokens[rows]
-        finished, first_tokens, intervals = self._extend(rows, result, chosen, accepted, now)
+        finished, first_tokens, intervals = self.writer.write(rows, result, chosen, accepted, now)
         if drafts is not None:  # a stop string may have ended a row before its last accepted token
             last = table.num_tokens[batch] - 1
             table.num_computed[batch] = np.minimum(table.num_computed[batch], last)
@@ -371,146 +361,6 @@ class Pipeline:
             self.table.prompt_counted[batch] = counted + fresh
         return total
 
-    def _extend(
-        self,
-        rows: NDArray[np.int32],
-        result: StepResult,
-        chosen: NDArray[np.intp] | None,
-        accepted: NDArray[np.int32] | None,
-        now: float,
-    ) -> tuple[list[_Ending], NDArray[np.float64], NDArray[np.float64]]:
-        """Append the sampled tokens to their rows, behind the draft tokens that were accepted.
-
-        Args:
-            rows: [N] int32, rows that got a token.
-            result: the step's result.
-            chosen: [N] indices of those rows in the batch, or None for all of it.
-            accepted: [R] int32, draft tokens accepted in each row of the batch; None without drafts.
-            now: the tokens' instant.
-
-        Returns:
-            Sequences that end here, times to first token, and times between tokens.
-        """
-        table = self.table
-        at = table.num_tokens[rows]
-        sampled = result.sampled if chosen is None else result.sampled[chosen]
-        extra = None if accepted is None else _chosen(accepted, chosen)
-        if extra is not None:
-            at += extra
-        table.token_table[rows, at] = sampled
-        if table.logprob_rows:
-            table.logprob_table[rows, at] = _chosen(result.logprobs, chosen)
-        if table.top_rows and len(rows):
-            outputs = at - table.num_prompt_tokens[rows]
-            table.top_logprobs.record(
-                rows, outputs, _chosen(result.top_ids, chosen), _chosen(result.top_logprobs, chosen)
-            )
-        since = now - table.last_token_at[rows]  # NaN at a first token
-        table.last_token_at[rows] = now
-        first = np.isnan(since)
-        if first.any():
-            beginners = rows[first]
-            table.first_token_at[beginners] = now
-            first_tokens = now - table.queued_at[beginners]
-            self._count_deadlines(beginners, now)
-            since = since[~first]
-            self._announce_first(beginners, now)
-        else:
-            first_tokens = _NO_SAMPLES
-        stopped = (table.stop_ids[rows] == sampled[:, None]).any(axis=1)
-        if extra is None:
-            at += 1
-        else:
-            got = sampled >= 0  # all but a row that failed after some accepted draft tokens
-            at += got
-            stopped &= got
-            # The tokens of a step come at once; each counts as if it had taken its share of the time.
-            later = extra[~first] + 1
-            since = np.repeat(since / later, later)
-        texts: list[tuple[Sequence, str]] = []
-        ending = self._stopped_by_text(rows, at, texts) if table.decoded_rows else []
-        self._fed = rows
-        table.num_tokens[rows] = at  # publishes: readers see the tokens from here on
-        for sequence, text in texts:
-            sequence.mailbox.text.append(text)
-        if len(table.grammars):
-            ending += self._stopped_by_grammar(rows, sampled)
-        over = stopped | (at >= table.max_total[rows])
-        if over.any():
-            for index in np.flatnonzero(over).tolist():
-                sequence = table.sequence(rows[index])
-                reason = FinishReason.STOP if stopped[index] else FinishReason.LENGTH
-                ending.append((sequence, reason, None))
-        return ending, first_tokens, since
-
-    def _count_deadlines(self, beginners: NDArray[np.int32], now: float) -> None:
-        """Note whose first token came in time, of those that named a deadline."""
-        deadlines = self.table.deadline[beginners]
-        named = int(np.count_nonzero(np.isfinite(deadlines)))
-        if named:
-            met = int(np.count_nonzero(now <= deadlines))
-            unnamed = len(beginners) - named  # their deadline is infinite, so they count as met
-            self._counters.record_deadlines(met=met - unnamed, missed=len(beginners) - met)
-
-    def _announce_first(self, rows: NDArray[np.int32], now: float) -> None:
-        if self._events.wanted(FirstToken):
-            for sequence in self._sequences(rows):
-                ttft = now - sequence.queued_at
-                self._events.publish(FirstToken(now, sequence.request_id, ttft))
-
-    def _stopped_by_text(
-        self, rows: NDArray[np.int32], at: NDArray[np.int32], texts: list[tuple[Sequence, str]]
-    ) -> list[_Ending]:
-        """Decode the new tokens of rows with stop strings; those whose text holds one end there.
-
-        Args:
-            rows: [N] int32, rows that got tokens.
-            at: [N] int32, how many tokens they have now; lowered where a stop string ends sooner.
-            texts: filled with the new texts.
-        """
-        table = self.table
-        counts = table.num_tokens.copy()
-        counts[rows] = at
-        ending: list[_Ending] = []
-        for row, (sequence, decoder) in table.decoded_rows.items():
-            begin = sequence.num_prompt + sequence.decoded
-            end = int(counts[row])
-            if begin >= end:
-                continue
-            text = ""
-            try:
-                # One by one: a stop string may end inside a run of accepted draft tokens.
-                for token in table.token_table[row, begin:end].tolist():
-                    text += decoder.feed([token])
-                    sequence.decoded += 1
-                    if decoder.stopped:
-                        break
-            except Exception as error:
-                _log.exception("Decoding failed.")
-                message = f"The answer could not be decoded: {_sentence(error)}"
-                ending.append((sequence, FinishReason.ERROR, message))
-                continue
-            if text:
-                texts.append((sequence, text))
-            if decoder.stopped:
-                counts[row] = sequence.num_prompt + sequence.decoded
-                ending.append((sequence, FinishReason.STOP, None))
-        at[:] = counts[rows]
-        return ending
-
-    def _stopped_by_grammar(
-        self, rows: NDArray[np.int32], sampled: NDArray[np.int32]
-    ) -> list[_Ending]:
-        """Sequences whose grammar allows nothing after their new token, or could not follow it."""
-        return [
-            (
-                self.table.sequence(row),
-                FinishReason.STOP if matcher.error is None else FinishReason.ERROR,
-                matcher.error,
-            )
-            for row, matcher in self.table.grammars.advance(rows, sampled)
-        ]
-
     def _fail_step(self, message: str, sequences: list[Sequence]) -> None:
         """End the requests of a step that raised; what the step wrote is lost."""
         now = self._clock()
@@ -521,12 +371,3 @@ class Pipeline:
 
     def _sequences(self, rows: NDArray[np.int32]) -> list[Sequence]:
         return [self.table.sequence(row) for row in rows.tolist()]
-
-
-def _chosen(values: NDArray[_T], chosen: NDArray[np.intp] | None) -> NDArray[_T]:
-    return values if chosen is None else values[chosen]
-
-
-def _sentence(error: BaseException) -> str:
-    text = str(error).strip() or type(error).__name__
-    return text if text.endswith(".") else f"{text}."
