@@ -17,7 +17,7 @@ import json
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -138,8 +138,8 @@ def say(sentence: str) -> None:
 
 def measure(
     peers: list[str], directory: Path, scripts: Path, rounds: int, model: str
-) -> tuple[Contestant, list[Contestant], dict[str, float]]:
-    """Run the rounds; ours, the others, and our best share of the roofline by column."""
+) -> Iterator[tuple[Contestant, list[Contestant], dict[str, float]]]:
+    """Run the rounds; after each: ours, the others, and our best share of the roofline by column."""
     ours = Contestant(OURS, "")
     others: dict[str, Contestant] = {}
     shares: dict[str, float] = {}
@@ -172,7 +172,7 @@ def measure(
                 contestant = others.setdefault(name, Contestant(name, version))
                 for column, rate in figures.items():
                     contestant.add(column, rate)
-    return ours, list(others.values()), shares
+        yield ours, list(others.values()), shares
 
 
 def print_table(
@@ -216,25 +216,29 @@ def main() -> None:
             if unknown
             else "--rounds must be at least 1"
         )
-    ours, others, shares = measure(
-        peers,
-        options.dir.resolve(),
-        options.scripts.resolve(),
-        options.rounds,
-        options.model,
-    )
-    ratio = ratios(ours, others)
-    print_table(ours, others, ratio, shares)
-    if options.json:
-        result = {
-            "date": datetime.now(UTC).date().isoformat(),
-            "cpu": cpu_name(),
-            "rounds": options.rounds,
-            "contestants": [asdict(contestant) for contestant in (ours, *others)],
-            "ratio_to_best_peer": ratio,
-            "share_of_roofline": shares,
-        }
-        options.json.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    for number, (ours, others, shares) in enumerate(
+        measure(
+            peers,
+            options.dir.resolve(),
+            options.scripts.resolve(),
+            options.rounds,
+            options.model,
+        ),
+        start=1,
+    ):
+        # After every round, so that a run that is stopped leaves what it measured.
+        ratio = ratios(ours, others)
+        print_table(ours, others, ratio, shares)
+        if options.json:
+            result = {
+                "date": datetime.now(UTC).date().isoformat(),
+                "cpu": cpu_name(),
+                "rounds": number,
+                "contestants": [asdict(contestant) for contestant in (ours, *others)],
+                "ratio_to_best_peer": ratio,
+                "share_of_roofline": shares,
+            }
+            options.json.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":
