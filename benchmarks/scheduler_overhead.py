@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from engine.config import EngineConfig
 from engine.engine import AsyncPravahaEngine
 from engine.events import EventBus
-from engine.executors.base import MAX_TOP_LOGPROBS, Executor, ExecutorInfo, StepPlan, StepResult
+from engine.executors.base import Executor, ExecutorInfo, StepPlan, StepResult
 from engine.loading import load_executor
 from engine.mailbox import Mailbox
 from engine.memory.block_manager import BlockManager
@@ -68,13 +68,8 @@ class NullExecutor:
         self._sweep.max(initial=0)
         count = len(plan.rows)
         if count not in self._results:
-            self._results[count] = StepResult(
-                sampled=np.ones(count, np.int32),
-                logprobs=np.zeros(count, np.float32),
-                top_ids=np.zeros((count, MAX_TOP_LOGPROBS), np.int32),
-                top_logprobs=np.zeros((count, MAX_TOP_LOGPROBS), np.float32),
-                failed=np.zeros(count, np.uint8),
-            )
+            result = self._results[count] = StepResult.empty(count)
+            result.sampled[:] = 1
         self.seconds = time.perf_counter() - begin
         return self._results[count]
 

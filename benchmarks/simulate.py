@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from benchmarks.traces import TRACES, Arrival, take
 from engine._core import BlockAllocator, PrefixTrie
 from engine.events import EventBus
-from engine.executors.base import MAX_TOP_LOGPROBS, ExecutorInfo, StepPlan, StepResult
+from engine.executors.base import ExecutorInfo, StepPlan, StepResult
 from engine.mailbox import Mailbox
 from engine.memory.block_manager import BlockManager
 from engine.memory.prefix_cache import PrefixCache
@@ -90,14 +90,9 @@ class SimulatedExecutor:
         end = plan.positions[plan.query_start[1:] - 1] + 1
         load = load_of(grant, end, len(plan.token_ids))
         self._clock.now += self._costs.seconds(load) * float(self._rng.lognormal(0, SCATTER))
-        rows = len(plan.rows)
-        return StepResult(
-            sampled=np.where(plan.needs_logits != 0, 1, -1).astype(np.int32),
-            logprobs=np.zeros(rows, np.float32),
-            top_ids=np.zeros((rows, MAX_TOP_LOGPROBS), np.int32),
-            top_logprobs=np.zeros((rows, MAX_TOP_LOGPROBS), np.float32),
-            failed=np.zeros(rows, np.uint8),
-        )
+        result = StepResult.empty(len(plan.rows))
+        result.sampled[plan.needs_logits != 0] = 1
+        return result
 
     def copy_blocks(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:
         """Nothing is stored."""

@@ -9,7 +9,7 @@ step's list of rows, [0, R); *flat* is a token of this step, [0, T).
 """
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +36,6 @@ MAX_DRAFT_TOKENS = 16
 """The most drafts in a step, over all its rows."""
 
 _NO_INTS: NDArray[np.int32] = np.zeros(0, np.int32)
-_NO_FLOATS: NDArray[np.float32] = np.zeros(0, np.float32)
-_NO_TOP_IDS: NDArray[np.int32] = np.zeros((0, MAX_TOP_LOGPROBS), np.int32)
-_NO_TOP_LOGPROBS: NDArray[np.float32] = np.zeros((0, MAX_TOP_LOGPROBS), np.float32)
-_NO_MASK_ROWS: NDArray[np.int32] = np.zeros(0, np.int32)
 _NO_MASK_BITS: NDArray[np.uint32] = np.zeros((0, 0), np.uint32)
 
 
@@ -92,7 +88,7 @@ class StepPlan:
     bias_rows: NDArray[np.int32]
     bias_ids: NDArray[np.int32]
     bias_values: NDArray[np.float32]
-    mask_rows: NDArray[np.int32] = field(default_factory=lambda: _NO_MASK_ROWS)
+    mask_rows: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
     mask_bits: NDArray[np.uint32] = field(default_factory=lambda: _NO_MASK_BITS)
     num_draft_tokens: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
     score_tokens: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
@@ -131,14 +127,33 @@ class StepResult:
     top_ids: NDArray[np.int32]
     top_logprobs: NDArray[np.float32]
     failed: NDArray[np.uint8]
-    accepted: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
-    draft_logprobs: NDArray[np.float32] = field(default_factory=lambda: _NO_FLOATS)
-    draft_top_ids: NDArray[np.int32] = field(default_factory=lambda: _NO_TOP_IDS)
-    draft_top_logprobs: NDArray[np.float32] = field(default_factory=lambda: _NO_TOP_LOGPROBS)
-    score_logprobs: NDArray[np.float32] = field(default_factory=lambda: _NO_FLOATS)
-    score_ranks: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
-    score_top_ids: NDArray[np.int32] = field(default_factory=lambda: _NO_TOP_IDS)
-    score_top_logprobs: NDArray[np.float32] = field(default_factory=lambda: _NO_TOP_LOGPROBS)
+    accepted: NDArray[np.int32]
+    draft_logprobs: NDArray[np.float32]
+    draft_top_ids: NDArray[np.int32]
+    draft_top_logprobs: NDArray[np.float32]
+    score_logprobs: NDArray[np.float32]
+    score_ranks: NDArray[np.int32]
+    score_top_ids: NDArray[np.int32]
+    score_top_logprobs: NDArray[np.float32]
+
+    @classmethod
+    def empty(cls, rows: int, *, drafts: int = 0, scores: int = 0) -> Self:
+        """Arrays of their own for so many rows, drafts and scores: nothing sampled, nothing known."""
+        return cls(
+            sampled=np.full(rows, -1, np.int32),
+            logprobs=np.full(rows, np.nan, np.float32),
+            top_ids=np.zeros((rows, MAX_TOP_LOGPROBS), np.int32),
+            top_logprobs=np.zeros((rows, MAX_TOP_LOGPROBS), np.float32),
+            failed=np.zeros(rows, np.uint8),
+            accepted=np.zeros(rows, np.int32),
+            draft_logprobs=np.full(drafts, np.nan, np.float32),
+            draft_top_ids=np.zeros((drafts, MAX_TOP_LOGPROBS), np.int32),
+            draft_top_logprobs=np.zeros((drafts, MAX_TOP_LOGPROBS), np.float32),
+            score_logprobs=np.full(scores, np.nan, np.float32),
+            score_ranks=np.zeros(scores, np.int32),
+            score_top_ids=np.zeros((scores, MAX_TOP_LOGPROBS), np.int32),
+            score_top_logprobs=np.zeros((scores, MAX_TOP_LOGPROBS), np.float32),
+        )
 
 
 @dataclass(frozen=True, slots=True)

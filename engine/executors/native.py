@@ -12,7 +12,6 @@ from engine.config import EngineConfig
 from engine.errors import ExecutorError, ModelError
 from engine.executors.base import (
     MAX_DRAFT_TOKENS,
-    MAX_TOP_LOGPROBS,
     ExecutorInfo,
     StepPlan,
     StepResult,
@@ -39,21 +38,7 @@ class NativeExecutor:
             parameters=int(facts["parameters"]),
         )
         self._core = core
-        self._results = StepResult(
-            sampled=np.full(max_rows, -1, np.int32),
-            logprobs=np.full(max_rows, np.nan, np.float32),
-            top_ids=np.zeros((max_rows, MAX_TOP_LOGPROBS), np.int32),
-            top_logprobs=np.zeros((max_rows, MAX_TOP_LOGPROBS), np.float32),
-            failed=np.zeros(max_rows, np.uint8),
-            accepted=np.zeros(max_rows, np.int32),
-            draft_logprobs=np.full(MAX_DRAFT_TOKENS, np.nan, np.float32),
-            draft_top_ids=np.zeros((MAX_DRAFT_TOKENS, MAX_TOP_LOGPROBS), np.int32),
-            draft_top_logprobs=np.zeros((MAX_DRAFT_TOKENS, MAX_TOP_LOGPROBS), np.float32),
-            score_logprobs=np.zeros(max_tokens, np.float32),
-            score_ranks=np.zeros(max_tokens, np.int32),
-            score_top_ids=np.zeros((max_tokens, MAX_TOP_LOGPROBS), np.int32),
-            score_top_logprobs=np.zeros((max_tokens, MAX_TOP_LOGPROBS), np.float32),
-        )
+        self._results = StepResult.empty(max_rows, drafts=MAX_DRAFT_TOKENS, scores=max_tokens)
 
     @classmethod
     def load(

@@ -35,7 +35,9 @@ def swap_identity(salt: bytes, info: ExecutorInfo, block_bytes: int) -> bytes:
         info: the loaded executor.
         block_bytes: bytes of a block.
     """
-    libraries = [_version(name) for name in ("torch", "transformers")]
+    libraries = []
+    if info.kind == "torch":
+        libraries = [_version(name) for name in ("torch", "transformers")]
     facts = [
         _LAYOUT,
         salt.hex(),
@@ -44,7 +46,7 @@ def swap_identity(salt: bytes, info: ExecutorInfo, block_bytes: int) -> bytes:
         info.weight_format,
         info.kv_dtype,
         block_bytes,
-        libraries if info.kind == "torch" else [],
+        libraries,
     ]
     return hashlib.blake2b(json.dumps(facts).encode(), digest_size=32).digest()
 

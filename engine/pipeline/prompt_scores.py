@@ -111,10 +111,11 @@ def plan_scores(
     targets: list[NDArray[np.int32]] = []
     tops: list[NDArray[np.int32]] = []
     total = 0
-    for index, row in enumerate(batch.tolist()):
-        sequence = scoring.get(row)
-        scores = None if sequence is None else sequence.mailbox.prompt_scores
-        if sequence is None or scores is None or scores.complete:
+    for index in np.flatnonzero(np.isin(batch, list(scoring))).tolist():
+        row = int(batch[index])
+        sequence = scoring[row]
+        scores = sequence.mailbox.prompt_scores
+        if scores is None or scores.complete:
             continue
         start, stop = int(query_start[index]), int(query_start[index + 1])
         computed = int(positions[start])

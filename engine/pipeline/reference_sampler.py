@@ -12,7 +12,7 @@ Slow on purpose: it sorts whole vocabularies. Do not call it in a step of a real
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.executors.base import MAX_TOP_LOGPROBS, StepPlan, StepResult
+from engine.executors.base import StepPlan, StepResult
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -53,21 +53,7 @@ def sample_reference(
     """
     count, drafts = len(plan.rows), _drafts(plan)
     total, scores = sum(map(len, drafts)), len(plan.score_tokens)
-    result = StepResult(
-        sampled=np.full(count, -1, np.int32),
-        logprobs=np.full(count, np.nan, np.float32),
-        top_ids=np.zeros((count, MAX_TOP_LOGPROBS), np.int32),
-        top_logprobs=np.zeros((count, MAX_TOP_LOGPROBS), np.float32),
-        failed=np.zeros(count, np.uint8),
-        accepted=np.zeros(count, np.int32),
-        draft_logprobs=np.full(total, np.nan, np.float32),
-        draft_top_ids=np.zeros((total, MAX_TOP_LOGPROBS), np.int32),
-        draft_top_logprobs=np.zeros((total, MAX_TOP_LOGPROBS), np.float32),
-        score_logprobs=np.full(scores, np.nan, np.float32),
-        score_ranks=np.zeros(scores, np.int32),
-        score_top_ids=np.zeros((scores, MAX_TOP_LOGPROBS), np.int32),
-        score_top_logprobs=np.zeros((scores, MAX_TOP_LOGPROBS), np.float32),
-    )
+    result = StepResult.empty(count, drafts=total, scores=scores)
     first_draft = 0
     for index in range(count):
         mine = drafts[index]

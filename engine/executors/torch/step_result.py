@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.executors.base import MAX_TOP_LOGPROBS, StepPlan, StepResult
+from engine.executors.base import StepPlan, StepResult
 from engine.executors.torch.sampler import Sampled
 from engine.executors.torch.scoring import Scored
 from engine.executors.torch.step_layout import StepLayout
@@ -23,17 +23,7 @@ def step_result(
         scored: [P] scores in the plan's order, or None if it has none.
     """
     count, drafts = len(plan.rows), int(plan.num_draft_tokens.sum())
-    result = StepResult(
-        sampled=np.full(count, -1, np.int32),
-        logprobs=np.full(count, np.nan, np.float32),
-        top_ids=np.zeros((count, MAX_TOP_LOGPROBS), np.int32),
-        top_logprobs=np.zeros((count, MAX_TOP_LOGPROBS), np.float32),
-        failed=np.zeros(count, np.uint8),
-        accepted=np.zeros(count, np.int32),
-        draft_logprobs=np.full(drafts, np.nan, np.float32),
-        draft_top_ids=np.zeros((drafts, MAX_TOP_LOGPROBS), np.int32),
-        draft_top_logprobs=np.zeros((drafts, MAX_TOP_LOGPROBS), np.float32),
-    )
+    result = StepResult.empty(count, drafts=drafts)
     if scored is not None:
         result = replace(
             result,
