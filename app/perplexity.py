@@ -7,15 +7,13 @@ unless the model begins texts with a token of its own.
 """
 
 import math
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from app.batches import BatchReader
 from engine.client import EngineClient
 from engine.errors import EngineUnavailable, InvalidRequest
 from engine.request import FinishReason, PromptLogprobs, Request, SamplingParams
-
-_WAKE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +108,10 @@ def score_text(
         )
     parts: list[float] = []
     scored = 0
+    reader = BatchReader(client)
     for window in windows(len(ids), size, stride, first=skipped):
         part = ids[window.start : window.stop]
-        scores = _prompt_logprobs(client, (*lead, *part)).logprobs
+        scores = _prompt_logprobs(client, reader, (*lead, *part)).logprobs
         new = window.stop - window.first
         parts.append(-math.fsum(scores[len(scores) - new :]))
         scored += new
@@ -120,27 +119,21 @@ def score_text(
     return TextScore(scored, _text_bytes(client, text, ids[:skipped]), math.fsum(parts), len(parts))
 
 
-def _prompt_logprobs(client: EngineClient, ids: tuple[int, ...]) -> PromptLogprobs:
-    wake = threading.Event()
-    client.on_wake(wake.set)
+def _prompt_logprobs(
+    client: EngineClient, reader: BatchReader, ids: tuple[int, ...]
+) -> PromptLogprobs:
     request = Request(ids, SamplingParams(temperature=0.0, prompt_logprobs=0, max_tokens=0))
     request_id = client.submit(request)
     scores = None
     try:
-        while True:
-            batch = client.drain(request_id)
-            if batch is None:
-                wake.wait(_WAKE_S)
-                wake.clear()
-                continue
+        for batch in reader.read(request_id):
             scores = scores or batch.prompt_logprobs
-            if batch.finish_reason is not None:
-                break
+            last = batch
     except BaseException:
         client.cancel(request_id)
         raise
-    if batch.finish_reason is not FinishReason.LENGTH or scores is None:
-        raise EngineUnavailable(batch.error or "The engine ended before the text was scored.")
+    if last.finish_reason is not FinishReason.LENGTH or scores is None:
+        raise EngineUnavailable(last.error or "The engine ended before the text was scored.")
     return scores
 
 

@@ -3,7 +3,6 @@
 import json
 import signal
 import sys
-import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
 DEFAULT_MAX_TOKENS = 512
 """Small models may not end by themselves; `--max-tokens` asks for more."""
-
-_WAKE_S = 0.5
 
 
 @setting_options("engine", "sampling", "remote")
@@ -187,10 +184,10 @@ def _stream(
     Raises:
         BrokenPipeError: whoever read the output is gone; the request was cancelled.
     """
+    from app.batches import BatchReader
     from app.safe_text import SafeStream
 
-    wake = threading.Event()
-    client.on_wake(wake.set)
+    reader = BatchReader(client)
     # A terminal must not obey what a model writes; a file gets every character.
     safe = SafeStream() if sys.stdout.isatty() else None
 
@@ -205,17 +202,12 @@ def _stream(
 
     before = signal.signal(signal.SIGINT, on_interrupt)
     try:
-        while True:
-            batch = client.drain(request_id)
-            if batch is None:
-                wake.wait(_WAKE_S)
-                wake.clear()
-                continue
+        for batch in reader.read(request_id):
             answer.take(batch)
             write(safe.feed(batch.text) if safe else batch.text)
-            if batch.finish_reason is not None:
-                write((safe.flush() if safe else "") + "\n")
-                return batch
+            last = batch
+        write((safe.flush() if safe else "") + "\n")
+        return last
     except BrokenPipeError:
         client.cancel(request_id)
         raise

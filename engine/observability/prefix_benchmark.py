@@ -14,7 +14,8 @@ from statistics import median
 from typing import Any
 
 from engine.engine import AsyncPravahaEngine
-from engine.request import Request, RequestOutput, SamplingParams
+from engine.observability.workload import elapsed_seconds, random_tokens
+from engine.request import Request, SamplingParams
 
 AGENTS = 51
 PREFIX_TOKENS = 1000
@@ -142,7 +143,7 @@ class PrefixBenchmark:
             totals = after.totals
             size = after.blocks.block_size
             run = PrefixRun(
-                seconds=_seconds(outputs),
+                seconds=elapsed_seconds(outputs),
                 median_ttft_ms=1e3 * median(output.timings.ttft or 0.0 for output in outputs),
                 prompt_tokens=totals.prompt_tokens - before.prompt_tokens,
                 hits=totals.prefix_cache_hits - before.prefix_cache_hits,
@@ -157,20 +158,8 @@ class PrefixBenchmark:
             return run, answers, asdict(engine.model_info), least
 
 
-def _seconds(outputs: list[RequestOutput]) -> float:
-    """From the first request queued to the last token, by the engine's clock."""
-    queued = min(output.timings.queued for output in outputs)
-    return max(output.timings.last_token or queued for output in outputs) - queued
-
-
 def agent_prompts(agents: int, prefix_tokens: int, vocab_size: int) -> list[tuple[int, ...]]:
     """Reproducible prompts that share their first `prefix_tokens` ids."""
     generator = random.Random(0)  # noqa: S311 - benchmark data, not a secret
     prefix = random_tokens(generator, prefix_tokens, vocab_size)
     return [(*prefix, *random_tokens(generator, TAIL_TOKENS, vocab_size)) for _ in range(agents)]
-
-
-def random_tokens(generator: random.Random, count: int, vocab_size: int) -> list[int]:
-    """Ordinary token ids."""
-    top = min(40_000, vocab_size)
-    return [generator.randrange(min(100, top - 1), top) for _ in range(count)]

@@ -17,6 +17,7 @@ from statistics import fmean, median
 from typing import Any
 
 from engine.engine import AsyncPravahaEngine
+from engine.observability.workload import elapsed_seconds, random_tokens
 from engine.request import Request, RequestOutput, SamplingParams
 
 BATCHES = (1, 4, 16, 32, 64)
@@ -85,8 +86,7 @@ class _Run:
     @property
     def seconds(self) -> float:
         """From the first request queued to the last token of all."""
-        queued = min(o.timings.queued for o in self.outputs)
-        return max(o.timings.last_token or o.timings.queued for o in self.outputs) - queued
+        return elapsed_seconds(self.outputs)
 
     @property
     def median_ttft(self) -> float:
@@ -233,8 +233,4 @@ class SelfBenchmark:
 def random_prompts(count: int, seed: int, vocab_size: int) -> list[list[int]]:
     """Reproducible prompts of `PROMPT_TOKENS` ordinary token ids, the same for every engine."""
     generator = random.Random(seed)  # noqa: S311 - benchmark data, not a secret
-    top = min(40_000, vocab_size)
-    return [
-        [generator.randrange(min(100, top - 1), top) for _ in range(PROMPT_TOKENS)]
-        for _ in range(count)
-    ]
+    return [random_tokens(generator, PROMPT_TOKENS, vocab_size) for _ in range(count)]
