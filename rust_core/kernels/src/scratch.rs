@@ -6,6 +6,7 @@ use crate::activation_quant::{Outlier, TILE_ROWS, TileGroup};
 use crate::arena::Buffer;
 use crate::attention;
 use crate::error::KernelError;
+use crate::gemm::PanelScratch;
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
 use crate::phase_clock::PhaseClock;
@@ -53,6 +54,8 @@ pub struct WorkerScratch {
     pub head: Buffer<f32>,
     /// `[tokens, 16]`: a panel of the up projection.
     pub up: Buffer<f32>,
+    /// The panel that products are at work on.
+    pub panel: PanelScratch,
     pub attention: attention::Scratch,
     pub sampler: sampler::Scratch,
     pub clock: PhaseClock,
@@ -196,6 +199,7 @@ impl Scratch {
                 activations: ActivationBuffers::new(REDUNDANT_ROWS, strides.widest)?,
                 head: Buffer::new(tokens * strides.head)?,
                 up: Buffer::new(tokens * PANEL_COLUMNS)?,
+                panel: PanelScratch::new(strides.widest)?,
                 attention: attention::Scratch::new(),
                 sampler: sampler::Scratch::new(spec.vocab_size),
                 clock: PhaseClock::default(),

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::activation_quant::{QuantRows, TILE_ROWS, quantize_row};
 use crate::attention::{Item, NOTHING_AHEAD, Task, Work, attend, combine};
 use crate::dispatch::Level;
-use crate::gemm::{Activations, Output, multiply_panel};
+use crate::gemm::{Activations, Output, PanelScratch, multiply_panel};
 use crate::kv_cache::KvCache;
 use crate::norm::{rms_norm, silu_panel};
 use crate::pack::PANEL_COLUMNS;
@@ -257,6 +257,7 @@ impl Step<'_> {
         activations: &Activations,
         rows: usize,
         target: Target,
+        scratch: &PanelScratch,
     ) {
         let matrix = &linear.matrix;
         for panel in panels.clone() {
@@ -277,6 +278,7 @@ impl Step<'_> {
                     activations,
                     rows,
                     output,
+                    scratch,
                 );
             }
         }
@@ -328,7 +330,7 @@ impl Step<'_> {
                     stride,
                     accumulate: false,
                 };
-                self.multiply(linear, panels, &activations, rows, target);
+                self.multiply(linear, panels, &activations, rows, target, &own.panel);
             }
             for token in 0..rows {
                 // SAFETY: as above.
@@ -509,7 +511,7 @@ impl Step<'_> {
                     stride: scratch.strides.hidden,
                     accumulate: true,
                 };
-                self.multiply(linear, panels, &activations, rows, target);
+                self.multiply(linear, panels, &activations, rows, target, &own.panel);
             }
         }
     }
@@ -560,6 +562,7 @@ impl Step<'_> {
                     &activations,
                     rows,
                     gate_out,
+                    &own.panel,
                 );
                 let next = layer.gate.matrix.panel(next);
                 multiply_panel(
@@ -570,6 +573,7 @@ impl Step<'_> {
                     &activations,
                     rows,
                     up_out,
+                    &own.panel,
                 );
                 silu_panel(level, gate, stride, up, PANEL_COLUMNS, rows);
             }
@@ -600,7 +604,14 @@ impl Step<'_> {
                     stride,
                     accumulate: false,
                 };
-                self.multiply(&weights.lm_head, panels, &activations, rows, target);
+                self.multiply(
+                    &weights.lm_head,
+                    panels,
+                    &activations,
+                    rows,
+                    target,
+                    &own.panel,
+                );
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::activation_quant::QuantRows;
 use crate::arena::Buffer;
 use crate::dispatch::Level;
 use crate::error::KernelError;
-use crate::gemm::{Activations, Output, multiply_panel};
+use crate::gemm::{Activations, Output, PanelScratch, multiply_panel};
 use crate::norm::{gelu, layer_norm};
 use crate::pack::PANEL_COLUMNS;
 
@@ -26,6 +26,7 @@ pub(super) struct Forward<'a> {
     mixed: Buffer<f32>,
     /// `[tokens, intermediate]`
     inner: Buffer<f32>,
+    panel: PanelScratch,
     head: HeadScratch,
 }
 
@@ -48,6 +49,7 @@ impl<'a> Forward<'a> {
             value: hidden()?,
             mixed: hidden()?,
             inner: Buffer::new(tokens * spec.intermediate_size)?,
+            panel: PanelScratch::new(spec.hidden_size.max(spec.intermediate_size))?,
             head: HeadScratch::default(),
         })
     }
@@ -152,6 +154,7 @@ impl<'a> Forward<'a> {
                     &activations,
                     tokens,
                     output,
+                    &self.panel,
                 );
             }
         }

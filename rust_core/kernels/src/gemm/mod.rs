@@ -12,6 +12,9 @@ mod avx512;
 mod float;
 mod outliers;
 mod portable;
+mod scratch;
+
+pub use scratch::PanelScratch;
 
 use crate::activation_quant::QuantRows;
 use crate::dispatch::Level;
@@ -52,7 +55,8 @@ struct Panel {
 ///
 /// # Safety
 /// The machine has the level. The activations hold `rows` rows of `matrix.inputs` in the form that
-/// `matrix.kind` takes; `output` is valid for `rows` rows of 16 and nobody else uses these.
+/// `matrix.kind` takes; `output` is valid for `rows` rows of 16. Nobody else uses these or `scratch`.
+#[allow(clippy::too_many_arguments)]
 pub unsafe fn multiply_panel(
     level: Level,
     matrix: &PackedMatrix,
@@ -61,8 +65,10 @@ pub unsafe fn multiply_panel(
     activations: &Activations,
     rows: usize,
     output: Output,
+    scratch: &PanelScratch,
 ) {
     debug_assert!(level.available());
+    assert!(matrix.inputs <= scratch.inputs());
     let panel = Panel {
         data: matrix.panel(panel),
         next,
@@ -76,7 +82,9 @@ pub unsafe fn multiply_panel(
         debug_assert_eq!(activations.quant.inputs, matrix.inputs);
         match level {
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => avx512::multiply(layout, panel, activations.quant, rows, output),
+            Level::Avx512 => {
+                avx512::multiply(layout, panel, activations.quant, rows, output, scratch)
+            }
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => avx2::multiply(layout, panel, activations.quant, rows, output),
             _ => portable::multiply(layout, panel, activations.quant, rows, output),
