@@ -69,6 +69,7 @@ fn main() {
                     tiles: tiles.ptr(),
                     outliers: outliers.ptr(),
                     outlier_counts: outlier_counts.ptr(),
+                    row_tiles: std::ptr::null(),
                     inputs: matrix.inputs,
                 };
                 let activations = Activations {
