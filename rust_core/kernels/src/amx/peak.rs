@@ -1,6 +1,7 @@
 //! The rate of byte products on full tiles: what a roofline of the level stands on.
 
-use super::tiles::{TileConfig, release};
+use super::held::release;
+use super::tiles::TileConfig;
 
 /// Multiplications and additions of one round of [`products`].
 pub const OPERATIONS_A_ROUND: usize = 4 * 2 * 16 * 16 * 64;

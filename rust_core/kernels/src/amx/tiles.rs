@@ -125,7 +125,7 @@ pub(crate) unsafe trait Tiles {
     /// Dot products of a group of inputs. Calls with `ODD` true and false use different registers.
     ///
     /// # Safety
-    /// The tiles are held ([`hold`]); all pointers are valid, `dots` for writing.
+    /// The tiles are held (see `held.rs`); all pointers are valid, `dots` for writing.
     unsafe fn group<const ODD: bool>(
         rows: *const RowTile,
         weights: *const CodeTile,
@@ -200,56 +200,3 @@ pub(crate) fn second_half(rows: *const RowTile, weights: *const CodeTile) -> [*c
         weights.cast::<u8>().wrapping_add(half / 4 * LINE),
     ]
 }
-
-#[cfg(target_arch = "x86_64")]
-mod held {
-    use std::cell::Cell;
-
-    thread_local! {
-        static HELD: Cell<bool> = const { Cell::new(false) };
-    }
-
-    /// Configure this thread's tiles, unless they are.
-    ///
-    /// # Safety
-    /// The process may use the tiles (see `support.rs`).
-    pub(crate) unsafe fn hold() {
-        if !HELD.get() {
-            // SAFETY: the instruction is allowed by contract and reads the 64 bytes of the configuration.
-            unsafe {
-                std::arch::asm!(
-                    "ldtilecfg [{}]", in(reg) &raw const super::CONFIG,
-                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
-                    options(nostack, preserves_flags, readonly)
-                );
-            }
-            HELD.set(true);
-        }
-    }
-
-    /// Give this thread's tiles back, if it holds them: a thread that sleeps should not keep 8 KiB of state to
-    /// be saved, nor its core from resting deeply.
-    pub(crate) fn release() {
-        if HELD.get() {
-            // SAFETY: tiles that are held may be released; nothing of them is used any more, since every
-            // product begins and ends within one block.
-            unsafe {
-                std::arch::asm!(
-                    "tilerelease",
-                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
-                    options(nomem, nostack, preserves_flags)
-                );
-            }
-            HELD.set(false);
-        }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-pub(crate) use held::{hold, release};
-
-/// Nothing is ever held here.
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn release() {}

@@ -8,6 +8,7 @@
 //!
 //! Codes of 4 bits are expanded to bytes once a panel.
 
+#[cfg(target_arch = "x86_64")]
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -39,6 +40,7 @@ struct Codes {
     stride: usize,
 }
 
+#[cfg(target_arch = "x86_64")]
 thread_local! {
     /// Codes of one panel in bytes: grows to the longest of the thread's matrices, in its first step.
     static EXPANDED: RefCell<Vec<CodeTile>> = const { RefCell::new(Vec::new()) };
@@ -377,7 +379,7 @@ pub(super) unsafe fn multiply(
             }
             // SAFETY: the caller's promise; room was made.
             unsafe {
-                crate::amx::tiles::hold();
+                crate::amx::held::hold();
                 on_hardware(layout, panel, x, rows, output, expanded.as_mut_ptr());
             }
         });

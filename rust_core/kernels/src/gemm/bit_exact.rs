@@ -12,7 +12,7 @@ use crate::activation_quant::TILE_ROWS;
 use crate::amx::emulated::Emulated;
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS};
 use crate::pack::quantized::load;
-use crate::pack::tests::{Random, TestTensor};
+use crate::pack::tests::TestTensor;
 use crate::pack::{PackedMatrix, QuantLayout};
 use crate::quant::DType;
 use crate::simd::Fused;
@@ -241,7 +241,7 @@ fn the_emulated_dot_product_is_the_processors() {
         eprintln!("skipped: {why}");
         return;
     }
-    let mut random = Random(11);
+    let mut random = crate::pack::tests::Random(11);
     for _ in 0..1000 {
         let sums = std::array::from_fn(|_| random.bits() as i32);
         let mut byte = || match random.bits() % 4 {

@@ -45,8 +45,16 @@ pub(crate) unsafe trait Lanes: Copy {
     unsafe fn load_i8(from: *const i8) -> Self;
     /// `(word >> shift) & mask` of 16 words.
     unsafe fn load_bits(from: *const u32, shift: u32, mask: u32) -> Self;
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        allow(dead_code, reason = "tiles' users' alone")
+    )]
     unsafe fn load_i32(from: *const i32) -> Self;
     /// The floats whose bits are 16 integers plus `addend`, which wrap.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        allow(dead_code, reason = "tiles' users' alone")
+    )]
     unsafe fn load_bits_plus(from: *const i32, addend: i32) -> Self;
     unsafe fn store(self, to: *mut f32);
     unsafe fn add(self, other: Self) -> Self;
