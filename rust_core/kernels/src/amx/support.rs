@@ -56,21 +56,23 @@ fn decide(processor: Processor, request: impl FnOnce() -> Result<(), i32>) -> Re
 
 #[cfg(target_arch = "x86_64")]
 fn processor() -> Processor {
-    use std::arch::x86_64::{__cpuid, __cpuid_count};
+    use std::arch::x86_64::__cpuid_count;
     const AMX_TILE_AND_INT8: u32 = 1 << 24 | 1 << 25;
     const OSXSAVE: u32 = 1 << 27;
     /// Tile configuration and tile data.
     const TILE_STATE: u32 = 1 << 17 | 1 << 18;
-    let leaves = __cpuid(0).eax;
-    let tiles = leaves >= 0x1d && {
-        let palette = __cpuid_count(0x1d, 1);
+    // SAFETY: every x86-64 processor has the instruction; it reads registers. (Newer compilers call it safe.)
+    #[allow(unused_unsafe)]
+    let cpuid = |leaf, part| unsafe { __cpuid_count(leaf, part) };
+    let tiles = cpuid(0, 0).eax >= 0x1d && {
+        let palette = cpuid(0x1d, 1);
         // 1,024 bytes a tile and eight tiles; 64 bytes a row and 16 rows.
-        __cpuid_count(7, 0).edx & AMX_TILE_AND_INT8 == AMX_TILE_AND_INT8
-            && __cpuid_count(0x1d, 0).eax >= 1
+        cpuid(7, 0).edx & AMX_TILE_AND_INT8 == AMX_TILE_AND_INT8
+            && cpuid(0x1d, 0).eax >= 1
             && (palette.eax >> 16, palette.ebx >> 16) == (1024, 8)
             && (palette.ebx & 0xffff, palette.ecx & 0xffff) == (64, 16)
     };
-    let state = __cpuid(1).ecx & OSXSAVE != 0 && {
+    let state = cpuid(1, 0).ecx & OSXSAVE != 0 && {
         let enabled: u32;
         // SAFETY: OSXSAVE says that the instruction exists for us; it reads a register.
         unsafe {

@@ -24,6 +24,9 @@ use crate::simd::{Lanes, prefetch_line};
 /// Up to so many rows, alone or behind full tiles, the AVX-512 kernel is faster.
 const FEW_ROWS: usize = 4;
 
+/// Four-row tiles of a row tile.
+const MOST_TILES: usize = TALLEST / TILE_ROWS;
+
 /// 1.5 · 2^23: see the constant of this name in `avx512.rs`.
 const MAGIC: f32 = 12_582_912.0;
 
@@ -121,13 +124,38 @@ unsafe fn load_scales<L: Lanes, const HALF: bool>(from: *const u8) -> L {
     }
 }
 
-/// Where row `row` of dot products stands.
-#[inline(always)]
-fn row_of(dots: &MaybeUninit<Dots>, row: usize) -> *const i32 {
-    assert!(row < TALLEST);
-    dots.as_ptr()
-        .cast::<i32>()
-        .wrapping_add(row * PANEL_COLUMNS)
+/// What all rows of a group share: how its dot products become floats.
+#[derive(Clone, Copy)]
+struct Part<L, const HALF: bool> {
+    scales: Scales<L, HALF>,
+    mins: L,
+    dots: *const Dots,
+}
+
+impl<L: Lanes, const HALF: bool> Part<L, HALF> {
+    /// Add a group's products to the sums of a four-row tile: the `at`-th one's of the row tile.
+    ///
+    /// # Safety
+    /// The level's instructions are enabled; the dot products are there.
+    #[inline(always)]
+    unsafe fn add(
+        self,
+        at: usize,
+        row_scales: [f32; TILE_ROWS],
+        row_sums: [f32; TILE_ROWS],
+        sums: &mut [L; TILE_ROWS],
+    ) {
+        for (lane, sum) in sums.iter_mut().enumerate() {
+            // SAFETY: row `4 · at + lane` of sixteen; the rest is the caller's promise.
+            unsafe {
+                let row = at * TILE_ROWS + lane;
+                let dots = self.dots.cast::<i32>().add(row * PANEL_COLUMNS);
+                let product = self.scales.apply(dots);
+                *sum = product.mul_add(L::splat(row_scales[lane]), *sum);
+                *sum = self.mins.mul_add(L::splat(row_sums[lane]), *sum);
+            }
+        }
+    }
 }
 
 /// The product of group `group`, of its halves apart if they are.
@@ -155,7 +183,7 @@ unsafe fn product<T: Tiles, const SPLIT: bool>(
     }
 }
 
-/// Up to `ROWS` rows, from a row tile's first on, against the whole panel; the first `rows` of them are stored.
+/// Up to `4 · TILES` rows, from a row tile's first on, against the whole panel; the first `rows` of them are stored.
 ///
 /// # Safety
 /// As [`super::multiply_panel`], for `rows` rows; `codes` are those of the panel; the tiles are held.
@@ -167,7 +195,7 @@ unsafe fn block<
     const SPLIT: bool,
     const HALF: bool,
     const MIN: bool,
-    const ROWS: usize,
+    const TILES: usize,
 >(
     layout: QuantLayout,
     panel: Panel,
@@ -190,7 +218,7 @@ unsafe fn block<
         let row_tiles: *const RowTile = x.row_tiles.add(row / TALLEST * groups);
         let tiles: *const TileGroup = x.tile(row);
         product::<T, SPLIT>(row_tiles, codes, 0, &mut dots[0]);
-        let mut sums = [L::splat(0.0); ROWS];
+        let mut sums = [[L::splat(0.0); TILE_ROWS]; MOST_TILES];
         for group in 0..groups {
             for _ in 0..lines_each {
                 prefetch_line(line);
@@ -199,43 +227,47 @@ unsafe fn block<
             if group + 1 < groups {
                 product::<T, SPLIT>(row_tiles, codes, group + 1, &mut dots[(group + 1) % 2]);
             }
-            let [dots, high_dots] = &dots[group % 2];
-            let from = panel
-                .data
-                .add(group * layout.record_bytes() + layout.code_bytes());
+            let [dots, high_dots] = dots[group % 2].each_ref().map(MaybeUninit::as_ptr);
+            let record = panel.data.add(group * layout.record_bytes());
+            let from = record.add(layout.code_bytes());
             let scales = Scales::<L, HALF>::load(from);
             let mins = if MIN {
                 load_scales::<L, HALF>(from.add(layout.scale_bytes()))
             } else {
                 scales.scale.mul(L::splat(-zero))
             };
-            for (row, sum) in sums.iter_mut().enumerate() {
-                let tile = &*tiles.add(row / TILE_ROWS * groups + group);
-                let lane = row % TILE_ROWS;
-                let row_sum = if SPLIT {
-                    tile.low_scaled_sums[lane]
-                } else {
-                    tile.scaled_sums[lane]
-                };
-                let product = scales.apply(row_of(dots, row));
-                *sum = product.mul_add(L::splat(tile.scales[lane]), *sum);
-                *sum = mins.mul_add(L::splat(row_sum), *sum);
-            }
-            if SPLIT {
+            let all = Part { scales, mins, dots };
+            let high = if SPLIT {
                 let scales = Scales::<L, HALF>::load(from.add(layout.scale_bytes() / 2));
                 let mins = scales.scale.mul(L::splat(-zero));
-                for (row, sum) in sums.iter_mut().enumerate() {
-                    let tile = &*tiles.add(row / TILE_ROWS * groups + group);
-                    let lane = row % TILE_ROWS;
-                    let row_sum = tile.scaled_sums[lane] - tile.low_scaled_sums[lane];
-                    let product = scales.apply(row_of(high_dots, row));
-                    *sum = product.mul_add(L::splat(tile.scales[lane]), *sum);
-                    *sum = mins.mul_add(L::splat(row_sum), *sum);
+                Part {
+                    scales,
+                    mins,
+                    dots: high_dots,
                 }
+            } else {
+                all
+            };
+            // Spelt out: a loop this long is not unrolled, and sums in an indexed array stand in memory.
+            macro_rules! add {
+                ($($at:literal)*) => {$(
+                    if $at < TILES {
+                        let tile = &*tiles.add($at * groups + group);
+                        let (low_sums, row_sums) = (tile.low_scaled_sums, tile.scaled_sums);
+                        if SPLIT {
+                            all.add($at, tile.scales, low_sums, &mut sums[$at]);
+                            let rest = std::array::from_fn(|lane| row_sums[lane] - low_sums[lane]);
+                            high.add($at, tile.scales, rest, &mut sums[$at]);
+                        } else {
+                            all.add($at, tile.scales, row_sums, &mut sums[$at]);
+                        }
+                    }
+                )*};
             }
+            add!(0 1 2 3);
         }
-        for (row, sum) in sums.into_iter().enumerate().take(rows) {
-            write(sum, output, row);
+        for (row, sum) in sums.as_flattened().iter().enumerate().take(rows) {
+            write(*sum, output, row);
         }
     }
 }
@@ -272,7 +304,10 @@ unsafe fn rows_of<
         half_scales: HALF,
         offset: if MIN { Offset::Min } else { Offset::Zero(zero) },
     };
-    let groups = panel.inputs / GROUP;
+    let (tiled, groups) = (tiled_rows(rows), panel.inputs / GROUP);
+    if tiled == 0 {
+        return;
+    }
     let codes = if BITS == 4 {
         // SAFETY: a whole panel, and room, by contract.
         unsafe { expand(panel.data, layout.record_bytes(), groups, expanded) };
@@ -286,7 +321,6 @@ unsafe fn rows_of<
             stride: layout.record_bytes(),
         }
     };
-    let tiled = tiled_rows(rows);
     let share = (groups * layout.record_bytes())
         .div_ceil(tiled.div_ceil(TALLEST))
         .next_multiple_of(64);
@@ -317,9 +351,9 @@ unsafe fn rows_of<
                 };
             }
             match left.div_ceil(TILE_ROWS) {
-                4.. => run!(16),
-                3 => run!(12),
-                _ => run!(8),
+                4.. => run!(4),
+                3 => run!(3),
+                _ => run!(2),
             }
         }
     }
