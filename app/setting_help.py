@@ -10,7 +10,7 @@ HELP = {
     "kv_dtype": "Element type of the KV cache: auto, f16, f32, int8 (native) or bf16 (torch).",
     "block_size": "Tokens in a KV block.",
     "threads": "Compute threads; without it the physical cores this process may use.",
-    "dispatch": "Instruction-set level: auto, avx512, avx2 or portable.",
+    "dispatch": "Instruction-set level: auto, amx, avx512, avx2 or portable.",
     "executor": "What computes: auto, native (CPU, in Rust) or torch.",
     "device": "Where the torch executor computes: auto, cpu or cuda.",
     "dtype": "What the torch executor computes in: auto, f32, f16 or bf16.",

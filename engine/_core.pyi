@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -545,7 +545,7 @@ class NativeExecutor:
             kv_dtype: `f16`, `f32` or `int8`.
             threads: compute threads, the caller's counted; None takes the physical cores that
                 affinity mask and cgroup quota allow.
-            dispatch: `auto`, `avx512`, `avx2` or `portable`; the environment variable
+            dispatch: `auto`, `amx`, `avx512`, `avx2` or `portable`; the environment variable
                 `PRAVAHA_DISPATCH` overrides it.
             max_rows: requests in a step, and rows of the row-indexed arrays, at most.
             max_batched_tokens: tokens in a step at most.
@@ -654,8 +654,15 @@ def measure_read_bandwidth(nbytes: int, threads: int | None, seconds: float) -> 
 def measure_int8_dot(threads: int | None, seconds: float) -> float:
     """Operations per second of the dispatch level's integer dot product; best pass."""
 
-def cpu_features() -> dict[str, object]:
-    """This process's `level`, `levels`, `flags`, `threads`, `cores`, `affinity` and `quota`."""
+def cpu_features() -> dict[str, Any]:
+    """What this process may use of the machine.
+
+    The first call asks the kernel for AMX tiles, where the processor has them.
+
+    Returns:
+        `level`, the best dispatch level; `levels`, all that can run, best first; `obstacles`, why each other one
+        cannot, a clause a level; the processor's `flags`; `threads` by default; `cores`, `affinity` and `quota`.
+    """
 
 # --- embeddings -----------------------------------------------------------------------------------
 

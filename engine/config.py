@@ -7,7 +7,7 @@ from typing import Literal
 from engine.scheduling import Scheduling
 
 KvDtype = Literal["auto", "f16", "bf16", "f32", "int8"]
-DispatchLevel = Literal["auto", "avx512", "avx2", "portable"]
+DispatchLevel = Literal["auto", "amx", "avx512", "avx2", "portable"]
 ExecutorChoice = Literal["auto", "native", "torch"]
 ComputeDtype = Literal["f32", "f16", "bf16"]
 DtypeChoice = Literal["auto", "f32", "f16", "bf16"]

@@ -80,8 +80,10 @@ def _kernels(settings: Settings) -> tuple[Fact, ...]:
     found: dict[str, Any] = describe()
     level = settings.dispatch if settings.dispatch != "auto" else found["level"]
     threads = settings.threads or found["threads"]
+    obstacles = [f"{name}: {obstacle}" for name, obstacle in found["obstacles"].items()]
     return (
         Fact("dispatch", "kernels that will run", level, str(level)),
+        Fact("obstacles", "kernels that cannot run", obstacles, "; ".join(obstacles) or "none"),
         Fact("threads", "compute threads", threads, str(threads)),
     )
 

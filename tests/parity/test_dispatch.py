@@ -1,21 +1,92 @@
-"""Every dispatch level that this machine has computes the same, within rounding."""
+"""Every dispatch level that this machine has computes the same, within rounding, and alike in any company."""
 
+import subprocess
+import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from engine import _core
 from engine.errors import ModelError
 from engine.models.loader import open_model
+from tests.parity.levels import FUSED_LEVELS, LEVELS, available, each_level, forced, require
 from tests.parity.loading import load_stepper
+from tests.parity.quantised_models import write_model
 from tests.parity.stepper import Run
 from tests.parity.tiny_models import TINY_MODELS, VOCAB, save_tiny_model
 
 PROSE = Path(__file__).parent / "data" / "alice.txt"
-LEVELS = ["avx512", "avx2", "portable"]
-AVAILABLE = _core.cpu_features()["levels"]
+
+FORMATS = ["Q4_1", "Q8_0", "Q6_K", "Q4_K", "BF16"]
+"""One of each kind of panel: 4 and 8 bits, scales of half a group, scales in f32, floats."""
+
+BATCHES = [1, 4, 5, 16, 17, 64]
+"""On both sides of every change of kernel: few rows, a tile of sixteen, one row more, several tiles."""
+
+Top = list[list[tuple[int, float]]]
+Outcome = tuple[list[int], list[float], Top]
+
+
+@pytest.fixture(scope="module")
+def toys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where toy models of each format stand."""
+    directory = tmp_path_factory.mktemp("toys")
+    for dtype in FORMATS:
+        write_model(directory / f"{dtype}.gguf", dtype)
+    return directory
+
+
+@cache
+def answers(path: Path, level: str) -> list[Outcome]:
+    """A greedy answer and its logprobs, as the first of each of the batches, on a forced level."""
+    with forced(level):
+        stepper = load_stepper(path, rows=max(BATCHES), max_tokens=512, max_model_len=64)
+    assert stepper.executor.info.dispatch == level
+    rng = np.random.default_rng(5)
+    prompt = rng.integers(3, 250, 9).tolist()
+    others = [rng.integers(3, 250, 1 + other % 7).tolist() for other in range(max(BATCHES) - 1)]
+    outcomes = []
+    for count in BATCHES:
+        probe = Run(prompt, 4, sampling={"num_logprobs": 3})
+        stepper.run([probe, *(Run(other, 4) for other in others[: count - 1])])
+        outcomes.append((probe.tokens, probe.logprobs, probe.top))
+    stepper.executor.close()
+    return outcomes
+
+
+@each_level
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_an_answer_has_the_same_bits_in_any_batch(level: str, dtype: str, toys: Path) -> None:
+    require(level)
+    alone, *in_company = answers(toys / f"{dtype}.gguf", level)
+    for count, outcome in zip(BATCHES[1:], in_company, strict=True):
+        assert outcome == alone, f"among {count}"
+
+
+@pytest.mark.parametrize("level", FUSED_LEVELS)
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_answers_are_those_of_portable_code(level: str, dtype: str, toys: Path) -> None:
+    """The same tokens, as far as rounding does not decide; logprobs as close as quantisation is."""
+    require(level)
+    (ours, logprobs, _), *_ = answers(toys / f"{dtype}.gguf", level)
+    (theirs, expected, top), *_ = answers(toys / f"{dtype}.gguf", "portable")
+    for at, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
+        if mine != other:
+            assert top[at][0][1] - top[at][1][1] < 0.05, "no near-tie"
+            break
+        assert abs(logprobs[at] - expected[at]) < 0.05
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_levels_with_fused_products_agree_bit_for_bit(dtype: str, toys: Path) -> None:
+    """They sum exact integers within a group and fuse the same multiply-adds in the same order."""
+    present = [level for level in FUSED_LEVELS if available(level)]
+    if len(present) < 2:
+        pytest.skip(f"this machine has only {present} of {FUSED_LEVELS}")
+    first, *others = (answers(toys / f"{dtype}.gguf", level) for level in present)
+    assert all(other == first for other in others)
 
 
 @pytest.fixture(scope="module")
@@ -24,46 +95,36 @@ def ids(demo_model: Path) -> list[int]:
     return open_model(demo_model).tokenizer.encode(PROSE.read_text()[:150])
 
 
-def prose_logprobs(demo_model: Path, level: str, ids: list[int]) -> list[list[tuple[int, float]]]:
-    """Logprobs of the ten likeliest tokens at each position."""
+@cache
+def prose_logprobs(demo_model: Path, level: str, ids: tuple[int, ...]) -> Top:
+    """Logprobs of the ten likeliest tokens at each position: one by one, as answers are made."""
     stepper = load_stepper(demo_model, dispatch=level)
-    assert stepper.executor.info.dispatch == level
     run = Run(ids[:1], len(ids) - 1, forced=ids[1:], sampling={"num_logprobs": 10})
     stepper.run([run])
     stepper.executor.close()
     return run.top
 
 
-@pytest.fixture(scope="module")
-def portable(demo_model: Path, ids: list[int]) -> list[list[tuple[int, float]]]:
-    return prose_logprobs(demo_model, "portable", ids)
+@cache
+def prompt_logprobs(demo_model: Path, level: str, ids: tuple[int, ...]) -> list[float]:
+    """Logprobs of the prose's own tokens: all at once, as prompts are read."""
+    stepper = load_stepper(demo_model, dispatch=level)
+    run = Run(ids, 1, score=0)
+    stepper.run([run])
+    stepper.executor.close()
+    return run.prompt_logprobs
 
 
-def require(*levels: str) -> None:
-    for level in levels:
-        if level not in AVAILABLE:
-            pytest.skip(f"this machine has no {level}")
-
-
-def test_avx2_and_avx512_agree_bit_for_bit(demo_model: Path, ids: list[int]) -> None:
-    """Both sum exact integers within a group and fuse the same multiply-adds in the same order."""
-    require("avx512", "avx2")
-    avx512 = prose_logprobs(demo_model, "avx512", ids)
-    assert avx512 == prose_logprobs(demo_model, "avx2", ids)
-
-
-@pytest.mark.parametrize("level", LEVELS[:-1])
+@pytest.mark.parametrize("level", FUSED_LEVELS)
 def test_quantised_levels_differ_by_less_than_quantisation(
-    level: str,
-    demo_model: Path,
-    ids: list[int],
-    portable: list[list[tuple[int, float]]],
+    level: str, demo_model: Path, ids: list[int]
 ) -> None:
     """Portable code rounds products before it adds them. A last bit can move a code of a later layer by
     one step, so logits differ by about what quantisation itself costs (mean KL 0.001)."""
     require(level)
     divergences = []
-    ours = prose_logprobs(demo_model, level, ids)
+    ours = prose_logprobs(demo_model, level, tuple(ids))
+    portable = prose_logprobs(demo_model, "portable", tuple(ids))
     for mine, theirs in zip(ours, portable, strict=True):
         other = dict(theirs)
         shared = [(p, other[token]) for token, p in mine if token in other]
@@ -72,7 +133,20 @@ def test_quantised_levels_differ_by_less_than_quantisation(
     assert np.mean(divergences) < 0.02
 
 
-@pytest.mark.parametrize("level", LEVELS[:-1])
+@pytest.mark.parametrize("level", FUSED_LEVELS)
+def test_the_demo_model_reads_as_it_writes_on_every_level(
+    level: str, demo_model: Path, ids: list[int]
+) -> None:
+    """Few rows and many take different kernels, and agree; so do levels with fused products."""
+    require(level)
+    read = prompt_logprobs(demo_model, level, tuple(ids))
+    written = prose_logprobs(demo_model, level, tuple(ids))
+    for token, logprob, top in zip(ids[1:], read, written, strict=True):
+        assert dict(top).get(token, logprob) == logprob
+    assert read == prompt_logprobs(demo_model, "avx2", tuple(ids))
+
+
+@pytest.mark.parametrize("level", FUSED_LEVELS)
 def test_unquantised_levels_agree_within_rounding(level: str, tmp_path: Path) -> None:
     require(level)
     save_tiny_model(TINY_MODELS[0], tmp_path, torch.bfloat16)
@@ -86,21 +160,44 @@ def test_unquantised_levels_agree_within_rounding(level: str, tmp_path: Path) ->
     np.testing.assert_allclose(logprobs[level], logprobs["portable"], atol=2e-4)
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_a_level_is_forced_by_the_environment(
-    level: str, demo_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PRAVAHA_DISPATCH", level)
-    if level in AVAILABLE:
-        stepper = load_stepper(demo_model)
-        assert stepper.executor.info.dispatch == level
-        stepper.executor.close()
-    else:
-        with pytest.raises(ModelError, match="cannot run dispatch level"):
-            load_stepper(demo_model)
+@each_level
+def test_a_level_is_forced_by_the_environment(level: str, toys: Path) -> None:
+    path = toys / "Q4_1.gguf"
+    with forced(level):
+        if available(level):
+            stepper = load_stepper(path, max_model_len=64)
+            assert stepper.executor.info.dispatch == level
+            stepper.executor.close()
+        else:
+            with pytest.raises(ModelError, match=f"cannot run dispatch level {level}, because"):
+                load_stepper(path, max_model_len=64)
 
 
-def test_an_unknown_level_is_refused(demo_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PRAVAHA_DISPATCH", "sse9")
-    with pytest.raises(ModelError, match="no dispatch level"):
-        load_stepper(demo_model)
+def test_an_unknown_level_is_refused(toys: Path) -> None:
+    with forced("sse9"), pytest.raises(ModelError, match="no dispatch level"):
+        load_stepper(toys / "Q4_1.gguf", max_model_len=64)
+
+
+REFUSED = """
+import ctypes, json
+
+class Stack(ctypes.Structure):
+    _fields_ = [("start", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t)]
+
+memory = ctypes.create_string_buffer(2048)
+stack = Stack(ctypes.addressof(memory), 0, 2048)
+assert ctypes.CDLL(None, use_errno=True).sigaltstack(ctypes.byref(stack), None) == 0
+
+from engine import _core
+print(json.dumps(_core.cpu_features()["obstacles"]), _core.cpu_features()["level"])
+"""
+
+
+def test_56_refused_tiles_leave_the_next_level() -> None:
+    """Linux lends no tiles to a process with an alternate signal stack too small for their state."""
+    require("amx")
+    process = subprocess.run(
+        [sys.executable, "-c", REFUSED], capture_output=True, text=True, check=True
+    )
+    assert "alternate signal stack" in process.stdout
+    assert process.stdout.split()[-1] == LEVELS[1]

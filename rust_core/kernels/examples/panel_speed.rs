@@ -73,6 +73,7 @@ impl Rows {
                 tiles: self.tiles.ptr(),
                 outliers: self.outliers.ptr(),
                 outlier_counts: self.counts.ptr(),
+                row_tiles: std::ptr::null(),
                 inputs: self.inputs,
             },
             float: std::ptr::null(),

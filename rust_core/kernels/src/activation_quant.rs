@@ -13,6 +13,7 @@
 //! Rows stand in tiles of four, group by group, so that a kernel that takes many rows at once walks few
 //! pointers with constant offsets: with one pointer a row the loads alone cost a third of the speed.
 
+use crate::amx::row_tiles::RowTile;
 use crate::pack::layout::GROUP;
 use crate::simd::{LANES, Lanes, by_level};
 
@@ -49,12 +50,14 @@ pub struct Outlier {
 unsafe impl crate::arena::Plain for Outlier {}
 
 /// Quantised rows: `[ceil(rows / 4), inputs / 32]` tile groups, `[rows, inputs / 32]` room for outliers
-/// (at most one a group), and `[rows]` counts of them. Rows that fill a last tile up hold anything.
+/// (at most one a group), and `[rows]` counts of them; on level `amx` the codes once more, `[ceil(rows / 16), inputs / 32]`
+/// row tiles, elsewhere null. Rows that fill a last tile up hold anything.
 #[derive(Debug, Clone, Copy)]
 pub struct QuantRows {
     pub tiles: *const TileGroup,
     pub outliers: *const Outlier,
     pub outlier_counts: *const u32,
+    pub row_tiles: *const RowTile,
     pub inputs: usize,
 }
 

@@ -1,6 +1,7 @@
 //! Which instruction set the kernels use: chosen once at load, forced by configuration or by the
 //! environment variable `PRAVAHA_DISPATCH` (which wins, so that tests can force any process).
 
+use crate::amx;
 use crate::error::KernelError;
 
 /// Environment variable that overrides the configured level.
@@ -15,31 +16,43 @@ pub enum Level {
     Avx2,
     /// AVX-512 F, BW, VL, DQ and VNNI.
     Avx512,
+    /// AMX tiles for products of more than a few rows, and AVX-512 for all else.
+    Amx,
 }
 
 impl Level {
     /// Every level, best first.
-    pub const ALL: [Self; 3] = [Self::Avx512, Self::Avx2, Self::Portable];
+    pub const ALL: [Self; 4] = [Self::Amx, Self::Avx512, Self::Avx2, Self::Portable];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
+            Self::Amx => "amx",
         }
     }
 
-    /// What the level asks of a processor, for the sentence that refuses it.
-    fn needs(self) -> &'static str {
-        match self {
-            Self::Portable => "nothing",
-            Self::Avx2 => "AVX2, FMA and F16C",
-            Self::Avx512 => "AVX-512 F, BW, VL, DQ and VNNI",
-        }
-    }
-
-    /// Whether this machine (processor and operating system) can run the level.
+    /// Whether this process can run the level.
     pub fn available(self) -> bool {
+        self.obstacle().is_none()
+    }
+
+    /// Why this process cannot run the level, as a clause; None if it can.
+    pub fn obstacle(self) -> Option<String> {
+        if self == Self::Amx {
+            let below = Self::Avx512.obstacle();
+            return below.or_else(|| amx::support::support().err().map(|why| why.to_string()));
+        }
+        let needs = match self {
+            Self::Avx512 => "AVX-512 F, BW, VL, DQ and VNNI",
+            _ => "AVX2, FMA and F16C",
+        };
+        (!self.instructions()).then(|| format!("the processor lacks some of {needs}"))
+    }
+
+    /// Whether the processor has the level's instructions and the operating system keeps their registers.
+    fn instructions(self) -> bool {
         match self {
             Self::Portable => true,
             #[cfg(target_arch = "x86_64")]
@@ -49,8 +62,8 @@ impl Level {
                     && is_x86_feature_detected!("f16c")
             }
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => {
-                Self::Avx2.available()
+            Self::Avx512 | Self::Amx => {
+                Self::Avx2.instructions()
                     && is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512bw")
                     && is_x86_feature_detected!("avx512vl")
@@ -88,13 +101,12 @@ impl Level {
             .find(|level| level.name() == name)
             .ok_or_else(|| {
                 KernelError::config(format!(
-                    "There is no dispatch level {name:?}: choose auto, avx512, avx2 or portable."
+                    "There is no dispatch level {name:?}: choose auto, amx, avx512, avx2 or portable."
                 ))
             })?;
-        if !level.available() {
+        if let Some(obstacle) = level.obstacle() {
             return Err(KernelError::config(format!(
-                "This machine cannot run dispatch level {name}, which needs {}: choose {}.",
-                level.needs(),
+                "This machine cannot run dispatch level {name}, because {obstacle}: choose {}.",
                 Self::best().name()
             )));
         }

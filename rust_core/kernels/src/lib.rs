@@ -1,6 +1,7 @@
 //! Model formats and the native CPU executor.
 
 pub mod activation_quant;
+pub mod amx;
 pub mod arena;
 pub mod attention;
 pub mod bert;

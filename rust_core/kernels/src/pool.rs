@@ -17,6 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::amx::held;
 use crate::error::KernelError;
 use crate::topology::{Topology, pin_current_thread};
 
@@ -66,6 +67,8 @@ impl Event {
             }
             std::hint::spin_loop();
         }
+        // Products hold tile registers on some machines; whoever sleeps gives them back.
+        held::release();
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         while self.get() == old {
@@ -324,6 +327,8 @@ impl Pool {
         }
         // SAFETY: all workers wait again.
         unsafe { *shared.job.get() = None };
+        // The caller goes about its own business now.
+        held::release();
         self.check()
     }
 

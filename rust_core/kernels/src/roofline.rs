@@ -51,7 +51,7 @@ pub fn measure_int8_dot(threads: Option<usize>, duration: Duration) -> Result<f6
     let mut pool = Pool::new(threads, &Topology::detect())?;
     let level = Level::choose("auto")?;
     let operations = match level {
-        Level::Avx512 => 2 * 64,
+        Level::Amx | Level::Avx512 => 2 * 64,
         Level::Avx2 => 2 * 32,
         Level::Portable => 2 * LANES,
     } * CHAINS
@@ -61,7 +61,7 @@ pub fn measure_int8_dot(threads: Option<usize>, duration: Duration) -> Result<f6
         match level {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the level was chosen for this machine.
-            Level::Avx512 => unsafe { dot_avx512(ROUNDS) },
+            Level::Amx | Level::Avx512 => unsafe { dot_avx512(ROUNDS) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
             Level::Avx2 => unsafe { dot_avx2(ROUNDS) },

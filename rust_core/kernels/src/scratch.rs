@@ -3,6 +3,7 @@
 use std::cell::UnsafeCell;
 
 use crate::activation_quant::{Outlier, TILE_ROWS, TileGroup};
+use crate::amx::row_tiles::{self, RowTile};
 use crate::arena::Buffer;
 use crate::attention;
 use crate::error::KernelError;
@@ -32,6 +33,8 @@ pub struct ActivationBuffers {
     pub outliers: Buffer<Outlier>,
     /// `[rows]`
     pub outlier_counts: Buffer<u32>,
+    /// `[ceil(rows / 16), widest / 32]`; written, and so backed by memory, on level `amx` alone.
+    pub row_tiles: Buffer<RowTile>,
 }
 
 impl ActivationBuffers {
@@ -41,6 +44,7 @@ impl ActivationBuffers {
             tiles: Buffer::new(rows.div_ceil(TILE_ROWS) * widest.div_ceil(GROUP))?,
             outliers: Buffer::new(rows * widest.div_ceil(GROUP))?,
             outlier_counts: Buffer::new(rows)?,
+            row_tiles: Buffer::new(rows.div_ceil(row_tiles::ROWS) * widest.div_ceil(GROUP))?,
         })
     }
 }

@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::activation_quant::{QuantRows, TILE_ROWS, quantize_row};
+use crate::amx::row_tiles::copy_row;
 use crate::attention::{Item, NOTHING_AHEAD, Task, Work, attend, combine};
 use crate::dispatch::Level;
 use crate::gemm::{Activations, Output, PanelScratch, multiply_panel};
@@ -187,6 +188,11 @@ impl Step<'_> {
             tiles: buffers.tiles.ptr(),
             outliers: buffers.outliers.ptr(),
             outlier_counts: buffers.outlier_counts.ptr(),
+            row_tiles: if self.model.level == Level::Amx {
+                buffers.row_tiles.ptr()
+            } else {
+                std::ptr::null()
+            },
             inputs,
         };
         let copied = norm.is_some() || source.index.is_some();
@@ -234,6 +240,9 @@ impl Step<'_> {
                     let lane = row % TILE_ROWS;
                     let count = quantize_row(self.model.level, x, lane, tile, outliers);
                     *buffers.outlier_counts.ptr().add(row) = count as u32;
+                    if self.model.level == Level::Amx {
+                        copy_row(row, tile, buffers.row_tiles.ptr());
+                    }
                 }
             }
         }

@@ -302,6 +302,13 @@ fn cpu_features(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     dict.set_item("level", Level::choose("auto").map_err(to_python)?.name())?;
     let levels = Level::ALL.into_iter().filter(|level| level.available());
     dict.set_item("levels", levels.map(Level::name).collect::<Vec<_>>())?;
+    let obstacles = PyDict::new(py);
+    for level in Level::ALL {
+        if let Some(obstacle) = level.obstacle() {
+            obstacles.set_item(level.name(), obstacle)?;
+        }
+    }
+    dict.set_item("obstacles", obstacles)?;
     let flags = cpu_flags().into_iter().filter(|(_, present)| *present);
     dict.set_item("flags", flags.map(|(name, _)| name).collect::<Vec<_>>())?;
     dict.set_item("threads", topology.default_threads())?;

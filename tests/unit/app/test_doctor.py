@@ -36,6 +36,22 @@ def test_the_processor_is_read_from_cpuinfo(settings, tmp_path):
     assert found["quota"].value is None
 
 
+def test_a_dispatch_level_that_cannot_run_is_listed_with_the_reason(settings, monkeypatch):
+    reason = "the kernel refused the AMX tiles (error 1)"
+    found = {"level": "avx512", "threads": 2, "obstacles": {"amx": reason}}
+    monkeypatch.setattr("engine._core.cpu_features", lambda: found)
+    kernels = facts(processor(settings))
+    assert kernels["dispatch"].value == "avx512"
+    assert kernels["obstacles"].value == [f"amx: {reason}"]
+    assert kernels["obstacles"].text == f"amx: {reason}"
+
+
+def test_a_machine_that_runs_every_level_has_no_obstacles(settings, monkeypatch):
+    found = {"level": "amx", "threads": 2, "obstacles": {}}
+    monkeypatch.setattr("engine._core.cpu_features", lambda: found)
+    assert facts(processor(settings))["obstacles"].text == "none"
+
+
 def test_container_limits_of_both_kinds(tmp_path):
     assert cgroup_quota(tmp_path) is None
     write(tmp_path / "sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n")

@@ -128,6 +128,7 @@ impl<'a> Forward<'a> {
                 tiles: std::ptr::null(),
                 outliers: std::ptr::null(),
                 outlier_counts: std::ptr::null(),
+                row_tiles: std::ptr::null(),
                 inputs: matrix.inputs,
             },
             float: input.ptr(),

@@ -5,6 +5,8 @@
 //! order, exact integers within a group) whatever the number of rows, so that a row's bits do not
 //! depend on its company.
 
+#[cfg(any(target_arch = "x86_64", test))]
+mod amx;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -82,6 +84,8 @@ pub unsafe fn multiply_panel(
         debug_assert_eq!(activations.quant.inputs, matrix.inputs);
         match level {
             #[cfg(target_arch = "x86_64")]
+            Level::Amx => amx::multiply(layout, panel, activations.quant, rows, output, scratch),
+            #[cfg(target_arch = "x86_64")]
             Level::Avx512 => {
                 avx512::multiply(layout, panel, activations.quant, rows, output, scratch)
             }
@@ -93,5 +97,7 @@ pub unsafe fn multiply_panel(
     }
 }
 
+#[cfg(test)]
+mod bit_exact;
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::activation_quant::{Outlier, TILE_ROWS, TileGroup, quantize_row};
+use crate::amx::row_tiles::{self, RowTile, copy_row};
 use crate::arena::Buffer;
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
@@ -13,16 +14,17 @@ fn levels() -> impl Iterator<Item = Level> {
 }
 
 /// Float rows and their quantised form.
-struct Rows {
+pub(super) struct Rows {
     float: Vec<f32>,
     tiles: Vec<TileGroup>,
     outliers: Vec<Outlier>,
     outlier_counts: Vec<u32>,
+    row_tiles: Vec<RowTile>,
     inputs: usize,
 }
 
 impl Rows {
-    fn random(rows: usize, inputs: usize, quantized: bool, seed: u64) -> Self {
+    pub fn random(rows: usize, inputs: usize, quantized: bool, seed: u64) -> Self {
         let mut random = Random(seed ^ 0xABCD);
         let mut float: Vec<f32> = (0..rows * inputs).map(|_| random.unit()).collect();
         // Some rows have inputs that stand apart.
@@ -44,6 +46,10 @@ impl Rows {
         let mut tiles = vec![nobody; rows.div_ceil(TILE_ROWS) * groups];
         let mut outliers = vec![Outlier::default(); rows * groups];
         let mut outlier_counts = vec![0; rows];
+        let nothing = RowTile {
+            codes: [[77; GROUP]; row_tiles::ROWS],
+        };
+        let mut row_tiles = vec![nothing; rows.div_ceil(row_tiles::ROWS) * groups];
         for row in 0..if quantized { rows } else { 0 } {
             // SAFETY: portable always runs.
             outlier_counts[row] = unsafe {
@@ -55,12 +61,16 @@ impl Rows {
                     &mut outliers[row * groups..][..groups],
                 ) as u32
             };
+            let tile = &tiles[row / TILE_ROWS * groups..][..groups];
+            // SAFETY: room for every row.
+            unsafe { copy_row(row, tile, row_tiles.as_mut_ptr()) };
         }
         Self {
             float,
             tiles,
             outliers,
             outlier_counts,
+            row_tiles,
             inputs,
         }
     }
@@ -71,12 +81,13 @@ impl Rows {
         Self::of(float, self.inputs, !self.tiles.is_empty())
     }
 
-    fn activations(&self) -> Activations {
+    pub fn activations(&self) -> Activations {
         Activations {
             quant: QuantRows {
                 tiles: self.tiles.as_ptr(),
                 outliers: self.outliers.as_ptr(),
                 outlier_counts: self.outlier_counts.as_ptr(),
+                row_tiles: self.row_tiles.as_ptr(),
                 inputs: self.inputs,
             },
             float: self.float.as_ptr(),
@@ -84,24 +95,35 @@ impl Rows {
         }
     }
 
+    /// Group `group` of the tile that holds row `row`.
+    pub fn tile_group(&self, row: usize, group: usize) -> &TileGroup {
+        &self.tiles[row / TILE_ROWS * (self.inputs / GROUP) + group]
+    }
+
+    pub fn row_outliers(&self, row: usize) -> &[Outlier] {
+        &self.outliers[row * (self.inputs / GROUP)..][..self.outlier_counts[row] as usize]
+    }
+
     /// What the kernel sees of input `input`.
     fn value(&self, row: usize, input: usize) -> f64 {
         if self.tiles.is_empty() {
             return f64::from(self.float[row * self.inputs + input]);
         }
-        let groups = self.inputs / GROUP;
-        let outliers = &self.outliers[row * groups..][..self.outlier_counts[row] as usize];
-        if let Some(outlier) = outliers.iter().find(|o| o.input as usize == input) {
+        if let Some(outlier) = self
+            .row_outliers(row)
+            .iter()
+            .find(|o| o.input as usize == input)
+        {
             return f64::from(outlier.value);
         }
-        let tile = &self.tiles[row / TILE_ROWS * groups + input / GROUP];
+        let tile = self.tile_group(row, input / GROUP);
         let lane = row % TILE_ROWS;
         f64::from(tile.scales[lane]) * f64::from(tile.codes[lane][input % GROUP])
     }
 }
 
 /// `[rows, padded outputs]` products of one level.
-fn product(
+pub(super) fn product(
     level: Level,
     matrix: &PackedMatrix,
     activations: Activations,
@@ -215,6 +237,7 @@ fn extreme_codes_do_not_saturate() {
             ],
             outliers: vec![Outlier::default(); 8],
             outlier_counts: vec![0],
+            row_tiles: Vec::new(), // one row needs none
             inputs: 256,
         };
         let reference = product(Level::Portable, &matrix, x.activations(), 1, None, None);

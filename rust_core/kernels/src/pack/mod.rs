@@ -7,7 +7,7 @@
 
 mod float;
 pub mod layout;
-mod quantized;
+pub(crate) mod quantized;
 
 pub use layout::{Offset, PANEL_COLUMNS, PanelKind, QuantLayout};
 
@@ -92,7 +92,7 @@ impl PackedMatrix {
         unsafe { self.data.add(panel * self.panel_bytes()) }
     }
 
-    fn panel_slice(&self, panel: usize) -> &[u8] {
+    pub(crate) fn panel_slice(&self, panel: usize) -> &[u8] {
         // SAFETY: a whole panel stands at `panel(..)` (contract of `at`).
         unsafe { std::slice::from_raw_parts(self.panel(panel), self.panel_bytes()) }
     }

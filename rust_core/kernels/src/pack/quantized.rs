@@ -89,7 +89,7 @@ pub(super) fn unpack(panel: &[u8], layout: QuantLayout, column: usize, weights: 
 }
 
 /// The code of `column` for input `input` of a record.
-fn code_at(record: &[u8], bits: u32, column: usize, input: usize) -> i32 {
+pub(crate) fn code_at(record: &[u8], bits: u32, column: usize, input: usize) -> i32 {
     if bits == 8 {
         return i32::from(record[input / 4 * 64 + 4 * column + input % 4]);
     }

@@ -67,6 +67,27 @@ unsafe impl Lanes for Avx2 {
     }
 
     #[inline(always)]
+    unsafe fn load_i32(from: *const i32) -> Self {
+        // SAFETY: sixteen elements by contract.
+        unsafe {
+            let widen = |at: *const i32| _mm256_cvtepi32_ps(_mm256_loadu_si256(at.cast()));
+            Self(widen(from), widen(from.add(8)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_bits_plus(from: *const i32, addend: i32) -> Self {
+        // SAFETY: sixteen elements by contract.
+        unsafe {
+            let add = |at: *const i32| {
+                let words = _mm256_loadu_si256(at.cast());
+                _mm256_castsi256_ps(_mm256_add_epi32(words, _mm256_set1_epi32(addend)))
+            };
+            Self(add(from), add(from.add(8)))
+        }
+    }
+
+    #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
         // SAFETY: sixteen elements by contract.
         unsafe {

@@ -49,6 +49,21 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn load_i32(from: *const i32) -> Self {
+        // SAFETY: sixteen elements by contract.
+        Self(unsafe { _mm512_cvtepi32_ps(_mm512_loadu_si512(from.cast())) })
+    }
+
+    #[inline(always)]
+    unsafe fn load_bits_plus(from: *const i32, addend: i32) -> Self {
+        // SAFETY: sixteen elements by contract.
+        unsafe {
+            let sums = _mm512_add_epi32(_mm512_loadu_si512(from.cast()), _mm512_set1_epi32(addend));
+            Self(_mm512_castsi512_ps(sums))
+        }
+    }
+
+    #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
         // SAFETY: sixteen elements by contract.
         unsafe { _mm512_storeu_ps(to, self.0) };

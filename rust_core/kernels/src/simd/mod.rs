@@ -10,12 +10,16 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(test)]
+mod fused;
 mod portable;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::Avx512;
+#[cfg(test)]
+pub(crate) use fused::Fused;
 pub(crate) use portable::{Portable, widen_f16};
 
 /// Lanes of a vector on every level.
@@ -41,6 +45,17 @@ pub(crate) unsafe trait Lanes: Copy {
     unsafe fn load_i8(from: *const i8) -> Self;
     /// `(word >> shift) & mask` of 16 words.
     unsafe fn load_bits(from: *const u32, shift: u32, mask: u32) -> Self;
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        allow(dead_code, reason = "tiles' users' alone")
+    )]
+    unsafe fn load_i32(from: *const i32) -> Self;
+    /// The floats whose bits are 16 integers plus `addend`, which wrap.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        allow(dead_code, reason = "tiles' users' alone")
+    )]
+    unsafe fn load_bits_plus(from: *const i32, addend: i32) -> Self;
     unsafe fn store(self, to: *mut f32);
     unsafe fn add(self, other: Self) -> Self;
     unsafe fn sub(self, other: Self) -> Self;
@@ -227,7 +242,9 @@ macro_rules! by_level {
             unsafe {
                 match level {
                     #[cfg(target_arch = "x86_64")]
-                    $crate::dispatch::Level::Avx512 => avx512($($arg),*),
+                    $crate::dispatch::Level::Amx | $crate::dispatch::Level::Avx512 => {
+                        avx512($($arg),*)
+                    }
                     #[cfg(target_arch = "x86_64")]
                     $crate::dispatch::Level::Avx2 => avx2($($arg),*),
                     _ => $body::<$crate::simd::Portable>($($arg),*),
@@ -263,7 +280,7 @@ mod tests {
     unsafe fn loads_body<L: Lanes>(
         halves: &[u16; LANES],
         words: &[u32; LANES],
-    ) -> [[f32; LANES]; 4] {
+    ) -> [[f32; LANES]; 6] {
         // SAFETY: by_level enables the instructions; arrays of sixteen.
         unsafe {
             [
@@ -271,12 +288,14 @@ mod tests {
                 L::load_bf16(halves.as_ptr()).to_array(),
                 L::load_bits(words.as_ptr(), 12, 255).to_array(),
                 L::load_i8(halves.as_ptr().cast()).to_array(),
+                L::load_i32(words.as_ptr().cast()).to_array(),
+                L::load_bits_plus(words.as_ptr().cast(), 77).to_array(),
             ]
         }
     }
 
     by_level! {
-        unsafe fn loads(halves: &[u16; LANES], words: &[u32; LANES]) -> [[f32; LANES]; 4] = loads_body;
+        unsafe fn loads(halves: &[u16; LANES], words: &[u32; LANES]) -> [[f32; LANES]; 6] = loads_body;
     }
 
     fn levels() -> impl Iterator<Item = Level> {
@@ -347,7 +366,8 @@ mod tests {
             std::array::from_fn(|lane| (lane as u32).wrapping_mul(0x9E37_79B9));
         for level in levels() {
             // SAFETY: the level is available.
-            let [f16s, bf16s, bits, bytes] = unsafe { loads(level, &halves, &words) };
+            let [f16s, bf16s, bits, bytes, integers, sums] =
+                unsafe { loads(level, &halves, &words) };
             for lane in 0..LANES {
                 assert_eq!(
                     f16s[lane],
@@ -362,6 +382,10 @@ mod tests {
                 assert_eq!(bits[lane], (words[lane] >> 12 & 255) as f32, "{level:?}");
                 let byte = halves[lane / 2].to_le_bytes()[lane % 2].cast_signed();
                 assert_eq!(bytes[lane], f32::from(byte), "{level:?}");
+                let word = words[lane].cast_signed();
+                assert_eq!(integers[lane], word as f32, "{level:?}");
+                let sum = words[lane].wrapping_add(77);
+                assert_eq!(sums[lane].to_bits(), sum, "{level:?}");
             }
         }
     }

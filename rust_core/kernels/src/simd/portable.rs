@@ -66,6 +66,20 @@ unsafe impl Lanes for Portable {
     }
 
     #[inline(always)]
+    unsafe fn load_i32(from: *const i32) -> Self {
+        // SAFETY: sixteen elements by contract.
+        let words = unsafe { from.cast::<[i32; LANES]>().read_unaligned() };
+        Self(words.map(|word| word as f32))
+    }
+
+    #[inline(always)]
+    unsafe fn load_bits_plus(from: *const i32, addend: i32) -> Self {
+        // SAFETY: sixteen elements by contract.
+        let words = unsafe { from.cast::<[i32; LANES]>().read_unaligned() };
+        Self(words.map(|word| f32::from_bits(word.wrapping_add(addend).cast_unsigned())))
+    }
+
+    #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
         // SAFETY: sixteen elements by contract.
         unsafe { to.cast::<[f32; LANES]>().write_unaligned(self.0) };

@@ -1,0 +1,162 @@
+//! Whether this process may use the tiles.
+//!
+//! Three must agree: the processor has them, the operating system keeps their state across context switches,
+//! and the kernel has lent them to this process, which Linux does on request only, because every signal frame
+//! grows by 8 KiB. The request is made once, when a level is first looked for: before the executor starts its
+//! threads, as an existing alternate signal stack that is too small makes the kernel refuse.
+
+use std::sync::OnceLock;
+
+/// Why this process cannot use the tiles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoTiles {
+    #[error("the processor has no AMX with int8 products")]
+    Processor,
+    #[error("the operating system does not keep the state of AMX tiles")]
+    OperatingSystem,
+    #[error("the kernel cannot lend AMX tiles to a process: it takes Linux 5.16 or newer")]
+    OldKernel,
+    #[error(
+        "the kernel refused the AMX tiles: an alternate signal stack of this process is too small for their state"
+    )]
+    SignalStack,
+    #[error("the kernel refused the AMX tiles (error {0})")]
+    Refused(i32),
+}
+
+/// Whether this process may use the tiles; asks the kernel the first time.
+pub fn support() -> Result<(), NoTiles> {
+    static ANSWER: OnceLock<Result<(), NoTiles>> = OnceLock::new();
+    *ANSWER.get_or_init(|| decide(processor(), request))
+}
+
+/// What processor and operating system say without being asked for anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Processor {
+    /// AMX-TILE and AMX-INT8, with tiles of the size that the kernels are written for.
+    tiles: bool,
+    /// The operating system has enabled both parts of the tiles' state.
+    state: bool,
+}
+
+/// The answer, given what the processor says and what the kernel replies (an error number when it refuses).
+fn decide(processor: Processor, request: impl FnOnce() -> Result<(), i32>) -> Result<(), NoTiles> {
+    if !processor.tiles {
+        return Err(NoTiles::Processor);
+    }
+    if !processor.state {
+        return Err(NoTiles::OperatingSystem);
+    }
+    request().map_err(|error| match error {
+        libc::EINVAL | libc::EOPNOTSUPP => NoTiles::OldKernel,
+        libc::ENOSPC => NoTiles::SignalStack,
+        other => NoTiles::Refused(other),
+    })
+}
+
+#[cfg(target_arch = "x86_64")]
+fn processor() -> Processor {
+    use std::arch::x86_64::__cpuid_count;
+    const AMX_TILE_AND_INT8: u32 = 1 << 24 | 1 << 25;
+    const OSXSAVE: u32 = 1 << 27;
+    /// Tile configuration and tile data.
+    const TILE_STATE: u32 = 1 << 17 | 1 << 18;
+    // SAFETY: every x86-64 processor has the instruction; it reads registers. (Newer compilers call it safe.)
+    #[allow(unused_unsafe)]
+    let cpuid = |leaf, part| unsafe { __cpuid_count(leaf, part) };
+    let tiles = cpuid(0, 0).eax >= 0x1d && {
+        let palette = cpuid(0x1d, 1);
+        // 1,024 bytes a tile and eight tiles; 64 bytes a row and 16 rows.
+        cpuid(7, 0).edx & AMX_TILE_AND_INT8 == AMX_TILE_AND_INT8
+            && cpuid(0x1d, 0).eax >= 1
+            && (palette.eax >> 16, palette.ebx >> 16) == (1024, 8)
+            && (palette.ebx & 0xffff, palette.ecx & 0xffff) == (64, 16)
+    };
+    let state = cpuid(1, 0).ecx & OSXSAVE != 0 && {
+        let enabled: u32;
+        // SAFETY: OSXSAVE says that the instruction exists for us; it reads a register.
+        unsafe {
+            std::arch::asm!(
+                "xgetbv", in("ecx") 0, out("eax") enabled, out("edx") _,
+                options(nomem, nostack, preserves_flags, pure)
+            );
+        }
+        enabled & TILE_STATE == TILE_STATE
+    };
+    Processor { tiles, state }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn processor() -> Processor {
+    Processor {
+        tiles: false,
+        state: false,
+    }
+}
+
+/// Ask Linux for the tiles' data.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn request() -> Result<(), i32> {
+    const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
+    const XTILEDATA: libc::c_long = 18;
+    // SAFETY: takes two numbers and changes only what instructions this process may execute.
+    let answer = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XTILEDATA) };
+    if answer == 0 {
+        return Ok(());
+    }
+    let error = std::io::Error::last_os_error();
+    Err(error.raw_os_error().unwrap_or_default())
+}
+
+/// Other systems have no such request, and none that we have seen use the tiles.
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+fn request() -> Result<(), i32> {
+    Err(libc::EOPNOTSUPP)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAPABLE: Processor = Processor {
+        tiles: true,
+        state: true,
+    };
+
+    fn never() -> Result<(), i32> {
+        panic!("the kernel was asked in vain")
+    }
+
+    #[test]
+    fn the_kernel_is_asked_only_where_tiles_exist() {
+        let bare = Processor {
+            tiles: false,
+            ..CAPABLE
+        };
+        assert_eq!(decide(bare, never), Err(NoTiles::Processor));
+        let stateless = Processor {
+            state: false,
+            ..CAPABLE
+        };
+        assert_eq!(decide(stateless, never), Err(NoTiles::OperatingSystem));
+        assert_eq!(decide(CAPABLE, || Ok(())), Ok(()));
+    }
+
+    #[test]
+    fn a_refusal_is_an_answer_with_its_reason() {
+        for (error, reason) in [
+            (libc::EINVAL, NoTiles::OldKernel),
+            (libc::EOPNOTSUPP, NoTiles::OldKernel),
+            (libc::ENOSPC, NoTiles::SignalStack),
+            (libc::EPERM, NoTiles::Refused(libc::EPERM)),
+        ] {
+            assert_eq!(decide(CAPABLE, || Err(error)), Err(reason));
+        }
+        assert!(NoTiles::SignalStack.to_string().contains("signal stack"));
+    }
+
+    #[test]
+    fn the_answer_stays() {
+        assert_eq!(support(), support());
+    }
+}

@@ -1,0 +1,202 @@
+//! The tile instructions.
+//!
+//! The intrinsics are not stable, inline assembly is. Each product is one block of it, from loads to stores, so
+//! nothing but the configuration of the tiles lives from one block to the next; the compiler itself never uses
+//! tiles. The text of a block is a macro, which an emulation interprets in tests (`emulated.rs`).
+//!
+//! Two groups of tiles (even and odd names) take turns, so that a product can begin while the one before is
+//! being stored.
+
+use super::row_tiles::RowTile;
+use crate::pack::layout::{GROUP, PANEL_COLUMNS};
+
+/// Weight codes of a group, as a tile register loads them: eight rows of a quad of inputs of all 16 columns.
+/// Panels of 8 bits hold them so; 4 bits are expanded to them.
+pub(crate) type CodeTile = [[u8; 4 * PANEL_COLUMNS]; GROUP / 4];
+
+/// Dot products of 16 rows with 16 columns.
+#[repr(C, align(64))]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Dots(pub [[i32; PANEL_COLUMNS]; super::row_tiles::ROWS]);
+
+/// What `ldtilecfg` loads: rows, and bytes of a row, of each tile.
+#[repr(C, align(64))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TileConfig {
+    pub palette: u8,
+    pub start_row: u8,
+    pub reserved: [u8; 14],
+    pub row_bytes: [u16; 16],
+    pub rows: [u8; 16],
+}
+
+/// Names and shapes of the tiles. Dot products are 0 and 1. Rows of activations are 2 and 3, weights 4 and 5;
+/// 6 and 7 are these for half a group of inputs.
+pub(crate) static CONFIG: TileConfig = {
+    const HALF: u16 = GROUP as u16 / 2;
+    let mut config = TileConfig {
+        palette: 1,
+        start_row: 0,
+        reserved: [0; 14],
+        row_bytes: [0; 16],
+        rows: [0; 16],
+    };
+    let shapes: [(u8, u16); 8] = [
+        (16, 64),
+        (16, 64),
+        (16, 2 * HALF),
+        (16, 2 * HALF),
+        (8, 64),
+        (8, 64),
+        (16, HALF),
+        (4, 64),
+    ];
+    let mut tile = 0;
+    while tile < shapes.len() {
+        (config.rows[tile], config.row_bytes[tile]) = shapes[tile];
+        tile += 1;
+    }
+    config
+};
+
+/// `dots = activations · weights` over a group. `tdpbsud` takes its first factor signed and its second unsigned.
+macro_rules! group_text {
+    ($dots:literal, $rows:literal, $weights:literal) => {
+        concat!(
+            "tilezero tmm",
+            $dots,
+            "\n",
+            "tileloadd tmm",
+            $rows,
+            ", [{rows} + {row_stride}*1]\n",
+            "tileloadd tmm",
+            $weights,
+            ", [{weights} + {line}*1]\n",
+            "tdpbsud tmm",
+            $dots,
+            ", tmm",
+            $rows,
+            ", tmm",
+            $weights,
+            "\n",
+            "tilestored [{dots} + {line}*1], tmm",
+            $dots,
+            "\n",
+        )
+    };
+}
+
+/// The same for a group whose halves are summed apart: the other half's operands have names of their own.
+macro_rules! halves_text {
+    () => {
+        concat!(
+            "tilezero tmm0\n",
+            "tileloadd tmm6, [{rows} + {row_stride}*1]\n",
+            "tileloadd tmm7, [{weights} + {line}*1]\n",
+            "tdpbsud tmm0, tmm6, tmm7\n",
+            "tilestored [{dots} + {line}*1], tmm0\n",
+            "tilezero tmm1\n",
+            "tileloadd tmm6, [{high_rows} + {row_stride}*1]\n",
+            "tileloadd tmm7, [{high_weights} + {line}*1]\n",
+            "tdpbsud tmm1, tmm6, tmm7\n",
+            "tilestored [{high_dots} + {line}*1], tmm1\n",
+        )
+    };
+}
+
+#[cfg(test)]
+pub(crate) const EVEN_TEXT: &str = group_text!(0, 2, 4);
+#[cfg(test)]
+pub(crate) const ODD_TEXT: &str = group_text!(1, 3, 5);
+#[cfg(test)]
+pub(crate) const HALVES_TEXT: &str = halves_text!();
+
+/// Bytes from row to row of a [`RowTile`].
+pub(crate) const ROW_STRIDE: usize = GROUP;
+
+/// Bytes from row to row of a [`CodeTile`] and of [`Dots`].
+pub(crate) const LINE: usize = 64;
+
+/// Tiles, in hardware or emulated.
+///
+/// # Safety
+/// Implementors write exactly what the methods say.
+pub(crate) unsafe trait Tiles {
+    /// Dot products of a group of inputs. Calls with `ODD` true and false use different registers.
+    ///
+    /// # Safety
+    /// The tiles are held (see `held.rs`); all pointers are valid, `dots` for writing.
+    unsafe fn group<const ODD: bool>(
+        rows: *const RowTile,
+        weights: *const CodeTile,
+        dots: *mut Dots,
+    );
+
+    /// Dot products of the first 16 inputs of a group and of the others.
+    ///
+    /// # Safety
+    /// As [`Self::group`].
+    unsafe fn halves(rows: *const RowTile, weights: *const CodeTile, dots: [*mut Dots; 2]);
+}
+
+/// The processor's.
+#[cfg(target_arch = "x86_64")]
+pub(crate) struct Hardware;
+
+#[cfg(target_arch = "x86_64")]
+// SAFETY: the instructions are those of the texts above.
+unsafe impl Tiles for Hardware {
+    #[inline(always)]
+    unsafe fn group<const ODD: bool>(
+        rows: *const RowTile,
+        weights: *const CodeTile,
+        dots: *mut Dots,
+    ) {
+        // SAFETY: tiles and pointers by contract; each load and store covers the type it points to (see
+        // `CONFIG`), and the registers written are named.
+        unsafe {
+            if ODD {
+                std::arch::asm!(
+                    group_text!(1, 3, 5),
+                    rows = in(reg) rows, row_stride = in(reg) ROW_STRIDE,
+                    weights = in(reg) weights, line = in(reg) LINE, dots = in(reg) dots,
+                    out("tmm1") _, out("tmm3") _, out("tmm5") _,
+                    options(nostack, preserves_flags)
+                );
+            } else {
+                std::arch::asm!(
+                    group_text!(0, 2, 4),
+                    rows = in(reg) rows, row_stride = in(reg) ROW_STRIDE,
+                    weights = in(reg) weights, line = in(reg) LINE, dots = in(reg) dots,
+                    out("tmm0") _, out("tmm2") _, out("tmm4") _,
+                    options(nostack, preserves_flags)
+                );
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn halves(rows: *const RowTile, weights: *const CodeTile, dots: [*mut Dots; 2]) {
+        let [high_rows, high_weights] = second_half(rows, weights);
+        // SAFETY: as in `group`; the second halves begin inside what the pointers cover.
+        unsafe {
+            std::arch::asm!(
+                halves_text!(),
+                rows = in(reg) rows, high_rows = in(reg) high_rows, row_stride = in(reg) ROW_STRIDE,
+                weights = in(reg) weights, high_weights = in(reg) high_weights, line = in(reg) LINE,
+                dots = in(reg) dots[0], high_dots = in(reg) dots[1],
+                out("tmm0") _, out("tmm1") _, out("tmm6") _, out("tmm7") _,
+                options(nostack, preserves_flags)
+            );
+        }
+    }
+}
+
+/// Where the second half of a group's inputs begins: in each row of activations, and among rows of weights.
+pub(crate) fn second_half(rows: *const RowTile, weights: *const CodeTile) -> [*const u8; 2] {
+    let half = GROUP / 2;
+    [
+        rows.cast::<u8>().wrapping_add(half),
+        weights.cast::<u8>().wrapping_add(half / 4 * LINE),
+    ]
+}

@@ -1,0 +1,455 @@
+//! Quantised panels with AMX tiles, for more rows than a few.
+//!
+//! A product of tiles yields the dot products of 16 rows with 16 columns over one group of inputs: exact integers,
+//! which are stored, read back and scaled just as the AVX-512 kernel does it, operation by operation, so the two
+//! agree bit for bit. The next group's product is under way meanwhile. Sixteen rows' sums stay in registers from
+//! the first group to the last; two panels or twice the rows would not fit, and loading a factor for two products
+//! instead of one would save less than keeping sums in memory costs.
+//!
+//! Codes of 4 bits are expanded to bytes once a panel.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+#[cfg(target_arch = "x86_64")]
+use super::PanelScratch;
+use super::float::write;
+use super::{Output, Panel};
+use crate::activation_quant::{QuantRows, TILE_ROWS, TileGroup};
+use crate::amx::row_tiles::{ROWS as TALLEST, RowTile};
+use crate::amx::tiles::{CodeTile, Dots, Tiles};
+use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
+use crate::simd::{Lanes, prefetch_line};
+
+/// Up to so many rows, alone or behind full tiles, the AVX-512 kernel is faster.
+const FEW_ROWS: usize = 4;
+
+/// Four-row tiles of a row tile.
+const MOST_TILES: usize = TALLEST / TILE_ROWS;
+
+/// 1.5 · 2^23: see the constant of this name in `avx512.rs`.
+const MAGIC: f32 = 12_582_912.0;
+
+/// How many of `rows` rows are computed with tiles; the others, at the end, are few.
+pub(super) fn tiled_rows(rows: usize) -> usize {
+    let rest = rows % TALLEST;
+    if rest <= FEW_ROWS { rows - rest } else { rows }
+}
+
+/// The panel's codes as tiles: where a group's stand, and how far apart two groups' are.
+#[derive(Clone, Copy)]
+struct Codes {
+    first: *const u8,
+    stride: usize,
+}
+
+/// Expand the nibbles of a panel to bytes.
+///
+/// # Safety
+/// A whole panel of `groups` records, and room for as many tiles.
+#[inline(always)]
+unsafe fn expand(panel: *const u8, record_bytes: usize, groups: usize, tiles: *mut CodeTile) {
+    for group in 0..groups {
+        // SAFETY: the group's record begins with its codes; its tile is ours by contract.
+        let (registers, tile) = unsafe {
+            (
+                &*panel.add(group * record_bytes).cast::<[[u8; 64]; 4]>(),
+                &mut *tiles.add(group),
+            )
+        };
+        for (i, register) in registers.iter().enumerate() {
+            tile[i] = register.map(|byte| byte & 15);
+            tile[i + 4] = register.map(|byte| byte >> 4);
+        }
+    }
+}
+
+/// Scales of a group of weights, and where the float of a dot product begins (see `avx512.rs`).
+#[derive(Clone, Copy)]
+struct Scales<L, const HALF: bool> {
+    scale: L,
+    back: L,
+}
+
+impl<L: Lanes, const HALF: bool> Scales<L, HALF> {
+    /// # Safety
+    /// 16 scales at `from`; the level's instructions enabled.
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let scale = load_scales::<L, HALF>(from);
+            let back = scale.mul(L::splat(-MAGIC));
+            Self { scale, back }
+        }
+    }
+
+    /// Scale times dot product, rounded once.
+    ///
+    /// # Safety
+    /// 16 dot products at `from`; the level's instructions enabled.
+    #[inline(always)]
+    unsafe fn apply(self, dots: *const i32) -> L {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if HALF {
+                let float = L::load_bits_plus(dots, MAGIC.to_bits().cast_signed());
+                float.mul_add(self.scale, self.back)
+            } else {
+                L::load_i32(dots).mul(self.scale)
+            }
+        }
+    }
+}
+
+/// Load 16 scales or minima.
+///
+/// # Safety
+/// 16 values at `from`; the level's instructions enabled.
+#[inline(always)]
+unsafe fn load_scales<L: Lanes, const HALF: bool>(from: *const u8) -> L {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if HALF {
+            L::load_f16(from.cast())
+        } else {
+            L::load(from.cast())
+        }
+    }
+}
+
+/// What all rows of a group share: how its dot products become floats.
+#[derive(Clone, Copy)]
+struct Part<L, const HALF: bool> {
+    scales: Scales<L, HALF>,
+    mins: L,
+    dots: *const Dots,
+}
+
+impl<L: Lanes, const HALF: bool> Part<L, HALF> {
+    /// Add a group's products to the sums of a four-row tile: the `at`-th one's of the row tile.
+    ///
+    /// # Safety
+    /// The level's instructions are enabled; the dot products are there.
+    #[inline(always)]
+    unsafe fn add(
+        self,
+        at: usize,
+        row_scales: [f32; TILE_ROWS],
+        row_sums: [f32; TILE_ROWS],
+        sums: &mut [L; TILE_ROWS],
+    ) {
+        for (lane, sum) in sums.iter_mut().enumerate() {
+            // SAFETY: row `4 · at + lane` of sixteen; the rest is the caller's promise.
+            unsafe {
+                let row = at * TILE_ROWS + lane;
+                let dots = self.dots.cast::<i32>().add(row * PANEL_COLUMNS);
+                let product = self.scales.apply(dots);
+                *sum = product.mul_add(L::splat(row_scales[lane]), *sum);
+                *sum = self.mins.mul_add(L::splat(row_sums[lane]), *sum);
+            }
+        }
+    }
+}
+
+/// The product of group `group`, of its halves apart if they are.
+///
+/// # Safety
+/// The group's row tile and codes are readable; the tiles are held.
+#[inline(always)]
+unsafe fn product<T: Tiles, const SPLIT: bool>(
+    row_tiles: *const RowTile,
+    codes: Codes,
+    group: usize,
+    [all, high]: &mut [MaybeUninit<Dots>; 2],
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let rows = row_tiles.add(group);
+        let weights = codes.first.add(group * codes.stride).cast::<CodeTile>();
+        if SPLIT {
+            T::halves(rows, weights, [all.as_mut_ptr(), high.as_mut_ptr()]);
+        } else if group % 2 == 1 {
+            T::group::<true>(rows, weights, all.as_mut_ptr());
+        } else {
+            T::group::<false>(rows, weights, all.as_mut_ptr());
+        }
+    }
+}
+
+/// Up to `4 · TILES` rows, from a row tile's first on, against the whole panel; the first `rows` of them are stored.
+///
+/// # Safety
+/// As [`super::multiply_panel`], for `rows` rows; `codes` are those of the panel; the tiles are held.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+unsafe fn block<
+    L: Lanes,
+    T: Tiles,
+    const SPLIT: bool,
+    const HALF: bool,
+    const MIN: bool,
+    const TILES: usize,
+>(
+    layout: QuantLayout,
+    panel: Panel,
+    codes: Codes,
+    ahead: Range<*const u8>,
+    zero: f32,
+    x: QuantRows,
+    row: usize,
+    rows: usize,
+    output: Output,
+) {
+    let groups = panel.inputs / GROUP;
+    let lines = (ahead.end as usize - ahead.start as usize).div_ceil(64);
+    let (mut line, lines_each) = (ahead.start, lines.div_ceil(groups));
+    // Two groups' dot products, of halves apart: one being made, one being used.
+    let mut dots = [const { [const { MaybeUninit::<Dots>::uninit() }; 2] }; 2];
+    // SAFETY: `row` begins a row tile, and a four-row tile, of rows that the caller vouches for; records, tiles
+    // and codes of `groups` groups are inside the panel and the activations.
+    unsafe {
+        let row_tiles: *const RowTile = x.row_tiles.add(row / TALLEST * groups);
+        let tiles: *const TileGroup = x.tile(row);
+        product::<T, SPLIT>(row_tiles, codes, 0, &mut dots[0]);
+        let mut sums = [[L::splat(0.0); TILE_ROWS]; MOST_TILES];
+        for group in 0..groups {
+            for _ in 0..lines_each {
+                prefetch_line(line);
+                line = line.wrapping_add(64);
+            }
+            if group + 1 < groups {
+                product::<T, SPLIT>(row_tiles, codes, group + 1, &mut dots[(group + 1) % 2]);
+            }
+            let [dots, high_dots] = dots[group % 2].each_ref().map(MaybeUninit::as_ptr);
+            let record = panel.data.add(group * layout.record_bytes());
+            let from = record.add(layout.code_bytes());
+            let scales = Scales::<L, HALF>::load(from);
+            let mins = if MIN {
+                load_scales::<L, HALF>(from.add(layout.scale_bytes()))
+            } else {
+                scales.scale.mul(L::splat(-zero))
+            };
+            let all = Part { scales, mins, dots };
+            let high = if SPLIT {
+                let scales = Scales::<L, HALF>::load(from.add(layout.scale_bytes() / 2));
+                let mins = scales.scale.mul(L::splat(-zero));
+                Part {
+                    scales,
+                    mins,
+                    dots: high_dots,
+                }
+            } else {
+                all
+            };
+            // Spelt out: a loop this long is not unrolled, and sums in an indexed array stand in memory.
+            macro_rules! add {
+                ($($at:literal)*) => {$(
+                    if $at < TILES {
+                        let tile = &*tiles.add($at * groups + group);
+                        let (low_sums, row_sums) = (tile.low_scaled_sums, tile.scaled_sums);
+                        if SPLIT {
+                            all.add($at, tile.scales, low_sums, &mut sums[$at]);
+                            let rest = std::array::from_fn(|lane| row_sums[lane] - low_sums[lane]);
+                            high.add($at, tile.scales, rest, &mut sums[$at]);
+                        } else {
+                            all.add($at, tile.scales, row_sums, &mut sums[$at]);
+                        }
+                    }
+                )*};
+            }
+            add!(0 1 2 3);
+        }
+        for (row, sum) in sums.as_flattened().iter().enumerate().take(rows) {
+            write(*sum, output, row);
+        }
+    }
+}
+
+/// The first [`tiled_rows`] rows.
+///
+/// # Safety
+/// As [`super::multiply_panel`]; `expanded` has room for the panel's codes in bytes; the tiles are held.
+#[inline(always)]
+unsafe fn rows_of<
+    L: Lanes,
+    T: Tiles,
+    const BITS: u32,
+    const SPLIT: bool,
+    const HALF: bool,
+    const MIN: bool,
+>(
+    panel: Panel,
+    zero: i32,
+    x: QuantRows,
+    rows: usize,
+    output: Output,
+    expanded: *mut CodeTile,
+) {
+    const {
+        assert!(
+            !(SPLIT && MIN),
+            "no format has minima for halves of a group"
+        )
+    };
+    let layout = QuantLayout {
+        bits: BITS,
+        group: if SPLIT { GROUP / 2 } else { GROUP },
+        half_scales: HALF,
+        offset: if MIN { Offset::Min } else { Offset::Zero(zero) },
+    };
+    let (tiled, groups) = (tiled_rows(rows), panel.inputs / GROUP);
+    if tiled == 0 {
+        return;
+    }
+    let codes = if BITS == 4 {
+        // SAFETY: a whole panel, and room, by contract.
+        unsafe { expand(panel.data, layout.record_bytes(), groups, expanded) };
+        Codes {
+            first: expanded.cast_const().cast(),
+            stride: size_of::<CodeTile>(),
+        }
+    } else {
+        Codes {
+            first: panel.data,
+            stride: layout.record_bytes(),
+        }
+    };
+    let share = (groups * layout.record_bytes())
+        .div_ceil(tiled.div_ceil(TALLEST))
+        .next_multiple_of(64);
+    let mut ahead = panel.next;
+    for row in (0..tiled).step_by(TALLEST) {
+        let fetched = ahead..ahead.wrapping_add(share);
+        ahead = fetched.end;
+        let left = (tiled - row).min(TALLEST);
+        // SAFETY: `row` is below `rows`, for which the caller vouches, and begins a row tile.
+        unsafe {
+            let output = Output {
+                out: output.out.add(row * output.stride),
+                ..output
+            };
+            macro_rules! run {
+                ($size:literal) => {
+                    block::<L, T, SPLIT, HALF, MIN, $size>(
+                        layout,
+                        panel,
+                        codes,
+                        fetched,
+                        zero as f32,
+                        x,
+                        row,
+                        left,
+                        output,
+                    )
+                };
+            }
+            match left.div_ceil(TILE_ROWS) {
+                4.. => run!(4),
+                3 => run!(3),
+                _ => run!(2),
+            }
+        }
+    }
+}
+
+/// The first [`tiled_rows`] rows, whatever the layout.
+///
+/// # Safety
+/// As [`rows_of`].
+#[inline(always)]
+pub(super) unsafe fn dispatch<L: Lanes, T: Tiles>(
+    layout: QuantLayout,
+    panel: Panel,
+    x: QuantRows,
+    rows: usize,
+    output: Output,
+    expanded: *mut CodeTile,
+) {
+    macro_rules! run {
+        ($bits:literal, $split:literal, $half:literal, $min:literal, $zero:expr) => {
+            rows_of::<L, T, $bits, $split, $half, $min>(panel, $zero, x, rows, output, expanded)
+        };
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (layout.bits, layout.group, layout.half_scales, layout.offset) {
+            (4, 32, true, Offset::Min) => run!(4, false, true, true, 0),
+            (4, 32, false, Offset::Min) => run!(4, false, false, true, 0),
+            (8, 32, false, Offset::Min) => run!(8, false, false, true, 0),
+            (4, 32, true, Offset::Zero(zero)) => run!(4, false, true, false, zero),
+            (8, 32, true, Offset::Zero(zero)) => run!(8, false, true, false, zero),
+            (8, 16, false, Offset::Zero(zero)) => run!(8, true, false, false, zero),
+            _ => unreachable!("no format has panels of {layout:?}"),
+        }
+    }
+}
+
+/// See [`super::multiply_panel`].
+///
+/// # Safety
+/// As there; this process may use the tiles, and the activations have row tiles.
+#[cfg(target_arch = "x86_64")]
+pub(super) unsafe fn multiply(
+    layout: QuantLayout,
+    panel: Panel,
+    x: QuantRows,
+    rows: usize,
+    output: Output,
+    scratch: &PanelScratch,
+) {
+    let tiled = tiled_rows(rows);
+    if tiled > 0 {
+        assert!(!x.row_tiles.is_null(), "activations without row tiles");
+        // SAFETY: the caller's promise; the scratch has room for the panel, a code tile a group.
+        unsafe {
+            crate::amx::held::hold();
+            let expanded = scratch.codes.ptr().cast();
+            on_hardware(layout, panel, x, rows, output, expanded);
+        }
+    }
+    if tiled < rows {
+        // SAFETY: the rows behind `tiled`, which begin a four-row tile.
+        unsafe {
+            let rest = QuantRows {
+                tiles: x.tile(tiled),
+                ..x
+            };
+            let next = if tiled > 0 { panel.data } else { panel.next };
+            let output = Output {
+                out: output.out.add(tiled * output.stride),
+                ..output
+            };
+            super::avx512::multiply(
+                layout,
+                Panel { next, ..panel },
+                rest,
+                rows - tiled,
+                output,
+                scratch,
+            );
+        }
+    }
+}
+
+/// [`dispatch`] with the level's instructions enabled.
+///
+/// # Safety
+/// As [`dispatch`]; the machine has the level.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
+unsafe fn on_hardware(
+    layout: QuantLayout,
+    panel: Panel,
+    x: QuantRows,
+    rows: usize,
+    output: Output,
+    expanded: *mut CodeTile,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        dispatch::<crate::simd::Avx512, crate::amx::tiles::Hardware>(
+            layout, panel, x, rows, output, expanded,
+        );
+    }
+}

@@ -1,0 +1,258 @@
+//! Every level with fused multiply-adds against a model of its arithmetic, bit for bit.
+//!
+//! The model is portable Rust and takes one row and one column register at a time, with `vpdpbusd` emulated. The
+//! AMX kernel runs over emulated tiles (`amx/emulated.rs`), so it is checked on every machine; a kernel whose
+//! instructions this machine has is checked with these.
+
+use proptest::prelude::*;
+
+use super::tests::{Rows, product};
+use super::*;
+use crate::activation_quant::TILE_ROWS;
+use crate::amx::emulated::Emulated;
+use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS};
+use crate::pack::quantized::load;
+use crate::pack::tests::TestTensor;
+use crate::pack::{PackedMatrix, QuantLayout};
+use crate::quant::DType;
+use crate::simd::Fused;
+
+/// 1.5 · 2^23: where dot products with f16 scales start.
+const MAGIC: f32 = 12_582_912.0;
+
+const QUANTISED: [DType; 6] = [
+    DType::Q4_0,
+    DType::Q4_1,
+    DType::Q8_0,
+    DType::Q4K,
+    DType::Q5K,
+    DType::Q6K,
+];
+
+/// `vpdpbusd`: to each lane's sum add the products of four unsigned with four signed bytes, exactly; the sum wraps.
+fn vpdpbusd(sums: [i32; 16], unsigned: &[u8; 64], signed: &[i8; 64]) -> [i32; 16] {
+    std::array::from_fn(|lane| {
+        let products = (4 * lane..4 * lane + 4)
+            .map(|byte| i32::from(unsigned[byte]) * i32::from(signed[byte]));
+        products.fold(sums[lane], i32::wrapping_add)
+    })
+}
+
+/// One row of 16 results, without outliers.
+fn model(layout: QuantLayout, panel: &[u8], x: &Rows, row: usize) -> [f32; PANEL_COLUMNS] {
+    let mut sums = [0f32; PANEL_COLUMNS];
+    for (group, record) in panel.chunks_exact(layout.record_bytes()).enumerate() {
+        let (codes, rest) = record.split_at(layout.code_bytes());
+        let (scales, mins) = rest.split_at(layout.scale_bytes());
+        let (tile, lane) = (x.tile_group(row, group), row % TILE_ROWS);
+        let register = |quad: usize| -> [u8; 64] {
+            let (at, shift, mask) = match (layout.bits, quad) {
+                (8, _) => (quad, 0, 255),
+                (_, 0..4) => (quad, 0, 15),
+                _ => (quad - 4, 4, 15),
+            };
+            std::array::from_fn(|byte| codes[64 * at + byte] >> shift & mask)
+        };
+        let parts = GROUP / layout.group;
+        for part in 0..parts {
+            let start = if layout.half_scales {
+                MAGIC.to_bits().cast_signed()
+            } else {
+                0
+            };
+            let mut dots = [start; PANEL_COLUMNS];
+            for quad in part * 8 / parts..(part + 1) * 8 / parts {
+                let signed = std::array::from_fn(|byte| tile.codes[lane][4 * quad + byte % 4]);
+                dots = vpdpbusd(dots, &register(quad), &signed);
+            }
+            let (all, low) = (tile.scaled_sums[lane], tile.low_scaled_sums[lane]);
+            let row_sum = match (parts, part) {
+                (1, _) => all,
+                (_, 0) => low,
+                _ => all - low,
+            };
+            for column in 0..PANEL_COLUMNS {
+                let slot = part * PANEL_COLUMNS + column;
+                let scale = load(scales, slot, layout.half_scales);
+                let min = match layout.offset {
+                    Offset::Min => load(mins, slot, layout.half_scales),
+                    Offset::Zero(zero) => scale * -(zero as f32),
+                };
+                let scaled = if layout.half_scales {
+                    f32::from_bits(dots[column].cast_unsigned()).mul_add(scale, scale * -MAGIC)
+                } else {
+                    dots[column] as f32 * scale
+                };
+                sums[column] = scaled.mul_add(tile.scales[lane], sums[column]);
+                sums[column] = min.mul_add(row_sum, sums[column]);
+            }
+        }
+    }
+    sums
+}
+
+/// The model's results with the outliers' products added.
+fn model_with_outliers(
+    layout: QuantLayout,
+    panel: &[u8],
+    x: &Rows,
+    row: usize,
+) -> [f32; PANEL_COLUMNS] {
+    let mut sums = model(layout, panel, x, row);
+    for outlier in x.row_outliers(row) {
+        let (group, input) = (
+            outlier.input as usize / GROUP,
+            outlier.input as usize % GROUP,
+        );
+        let record = &panel[group * layout.record_bytes()..][..layout.record_bytes()];
+        let (_, rest) = record.split_at(layout.code_bytes());
+        let (scales, mins) = rest.split_at(layout.scale_bytes());
+        for (column, sum) in sums.iter_mut().enumerate() {
+            let slot = input / layout.group * PANEL_COLUMNS + column;
+            let scale = load(scales, slot, layout.half_scales);
+            let code = crate::pack::quantized::code_at(record, layout.bits, column, input);
+            let weight = match layout.offset {
+                Offset::Min => (code as f32).mul_add(scale, load(mins, slot, layout.half_scales)),
+                Offset::Zero(zero) => (code as f32 - zero as f32) * scale,
+            };
+            *sum = outlier.value.mul_add(weight, *sum);
+        }
+    }
+    sums
+}
+
+fn layout_of(matrix: &PackedMatrix) -> QuantLayout {
+    match matrix.kind {
+        PanelKind::Quant(layout) => layout,
+        _ => unreachable!("quantised formats"),
+    }
+}
+
+/// Panel `panel` through the AMX kernel over emulated tiles: `[tiled rows, 16]`.
+fn over_emulated_tiles(matrix: &PackedMatrix, panel: usize, x: &Rows, rows: usize) -> Vec<f32> {
+    let mut out = vec![f32::NAN; rows * PANEL_COLUMNS];
+    let data = matrix.panel(panel);
+    let mut expanded = vec![[[0xee; 64]; 8]; matrix.inputs / GROUP];
+    let panel = Panel {
+        data,
+        next: data,
+        inputs: matrix.inputs,
+    };
+    let output = Output {
+        out: out.as_mut_ptr(),
+        stride: PANEL_COLUMNS,
+        accumulate: false,
+        bias: std::ptr::null(),
+    };
+    let quant = x.activations().quant;
+    // SAFETY: matching shapes, our own memory; neither lanes nor tiles are the processor's.
+    unsafe {
+        amx::dispatch::<Fused, Emulated>(
+            layout_of(matrix),
+            panel,
+            quant,
+            rows,
+            output,
+            expanded.as_mut_ptr(),
+        );
+    }
+    out.truncate(amx::tiled_rows(rows) * PANEL_COLUMNS);
+    out
+}
+
+fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn tiles_compute_the_models_bits(
+        seed: u64, rows in 1usize..70, outputs in 1usize..34, blocks in 1usize..3,
+    ) {
+        for dtype in QUANTISED {
+            let inputs = blocks * dtype.block_len();
+            let tensor = TestTensor::random(dtype, outputs, inputs, seed);
+            let (matrix, _memory) = tensor.pack();
+            let x = Rows::random(rows, inputs, true, seed);
+            for panel in 0..matrix.panels() {
+                let out = over_emulated_tiles(&matrix, panel, &x, rows);
+                for (row, out) in out.chunks_exact(PANEL_COLUMNS).enumerate() {
+                    let expected = model(layout_of(&matrix), matrix.panel_slice(panel), &x, row);
+                    prop_assert_eq!(bits(out), bits(&expected), "{:?} row {}", dtype, row);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn levels_with_fused_products_compute_the_models_bits(
+        seed: u64, rows in 1usize..40, blocks in 1usize..3,
+    ) {
+        for dtype in QUANTISED {
+            let inputs = blocks * dtype.block_len();
+            let tensor = TestTensor::random(dtype, 16, inputs, seed);
+            let (matrix, _memory) = tensor.pack();
+            let x = Rows::random(rows, inputs, true, seed);
+            for level in [Level::Amx, Level::Avx512, Level::Avx2] {
+                if !level.available() {
+                    continue;
+                }
+                let out = product(level, &matrix, x.activations(), rows, None, None);
+                for (row, out) in out.chunks_exact(PANEL_COLUMNS).enumerate() {
+                    let panel = matrix.panel_slice(0);
+                    let expected = model_with_outliers(layout_of(&matrix), panel, &x, row);
+                    prop_assert_eq!(bits(out), bits(&expected), "{:?} {:?} row {}", level, dtype, row);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn few_rows_are_left_to_the_other_kernel() {
+    let tiled = [0, 1, 4, 5, 15, 16, 17, 20, 21, 64, 69].map(amx::tiled_rows);
+    assert_eq!(tiled, [0, 0, 0, 5, 15, 16, 16, 16, 21, 64, 69]);
+}
+
+/// The instruction itself, where this machine has it.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn the_emulated_dot_product_is_the_processors() {
+    use std::arch::x86_64::*;
+
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    fn processors(sums: [i32; 16], unsigned: &[u8; 64], signed: &[i8; 64]) -> [i32; 16] {
+        let mut out = [0; 16];
+        // SAFETY: 64 bytes each.
+        unsafe {
+            let result = _mm512_dpbusd_epi32(
+                _mm512_loadu_si512(sums.as_ptr().cast()),
+                _mm512_loadu_si512(unsigned.as_ptr().cast()),
+                _mm512_loadu_si512(signed.as_ptr().cast()),
+            );
+            _mm512_storeu_si512(out.as_mut_ptr().cast(), result);
+        }
+        out
+    }
+
+    if let Some(why) = Level::Avx512.obstacle() {
+        eprintln!("skipped: {why}");
+        return;
+    }
+    let mut random = crate::pack::tests::Random(11);
+    for _ in 0..1000 {
+        let sums = std::array::from_fn(|_| random.bits() as i32);
+        let mut byte = || match random.bits() % 4 {
+            0 => 255,
+            1 => 128,
+            _ => random.bits() as u8,
+        };
+        let unsigned: [u8; 64] = std::array::from_fn(|_| byte());
+        let signed: [i8; 64] = std::array::from_fn(|_| byte().cast_signed());
+        // SAFETY: the machine has the level.
+        let out = unsafe { processors(sums, &unsigned, &signed) };
+        assert_eq!(out, vpdpbusd(sums, &unsigned, &signed));
+    }
+}

@@ -1,0 +1,81 @@
+//! Sixteen lanes as an array, with fused multiply-add: the arithmetic of AVX-512 bit for bit, on any machine.
+//!
+//! For tests only: without the instruction a fused multiply-add is a slow library call.
+
+use super::{LANES, Lanes, Portable};
+
+/// See [`Lanes`].
+#[derive(Clone, Copy)]
+pub(crate) struct Fused(Portable);
+
+/// What [`Portable`] does, done by it.
+macro_rules! portable {
+    ($($name:ident($($arg:ident: $ty:ty),*);)*) => {
+        $(
+            #[inline(always)]
+            unsafe fn $name($($arg: $ty),*) -> Self {
+                // SAFETY: the same contract.
+                Self(unsafe { Portable::$name($($arg),*) })
+            }
+        )*
+    };
+}
+
+/// The same for operations of two vectors.
+macro_rules! portable_pairs {
+    ($($name:ident)*) => {
+        $(
+            #[inline(always)]
+            unsafe fn $name(self, other: Self) -> Self {
+                // SAFETY: the same contract.
+                Self(unsafe { self.0.$name(other.0) })
+            }
+        )*
+    };
+}
+
+// SAFETY: executes no special instructions; pointers are the callers' promise.
+unsafe impl Lanes for Fused {
+    const WIDE: bool = false;
+
+    portable! {
+        splat(value: f32);
+        load(from: *const f32);
+        load_f16(from: *const u16);
+        load_bf16(from: *const u16);
+        load_i8(from: *const i8);
+        load_i32(from: *const i32);
+        load_bits(from: *const u32, shift: u32, mask: u32);
+        load_bits_plus(from: *const i32, addend: i32);
+    }
+
+    portable_pairs! { add sub mul div max }
+
+    #[inline(always)]
+    unsafe fn mul_add(self, factor: Self, addend: Self) -> Self {
+        // SAFETY: arrays of sixteen, no special instructions.
+        unsafe {
+            let (a, b, c) = (self.to_array(), factor.to_array(), addend.to_array());
+            let fused: [f32; LANES] = std::array::from_fn(|lane| a[lane].mul_add(b[lane], c[lane]));
+            Self::load(fused.as_ptr())
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        // SAFETY: the same contract.
+        unsafe { self.0.store(to) }
+    }
+
+    #[inline(always)]
+    unsafe fn select_less(self, limit: Self, yes: Self, no: Self) -> Self {
+        // SAFETY: the same contract.
+        Self(unsafe { self.0.select_less(limit.0, yes.0, no.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn pow2_of_rounded(self) -> Self {
+        // SAFETY: the same contract.
+        Self(unsafe { self.0.pow2_of_rounded() })
+    }
+}
