@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::activation_quant::{QuantRows, TILE_ROWS, quantize_row};
-use crate::attention::{Item, NOTHING_AHEAD, Task, Work, attend, combine};
+use crate::attention::{Item, Task, Tiles, Work, attend, combine};
 use crate::dispatch::Level;
 use crate::gemm::{Activations, Output, multiply_panel};
 use crate::kv_cache::KvCache;
@@ -392,19 +392,19 @@ impl Step<'_> {
                 return;
             };
             let task = self.task(index, item);
-            // Probably what this worker does next: its keys are fetched meanwhile.
+            // Probably what this worker does next: its first chunk is fetched meanwhile.
             let ahead = counter.load(Ordering::Relaxed);
             let ahead = match self.attention.items.get(ahead) {
                 Some(item) if item.split.is_none() => {
-                    self.task(index, item).first_keys(&self.model.kv)
+                    self.task(index, item).first_tiles(&self.model.kv)
                 }
-                _ => NOTHING_AHEAD,
+                _ => Tiles::NONE,
             };
             let (level, kv, scratch) = (self.model.level, &self.model.kv, &mut own.attention);
             let Some(split) = item.split else {
                 // SAFETY: the level was checked at load; the item's heads of its tokens are inside both
                 // matrices, and each item has its own.
-                unsafe { attend(level, kv, &task, None, ahead, scratch) };
+                unsafe { attend(level, kv, &task, None, &ahead, scratch) };
                 continue;
             };
             let partials = &self.scratch.partials;
@@ -414,7 +414,7 @@ impl Step<'_> {
             unsafe {
                 let first = partials.of_slot(slot);
                 let part = first.add(index * partials.split_stride);
-                attend(level, kv, &task, Some((index, part)), ahead, scratch);
+                attend(level, kv, &task, Some((index, part)), &ahead, scratch);
                 let arrived = self.attention.arrived[slot].fetch_add(1, Ordering::AcqRel) + 1;
                 if arrived.is_multiple_of(split.count) {
                     let head_dim = self.model.spec.head_dim;
