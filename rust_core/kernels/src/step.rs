@@ -10,12 +10,12 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::activation_quant::{QuantRows, TILE_ROWS, quantize_row};
+use crate::activation_quant::{QuantRows, RowNorm, TILE_ROWS, quantize_row};
 use crate::attention::{Item, Task, Tiles, Work, attend, combine};
 use crate::dispatch::Level;
 use crate::gemm::{Activations, Output, multiply_panel};
 use crate::kv_cache::KvCache;
-use crate::norm::{rms_norm, silu_panel};
+use crate::norm::{rms_norm, rms_scale, silu_panel};
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
 use crate::phase_clock::Phase;
@@ -189,7 +189,9 @@ impl Step<'_> {
             outlier_counts: buffers.outlier_counts.ptr(),
             inputs,
         };
-        let copied = norm.is_some() || source.index.is_some();
+        // Floats are wanted by other products alone, and where they stand will do if nothing changes them.
+        let wants_floats = users.iter().any(|user| !user.matrix.kind.is_quantized());
+        let copied = wants_floats && (norm.is_some() || source.index.is_some());
         let (float, float_stride) = if copied {
             (buffers.float.ptr().cast_const(), stride)
         } else {
@@ -210,29 +212,30 @@ impl Step<'_> {
             let tiles = worker.share(rows.div_ceil(TILE_ROWS));
             tiles.start * TILE_ROWS..rows.min(tiles.end * TILE_ROWS)
         };
+        let (level, eps) = (self.model.level, self.model.spec.rms_norm_eps);
         for row in mine {
             let from = source.index.map_or(row, |index| index[row]);
             // SAFETY: rows of the source are complete (a barrier lies behind us) and have `inputs`
-            // values; the buffers' row `row` is this worker's alone.
+            // values; the buffers' row `row` is this worker's alone; the level was checked at load.
             unsafe {
-                let mut x =
-                    std::slice::from_raw_parts(source.rows.add(from * source.stride), inputs);
+                let x = std::slice::from_raw_parts(source.rows.add(from * source.stride), inputs);
                 if copied {
                     let out = buffers.float.slice_mut(row * stride, inputs);
                     match norm {
-                        Some(norm) => {
-                            rms_norm(self.model.level, x, norm, self.model.spec.rms_norm_eps, out)
-                        }
+                        Some(norm) => rms_norm(level, x, norm, eps, out),
                         None => out.copy_from_slice(x),
                     }
-                    x = out;
                 }
                 if quantize {
                     let groups = inputs / GROUP;
                     let tile = buffers.tiles.slice_mut(row / TILE_ROWS * groups, groups);
                     let outliers = buffers.outliers.slice_mut(row * groups, groups);
                     let lane = row % TILE_ROWS;
-                    let count = quantize_row(self.model.level, x, lane, tile, outliers);
+                    let norm = norm.map(|weight| RowNorm {
+                        scale: rms_scale(level, x, eps),
+                        weight,
+                    });
+                    let count = quantize_row(level, x, norm, lane, tile, outliers);
                     *buffers.outlier_counts.ptr().add(row) = count as u32;
                 }
             }
