@@ -73,6 +73,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _PROGRESS_STEP = 0.01
+SNAPSHOT_PERIOD_S = 0.01
+"""While requests run and none begins or ends, the snapshot is replaced this often, not every step."""
 QUIET_S = 0.25
 """Calibrating steps run when nobody has asked for anything for so long."""
 
@@ -422,7 +424,11 @@ class AsyncPravahaEngine:
     # ---- what can be seen ----
 
     def snapshot(self) -> EngineSnapshot:
-        """The engine at its last step boundary; rates fall with time even when it idles."""
+        """The engine at a step boundary; rates fall with time even when it idles.
+
+        It is the last one at which a request began or ended, or a later one: while requests just
+        go on, snapshots are `SNAPSHOT_PERIOD_S` apart.
+        """
         return self._rates.apply(self._snapshot)
 
     def blocks(self, since: int) -> BlockMap | None:
@@ -638,12 +644,27 @@ class AsyncPravahaEngine:
     def _tell(self, pipeline: Pipeline) -> None:
         """Publish what happened, then wake those who wait for it."""
         self._pool_changed = True
-        self._publish()
         finished = pipeline.has_ends
+        if finished or self._shows_too_little(pipeline):
+            self._publish()
         pipeline.announce_ends()
         self._hub.signal(finished=finished)
         if self._hub.has_callbacks and (pipeline.writer.take_refilled() or finished):
             self._hub.call_back()
+
+    def _shows_too_little(self, pipeline: Pipeline) -> bool:
+        """Whether somebody who looked now would miss more than a few steps of what runs anyway."""
+        shown, scheduler = self._snapshot, pipeline.scheduler
+        return (
+            self._blocks_wanted
+            or not scheduler.has_work
+            or shown.running != scheduler.num_running
+            or shown.waiting != len(self._waiting) + len(self._building)
+            or shown.state is not self._life.state
+            or shown.scheduling is not scheduler.scheduling
+            or self._clock() - shown.time >= SNAPSHOT_PERIOD_S
+            or pipeline.last_error is not None
+        )
 
     def _publish(self) -> None:
         """Replace the snapshot, and the picture of the blocks if somebody looks."""

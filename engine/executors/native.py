@@ -39,6 +39,7 @@ class NativeExecutor:
         )
         self._core = core
         self._results = StepResult.empty(max_rows, drafts=MAX_DRAFT_TOKENS, scores=max_tokens)
+        self._room = self._results  # the part of it that the last step wrote
 
     @classmethod
     def load(
@@ -182,8 +183,10 @@ class NativeExecutor:
         return self._core.take_phase_seconds()
 
     def _room_for(self, count: int, scores: int) -> StepResult:
-        whole = self._results
-        return StepResult(
+        whole, last = self._results, self._room
+        if len(last.sampled) == count and len(last.score_logprobs) == scores:
+            return last
+        self._room = StepResult(
             sampled=whole.sampled[:count],
             logprobs=whole.logprobs[:count],
             top_ids=whole.top_ids[:count],
@@ -198,6 +201,7 @@ class NativeExecutor:
             score_top_ids=whole.score_top_ids[:scores],
             score_top_logprobs=whole.score_top_logprobs[:scores],
         )
+        return self._room
 
     def close(self) -> None:
         """Free weights and KV storage, end the threads. Idempotent."""

@@ -63,7 +63,7 @@ class PrefixCache:
         full = table.num_computed[rows] // self._block_size
         begun = table.num_indexed[rows]
         grown = full > begun
-        if not grown.any():
+        if not np.count_nonzero(grown):
             return 0
         rows, full = rows[grown], full[grown]
         duplicates = self._index.index_rows(

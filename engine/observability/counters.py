@@ -1,7 +1,9 @@
 """`EngineCounters`: the one place where the engine counts. Snapshot and `/metrics` read it.
 
 Written by the engine's thread, once a step and once a request's end, under one lock; never per
-token. Intervals are between instants of the engine's monotonic clock: queued, scheduled, first
+token. What steps took goes into the histograms many steps at a time, and whenever somebody looks:
+a step of a small model is over in two milliseconds, and each numpy call costs it a microsecond or,
+with the caches full of weights, several. Intervals are between instants of the engine's monotonic clock: queued, scheduled, first
 token, last token. Time spent preempted counts as decode.
 """
 
@@ -26,6 +28,8 @@ from engine.request import FinishReason, Timings
 from engine.snapshot import Rates, Totals
 
 _PERCENTILE_PERIOD_S = 0.25
+_PENDING_STEPS = 64
+"""Steps whose samples wait to be sorted into the histograms, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,7 @@ class EngineCounters:
         self._prompt_lengths = Histogram(TOKENS_REQUEST)
         self._output_lengths = Histogram(TOKENS_REQUEST)
         self._max_tokens = Histogram(TOKENS_REQUEST)
+        self._pending: list[StepRecord] = []  # counted, but not in the histograms yet
         self._window = RateWindow()
         self._recent_ttft = RecentSamples()
         self._recent_intervals = RecentSamples()
@@ -102,23 +107,33 @@ class EngineCounters:
         self._percentiles_at = -np.inf
 
     def record_step(self, now: float, step: StepRecord) -> None:
-        """Count a step. Cost: a fixed number of numpy calls."""
+        """Count a step. Its samples are sorted in later, with those of others."""
         with self._lock:
             self._steps += 1
             self._prompt_tokens += step.new_prompt_tokens
             self._generation_tokens += step.generated
-            self._step_time.observe(step.seconds)
             if step.predicted_seconds is not None:
                 self._predicted_seconds += step.predicted_seconds
                 self._measured_seconds += step.seconds
-            self._iteration_tokens.observe(step.new_prompt_tokens + step.generated)
-            self._inter_token.observe_all(step.intervals)
-            self._ttft.observe_all(step.first_tokens)
+            self._pending.append(step)
+            if len(self._pending) == _PENDING_STEPS:
+                self._sort_in()
         self._window.add(now, step.prefill_tokens, step.generated)
-        if step.intervals.size:
-            self._recent_intervals.add(step.intervals)
-        if step.first_tokens.size:
-            self._recent_ttft.add(step.first_tokens)
+
+    def _sort_in(self) -> None:
+        """Bring histograms and percentiles up to date; the caller holds the lock."""
+        steps, self._pending = self._pending, []
+        if not steps:
+            return
+        self._step_time.observe_all(np.array([step.seconds for step in steps]))
+        tokens = [step.new_prompt_tokens + step.generated for step in steps]
+        self._iteration_tokens.observe_all(np.array(tokens, np.float64))
+        intervals = np.concatenate([step.intervals for step in steps])
+        self._inter_token.observe_all(intervals)
+        self._recent_intervals.add(intervals)
+        first_tokens = np.concatenate([step.first_tokens for step in steps])
+        self._ttft.observe_all(first_tokens)
+        self._recent_ttft.add(first_tokens)
 
     def record_preemptions(self, count: int) -> None:
         """Count requests that lost their rows."""
@@ -219,6 +234,8 @@ class EngineCounters:
         """Recent figures; percentiles at most a quarter second old, or new if `fresh`."""
         if fresh or now - self._percentiles_at >= _PERCENTILE_PERIOD_S:
             self._percentiles_at = now
+            with self._lock:
+                self._sort_in()
             self._percentiles = (
                 *self._recent_ttft.percentiles(),
                 *self._recent_intervals.percentiles(),
@@ -233,6 +250,7 @@ class EngineCounters:
     def state(self) -> CountersState:
         """Everything, consistent: no step is half counted."""
         with self._lock:
+            self._sort_in()
             return CountersState(
                 totals=self.totals(),
                 histograms={

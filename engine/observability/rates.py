@@ -77,6 +77,8 @@ class RecentSamples:
 
     def add(self, values: NDArray[np.float64]) -> None:
         """Add samples, the oldest giving way."""
+        if not values.size:
+            return
         values = values[-self.SIZE :]
         at = (self._added + np.arange(values.size)) % self.SIZE
         self._ring[at] = values

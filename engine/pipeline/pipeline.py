@@ -283,8 +283,12 @@ class Pipeline:
             computed += accepted - drafts.counts
         table.num_computed[batch] = computed
         prompt = table.num_prompt_tokens[batch]
-        new_prompt = self._count_prompt(batch, computed, prompt)
-        decodes = int(np.count_nonzero((grant == 1) & (computed > prompt)))
+        answering = computed > prompt
+        if len(plan.token_ids) == len(batch) == np.count_nonzero(answering):
+            new_prompt, decodes = 0, len(batch)
+        else:
+            new_prompt = self._count_prompt(batch, computed, prompt)
+            decodes = int(np.count_nonzero((grant == 1) & answering))
         failed: list[Sequence] = []
         whole: list[Sequence] = []  # prompts computed, and nothing wanted after them
         sound = batch
@@ -296,7 +300,7 @@ class Pipeline:
         if drafts is not None:
             record_accepted(table, plan, result)
             release_unused(table, self.blocks, batch[drafts.batch])
-        if result.sampled.min() >= 0:
+        if not np.count_nonzero(result.sampled < 0):
             rows, chosen = batch, None
         else:
             # A row that wanted a token and got none has failed, whatever `failed` says; it keeps the
@@ -309,12 +313,12 @@ class Pipeline:
             sound = batch[~broken]
             whole = self._sequences(batch[computed >= table.max_total[batch]])
         now = self._clock()
-        known = table.num_tokens[rows]
+        known = None if accepted is None else table.num_tokens[rows]
         finished, first_tokens, intervals = self.writer.write(rows, result, chosen, accepted, now)
         if drafts is not None:  # a stop string may have ended a row before its last accepted token
             last = table.num_tokens[batch] - 1
             table.num_computed[batch] = np.minimum(table.num_computed[batch], last)
-        generated = int((table.num_tokens[rows] - known).sum())
+        generated = len(rows) if known is None else int((table.num_tokens[rows] - known).sum())
         if self.blocks.prefixes is not None:  # before a row ends, so that its blocks stay cached
             self.blocks.prefixes.index(table, sound)
         for sequence, reason, error in finished:
@@ -325,7 +329,9 @@ class Pipeline:
         for sequence in whole:
             self.finish(sequence, FinishReason.LENGTH)
         ended = self._clock()
-        prefill = int(grant.sum()) - decodes
+        prefill = len(plan.token_ids) - decodes
+        if drafts is not None:
+            prefill -= int(drafts.counts.sum())
         if drafts is not None and accepted is not None and self.scheduler.speculation is not None:
             self.scheduler.speculation.learn(batch, drafts, accepted)
             self._counters.record_drafts(

@@ -96,6 +96,8 @@ class Scheduler:
         self.speculation = Speculation(table, token_budget=token_budget) if speculation else None
         self._reuse = ReuseFinder(table, blocks)
         self._running: NDArray[np.int32] = np.zeros(0, np.int32)  # rows, in the order last known
+        # Where runs of one token each begin.
+        self._single_tokens = np.arange(table.max_rows + 1, dtype=np.int32)
         self._stale = False  # whether `_running` must be put in order again
 
     @property
@@ -131,7 +133,7 @@ class Scheduler:
         while True:
             batch, grant, budget = self._share_budget(now)
             need = self._blocks_needed(batch, grant)
-            if int(need.sum()) <= self._blocks.num_free:
+            if not np.count_nonzero(need) or int(need.sum()) <= self._blocks.num_free:
                 break
             if len(self._running) == 1:
                 unplaceable.append(self.release(int(self._running[0])))
@@ -227,11 +229,13 @@ class Scheduler:
         """
         table, batch = self._table, self._running
         lag = table.num_tokens[batch] - table.num_computed[batch]
-        total = int(lag.sum())
-        if total == len(batch) and total <= self._token_budget:  # only decodes, room for all
+        total = len(batch)
+        if total <= self._token_budget and np.count_nonzero(lag == 1) == total:
+            # Only decodes, room for all.
             if not (len(self._waiting) and table.num_free):
                 return batch, lag, 0
             return batch, lag, self._step_budget(batch, lag) - total
+        total = int(lag.sum())
         self._put_in_order(now)
         batch = self._running
         lag = table.num_tokens[batch] - table.num_computed[batch]
@@ -263,9 +267,9 @@ class Scheduler:
 
     def _take_blocks(self, batch: NDArray[np.int32], need: NDArray[np.int32]) -> None:
         """Allocate `need` blocks a row and append them to the rows' tables."""
-        total = int(need.sum())
-        if total == 0:
+        if not np.count_nonzero(need):
             return
+        total = int(need.sum())
         table = self._table
         held = table.num_blocks[batch]
         before = np.cumsum(need, dtype=np.int32) - need
@@ -414,12 +418,13 @@ class Scheduler:
             num_draft_tokens = drafts.counts
             grant = grant + num_draft_tokens
         computed = table.num_computed[batch]
-        query_start = np.zeros(count + 1, np.int32)
-        np.cumsum(grant, out=query_start[1:])
-        total = int(query_start[-1])
-        if total == count:
+        if np.count_nonzero(grant == 1) == count:
+            query_start = self._single_tokens[: count + 1]
             flat_rows, positions = batch, computed
         else:
+            query_start = np.zeros(count + 1, np.int32)
+            np.cumsum(grant, out=query_start[1:])
+            total = int(query_start[-1])
             flat_rows = np.repeat(batch, grant)
             positions = np.arange(total, dtype=np.int32)
             positions += np.repeat(computed - query_start[:-1], grant)

@@ -88,8 +88,10 @@ class Speculation:
             grant: [R] int32, tokens each computes without drafts.
             costs: of steps; None if nothing is known yet.
         """
+        if len(batch) >= self._most or costs is None:
+            return None
         spare = self._most - int(grant.sum())
-        if spare <= 0 or costs is None:
+        if spare <= 0:
             return None
         table, count = self._table, len(batch)
         known = table.num_tokens[batch]

@@ -9,7 +9,7 @@ observation far off, as when another program takes the cores, moves the fit no m
 edge of the usual scatter; a lasting change widens the scatter and is followed.
 
 Written by the engine's thread; any thread may predict. Cost: two microseconds an observation, and
-a fit (four equations, some fifty microseconds) at every eighth.
+a fit (four equations, some fifty microseconds, more with cold caches) at every thirty-second.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from engine.pipeline.step_load import StepLoad
 
 _TERMS = 4
-_FIT_EVERY = 8
+_FIT_EVERY = 32
 _KEEP = 0.5 ** (1 / 128)
 """An observation's weight halves in 128 steps."""
 _TRUSTED = 32

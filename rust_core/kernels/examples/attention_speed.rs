@@ -8,7 +8,7 @@
 
 use std::time::{Duration, Instant};
 
-use pravaha_kernels::attention::{CHUNK, NOTHING_AHEAD, Scratch, Segment, Task, attend};
+use pravaha_kernels::attention::{CHUNK, Scratch, Segment, Task, Tiles, attend};
 use pravaha_kernels::dispatch::Level;
 use pravaha_kernels::kv_cache::{KvCache, KvDtype, KvShape};
 
@@ -17,9 +17,11 @@ const KV_HEADS: usize = 3;
 const GROUP: usize = 3;
 const DIM: usize = 64;
 
-/// Tasks of `tokens` tokens at a context of `context`, of which `shared` is the same for all.
+/// Tasks of `tokens` tokens at a context of `context`, of which `shared` is the same for all, in each of
+/// `layers` layers: with many of them keys and values come from memory, as in a step.
 struct Shape {
     name: &'static str,
+    layers: usize,
     tasks: usize,
     tokens: usize,
     context: usize,
@@ -31,18 +33,20 @@ fn main() {
     let mut args = std::env::args().skip(1);
     let level = Level::choose(&args.next().unwrap_or("auto".into())).expect("a level");
     let dtype = KvDtype::parse(&args.next().unwrap_or("f16".into())).expect("a KV type");
-    let shape = |name, tasks, tokens, context, shared| Shape {
+    let shape = |name, layers, tasks, tokens, context, shared| Shape {
         name,
+        layers,
         tasks,
         tokens,
         context,
         shared,
     };
     let shapes = [
-        shape("decode, 96", 64, 1, 96, Some(0)),
-        shape("decode, 1k", 16, 1, 1024, Some(0)),
-        shape("decode, 1k shared by 16", 4, 16, 1024, Some(960)),
-        shape("prompt, 512", 32, 16, 496, None),
+        shape("decode, 96, in the cache", 1, 8, 1, 96, Some(0)),
+        shape("decode, 96", 30, 64, 1, 96, Some(0)),
+        shape("decode, 1k", 30, 16, 1, 1024, Some(0)),
+        shape("decode, 1k shared by 16", 1, 4, 16, 1024, Some(960)),
+        shape("prompt, 512", 1, 32, 16, 496, None),
     ];
     let only = args.next().unwrap_or_default();
     for shape in shapes
@@ -63,7 +67,7 @@ fn run(level: Level, dtype: KvDtype, shape: &Shape) {
     };
     let mut kv = KvCache::new(KvShape {
         dtype,
-        layers: 1,
+        layers: shape.layers,
         blocks: sequences * width,
         block_size: BLOCK,
         kv_heads: KV_HEADS,
@@ -96,10 +100,11 @@ fn run(level: Level, dtype: KvDtype, shape: &Shape) {
         .collect();
     let mut out = vec![0f32; shape.tokens * row];
     let mut scratch = Scratch::new();
-    let mut best = vec![Duration::MAX; shape.tasks];
+    let mut best = vec![Duration::MAX; shape.layers * shape.tasks];
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(1) {
-        for (index, best) in best.iter_mut().enumerate() {
+        for (number, best) in best.iter_mut().enumerate() {
+            let (layer, index) = (number / shape.tasks, number % shape.tasks);
             let segments: Vec<Segment> = match shape.shared {
                 None => vec![Segment {
                     tokens: 0..shape.tokens as u32,
@@ -127,7 +132,7 @@ fn run(level: Level, dtype: KvDtype, shape: &Shape) {
             let start = Instant::now();
             for kv_head in 0..KV_HEADS {
                 let task = Task {
-                    layer: 0,
+                    layer,
                     kv_head,
                     head: kv_head * GROUP,
                     heads: GROUP,
@@ -150,23 +155,23 @@ fn run(level: Level, dtype: KvDtype, shape: &Shape) {
                     ..task
                 };
                 let ahead = if kv_head + 1 < KV_HEADS {
-                    ahead.first_keys(&kv)
+                    ahead.first_tiles(&kv)
                 } else {
-                    NOTHING_AHEAD
+                    Tiles::NONE
                 };
                 // SAFETY: the level was chosen for this machine; extents match.
-                unsafe { attend(level, &kv, &task, None, ahead, &mut scratch) };
+                unsafe { attend(level, &kv, &task, None, &ahead, &mut scratch) };
             }
             *best = start.elapsed().min(*best);
         }
     }
     let seconds: f64 = best.iter().map(Duration::as_secs_f64).sum();
     let seen: usize = positions.iter().map(|&p| p as usize + 1).sum();
-    let operations = (4 * seen * shape.tasks * row) as f64;
+    let operations = (4 * seen * best.len() * row) as f64;
     println!(
-        "{:24} {:8.2} us a task, {:6.1} GFLOP/s",
+        "{:26} {:8.2} us a task, {:6.1} GFLOP/s",
         shape.name,
-        1e6 * seconds / (shape.tasks * KV_HEADS) as f64,
+        1e6 * seconds / (best.len() * KV_HEADS) as f64,
         operations / seconds / 1e9
     );
 }

@@ -73,112 +73,188 @@ impl QuantRows {
     }
 }
 
-/// Store a group's codes and return the sums of its halves.
+/// What a row is normalised with while it is quantised: every input times `scale` times its weight.
+#[derive(Debug, Clone, Copy)]
+pub struct RowNorm<'a> {
+    pub scale: f32,
+    pub weight: &'a [f32],
+}
+
+/// Groups that are worked on at once: one a lane.
+const BATCH: usize = LANES;
+
+/// Copy up to sixteen groups, normalised.
+///
+/// # Safety
+/// The level's instructions are enabled; `weight` is as long as `from`.
+#[inline(always)]
+unsafe fn normalized<L: Lanes>(
+    from: &[[f32; GROUP]],
+    norm: Option<(f32, &[[f32; GROUP]])>,
+    to: &mut [[f32; GROUP]; BATCH],
+) {
+    let Some((scale, weight)) = norm else {
+        to[..from.len()].copy_from_slice(from);
+        return;
+    };
+    for ((from, weight), to) in from.iter().zip(weight).zip(to) {
+        for at in [0, LANES] {
+            // SAFETY: 16 of 32 elements at 0 and 16; instructions by the caller's promise.
+            unsafe {
+                L::load(from.as_ptr().add(at))
+                    .mul(L::splat(scale))
+                    .mul(L::load(weight.as_ptr().add(at)))
+                    .store(to.as_mut_ptr().add(at));
+            }
+        }
+    }
+}
+
+/// Where in a group the value of magnitude `largest` stands, the first one of several.
+#[inline(always)]
+fn place_of(group: &[f32; GROUP], largest: f32) -> usize {
+    let mut found = 0u32;
+    for (at, x) in group.iter().enumerate() {
+        found |= u32::from(x.abs() == largest) << at;
+    }
+    found.trailing_zeros() as usize
+}
+
+/// Scales and the factors to codes of sixteen groups whose largest magnitude among codes is given.
 ///
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
-unsafe fn store_group<L: Lanes>(
-    low: L,
-    high: L,
-    inverse: f32,
-    codes: &mut [i8; GROUP],
-) -> (i32, i32) {
-    // SAFETY: instructions by the caller's promise; 16 of 32 bytes at 0 and 16.
+unsafe fn scales_of<L: Lanes>(
+    largest: &[f32; BATCH],
+    scales: &mut [f32; BATCH],
+    factors: &mut [f32; BATCH],
+) {
+    // SAFETY: arrays of sixteen; instructions by the caller's promise.
     unsafe {
-        let inverse = L::splat(inverse);
-        let low_sum = low.mul(inverse).store_codes(codes.as_mut_ptr());
-        let high_sum = high.mul(inverse).store_codes(codes.as_mut_ptr().add(LANES));
-        (low_sum, high_sum)
+        let (largest, most) = (L::load(largest.as_ptr()), L::splat(127.0));
+        largest.div(most).store(scales.as_mut_ptr());
+        // Up to here the inverse overflows; such a group is zero for every purpose.
+        L::splat(1e-30)
+            .select_less(largest, most.div(largest), L::splat(0.0))
+            .store(factors.as_mut_ptr());
     }
 }
 
 #[inline(always)]
 unsafe fn quantize_row_body<L: Lanes>(
     row: &[f32],
+    norm: Option<RowNorm<'_>>,
     lane: usize,
     tile: &mut [TileGroup],
     outliers: &mut [Outlier],
 ) -> usize {
     assert_eq!(tile.len() * GROUP, row.len());
     assert!(outliers.len() == tile.len() && lane < TILE_ROWS);
+    assert!(norm.is_none_or(|norm| norm.weight.len() == row.len()));
+    let (rows, weights) = (
+        row.as_chunks::<GROUP>().0,
+        norm.map(|norm| norm.weight.as_chunks::<GROUP>().0),
+    );
+    let mut values = Aligned([[0.0; GROUP]; BATCH]);
+    let values = &mut values.0;
+    let (mut largest, mut next) = ([0.0; BATCH], [0.0; BATCH]);
+    let (mut scales, mut factors) = ([0.0; BATCH], [0.0; BATCH]);
+    let (mut low_sums, mut high_sums) = ([0; BATCH], [0; BATCH]);
     let mut count = 0;
-    let groups = row.as_chunks::<GROUP>().0.iter().zip(tile);
-    for (group, (row, tile)) in groups.enumerate() {
-        let codes = &mut tile.codes[lane];
-        // SAFETY: instructions by the caller's promise; 16 of 32 elements at 0 and 16.
-        let (low, high) = unsafe { (L::load(row.as_ptr()), L::load(row.as_ptr().add(LANES))) };
-        // SAFETY: instructions by the caller's promise.
-        let (largest, next) = unsafe { low.two_largest_magnitudes(high) };
-        if !largest.is_finite() {
-            codes.fill(0);
-            tile.scales[lane] = f32::NAN;
-            tile.scaled_sums[lane] = f32::NAN;
-            tile.low_scaled_sums[lane] = f32::NAN;
-            continue;
+    for (batch, tile) in tile.chunks_mut(BATCH).enumerate() {
+        let groups = batch * BATCH..batch * BATCH + tile.len();
+        let norm = norm
+            .zip(weights)
+            .map(|(norm, weights)| (norm.scale, &weights[groups.clone()]));
+        // SAFETY: instructions by the caller's promise; the weights are as long as the row.
+        unsafe {
+            normalized::<L>(&rows[groups.clone()], norm, values);
+            L::two_largest_of_groups(&values[..tile.len()], &mut largest, &mut next);
         }
-        let apart = largest > OUTLIER_RATIO * next;
-        let largest_code = if apart { next } else { largest };
-        // Below this the inverse overflows; such a group is zero for every purpose.
-        let inverse = if largest_code > 1e-30 {
-            127.0 / largest_code
-        } else {
-            0.0
-        };
-        let outlier = apart.then(|| {
-            let at = row
-                .iter()
-                .position(|x| x.abs() == largest)
-                .expect("the largest is there");
-            outliers[count] = Outlier {
-                input: (group * GROUP + at) as u32,
-                value: row[at],
-            };
-            count += 1;
-            at
-        });
-        let (low_sum, high_sum) = if let Some(at) = outlier {
-            let mut rest = *row;
-            rest[at] = 0.0;
-            // SAFETY: as for `row`, of which it is a copy.
-            unsafe {
-                let (low, high) = (L::load(rest.as_ptr()), L::load(rest.as_ptr().add(LANES)));
-                store_group(low, high, inverse, codes)
+        let mut bad = 0u32;
+        for (at, group) in values.iter_mut().enumerate().take(tile.len()) {
+            if largest[at] > OUTLIER_RATIO * next[at] && largest[at].is_finite() {
+                let place = place_of(group, largest[at]);
+                outliers[count] = Outlier {
+                    input: ((groups.start + at) * GROUP + place) as u32,
+                    value: group[place],
+                };
+                count += 1;
+                group[place] = 0.0;
+                largest[at] = next[at];
+            } else if !largest[at].is_finite() {
+                bad |= 1 << at;
+                group.fill(0.0);
+                largest[at] = 0.0;
             }
-        } else {
-            // SAFETY: instructions by the caller's promise.
-            unsafe { store_group(low, high, inverse, codes) }
-        };
-        let scale = largest_code / 127.0;
-        tile.scales[lane] = scale;
-        tile.scaled_sums[lane] = scale * (low_sum + high_sum) as f32;
-        tile.low_scaled_sums[lane] = scale * low_sum as f32;
+        }
+        let codes = (&raw mut tile[0].codes[lane]).cast::<i8>();
+        // SAFETY: instructions by the caller's promise; every group of the tile has 32 codes for the lane, the
+        // size of a group of all its lanes apart.
+        unsafe {
+            scales_of::<L>(&largest, &mut scales, &mut factors);
+            let (values, stride) = (&values[..tile.len()], size_of::<TileGroup>());
+            L::store_groups(
+                values,
+                &factors,
+                codes,
+                stride,
+                &mut low_sums,
+                &mut high_sums,
+            );
+        }
+        for (at, group) in tile.iter_mut().enumerate() {
+            let scale = if bad >> at & 1 == 1 {
+                f32::NAN
+            } else {
+                scales[at]
+            };
+            group.scales[lane] = scale;
+            group.scaled_sums[lane] = scale * (low_sums[at] + high_sums[at]) as f32;
+            group.low_scaled_sums[lane] = scale * low_sums[at] as f32;
+        }
     }
     count
 }
 
+/// Memory that begins a cache line.
+#[repr(C, align(64))]
+struct Aligned<T>(T);
+
 by_level! {
-    /// Quantise one row into lane `lane` of `tile`, which has, as `outliers`, one entry for each 32 inputs.
-    /// Returns how many outliers there are.
+    /// Quantise one row, normalised first where a norm is given, into lane `lane` of `tile`, which has, as
+    /// `outliers`, one entry for each 32 inputs. Returns how many outliers there are.
     ///
     /// # Safety
     /// The machine has the level.
-    pub unsafe fn quantize_row(row: &[f32], lane: usize, tile: &mut [TileGroup], outliers: &mut [Outlier]) -> usize = quantize_row_body;
+    pub unsafe fn quantize_row(row: &[f32], norm: Option<RowNorm<'_>>, lane: usize, tile: &mut [TileGroup], outliers: &mut [Outlier]) -> usize = quantize_row_body;
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::dispatch::Level;
+    use crate::norm::{rms_norm, rms_scale};
     use crate::pack::tests::Random;
 
     /// A row in lane 2 of a tile, and its outliers.
     fn quantized(level: Level, row: &[f32]) -> (Vec<TileGroup>, Vec<Outlier>) {
+        normalized_and_quantized(level, row, None)
+    }
+
+    fn normalized_and_quantized(
+        level: Level,
+        row: &[f32],
+        norm: Option<RowNorm<'_>>,
+    ) -> (Vec<TileGroup>, Vec<Outlier>) {
         let groups = row.len() / GROUP;
         let mut tile = vec![TileGroup::default(); groups];
         let mut outliers = vec![Outlier::default(); groups];
         // SAFETY: callers pass available levels.
-        let count = unsafe { quantize_row(level, row, 2, &mut tile, &mut outliers) };
+        let count = unsafe { quantize_row(level, row, norm, 2, &mut tile, &mut outliers) };
         outliers.truncate(count);
         (tile, outliers)
     }
@@ -227,6 +303,59 @@ mod tests {
         for level in levels() {
             let expected = (tile.clone(), outliers.clone());
             assert_eq!(quantized(level, &row), expected, "{level:?}");
+        }
+    }
+
+    /// The bits of a row's groups in lane 2, so that NaN equals NaN.
+    fn bits(tile: &[TileGroup]) -> Vec<([i8; GROUP], [u32; 3])> {
+        let numbers = |g: &TileGroup| [g.scales[2], g.scaled_sums[2], g.low_scaled_sums[2]];
+        tile.iter()
+            .map(|group| (group.codes[2], numbers(group).map(f32::to_bits)))
+            .collect()
+    }
+
+    /// Values of every size, with some that are alone, equal, zero or no number.
+    fn value() -> impl Strategy<Value = f32> {
+        prop_oneof![
+            20 => -1f32..1.0,
+            2 => (-40i32..38, -1f32..1.0).prop_map(|(power, x)| x * 10f32.powi(power)),
+            2 => prop::sample::select(vec![0.0, -0.0, 1.0, -1.0, 0.5, 3.0, 3.000_001, 1e-30, 1e-31]),
+            1 => prop::sample::select(vec![50.0, -700.0]),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(192))]
+        #[test]
+        fn levels_agree_and_norms_may_come_first(
+            row in (1usize..40).prop_flat_map(|groups| prop::collection::vec(value(), groups * GROUP)),
+            bad in prop::option::of((any::<prop::sample::Index>(), prop::sample::select(vec![
+                f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -f32::NAN
+            ]))),
+        ) {
+            let mut row = row;
+            if let Some((at, bad)) = bad {
+                let at = at.index(row.len());
+                row[at] = bad;
+            }
+            let (portable, apart) = quantized(Level::Portable, &row);
+            let weight: Vec<f32> = (0..row.len()).map(|i| (i as f32).cos()).collect();
+            for level in levels() {
+                let (tile, outliers) = quantized(level, &row);
+                prop_assert_eq!(bits(&tile), bits(&portable), "{:?}", level);
+                prop_assert_eq!(&outliers, &apart, "{:?}", level);
+                let mut normed = vec![0.0; row.len()];
+                // SAFETY: the level is available.
+                let scale = unsafe {
+                    rms_norm(level, &row, &weight, 1e-5, &mut normed);
+                    rms_scale(level, &row, 1e-5)
+                };
+                let norm = Some(RowNorm { scale, weight: &weight });
+                let (tile, outliers) = normalized_and_quantized(level, &row, norm);
+                let (expected, apart) = quantized(Level::Portable, &normed);
+                prop_assert_eq!(bits(&tile), bits(&expected), "{:?}, with a norm", level);
+                prop_assert_eq!(outliers, apart, "{:?}, with a norm", level);
+            }
         }
     }
 

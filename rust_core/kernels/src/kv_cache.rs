@@ -112,6 +112,28 @@ impl KvShape {
     }
 }
 
+/// Where the keys and values of sixteen neighbouring tokens of a KV head begin.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tile {
+    /// `[dimension][16]`
+    pub keys: *const u8,
+    /// `[16][padded dimension]`
+    pub values: *const u8,
+    /// `[16]`; null for types without.
+    pub key_scales: *const f32,
+    pub value_scales: *const f32,
+}
+
+impl Tile {
+    /// No tile.
+    pub const NOWHERE: Self = Self {
+        keys: std::ptr::null(),
+        values: std::ptr::null(),
+        key_scales: std::ptr::null(),
+        value_scales: std::ptr::null(),
+    };
+}
+
 /// Storage of every block of every layer.
 #[derive(Debug)]
 pub struct KvCache {
@@ -170,75 +192,28 @@ impl KvCache {
         unsafe { self.arena.as_ptr().add(at) }
     }
 
-    /// The key tile that starts at token `slot` (a multiple of 16) of a block.
-    pub(crate) fn key_tile(
-        &self,
-        layer: usize,
-        block: usize,
-        kv_head: usize,
-        slot: usize,
-    ) -> *const u8 {
-        assert!(slot < self.shape.block_size);
-        let at = slot / LANES * LANES * self.shape.head_dim * self.shape.dtype.bytes();
-        // SAFETY: inside the head's keys by the check.
-        unsafe { self.head(layer, block, kv_head).add(at) }
-    }
-
-    /// The value of token `slot` of a block; the next token's follows `value_stride` elements later.
-    pub(crate) fn value(
-        &self,
-        layer: usize,
-        block: usize,
-        kv_head: usize,
-        slot: usize,
-    ) -> *const u8 {
-        assert!(slot < self.shape.block_size);
-        let at = self.shape.key_bytes() + slot * self.shape.padded_dim() * self.shape.dtype.bytes();
-        // SAFETY: inside the head's values by the check.
-        unsafe { self.head(layer, block, kv_head).add(at) }
-    }
-
-    /// The scales of the keys from token `slot` on; null for types without.
-    pub(crate) fn key_scales(
-        &self,
-        layer: usize,
-        block: usize,
-        kv_head: usize,
-        slot: usize,
-    ) -> *const f32 {
-        self.scales_at(self.shape.key_codes(), layer, block, kv_head, slot)
-    }
-
-    /// The scales of the values from token `slot` on; null for types without.
-    pub(crate) fn value_scales(
-        &self,
-        layer: usize,
-        block: usize,
-        kv_head: usize,
-        slot: usize,
-    ) -> *const f32 {
-        let at = self.shape.key_bytes() + self.shape.value_codes();
-        self.scales_at(at, layer, block, kv_head, slot)
-    }
-
-    fn scales_at(
-        &self,
-        at: usize,
-        layer: usize,
-        block: usize,
-        kv_head: usize,
-        slot: usize,
-    ) -> *const f32 {
-        assert!(slot < self.shape.block_size);
-        if self.shape.dtype.scale_bytes() == 0 {
-            return std::ptr::null();
-        }
-        // SAFETY: behind the head's codes, which are a multiple of 16 bytes, and inside its part.
+    /// Where sixteen tokens stand, from token `slot` (a multiple of 16) of a block on.
+    #[inline(always)]
+    pub(crate) fn tile(&self, layer: usize, block: usize, kv_head: usize, slot: usize) -> Tile {
+        let shape = &self.shape;
+        assert!(slot < shape.block_size);
+        let head = self.head(layer, block, kv_head);
+        let bytes = shape.dtype.bytes();
+        // SAFETY: inside the head's part of the block by the check; scales stand behind their codes.
         unsafe {
-            self.head(layer, block, kv_head)
-                .add(at)
-                .cast::<f32>()
-                .add(slot)
+            let keys = head.add(slot * shape.head_dim * bytes);
+            let first_value = head.add(shape.key_bytes());
+            let values = first_value.add(slot * shape.padded_dim() * bytes);
+            let scales = |codes: *mut u8, bytes: usize| match shape.dtype.scale_bytes() {
+                0 => std::ptr::null(),
+                each => codes.add(bytes + slot * each).cast_const().cast(),
+            };
+            Tile {
+                keys,
+                values,
+                key_scales: scales(head, shape.key_codes()),
+                value_scales: scales(first_value, shape.value_codes()),
+            }
         }
     }
 
@@ -260,11 +235,11 @@ impl KvCache {
         key: &[f32],
     ) {
         assert_eq!(key.len(), self.shape.head_dim);
-        let tile = self.key_tile(layer, block, kv_head, slot).cast_mut();
-        let scale = self.key_scales(layer, block, kv_head, slot).cast_mut();
         let lane = slot % LANES;
+        let tile = self.tile(layer, block, kv_head, slot - lane);
+        let scale = tile.key_scales.wrapping_add(lane).cast_mut();
         // SAFETY: lane `lane` of each dimension is inside the tile; exclusive by contract.
-        unsafe { self.store(key, scale, |dim| dim * LANES + lane, tile) };
+        unsafe { self.store(key, scale, |dim| dim * LANES + lane, tile.keys.cast_mut()) };
     }
 
     /// Write a token's value.
@@ -280,10 +255,12 @@ impl KvCache {
         value: &[f32],
     ) {
         assert_eq!(value.len(), self.shape.head_dim);
-        let row = self.value(layer, block, kv_head, slot).cast_mut();
-        let scale = self.value_scales(layer, block, kv_head, slot).cast_mut();
+        let lane = slot % LANES;
+        let tile = self.tile(layer, block, kv_head, slot - lane);
+        let scale = tile.value_scales.wrapping_add(lane).cast_mut();
+        let first = lane * self.value_stride();
         // SAFETY: every dimension is inside the row; exclusive by contract.
-        unsafe { self.store(value, scale, |dim| dim, row) };
+        unsafe { self.store(value, scale, |dim| first + dim, tile.values.cast_mut()) };
     }
 
     /// Store a vector, rounded to the cache's type, dimension `dim` as element `at(dim)` of `base`.
@@ -437,12 +414,10 @@ mod tests {
         unsafe {
             cache.write_key(1, 2, 1, 17, &vector);
             cache.write_value(1, 2, 1, 17, &vector);
-            let key = cache.key_tile(1, 2, 1, 16).cast::<i8>();
-            let value = cache.value(1, 2, 1, 17).cast::<i8>();
-            let scales = [
-                cache.key_scales(1, 2, 1, 17),
-                cache.value_scales(1, 2, 1, 17),
-            ];
+            let tile = cache.tile(1, 2, 1, 16);
+            let key = tile.keys.cast::<i8>();
+            let value = tile.values.cast::<i8>().add(cache.value_stride());
+            let scales = [tile.key_scales.add(1), tile.value_scales.add(1)];
             for (dim, x) in vector.iter().enumerate() {
                 for (code, scale) in [*key.add(dim * 16 + 1), *value.add(dim)].iter().zip(scales) {
                     let error = (f32::from(*code) * *scale - x).abs();
@@ -452,7 +427,7 @@ mod tests {
             let mut bad = vector;
             bad[3] = f32::INFINITY;
             cache.write_key(1, 2, 1, 17, &bad);
-            assert!((*cache.key_scales(1, 2, 1, 17)).is_nan());
+            assert!((*tile.key_scales.add(1)).is_nan());
         }
     }
 
@@ -478,12 +453,12 @@ mod tests {
             for dim in 0..24 {
                 // SAFETY: single-threaded; in bounds.
                 unsafe {
-                    let tile = cache
-                        .key_tile(layer, block, head, slot / 16 * 16)
-                        .cast::<f32>();
-                    assert_eq!(*tile.add(dim * 16 + slot % 16), mark as f32);
-                    let value = cache.value(layer, block, head, slot).cast::<f32>();
-                    assert_eq!(*value.add(dim), (mark + 10_000) as f32);
+                    let tile = cache.tile(layer, block, head, slot / 16 * 16);
+                    let key = tile.keys.cast::<f32>().add(dim * 16 + slot % 16);
+                    assert_eq!(*key, mark as f32);
+                    let at = slot % 16 * cache.value_stride() + dim;
+                    let value = *tile.values.cast::<f32>().add(at);
+                    assert_eq!(value, (mark + 10_000) as f32);
                 }
             }
         }

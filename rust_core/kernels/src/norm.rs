@@ -3,9 +3,8 @@
 use crate::simd::{LANES, Lanes, by_level};
 
 #[inline(always)]
-unsafe fn rms_norm_body<L: Lanes>(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
+unsafe fn rms_scale_body<L: Lanes>(x: &[f32], eps: f32) -> f32 {
     let n = x.len();
-    assert!(weight.len() == n && out.len() == n);
     let whole = n / LANES * LANES;
     // SAFETY: instructions by the caller's promise; every access is below `whole` ≤ n.
     unsafe {
@@ -15,7 +14,26 @@ unsafe fn rms_norm_body<L: Lanes>(x: &[f32], weight: &[f32], eps: f32, out: &mut
             squares = lanes.mul_add(lanes, squares);
         }
         let tail: f32 = x[whole..].iter().map(|x| x * x).sum();
-        let inverse = 1.0 / ((squares.sum() + tail) / n as f32 + eps).sqrt();
+        1.0 / ((squares.sum() + tail) / n as f32 + eps).sqrt()
+    }
+}
+
+by_level! {
+    /// `1 / sqrt(mean(x²) + eps)`.
+    ///
+    /// # Safety
+    /// The machine has the level.
+    pub unsafe fn rms_scale(x: &[f32], eps: f32) -> f32 = rms_scale_body;
+}
+
+#[inline(always)]
+unsafe fn rms_norm_body<L: Lanes>(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
+    let n = x.len();
+    assert!(weight.len() == n && out.len() == n);
+    let whole = n / LANES * LANES;
+    // SAFETY: instructions by the caller's promise; every access is below `whole` ≤ n.
+    unsafe {
+        let inverse = rms_scale_body::<L>(x, eps);
         let scale = L::splat(inverse);
         for at in (0..whole).step_by(LANES) {
             let lanes = L::load(x.as_ptr().add(at))

@@ -2,7 +2,8 @@
 //!
 //! Hot path. A step is one [`Pool::run`]; its phases meet at [`Worker::barrier`]. The calling thread
 //! is worker 0. Waiting spins for at most [`SPIN_US`] and then parks: when another process holds a
-//! peer's core, spinning on would only take more time from it (see [`Patience`]). A barrier among running peers costs about a
+//! peer's core, spinning on would only take more time from it (see [`Patience`]). Between two steps of a
+//! running engine lies its caller's bookkeeping: workers spin for [`IDLE_SPIN_US`] then. A barrier among running peers costs about a
 //! microsecond, a parked one a wake-up of some tens. Do not add locks to the fast path.
 //!
 //! A worker that panics poisons the pool: everybody leaves their barriers, `run` returns an error,
@@ -23,6 +24,10 @@ use crate::topology::{Topology, pin_current_thread};
 
 /// How long a waiter spins before it parks, at most.
 const SPIN_US: u64 = 60;
+
+/// How long a worker spins for the next job: longer than a caller takes between two, because being woken costs
+/// as much as a fifth of a small model's step.
+const IDLE_SPIN_US: u64 = 300;
 
 type Job<'a> = &'a (dyn Fn(&Worker<'_>) + Sync + 'a);
 
@@ -251,14 +256,17 @@ impl Pool {
             )));
         }
         // More threads than processors: whoever spins keeps a peer from running.
-        let spins = if size > topology.affinity.len() {
-            0
-        } else {
-            spins_within(SPIN_US)
+        let spins_for = |micros| {
+            if size > topology.affinity.len() {
+                0
+            } else {
+                spins_within(micros)
+            }
         };
+        let spins = spins_for(SPIN_US);
         let shared = Arc::new(Shared {
             size,
-            idle_spins: spins,
+            idle_spins: spins_for(IDLE_SPIN_US),
             patience: Patience::new(spins),
             started: Event::new(),
             finished: Event::new(),

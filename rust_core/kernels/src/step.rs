@@ -10,13 +10,13 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::activation_quant::{QuantRows, TILE_ROWS, quantize_row};
+use crate::activation_quant::{QuantRows, RowNorm, TILE_ROWS, quantize_row};
 use crate::amx::row_tiles::copy_row;
-use crate::attention::{Item, NOTHING_AHEAD, Task, Work, attend, combine};
+use crate::attention::{Item, Task, Tiles, Work, attend, combine};
 use crate::dispatch::Level;
 use crate::gemm::{Activations, Output, PanelScratch, multiply_panel};
 use crate::kv_cache::KvCache;
-use crate::norm::{rms_norm, silu_panel};
+use crate::norm::{rms_norm, rms_scale, silu_panel};
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
 use crate::phase_clock::Phase;
@@ -195,7 +195,9 @@ impl Step<'_> {
             },
             inputs,
         };
-        let copied = norm.is_some() || source.index.is_some();
+        // Floats are wanted by other products alone, and where they stand will do if nothing changes them.
+        let wants_floats = users.iter().any(|user| !user.matrix.kind.is_quantized());
+        let copied = wants_floats && (norm.is_some() || source.index.is_some());
         let (float, float_stride) = if copied {
             (buffers.float.ptr().cast_const(), stride)
         } else {
@@ -216,29 +218,30 @@ impl Step<'_> {
             let tiles = worker.share(rows.div_ceil(TILE_ROWS));
             tiles.start * TILE_ROWS..rows.min(tiles.end * TILE_ROWS)
         };
+        let (level, eps) = (self.model.level, self.model.spec.rms_norm_eps);
         for row in mine {
             let from = source.index.map_or(row, |index| index[row]);
             // SAFETY: rows of the source are complete (a barrier lies behind us) and have `inputs`
-            // values; the buffers' row `row` is this worker's alone.
+            // values; the buffers' row `row` is this worker's alone; the level was checked at load.
             unsafe {
-                let mut x =
-                    std::slice::from_raw_parts(source.rows.add(from * source.stride), inputs);
+                let x = std::slice::from_raw_parts(source.rows.add(from * source.stride), inputs);
                 if copied {
                     let out = buffers.float.slice_mut(row * stride, inputs);
                     match norm {
-                        Some(norm) => {
-                            rms_norm(self.model.level, x, norm, self.model.spec.rms_norm_eps, out)
-                        }
+                        Some(norm) => rms_norm(level, x, norm, eps, out),
                         None => out.copy_from_slice(x),
                     }
-                    x = out;
                 }
                 if quantize {
                     let groups = inputs / GROUP;
                     let tile = buffers.tiles.slice_mut(row / TILE_ROWS * groups, groups);
                     let outliers = buffers.outliers.slice_mut(row * groups, groups);
                     let lane = row % TILE_ROWS;
-                    let count = quantize_row(self.model.level, x, lane, tile, outliers);
+                    let norm = norm.map(|weight| RowNorm {
+                        scale: rms_scale(level, x, eps),
+                        weight,
+                    });
+                    let count = quantize_row(level, x, norm, lane, tile, outliers);
                     *buffers.outlier_counts.ptr().add(row) = count as u32;
                     if self.model.level == Level::Amx {
                         copy_row(row, tile, buffers.row_tiles.ptr());
@@ -403,19 +406,19 @@ impl Step<'_> {
                 return;
             };
             let task = self.task(index, item);
-            // Probably what this worker does next: its keys are fetched meanwhile.
+            // Probably what this worker does next: its first chunk is fetched meanwhile.
             let ahead = counter.load(Ordering::Relaxed);
             let ahead = match self.attention.items.get(ahead) {
                 Some(item) if item.split.is_none() => {
-                    self.task(index, item).first_keys(&self.model.kv)
+                    self.task(index, item).first_tiles(&self.model.kv)
                 }
-                _ => NOTHING_AHEAD,
+                _ => Tiles::NONE,
             };
             let (level, kv, scratch) = (self.model.level, &self.model.kv, &mut own.attention);
             let Some(split) = item.split else {
                 // SAFETY: the level was checked at load; the item's heads of its tokens are inside both
                 // matrices, and each item has its own.
-                unsafe { attend(level, kv, &task, None, ahead, scratch) };
+                unsafe { attend(level, kv, &task, None, &ahead, scratch) };
                 continue;
             };
             let partials = &self.scratch.partials;
@@ -425,7 +428,7 @@ impl Step<'_> {
             unsafe {
                 let first = partials.of_slot(slot);
                 let part = first.add(index * partials.split_stride);
-                attend(level, kv, &task, Some((index, part)), ahead, scratch);
+                attend(level, kv, &task, Some((index, part)), &ahead, scratch);
                 let arrived = self.attention.arrived[slot].fetch_add(1, Ordering::AcqRel) + 1;
                 if arrived.is_multiple_of(split.count) {
                     let head_dim = self.model.spec.head_dim;

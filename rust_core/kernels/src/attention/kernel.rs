@@ -5,112 +5,19 @@
 //! times some vectors of accumulators, so that every key and value loaded serves several rows and every
 //! query and weight several vectors. Many rows have a chunk widened to floats once for all of them.
 
+use super::fetch::{Fetch, Tiles};
 use super::softmax::weigh;
 use super::state::{Scratch, State};
-use super::{CHUNK, MAX_ROWS, SPLIT, Segment};
+use super::task::Task;
+use super::{CHUNK, SPLIT};
 use crate::kv_cache::{KvCache, KvDtype};
-use crate::simd::{LANES, Lanes, by_level, prefetch_line};
+use crate::simd::{LANES, Lanes, by_level};
 
-/// Tiles of sixteen positions in a chunk.
-const TILES: usize = CHUNK / LANES;
+/// Dimensions of keys, or tokens of values, between two looks at what is to be fetched.
+const TURN: usize = 8;
 
 /// From so many rows on a chunk is widened first.
 const WIDEN_ROWS: usize = 12;
-
-/// Queries of some tokens and of some heads that share a KV head.
-///
-/// Rows stand token by token, `heads` for each.
-#[derive(Clone, Copy)]
-pub struct Task<'a> {
-    pub layer: usize,
-    pub kv_head: usize,
-    /// First query head.
-    pub head: usize,
-    /// Tokens times heads is at most [`MAX_ROWS`].
-    pub heads: usize,
-    /// 0: everything up to the own position; n: the last n positions, the own one included.
-    pub window: usize,
-    /// Multiplied into every score.
-    pub scale: f32,
-    /// Flat indices of the tokens.
-    pub tokens: &'a [u32],
-    /// Position of every flat token.
-    pub positions: &'a [i32],
-    /// Who reads what; each token's chunks in order and up to its own position.
-    pub segments: &'a [Segment],
-    /// Block tables of all sequences, `table_width` entries each.
-    pub tables: &'a [i32],
-    pub table_width: usize,
-    /// First head of flat token 0: `[tokens, q_token_stride]`, heads `q_head_stride` apart.
-    pub q: *const f32,
-    pub q_token_stride: usize,
-    pub q_head_stride: usize,
-    /// As for `q`; heads are `head_dim` apart.
-    pub out: *mut f32,
-    pub out_token_stride: usize,
-}
-
-impl Task<'_> {
-    fn rows(&self) -> usize {
-        self.tokens.len() * self.heads
-    }
-
-    fn position(&self, token: usize) -> usize {
-        self.positions[self.tokens[token] as usize] as usize
-    }
-
-    /// The first position that one sees.
-    fn first_visible(&self, position: usize) -> usize {
-        match self.window {
-            0 => 0,
-            window => (position + 1).saturating_sub(window),
-        }
-    }
-
-    /// Block and slot of a position of the sequence that `segment` names.
-    fn slot(&self, segment: &Segment, position: usize, block_size: usize) -> (usize, usize) {
-        let table = &self.tables[segment.table as usize * self.table_width..][..self.table_width];
-        (table[position / block_size] as usize, position % block_size)
-    }
-
-    /// The key tiles from position `start` on; null behind what `segment` reads.
-    fn keys(&self, kv: &KvCache, segment: &Segment, start: usize) -> Ahead {
-        let block_size = kv.shape().block_size;
-        let last = segment
-            .tokens
-            .clone()
-            .map(|token| self.position(token as usize))
-            .max();
-        std::array::from_fn(|tile| {
-            let position = start + tile * LANES;
-            if last.is_none_or(|last| position > last) {
-                return std::ptr::null();
-            }
-            let (block, slot) = self.slot(segment, position, block_size);
-            kv.key_tile(self.layer, block, self.kv_head, slot)
-        })
-    }
-
-    /// The key tiles that this task begins with.
-    pub fn first_keys(&self, kv: &KvCache) -> Ahead {
-        match self.segments.first() {
-            Some(segment) if self.window == 0 => {
-                self.keys(kv, segment, segment.chunks.start as usize * CHUNK)
-            }
-            _ => NOTHING_AHEAD,
-        }
-    }
-
-    /// Where row `row` reads and writes, as offsets from `q` and `out`.
-    fn offsets(&self, row: usize, head_dim: usize) -> (usize, usize) {
-        let token = self.tokens[row / self.heads] as usize;
-        let head = self.head + row % self.heads;
-        (
-            token * self.q_token_stride + head * self.q_head_stride,
-            token * self.out_token_stride + head * head_dim,
-        )
-    }
-}
 
 /// Element type of the cache, at compile time.
 trait Element {
@@ -151,28 +58,10 @@ impl Element for Int8 {
     }
 }
 
-/// Key tiles to be fetched into the cache: those of the chunk that comes next.
-pub type Ahead = [*const u8; TILES];
-
-/// Nothing to be fetched.
-pub const NOTHING_AHEAD: Ahead = [std::ptr::null(); TILES];
-
-/// Where a chunk's keys and values stand, tile by tile.
-///
-/// Tiles that hold no position repeat the first one: they may be read, and what comes of them is masked.
+/// A chunk's keys and values, and how to use them.
 #[derive(Clone, Copy)]
 struct Chunk {
-    keys: [*const u8; TILES],
-    values: [*const u8; TILES],
-    /// Scales of the tokens' keys and values; null where elements are what they say.
-    key_scales: [*const f32; TILES],
-    value_scales: [*const f32; TILES],
-    /// Keys that are wanted next, or nulls.
-    ahead: Ahead,
-    /// Whether its values may have to be fetched.
-    cold: bool,
-    /// Positions that somebody sees.
-    tokens: usize,
+    tiles: Tiles,
     /// Elements from one position's value to the next.
     value_stride: usize,
     head_dim: usize,
@@ -190,34 +79,33 @@ unsafe fn scores<L: Lanes, E: Element, const ROWS: usize, const COUNT: usize>(
     first_tile: usize,
     q: *const f32,
     q_stride: usize,
-    prefetch: bool,
+    (fetch, lines): (&mut Fetch, usize),
     weights: &mut [[f32; CHUNK]],
 ) {
     // SAFETY: the caller's promise.
     unsafe {
+        let tiles = &chunk.tiles.tiles[first_tile..first_tile + COUNT];
         let mut sums = [[L::splat(0.0); COUNT]; ROWS];
-        for dim in 0..chunk.head_dim {
-            let offset = dim * LANES * E::BYTES;
-            if prefetch && offset.is_multiple_of(64) {
-                for tile in 0..COUNT {
-                    prefetch_line(chunk.values[first_tile + tile].wrapping_add(offset));
+        for first in (0..chunk.head_dim).step_by(TURN) {
+            fetch.next(lines);
+            for dim in first..chunk.head_dim.min(first + TURN) {
+                let offset = dim * LANES * E::BYTES;
+                let mut keys = [L::splat(0.0); COUNT];
+                for (tile, key) in keys.iter_mut().enumerate() {
+                    *key = E::load(tiles[tile].keys.add(offset));
                 }
-            }
-            let mut keys = [L::splat(0.0); COUNT];
-            for (tile, key) in keys.iter_mut().enumerate() {
-                *key = E::load(chunk.keys[first_tile + tile].add(offset));
-            }
-            for (row, sums) in sums.iter_mut().enumerate() {
-                let q = L::splat(*q.add(row * q_stride + dim));
-                for (sum, key) in sums.iter_mut().zip(keys) {
-                    *sum = q.mul_add(key, *sum);
+                for (row, sums) in sums.iter_mut().enumerate() {
+                    let q = L::splat(*q.add(row * q_stride + dim));
+                    for (sum, key) in sums.iter_mut().zip(keys) {
+                        *sum = q.mul_add(key, *sum);
+                    }
                 }
             }
         }
         for (sums, weights) in sums.into_iter().zip(weights) {
             for (tile, sum) in sums.into_iter().enumerate() {
                 let mut sum = sum.mul(L::splat(chunk.factor));
-                let scales = chunk.key_scales[first_tile + tile];
+                let scales = tiles[tile].key_scales;
                 if !scales.is_null() {
                     sum = sum.mul(L::load(scales));
                 }
@@ -236,12 +124,11 @@ unsafe fn scores<L: Lanes, E: Element, const ROWS: usize, const COUNT: usize>(
 unsafe fn add_values<L: Lanes, E: Element, const ROWS: usize, const DIMS: usize>(
     chunk: &Chunk,
     dim: usize,
-    prefetch: bool,
+    (fetch, lines): (&mut Fetch, usize),
     weights: &[[f32; CHUNK]],
     acc: &mut [f32],
 ) {
     let stride = chunk.value_stride;
-    let key_bytes = chunk.head_dim * E::BYTES;
     // SAFETY: the caller's promise.
     unsafe {
         let mut lanes = [[L::splat(0.0); DIMS]; ROWS];
@@ -251,24 +138,22 @@ unsafe fn add_values<L: Lanes, E: Element, const ROWS: usize, const DIMS: usize>
             }
         }
         let weights = weights.as_ptr().cast::<f32>();
-        for token in 0..chunk.tokens {
-            if prefetch {
-                // As many bytes of the tile as a token has in it.
-                let tile = chunk.ahead[token / LANES].wrapping_add(token % LANES * key_bytes);
-                for line in (0..key_bytes).step_by(64) {
-                    prefetch_line(tile.wrapping_add(line));
+        let tokens = chunk.tiles.positions;
+        for first in (0..tokens).step_by(TURN) {
+            fetch.next(lines);
+            // A turn's tokens stand in one tile.
+            let from = chunk.tiles.tiles[first / LANES].values;
+            for token in first..tokens.min(first + TURN) {
+                let from = from.add((token % LANES * stride + dim) * E::BYTES);
+                let mut values = [L::splat(0.0); DIMS];
+                for (at, value) in values.iter_mut().enumerate() {
+                    *value = E::load(from.add(at * LANES * E::BYTES));
                 }
-            }
-            let from = chunk.values[token / LANES];
-            let from = from.add((token % LANES * stride + dim) * E::BYTES);
-            let mut values = [L::splat(0.0); DIMS];
-            for (at, value) in values.iter_mut().enumerate() {
-                *value = E::load(from.add(at * LANES * E::BYTES));
-            }
-            for (row, lanes) in lanes.iter_mut().enumerate() {
-                let weight = L::splat(*weights.add(row * CHUNK + token));
-                for (lane, value) in lanes.iter_mut().zip(values) {
-                    *lane = weight.mul_add(value, *lane);
+                for (row, lanes) in lanes.iter_mut().enumerate() {
+                    let weight = L::splat(*weights.add(row * CHUNK + token));
+                    for (lane, value) in lanes.iter_mut().zip(values) {
+                        *lane = weight.mul_add(value, *lane);
+                    }
                 }
             }
         }
@@ -302,10 +187,14 @@ unsafe fn advance<L: Lanes, E: Element>(
     chunk: &Chunk,
     start: usize,
     (from, to): (usize, usize),
+    mut fetch: Fetch,
     scratch: &mut Scratch,
 ) {
-    let tiles = chunk.tokens.div_ceil(LANES);
+    let tiles = chunk.tiles.count();
     let stride = chunk.value_stride;
+    // Spread over the first rows' scores and values.
+    let turns = chunk.head_dim.div_ceil(TURN) + chunk.tiles.positions.div_ceil(TURN);
+    let lines = fetch.total.div_ceil(turns);
     let Scratch {
         q,
         weights,
@@ -316,18 +205,17 @@ unsafe fn advance<L: Lanes, E: Element>(
     unsafe {
         let mut row = from;
         while row < to {
-            // Values are fetched while the first rows' scores are computed.
-            let prefetch = chunk.cold && row == from;
+            let lines = if row == from { lines } else { 0 };
             let (left, q) = (to - row, q.0.as_ptr().add(row * stride));
             let weights = &mut weights.0[row..];
             let mut step = 0;
             let mut tile = 0;
             while tile < tiles {
                 if L::WIDE && tiles - tile > 2 {
-                    step = next_rows!(L, left, scores::<L, E; 4>(chunk, tile, q, stride, prefetch, weights));
+                    step = next_rows!(L, left, scores::<L, E; 4>(chunk, tile, q, stride, (&mut fetch, lines), weights));
                     tile += 4;
                 } else {
-                    step = next_rows!(L, left, scores::<L, E; 2>(chunk, tile, q, stride, prefetch, weights));
+                    step = next_rows!(L, left, scores::<L, E; 2>(chunk, tile, q, stride, (&mut fetch, lines), weights));
                     tile += 2;
                 }
             }
@@ -348,7 +236,8 @@ unsafe fn advance<L: Lanes, E: Element>(
             }
             let (mut max, mut sums) = (current.max[row], *current.sums(row));
             let factor = weigh::<L>(weights, tiles, &mut max, &mut sums);
-            for (tile, &scales) in chunk.value_scales.iter().enumerate().take(tiles) {
+            for (tile, place) in chunk.tiles.tiles[..tiles].iter().enumerate() {
+                let scales = place.value_scales;
                 if !scales.is_null() {
                     let at = weights.as_mut_ptr().add(tile * LANES);
                     L::load(at).mul(L::load(scales)).store(at);
@@ -367,18 +256,18 @@ unsafe fn advance<L: Lanes, E: Element>(
         while row < to {
             let left = to - row;
             let (weights, acc) = (&weights.0[row..], current.acc_from(row));
-            let fetch = row == from && !chunk.ahead[0].is_null();
+            let lines = if row == from { lines } else { 0 };
             let mut step = 0;
             let mut dim = 0;
             while dim < stride {
                 if L::WIDE && stride - dim >= 4 * LANES {
-                    step = next_rows!(L, left, add_values::<L, E; 4>(chunk, dim, fetch && dim == 0, weights, acc));
+                    step = next_rows!(L, left, add_values::<L, E; 4>(chunk, dim, (&mut fetch, lines), weights, acc));
                     dim += 4 * LANES;
                 } else if stride - dim >= 2 * LANES {
-                    step = next_rows!(L, left, add_values::<L, E; 2>(chunk, dim, fetch && dim == 0, weights, acc));
+                    step = next_rows!(L, left, add_values::<L, E; 2>(chunk, dim, (&mut fetch, lines), weights, acc));
                     dim += 2 * LANES;
                 } else {
-                    step = next_rows!(L, left, add_values::<L, E; 1>(chunk, dim, fetch && dim == 0, weights, acc));
+                    step = next_rows!(L, left, add_values::<L, E; 1>(chunk, dim, (&mut fetch, lines), weights, acc));
                     dim += LANES;
                 }
             }
@@ -396,39 +285,37 @@ unsafe fn widen<L: Lanes, E: Element>(
     chunk: &Chunk,
     keys: &mut [f32],
     values: &mut [f32],
+    mut fetch: Fetch,
 ) -> Chunk {
     let (dim, stride) = (chunk.head_dim, chunk.value_stride);
-    let mut wide = Chunk {
-        ahead: NOTHING_AHEAD,
-        cold: false,
-        ..*chunk
-    };
+    let (mut wide, from) = (*chunk, &chunk.tiles);
     assert!(keys.len() >= CHUNK * dim && values.len() >= CHUNK * stride);
+    let turns = from.count() * dim.div_ceil(TURN);
+    let lines = fetch.total.div_ceil(turns);
     // SAFETY: tiles of sixteen times the dimensions, inside both by the check.
     unsafe {
-        for tile in 0..chunk.tokens.div_ceil(LANES) {
-            let to = keys.as_mut_ptr().add(tile * LANES * dim);
-            for at in 0..dim {
-                if at.is_multiple_of(64 / LANES / E::BYTES) && !chunk.ahead[tile].is_null() {
-                    prefetch_line(chunk.ahead[tile].wrapping_add(at * LANES * E::BYTES));
+        for (number, tile) in from.tiles[..from.count()].iter().enumerate() {
+            let wide = &mut wide.tiles.tiles[number];
+            let to = keys.as_mut_ptr().add(number * LANES * dim);
+            for first in (0..dim).step_by(TURN) {
+                fetch.next(lines);
+                for at in first..dim.min(first + TURN) {
+                    let key: L = E::load(tile.keys.add(at * LANES * E::BYTES));
+                    key.store(to.add(at * LANES));
                 }
-                let key: L = E::load(chunk.keys[tile].add(at * LANES * E::BYTES));
-                key.store(to.add(at * LANES));
             }
-            wide.keys[tile] = to.cast_const().cast();
-            let to = values.as_mut_ptr().add(tile * LANES * stride);
-            let tokens = LANES.min(chunk.tokens - tile * LANES);
+            wide.keys = to.cast_const().cast();
+            let to = values.as_mut_ptr().add(number * LANES * stride);
+            let tokens = LANES.min(from.positions - number * LANES);
             for at in (0..tokens * stride).step_by(LANES) {
-                let value: L = E::load(chunk.values[tile].add(at * E::BYTES));
+                let value: L = E::load(tile.values.add(at * E::BYTES));
                 value.store(to.add(at));
             }
-            wide.values[tile] = to.cast_const().cast();
-        }
-        for tile in chunk.tokens.div_ceil(LANES)..TILES {
-            wide.keys[tile] = wide.keys[0];
-            wide.values[tile] = wide.values[0];
+            wide.values = to.cast_const().cast();
         }
     }
+    let first = wide.tiles.tiles[0];
+    wide.tiles.tiles[from.count()..].fill(first);
     wide
 }
 
@@ -473,12 +360,11 @@ unsafe fn attend_element<L: Lanes, E: Element>(
     kv: &KvCache,
     task: &Task<'_>,
     split: Option<(usize, *mut f32)>,
-    ahead: Ahead,
+    ahead: &Tiles,
     scratch: &mut Scratch,
 ) {
-    let (head_dim, block_size) = (kv.shape().head_dim, kv.shape().block_size);
+    let head_dim = kv.shape().head_dim;
     let (rows, stride) = (task.rows(), kv.value_stride());
-    assert!(rows <= MAX_ROWS && rows > 0);
     let factor = task.scale * std::f32::consts::LOG2_E;
     for row in 0..rows {
         let q = &mut scratch.q.0[row * stride..][..head_dim];
@@ -494,14 +380,14 @@ unsafe fn attend_element<L: Lanes, E: Element>(
         None => 0..usize::MAX,
     };
     let mut parted = false;
+    // The chunk that comes next, once it is known.
+    let mut upcoming = None;
     for (number, segment) in task.segments.iter().enumerate() {
-        let tokens = segment.tokens.start as usize..segment.tokens.end as usize;
-        let (from, to) = (tokens.start * task.heads, tokens.end * task.heads);
-        let (mut earliest, mut latest) = (usize::MAX, 0);
-        for token in tokens {
-            earliest = earliest.min(task.position(token));
-            latest = latest.max(task.position(token));
-        }
+        let (from, to) = (
+            segment.tokens.start as usize * task.heads,
+            segment.tokens.end as usize * task.heads,
+        );
+        let (earliest, latest) = task.span(segment);
         let chunks = range.start.max(segment.chunks.start as usize)
             ..range.end.min(segment.chunks.end as usize);
         for index in chunks.clone() {
@@ -514,56 +400,39 @@ unsafe fn attend_element<L: Lanes, E: Element>(
             if start + CHUNK <= task.first_visible(earliest) {
                 continue;
             }
-            let visible = CHUNK.min((latest + 1).saturating_sub(start));
-            if visible == 0 {
+            if start > latest {
                 break;
             }
+            let tiles = upcoming
+                .take()
+                .unwrap_or_else(|| task.tiles(kv, segment, start, latest));
             let next = if index + 1 < chunks.end && start + CHUNK <= latest {
-                task.keys(kv, segment, start + CHUNK)
+                upcoming.insert(task.tiles(kv, segment, start + CHUNK, latest))
             } else {
                 match task.segments.get(number + 1) {
-                    Some(next) if split.is_none() => {
-                        task.keys(kv, next, next.chunks.start as usize * CHUNK)
+                    Some(next) if split.is_none() && task.window == 0 => {
+                        let start = next.chunks.start as usize * CHUNK;
+                        upcoming.insert(task.tiles(kv, next, start, task.span(next).1))
                     }
                     _ => ahead,
                 }
             };
-            let mut chunk = Chunk {
-                keys: task.keys(kv, segment, start),
-                values: [std::ptr::null(); TILES],
-                key_scales: [std::ptr::null(); TILES],
-                value_scales: [std::ptr::null(); TILES],
-                ahead: next,
-                cold: true,
-                tokens: visible,
+            let fetch = Fetch::new(next);
+            let chunk = Chunk {
+                tiles,
                 value_stride: stride,
                 head_dim,
                 factor,
             };
-            for tile in 0..TILES {
-                // Tiles without a position repeat the first one.
-                let at = if tile * LANES < visible {
-                    tile * LANES
-                } else {
-                    0
-                };
-                if at == 0 {
-                    chunk.keys[tile] = chunk.keys[0];
-                }
-                let (block, slot) = task.slot(segment, start + at, block_size);
-                let (layer, kv_head) = (task.layer, task.kv_head);
-                chunk.values[tile] = kv.value(layer, block, kv_head, slot);
-                chunk.key_scales[tile] = kv.key_scales(layer, block, kv_head, slot);
-                chunk.value_scales[tile] = kv.value_scales(layer, block, kv_head, slot);
-            }
             // SAFETY: tiles, queries and state are valid; the instructions are the caller's promise.
             unsafe {
                 if E::BYTES < 4 && to - from >= WIDEN_ROWS {
-                    let keys = &mut scratch.wide_keys.0;
-                    let chunk = widen::<L, E>(&chunk, keys, &mut scratch.wide_values.0);
-                    advance::<L, F32>(task, &chunk, start, (from, to), scratch);
+                    let (keys, values) = (&mut scratch.wide_keys.0, &mut scratch.wide_values.0);
+                    let chunk = widen::<L, E>(&chunk, keys, values, fetch);
+                    let fetch = Fetch::new(&Tiles::NONE);
+                    advance::<L, F32>(task, &chunk, start, (from, to), fetch, scratch);
                 } else {
-                    advance::<L, E>(task, &chunk, start, (from, to), scratch);
+                    advance::<L, E>(task, &chunk, start, (from, to), fetch, scratch);
                 }
             }
         }
@@ -604,7 +473,7 @@ unsafe fn attend_body<L: Lanes>(
     kv: &KvCache,
     task: &Task<'_>,
     split: Option<(usize, *mut f32)>,
-    ahead: Ahead,
+    ahead: &Tiles,
     scratch: &mut Scratch,
 ) {
     // SAFETY: the caller's promise.
@@ -623,12 +492,12 @@ by_level! {
     /// With a split, only its positions are looked at, and what the rows have seen goes to the pointer
     /// ([`partial_floats`] a row) instead of the output: see [`combine`].
     ///
-    /// Key tiles `ahead`, which the caller wants next, are fetched meanwhile.
+    /// The chunk `ahead`, which the caller wants next, is fetched meanwhile.
     ///
     /// # Safety
     /// The machine has the level; `q` and `out` have the extent that `task` names, and nobody else
     /// uses `out` (or the partials' room) or writes the blocks read here.
-    pub unsafe fn attend(kv: &KvCache, task: &Task<'_>, split: Option<(usize, *mut f32)>, ahead: Ahead, scratch: &mut Scratch) = attend_body;
+    pub unsafe fn attend(kv: &KvCache, task: &Task<'_>, split: Option<(usize, *mut f32)>, ahead: &Tiles, scratch: &mut Scratch) = attend_body;
 }
 
 #[inline(always)]

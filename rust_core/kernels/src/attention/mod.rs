@@ -10,15 +10,19 @@
 //! in a batch, in any chunking of its prompt, with or without a shared prefix, and with a long context
 //! spread over several workers.
 
+mod fetch;
 mod kernel;
 mod softmax;
 mod state;
+mod task;
 #[cfg(test)]
 mod tests;
 mod work;
 
-pub use kernel::{Ahead, NOTHING_AHEAD, Task, attend, combine, partial_floats};
+pub use fetch::Tiles;
+pub use kernel::{attend, combine, partial_floats};
 pub use state::Scratch;
+pub use task::Task;
 pub use work::{Item, Segment, Work, most_split_tasks};
 
 /// Rows of one task at most: enough to load a chunk's keys once for many, few enough for the cache.

@@ -179,7 +179,7 @@ impl Case {
             // SAFETY: the level is available; extents match.
             unsafe {
                 let Some(split) = item.split else {
-                    attend(level, &self.kv, &task, None, NOTHING_AHEAD, &mut scratch);
+                    attend(level, &self.kv, &task, None, &Tiles::NONE, &mut scratch);
                     continue;
                 };
                 let first = partials
@@ -192,7 +192,7 @@ impl Case {
                     &self.kv,
                     &task,
                     Some((index, part)),
-                    task.first_keys(&self.kv),
+                    &task.first_tiles(&self.kv),
                     &mut scratch,
                 );
                 let arrived = &work.arrived[split.slot as usize];

@@ -56,6 +56,7 @@ impl Rows {
                 quantize_row(
                     Level::Portable,
                     &float[row * inputs..][..inputs],
+                    None,
                     row % TILE_ROWS,
                     &mut tiles[row / TILE_ROWS * groups..][..groups],
                     &mut outliers[row * groups..][..groups],

@@ -91,10 +91,11 @@ mod tests {
             for dim in 0..8 {
                 // SAFETY: single-threaded; in bounds.
                 unsafe {
-                    let key = cache.key_tile(layer, block, head, slot).cast::<f32>();
-                    let value = cache.value(layer, block, head, slot).cast::<f32>();
-                    assert_eq!(*key.add(dim * 16 + slot % 16), mark);
-                    assert_eq!(*value.add(dim), -mark);
+                    let tile = cache.tile(layer, block, head, slot / 16 * 16);
+                    let key = *tile.keys.cast::<f32>().add(dim * 16 + slot % 16);
+                    let at = slot % 16 * cache.value_stride() + dim;
+                    assert_eq!(key, mark);
+                    assert_eq!(*tile.values.cast::<f32>().add(at), -mark);
                 }
             }
         }

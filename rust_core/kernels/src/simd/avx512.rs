@@ -2,7 +2,36 @@
 
 use std::arch::x86_64::*;
 
-use super::Lanes;
+use super::{LANES, Lanes};
+
+/// Of every four words of `a` and then of `b` the first two (0) or the last two (1).
+///
+/// # Safety
+/// AVX-512 enabled by the caller.
+#[inline(always)]
+unsafe fn unpack_pairs<const HIGH: i32>(a: __m512i, b: __m512i) -> __m512i {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if HIGH == 0 {
+            _mm512_unpacklo_epi64(a, b)
+        } else {
+            _mm512_unpackhi_epi64(a, b)
+        }
+    }
+}
+
+/// Of every four words of `a` two, and then of `b` two, as `SELECT` says.
+///
+/// # Safety
+/// AVX-512 enabled by the caller.
+#[inline(always)]
+unsafe fn shuffle_words<const SELECT: i32>(a: __m512i, b: __m512i) -> __m512i {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (a, b) = (_mm512_castsi512_ps(a), _mm512_castsi512_ps(b));
+        _mm512_castps_si512(_mm512_shuffle_ps::<SELECT>(a, b))
+    }
+}
 
 /// See [`Lanes`].
 #[derive(Clone, Copy)]
@@ -169,6 +198,135 @@ unsafe impl Lanes for Avx512 {
             let codes = _mm512_cvtps_epi32(self.0);
             _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(codes));
             _mm512_reduce_add_epi32(codes)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn two_largest_of_groups(
+        groups: &[[f32; 2 * LANES]],
+        largest: &mut [f32; LANES],
+        next: &mut [f32; LANES],
+    ) {
+        // SAFETY: enabled by the caller; 32 elements a group, sixteen of the results.
+        unsafe {
+            // (largest, next) of a group, lane by lane.
+            let pair = |group: usize| {
+                let Some(group) = groups.get(group) else {
+                    return (_mm512_setzero_si512(), _mm512_setzero_si512());
+                };
+                let magnitude = |from: *const f32| {
+                    let bits = _mm512_loadu_si512(from.cast());
+                    _mm512_and_si512(bits, _mm512_set1_epi32(0x7fff_ffff))
+                };
+                let (a, b) = (
+                    magnitude(group.as_ptr()),
+                    magnitude(group[LANES..].as_ptr()),
+                );
+                (_mm512_max_epu32(a, b), _mm512_min_epu32(a, b))
+            };
+            // Two vectors that hold several groups each become one in which these have half the lanes.
+            macro_rules! join {
+                ($a:expr, $b:expr, $shuffle:ident, $low:literal, $high:literal) => {{
+                    let ((first_a, second_a), (first_b, second_b)) = ($a, $b);
+                    let (low, high) = (
+                        $shuffle::<$low>(first_a, first_b),
+                        $shuffle::<$high>(first_a, first_b),
+                    );
+                    let second = _mm512_max_epu32(
+                        $shuffle::<$low>(second_a, second_b),
+                        $shuffle::<$high>(second_a, second_b),
+                    );
+                    (
+                        _mm512_max_epu32(low, high),
+                        _mm512_max_epu32(second, _mm512_min_epu32(low, high)),
+                    )
+                }};
+            }
+            // Groups `at`, `at + 4`, `at + 8` and `at + 12`, a quarter of the lanes each.
+            let four = |at: usize| {
+                let halves = |a: usize| {
+                    join!(
+                        pair(a),
+                        pair(a + 4),
+                        _mm512_shuffle_i64x2,
+                        0b01_00_01_00,
+                        0b11_10_11_10
+                    )
+                };
+                join!(
+                    halves(at),
+                    halves(at + 8),
+                    _mm512_shuffle_i64x2,
+                    0b10_00_10_00,
+                    0b11_01_11_01
+                )
+            };
+            let eight = |at: usize| join!(four(at), four(at + 1), unpack_pairs, 0, 1);
+            let (first, second) = join!(
+                eight(0),
+                eight(2),
+                shuffle_words,
+                0b10_00_10_00,
+                0b11_01_11_01
+            );
+            _mm512_storeu_si512(largest.as_mut_ptr().cast(), first);
+            _mm512_storeu_si512(next.as_mut_ptr().cast(), second);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_groups(
+        groups: &[[f32; 2 * LANES]],
+        factors: &[f32; LANES],
+        codes: *mut i8,
+        stride: usize,
+        low_sums: &mut [i32; LANES],
+        high_sums: &mut [i32; LANES],
+    ) {
+        let (pairs, rest) = groups.as_chunks::<2>();
+        // SAFETY: enabled by the caller; 32 elements and 32 bytes a group by contract.
+        unsafe {
+            let words = |group: &[f32; 2 * LANES], factor: f32| {
+                let factor = _mm512_set1_ps(factor);
+                let round = |at: usize| {
+                    let x = _mm512_loadu_ps(group[at..].as_ptr());
+                    _mm512_cvtps_epi32(_mm512_mul_ps(x, factor))
+                };
+                _mm512_packs_epi32(round(0), round(LANES))
+            };
+            // Packing works within quarters of a register; this brings its words of four bytes in order.
+            let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+            let bytes =
+                |a: __m512i, b: __m512i| _mm512_permutexvar_epi32(order, _mm512_packs_epi16(a, b));
+            // Sums of sixteen bytes each.
+            let quarters = |codes: __m512i| {
+                let ones = _mm512_set1_epi8(1);
+                let dots = _mm512_dpbusd_epi32(_mm512_setzero_si512(), ones, codes);
+                let dots = _mm512_add_epi32(dots, _mm512_shuffle_epi32::<0b10_11_00_01>(dots));
+                let dots = _mm512_add_epi32(dots, _mm512_shuffle_epi32::<0b01_00_11_10>(dots));
+                let mut sums = [0i32; LANES];
+                _mm512_storeu_si512(sums.as_mut_ptr().cast(), dots);
+                [sums[0], sums[4], sums[8], sums[12]]
+            };
+            for (number, [a, b]) in pairs.iter().enumerate() {
+                let at = 2 * number;
+                let both = bytes(words(a, factors[at]), words(b, factors[at + 1]));
+                let to = codes.add(at * stride);
+                _mm256_storeu_si256(to.cast(), _mm512_castsi512_si256(both));
+                _mm256_storeu_si256(to.add(stride).cast(), _mm512_extracti64x4_epi64::<1>(both));
+                let sums = quarters(both);
+                (low_sums[at], high_sums[at]) = (sums[0], sums[1]);
+                (low_sums[at + 1], high_sums[at + 1]) = (sums[2], sums[3]);
+            }
+            if let [group] = rest {
+                let at = groups.len() - 1;
+                let words = words(group, factors[at]);
+                let one = bytes(words, words);
+                let to = codes.add(at * stride);
+                _mm256_storeu_si256(to.cast(), _mm512_castsi512_si256(one));
+                let sums = quarters(one);
+                (low_sums[at], high_sums[at]) = (sums[0], sums[1]);
+            }
         }
     }
 

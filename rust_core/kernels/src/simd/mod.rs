@@ -108,6 +108,52 @@ pub(crate) unsafe trait Lanes: Copy {
         sum
     }
 
+    /// [`Lanes::two_largest_magnitudes`] of up to sixteen groups of 32 values that follow one another.
+    #[inline(always)]
+    unsafe fn two_largest_of_groups(
+        groups: &[[f32; 2 * LANES]],
+        largest: &mut [f32; LANES],
+        next: &mut [f32; LANES],
+    ) {
+        for (at, group) in groups.iter().enumerate() {
+            // SAFETY: 32 elements; the instructions are the caller's promise.
+            unsafe {
+                let (low, high) = (
+                    Self::load(group.as_ptr()),
+                    Self::load(group[LANES..].as_ptr()),
+                );
+                (largest[at], next[at]) = low.two_largest_magnitudes(high);
+            }
+        }
+    }
+
+    /// Round each value times its group's factor, which brings it into [-127, 127], to the nearest integer
+    /// (ties to even), store them as bytes, and find the sums of the groups' first and second halves.
+    ///
+    /// Group `i`'s codes go to `codes + i * stride`, 32 bytes of any alignment.
+    #[inline(always)]
+    unsafe fn store_groups(
+        groups: &[[f32; 2 * LANES]],
+        factors: &[f32; LANES],
+        codes: *mut i8,
+        stride: usize,
+        low_sums: &mut [i32; LANES],
+        high_sums: &mut [i32; LANES],
+    ) {
+        for (at, group) in groups.iter().enumerate() {
+            // SAFETY: 32 elements, 32 bytes by contract; the instructions are the caller's promise.
+            unsafe {
+                let (codes, factor) = (codes.add(at * stride), Self::splat(factors[at]));
+                let (low, high) = (
+                    Self::load(group.as_ptr()),
+                    Self::load(group[LANES..].as_ptr()),
+                );
+                low_sums[at] = low.mul(factor).store_codes(codes);
+                high_sums[at] = high.mul(factor).store_codes(codes.add(LANES));
+            }
+        }
+    }
+
     /// The lanes as an array.
     #[inline(always)]
     unsafe fn to_array(self) -> [f32; LANES] {
@@ -210,6 +256,18 @@ pub(crate) fn prefetch_line(line: *const u8) {
     // SAFETY: a prefetch never faults, whatever the address.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = line;
+}
+
+/// Ask for a cache line into the second-level cache: of these many more may be under way at once.
+#[inline(always)]
+pub(crate) fn prefetch_line_far(line: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch never faults, whatever the address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(line.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = line;

@@ -1,0 +1,114 @@
+//! What one call of the kernel computes.
+
+use super::fetch::Tiles;
+use super::{CHUNK, MAX_ROWS, Segment};
+use crate::kv_cache::KvCache;
+use crate::simd::LANES;
+
+/// Queries of some tokens and of some heads that share a KV head.
+///
+/// Rows stand token by token, `heads` for each.
+#[derive(Clone, Copy)]
+pub struct Task<'a> {
+    pub layer: usize,
+    pub kv_head: usize,
+    /// First query head.
+    pub head: usize,
+    /// Tokens times heads is at most [`MAX_ROWS`].
+    pub heads: usize,
+    /// 0: everything up to the own position; n: the last n positions, the own one included.
+    pub window: usize,
+    /// Multiplied into every score.
+    pub scale: f32,
+    /// Flat indices of the tokens.
+    pub tokens: &'a [u32],
+    /// Position of every flat token.
+    pub positions: &'a [i32],
+    /// Who reads what; each token's chunks in order and up to its own position.
+    pub segments: &'a [Segment],
+    /// Block tables of all sequences, `table_width` entries each.
+    pub tables: &'a [i32],
+    pub table_width: usize,
+    /// First head of flat token 0: `[tokens, q_token_stride]`, heads `q_head_stride` apart.
+    pub q: *const f32,
+    pub q_token_stride: usize,
+    pub q_head_stride: usize,
+    /// As for `q`; heads are `head_dim` apart.
+    pub out: *mut f32,
+    pub out_token_stride: usize,
+}
+
+impl Task<'_> {
+    /// How many there are.
+    pub(super) fn rows(&self) -> usize {
+        let rows = self.tokens.len() * self.heads;
+        assert!(rows <= MAX_ROWS && rows > 0);
+        rows
+    }
+
+    pub(super) fn position(&self, token: usize) -> usize {
+        self.positions[self.tokens[token] as usize] as usize
+    }
+
+    /// The first and the last position among the tokens of a segment.
+    pub(super) fn span(&self, segment: &Segment) -> (usize, usize) {
+        let (mut first, mut last) = (usize::MAX, 0);
+        for token in segment.tokens.clone() {
+            let position = self.position(token as usize);
+            first = first.min(position);
+            last = last.max(position);
+        }
+        (first, last)
+    }
+
+    /// The first position that one sees.
+    pub(super) fn first_visible(&self, position: usize) -> usize {
+        match self.window {
+            0 => 0,
+            window => (position + 1).saturating_sub(window),
+        }
+    }
+
+    /// Where the chunk from position `start` on stands, as far as position `last`.
+    pub(super) fn tiles(
+        &self,
+        kv: &KvCache,
+        segment: &Segment,
+        start: usize,
+        last: usize,
+    ) -> Tiles {
+        let block_size = kv.shape().block_size;
+        let table = &self.tables[segment.table as usize * self.table_width..][..self.table_width];
+        let (mut at, mut slot) = (start / block_size, start % block_size);
+        let positions = CHUNK.min((last + 1).saturating_sub(start));
+        Tiles::new(kv, positions, || {
+            let tile = kv.tile(self.layer, table[at] as usize, self.kv_head, slot);
+            slot += LANES;
+            if slot == block_size {
+                (at, slot) = (at + 1, 0);
+            }
+            tile
+        })
+    }
+
+    /// The chunk that this task begins with.
+    pub fn first_tiles(&self, kv: &KvCache) -> Tiles {
+        match self.segments.first() {
+            Some(segment) if self.window == 0 => {
+                let start = segment.chunks.start as usize * CHUNK;
+                self.tiles(kv, segment, start, self.span(segment).1)
+            }
+            _ => Tiles::NONE,
+        }
+    }
+
+    /// Where row `row` reads and writes, as offsets from `q` and `out`.
+    pub(super) fn offsets(&self, row: usize, head_dim: usize) -> (usize, usize) {
+        let token = self.tokens[row / self.heads] as usize;
+        let head = self.head + row % self.heads;
+        (
+            token * self.q_token_stride + head * self.q_head_stride,
+            token * self.out_token_stride + head * head_dim,
+        )
+    }
+}
