@@ -33,6 +33,7 @@ from app.tui.frame_clock import FrameClock
 from app.tui.glyphs import choose_glyphs
 from app.tui.keys import APP_KEYS, bindings, hint, read_keymap, to_textual
 from app.tui.palette import PravahaCommands
+from app.tui.partial_compositor import MainScreen
 from app.tui.presenter import Presenter
 from app.tui.slash_actions import SlashActions
 from app.tui.themes import BUILT_IN, DEFAULT, ThemeFile, load_themes
@@ -145,6 +146,10 @@ class PravahaApp(App[None]):
         self._interrupted_at = float("-inf")
 
     # -- building ------------------------------------------------------------------------------
+
+    def get_default_screen(self) -> MainScreen:
+        """The screen that everything is composed into."""
+        return MainScreen()
 
     def compose(self) -> ComposeResult:
         """Header, three columns, status."""

@@ -4,6 +4,7 @@ Guard: an append inside a paragraph costs a parse of that paragraph, and draws t
 Textual 8.2.8 would lay out the whole screen for each, and draw every row of the paragraph.
 """
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 from markdown_it import MarkdownIt
@@ -20,6 +21,8 @@ class GrowingParagraph(MarkdownParagraph):
     """A paragraph whose text may change at its end; only a change of height is laid out anew."""
 
     _changed: tuple[Region, ...] = ()
+    _wrapped: tuple[int, Sequence[Content]] = (0, ())
+    """The width and the rows of what was shown last."""
 
     async def _update_from_block(self, block: MarkdownBlock) -> None:
         # The hook through which `Markdown.append` replaces its last block.
@@ -31,9 +34,9 @@ class GrowingParagraph(MarkdownParagraph):
 
     def _show(self, content: Content) -> None:
         width, height = self.size
-        before = self._content.wrap(width) if width else []
-        after = content.wrap(width) if width else []
-        if not after or not len(before) == len(after) == height:
+        (wrapped_to, before), after = self._wrapped, content.wrap(width) if width else ()
+        self._wrapped = (width, after)
+        if not after or wrapped_to != width or not len(before) == len(after) == height:
             self.set_content(content)
             return
         self._content = content
