@@ -15,9 +15,10 @@ from textual.widgets._markdown import MarkdownParagraph
 from textual.widgets.markdown import MarkdownBlock
 
 from app.tui.markdown_parser import make_parser
+from app.tui.widgets.laid_out_once import LaidOutOnce
 
 
-class GrowingParagraph(MarkdownParagraph):
+class GrowingParagraph(LaidOutOnce, MarkdownParagraph):
     """A paragraph whose text may change at its end; only a change of height is laid out anew."""
 
     _changed: tuple[Region, ...] = ()
@@ -54,7 +55,7 @@ class GrowingParagraph(MarkdownParagraph):
         return super().refresh(*(regions or self._changed), **options)
 
 
-class AnswerMarkdown(Markdown):
+class AnswerMarkdown(LaidOutOnce, Markdown):
     """An answer's Markdown, of untrusted text."""
 
     BLOCKS: ClassVar = Markdown.BLOCKS | {"paragraph_open": GrowingParagraph}

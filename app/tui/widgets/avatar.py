@@ -38,7 +38,7 @@ class Avatar(Widget):
         self._pixels = glyphs.half_blocks and colored
         self._moves = animate
         self._shown: tuple[Mood, int] = (Mood.IDLE, 0)
-        self._strips: dict[tuple[str, Mood, int], list[Strip]] = {}
+        self._strips: dict[tuple[str, Style, int, Mood, int], list[Strip]] = {}
         self._words = ""
 
     @property
@@ -74,12 +74,15 @@ class Avatar(Widget):
     def render_line(self, y: int) -> Strip:
         """One text row of the frame."""
         mood, index = self._shown
-        key = (self.app.theme, mood, index)
+        key = (self.app.theme, self.rich_style, self.size.width, mood, index)
         strips = self._strips.get(key)
         if strips is None:
-            strips = self._strips[key] = self._draw(mood, index)
-        strip = strips[y] if y < len(strips) else Strip.blank(self._figure.width)
-        return strip.apply_style(self.rich_style).crop_extend(0, self.size.width, self.rich_style)
+            strips = self._strips[key] = [self._fit(strip) for strip in self._draw(mood, index)]
+        return strips[y] if y < len(strips) else self._fit(Strip.blank(self._figure.width))
+
+    def _fit(self, strip: Strip) -> Strip:
+        style = self.rich_style
+        return strip.apply_style(style).crop_extend(0, self.size.width, style)
 
     def _draw(self, mood: Mood, index: int) -> list[Strip]:
         state = self._figure.state(mood)

@@ -21,6 +21,7 @@ from app.tui.glyphs import Glyphs
 from app.tui.view.fences import FenceTracker
 from app.tui.view.messages import build_head, build_mark, build_waiting
 from app.tui.widgets.answer_markdown import AnswerMarkdown
+from app.tui.widgets.laid_out_once import LaidOutOnce
 from app.tui.widgets.lines import Lines
 from engine.branching.tree import NodeKind, NodeStatus, NodeView
 
@@ -33,7 +34,7 @@ _PLAIN_CHUNK = 2048
 _Body = Literal["typed", "markdown", "fallback"]
 
 
-class Message(Vertical):
+class Message(LaidOutOnce, Vertical):
     """A message; assistants' are Markdown, all others plain text exactly as typed."""
 
     def __init__(self, node: NodeView, glyphs: Glyphs) -> None:
