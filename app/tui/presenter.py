@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 FIGURES_S = 0.25
 """Seconds between two drawings of the figures while the engine works."""
+CROWD = 8
+"""Requests from which on the figures are drawn half as often: the time is the requests'."""
 
 
 def build_queued(queued: Sequence[str], glyphs: Glyphs, cells: int) -> list[Line]:
@@ -119,7 +121,8 @@ class Presenter:
     def _figures_due(self, snapshot: EngineSnapshot, now: float) -> bool:
         # What a key or an event changed is shown at once.
         about = (snapshot.state, self._session.generating, self._session.queued, self._mode())
-        if is_busy(snapshot) and about == self._drawn_for and now - self._drawn_at < FIGURES_S:
+        pause = FIGURES_S * (2 if snapshot.running >= CROWD else 1)
+        if is_busy(snapshot) and about == self._drawn_for and now - self._drawn_at < pause:
             return False
         self._drawn_at, self._drawn_for = now, about
         return True

@@ -8,17 +8,20 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 from markdown_it import MarkdownIt
+from rich.style import Style
 from textual.content import Content
 from textual.geometry import Region
+from textual.strip import Strip
 from textual.widgets import Markdown
 from textual.widgets._markdown import MarkdownParagraph
 from textual.widgets.markdown import MarkdownBlock
 
 from app.tui.markdown_parser import make_parser
+from app.tui.widgets.kept_strips import KeptStrips
 from app.tui.widgets.laid_out_once import LaidOutOnce
 
 
-class GrowingParagraph(LaidOutOnce, MarkdownParagraph):
+class GrowingParagraph(KeptStrips, LaidOutOnce, MarkdownParagraph):
     """A paragraph whose text may change at its end; only a change of height is laid out anew."""
 
     _changed: tuple[Region, ...] = ()
@@ -65,6 +68,14 @@ class AnswerMarkdown(LaidOutOnce, Markdown):
             "", classes=classes, parser_factory=self._one_parser, open_links=False
         )
         self._parser: MarkdownIt | None = None
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Empty rows: whatever is to be seen is in the blocks."""
+        background = self.background_colors[1]
+        strip = Strip.blank(crop.width, Style(bgcolor=background.rich_color))
+        for line_filter in self.get_line_filters():
+            strip = strip.apply_filter(line_filter, background)
+        return [strip] * crop.height
 
     def _one_parser(self) -> MarkdownIt:
         # Textual asks for one at every append, and making one takes longer than a parse. Its own

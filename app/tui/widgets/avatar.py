@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -38,7 +38,8 @@ class Avatar(Widget):
         self._pixels = glyphs.half_blocks and colored
         self._moves = animate
         self._shown: tuple[Mood, int] = (Mood.IDLE, 0)
-        self._strips: dict[tuple[str, Style, int, Mood, int], list[Strip]] = {}
+        self._strips: dict[tuple[str, Mood, int], list[Strip]] = {}
+        self._rendered: dict[tuple[str, Style, Region, Mood, int], list[Strip]] = {}
         self._words = ""
 
     @property
@@ -71,18 +72,23 @@ class Avatar(Widget):
             self.tooltip = words
         return self._moves and not frames.still(elapsed)
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The rows of `crop`: each frame is put together once for each look of what is around it."""
+        key = (self.app.theme, self.rich_style, crop, *self._shown)
+        strips = self._rendered.get(key)
+        if strips is None:
+            strips = self._rendered[key] = super().render_lines(crop)
+        return strips
+
     def render_line(self, y: int) -> Strip:
         """One text row of the frame."""
         mood, index = self._shown
-        key = (self.app.theme, self.rich_style, self.size.width, mood, index)
+        key = (self.app.theme, mood, index)
         strips = self._strips.get(key)
         if strips is None:
-            strips = self._strips[key] = [self._fit(strip) for strip in self._draw(mood, index)]
-        return strips[y] if y < len(strips) else self._fit(Strip.blank(self._figure.width))
-
-    def _fit(self, strip: Strip) -> Strip:
-        style = self.rich_style
-        return strip.apply_style(style).crop_extend(0, self.size.width, style)
+            strips = self._strips[key] = self._draw(mood, index)
+        strip = strips[y] if y < len(strips) else Strip.blank(self._figure.width)
+        return strip.apply_style(self.rich_style).crop_extend(0, self.size.width, self.rich_style)
 
     def _draw(self, mood: Mood, index: int) -> list[Strip]:
         state = self._figure.state(mood)
