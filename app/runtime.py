@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from app.settings import DEMO_MODEL, Settings
@@ -45,9 +45,12 @@ def find_model(
 
 
 def engine_config(
-    settings: Settings, progress: ProgressCallback = ignore_progress
+    settings: Settings, progress: ProgressCallback = ignore_progress, *, niceness: int = 0
 ) -> "EngineConfig":
     """What to start the engine with.
+
+    Args:
+        niceness: as `EngineConfig.niceness`.
 
     Raises:
         ModelError: the model is not installed, or could not be fetched.
@@ -56,7 +59,7 @@ def engine_config(
     # The kernels let this variable overrule the configured level. The settings have read it, and
     # put flags above it, so it has had its say.
     os.environ.pop("PRAVAHA_DISPATCH", None)
-    return settings.engine_config(model.path, model.name)
+    return replace(settings.engine_config(model.path, model.name), niceness=niceness)
 
 
 def embedder(settings: Settings) -> "Embedder":
@@ -87,9 +90,12 @@ class OpenClient:
 
 @contextmanager
 def open_client(
-    settings: Settings, progress: ProgressCallback = ignore_progress
+    settings: Settings, progress: ProgressCallback = ignore_progress, *, niceness: int = 0
 ) -> Iterator[OpenClient]:
     """An engine in this process, or the server that `attach` names; closed at the end.
+
+    Args:
+        niceness: as `EngineConfig.niceness`, for an engine in this process.
 
     Raises:
         ModelError: the model is not installed, or could not be fetched.
@@ -107,7 +113,8 @@ def open_client(
     from engine.engine import AsyncPravahaEngine
     from engine.in_process import InProcessClient
 
-    engine = AsyncPravahaEngine(engine_config(settings, progress), embedder=embedder(settings))
+    config = engine_config(settings, progress, niceness=niceness)
+    engine = AsyncPravahaEngine(config, embedder=embedder(settings))
     client = InProcessClient(engine)
     started = False
 

@@ -39,6 +39,8 @@ class EngineConfig:
         speculation: guess next tokens by prompt lookup and check several in a step; it changes the
             speed and no token. Not with cuda_graphs, whose steps compute one token a row.
         max_queue: waiting requests before new ones are refused.
+        niceness: how far the engine's threads give way to the process's others, as nice(1) counts; a
+            screen in the same process needs that. Linux only.
         threads: compute threads; None takes the physical cores this process may use.
         dispatch: instruction-set level; `auto` takes the best the machine has. Native only.
         executor: `auto` takes the native executor for what it supports, unless a setting below
@@ -65,6 +67,7 @@ class EngineConfig:
     scheduling: Scheduling = field(default_factory=Scheduling)
     speculation: bool = True
     max_queue: int = 1024
+    niceness: int = 0
     threads: int | None = None
     dispatch: DispatchLevel = "auto"
     executor: ExecutorChoice = "auto"

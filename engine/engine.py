@@ -64,6 +64,7 @@ from engine.snapshot import (
     StepStats,
     SwapCounts,
 )
+from engine.thread_priority import give_way
 from engine.wakeups import WakeHub
 
 if TYPE_CHECKING:
@@ -489,6 +490,7 @@ class AsyncPravahaEngine:
 
     def _run(self) -> None:
         try:
+            give_way(self.config.niceness)  # before the executor starts its own threads
             self._serve(self._load())
         except _LoadingStoppedError:
             pass

@@ -8,6 +8,10 @@ from typing import Any
 
 from app.commands.outcome import EXIT_ERROR, EXIT_USAGE
 
+ENGINE_NICENESS = 5
+"""A key finds a processor at once, although the engine uses all of them: three quarters of one are the
+screen's whenever it has something to draw, which is a twentieth of the time."""
+
 
 def open_screen(flags: dict[str, Any]) -> int:
     """Open the screen and wait for its end; the exit status.
@@ -42,7 +46,10 @@ def _run_screen(flags: dict[str, Any]) -> int:
     log_to_file(settings.log)
     # The glyph table is chosen by the variable alone; flags and files stand in it too.
     os.environ["PRAVAHA_CHARSET"] = settings.charset
-    with fetch_bar() as progress, open_client(settings, progress) as opened:
+    with (
+        fetch_bar() as progress,
+        open_client(settings, progress, niceness=ENGINE_NICENESS) as opened,
+    ):
         from app.tui.app import PravahaApp
         from app.tui.native_output import native_output_to
 

@@ -33,6 +33,7 @@ from app.tui.frame_clock import FrameClock
 from app.tui.glyphs import choose_glyphs
 from app.tui.keys import APP_KEYS, bindings, hint, read_keymap, to_textual
 from app.tui.palette import PravahaCommands
+from app.tui.partial_compositor import MainScreen
 from app.tui.presenter import Presenter
 from app.tui.slash_actions import SlashActions
 from app.tui.themes import BUILT_IN, DEFAULT, ThemeFile, load_themes
@@ -146,6 +147,10 @@ class PravahaApp(App[None]):
 
     # -- building ------------------------------------------------------------------------------
 
+    def get_default_screen(self) -> MainScreen:
+        """The screen that everything is composed into."""
+        return MainScreen()
+
     def compose(self) -> ComposeResult:
         """Header, three columns, status."""
         glyphs = self._glyphs
@@ -230,6 +235,12 @@ class PravahaApp(App[None]):
         self.frame_clock.expect_first_token(self._presenter.awaits_first_words)
         return more
 
+    def _draw_all(self) -> None:
+        """Tick soon, figures included."""
+        if self._presenter is not None:
+            self._presenter.draw_all()
+        self.frame_clock.wake()
+
     def _tick_failed(self, error: Exception) -> None:
         self.tell(f"Drawing failed and goes on: {error}. The log has the details.", "error")
 
@@ -238,7 +249,7 @@ class PravahaApp(App[None]):
         path = self.session.path()
         self.screen.set_class(not path, "-empty")
         await self.query_one(Transcript).load(path)
-        self.frame_clock.wake()
+        self._draw_all()
 
     def refresh_list(self) -> None:
         """Read the conversations again."""
@@ -252,26 +263,26 @@ class PravahaApp(App[None]):
     def watch_pane(self, old: Pane, new: Pane) -> None:
         """The screen's classes decide what is shown."""
         self.screen.remove_class(f"-pane-{old}").add_class(f"-pane-{new}")
-        self.frame_clock.wake()
+        self._draw_all()
 
     def watch_maximised(self, maximised: bool) -> None:
         """As for the pane."""
         self.screen.set_class(maximised, "-maximised")
-        self.frame_clock.wake()
+        self._draw_all()
 
     def on_resize(self, event: events.Resize) -> None:
         """Say so when there is no room at all; draw the bars anew."""
         too_small = event.size.width < MIN_COLUMNS or event.size.height < MIN_ROWS
         self.screen.set_class(too_small, "-hopeless")
-        self.frame_clock.wake()
+        self._draw_all()
 
     @on(NeedsDrawing)
     def _wake_clock(self) -> None:
-        self.frame_clock.wake()
+        self._draw_all()
 
     def on_descendant_focus(self) -> None:
         """The mode in the status bar follows the focus."""
-        self.frame_clock.wake()
+        self._draw_all()
 
     @property
     def _typing(self) -> bool:
@@ -543,7 +554,7 @@ class PravahaApp(App[None]):
     def action_stop(self) -> None:
         """Stop the answer at the engine's next step; its text stays."""
         self.session.stop()
-        self.frame_clock.wake()
+        self._draw_all()
 
     def action_copy(self) -> None:
         """Copy the selected message, else the last answer, as Markdown."""

@@ -1,7 +1,8 @@
 """One tick of the screen: pull what is new from session and engine, give it to the visible widgets.
 
 Guard: costs microseconds when nothing changed; widgets compare before they draw. Nothing here may
-wait for the engine.
+wait for the engine. While the engine works text is drawn on every tick, figures every `FIGURES_S`:
+each drawn figure takes time that a step could use, and nobody reads fifteen numbers a second.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,6 +30,12 @@ from engine.snapshot import EngineSnapshot, EngineState
 
 if TYPE_CHECKING:
     from textual.screen import Screen
+
+
+FIGURES_S = 0.25
+"""Seconds between two drawings of the figures while the engine works."""
+CROWD = 8
+"""Requests from which on the figures are drawn half as often: the time is the requests'."""
 
 
 def build_queued(queued: Sequence[str], glyphs: Glyphs, cells: int) -> list[Line]:
@@ -78,6 +85,9 @@ class Presenter:
         self._tracker = MoodTracker()
         self._epoch = -1
         self._words_came = False
+        self._drawn_at = float("-inf")
+        self._drawn_for: tuple[object, ...] = ()
+        self._moving = False
         self.history = History()
         self.snapshot = client.snapshot()
 
@@ -98,11 +108,24 @@ class Presenter:
             await self._screen.query_one(Transcript).apply(deltas, self._session.path)
             if any(delta.status is not NodeStatus.STREAMING for delta in deltas):
                 self._on_settled()
-        self.history.add(now, snapshot)
-        state = self._tracker.advance(snapshot, now)
-        moving = self._draw(snapshot, state, now)
+        if self._figures_due(snapshot, now):
+            self.history.add(now, snapshot)
+            self._moving = self._draw(snapshot, self._tracker.advance(snapshot, now), now)
         working = is_busy(snapshot) or snapshot.state in (EngineState.LOADING, EngineState.DRAINING)
-        return bool(deltas) or working or moving or self._session.generating
+        return bool(deltas) or working or self._moving or self._session.generating
+
+    def draw_all(self) -> None:
+        """The next tick draws the figures too: what shows them was opened, or has another size."""
+        self._drawn_at = float("-inf")
+
+    def _figures_due(self, snapshot: EngineSnapshot, now: float) -> bool:
+        # What a key or an event changed is shown at once.
+        about = (snapshot.state, self._session.generating, self._session.queued, self._mode())
+        pause = FIGURES_S * (2 if snapshot.running >= CROWD else 1)
+        if is_busy(snapshot) and about == self._drawn_for and now - self._drawn_at < pause:
+            return False
+        self._drawn_at, self._drawn_for = now, about
+        return True
 
     def _draw(self, snapshot: EngineSnapshot, state: MoodState, now: float) -> bool:
         screen, glyphs = self._screen, self._glyphs

@@ -12,7 +12,8 @@ import struct
 import termios
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import pyte
 
@@ -40,8 +41,9 @@ class Terminal:
         self._stream = pyte.Stream(self._screen)
         self._changed = threading.Condition()
         self._closed = False
+        self._unread: list[str] | None = None
         self._status: int | None = None
-        self.output = b""
+        self.output = bytearray()
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
             # The size must be there before the program asks for it.
@@ -59,28 +61,56 @@ class Terminal:
                 data = b""
             with self._changed:
                 self.output += data
-                self._stream.feed(decoder.decode(data))
+                if self._unread is None:
+                    self._stream.feed(decoder.decode(data))
+                else:
+                    self._unread.append(decoder.decode(data))
                 self._closed = not data
                 self._changed.notify_all()
             if not data:
                 return
 
+    @contextmanager
+    def unread(self) -> Iterator[None]:
+        """Take the output and put off reading it: emulating a terminal in Python costs a processor."""
+        with self._changed:
+            self._unread = []
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._stream.feed("".join(self._unread))
+                self._unread = None
+
     @property
     def text(self) -> str:
         """What is on the screen, row by row."""
         with self._changed:
-            return "\n".join(self._screen.display)
+            return self._text()
+
+    def _text(self, rows: range | None = None) -> str:
+        buffer = self._screen.buffer
+        return "\n".join(
+            "".join(buffer[row][column].data for column in range(self._screen.columns))
+            for row in rows or range(self._screen.lines)
+        )
 
     def wait_for(self, *words: str) -> str:
         """Wait until every one of `words` is on the screen; the screen then."""
         return self.wait_until(lambda text: all(word in text for word in words), words)
 
-    def wait_until(self, condition: Callable[[str], bool], what: object) -> str:
-        """Wait until the screen satisfies `condition`; `what` names it in the failure."""
+    def wait_until(
+        self, condition: Callable[[str], bool], what: object, *, rows: range | None = None
+    ) -> str:
+        """Wait until the screen satisfies `condition`; `what` names it in the failure.
+
+        Args:
+            rows: the only rows to look at; None takes all.
+        """
         deadline = time.monotonic() + DEADLINE_S
         with self._changed:
             while True:
-                text = "\n".join(self._screen.display)
+                text = self._text(rows)
                 if condition(text):
                     return text
                 left = deadline - time.monotonic()

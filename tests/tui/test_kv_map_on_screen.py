@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.tui.presenter import FIGURES_S
 from app.tui.widgets.kv_map import KvMap
 from tests.fakes.fake_client import BLOCK_SIZE
 from tests.tui.harness import converse
@@ -103,5 +104,6 @@ async def test_a_change_repaints_its_rows_only(open_map, monkeypatch):
 
         monkeypatch.setattr(KvMap, "render_line", counted)
         ui.client.step(5)
+        ui.clock.now += FIGURES_S
         await ui.until(lambda: painted, "the repaint")
         assert len(painted) < kv_map(ui).size.height / 2

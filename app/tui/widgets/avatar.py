@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -39,6 +39,7 @@ class Avatar(Widget):
         self._moves = animate
         self._shown: tuple[Mood, int] = (Mood.IDLE, 0)
         self._strips: dict[tuple[str, Mood, int], list[Strip]] = {}
+        self._rendered: dict[tuple[str, Style, Region, Mood, int], list[Strip]] = {}
         self._words = ""
 
     @property
@@ -70,6 +71,14 @@ class Avatar(Widget):
             self._words = words
             self.tooltip = words
         return self._moves and not frames.still(elapsed)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The rows of `crop`: each frame is put together once for each look of what is around it."""
+        key = (self.app.theme, self.rich_style, crop, *self._shown)
+        strips = self._rendered.get(key)
+        if strips is None:
+            strips = self._rendered[key] = super().render_lines(crop)
+        return strips
 
     def render_line(self, y: int) -> Strip:
         """One text row of the frame."""

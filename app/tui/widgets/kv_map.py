@@ -65,6 +65,7 @@ class KvMap(ScrollView, can_focus=True):
         self._grid = _EMPTY
         self._cursor: int | None = None
         self._styles_by_pair: dict[tuple[int, int], Style] = {}
+        self._scrolled_in: tuple[Size, Size] | None = None
         self._told: tuple[BlockInfo | None, int] | None = None
 
     @property
@@ -126,6 +127,13 @@ class KvMap(ScrollView, can_focus=True):
     @property
     def _rows_per_line(self) -> int:
         return 2 if self._half_blocks else 1
+
+    def _scroll_update(self, virtual_size: Size) -> None:
+        # Textual's `ScrollView` draws its scroll bar again after every layout of the screen.
+        measures = (virtual_size, self.container_size)
+        if measures != self._scrolled_in:
+            self._scrolled_in = measures
+            super()._scroll_update(virtual_size)
 
     def on_resize(self, event: events.Resize) -> None:
         """Cells flow anew."""

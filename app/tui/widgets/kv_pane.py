@@ -1,8 +1,11 @@
 """The KV map with its legend and the explanation of one block."""
 
+from typing import Any, Self
+
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.geometry import Region
 
 from app.tui.glyphs import Glyphs
 from app.tui.view.kv_cells import BlockInfo, counted
@@ -16,12 +19,15 @@ from engine.snapshot import BlockCounts, BlockMap
 class KvPane(DrawnOnTicks, Vertical):
     """Map, legend, detail."""
 
+    _repainted: Region | None = None
+
     def __init__(self, glyphs: Glyphs, *, colored: bool, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._colored = colored
         self._glyphs = glyphs
         self._info: BlockInfo | None = None
         self._counts = BlockCounts()
+        self._summary = ""
 
     def compose(self) -> ComposeResult:
         """The map takes what room is left."""
@@ -43,11 +49,25 @@ class KvPane(DrawnOnTicks, Vertical):
         elif self._counts.total:
             counts = self._counts
         self._counts = counts
-        self.border_subtitle = build_summary(counts)
+        self._summarise(build_summary(counts))
         own_blocks = self.map.own_blocks
         legend = build_legend(counts, self._glyphs, own=own_blocks, colored=self.map.colored)
         self.query_one(".kv-legend", Lines).show(legend)
         self._detail()
+
+    def _summarise(self, summary: str) -> None:
+        # A border's title repaints the widget around it, and with it the map.
+        if summary != self._summary:
+            self._summary = summary
+            self._repainted = Region(-1, self.size.height, self.outer_size.width, 1)
+            self.border_subtitle = summary
+            self._repainted = None
+
+    def refresh(self, *regions: Region, **options: Any) -> Self:
+        """As a widget does; while the border's title changes, of that row alone."""
+        if self._repainted is not None:
+            regions = (self._repainted,)
+        return super().refresh(*regions, **options)
 
     @on(KvMap.Pointed)
     def _pointed(self, event: KvMap.Pointed) -> None:

@@ -6,9 +6,10 @@ from textual.widgets import Static
 
 from app.tui.view.content import to_content
 from app.tui.view.spans import Line
+from app.tui.widgets.kept_strips import KeptStrips
 
 
-class Lines(Static):
+class Lines(KeptStrips, Static):
     """Static rows of spans; `show` compares first, so a tick without news writes nothing."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002

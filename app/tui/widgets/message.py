@@ -18,9 +18,10 @@ from textual.widgets import Markdown, Static
 
 from app.safe_text import SafeStream, safe_text
 from app.tui.glyphs import Glyphs
-from app.tui.markdown_parser import make_parser
 from app.tui.view.fences import FenceTracker
 from app.tui.view.messages import build_head, build_mark, build_waiting
+from app.tui.widgets.answer_markdown import AnswerMarkdown
+from app.tui.widgets.laid_out_once import LaidOutOnce
 from app.tui.widgets.lines import Lines
 from engine.branching.tree import NodeKind, NodeStatus, NodeView
 
@@ -33,7 +34,7 @@ _PLAIN_CHUNK = 2048
 _Body = Literal["typed", "markdown", "fallback"]
 
 
-class Message(Vertical):
+class Message(LaidOutOnce, Vertical):
     """A message; assistants' are Markdown, all others plain text exactly as typed."""
 
     def __init__(self, node: NodeView, glyphs: Glyphs) -> None:
@@ -52,7 +53,7 @@ class Message(Vertical):
         """Head, body and mark."""
         yield Lines(classes="message-head")
         if self._body == "markdown":
-            yield Markdown("", classes="message-body", parser_factory=make_parser, open_links=False)
+            yield AnswerMarkdown(classes="message-body")
         else:
             self._source = safe_text(self.node.text)
             yield Static(Content(self._source), classes="message-body", markup=False)

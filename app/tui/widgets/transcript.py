@@ -17,6 +17,7 @@ from app.tui.glyphs import Glyphs
 from app.tui.keys import TRANSCRIPT_KEYS, bindings
 from app.tui.view.spans import Span
 from app.tui.view.window import Window
+from app.tui.widgets.laid_out_once import LaidOutOnce
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.message import Message
 from engine.branching.tree import NodeDelta, NodeStatus, NodeView
@@ -25,7 +26,7 @@ _RECENT = 4
 """Nodes at the path's end among which a streaming one is looked for."""
 
 
-class MessageScroll(VerticalScroll, can_focus=True):
+class MessageScroll(LaidOutOnce, VerticalScroll, can_focus=True):
     """The scrolling part. Reports movement, so that the transcript can load more and count lines."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(TRANSCRIPT_KEYS)

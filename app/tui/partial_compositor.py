@@ -1,0 +1,64 @@
+"""A compositor that asks widgets for the rows that changed, and no others.
+
+Guard: a partial update must cost what its rows cost. Textual 8.2.8 asks every visible widget for all of
+its rows whenever one row changed, which took four fifths of the time of drawing a streamed word.
+"""
+
+from collections.abc import Iterable
+
+from textual._compositor import ChopsUpdate, Compositor
+from textual.geometry import Region
+from textual.screen import Screen
+from textual.strip import Strip
+
+
+def bands_of(regions: Iterable[Region]) -> list[Region]:
+    """Regions that share no row and cover all of `regions`, top to bottom."""
+    bands: list[Region] = []
+    for region in sorted(regions, key=lambda each: each.y):
+        if bands and region.y < bands[-1].bottom:
+            bands[-1] = bands[-1].union(region)
+        else:
+            bands.append(region)
+    return bands
+
+
+class PartialCompositor(Compositor):
+    """Renders partial updates band by band, front to back; everything else as Textual does."""
+
+    _bands: list[Region] | None = None
+
+    def render_partial_update(self) -> ChopsUpdate | None:
+        """As Textual's, of what is on top of the dirty regions."""
+        self._bands = bands_of(self._dirty_regions)
+        try:
+            return super().render_partial_update()
+        finally:
+            self._bands = None
+
+    def _get_renders(
+        self, crop: Region | None = None
+    ) -> Iterable[tuple[Region, Region, list[Strip]]]:
+        if self._bands is None:
+            yield from super()._get_renders(crop)
+            return
+        covers: list[list[Region]] = [[] for _ in self._bands]
+        for widget, (region, clip) in self.visible_widgets.items():
+            visible = region.intersection(clip)
+            for band, in_front in zip(self._bands, covers, strict=True):
+                shown = visible.intersection(band)
+                # A widget draws every cell of its region: what is behind one cannot be seen.
+                if not shown or any(each.contains_region(shown) for each in in_front):
+                    continue
+                in_front.append(shown)
+                # Whole rows of the widget: Textual divides them at the widgets' edges.
+                rows = Region(visible.x, shown.y, visible.width, shown.height)
+                yield region, rows, widget.render_lines(rows.translate(-region.offset))
+
+
+class MainScreen(Screen[None]):
+    """The app's first screen, with such a compositor."""
+
+    def __init__(self) -> None:
+        super().__init__(id="_default")
+        self._compositor = PartialCompositor()

@@ -1,0 +1,85 @@
+"""Textual's `Markdown` for text that arrives in pieces: what did not change is not drawn again.
+
+Guard: an append inside a paragraph costs a parse of that paragraph, and draws the rows that changed.
+Textual 8.2.8 would lay out the whole screen for each, and draw every row of the paragraph.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+from markdown_it import MarkdownIt
+from rich.style import Style
+from textual.content import Content
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widgets import Markdown
+from textual.widgets._markdown import MarkdownParagraph
+from textual.widgets.markdown import MarkdownBlock
+
+from app.tui.markdown_parser import make_parser
+from app.tui.widgets.kept_strips import KeptStrips
+from app.tui.widgets.laid_out_once import LaidOutOnce
+
+
+class GrowingParagraph(KeptStrips, LaidOutOnce, MarkdownParagraph):
+    """A paragraph whose text may change at its end; only a change of height is laid out anew."""
+
+    _changed: tuple[Region, ...] = ()
+    _wrapped: tuple[int, Sequence[Content]] = (0, ())
+    """The width and the rows of what was shown last."""
+
+    async def _update_from_block(self, block: MarkdownBlock) -> None:
+        # The hook through which `Markdown.append` replaces its last block.
+        if isinstance(block, MarkdownParagraph):
+            self._copy_context(block)
+            self._show(block._content)
+        else:
+            await super()._update_from_block(block)
+
+    def _show(self, content: Content) -> None:
+        width, height = self.size
+        (wrapped_to, before), after = self._wrapped, content.wrap(width) if width else ()
+        self._wrapped = (width, after)
+        if not after or wrapped_to != width or not len(before) == len(after) == height:
+            self.set_content(content)
+            return
+        self._content = content
+        self._changed = tuple(
+            Region(0, row, width, 1)
+            for row, (old, new) in enumerate(zip(before, after, strict=True))
+            if not old.is_same(new)
+        )
+        if self._changed:
+            self.update(content, layout=False)
+            self._changed = ()
+
+    def refresh(self, *regions: Region, **options: Any) -> Self:
+        """As a widget does; while the text is replaced, of its changed rows alone."""
+        return super().refresh(*(regions or self._changed), **options)
+
+
+class AnswerMarkdown(LaidOutOnce, Markdown):
+    """An answer's Markdown, of untrusted text."""
+
+    BLOCKS: ClassVar = Markdown.BLOCKS | {"paragraph_open": GrowingParagraph}
+
+    def __init__(self, *, classes: str | None = None) -> None:
+        super().__init__(
+            "", classes=classes, parser_factory=self._one_parser, open_links=False
+        )
+        self._parser: MarkdownIt | None = None
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Empty rows: whatever is to be seen is in the blocks."""
+        background = self.background_colors[1]
+        strip = Strip.blank(crop.width, Style(bgcolor=background.rich_color))
+        for line_filter in self.get_line_filters():
+            strip = strip.apply_filter(line_filter, background)
+        return [strip] * crop.height
+
+    def _one_parser(self) -> MarkdownIt:
+        # Textual asks for one at every append, and making one takes longer than a parse. Its own
+        # lock keeps two parses of one answer apart.
+        if self._parser is None:
+            self._parser = make_parser()
+        return self._parser
