@@ -1,13 +1,30 @@
 """What was measured of each engine, and the figures made of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 
-SINGLE_TOKENS = 128
-BATCHES = (1, 4, 16, 32, 64)
-PROMPT_TOKENS = NEW_TOKENS = 64
 COLUMNS = ("single", "4", "16", "32", "64", "prefill")
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """How long the runs are, in tokens.
+
+    Attributes:
+        single: new ones of *single*.
+        prompt: of each stream of a batch.
+        new: of each stream of a batch, beyond the first, which comes of the prompt.
+    """
+
+    single: int = 128
+    prompt: int = 64
+    new: int = 64
+
+    @property
+    def mean_context(self) -> float:
+        """Tokens that a stream of a batch holds on average while it decodes."""
+        return self.prompt + self.new / 2
 
 
 @dataclass(slots=True)
@@ -15,7 +32,7 @@ class Standing:
     """One engine with one weight format.
 
     A batch is measured by pairs of runs: a *short* one of one new token, which is the prompts' prefill,
-    and a *long* one of 1 + `NEW_TOKENS`. Decode throughput is that of the difference.
+    and a *long* one of 1 + `lengths.new`. Decode throughput is that of the difference.
 
     Attributes:
         name: engine and weight format, as printed.
@@ -26,6 +43,7 @@ class Standing:
 
     name: str
     version: str
+    lengths: Lengths = field(default_factory=Lengths)
     single: list[float] = field(default_factory=list)
     short: dict[int, list[float]] = field(default_factory=dict)
     long: dict[int, list[float]] = field(default_factory=dict)
@@ -36,29 +54,23 @@ class Standing:
         The fastest short and the fastest long run need not be of one round: both come close to what an
         undisturbed machine takes, so their difference does, too.
         """
-        if column == "single":
-            return SINGLE_TOKENS / min(self.single) if self.single else None
-        if column == "prefill":
-            rates = (n * PROMPT_TOKENS / min(s) for n, s in self.short.items() if s)
-            return max(rates, default=None)
-        streams = int(column)
-        if not self.long.get(streams):
-            return None
-        taken = min(self.long[streams]) - min(self.short[streams])
-        return streams * NEW_TOKENS / taken if taken > 0 else None
+        return self._rate(column, min)
 
     def median(self, column: str) -> float | None:
-        """The same from the median of the runs; for *prefill* that of the batch with the highest."""
+        """The same of the median runs."""
+        return self._rate(column, median)
+
+    def _rate(self, column: str, typical: Callable[[list[float]], float]) -> float | None:
         if column == "single":
-            return SINGLE_TOKENS / median(self.single) if self.single else None
+            return self.lengths.single / typical(self.single) if self.single else None
         if column == "prefill":
-            rates = (n * PROMPT_TOKENS / median(s) for n, s in self.short.items() if s)
+            rates = (n * self.lengths.prompt / typical(s) for n, s in self.short.items() if s)
             return max(rates, default=None)
         streams = int(column)
         if not self.long.get(streams):
             return None
-        taken = median(self.long[streams]) - median(self.short[streams])
-        return streams * NEW_TOKENS / taken if taken > 0 else None
+        taken = typical(self.long[streams]) - typical(self.short[streams])
+        return streams * self.lengths.new / taken if taken > 0 else None
 
     def fastest_prefill_batch(self) -> int | None:
         """Streams of the batch whose prompts were computed at the highest rate."""

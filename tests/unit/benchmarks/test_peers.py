@@ -8,7 +8,8 @@ import pytest
 
 from benchmarks.driven_engine import DrivenEngine, EngineFailed, OrderRefused, Recipe
 from benchmarks.drivers.orders import Order
-from benchmarks.peers import Contestant, Race, recipes
+from benchmarks.peers import recipes
+from benchmarks.race import Contestant, Race
 from benchmarks.standings import Standing, ratios, shares
 
 TOY = Path(__file__).parents[2] / "fakes" / "toy_driver.py"
