@@ -1,12 +1,12 @@
 """The `pravaha` command. Imports little, so that help and version are immediate."""
 
 import sys
-from importlib import import_module, metadata
-from importlib.util import find_spec
+from importlib import metadata
 from typing import Annotated, Any
 
 import typer
 
+from app.commands.bench.command import bench
 from app.commands.chat import chat
 from app.commands.doctor import doctor
 from app.commands.models import models_app
@@ -127,8 +127,7 @@ cli.command()(run)
 cli.command()(chat)
 cli.command()(doctor)
 cli.add_typer(models_app, name="models")
-if find_spec("app.commands.bench"):
-    cli.command()(import_module("app.commands.bench").bench)
+cli.command()(bench)
 
 
 def main() -> None:

@@ -648,11 +648,28 @@ class NativeExecutor:
     def close(self) -> None:
         """Free weights and KV pool, end the threads. Idempotent."""
 
-def measure_read_bandwidth(nbytes: int, threads: int | None, seconds: float) -> float:
+def measure_read_bandwidth(
+    nbytes: int, threads: int | None, seconds: float, *, huge_pages: bool = True
+) -> float:
     """Bytes per second that the threads read together from a buffer of `nbytes`; best pass."""
 
 def measure_int8_dot(threads: int | None, seconds: float) -> float:
     """Operations per second of the dispatch level's integer dot product; best pass."""
+
+def peak_instructions() -> list[tuple[str, str, bool]]:
+    """Instructions with a peak: name, what they multiply, and whether this process can measure it."""
+
+def measure_peak(instruction: str, threads: int | None, seconds: float) -> float:
+    """Operations per second of an instruction of `peak_instructions`, from registers; best pass.
+
+    A multiplication and an addition are two operations.
+
+    Raises:
+        ValueError: there is no such instruction, or not here.
+    """
+
+def measure_barrier(threads: int | None, seconds: float) -> float:
+    """Seconds that a barrier among the threads takes when nobody is late; best pass."""
 
 def cpu_features() -> dict[str, Any]:
     """What this process may use of the machine.

@@ -1,23 +1,22 @@
 """`SelfBenchmark`: what this machine does with this model, and what share of its roofline that is.
 
-The work is that of `benchmarks/peers`: *single* is one stream of 128 tokens from a short text; a
+The work is that of `benchmarks/peers.py`: *single* is one stream of 128 tokens from a short text; a
 batch of n is n streams of 64 random prompt tokens and 64 new tokens each, end-of-sequence ignored,
-greedy. Everything goes through the engine's public door, scheduler included, and every figure is
-read from the engine's own counters and clock.
-
-The roofline of a column is the larger of two times a step cannot beat: its bytes (weights once,
-plus the KV the streams hold) over the read bandwidth measured at that footprint, and its
-multiply-adds over the measured peak of the integer dot product. Williams et al., "Roofline", 2009.
+greedy. Everything goes through the engine's public door, scheduler and detokenisation included. Throughput
+is by the caller's clock, from the first request handed in to the last text in hand; latencies are by the
+engine's. The roofline is that of `engine.observability.step_work`.
 """
 
 import random
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean, median
 from typing import Any
 
 from engine.engine import AsyncPravahaEngine
-from engine.observability.workload import elapsed_seconds, random_tokens
+from engine.observability.step_work import Ceilings, ModelWork
+from engine.observability.workload import random_tokens
 from engine.request import Request, RequestOutput, SamplingParams
 
 BATCHES = (1, 4, 16, 32, 64)
@@ -25,21 +24,13 @@ PROMPT_TOKENS = NEW_TOKENS = 64
 SINGLE_TOKENS = 128
 MEAN_CONTEXT = PROMPT_TOKENS + NEW_TOKENS / 2
 """Tokens a stream of a batch holds on average while it decodes."""
-SINGLE_PROMPT = "Write a long story about a dragon."
+SINGLE_TEXT = (
+    "<|im_start|>user\nWrite a long story about a dragon.<|im_end|>\n<|im_start|>assistant\n"
+)
+"""What every engine is given, with the demo model's markers written out."""
+SINGLE_CONTEXT = 20 + SINGLE_TOKENS / 2
+"""Tokens that the one stream holds on average."""
 RUN_TIMEOUT_S = 600.0
-
-
-@dataclass(frozen=True, slots=True)
-class Roofline:
-    """Ceilings measured on this machine just now.
-
-    Attributes:
-        read_bytes_per_second: by footprint in bytes, all compute threads together.
-        int8_ops_per_second: multiplies and adds counted apart; None where weights are not integers.
-    """
-
-    read_bytes_per_second: dict[int, float]
-    int8_ops_per_second: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +43,7 @@ class Column:
         output_throughput: generated tokens per second, all streams together. *single* counts its
             short prompt's time in, batches leave prefill out.
         roofline_share: roofline time over measured time of a decode step, 0–1.
-        prefill_roofline_share: the same for the prompt; None without an integer peak.
+        prefill_roofline_share: the same for the prompt; None for *single*, and without an integer peak.
     """
 
     streams: int
@@ -69,7 +60,7 @@ class BenchmarkReport:
     """The whole run; columns by name: `single`, then the numbers of streams."""
 
     model: dict[str, Any]
-    roofline: Roofline
+    roofline: Ceilings
     columns: dict[str, Column]
 
     def to_dict(self) -> dict[str, Any]:
@@ -79,14 +70,14 @@ class BenchmarkReport:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One timed run, by the engine's own clock."""
+    """One timed run.
+
+    Attributes:
+        seconds: by the caller's clock.
+    """
 
     outputs: tuple[RequestOutput, ...]
-
-    @property
-    def seconds(self) -> float:
-        """From the first request queued to the last token of all."""
-        return elapsed_seconds(self.outputs)
+    seconds: float
 
     @property
     def median_ttft(self) -> float:
@@ -126,19 +117,26 @@ class SelfBenchmark:
 
     def run(self, batches: Sequence[int] = BATCHES) -> BenchmarkReport:
         """Measure the roofline, then *single* and every batch."""
+        work = ModelWork.of(self._engine)
         self._on_progress("roofline")
-        roofline = self._measure_roofline(batches)
+        ceilings = Ceilings.measure(
+            (work.decode(streams, MEAN_CONTEXT).nbytes for streams in (1, *batches)),
+            threads=self._engine.model_info.threads,
+            integer=work.integer,
+            seconds_each=0.2,
+        )
         self._on_progress("single")
-        columns = {"single": self._single(roofline)}
+        columns = {"single": self._single(work, ceilings)}
         for streams in batches:
             self._on_progress(str(streams))
-            columns[str(streams)] = self._batch(streams, roofline)
-        return BenchmarkReport(asdict(self._engine.model_info), roofline, columns)
+            columns[str(streams)] = self._batch(streams, work, ceilings)
+        return BenchmarkReport(asdict(self._engine.model_info), ceilings, columns)
 
-    def _single(self, roofline: Roofline) -> Column:
+    def _single(self, work: ModelWork, ceilings: Ceilings) -> Column:
         """One stream, its short prompt counted in, as a person would wait for it."""
-        self._generate(0, seed=0, new_tokens=2)  # warm: pages, caches, threads
-        runs = [self._generate(0, seed=0, new_tokens=SINGLE_TOKENS) for _ in range(self._repeats)]
+        prompt = self._engine.tokenizer.encode(SINGLE_TEXT, special=True)
+        self._generate([prompt], new_tokens=2)  # warm: pages, caches, threads
+        runs = [self._generate([prompt], new_tokens=SINGLE_TOKENS) for _ in range(self._repeats)]
         best = min(runs, key=lambda run: run.seconds)
         rate = SINGLE_TOKENS / best.seconds
         return Column(
@@ -147,87 +145,43 @@ class SelfBenchmark:
             output_throughput=rate,
             median_ttft_ms=1e3 * best.median_ttft,
             mean_itl_ms=1e3 * best.mean_itl,
-            roofline_share=self._step_floor(1, roofline, context=SINGLE_TOKENS / 2) * rate,
+            roofline_share=ceilings.seconds(work.decode(1, SINGLE_CONTEXT)) * rate,
             prefill_roofline_share=None,
         )
 
-    def _batch(self, streams: int, roofline: Roofline) -> Column:
+    def _batch(self, streams: int, work: ModelWork, ceilings: Ceilings) -> Column:
         """Prefill and decode told apart by a run of 1 new token and one of 1 + `NEW_TOKENS`."""
-        self._generate(streams, seed=1, new_tokens=2)
-        short = [self._generate(streams, seed=2 + i, new_tokens=1) for i in range(self._repeats)]
-        long = [
-            self._generate(streams, seed=2 + self._repeats + i, new_tokens=1 + NEW_TOKENS)
-            for i in range(self._repeats)
-        ]
+        vocabulary = self._engine.model_info.vocab_size
+        self._generate(random_prompts(streams, 1, vocabulary), new_tokens=2)
+        short, long = [], []
+        for repeat in range(self._repeats):
+            prompts = random_prompts(streams, 2 + 2 * repeat, vocabulary)
+            short.append(self._generate(prompts, new_tokens=1))
+            prompts = random_prompts(streams, 3 + 2 * repeat, vocabulary)
+            long.append(self._generate(prompts, new_tokens=1 + NEW_TOKENS))
         prefill_s = min(run.seconds for run in short)
         best = min(long, key=lambda run: run.seconds)
         rate = streams * NEW_TOKENS / (best.seconds - prefill_s)
         prompt_tokens = streams * PROMPT_TOKENS
-        prefill_floor = self._prefill_floor(prompt_tokens, roofline)
         return Column(
             streams=streams,
             prefill_throughput=prompt_tokens / prefill_s,
             output_throughput=rate,
             median_ttft_ms=1e3 * best.median_ttft,
             mean_itl_ms=1e3 * best.mean_itl,
-            roofline_share=self._step_floor(streams, roofline, context=MEAN_CONTEXT)
-            * rate
-            / streams,
-            prefill_roofline_share=prefill_floor / prefill_s if prefill_floor else None,
+            roofline_share=ceilings.seconds(work.decode(streams, MEAN_CONTEXT)) * rate / streams,
+            prefill_roofline_share=ceilings.seconds(work.prefill(prompt_tokens)) / prefill_s
+            if work.integer
+            else None,
         )
 
-    def _generate(self, streams: int, *, seed: int, new_tokens: int) -> _Run:
-        """Run that many random prompts at once; 0 runs the text prompt of *single*."""
+    def _generate(self, prompts: Sequence[Sequence[int]], *, new_tokens: int) -> _Run:
+        """Run the prompts at once."""
         sampling = SamplingParams(temperature=0.0, max_tokens=new_tokens, ignore_eos=True)
-        if streams == 0:
-            question = {"role": "user", "content": SINGLE_PROMPT}
-            prompts = [self._engine.tokenizer.encode_chat([question])]
-        else:
-            prompts = random_prompts(streams, seed, self._engine.model_info.vocab_size)
+        start = time.perf_counter()
         handles = [self._engine.submit(Request(tuple(p), sampling)) for p in prompts]
-        return _Run(tuple(h.wait_result(RUN_TIMEOUT_S) for h in handles))
-
-    # -- roofline ------------------------------------------------------------------------------
-
-    def _measure_roofline(self, batches: Sequence[int]) -> Roofline:
-        from engine import _core
-
-        threads = self._engine.model_info.threads
-        footprints = sorted({self._step_bytes(n, MEAN_CONTEXT) for n in (1, *batches)})
-        # Neighbouring footprints share a measurement: they differ by less than the noise.
-        read = {
-            size: _core.measure_read_bandwidth(size, threads, 0.4)
-            for size in {footprints[0], footprints[len(footprints) // 2], footprints[-1]}
-        }
-        quantised = self._engine.model_info.weight_format.upper().startswith("Q")
-        peak = _core.measure_int8_dot(threads, 0.4) if quantised else None
-        return Roofline(read, peak)
-
-    def _step_bytes(self, streams: int, context: float) -> int:
-        blocks = self._engine.snapshot().blocks
-        kv_per_token = blocks.block_bytes / blocks.block_size
-        return int(self._engine.model_info.weight_bytes + streams * context * kv_per_token)
-
-    def _step_floor(self, streams: int, roofline: Roofline, *, context: float) -> float:
-        """Seconds a decode step cannot beat."""
-        size = self._step_bytes(streams, context)
-        nearest = min(roofline.read_bytes_per_second, key=lambda s: abs(s - size))
-        by_bytes = size / roofline.read_bytes_per_second[nearest]
-        return max(
-            by_bytes, self._compute_time(streams, self._engine.model_info.parameters, roofline)
-        )
-
-    def _prefill_floor(self, tokens: int, roofline: Roofline) -> float:
-        """Seconds a prompt cannot beat; lm_head runs for the last token only and is left out."""
-        spec = self._engine.spec
-        body = self._engine.model_info.parameters - spec.vocab_size * spec.hidden_size
-        return self._compute_time(tokens, body, roofline)
-
-    @staticmethod
-    def _compute_time(tokens: int, parameters: int, roofline: Roofline) -> float:
-        if roofline.int8_ops_per_second is None:
-            return 0.0
-        return 2.0 * parameters * tokens / roofline.int8_ops_per_second
+        outputs = tuple(h.wait_result(RUN_TIMEOUT_S) for h in handles)
+        return _Run(outputs, time.perf_counter() - start)
 
 
 def random_prompts(count: int, seed: int, vocab_size: int) -> list[list[int]]:

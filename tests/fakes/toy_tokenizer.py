@@ -41,7 +41,7 @@ class ToyTokenizer:
     def encode(self, text, *, special=False):
         ids = []
         for char in text:
-            ids.extend(E_ACUTE if char == "é" else (ord(char) - 32,))
+            ids.extend(E_ACUTE if char == "é" else (max(0, ord(char) - 32),))  # newline: a space
         return ids
 
     def token_bytes(self, token_id):

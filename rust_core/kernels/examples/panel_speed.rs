@@ -61,7 +61,7 @@ impl Rows {
                 let tile = rows.tiles.slice_mut(at / 4 * groups, groups);
                 let outliers = rows.outliers.slice_mut(at * groups, groups);
                 rows.counts.slice_mut(at, 1)[0] =
-                    quantize_row(level, &row, at % 4, tile, outliers) as u32;
+                    quantize_row(level, &row, None, at % 4, tile, outliers) as u32;
             }
         }
         rows

@@ -23,9 +23,23 @@ unsafe impl Send for Arena {}
 // SAFETY: as above; shared access hands out raw pointers only.
 unsafe impl Sync for Arena {}
 
+/// Size of the pages that an arena asks for. Advice: the system may lack huge ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pages {
+    /// The processor's ordinary ones, 4 KiB on x86.
+    Small,
+    /// 2 MiB on x86.
+    Huge,
+}
+
 impl Arena {
-    /// Reserve `len` bytes (rounded up to whole pages by the kernel).
+    /// Reserve `len` bytes (rounded up to whole pages by the kernel) of huge pages.
     pub fn new(len: usize) -> Result<Self, KernelError> {
+        Self::with_pages(len, Pages::Huge)
+    }
+
+    /// Reserve `len` bytes (rounded up to whole pages by the kernel).
+    pub fn with_pages(len: usize, pages: Pages) -> Result<Self, KernelError> {
         if len == 0 {
             return Ok(Self {
                 start: NonNull::dangling(),
@@ -54,8 +68,14 @@ impl Arena {
         #[cfg(target_os = "linux")]
         // SAFETY: the range is the mapping just made. Advice only: a refusal changes nothing.
         unsafe {
-            libc::madvise(start, len, libc::MADV_HUGEPAGE);
+            let advice = match pages {
+                Pages::Small => libc::MADV_NOHUGEPAGE,
+                Pages::Huge => libc::MADV_HUGEPAGE,
+            };
+            libc::madvise(start, len, advice);
         }
+        #[cfg(not(target_os = "linux"))]
+        let _ = pages;
         Ok(Self {
             start: NonNull::new(start.cast()).expect("mmap returns no null"),
             len,
@@ -124,11 +144,16 @@ unsafe impl Plain for f64 {}
 
 impl<T: Plain> Buffer<T> {
     pub fn new(len: usize) -> Result<Self, KernelError> {
+        Self::with_pages(len, Pages::Huge)
+    }
+
+    /// One of pages of a size asked for.
+    pub fn with_pages(len: usize, pages: Pages) -> Result<Self, KernelError> {
         let bytes = len
             .checked_mul(size_of::<T>())
             .ok_or_else(|| KernelError::Memory("A work buffer would not fit in memory.".into()))?;
         Ok(Self {
-            arena: Arena::new(bytes)?,
+            arena: Arena::with_pages(bytes, pages)?,
             len,
             element: std::marker::PhantomData,
         })

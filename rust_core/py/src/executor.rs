@@ -1,8 +1,7 @@
-//! `NativeExecutor` and what is measured about the machine it runs on.
+//! `NativeExecutor`, and what the machine it runs on has.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::Duration;
 
 use numpy::{
     PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1, PyReadwriteArray2, PyUntypedArrayMethods,
@@ -11,7 +10,6 @@ use pravaha_kernels::dispatch::{Level, cpu_flags};
 use pravaha_kernels::error::KernelError;
 use pravaha_kernels::executor::{Executor, ExecutorConfig, StepOutput};
 use pravaha_kernels::plan::{MAX_DRAFT_TOKENS, StepInput};
-use pravaha_kernels::roofline;
 use pravaha_kernels::sampler;
 use pravaha_kernels::spec::ModelSpec;
 use pravaha_kernels::topology::Topology;
@@ -268,34 +266,6 @@ impl NativeExecutor {
 
 /// See `engine/_core.pyi`.
 #[pyfunction]
-#[pyo3(signature = (nbytes, threads, seconds))]
-fn measure_read_bandwidth(
-    py: Python<'_>,
-    nbytes: usize,
-    threads: Option<usize>,
-    seconds: f64,
-) -> PyResult<f64> {
-    let duration = duration_of(seconds)?;
-    py.detach(|| roofline::measure_read_bandwidth(nbytes, threads, duration))
-        .map_err(to_python)
-}
-
-/// See `engine/_core.pyi`.
-#[pyfunction]
-#[pyo3(signature = (threads, seconds))]
-fn measure_int8_dot(py: Python<'_>, threads: Option<usize>, seconds: f64) -> PyResult<f64> {
-    let duration = duration_of(seconds)?;
-    py.detach(|| roofline::measure_int8_dot(threads, duration))
-        .map_err(to_python)
-}
-
-fn duration_of(seconds: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(seconds)
-        .map_err(|_| PyValueError::new_err("The time to measure must be a number of seconds ≥ 0."))
-}
-
-/// See `engine/_core.pyi`.
-#[pyfunction]
 fn cpu_features(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let topology = Topology::detect();
     let dict = PyDict::new(py);
@@ -320,8 +290,6 @@ fn cpu_features(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<NativeExecutor>()?;
-    module.add_function(wrap_pyfunction!(measure_read_bandwidth, module)?)?;
-    module.add_function(wrap_pyfunction!(measure_int8_dot, module)?)?;
     module.add_function(wrap_pyfunction!(cpu_features, module)?)?;
     module.add("SAMPLING_ROW_LAYOUT", sampler::SAMPLING_ROW_LAYOUT.to_vec())?;
     module.add("MAX_DRAFT_TOKENS", MAX_DRAFT_TOKENS)?;

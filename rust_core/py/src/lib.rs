@@ -5,6 +5,7 @@ mod executor;
 mod formats;
 mod memory;
 mod prompt_lookup;
+mod roofline;
 mod swap;
 
 use pyo3::prelude::*;
@@ -17,5 +18,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     formats::register(module)?;
     prompt_lookup::register(module)?;
     executor::register(module)?;
+    roofline::register(module)?;
     bert::register(module)
 }

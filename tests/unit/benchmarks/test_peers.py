@@ -1,85 +1,169 @@
-"""`benchmarks/peers.py`: what is read out of the engines' reports, and the ratios made of it."""
+"""`benchmarks/peers.py`: figures and ratios made of what drivers measured, by stated speeds."""
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
 
 import pytest
 
-_PATH = Path(__file__).resolve().parents[3] / "benchmarks" / "peers.py"
-_spec = importlib.util.spec_from_file_location("peers_benchmark", _PATH)
-assert _spec is not None
-assert _spec.loader is not None
-peers = importlib.util.module_from_spec(_spec)
-sys.modules[_spec.name] = peers  # dataclasses look their module up
-_spec.loader.exec_module(peers)
+from benchmarks.driven_engine import DrivenEngine, EngineFailed, OrderRefused, Recipe
+from benchmarks.drivers.orders import Order
+from benchmarks.peers import recipes
+from benchmarks.race import Contestant, Race
+from benchmarks.standings import Standing, ratios, shares
+
+TOY = Path(__file__).parents[2] / "fakes" / "toy_driver.py"
 
 
-def printed(weights: str, batch: str | int, prefill: float | None, decode: float) -> str:
-    row = {"engine": "e", "version": "2", "weights": weights, "batch": batch}
-    return json.dumps(row | {"prefill_tok_s": prefill, "decode_tok_s": decode})
+@pytest.fixture
+def toy(tmp_path):
+    """Recipes of engines with stated speeds."""
+
+    def recipe(engine, prefill=1000.0, decode=100.0, **more):
+        path = tmp_path / f"{engine}.json"
+        path.write_text(json.dumps({"engine": engine, "prefill": prefill, "decode": decode} | more))
+        return Recipe(TOY, Path(sys.executable), path)
+
+    return recipe
 
 
-PRINTED = [
-    "loading the model …",
-    printed("int8", "single", None, 55.0),
-    printed("int8", 4, 90.0, 150.0),
-    printed("int8", 16, 80.0, 400.0),
-    printed("int4", 4, 70.0, 160.0),
-    printed("int4", 1, 99.0, 40.0),
-]
+def race(contestants, columns, rounds=1, **more):
+    with Race(contestants, columns, threads=1, repeats=1) as run:
+        list(run.run(rounds, until=more.get("until", float("inf"))))
+        return run, run.result(rounds)
 
 
-def contestant(name: str, **rounds: list[float]) -> object:
-    return peers.Contestant(name, "1", {key.lstrip("b"): value for key, value in rounds.items()})
+# -- standings -------------------------------------------------------------------------------------
 
 
-def test_a_peers_lines_are_read_by_weight_format_and_column() -> None:
-    figures = peers.figures_of_peer(PRINTED)
-    assert figures["e int8"] == ("2", {"single": 55.0, "4": 150.0, "16": 400.0, "prefill": 90.0})
-    # One stream of the batch kind is no column, but its prefill counts.
-    assert figures["e int4"] == ("2", {"4": 160.0, "prefill": 99.0})
+def test_decode_is_the_long_run_less_the_prompts_of_the_short_one():
+    standing = Standing("e", "1", short={4: [1.0, 0.5]}, long={4: [1.5, 3.0]})
+    assert standing.best("4") == pytest.approx(4 * 64 / (1.5 - 0.5))
+    assert standing.median("4") == pytest.approx(4 * 64 / (2.25 - 0.75))
+    assert standing.best("prefill") == pytest.approx(4 * 64 / 0.5)
 
 
-def test_our_report_gives_rates_and_the_share_of_the_fastest_prefill() -> None:
-    def column(
-        prefill: float | None, decode: float, share: float, of_prefill: float | None
-    ) -> dict[str, float | None]:
-        return {
-            "prefill_throughput": prefill,
-            "output_throughput": decode,
-            "roofline_share": share,
-            "prefill_roofline_share": of_prefill,
-        }
-
-    rates, shares = peers.figures_of_ours(
-        {
-            "columns": {
-                "single": column(None, 200.0, 0.5, None),
-                "1": column(100.0, 210.0, 0.6, 0.1),
-                "4": column(300.0, 400.0, 0.4, 0.3),
-                "16": column(250.0, 800.0, 0.3, 0.2),
-            }
-        }
-    )
-    assert rates == {"single": 200.0, "4": 400.0, "16": 800.0, "prefill": 300.0}
-    assert shares == {"single": 0.5, "4": 0.4, "16": 0.3, "prefill": 0.3}
+def test_prefill_is_that_of_the_best_batch():
+    standing = Standing("e", "1", short={4: [0.5], 16: [1.0, 9.0]}, long={4: [1.0], 16: [2.0]})
+    assert standing.best("prefill") == pytest.approx(16 * 64 / 1.0)
+    assert standing.fastest_prefill_batch() == 16
 
 
-def test_the_ratio_is_of_bests_over_the_best_peer_of_that_column() -> None:
-    ours = contestant("pravaha", single=[100.0, 120.0], b4=[300.0], b64=[900.0])
-    slow = contestant("slow", single=[30.0], b4=[100.0, 90.0])
-    fast = contestant("fast", single=[40.0, 60.0], b4=[50.0])
-    assert peers.ratios(ours, [slow, fast]) == {"single": 2.0, "4": 3.0}
+def test_single_counts_its_prompt_in():
+    assert Standing("e", "1", single=[2.0, 1.0, 4.0]).figures() == {
+        "single": {"best": 128.0, "median": 64.0}
+    }
 
 
-def test_a_failed_command_is_told_with_its_last_words() -> None:
-    with pytest.raises(RuntimeError, match=r"exit status 3: no such model$"):
-        peers.run(
-            [
-                sys.executable,
-                "-c",
-                "import sys; print('no such model', file=sys.stderr); sys.exit(3)",
-            ]
-        )
+def test_what_was_not_measured_has_no_figure_and_noise_gives_no_negative_one():
+    assert Standing("e", "1").figures() == {}
+    assert Standing("e", "1", short={4: [2.0]}, long={4: [1.0]}).best("4") is None
+
+
+def test_the_ratio_is_of_bests_over_the_best_peer_of_that_column():
+    ours = Standing("ours", "1", single=[1.0], short={4: [0.1]}, long={4: [0.2]})
+    slow = Standing("slow", "1", single=[4.0, 3.0])
+    fast = Standing("fast", "1", single=[2.0, 9.0])
+    assert ratios(ours, [slow, fast]) == {"single": 2.0}
+
+
+def test_a_share_is_the_least_time_of_a_token_times_their_rate():
+    ours = Standing("ours", "1", single=[1.0])
+    assert shares(ours, {"single": 0.005, "4": 1.0}) == {"single": pytest.approx(0.64)}
+
+
+# -- engines in processes --------------------------------------------------------------------------
+
+
+def test_a_driver_answers_orders_whatever_its_engine_prints(toy):
+    with DrivenEngine(toy("e"), threads=2) as engine:
+        assert engine.name == "e Q4_1"
+        assert engine.run(Order(65, [[1] * 64, [2] * 64])) == pytest.approx(0.128 + 1.28)
+
+
+def test_an_engine_that_dies_is_told_with_its_last_words(toy):
+    engine = DrivenEngine(toy("e", runs=1), threads=1)
+    engine.run(Order(1, [[1]]))
+    with pytest.raises(EngineFailed, match=r"exit status 1: out of memory$"):
+        engine.run(Order(1, [[1]]))
+
+
+def test_an_engine_may_refuse_an_order_and_go_on(toy):
+    with DrivenEngine(toy("e", streams=1), threads=1) as engine:
+        with pytest.raises(OrderRefused, match="too many streams"):
+            engine.run(Order(1, [[1], [2]]))
+        assert engine.run(Order(1, [[1]])) > 0
+
+
+# -- the race --------------------------------------------------------------------------------------
+
+
+def test_the_result_has_rates_ratios_and_shares_of_stated_speeds(toy):
+    contestants = [
+        Contestant(toy("ours", prefill=3000.0, decode=600.0)),
+        Contestant(toy("quick", prefill=3000.0, decode=300.0), "quick"),
+        Contestant(toy("slow"), "slow"),
+    ]
+    _, result = race(contestants, ["single", "4", "16"], rounds=2)
+    first = result["contestants"][0]
+    assert first["name"] == "ours Q4_1"
+    assert first["tokens_per_second"]["4"]["best"] == pytest.approx(600)
+    assert len(first["long"][4]) == 2
+    ratio = result["ratio_to_best_peer"]
+    assert set(ratio) == {"single", "4", "16", "prefill"}
+    assert ratio["16"] == pytest.approx(2)
+    assert ratio["prefill"] == pytest.approx(1)
+    assert set(result["share_of_roofline"]) == set(ratio)
+    assert all(isinstance(share, float) for share in result["share_of_roofline"].values())
+    assert json.loads(json.dumps(result))["rounds"] == 2
+
+
+def test_one_of_ours_that_is_not_rated_is_in_the_table_and_in_no_ratio(toy):
+    contestants = [
+        Contestant(toy("ours", decode=200.0)),
+        Contestant(toy("other", decode=900.0), rated=False),
+        Contestant(toy("slow"), "slow"),
+    ]
+    _, result = race(contestants, ["4"])
+    assert result["ratio_to_best_peer"]["4"] == pytest.approx(2)
+    assert [c["name"] for c in result["contestants"]] == ["ours Q4_1", "other Q4_1", "slow Q4_1"]
+
+
+def test_who_is_missing_or_fails_is_skipped_by_name_and_the_others_go_on(toy, tmp_path, capsys):
+    missing = Recipe(TOY, Path(sys.executable), tmp_path / "nowhere")
+    contestants = [
+        Contestant(toy("ours")),
+        Contestant(missing, "toy"),
+        Contestant(toy("mortal", runs=2), "mortal"),
+        Contestant(toy("steady"), "steady"),
+    ]
+    _, result = race(contestants, ["single", "4"])
+    said = capsys.readouterr().err
+    assert f"toy is skipped from here on: there is no {tmp_path / 'nowhere'}" in said
+    assert "mortal Q4_1 is skipped from here on: exit status 1: out of memory" in said
+    assert [c["name"] for c in result["contestants"]] == ["ours Q4_1", "mortal Q4_1", "steady Q4_1"]
+    assert "4" not in result["contestants"][1]["tokens_per_second"]
+
+
+def test_turns_rotate_and_who_runs_once_runs_once(toy, capsys):
+    contestants = [
+        Contestant(toy("a")),
+        Contestant(toy("b"), "b", rounds=1),
+        Contestant(toy("c"), "c"),
+    ]
+    race(contestants, ["4"], rounds=3)
+    turns = [ln for ln in capsys.readouterr().err.splitlines() if ln.startswith("round")]
+    assert [ln.split()[-2] for ln in turns] == ["a", "b", "c", "c", "a", "a", "c"]
+
+
+def test_no_round_but_the_first_begins_after_time_is_up(toy, capsys):
+    _, result = race([Contestant(toy("a"))], ["4"], rounds=9, until=0.0)
+    assert len(result["contestants"][0]["long"][4]) == 1
+    assert "time is up after 1 rounds" in capsys.readouterr().err
+
+
+def test_every_peer_has_a_driver():
+    for peer in ("llama_cpp", "openvino", "vllm_cpu", "transformers"):
+        for recipe in recipes(peer, Path("/nowhere")):
+            assert recipe.script.exists()
+            assert recipe.missing == Path(f"/nowhere/{peer}/bin/python")

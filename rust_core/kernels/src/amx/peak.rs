@@ -1,10 +1,14 @@
-//! The rate of byte products on full tiles: what a roofline of the level stands on.
+//! The rate of products of full tiles: what a roofline of the level stands on.
 
 use super::held::release;
+use super::support::support;
 use super::tiles::TileConfig;
 
-/// Multiplications and additions of one round of [`products`].
-pub const OPERATIONS_A_ROUND: usize = 4 * 2 * 16 * 16 * 64;
+/// Multiplications and additions of one round of [`int8`].
+const INT8_OPERATIONS: usize = 4 * 2 * 16 * 16 * 64;
+
+/// Of [`bf16`]: half as many numbers fill a tile.
+const BF16_OPERATIONS: usize = INT8_OPERATIONS / 2;
 
 /// Eight full tiles of 16 rows of 64 bytes.
 static FULL: TileConfig = {
@@ -23,53 +27,47 @@ static FULL: TileConfig = {
     config
 };
 
-/// Four products a round, of registers alone: two tiles of rows with two of columns, as many sums as cover the
-/// instruction's latency.
-///
-/// # Safety
-/// [`super::support::support`] said that this process may use the tiles.
-pub unsafe fn products(rounds: usize) {
-    if rounds == 0 {
-        return;
-    }
-    release(); // a kernel's configuration does not survive this
-    // SAFETY: the instructions are allowed by contract; no memory but the configuration is read, and the tiles
-    // are back in their first state at the end.
-    unsafe {
-        std::arch::asm!(
-            "ldtilecfg [{config}]",
-            "2:",
-            "tdpbsud tmm0, tmm4, tmm6",
-            "tdpbsud tmm1, tmm4, tmm7",
-            "tdpbsud tmm2, tmm5, tmm6",
-            "tdpbsud tmm3, tmm5, tmm7",
-            "dec {rounds}",
-            "jnz 2b",
-            "tilerelease",
-            config = in(reg) &raw const FULL,
-            rounds = inout(reg) rounds => _,
-            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
-            options(nostack, readonly)
-        );
-    }
+/// Whether the tiles that this process may use multiply bf16 too.
+pub fn has_bf16() -> bool {
+    const AMX_BF16: u32 = 1 << 22;
+    // SAFETY: every x86-64 processor has the instruction; who has tiles has leaf 7. (Newer compilers call it safe.)
+    #[allow(unused_unsafe)]
+    let features = || unsafe { std::arch::x86_64::__cpuid_count(7, 0).edx };
+    support().is_ok() && features() & AMX_BF16 != 0
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::amx::support::support;
-
-    #[test]
-    fn rounds_end() {
-        if let Err(reason) = support() {
-            eprintln!("skipped: {reason}");
-            return;
+/// A function that runs four products a round, of registers alone: two tiles of rows with two of columns, as many
+/// sums as cover the instruction's latency. It gives back the operations done.
+macro_rules! products {
+    ($name:ident, $instruction:literal, $operations:expr) => {
+        /// # Safety
+        /// This process may use the tiles and the instruction.
+        pub unsafe fn $name(rounds: usize) -> usize {
+            release(); // a kernel's configuration does not survive this
+            // SAFETY: the instructions are allowed by contract; no memory but the configuration is read, and the
+            // tiles are back in their first state at the end.
+            unsafe {
+                std::arch::asm!(
+                    "ldtilecfg [{config}]",
+                    "2:",
+                    concat!($instruction, " tmm0, tmm4, tmm6"),
+                    concat!($instruction, " tmm1, tmm4, tmm7"),
+                    concat!($instruction, " tmm2, tmm5, tmm6"),
+                    concat!($instruction, " tmm3, tmm5, tmm7"),
+                    "dec {rounds}",
+                    "jnz 2b",
+                    "tilerelease",
+                    config = in(reg) &raw const FULL,
+                    rounds = inout(reg) rounds.max(1) => _,
+                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                    options(nostack, readonly)
+                );
+            }
+            rounds.max(1) * $operations
         }
-        // SAFETY: just asked.
-        unsafe {
-            products(0);
-            products(1000);
-        }
-    }
+    };
 }
+
+products!(int8, "tdpbsud", INT8_OPERATIONS);
+products!(bf16, "tdpbf16ps", BF16_OPERATIONS);

@@ -1,0 +1,76 @@
+"""`pravaha bench --prefix`: what sharing one prefix saves many agents."""
+
+import json
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from app.commands.bench.setup import (
+    clear_measuring,
+    configuration,
+    running_engine,
+    say_measuring,
+)
+
+if TYPE_CHECKING:
+    from engine.engine import AsyncPravahaEngine
+    from engine.observability.prefix_benchmark import PrefixReport
+
+
+def bench_prefix(flags: dict[str, Any], *, as_json: bool) -> None:
+    """Measure and print.
+
+    Raises:
+        PravahaError: a setting or the model is unusable, or prefix caching is off.
+    """
+    from app.settings_sources import load_settings
+    from engine.errors import InvalidRequest
+    from engine.observability.prefix_benchmark import PrefixBenchmark
+
+    settings = load_settings(flags)
+    if not settings.prefix_caching:
+        raise InvalidRequest("bench --prefix measures prefix caching: leave it on.")
+
+    config = configuration(settings)
+
+    def start(prefix_caching: bool) -> "AbstractContextManager[AsyncPravahaEngine]":
+        return running_engine(replace(config, prefix_caching=prefix_caching))
+
+    report = PrefixBenchmark(start, on_progress=say_measuring).run()
+    clear_measuring()
+    if as_json:
+        print(json.dumps(report.to_dict()))
+    else:
+        _print_prefix_report(report)
+
+
+def _print_prefix_report(report: "PrefixReport") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    shared, private = report.shared, report.private
+    table = Table(
+        title=f"{report.model['name']} · {report.agents} requests · {report.prefix_tokens:,} shared "
+        f"tokens and {report.tail_tokens} of their own",
+        title_justify="left",
+    )
+    table.add_column("prefix")
+    for heading in ("seconds", "TTFT ms", "computed tokens", "hit rate", "peak blocks"):
+        table.add_column(heading, justify="right")
+    for name, run in (("shared", shared), ("private", private)):
+        table.add_row(
+            name,
+            f"{run.seconds:,.2f}",
+            f"{run.median_ttft_ms:,.0f}",
+            f"{run.prompt_tokens:,}",
+            f"{run.hit_rate:.1%}",
+            f"{run.peak_blocks:,}",
+        )
+    console = Console()
+    console.print(table)
+    console.print(
+        f"saved: {report.seconds_saved:,.2f} s of {private.seconds:,.2f} "
+        f"({report.seconds_saved / private.seconds:.0%}); one shared prefix and {report.agents} "
+        f"private tails are {report.least_blocks:,} blocks; "
+        f"{report.equal_answers} of {report.agents} answers are equal"
+    )

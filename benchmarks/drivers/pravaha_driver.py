@@ -1,0 +1,59 @@
+"""Ours, through the public engine: queue, scheduler, sampling, and the text of every stream."""
+
+import os
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from orders import Order, arguments, serve
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from engine.config import EngineConfig
+from engine.engine import AsyncPravahaEngine
+from engine.observability.step_work import ModelWork
+from engine.request import Request, SamplingParams
+
+os.environ.pop("PRAVAHA_DISPATCH", None)
+options = arguments()
+engine = AsyncPravahaEngine(
+    EngineConfig(
+        model=options.model,
+        name=options.model.stem,
+        max_model_len=options.max_tokens,
+        kv_dtype=options.kv_dtype,
+        threads=options.threads,
+        prefix_caching=options.prefix_caching,
+        speculation=options.speculation,
+        swap_bytes=0,
+    ),
+    probes=(),  # idle engines calibrate themselves by dummy steps: not beside what is measured
+)
+engine.start()
+engine.wait_ready(timeout=None)
+
+
+def run(order: Order) -> None:
+    sampling = SamplingParams(temperature=0.0, max_tokens=order.new_tokens, ignore_eos=True)
+    prompts = order.prompts or [engine.tokenizer.encode(order.text, special=True)]
+    handles = [engine.submit(Request(tuple(prompt), sampling)) for prompt in prompts]
+    for handle in handles:
+        output = handle.wait_result(3600.0)
+        if len(output.token_ids) != order.new_tokens:
+            raise RuntimeError(f"{len(output.token_ids)} of {order.new_tokens} tokens came")
+
+
+info = engine.model_info
+work = ModelWork.of(engine)
+serve(
+    {
+        "engine": "pravaha",
+        "version": version("pravaha"),
+        "weights": info.weight_format,
+        "kv_dtype": info.kv_dtype,
+        "dispatch": info.dispatch,
+        "work": work.to_dict(),
+    },
+    run,
+)
+engine.shutdown()

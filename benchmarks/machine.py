@@ -1,0 +1,39 @@
+"""What benchmarks say of the machine, and while they run."""
+
+import json
+import platform
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+
+def cpu_name() -> str:
+    """The processor as the kernel calls it, and how many there are."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor()
+    names = [
+        ln.partition(":")[2].strip() for ln in text.splitlines() if ln.startswith("model name")
+    ]
+    return f"{len(names)} × {names[0]}" if names else platform.processor()
+
+
+def say(sentence: str) -> None:
+    """Progress, apart from the result."""
+    print(sentence, file=sys.stderr, flush=True)
+
+
+def write_result(path: Path, result: Mapping[str, object]) -> None:
+    """Write a result with what it came of: date, processor and command. Replaces the file as a whole."""
+    script = Path(sys.argv[0])
+    origin = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "cpu": cpu_name(),
+        "command": " ".join(["python", f"{script.parent.name}/{script.name}", *sys.argv[1:]]),
+    }
+    text = json.dumps(origin | dict(result), indent=1, ensure_ascii=False)
+    beside = path.with_name(path.name + ".part")
+    beside.write_text(text + "\n")
+    beside.replace(path)

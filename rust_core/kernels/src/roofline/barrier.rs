@@ -1,0 +1,36 @@
+//! How long the workers take to meet.
+
+use std::time::Duration;
+
+use super::best_pass;
+use crate::error::KernelError;
+use crate::pool::Pool;
+use crate::topology::Topology;
+
+/// Barriers of one pass: as many as a step of a 30-layer model has, some times over.
+const BARRIERS: u32 = 1_000;
+
+/// Seconds that a barrier of the worker pool takes when nobody is late: the mean of a pass of many, best
+/// pass.
+pub fn measure_barrier(threads: Option<usize>, duration: Duration) -> Result<f64, KernelError> {
+    let mut pool = Pool::new(threads, &Topology::detect())?;
+    let best = best_pass(&mut pool, duration, &|worker| {
+        for _ in 0..BARRIERS {
+            worker.barrier();
+        }
+    })?;
+    Ok(best.as_secs_f64() / f64::from(BARRIERS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_barrier_takes_time_among_several_and_hardly_any_alone() {
+        let short = Duration::from_millis(1);
+        let alone = measure_barrier(Some(1), short).unwrap();
+        let together = measure_barrier(Some(2), short).unwrap();
+        assert!(alone < together, "{alone} {together}");
+    }
+}
