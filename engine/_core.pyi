@@ -677,8 +677,9 @@ def cpu_features() -> dict[str, Any]:
     The first call asks the kernel for AMX tiles, where the processor has them.
 
     Returns:
-        `level`, the best dispatch level; `levels`, all that can run, best first; `obstacles`, why each other one
-        cannot, a clause a level; the processor's `flags`; `threads` by default; `cores`, `affinity` and `quota`.
+        `level`, the best dispatch level; `levels`, all that can run, best first; `obstacles`, a clause for
+        each other one that says why it cannot; the processor's `flags`; `threads` by default; `cores`,
+        `affinity` and `quota`.
     """
 
 # --- embeddings -----------------------------------------------------------------------------------
