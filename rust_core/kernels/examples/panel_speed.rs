@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use pravaha_kernels::activation_quant::{Outlier, QuantRows, TileGroup, quantize_row};
 use pravaha_kernels::arena::Buffer;
 use pravaha_kernels::dispatch::Level;
-use pravaha_kernels::gemm::{Activations, Output, PanelScratch, multiply_panel};
+use pravaha_kernels::gemm::{Activations, Output, PanelScratch, Products};
 use pravaha_kernels::pack::{PackedMatrix, PanelKind};
 use pravaha_kernels::pool::Pool;
 use pravaha_kernels::quant::DType;
@@ -69,13 +69,13 @@ impl Rows {
 
     fn activations(&self) -> Activations {
         Activations {
-            quant: QuantRows {
+            quant: Some(QuantRows {
                 tiles: self.tiles.ptr(),
                 outliers: self.outliers.ptr(),
                 outlier_counts: self.counts.ptr(),
                 row_tiles: std::ptr::null(),
                 inputs: self.inputs,
-            },
+            }),
             float: std::ptr::null(),
             float_stride: 0,
         }
@@ -90,8 +90,10 @@ fn multiply(
     activations: &Activations,
     rows: usize,
     out: &Buffer<f32>,
-    scratch: &PanelScratch,
+    scratch: &mut PanelScratch,
 ) {
+    // SAFETY: available level; there are so many rows.
+    let mut products = unsafe { Products::new(level, activations, rows, scratch) };
     loop {
         let first = counter.fetch_add(PART, Ordering::Relaxed);
         if first >= matrix.panels() {
@@ -99,7 +101,7 @@ fn multiply(
         }
         for panel in first..matrix.panels().min(first + PART) {
             let next = matrix.panel((panel + 1).min(matrix.panels() - 1));
-            // SAFETY: available level, buffers of the shapes' sizes; the panel's columns are this worker's.
+            // SAFETY: buffers of the shapes' sizes; the panel's columns are this worker's.
             unsafe {
                 let output = Output {
                     out: out.ptr().add(panel * 16),
@@ -107,16 +109,7 @@ fn multiply(
                     accumulate: matrix.outputs == 576,
                     bias: std::ptr::null(),
                 };
-                multiply_panel(
-                    level,
-                    matrix,
-                    panel,
-                    next,
-                    activations,
-                    rows,
-                    output,
-                    scratch,
-                );
+                products.panel(matrix, panel, next, output);
             }
         }
     }
@@ -180,7 +173,7 @@ fn main() {
                 let nanos = |at: &AtomicU64| Duration::from_nanos(at.load(Ordering::Relaxed));
                 pool.run(&|worker| {
                     let clock = &clocks[worker.index()];
-                    let scratch = PanelScratch::new(WIDEST).expect("memory");
+                    let mut scratch = PanelScratch::new(MOST_ROWS, WIDEST).expect("memory");
                     for (at, (matrix, counter)) in matrices.iter().zip(&phases).enumerate() {
                         let now = |to: &AtomicU64| {
                             to.store(begin.elapsed().as_nanos() as u64, Ordering::Relaxed);
@@ -194,7 +187,7 @@ fn main() {
                             &x.activations(),
                             rows,
                             &out,
-                            &scratch,
+                            &mut scratch,
                         );
                         now(&clock[at].1);
                         worker.barrier();

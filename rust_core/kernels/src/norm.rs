@@ -125,7 +125,7 @@ by_level! {
 }
 
 #[inline(always)]
-unsafe fn silu_gate_body<L: Lanes>(gate: *mut f32, up: *const f32) {
+unsafe fn silu_gate_body<L: Lanes>(gate: *const f32, up: *const f32, out: *mut f32) {
     // SAFETY: sixteen elements each and the instructions by the caller's promise.
     unsafe {
         let x = L::load(gate);
@@ -135,31 +135,32 @@ unsafe fn silu_gate_body<L: Lanes>(gate: *mut f32, up: *const f32) {
         let e = negated.select_less(limit, negated, limit).exp();
         let sigmoid = L::splat(1.0).div(L::splat(1.0).add(e));
         // x + (x - x) spreads NaN, which the selection above would swallow.
-        x.mul(sigmoid).mul(L::load(up)).add(x.sub(x)).store(gate);
+        x.mul(sigmoid).mul(L::load(up)).add(x.sub(x)).store(out);
     }
 }
 
 #[inline(always)]
 unsafe fn silu_panel_body<L: Lanes>(
-    gate: *mut f32,
-    gate_stride: usize,
+    gate: *const f32,
     up: *const f32,
-    up_stride: usize,
+    out: *mut f32,
+    out_stride: usize,
     rows: usize,
 ) {
     for row in 0..rows {
+        let at = row * LANES;
         // SAFETY: as promised by the caller, row by row.
-        unsafe { silu_gate_body::<L>(gate.add(row * gate_stride), up.add(row * up_stride)) };
+        unsafe { silu_gate_body::<L>(gate.add(at), up.add(at), out.add(row * out_stride)) };
     }
 }
 
 by_level! {
-    /// `gate = silu(gate) * up` for a panel of 16 columns and `rows` rows, which are the
-    /// given numbers of floats apart.
+    /// `out = silu(gate) * up` for a panel of 16 columns and `rows` rows; those of `out` are `out_stride` floats
+    /// apart, the others follow each other.
     ///
     /// # Safety
-    /// The machine has the level; both panels are valid for `rows` rows and nobody else uses them.
-    pub unsafe fn silu_panel(gate: *mut f32, gate_stride: usize, up: *const f32, up_stride: usize, rows: usize) = silu_panel_body;
+    /// The machine has the level; all panels are valid for `rows` rows, and nobody else uses `out`.
+    pub unsafe fn silu_panel(gate: *const f32, up: *const f32, out: *mut f32, out_stride: usize, rows: usize) = silu_panel_body;
 }
 
 #[cfg(test)]
@@ -250,7 +251,7 @@ mod tests {
                     std::array::from_fn(|lane| step as f32 + lane as f32 / 16.0);
                 let (original, up) = (gate, [0.75f32; 16]);
                 // SAFETY: the level is available; one row of sixteen.
-                unsafe { silu_panel(level, gate.as_mut_ptr(), 16, up.as_ptr(), 16, 1) };
+                unsafe { silu_panel(level, gate.as_ptr(), up.as_ptr(), gate.as_mut_ptr(), 16, 1) };
                 for (x, y) in original.iter().zip(gate) {
                     let x = f64::from(*x);
                     let exact = 0.75 * x / (1.0 + (-x).exp());
@@ -269,7 +270,7 @@ mod tests {
             let (mut gate, up) = ([1.0f32; 16], [1.0f32; 16]);
             gate[3] = f32::NAN;
             // SAFETY: the level is available; one row of sixteen.
-            unsafe { silu_panel(level, gate.as_mut_ptr(), 16, up.as_ptr(), 16, 1) };
+            unsafe { silu_panel(level, gate.as_ptr(), up.as_ptr(), gate.as_mut_ptr(), 16, 1) };
             assert!(gate[3].is_nan() && gate[2].is_finite());
         }
     }

@@ -56,9 +56,11 @@ pub struct WorkerScratch {
     pub activations: ActivationBuffers,
     /// `[tokens, padded head dimension]`: a key or value head before it is cached.
     pub head: Buffer<f32>,
+    /// `[tokens, 16]`: a panel of the gate projection.
+    pub gate: Buffer<f32>,
     /// `[tokens, 16]`: a panel of the up projection.
     pub up: Buffer<f32>,
-    /// The panel that products are at work on.
+    /// For products.
     pub panel: PanelScratch,
     pub attention: attention::Scratch,
     pub sampler: sampler::Scratch,
@@ -181,14 +183,25 @@ impl Strides {
         let (hidden, gate) = (pad(spec.hidden_size), pad(spec.intermediate_size));
         let attention = pad(spec.num_heads * spec.head_dim);
         Self {
-            hidden,
+            hidden: apart(hidden),
             head,
-            q: spec.num_heads * head,
-            attention,
-            gate,
-            logits: pad(spec.vocab_size),
+            q: apart(spec.num_heads * head),
+            attention: apart(attention),
+            gate: apart(gate),
+            logits: apart(pad(spec.vocab_size)),
             widest: hidden.max(gate).max(attention),
         }
+    }
+}
+
+/// A stride of at least `width` floats with which the same columns of many rows find places in the cache: one of
+/// whole half pages would put them all in two of its sets.
+fn apart(width: usize) -> usize {
+    const HALF_PAGE: usize = 2048 / size_of::<f32>();
+    if width.is_multiple_of(HALF_PAGE) {
+        width + PANEL_COLUMNS
+    } else {
+        width
     }
 }
 
@@ -202,8 +215,9 @@ impl Scratch {
             Ok(UnsafeCell::new(WorkerScratch {
                 activations: ActivationBuffers::new(REDUNDANT_ROWS, strides.widest)?,
                 head: Buffer::new(tokens * strides.head)?,
+                gate: Buffer::new(tokens * PANEL_COLUMNS)?,
                 up: Buffer::new(tokens * PANEL_COLUMNS)?,
-                panel: PanelScratch::new(strides.widest)?,
+                panel: PanelScratch::new(tokens, strides.widest)?,
                 attention: attention::Scratch::new(),
                 sampler: sampler::Scratch::new(spec.vocab_size),
                 clock: PhaseClock::default(),

@@ -14,7 +14,7 @@ use crate::activation_quant::{QuantRows, RowNorm, TILE_ROWS, quantize_row};
 use crate::amx::row_tiles::copy_row;
 use crate::attention::{Item, Task, Tiles, Work, attend, combine};
 use crate::dispatch::Level;
-use crate::gemm::{Activations, Output, PanelScratch, multiply_panel};
+use crate::gemm::{Activations, Output, Products};
 use crate::kv_cache::KvCache;
 use crate::norm::{rms_norm, rms_scale, silu_panel};
 use crate::pack::PANEL_COLUMNS;
@@ -204,7 +204,7 @@ impl Step<'_> {
             (source.rows, source.stride)
         };
         let activations = Activations {
-            quant,
+            quant: quantize.then_some(quant),
             float,
             float_stride,
         };
@@ -261,20 +261,18 @@ impl Step<'_> {
     /// `target`, the next one's 16 floats further.
     ///
     /// # Safety
-    /// `target` is valid for `rows` rows of the panels' columns, and this worker's alone.
+    /// `products` are of rows that `linear` takes; `target` is valid for as many rows of the panels' columns, and
+    /// this worker's alone.
     unsafe fn multiply(
-        &self,
+        products: &mut Products<'_>,
         linear: &Linear,
         panels: Range<usize>,
-        activations: &Activations,
-        rows: usize,
         target: Target,
-        scratch: &PanelScratch,
     ) {
         let matrix = &linear.matrix;
         for panel in panels.clone() {
             let next = matrix.panel((panel + 1).min(matrix.panels() - 1));
-            // SAFETY: the level was checked at load; activations and output by contract.
+            // SAFETY: by contract.
             unsafe {
                 let output = Output {
                     out: target.out.add((panel - panels.start) * PANEL_COLUMNS),
@@ -282,16 +280,7 @@ impl Step<'_> {
                     accumulate: target.accumulate,
                     bias: linear.panel_bias(panel),
                 };
-                multiply_panel(
-                    self.model.level,
-                    matrix,
-                    panel,
-                    next,
-                    activations,
-                    rows,
-                    output,
-                    scratch,
-                );
+                products.panel(matrix, panel, next, output);
             }
         }
     }
@@ -300,7 +289,7 @@ impl Step<'_> {
     fn project_qkv(
         &self,
         worker: &Worker<'_>,
-        own: &WorkerScratch,
+        own: &mut WorkerScratch,
         index: usize,
         layer: &LayerWeights,
     ) {
@@ -314,6 +303,9 @@ impl Step<'_> {
             Some(&layer.attention_norm),
             &users,
         );
+        // SAFETY: the level was checked at load; so many rows were prepared, for these users.
+        let mut products =
+            unsafe { Products::new(self.model.level, &activations, rows, &mut own.panel) };
         let units = spec.num_heads + 2 * spec.num_kv_heads;
         for unit in Parts::new(worker, self.counter(index, QKV), units, rows).flatten() {
             let (linear, head) = if unit < spec.num_heads {
@@ -342,7 +334,7 @@ impl Step<'_> {
                     stride,
                     accumulate: false,
                 };
-                self.multiply(linear, panels, &activations, rows, target, &own.panel);
+                Self::multiply(&mut products, linear, panels, target);
             }
             for token in 0..rows {
                 // SAFETY: as above.
@@ -474,7 +466,7 @@ impl Step<'_> {
     fn project_output(
         &self,
         worker: &Worker<'_>,
-        own: &WorkerScratch,
+        own: &mut WorkerScratch,
         index: usize,
         layer: &LayerWeights,
     ) {
@@ -491,7 +483,7 @@ impl Step<'_> {
     fn project_down(
         &self,
         worker: &Worker<'_>,
-        own: &WorkerScratch,
+        own: &mut WorkerScratch,
         index: usize,
         layer: &LayerWeights,
     ) {
@@ -507,13 +499,16 @@ impl Step<'_> {
     fn add_product(
         &self,
         worker: &Worker<'_>,
-        own: &WorkerScratch,
+        own: &mut WorkerScratch,
         source: Source<'_>,
         linear: &Linear,
         counter: &AtomicUsize,
     ) {
         let (scratch, rows) = (self.scratch, self.tokens());
         let activations = self.prepare(worker, own, rows, source, None, &[linear]);
+        // SAFETY: the level was checked at load; so many rows were prepared, for these users.
+        let mut products =
+            unsafe { Products::new(self.model.level, &activations, rows, &mut own.panel) };
         for panels in Parts::new(worker, counter, linear.matrix.panels(), rows) {
             // SAFETY: these panels' columns of the residual stream are this worker's alone.
             unsafe {
@@ -523,7 +518,7 @@ impl Step<'_> {
                     stride: scratch.strides.hidden,
                     accumulate: true,
                 };
-                self.multiply(linear, panels, &activations, rows, target, &own.panel);
+                Self::multiply(&mut products, linear, panels, target);
             }
         }
     }
@@ -532,7 +527,7 @@ impl Step<'_> {
     fn gate_and_up(
         &self,
         worker: &Worker<'_>,
-        own: &WorkerScratch,
+        own: &mut WorkerScratch,
         index: usize,
         layer: &LayerWeights,
     ) {
@@ -546,54 +541,34 @@ impl Step<'_> {
             Some(&layer.mlp_norm),
             &users,
         );
-        let (level, stride, up) = (self.model.level, scratch.strides.gate, own.up.ptr());
+        // SAFETY: the level was checked at load; so many rows were prepared, for these users.
+        let mut products =
+            unsafe { Products::new(self.model.level, &activations, rows, &mut own.panel) };
+        let (level, gate, up) = (self.model.level, own.gate.ptr(), own.up.ptr());
         let panels = layer.gate.matrix.panels();
         for panel in Parts::new(worker, self.counter(index, GATE_UP), panels, rows).flatten() {
             let next = (panel + 1).min(panels - 1);
-            // SAFETY: this panel's columns of `gate` and the whole of `up` are this worker's alone.
+            // SAFETY: this panel's columns of the joined rows and the whole of `gate` and `up` are this worker's.
             unsafe {
-                let gate = scratch.gate.ptr().add(panel * PANEL_COLUMNS);
-                let gate_out = Output {
-                    out: gate,
-                    stride,
-                    accumulate: false,
-                    bias: layer.gate.panel_bias(panel),
-                };
-                let up_out = Output {
-                    out: up,
+                let output = |out, linear: &Linear| Output {
+                    out,
                     stride: PANEL_COLUMNS,
                     accumulate: false,
-                    bias: layer.up.panel_bias(panel),
+                    bias: linear.panel_bias(panel),
                 };
+                let (gate_out, up_out) = (output(gate, &layer.gate), output(up, &layer.up));
                 let up_data = layer.up.matrix.panel(panel);
-                multiply_panel(
-                    level,
-                    &layer.gate.matrix,
-                    panel,
-                    up_data,
-                    &activations,
-                    rows,
-                    gate_out,
-                    &own.panel,
-                );
+                products.panel(&layer.gate.matrix, panel, up_data, gate_out);
                 let next = layer.gate.matrix.panel(next);
-                multiply_panel(
-                    level,
-                    &layer.up.matrix,
-                    panel,
-                    next,
-                    &activations,
-                    rows,
-                    up_out,
-                    &own.panel,
-                );
-                silu_panel(level, gate, stride, up, PANEL_COLUMNS, rows);
+                products.panel(&layer.up.matrix, panel, next, up_out);
+                let out = scratch.gate.ptr().add(panel * PANEL_COLUMNS);
+                silu_panel(level, gate, up, out, scratch.strides.gate, rows);
             }
         }
     }
 
     /// Logits of `part` of the tokens that need them.
-    fn lm_head(&self, worker: &Worker<'_>, own: &WorkerScratch, part: Range<usize>) {
+    fn lm_head(&self, worker: &Worker<'_>, own: &mut WorkerScratch, part: Range<usize>) {
         let (scratch, weights) = (self.scratch, &self.model.weights);
         let (rows, stride) = (part.len(), scratch.strides.logits);
         let source = Source {
@@ -603,6 +578,9 @@ impl Step<'_> {
         let users = [&weights.lm_head];
         let activations =
             self.prepare(worker, own, rows, source, Some(&weights.final_norm), &users);
+        // SAFETY: the level was checked at load; so many rows were prepared, for these users.
+        let mut products =
+            unsafe { Products::new(self.model.level, &activations, rows, &mut own.panel) };
         let (panels, counter) = (
             weights.lm_head.matrix.panels(),
             self.counter(self.layers(), LM_HEAD),
@@ -616,14 +594,7 @@ impl Step<'_> {
                     stride,
                     accumulate: false,
                 };
-                self.multiply(
-                    &weights.lm_head,
-                    panels,
-                    &activations,
-                    rows,
-                    target,
-                    &own.panel,
-                );
+                Self::multiply(&mut products, &weights.lm_head, panels, target);
             }
         }
     }

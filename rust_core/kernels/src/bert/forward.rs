@@ -1,15 +1,15 @@
 //! A group of texts through every layer, by one worker.
 
+use std::cell::RefCell;
 use std::ops::Range;
 
 use super::attention::{HeadScratch, Text, attend};
 use super::weights::{BertWeights, Dense, Norm};
 use super::{BertSpec, GROUP_TOKENS};
-use crate::activation_quant::QuantRows;
 use crate::arena::Buffer;
 use crate::dispatch::Level;
 use crate::error::KernelError;
-use crate::gemm::{Activations, Output, PanelScratch, multiply_panel};
+use crate::gemm::{Activations, Output, PanelScratch, Products};
 use crate::norm::{gelu, layer_norm};
 use crate::pack::PANEL_COLUMNS;
 
@@ -26,7 +26,8 @@ pub(super) struct Forward<'a> {
     mixed: Buffer<f32>,
     /// `[tokens, intermediate]`
     inner: Buffer<f32>,
-    panel: PanelScratch,
+    /// Empty: panels are floats.
+    panel: RefCell<PanelScratch>,
     head: HeadScratch,
 }
 
@@ -49,7 +50,7 @@ impl<'a> Forward<'a> {
             value: hidden()?,
             mixed: hidden()?,
             inner: Buffer::new(tokens * spec.intermediate_size)?,
-            panel: PanelScratch::new(spec.hidden_size.max(spec.intermediate_size))?,
+            panel: RefCell::new(PanelScratch::new(0, 0)?),
             head: HeadScratch::default(),
         })
     }
@@ -124,16 +125,13 @@ impl<'a> Forward<'a> {
     ) {
         let matrix = &dense.matrix;
         let activations = Activations {
-            quant: QuantRows {
-                tiles: std::ptr::null(),
-                outliers: std::ptr::null(),
-                outlier_counts: std::ptr::null(),
-                row_tiles: std::ptr::null(),
-                inputs: matrix.inputs,
-            },
+            quant: None,
             float: input.ptr(),
             float_stride: matrix.inputs,
         };
+        let mut scratch = self.panel.borrow_mut();
+        // SAFETY: the level was checked at load; the buffer is this worker's alone and holds `tokens` rows.
+        let mut products = unsafe { Products::new(self.level, &activations, tokens, &mut scratch) };
         for panel in 0..matrix.panels() {
             let column = panel * PANEL_COLUMNS;
             let next = matrix.panel((panel + 1).min(matrix.panels() - 1));
@@ -147,16 +145,7 @@ impl<'a> Forward<'a> {
                     accumulate,
                     bias: dense.bias.as_ptr().add(column),
                 };
-                multiply_panel(
-                    self.level,
-                    matrix,
-                    panel,
-                    next,
-                    &activations,
-                    tokens,
-                    output,
-                    &self.panel,
-                );
+                products.panel(matrix, panel, next, output);
             }
         }
     }

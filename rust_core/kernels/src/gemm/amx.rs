@@ -12,8 +12,8 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 #[cfg(target_arch = "x86_64")]
-use super::PanelScratch;
-use super::float::write;
+use super::avx512::ExpandedPanel;
+use super::outliers::{Outliers, finish};
 use super::{Output, Panel};
 use crate::activation_quant::{QuantRows, TILE_ROWS, TileGroup};
 use crate::amx::row_tiles::{ROWS as TALLEST, RowTile};
@@ -180,7 +180,7 @@ unsafe fn product<T: Tiles, const SPLIT: bool>(
 /// Up to `4 · TILES` rows, from a row tile's first on, against the whole panel; the first `rows` of them are stored.
 ///
 /// # Safety
-/// As [`super::multiply_panel`], for `rows` rows; `codes` are those of the panel; the tiles are held.
+/// As [`super::Products::panel`], for `rows` rows; `codes` are those of the panel; the tiles are held.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 unsafe fn block<
@@ -199,6 +199,7 @@ unsafe fn block<
     x: QuantRows,
     row: usize,
     rows: usize,
+    outliers: Outliers,
     output: Output,
 ) {
     let groups = panel.inputs / GROUP;
@@ -260,16 +261,18 @@ unsafe fn block<
             }
             add!(0 1 2 3);
         }
-        for (row, sum) in sums.as_flattened().iter().enumerate().take(rows) {
-            write(*sum, output, row);
+        let mut stored = [[0.0; PANEL_COLUMNS]; TALLEST];
+        for (sum, stored) in sums.as_flattened().iter().zip(&mut stored) {
+            sum.store(stored.as_mut_ptr());
         }
+        finish::<L>(&mut stored[..rows], outliers, output);
     }
 }
 
 /// The first [`tiled_rows`] rows.
 ///
 /// # Safety
-/// As [`super::multiply_panel`]; `expanded` has room for the panel's codes in bytes; the tiles are held.
+/// As [`super::Products::panel`]; `expanded` has room for the panel's codes in bytes; the tiles are held.
 #[inline(always)]
 unsafe fn rows_of<
     L: Lanes,
@@ -283,6 +286,7 @@ unsafe fn rows_of<
     zero: i32,
     x: QuantRows,
     rows: usize,
+    outliers: Outliers,
     output: Output,
     expanded: *mut CodeTile,
 ) {
@@ -325,10 +329,7 @@ unsafe fn rows_of<
         let left = (tiled - row).min(TALLEST);
         // SAFETY: `row` is below `rows`, for which the caller vouches, and begins a row tile.
         unsafe {
-            let output = Output {
-                out: output.out.add(row * output.stride),
-                ..output
-            };
+            let (output, outliers) = (output.skip(row), outliers.skip(row));
             macro_rules! run {
                 ($size:literal) => {
                     block::<L, T, SPLIT, HALF, MIN, $size>(
@@ -340,6 +341,7 @@ unsafe fn rows_of<
                         x,
                         row,
                         left,
+                        outliers,
                         output,
                     )
                 };
@@ -363,12 +365,15 @@ pub(super) unsafe fn dispatch<L: Lanes, T: Tiles>(
     panel: Panel,
     x: QuantRows,
     rows: usize,
+    outliers: Outliers,
     output: Output,
     expanded: *mut CodeTile,
 ) {
     macro_rules! run {
         ($bits:literal, $split:literal, $half:literal, $min:literal, $zero:expr) => {
-            rows_of::<L, T, $bits, $split, $half, $min>(panel, $zero, x, rows, output, expanded)
+            rows_of::<L, T, $bits, $split, $half, $min>(
+                panel, $zero, x, rows, outliers, output, expanded,
+            )
         };
     }
     // SAFETY: the caller's promise.
@@ -385,7 +390,7 @@ pub(super) unsafe fn dispatch<L: Lanes, T: Tiles>(
     }
 }
 
-/// See [`super::multiply_panel`].
+/// See [`super::Products::panel`].
 ///
 /// # Safety
 /// As there; this process may use the tiles, and the activations have row tiles.
@@ -395,17 +400,18 @@ pub(super) unsafe fn multiply(
     panel: Panel,
     x: QuantRows,
     rows: usize,
+    outliers: Outliers,
     output: Output,
-    scratch: &PanelScratch,
+    scratch: &mut ExpandedPanel,
 ) {
     let tiled = tiled_rows(rows);
     if tiled > 0 {
         assert!(!x.row_tiles.is_null(), "activations without row tiles");
-        // SAFETY: the caller's promise; the scratch has room for the panel, a code tile a group.
+        // SAFETY: the caller's promise; room for the panel was checked, and is ours by `&mut`.
         unsafe {
             crate::amx::held::hold();
-            let expanded = scratch.codes.ptr().cast();
-            on_hardware(layout, panel, x, rows, output, expanded);
+            let expanded = scratch.codes(panel.inputs / GROUP).cast();
+            on_hardware(layout, panel, x, rows, outliers, output, expanded);
         }
     }
     if tiled < rows {
@@ -416,16 +422,13 @@ pub(super) unsafe fn multiply(
                 ..x
             };
             let next = if tiled > 0 { panel.data } else { panel.next };
-            let output = Output {
-                out: output.out.add(tiled * output.stride),
-                ..output
-            };
             super::avx512::multiply(
                 layout,
                 Panel { next, ..panel },
                 rest,
                 rows - tiled,
-                output,
+                outliers.skip(tiled),
+                output.skip(tiled),
                 scratch,
             );
         }
@@ -443,13 +446,14 @@ unsafe fn on_hardware(
     panel: Panel,
     x: QuantRows,
     rows: usize,
+    outliers: Outliers,
     output: Output,
     expanded: *mut CodeTile,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
         dispatch::<crate::simd::Avx512, crate::amx::tiles::Hardware>(
-            layout, panel, x, rows, output, expanded,
+            layout, panel, x, rows, outliers, output, expanded,
         );
     }
 }

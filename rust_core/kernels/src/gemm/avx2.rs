@@ -7,10 +7,11 @@
 
 use std::arch::x86_64::*;
 
+use super::outliers::{Outliers, finish};
 use super::{Output, Panel};
 use crate::activation_quant::{QuantRows, TILE_ROWS, TileGroup};
-use crate::pack::layout::{GROUP, Offset, QuantLayout};
-use crate::simd::prefetch_line;
+use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
+use crate::simd::{Avx2, prefetch_line};
 
 /// Eight columns: half a panel.
 const HALF_COLUMNS: usize = 8;
@@ -72,10 +73,10 @@ unsafe fn dot<const BITS: u32>(
     }
 }
 
-/// `ROWS` rows of a tile, from its lane `first` on, against half a panel.
+/// Sums of `ROWS` rows of a tile, from its lane `first` on, with half a panel.
 ///
 /// # Safety
-/// As [`super::multiply_panel`], for `ROWS` rows.
+/// As [`super::Products::panel`], for `ROWS` rows.
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn block<const BITS: u32, const ROWS: usize>(
     layout: QuantLayout,
@@ -84,7 +85,7 @@ unsafe fn block<const BITS: u32, const ROWS: usize>(
     prefetch: bool,
     tile: *const TileGroup,
     first: usize,
-    output: Output,
+    out: &mut [[f32; PANEL_COLUMNS]; ROWS],
 ) {
     let record_bytes = layout.record_bytes();
     let groups = panel.inputs / GROUP;
@@ -126,16 +127,8 @@ unsafe fn block<const BITS: u32, const ROWS: usize>(
                 }
             }
         }
-        for (row, mut sum) in sums.into_iter().enumerate() {
-            let at = HALF_COLUMNS * half;
-            let out = output.out.add(row * output.stride + at);
-            if !output.bias.is_null() {
-                sum = _mm256_add_ps(sum, _mm256_loadu_ps(output.bias.add(at)));
-            }
-            if output.accumulate {
-                sum = _mm256_add_ps(_mm256_loadu_ps(out), sum);
-            }
-            _mm256_storeu_ps(out, sum);
+        for (sum, out) in sums.into_iter().zip(out) {
+            _mm256_storeu_ps(out.as_mut_ptr().add(HALF_COLUMNS * half), sum);
         }
     }
 }
@@ -143,13 +136,14 @@ unsafe fn block<const BITS: u32, const ROWS: usize>(
 /// All rows, in the largest blocks that fit.
 ///
 /// # Safety
-/// As [`super::multiply_panel`].
+/// As [`super::Products::panel`].
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn rows_of<const BITS: u32>(
     layout: QuantLayout,
     panel: Panel,
     x: QuantRows,
     rows: usize,
+    outliers: Outliers,
     output: Output,
 ) {
     let mut row = 0;
@@ -157,16 +151,14 @@ unsafe fn rows_of<const BITS: u32>(
         // SAFETY: `row + size ≤ rows`, for which the caller vouches.
         unsafe {
             let (tile, first) = (x.tile(row), row % TILE_ROWS);
-            let output = Output {
-                out: output.out.add(row * output.stride),
-                ..output
-            };
             macro_rules! run {
                 ($size:literal) => {{
+                    let mut sums = [[0.0; PANEL_COLUMNS]; $size];
                     for half in 0..2 {
                         let prefetch = row == 0 && half == 0;
-                        block::<BITS, $size>(layout, panel, half, prefetch, tile, first, output);
+                        block::<BITS, $size>(layout, panel, half, prefetch, tile, first, &mut sums);
                     }
+                    finish::<Avx2>(&mut sums, outliers.skip(row), output.skip(row));
                     $size
                 }};
             }
@@ -179,7 +171,7 @@ unsafe fn rows_of<const BITS: u32>(
     }
 }
 
-/// See [`super::multiply_panel`].
+/// See [`super::Products::panel`].
 ///
 /// # Safety
 /// As there; the machine has AVX2, FMA and F16C.
@@ -188,14 +180,15 @@ pub(super) unsafe fn multiply(
     panel: Panel,
     x: QuantRows,
     rows: usize,
+    outliers: Outliers,
     output: Output,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
         if layout.bits == 4 {
-            rows_of::<4>(layout, panel, x, rows, output);
+            rows_of::<4>(layout, panel, x, rows, outliers, output);
         } else {
-            rows_of::<8>(layout, panel, x, rows, output);
+            rows_of::<8>(layout, panel, x, rows, outliers, output);
         }
     }
 }

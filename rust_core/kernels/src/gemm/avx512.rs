@@ -14,13 +14,16 @@ mod weights;
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-pub(super) use self::weights::{EXPANDED_BYTES, WideScales};
+pub(super) use self::weights::ExpandedPanel;
 use self::weights::{Packed, Scales, Weights, opaque};
-use super::float::write;
-use super::{Output, Panel, PanelScratch};
+use super::outliers::{Outliers, finish};
+use super::{Output, Panel};
 use crate::activation_quant::{QuantRows, TILE_ROWS, TileGroup};
-use crate::pack::layout::{GROUP, Offset, QuantLayout};
+use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
 use crate::simd::{Avx512, prefetch_line};
+
+/// Dot products of four inputs in a group.
+const QUADS: usize = GROUP / 4;
 
 /// Rows of the largest block.
 const BLOCK_ROWS: usize = 12;
@@ -99,18 +102,28 @@ impl Ahead {
     }
 }
 
-/// `ROWS` rows, from a tile's first on, against the whole panel; the first `rows` of them are stored.
+/// Ask for the line of a result that will be written soon.
+#[inline(always)]
+fn fetch_to_write(line: *mut f32) {
+    // SAFETY: a prefetch never faults, whatever the address.
+    unsafe { _mm_prefetch::<_MM_HINT_ET0>(line.cast_const().cast()) };
+}
+
+/// A block's sums.
+#[repr(align(64))]
+struct Sums<const ROWS: usize>([[f32; PANEL_COLUMNS]; ROWS]);
+
+/// `ROWS` rows, from a tile's first on, against the whole panel.
 ///
 /// # Safety
-/// As [`super::multiply_panel`], for `rows` rows, and whole tiles; `weights` are the panel's.
+/// `weights` and the tiles have so many groups; the tiles are whole ones.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn block<W: Weights, const ROWS: usize>(
     mut weights: W,
     groups: usize,
     mut ahead: Ahead,
     tiles: *const TileGroup,
-    rows: usize,
-    output: Output,
+    out: &mut Sums<ROWS>,
 ) {
     let mut sums = [_mm512_setzero_ps(); ROWS];
     // SAFETY: weights and tile groups of `groups` groups are inside what the caller vouches for.
@@ -125,16 +138,16 @@ unsafe fn block<W: Weights, const ROWS: usize>(
             // Exact sums of the group's two halves of inputs, or of all of it.
             let mut dots = [start::<W>(); ROWS];
             let mut high_dots = dots;
-            for i in 0..4 {
-                let (low, high) = weights.codes(i);
+            for q in 0..QUADS {
+                let codes = weights.codes(q);
+                let dots = if W::SPLIT && q >= QUADS / 2 {
+                    &mut high_dots
+                } else {
+                    &mut dots
+                };
                 for (row, dot) in dots.iter_mut().enumerate() {
-                    let codes = tile(row).codes[row % TILE_ROWS].as_ptr();
-                    *dot = _mm512_dpbusd_epi32(*dot, low, quad(codes, i));
-                }
-                let high_dots = if W::SPLIT { &mut high_dots } else { &mut dots };
-                for (row, dot) in high_dots.iter_mut().enumerate() {
-                    let codes = tile(row).codes[row % TILE_ROWS].as_ptr();
-                    *dot = _mm512_dpbusd_epi32(*dot, high, quad(codes, i + 4));
+                    let x = tile(row).codes[row % TILE_ROWS].as_ptr();
+                    *dot = _mm512_dpbusd_epi32(*dot, codes, quad(x, q));
                 }
             }
             let scales = weights.scales(0);
@@ -164,8 +177,8 @@ unsafe fn block<W: Weights, const ROWS: usize>(
                 *tile = opaque(tile.wrapping_add(1));
             }
         }
-        for (row, sums) in sums.into_iter().enumerate().take(rows) {
-            write(Avx512(sums), output, row);
+        for (sum, out) in sums.into_iter().zip(&mut out.0) {
+            _mm512_store_ps(out.as_mut_ptr(), sum);
         }
     }
 }
@@ -173,7 +186,7 @@ unsafe fn block<W: Weights, const ROWS: usize>(
 /// All rows, in blocks of at most twelve (24 of the 32 registers are sums), as even as tiles allow.
 ///
 /// # Safety
-/// As [`super::multiply_panel`]; `weights` are the panel's.
+/// As [`super::Products::panel`]; `weights` are the panel's.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn blocks<W: Weights>(
     weights: W,
@@ -181,6 +194,7 @@ unsafe fn blocks<W: Weights>(
     next: Range<*const u8>,
     x: QuantRows,
     rows: usize,
+    outliers: Outliers,
     output: Output,
 ) {
     let (mut row, mut blocks) = (0, rows.div_ceil(BLOCK_ROWS));
@@ -193,10 +207,7 @@ unsafe fn blocks<W: Weights>(
         // SAFETY: `row` is below `rows`, for which the caller vouches, and begins a tile.
         unsafe {
             let tiles = x.tile(row);
-            let output = Output {
-                out: output.out.add(row * output.stride),
-                ..output
-            };
+            let (output, outliers) = (output.skip(row), outliers.skip(row));
             let left = rows - row;
             let end = line.wrapping_add(share).min(next.end);
             let ahead = Ahead {
@@ -207,8 +218,13 @@ unsafe fn blocks<W: Weights>(
             line = end;
             macro_rules! run {
                 ($size:literal) => {{
+                    let mut sums = Sums([[0.0; PANEL_COLUMNS]; $size]);
                     let rows = left.min($size);
-                    block::<W, $size>(weights, groups, ahead, tiles, rows, output);
+                    for row in 0..rows {
+                        fetch_to_write(output.skip(row).out);
+                    }
+                    block::<W, $size>(weights, groups, ahead, tiles, &mut sums);
+                    finish::<Avx512>(&mut sums.0[..rows], outliers, output);
                     $size
                 }};
             }
@@ -229,15 +245,16 @@ unsafe fn blocks<W: Weights>(
 /// A panel of one layout.
 ///
 /// # Safety
-/// As [`super::multiply_panel`].
+/// As [`super::Products::panel`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn rows_of<const BITS: u32, const SPLIT: bool, const HALF: bool, const MIN: bool>(
     panel: Panel,
     zero: i32,
     x: QuantRows,
     rows: usize,
+    outliers: Outliers,
     output: Output,
-    scratch: &PanelScratch,
+    scratch: &mut ExpandedPanel,
 ) {
     const {
         assert!(
@@ -252,15 +269,15 @@ unsafe fn rows_of<const BITS: u32, const SPLIT: bool, const HALF: bool, const MI
     // SAFETY: the caller's promise.
     unsafe {
         if rows < EXPAND_ROWS {
-            blocks(weights, groups, next, x, rows, output);
+            blocks(weights, groups, next, x, rows, outliers, output);
         } else {
             let weights = weights.expand(groups, scratch);
-            blocks(weights, groups, next, x, rows, output);
+            blocks(weights, groups, next, x, rows, outliers, output);
         }
     }
 }
 
-/// See [`super::multiply_panel`].
+/// See [`super::Products::panel`].
 ///
 /// # Safety
 /// As there; the machine has AVX-512 with VNNI.
@@ -269,31 +286,32 @@ pub(super) unsafe fn multiply(
     panel: Panel,
     x: QuantRows,
     rows: usize,
+    outliers: Outliers,
     output: Output,
-    scratch: &PanelScratch,
+    scratch: &mut ExpandedPanel,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
         match (layout.bits, layout.group, layout.half_scales, layout.offset) {
             (4, 32, true, Offset::Min) => {
-                rows_of::<4, false, true, true>(panel, 0, x, rows, output, scratch)
+                rows_of::<4, false, true, true>(panel, 0, x, rows, outliers, output, scratch)
             }
             (4, 32, false, Offset::Min) => {
-                rows_of::<4, false, false, true>(panel, 0, x, rows, output, scratch)
+                rows_of::<4, false, false, true>(panel, 0, x, rows, outliers, output, scratch)
             }
             (8, 32, false, Offset::Min) => {
-                rows_of::<8, false, false, true>(panel, 0, x, rows, output, scratch)
+                rows_of::<8, false, false, true>(panel, 0, x, rows, outliers, output, scratch)
             }
             (4, 32, true, Offset::Zero(zero)) => {
-                rows_of::<4, false, true, false>(panel, zero, x, rows, output, scratch);
+                rows_of::<4, false, true, false>(panel, zero, x, rows, outliers, output, scratch);
             }
             (8, 32, true, Offset::Zero(zero)) => {
-                rows_of::<8, false, true, false>(panel, zero, x, rows, output, scratch);
+                rows_of::<8, false, true, false>(panel, zero, x, rows, outliers, output, scratch);
             }
             (8, 16, false, Offset::Zero(zero)) => {
-                rows_of::<8, true, false, false>(panel, zero, x, rows, output, scratch);
+                rows_of::<8, true, false, false>(panel, zero, x, rows, outliers, output, scratch);
             }
-            _ => super::portable::multiply(layout, panel, x, rows, output),
+            _ => super::portable::multiply(layout, panel, x, rows, outliers, output),
         }
     }
 }

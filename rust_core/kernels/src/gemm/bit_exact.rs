@@ -6,6 +6,7 @@
 
 use proptest::prelude::*;
 
+use super::outliers::OutlierIndex;
 use super::tests::{Rows, product};
 use super::*;
 use crate::activation_quant::TILE_ROWS;
@@ -144,14 +145,18 @@ fn over_emulated_tiles(matrix: &PackedMatrix, panel: usize, x: &Rows, rows: usiz
         accumulate: false,
         bias: std::ptr::null(),
     };
-    let quant = x.activations().quant;
+    let quant = x.activations().quant.expect("quantised rows");
+    let mut index = OutlierIndex::new(rows, matrix.inputs).unwrap();
     // SAFETY: matching shapes, our own memory; neither lanes nor tiles are the processor's.
     unsafe {
+        index.list(quant, rows);
+        let outliers = index.meet(Level::Portable, layout_of(matrix), panel);
         amx::dispatch::<Fused, Emulated>(
             layout_of(matrix),
             panel,
             quant,
             rows,
+            outliers,
             output,
             expanded.as_mut_ptr(),
         );
@@ -179,7 +184,8 @@ proptest! {
             for panel in 0..matrix.panels() {
                 let out = over_emulated_tiles(&matrix, panel, &x, rows);
                 for (row, out) in out.chunks_exact(PANEL_COLUMNS).enumerate() {
-                    let expected = model(layout_of(&matrix), matrix.panel_slice(panel), &x, row);
+                    let panel = matrix.panel_slice(panel);
+                    let expected = model_with_outliers(layout_of(&matrix), panel, &x, row);
                     prop_assert_eq!(bits(out), bits(&expected), "{:?} row {}", dtype, row);
                 }
             }

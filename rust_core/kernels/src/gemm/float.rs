@@ -69,29 +69,7 @@ unsafe fn block<L: Lanes, E: Element, const ROWS: usize>(
             }
         }
         for (row, sum) in sums.into_iter().enumerate() {
-            write::<L>(sum, output, row);
-        }
-    }
-}
-
-/// Finish a row of results: bias, residual, store.
-///
-/// # Safety
-/// As [`super::multiply_panel`] for the output.
-#[inline(always)]
-pub(super) unsafe fn write<L: Lanes>(sum: L, output: Output, row: usize) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let out = output.out.add(row * output.stride);
-        let sum = if output.bias.is_null() {
-            sum
-        } else {
-            sum.add(L::load(output.bias))
-        };
-        if output.accumulate {
-            L::load(out).add(sum).store(out)
-        } else {
-            sum.store(out)
+            output.write(row, sum);
         }
     }
 }
@@ -158,7 +136,7 @@ by_level! {
     unsafe fn multiply_by_level(kind: PanelKind, panel: Panel, activations: &Activations, rows: usize, output: Output) = multiply_kind;
 }
 
-/// See [`super::multiply_panel`].
+/// See [`super::Products::panel`].
 ///
 /// # Safety
 /// As there.

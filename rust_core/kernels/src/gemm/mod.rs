@@ -2,8 +2,8 @@
 //!
 //! Hot path. A call computes `rows × 16` results by walking the panel once for every block of rows
 //! that fits the registers. What must stay true: each result is summed in input order (groups in
-//! order, exact integers within a group) whatever the number of rows, so that a row's bits do not
-//! depend on its company.
+//! order, exact integers within a group), then outliers in order, bias and residual, whatever the number of
+//! rows, so that a row's bits do not depend on its company.
 
 #[cfg(any(target_arch = "x86_64", test))]
 mod amx;
@@ -21,11 +21,12 @@ pub use scratch::PanelScratch;
 use crate::activation_quant::QuantRows;
 use crate::dispatch::Level;
 use crate::pack::{PackedMatrix, PanelKind};
+use crate::simd::Lanes;
 
 /// Activations in both forms; a form that no matrix of the phase needs is not filled.
 #[derive(Debug, Clone, Copy)]
 pub struct Activations {
-    pub quant: QuantRows,
+    pub quant: Option<QuantRows>,
     /// `[rows, stride]` floats.
     pub float: *const f32,
     pub float_stride: usize,
@@ -42,6 +43,43 @@ pub struct Output {
     pub bias: *const f32,
 }
 
+impl Output {
+    /// The rows behind the first `rows` of these.
+    ///
+    /// # Safety
+    /// There are so many rows.
+    #[inline(always)]
+    unsafe fn skip(self, rows: usize) -> Self {
+        Self {
+            // SAFETY: the caller's promise.
+            out: unsafe { self.out.add(rows * self.stride) },
+            ..self
+        }
+    }
+
+    /// Finish a row of results: bias, residual, store.
+    ///
+    /// # Safety
+    /// `row` is one of the output's rows; the level's instructions enabled.
+    #[inline(always)]
+    unsafe fn write<L: Lanes>(self, row: usize, sum: L) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let out = self.out.add(row * self.stride);
+            let sum = if self.bias.is_null() {
+                sum
+            } else {
+                sum.add(L::load(self.bias))
+            };
+            if self.accumulate {
+                L::load(out).add(sum).store(out)
+            } else {
+                sum.store(out)
+            }
+        }
+    }
+}
+
 /// One panel, as the level's kernels see it.
 #[derive(Debug, Clone, Copy)]
 struct Panel {
@@ -51,49 +89,86 @@ struct Panel {
     inputs: usize,
 }
 
-/// Multiply `rows` rows of `activations` with panel `panel` of `matrix`.
-///
-/// `next` is the panel that the caller will ask for next; it is fetched into the cache meanwhile.
-///
-/// # Safety
-/// The machine has the level. The activations hold `rows` rows of `matrix.inputs` in the form that
-/// `matrix.kind` takes; `output` is valid for `rows` rows of 16. Nobody else uses these or `scratch`.
-#[allow(clippy::too_many_arguments)]
-pub unsafe fn multiply_panel(
+/// Products of the same rows with panels of any matrices; each worker has its own.
+pub struct Products<'a> {
     level: Level,
-    matrix: &PackedMatrix,
-    panel: usize,
-    next: *const u8,
-    activations: &Activations,
+    activations: &'a Activations,
     rows: usize,
-    output: Output,
-    scratch: &PanelScratch,
-) {
-    debug_assert!(level.available());
-    assert!(matrix.inputs <= scratch.inputs());
-    let panel = Panel {
-        data: matrix.panel(panel),
-        next,
-        inputs: matrix.inputs,
-    };
-    // SAFETY: conditions are the caller's.
-    unsafe {
-        let PanelKind::Quant(layout) = matrix.kind else {
-            return float::multiply(level, matrix.kind, panel, activations, rows, output);
-        };
-        debug_assert_eq!(activations.quant.inputs, matrix.inputs);
-        match level {
-            #[cfg(target_arch = "x86_64")]
-            Level::Amx => amx::multiply(layout, panel, activations.quant, rows, output, scratch),
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => {
-                avx512::multiply(layout, panel, activations.quant, rows, output, scratch)
-            }
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => avx2::multiply(layout, panel, activations.quant, rows, output),
-            _ => portable::multiply(layout, panel, activations.quant, rows, output),
+    scratch: &'a mut PanelScratch,
+}
+
+impl<'a> Products<'a> {
+    /// Products of `rows` rows of `activations`.
+    ///
+    /// # Safety
+    /// The machine has the level. The activations hold `rows` rows, in the form that the matrices to come take,
+    /// and nobody changes them meanwhile.
+    pub unsafe fn new(
+        level: Level,
+        activations: &'a Activations,
+        rows: usize,
+        scratch: &'a mut PanelScratch,
+    ) -> Self {
+        debug_assert!(level.available());
+        if let Some(x) = activations.quant {
+            // SAFETY: the caller's promise.
+            unsafe { scratch.outliers.list(x, rows) };
         }
-        outliers::add(level, layout, panel, activations.quant, rows, output);
+        Self {
+            level,
+            activations,
+            rows,
+            scratch,
+        }
+    }
+
+    /// Multiply with panel `panel` of `matrix`.
+    ///
+    /// `next` is the panel that the caller will ask for next; it is fetched into the cache meanwhile.
+    ///
+    /// # Safety
+    /// The rows have `matrix.inputs` values in the form that `matrix.kind` takes; `output` is valid for as many
+    /// rows of 16, and nobody else uses these.
+    pub unsafe fn panel(
+        &mut self,
+        matrix: &PackedMatrix,
+        panel: usize,
+        next: *const u8,
+        output: Output,
+    ) {
+        let (level, rows) = (self.level, self.rows);
+        let panel = Panel {
+            data: matrix.panel(panel),
+            next,
+            inputs: matrix.inputs,
+        };
+        // SAFETY: conditions are the caller's.
+        unsafe {
+            let PanelKind::Quant(layout) = matrix.kind else {
+                return float::multiply(level, matrix.kind, panel, self.activations, rows, output);
+            };
+            let x = self
+                .activations
+                .quant
+                .expect("activations of the matrix's kind");
+            assert_eq!(x.inputs, matrix.inputs);
+            let outliers = self.scratch.outliers.meet(level, layout, panel);
+            match level {
+                #[cfg(target_arch = "x86_64")]
+                Level::Amx => {
+                    let scratch = &mut self.scratch.expanded;
+                    amx::multiply(layout, panel, x, rows, outliers, output, scratch);
+                }
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx512 => {
+                    let scratch = &mut self.scratch.expanded;
+                    avx512::multiply(layout, panel, x, rows, outliers, output, scratch);
+                }
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx2 => avx2::multiply(layout, panel, x, rows, outliers, output),
+                _ => portable::multiply(layout, panel, x, rows, outliers, output),
+            }
+        }
     }
 }
 

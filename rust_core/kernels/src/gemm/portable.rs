@@ -4,10 +4,11 @@
 //! panel's own order. A product of a nibble and an activation is at most 15 · 127 = 1,905 in magnitude and
 //! a lane sums eight of them, so 16 bits always hold it; codes of 8 bits join as `low + 16 · high`.
 
+use super::outliers::{Outliers, finish};
 use super::{Output, Panel};
 use crate::activation_quant::{QuantRows, TILE_ROWS, TileGroup};
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
-use crate::simd::widen_f16;
+use crate::simd::{Portable, widen_f16};
 
 type Columns<T> = [T; PANEL_COLUMNS];
 
@@ -17,7 +18,7 @@ type Lanes = [[i16; 8]; 8];
 /// Rows that share one decoding of a record's scales.
 const ROWS: usize = 16;
 
-/// See [`super::multiply_panel`].
+/// See [`super::Products::panel`].
 ///
 /// # Safety
 /// As there.
@@ -26,6 +27,7 @@ pub(super) unsafe fn multiply(
     panel: Panel,
     x: QuantRows,
     rows: usize,
+    outliers: Outliers,
     output: Output,
 ) {
     let groups = panel.inputs / GROUP;
@@ -47,24 +49,9 @@ pub(super) unsafe fn multiply(
                 record.add(tile, row % TILE_ROWS, sums);
             }
         }
-        for (row, sums) in sums[..block].iter().enumerate() {
-            // SAFETY: `rows` rows of 16 at `output`, and 16 biases: the caller's promise.
-            unsafe {
-                let out = output.out.add((first + row) * output.stride);
-                for (column, sum) in sums.iter().enumerate() {
-                    let bias = if output.bias.is_null() {
-                        0.0
-                    } else {
-                        *output.bias.add(column)
-                    };
-                    let old = if output.accumulate {
-                        *out.add(column)
-                    } else {
-                        0.0
-                    };
-                    *out.add(column) = old + (sum + bias);
-                }
-            }
+        // SAFETY: `rows` rows of 16 at `output`, their outliers: the caller's promise.
+        unsafe {
+            finish::<Portable>(&mut sums[..block], outliers.skip(first), output.skip(first));
         }
     }
 }

@@ -1,35 +1,23 @@
-//! Where a worker expands the panel at hand.
+//! A worker's memory for products.
 
-use crate::arena::Buffer;
+use super::outliers::OutlierIndex;
 use crate::error::KernelError;
-use crate::pack::layout::GROUP;
 
-/// Memory for one panel whose codes are bytes and whose scales are floats; one a worker.
+/// Sized once for the most rows and the longest panels; untouched parts take no memory.
 #[derive(Debug)]
 pub struct PanelScratch {
+    pub(super) outliers: OutlierIndex,
     #[cfg(target_arch = "x86_64")]
-    pub(super) codes: Buffer<u8>,
-    #[cfg(target_arch = "x86_64")]
-    pub(super) scales: Buffer<super::avx512::WideScales>,
-    inputs: usize,
+    pub(super) expanded: super::avx512::ExpandedPanel,
 }
 
 impl PanelScratch {
-    /// For panels of at most `inputs` inputs. Untouched it takes no memory.
-    pub fn new(inputs: usize) -> Result<Self, KernelError> {
-        let groups = inputs.div_ceil(GROUP);
+    /// For at most `rows` rows of at most `inputs` inputs.
+    pub fn new(rows: usize, inputs: usize) -> Result<Self, KernelError> {
         Ok(Self {
+            outliers: OutlierIndex::new(rows, inputs)?,
             #[cfg(target_arch = "x86_64")]
-            codes: Buffer::new(groups * super::avx512::EXPANDED_BYTES)?,
-            // Some formats have scales for each half of a group.
-            #[cfg(target_arch = "x86_64")]
-            scales: Buffer::new(2 * groups)?,
-            inputs,
+            expanded: super::avx512::ExpandedPanel::new(inputs)?,
         })
-    }
-
-    /// Inputs of the longest panel that fits.
-    pub fn inputs(&self) -> usize {
-        self.inputs
     }
 }

@@ -84,13 +84,13 @@ impl Rows {
 
     pub fn activations(&self) -> Activations {
         Activations {
-            quant: QuantRows {
+            quant: (!self.tiles.is_empty()).then_some(QuantRows {
                 tiles: self.tiles.as_ptr(),
                 outliers: self.outliers.as_ptr(),
                 outlier_counts: self.outlier_counts.as_ptr(),
                 row_tiles: self.row_tiles.as_ptr(),
                 inputs: self.inputs,
-            },
+            }),
             float: self.float.as_ptr(),
             float_stride: self.inputs,
         }
@@ -133,7 +133,9 @@ pub(super) fn product(
     initial: Option<f32>,
 ) -> Vec<f32> {
     let stride = matrix.panels() * PANEL_COLUMNS;
-    let scratch = PanelScratch::new(matrix.inputs).unwrap();
+    let mut scratch = PanelScratch::new(rows, matrix.inputs).unwrap();
+    // SAFETY: available level, so many rows.
+    let mut products = unsafe { Products::new(level, &activations, rows, &mut scratch) };
     let mut out = vec![initial.unwrap_or(f32::NAN); rows * stride];
     for panel in 0..matrix.panels() {
         let output = Output {
@@ -145,18 +147,9 @@ pub(super) fn product(
                 bias[panel * PANEL_COLUMNS..].as_ptr()
             }),
         };
-        // SAFETY: available level, matching shapes, our own memory.
+        // SAFETY: matching shapes, our own memory.
         unsafe {
-            multiply_panel(
-                level,
-                matrix,
-                panel,
-                matrix.panel(panel),
-                &activations,
-                rows,
-                output,
-                &scratch,
-            );
+            products.panel(matrix, panel, matrix.panel(panel), output);
         }
     }
     out

@@ -7,8 +7,10 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::MAGIC;
-use crate::gemm::{Panel, PanelScratch};
+use super::{MAGIC, QUADS};
+use crate::arena::{Buffer, Plain};
+use crate::error::KernelError;
+use crate::gemm::Panel;
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
 
 /// What becomes of 16 columns' dot products over a group, or over half of one.
@@ -23,14 +25,14 @@ pub(super) struct Scales {
 /// The same, in memory.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy)]
-pub(in crate::gemm) struct WideScales {
+struct WideScales {
     scale: [f32; PANEL_COLUMNS],
     back: [f32; PANEL_COLUMNS],
     min: [f32; PANEL_COLUMNS],
 }
 
 // SAFETY: plain numbers.
-unsafe impl crate::arena::Plain for WideScales {}
+unsafe impl Plain for WideScales {}
 
 /// The weights of one group and of those behind it.
 ///
@@ -43,8 +45,8 @@ pub(super) trait Weights: Copy {
     const HALF: bool;
     /// The group behind this one.
     fn next(self) -> Self;
-    /// Codes of quads `i` and `i + 4`.
-    unsafe fn codes(self, i: usize) -> (__m512i, __m512i);
+    /// Codes of quad `quad`.
+    unsafe fn codes(self, quad: usize) -> __m512i;
     /// Of the group, or of its half `part`.
     unsafe fn scales(self, part: usize) -> Scales;
 }
@@ -110,23 +112,26 @@ impl<const BITS: u32, const SPLIT: bool, const HALF: bool, const MIN: bool>
     /// Take `groups` groups apart into `scratch`.
     ///
     /// # Safety
-    /// So many groups stand here, and `scratch` has room for them and is the caller's alone; AVX-512 enabled by
-    /// the caller.
+    /// So many groups stand here; AVX-512 enabled by the caller.
     #[inline(always)]
-    pub unsafe fn expand(self, groups: usize, scratch: &PanelScratch) -> Expanded<SPLIT, HALF> {
+    pub unsafe fn expand(
+        self,
+        groups: usize,
+        scratch: &mut ExpandedPanel,
+    ) -> Expanded<SPLIT, HALF> {
         let parts = if SPLIT { 2 } else { 1 };
+        assert!(groups * EXPANDED_BYTES <= scratch.codes.len());
+        assert!(groups * parts <= scratch.scales.len());
         let (codes, scales) = (scratch.codes.ptr(), scratch.scales.ptr());
         let in_place = BITS == 8;
-        // SAFETY: groups `0..groups` of the panel and of the scratch.
+        // SAFETY: groups `0..groups` of the panel, and of the scratch (checked), which is ours alone by `&mut`.
         unsafe {
             let mut here = self;
             for group in 0..groups {
                 if !in_place {
                     let codes = codes.add(group * EXPANDED_BYTES);
-                    for i in 0..4 {
-                        let (low, high) = here.codes(i);
-                        _mm512_store_si512(codes.add(64 * i).cast(), low);
-                        _mm512_store_si512(codes.add(64 * (i + 4)).cast(), high);
+                    for quad in 0..QUADS {
+                        _mm512_store_si512(codes.add(64 * quad).cast(), here.codes(quad));
                     }
                 }
                 for part in 0..parts {
@@ -164,19 +169,17 @@ impl<const BITS: u32, const SPLIT: bool, const HALF: bool, const MIN: bool> Weig
     }
 
     #[inline(always)]
-    unsafe fn codes(self, i: usize) -> (__m512i, __m512i) {
+    unsafe fn codes(self, quad: usize) -> __m512i {
+        let register = if BITS == 8 { quad } else { quad % 4 };
         // SAFETY: the caller's promise.
         unsafe {
-            let bytes = _mm512_loadu_si512(self.record.add(64 * i).cast());
-            if BITS == 8 {
-                return (
-                    bytes,
-                    _mm512_loadu_si512(self.record.add(64 * (i + 4)).cast()),
-                );
-            }
+            let bytes = _mm512_loadu_si512(self.record.add(64 * register).cast());
             let nibble = _mm512_set1_epi8(15);
-            let high = _mm512_and_si512(_mm512_srli_epi16::<4>(bytes), nibble);
-            (_mm512_and_si512(bytes, nibble), high)
+            match (BITS, quad / 4) {
+                (8, _) => bytes,
+                (_, 0) => _mm512_and_si512(bytes, nibble),
+                _ => _mm512_and_si512(_mm512_srli_epi16::<4>(bytes), nibble),
+            }
         }
     }
 
@@ -200,7 +203,35 @@ impl<const BITS: u32, const SPLIT: bool, const HALF: bool, const MIN: bool> Weig
 }
 
 /// Bytes of a group's expanded codes.
-pub(in crate::gemm) const EXPANDED_BYTES: usize = PANEL_COLUMNS * GROUP;
+const EXPANDED_BYTES: usize = PANEL_COLUMNS * GROUP;
+
+/// Room for one panel taken apart.
+#[derive(Debug)]
+pub(in crate::gemm) struct ExpandedPanel {
+    codes: Buffer<u8>,
+    scales: Buffer<WideScales>,
+}
+
+impl ExpandedPanel {
+    /// For panels of at most `inputs` inputs.
+    pub fn new(inputs: usize) -> Result<Self, KernelError> {
+        let groups = inputs.div_ceil(GROUP);
+        Ok(Self {
+            codes: Buffer::new(groups * EXPANDED_BYTES)?,
+            // Some formats have scales for each half of a group.
+            scales: Buffer::new(2 * groups)?,
+        })
+    }
+
+    /// Room for the codes of `groups` groups, a byte a code.
+    ///
+    /// # Panics
+    /// The panel is longer than the longest this was made for.
+    pub fn codes(&mut self, groups: usize) -> *mut u8 {
+        assert!(groups * EXPANDED_BYTES <= self.codes.len());
+        self.codes.ptr()
+    }
+}
 
 /// A byte a code, and scales as floats.
 #[derive(Clone, Copy)]
@@ -225,14 +256,9 @@ impl<const SPLIT: bool, const HALF: bool> Weights for Expanded<SPLIT, HALF> {
     }
 
     #[inline(always)]
-    unsafe fn codes(self, i: usize) -> (__m512i, __m512i) {
+    unsafe fn codes(self, quad: usize) -> __m512i {
         // SAFETY: the caller's promise.
-        unsafe {
-            (
-                _mm512_loadu_si512(self.codes.add(64 * i).cast()),
-                _mm512_loadu_si512(self.codes.add(64 * (i + 4)).cast()),
-            )
-        }
+        unsafe { _mm512_loadu_si512(self.codes.add(64 * quad).cast()) }
     }
 
     #[inline(always)]
