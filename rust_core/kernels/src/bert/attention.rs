@@ -23,6 +23,8 @@ pub(super) struct HeadScratch {
     scores: Vec<f32>,
 }
 
+/// # Safety
+/// As [`attend`], with the level's instructions enabled.
 #[inline(always)]
 unsafe fn attend_body<L: Lanes>(text: Text, head: usize, scratch: &mut HeadScratch) {
     let Text {

@@ -43,6 +43,8 @@ unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: *const u8, input: usize)
 /// Decoded weights kept for other rows: outliers of different tokens are mostly the same channels.
 const KEPT: usize = 64;
 
+/// # Safety
+/// As [`super::multiply_panel`], with the level's instructions enabled.
 #[inline(always)]
 unsafe fn add_body<L: Lanes>(
     layout: QuantLayout,
