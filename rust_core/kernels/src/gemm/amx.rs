@@ -411,10 +411,20 @@ pub(super) unsafe fn multiply(
             if expanded.len() < groups {
                 expanded.resize(groups, [[0; 4 * PANEL_COLUMNS]; GROUP / 4]);
             }
+            let expanded = expanded.as_mut_ptr();
+            #[cfg(test)]
+            if crate::amx::support::support().is_err() {
+                type Tiles = crate::amx::emulated::Emulated;
+                // SAFETY: the caller's promise; room was made.
+                return unsafe {
+                    with_instructions::<Tiles>(layout, panel, x, rows, output, expanded)
+                };
+            }
             // SAFETY: the caller's promise; room was made.
             unsafe {
+                type Tiles = crate::amx::tiles::Hardware;
                 crate::amx::held::hold();
-                on_hardware(layout, panel, x, rows, output, expanded.as_mut_ptr());
+                with_instructions::<Tiles>(layout, panel, x, rows, output, expanded);
             }
         });
     }
@@ -435,13 +445,13 @@ pub(super) unsafe fn multiply(
     }
 }
 
-/// [`dispatch`] with the level's instructions enabled.
+/// [`dispatch`] with AVX-512 enabled.
 ///
 /// # Safety
 /// As [`dispatch`]; the machine has the level.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-unsafe fn on_hardware(
+unsafe fn with_instructions<T: Tiles>(
     layout: QuantLayout,
     panel: Panel,
     x: QuantRows,
@@ -451,8 +461,6 @@ unsafe fn on_hardware(
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        dispatch::<crate::simd::Avx512, crate::amx::tiles::Hardware>(
-            layout, panel, x, rows, output, expanded,
-        );
+        dispatch::<crate::simd::Avx512, T>(layout, panel, x, rows, output, expanded);
     }
 }
