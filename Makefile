@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 RUST   := $(shell find rust_core -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock
 LOCK   := constraints.txt
 
-.PHONY: run setup test lint rust-test pytest bench soak gpu lock clean help
+.PHONY: run setup test lint rust-test sanitize pytest bench soak gpu lock clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,6 +27,12 @@ lint: $(VENV)/.installed-dev
 
 rust-test: $(VENV)/.cargo-checked
 	cargo test --workspace --locked --quiet
+
+# Sanitizers are not stable, but their runtimes come with every toolchain. The target is named so that build
+# scripts and macros, which run on this machine, are built without them.
+sanitize: $(VENV)/.cargo-checked ## the Rust tests under AddressSanitizer: memory errors of the kernels
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address cargo test -p pravaha-core -p pravaha-kernels --locked \
+		--lib --tests --target $$(rustc -vV | sed -n 's/^host: //p')
 
 pytest: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest

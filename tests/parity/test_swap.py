@@ -1,43 +1,9 @@
 """The swap tier with the demo model: what a restart, pressure and damage cost and answer."""
 
-from contextlib import contextmanager
-
-from engine.config import EngineConfig
-from engine.engine import AsyncPravahaEngine
 from engine.request import Request, SamplingParams
+from tests.parity.real_engine import BLOCK, PATIENCE_S, prose, running
 
-PATIENCE_S = 300
-BLOCK = 32
 SAMPLING = SamplingParams(temperature=0.0, max_tokens=150, ignore_eos=True)
-BLOCK_BYTES = BLOCK * 30 * 2 * 3 * 64 * 2
-TEXT = (
-    "The river came down from the hills in the spring, brown and quick, and the people of the "
-    "village counted the days until it would be clear again. "
-)
-
-
-@contextmanager
-def running(demo_model, *, pool_tokens=6000, **settings):
-    config = EngineConfig(
-        model=demo_model,
-        name="demo",
-        block_size=BLOCK,
-        kv_cache_bytes=-(-pool_tokens // BLOCK) * BLOCK_BYTES,
-        **settings,
-    )
-    engine = AsyncPravahaEngine(config)
-    engine.start()
-    try:
-        engine.wait_ready(PATIENCE_S)
-        yield engine
-    finally:
-        engine.shutdown()
-
-
-def prose(engine, length):
-    ids = engine.tokenizer.encode(TEXT * (length // 20))
-    assert len(ids) >= length
-    return tuple(ids[:length])
 
 
 def ask(engine, prompt, **params):

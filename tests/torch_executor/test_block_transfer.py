@@ -1,9 +1,8 @@
 """Blocks read out of the pool and written back, and what is refused."""
 
-import numpy as np
 import pytest
 
-from engine.errors import ExecutorError
+from tests.fakes.block_transfer import check_refusals, check_round_trip
 from tests.fakes.tiny_transformers import save_tiny, tiny_hf_model
 from tests.torch_executor.loaded import NUM_BLOCKS, load_torch
 
@@ -17,24 +16,14 @@ def executor(request, tmp_path_factory):
 
 
 def test_blocks_come_back_wherever_they_are_written(executor):
-    generator = np.random.default_rng(0)
-    data = generator.integers(0, 100, (3, executor.block_bytes), np.uint8)
-    executor.write_blocks(np.array([5, 0, NUM_BLOCKS - 1], np.int32), data)
-    out = np.zeros((2, executor.block_bytes), np.uint8)
-    executor.read_blocks(np.array([NUM_BLOCKS - 1, 5], np.int32), out)
-    assert (out == data[[2, 0]]).all()
-    executor.copy_blocks(np.array([0], np.int32), np.array([7], np.int32))
-    executor.read_blocks(np.array([7, 5], np.int32), out)
-    assert (out == data[[1, 0]]).all()
+    check_round_trip(executor, NUM_BLOCKS, highest_byte=100)
 
 
 def test_blocks_outside_the_pool_and_other_shapes_are_refused(executor):
-    out = np.zeros((1, executor.block_bytes), np.uint8)
-    for call in (executor.read_blocks, executor.write_blocks):
-        for block in (-1, NUM_BLOCKS):
-            with pytest.raises(ExecutorError, match="inside the KV pool"):
-                call(np.array([block], np.int32), out)
-        with pytest.raises(ExecutorError, match="blocks of"):
-            call(np.array([1, 2], np.int32), out)
-        with pytest.raises(ExecutorError, match="blocks of"):
-            call(np.array([1], np.int32), out[:, 1:])
+    check_refusals(
+        executor,
+        NUM_BLOCKS,
+        outside=lambda block: "inside the KV pool",
+        count="blocks of",
+        width="blocks of",
+    )

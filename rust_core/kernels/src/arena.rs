@@ -12,10 +12,14 @@ use crate::error::KernelError;
 pub const ALIGN: usize = 64;
 
 /// Zeroed anonymous memory.
+///
+/// In this crate's tests it stands between guard pages (see `guarded.rs`).
 #[derive(Debug)]
 pub struct Arena {
     start: NonNull<u8>,
     len: usize,
+    #[cfg(test)]
+    _mapping: Option<crate::guarded::Mapping>,
 }
 
 // SAFETY: an arena is plain owned memory; who may write which part is decided by its users.
@@ -44,8 +48,35 @@ impl Arena {
             return Ok(Self {
                 start: NonNull::dangling(),
                 len: 0,
+                #[cfg(test)]
+                _mapping: None,
             });
         }
+        #[cfg(test)]
+        let _ = pages; // few of them, between guards
+        #[cfg(test)]
+        return match crate::guarded::Mapping::reserve(len, ALIGN) {
+            Some((start, mapping)) => Ok(Self {
+                start,
+                len,
+                _mapping: Some(mapping),
+            }),
+            None => Err(Self::refusal(len)),
+        };
+        #[cfg(not(test))]
+        Self::map(len, pages)
+    }
+
+    fn refusal(len: usize) -> KernelError {
+        KernelError::Memory(format!(
+            "{:.1} MiB of memory could not be reserved: {}.",
+            len as f64 / (1 << 20) as f64,
+            std::io::Error::last_os_error()
+        ))
+    }
+
+    #[cfg(not(test))]
+    fn map(len: usize, pages: Pages) -> Result<Self, KernelError> {
         // SAFETY: an anonymous private mapping at an address of the kernel's choice touches nothing
         // that exists; the result is checked.
         let start = unsafe {
@@ -59,11 +90,7 @@ impl Arena {
             )
         };
         if start == libc::MAP_FAILED {
-            return Err(KernelError::Memory(format!(
-                "{:.1} MiB of memory could not be reserved: {}.",
-                len as f64 / (1 << 20) as f64,
-                std::io::Error::last_os_error()
-            )));
+            return Err(Self::refusal(len));
         }
         #[cfg(target_os = "linux")]
         // SAFETY: the range is the mapping just made. Advice only: a refusal changes nothing.
@@ -96,6 +123,7 @@ impl Arena {
     }
 }
 
+#[cfg(not(test))]
 impl Drop for Arena {
     fn drop(&mut self) {
         if self.len > 0 {

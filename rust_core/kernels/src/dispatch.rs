@@ -34,8 +34,11 @@ impl Level {
     }
 
     /// Whether this process can run the level.
+    ///
+    /// In this crate's tests it can run the level `amx` with AVX-512 alone: tiles that the machine has not are
+    /// emulated. Nothing chooses it for that.
     pub fn available(self) -> bool {
-        self.obstacle().is_none()
+        self.obstacle().is_none() || cfg!(test) && self == Self::Amx && self.instructions()
     }
 
     /// Why this process cannot run the level, as a clause; None if it can.
@@ -79,7 +82,7 @@ impl Level {
     pub fn best() -> Self {
         Self::ALL
             .into_iter()
-            .find(|level| level.available())
+            .find(|level| level.obstacle().is_none())
             .expect("portable always runs")
     }
 
@@ -155,9 +158,13 @@ mod tests {
                 .to_string()
                 .contains("no dispatch level")
         );
-        for level in Level::ALL.into_iter().filter(|level| !level.available()) {
+        for level in Level::ALL {
+            let Some(obstacle) = level.obstacle() else {
+                continue;
+            };
             let message = Level::parse(level.name()).unwrap_err().to_string();
             assert!(message.contains("cannot run"), "{message}");
+            assert!(message.contains(&obstacle), "{message}");
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The native executor: a loaded model, its KV pool, and one call a step.
 
 mod block_copy;
+#[cfg(test)]
+mod level_tests;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::attention::Work;
 use crate::dispatch::Level;
 use crate::error::KernelError;
-use crate::format::open_weights;
+use crate::format::{TensorSource, open_weights};
 use crate::kv_cache::{KvCache, KvDtype, KvShape};
 use crate::phase_clock::Phase;
 use crate::plan::{Limits, MAX_DRAFT_TOKENS, Plan, Run, StepInput};
@@ -118,6 +120,18 @@ impl Executor {
         progress: &mut dyn FnMut(f32),
     ) -> Result<Self, KernelError> {
         let level = Level::choose(&config.dispatch)?;
+        let source = open_weights(paths).map_err(|error| KernelError::model(error.to_string()))?;
+        Self::of(spec, source.as_ref(), config, level, progress)
+    }
+
+    /// The same with weights from `source`, on a level that this machine has.
+    fn of(
+        spec: ModelSpec,
+        source: &dyn TensorSource,
+        config: &ExecutorConfig,
+        level: Level,
+        progress: &mut dyn FnMut(f32),
+    ) -> Result<Self, KernelError> {
         let limits = limits_of(&spec, config)?;
         let kv = KvCache::new(KvShape {
             dtype: KvDtype::parse(&config.kv_dtype)?,
@@ -127,9 +141,8 @@ impl Executor {
             kv_heads: spec.num_kv_heads,
             head_dim: spec.head_dim,
         })?;
-        let source = open_weights(paths).map_err(|error| KernelError::model(error.to_string()))?;
         let mut pool = Pool::new(config.threads, &Topology::detect())?;
-        let weights = Weights::load(&spec, source.as_ref(), &mut pool, progress)?;
+        let weights = Weights::load(&spec, source, &mut pool, progress)?;
         let scratch = Scratch::new(&spec, &limits, pool.size())?;
         let rope = Rope::new(&spec, weights.rope_factors.as_deref(), limits.max_model_len);
         Ok(Self {

@@ -5,11 +5,15 @@ pub mod amx;
 pub mod arena;
 pub mod attention;
 pub mod bert;
+#[cfg(test)]
+mod bounds;
 pub mod dispatch;
 pub mod error;
 pub mod executor;
 pub mod format;
 pub mod gemm;
+#[cfg(test)]
+mod guarded;
 pub mod kv_cache;
 pub mod norm;
 pub mod pack;

@@ -2,6 +2,8 @@
 
 use crate::simd::{LANES, Lanes, by_level};
 
+/// # Safety
+/// The level's instructions are enabled.
 #[inline(always)]
 unsafe fn rms_scale_body<L: Lanes>(x: &[f32], eps: f32) -> f32 {
     let n = x.len();
@@ -55,6 +57,8 @@ by_level! {
     pub unsafe fn rms_norm(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) = rms_norm_body;
 }
 
+/// # Safety
+/// The level's instructions are enabled.
 #[inline(always)]
 unsafe fn layer_norm_body<L: Lanes>(x: &mut [f32], weight: &[f32], bias: &[f32], eps: f32) {
     let n = x.len();
@@ -91,6 +95,8 @@ by_level! {
     pub unsafe fn layer_norm(x: &mut [f32], weight: &[f32], bias: &[f32], eps: f32) = layer_norm_body;
 }
 
+/// # Safety
+/// The level's instructions are enabled.
 #[inline(always)]
 unsafe fn gelu_body<L: Lanes>(x: &mut [f32]) {
     assert!(x.len().is_multiple_of(LANES));
@@ -124,6 +130,8 @@ by_level! {
     pub unsafe fn gelu(x: &mut [f32]) = gelu_body;
 }
 
+/// # Safety
+/// The level's instructions are enabled; 16 values at both pointers, of which nobody else uses the first.
 #[inline(always)]
 unsafe fn silu_gate_body<L: Lanes>(gate: *const f32, up: *const f32, out: *mut f32) {
     // SAFETY: sixteen elements each and the instructions by the caller's promise.
@@ -139,6 +147,8 @@ unsafe fn silu_gate_body<L: Lanes>(gate: *const f32, up: *const f32, out: *mut f
     }
 }
 
+/// # Safety
+/// As [`silu_panel`], with the level's instructions enabled.
 #[inline(always)]
 unsafe fn silu_panel_body<L: Lanes>(
     gate: *const f32,

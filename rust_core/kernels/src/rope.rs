@@ -39,15 +39,20 @@ impl Rope {
     }
 
     /// Rotate one head in place.
-    pub fn rotate(&self, level: Level, head: &mut [f32], position: usize) {
+    ///
+    /// # Safety
+    /// The machine has the level.
+    pub unsafe fn rotate(&self, level: Level, head: &mut [f32], position: usize) {
         let angles = &self.table[position * self.pairs..][..self.pairs];
-        debug_assert!(level.available());
-        // SAFETY: whoever has a level has checked that the machine has it.
+        // SAFETY: the level is the caller's promise; the body indexes slices.
         unsafe { rotate_head(level, self.style, head, angles) };
     }
 }
 
 /// Plain Rust, compiled for each level: additions and multiplications alone, so that levels agree bit for bit.
+///
+/// # Safety
+/// None of its own; `by_level` instantiates unsafe functions.
 #[inline(always)]
 #[allow(clippy::extra_unused_type_parameters, reason = "by_level's")]
 unsafe fn rotate_body<L: Lanes>(style: RopeStyle, head: &mut [f32], angles: &[[f32; 2]]) {
@@ -160,9 +165,11 @@ mod tests {
         let interleaved = Rope::new(&spec(|v| v["rope_style"] = "interleaved".into()), None, 50);
         let head: Vec<f32> = (0..16).map(|i| i as f32 - 7.5).collect();
         let mut rotated = head.clone();
-        half.rotate(Level::best(), &mut rotated, 37);
+        // SAFETY: this machine's own level.
+        unsafe { half.rotate(Level::best(), &mut rotated, 37) };
         let mut permuted: Vec<f32> = (0..16).map(|i| head[i / 2 + i % 2 * 8]).collect();
-        interleaved.rotate(Level::best(), &mut permuted, 37);
+        // SAFETY: as above.
+        unsafe { interleaved.rotate(Level::best(), &mut permuted, 37) };
         for i in 0..16 {
             assert_eq!(permuted[i], rotated[i / 2 + i % 2 * 8]);
         }
@@ -175,7 +182,8 @@ mod tests {
     fn position_zero_does_nothing() {
         let rope = Rope::new(&spec(|_| {}), None, 1);
         let mut head: Vec<f32> = (0..16).map(|i| i as f32).collect();
-        rope.rotate(Level::best(), &mut head, 0);
+        // SAFETY: this machine's own level.
+        unsafe { rope.rotate(Level::best(), &mut head, 0) };
         assert!(head.iter().enumerate().all(|(i, &x)| x == i as f32));
     }
 

@@ -374,9 +374,9 @@ impl Step<'_> {
             };
             head.copy_from_slice(normed);
         }
-        self.model
-            .rope
-            .rotate(self.model.level, head, self.plan.positions[token] as usize);
+        let position = self.plan.positions[token] as usize;
+        // SAFETY: the level was checked at load.
+        unsafe { self.model.rope.rotate(self.model.level, head, position) };
     }
 
     /// Block and slot of a flat token.

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::dispatch::Level;
+use crate::guarded::{Guarded, on_both_sides};
 use crate::kv_cache::{KvCache, KvDtype, KvShape};
 use crate::pack::tests::Random;
 use crate::plan::tests::plan_of_runs;
@@ -27,7 +28,7 @@ struct Case {
     /// `[block, slot, dim]` of KV head 0; other heads hold the same, turned by their number.
     keys: Vec<f32>,
     values: Vec<f32>,
-    q: Vec<f32>,
+    q: Guarded<f32>,
     queries: Vec<Query>,
     window: usize,
 }
@@ -80,7 +81,7 @@ impl Case {
             }
         }
         let tokens: usize = queries.iter().map(|q| q.tokens).sum();
-        let q = vector(tokens * kv_heads * group * dim);
+        let q = Guarded::from(&vector(tokens * kv_heads * group * dim)[..]);
         let mut written = vec![false; blocks * block_size];
         for query in &queries {
             for position in 0..query.first + query.tokens {
@@ -149,12 +150,12 @@ impl Case {
         let mut work = Work::with_capacity(8, 8, heads);
         work.plan(&self.spec, &plan, workers);
         let tokens: usize = queries.iter().map(|q| q.tokens).sum();
-        let mut out = vec![f32::NAN; tokens * heads * dim];
+        let mut out = Guarded::filled(f32::NAN, tokens * heads * dim);
         let (tables, table_width) = plan.block_tables();
         let (slots, rows) = most_split_tasks(&self.spec, workers);
         let splits = (table_width * self.kv.shape().block_size).div_ceil(SPLIT);
         let split_stride = rows * partial_floats(dim);
-        let mut partials = vec![f32::NAN; slots * splits * split_stride];
+        let mut partials = Guarded::filled(f32::NAN, slots * splits * split_stride);
         // The last item first: the order must not matter.
         for item in work.items.iter().rev() {
             let task = Task {
@@ -201,7 +202,7 @@ impl Case {
                 }
             }
         }
-        out
+        out.to_vec()
     }
 
     fn naive(&self, query: &Query, position: usize, flat: usize, head: usize) -> Vec<f64> {
@@ -305,7 +306,9 @@ proptest! {
         dtype in prop::sample::select(vec![KvDtype::F16, KvDtype::F32, KvDtype::Int8]),
     ) {
         let queries = family(block_size, &members);
-        Case::new(dtype, dim, heads, window, block_size, queries).check(2e-5);
+        on_both_sides(|| {
+            Case::new(dtype, dim, heads, window, block_size, queries.clone()).check(2e-5);
+        });
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct HeadScratch {
     scores: Vec<f32>,
 }
 
+/// # Safety
+/// As [`attend`], with the level's instructions enabled.
 #[inline(always)]
 unsafe fn attend_body<L: Lanes>(text: Text, head: usize, scratch: &mut HeadScratch) {
     let Text {
@@ -96,22 +98,26 @@ by_level! {
 mod tests {
     use super::*;
     use crate::dispatch::Level;
+    use crate::guarded::{Guarded, on_both_sides};
     use crate::pack::tests::Random;
 
     #[test]
     fn attention_matches_double_precision() {
+        on_both_sides(check);
+    }
+
+    fn check() {
         let mut random = Random(8);
         let (dim, heads) = (32, 2);
         let width = dim * heads;
         for tokens in [1, 2, 15, 16, 17, 70] {
             let mut array = || {
-                (0..tokens * width)
-                    .map(|_| 3.0 * random.unit())
-                    .collect::<Vec<f32>>()
+                let values = (0..tokens * width).map(|_| 3.0 * random.unit());
+                Guarded::from(&values.collect::<Vec<f32>>()[..])
             };
             let (query, key, value) = (array(), array(), array());
             for level in Level::ALL.into_iter().filter(|level| level.available()) {
-                let mut out = vec![0.0; tokens * width];
+                let mut out = Guarded::filled(0.0, tokens * width);
                 let text = Text {
                     query: query.as_ptr(),
                     key: key.as_ptr(),

@@ -407,11 +407,23 @@ pub(super) unsafe fn multiply(
     let tiled = tiled_rows(rows);
     if tiled > 0 {
         assert!(!x.row_tiles.is_null(), "activations without row tiles");
+        let expanded = scratch.codes(panel.inputs / GROUP).cast();
+        #[cfg(test)]
+        let tiles_here = crate::amx::support::support().is_ok();
+        #[cfg(not(test))]
+        let tiles_here = true;
         // SAFETY: the caller's promise; room for the panel was checked, and is ours by `&mut`.
         unsafe {
-            crate::amx::held::hold();
-            let expanded = scratch.codes(panel.inputs / GROUP).cast();
-            on_hardware(layout, panel, x, rows, outliers, output, expanded);
+            if tiles_here {
+                type Tiles = crate::amx::tiles::Hardware;
+                crate::amx::held::hold();
+                with_instructions::<Tiles>(layout, panel, x, rows, outliers, output, expanded);
+            } else {
+                #[cfg(test)]
+                with_instructions::<crate::amx::emulated::Emulated>(
+                    layout, panel, x, rows, outliers, output, expanded,
+                );
+            }
         }
     }
     if tiled < rows {
@@ -435,13 +447,13 @@ pub(super) unsafe fn multiply(
     }
 }
 
-/// [`dispatch`] with the level's instructions enabled.
+/// [`dispatch`] with AVX-512 enabled.
 ///
 /// # Safety
 /// As [`dispatch`]; the machine has the level.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-unsafe fn on_hardware(
+unsafe fn with_instructions<T: Tiles>(
     layout: QuantLayout,
     panel: Panel,
     x: QuantRows,
@@ -452,8 +464,6 @@ unsafe fn on_hardware(
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        dispatch::<crate::simd::Avx512, crate::amx::tiles::Hardware>(
-            layout, panel, x, rows, outliers, output, expanded,
-        );
+        dispatch::<crate::simd::Avx512, T>(layout, panel, x, rows, outliers, output, expanded);
     }
 }

@@ -11,6 +11,8 @@ use super::tests::{Rows, product};
 use super::*;
 use crate::activation_quant::TILE_ROWS;
 use crate::amx::emulated::Emulated;
+use crate::amx::tiles::CodeTile;
+use crate::guarded::Guarded;
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS};
 use crate::pack::quantized::load;
 use crate::pack::tests::TestTensor;
@@ -131,9 +133,9 @@ fn layout_of(matrix: &PackedMatrix) -> QuantLayout {
 
 /// Panel `panel` through the AMX kernel over emulated tiles: `[tiled rows, 16]`.
 fn over_emulated_tiles(matrix: &PackedMatrix, panel: usize, x: &Rows, rows: usize) -> Vec<f32> {
-    let mut out = vec![f32::NAN; rows * PANEL_COLUMNS];
+    let mut out = Guarded::filled(f32::NAN, rows * PANEL_COLUMNS);
     let data = matrix.panel(panel);
-    let mut expanded = vec![[[0xee; 64]; 8]; matrix.inputs / GROUP];
+    let mut expanded = Guarded::filled(0xee, matrix.inputs / GROUP * size_of::<CodeTile>());
     let panel = Panel {
         data,
         next: data,
@@ -158,11 +160,10 @@ fn over_emulated_tiles(matrix: &PackedMatrix, panel: usize, x: &Rows, rows: usiz
             rows,
             outliers,
             output,
-            expanded.as_mut_ptr(),
+            expanded.as_mut_ptr().cast(),
         );
     }
-    out.truncate(amx::tiled_rows(rows) * PANEL_COLUMNS);
-    out
+    out[..amx::tiled_rows(rows) * PANEL_COLUMNS].to_vec()
 }
 
 fn bits(values: &[f32]) -> Vec<u32> {

@@ -47,6 +47,9 @@ impl Element for Bf16 {
 }
 
 /// `ROWS` rows against the whole panel: `ROWS` independent chains of multiply-adds.
+///
+/// # Safety
+/// As [`super::multiply_panel`] for `ROWS` rows at `x`, with the level's instructions enabled.
 #[inline(always)]
 unsafe fn block<L: Lanes, E: Element, const ROWS: usize>(
     panel: Panel,
@@ -74,6 +77,8 @@ unsafe fn block<L: Lanes, E: Element, const ROWS: usize>(
     }
 }
 
+/// # Safety
+/// As [`super::multiply_panel`] with a panel of `E`, with the level's instructions enabled.
 #[inline(always)]
 unsafe fn multiply_body<L: Lanes, E: Element>(
     panel: Panel,
@@ -113,6 +118,8 @@ unsafe fn multiply_body<L: Lanes, E: Element>(
     }
 }
 
+/// # Safety
+/// As [`super::multiply_panel`], with the level's instructions enabled.
 #[inline(always)]
 unsafe fn multiply_kind<L: Lanes>(
     kind: PanelKind,
@@ -133,6 +140,8 @@ unsafe fn multiply_kind<L: Lanes>(
 }
 
 by_level! {
+    /// # Safety
+    /// As [`super::multiply_panel`].
     unsafe fn multiply_by_level(kind: PanelKind, panel: Panel, activations: &Activations, rows: usize, output: Output) = multiply_kind;
 }
 

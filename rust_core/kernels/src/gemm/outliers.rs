@@ -156,6 +156,8 @@ unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: *const u8, input: usize)
     }
 }
 
+/// # Safety
+/// A whole panel that has inputs `channels`, with the level's instructions enabled.
 #[inline(always)]
 unsafe fn decode_body<L: Lanes>(
     layout: QuantLayout,

@@ -4,6 +4,7 @@ use super::*;
 use crate::activation_quant::{Outlier, TILE_ROWS, TileGroup, quantize_row};
 use crate::amx::row_tiles::{self, RowTile, copy_row};
 use crate::arena::Buffer;
+use crate::guarded::{Guarded, on_both_sides};
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
 use crate::pack::tests::{Random, TestTensor};
@@ -15,11 +16,11 @@ fn levels() -> impl Iterator<Item = Level> {
 
 /// Float rows and their quantised form.
 pub(super) struct Rows {
-    float: Vec<f32>,
-    tiles: Vec<TileGroup>,
-    outliers: Vec<Outlier>,
-    outlier_counts: Vec<u32>,
-    row_tiles: Vec<RowTile>,
+    float: Guarded<f32>,
+    tiles: Guarded<TileGroup>,
+    outliers: Guarded<Outlier>,
+    outlier_counts: Guarded<u32>,
+    row_tiles: Guarded<RowTile>,
     inputs: usize,
 }
 
@@ -31,10 +32,10 @@ impl Rows {
         for at in (5..float.len()).step_by(71) {
             float[at] *= 40.0;
         }
-        Self::of(float, inputs, quantized)
+        Self::of(&float, inputs, quantized)
     }
 
-    fn of(float: Vec<f32>, inputs: usize, quantized: bool) -> Self {
+    fn of(float: &[f32], inputs: usize, quantized: bool) -> Self {
         let rows = float.len() / inputs;
         let groups = if quantized { inputs / GROUP } else { 0 };
         // Lanes without a row hold what must not show.
@@ -43,13 +44,13 @@ impl Rows {
             scales: [f32::NAN; TILE_ROWS],
             ..TileGroup::default()
         };
-        let mut tiles = vec![nobody; rows.div_ceil(TILE_ROWS) * groups];
-        let mut outliers = vec![Outlier::default(); rows * groups];
-        let mut outlier_counts = vec![0; rows];
+        let mut tiles = Guarded::filled(nobody, rows.div_ceil(TILE_ROWS) * groups);
+        let mut outliers = Guarded::filled(Outlier::default(), rows * groups);
+        let mut outlier_counts = Guarded::filled(0, rows);
         let nothing = RowTile {
             codes: [[77; GROUP]; row_tiles::ROWS],
         };
-        let mut row_tiles = vec![nothing; rows.div_ceil(row_tiles::ROWS) * groups];
+        let mut row_tiles = Guarded::filled(nothing, rows.div_ceil(row_tiles::ROWS) * groups);
         for row in 0..if quantized { rows } else { 0 } {
             // SAFETY: portable always runs.
             outlier_counts[row] = unsafe {
@@ -67,7 +68,7 @@ impl Rows {
             unsafe { copy_row(row, tile, row_tiles.as_mut_ptr()) };
         }
         Self {
-            float,
+            float: float.into(),
             tiles,
             outliers,
             outlier_counts,
@@ -78,7 +79,7 @@ impl Rows {
 
     /// One of the rows, alone.
     fn row(&self, row: usize) -> Self {
-        let float = self.float[row * self.inputs..][..self.inputs].to_vec();
+        let float = &self.float[row * self.inputs..][..self.inputs];
         Self::of(float, self.inputs, !self.tiles.is_empty())
     }
 
@@ -136,14 +137,15 @@ pub(super) fn product(
     let mut scratch = PanelScratch::new(rows, matrix.inputs).unwrap();
     // SAFETY: available level, so many rows.
     let mut products = unsafe { Products::new(level, &activations, rows, &mut scratch) };
-    let mut out = vec![initial.unwrap_or(f32::NAN); rows * stride];
+    let mut out = Guarded::filled(initial.unwrap_or(f32::NAN), rows * stride);
+    let bias = bias.map(Guarded::from);
     for panel in 0..matrix.panels() {
         let output = Output {
             // SAFETY: the panel's columns are inside the row.
             out: unsafe { out.as_mut_ptr().add(panel * PANEL_COLUMNS) },
             stride,
             accumulate: initial.is_some(),
-            bias: bias.map_or(std::ptr::null(), |bias| {
+            bias: bias.as_ref().map_or(std::ptr::null(), |bias| {
                 bias[panel * PANEL_COLUMNS..].as_ptr()
             }),
         };
@@ -152,7 +154,7 @@ pub(super) fn product(
             products.panel(matrix, panel, matrix.panel(panel), output);
         }
     }
-    out
+    out.to_vec()
 }
 
 fn check(dtype: DType, rows: usize, outputs: usize, inputs: usize, seed: u64) {
@@ -199,7 +201,7 @@ proptest! {
     ) {
         for dtype in DType::ALL {
             let inputs = if dtype.is_quantized() { blocks * dtype.block_len() } else { blocks * 37 };
-            check(dtype, rows, outputs, inputs, seed);
+            on_both_sides(|| check(dtype, rows, outputs, inputs, seed));
         }
     }
 }
@@ -219,19 +221,19 @@ fn extreme_codes_do_not_saturate() {
         }
         let (matrix, _memory) = tensor.pack();
         let x = Rows {
-            float: vec![1.0; 256],
-            tiles: vec![
+            float: Guarded::filled(1.0, 256),
+            tiles: Guarded::filled(
                 TileGroup {
                     codes: [[127; GROUP]; TILE_ROWS],
                     scales: [1.0; TILE_ROWS],
                     scaled_sums: [127.0 * 32.0; TILE_ROWS],
                     low_scaled_sums: [127.0 * 16.0; TILE_ROWS],
-                };
-                8
-            ],
-            outliers: vec![Outlier::default(); 8],
-            outlier_counts: vec![0],
-            row_tiles: Vec::new(), // one row needs none
+                },
+                8,
+            ),
+            outliers: Guarded::filled(Outlier::default(), 8),
+            outlier_counts: Guarded::filled(0, 1),
+            row_tiles: Guarded::from(&[][..]), // one row needs none
             inputs: 256,
         };
         let reference = product(Level::Portable, &matrix, x.activations(), 1, None, None);

@@ -138,6 +138,8 @@ impl Scratch {
     }
 }
 
+/// # Safety
+/// The level's instructions are enabled.
 #[inline(always)]
 unsafe fn sum_exp_body<L: Lanes>(logits: &[f32], shift: f32, scale: f32) -> f64 {
     let (chunks, tail) = logits.as_chunks::<LANES>();
@@ -166,6 +168,9 @@ unsafe fn sum_exp_body<L: Lanes>(logits: &[f32], shift: f32, scale: f32) -> f64 
 
 by_level! {
     /// `Σ exp((logit - shift) * scale)`, shift at least the largest logit.
+    ///
+    /// # Safety
+    /// The machine has the level.
     unsafe fn sum_exp(logits: &[f32], shift: f32, scale: f32) -> f64 = sum_exp_body;
 }
 

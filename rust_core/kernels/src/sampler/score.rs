@@ -13,6 +13,8 @@ pub struct Scored {
     pub rank: i32,
 }
 
+/// # Safety
+/// The level's instructions are enabled.
 #[inline(always)]
 unsafe fn count_above_body<L: Lanes>(logits: &[f32], bound: f32) -> f32 {
     let (chunks, tail) = logits.as_chunks::<LANES>();

@@ -25,6 +25,8 @@ pub(super) fn id_of(key: u64) -> usize {
     (u32::MAX - key as u32) as usize
 }
 
+/// # Safety
+/// The level's instructions are enabled.
 #[inline(always)]
 unsafe fn run_maxima_body<L: Lanes>(logits: &[f32], maxima: &mut Vec<f32>) -> Option<f32> {
     maxima.clear();

@@ -35,6 +35,7 @@ pub(crate) const ROUND: f32 = 12_582_912.0;
 /// Methods may execute the implementor's instructions: call them only inside a function that enables
 /// these (see [`by_level!`](crate::simd::by_level)). Pointers need be valid for 16 elements, of any
 /// alignment.
+#[allow(clippy::missing_safety_doc, reason = "the trait's is every method's")]
 pub(crate) unsafe trait Lanes: Copy {
     /// Whether 24 vectors and a few more fit the registers.
     const WIDE: bool;
@@ -281,6 +282,8 @@ macro_rules! by_level {
     ($(#[$meta:meta])* $vis:vis unsafe fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:ident;) => {
         $(#[$meta])*
         $vis unsafe fn $name(level: $crate::dispatch::Level, $($arg: $ty),*) $(-> $ret)? {
+            /// # Safety
+            /// As the function around it; the machine has the level.
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
             #[allow(clippy::too_many_arguments)]
@@ -288,6 +291,8 @@ macro_rules! by_level {
                 // SAFETY: the body's conditions are the caller's; the instructions are enabled here.
                 unsafe { $body::<$crate::simd::Avx512>($($arg),*) }
             }
+            /// # Safety
+            /// As the function around it; the machine has the level.
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma,f16c")]
             #[allow(clippy::too_many_arguments)]

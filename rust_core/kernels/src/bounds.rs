@@ -1,0 +1,141 @@
+//! Kernels on memory that touches guard pages, in shapes of every kind: an access beyond an end kills the test.
+//!
+//! What they compute is checked beside each of them; products and both kinds of attention run on such memory in
+//! their own tests. Here is the rest.
+
+use proptest::prelude::*;
+
+use crate::activation_quant::{Outlier, TILE_ROWS, TileGroup, quantize_row};
+use crate::amx::row_tiles::{ROWS, RowTile, copy_row};
+use crate::dispatch::Level;
+use crate::guarded::{Guarded, on_both_sides};
+use crate::norm::{gelu, layer_norm, rms_norm, silu_panel};
+use crate::pack::layout::GROUP;
+use crate::pack::tests::{Random, TestTensor};
+use crate::quant::DType;
+use crate::rope::Rope;
+use crate::sampler::{self, MAX_TOP_LOGPROBS, RowContext, SamplingRow, sample, score};
+use crate::spec::ModelSpec;
+use crate::spec::tests::tiny_json;
+
+fn levels() -> impl Iterator<Item = Level> {
+    Level::ALL.into_iter().filter(|level| level.available())
+}
+
+fn random(len: usize, seed: u64) -> Guarded<f32> {
+    let mut random = Random(seed);
+    let mut values = Guarded::filled(0.0, len);
+    values.fill_with(|| random.unit());
+    values
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn norms_and_activations(seed: u64, width in 1usize..300, rows in 1usize..9, gap in 0usize..20) {
+        on_both_sides(|| for level in levels() {
+            let (x, weight, mut out) = (random(width, seed), random(width, seed), random(width, 1));
+            // SAFETY: the level is available.
+            unsafe { rms_norm(level, &x, &weight, 1e-5, &mut out) };
+            let whole = width.next_multiple_of(16);
+            let (mut x, weight, bias) = (random(whole, seed), random(whole, 2), random(whole, 3));
+            // SAFETY: the level is available; a multiple of 16 long.
+            unsafe {
+                layer_norm(level, &mut x, &weight, &bias, 1e-5);
+                gelu(level, &mut x);
+            }
+            // The last row ends with its sixteen columns.
+            let stride = 16 + gap;
+            let mut out = random((rows - 1) * stride + 16, seed);
+            let (gate, up) = (random(rows * 16, seed), random(rows * 16, 1));
+            // SAFETY: the level is available; `rows` rows of 16 each.
+            unsafe { silu_panel(level, gate.as_ptr(), up.as_ptr(), out.as_mut_ptr(), stride, rows) };
+        });
+    }
+
+    #[test]
+    fn quantised_rows(seed: u64, groups in 1usize..40, rows in 1usize..20) {
+        on_both_sides(|| for level in levels() {
+            let mut tiles = Guarded::filled(TileGroup::default(), rows.div_ceil(TILE_ROWS) * groups);
+            let nothing = RowTile { codes: [[0; GROUP]; ROWS] };
+            let mut row_tiles = Guarded::filled(nothing, rows.div_ceil(ROWS) * groups);
+            for row in 0..rows {
+                let mut x = random(groups * GROUP, seed ^ row as u64);
+                x[seed as usize % groups * GROUP] = 1000.0;
+                let mut outliers = Guarded::filled(Outlier::default(), groups);
+                let tile = &mut tiles[row / TILE_ROWS * groups..][..groups];
+                // SAFETY: the level is available; room for every row.
+                unsafe {
+                    quantize_row(level, &x, None, row % TILE_ROWS, tile, &mut outliers);
+                    copy_row(row, tile, row_tiles.as_mut_ptr());
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn rotated_heads(seed: u64, pairs in 1usize..65, position in 0usize..9, interleaved: bool) {
+        let mut json = tiny_json();
+        json["head_dim"] = (2 * pairs).into();
+        json["rope_style"] = if interleaved { "interleaved" } else { "half" }.into();
+        let spec = ModelSpec::from_json(&json.to_string()).unwrap();
+        let rope = Rope::new(&spec, None, 9);
+        on_both_sides(|| for level in levels() {
+            // SAFETY: the level is available.
+            unsafe { rope.rotate(level, &mut random(2 * pairs, seed), position) };
+        });
+    }
+
+    #[test]
+    fn unpacked_weights(seed: u64, outputs in 1usize..40, blocks in 1usize..3) {
+        on_both_sides(|| for dtype in DType::ALL {
+            let inputs = blocks * if dtype.is_quantized() { dtype.block_len() } else { 7 };
+            let tensor = TestTensor::random(dtype, outputs, inputs, seed);
+            let (matrix, _memory) = tensor.pack();
+            let mut row = Guarded::filled(0.0, inputs);
+            (0..outputs).for_each(|output| matrix.unpack_output(output, &mut row));
+        });
+    }
+
+    #[test]
+    fn sampled_and_scored_rows(
+        seed: u64, vocab in 1usize..700, top_k in 0i32..40, top_p in 0.1f32..1.0, masked: bool,
+    ) {
+        let params = SamplingRow {
+            temperature: (seed % 3) as f32,
+            top_p,
+            min_p: 0.01,
+            repetition_penalty: 1.2,
+            presence_penalty: 0.1,
+            frequency_penalty: 0.1,
+            top_k,
+            num_logprobs: MAX_TOP_LOGPROBS as i32,
+            seed,
+        };
+        on_both_sides(|| for level in levels() {
+            let mut scratch = sampler::Scratch::new(vocab);
+            let mut ids = Guarded::filled(0, MAX_TOP_LOGPROBS);
+            let mut logprobs = Guarded::filled(0.0, MAX_TOP_LOGPROBS);
+            let last = vocab as i32 - 1;
+            let tokens = Guarded::from(&[0, last][..]);
+            let (bias_ids, bias_values) = (Guarded::from(&[last][..]), Guarded::filled(0.5, 1));
+            let mask = Guarded::filled(u32::MAX, vocab.div_ceil(32));
+            let row = RowContext {
+                params: &params,
+                tokens: &tokens,
+                num_prompt_tokens: 1,
+                position: 2,
+                bias_ids: &bias_ids,
+                bias_values: &bias_values,
+                mask: masked.then_some(&*mask),
+            };
+            let mut logits = random(vocab, seed);
+            // SAFETY: the level is available.
+            unsafe {
+                score(level, &logits, vocab - 1, &mut scratch, &mut ids, &mut logprobs);
+                sample(level, &mut logits, &row, &mut scratch, &mut ids, &mut logprobs);
+            }
+        });
+    }
+}

@@ -1,0 +1,189 @@
+//! Whole steps of a small model on each level: those with fused products agree bit for bit.
+//!
+//! The level `amx` runs here with emulated tiles where the machine has none, so that what leads to its products (row
+//! tiles, workers' shares, rows that are few) is exercised everywhere.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::*;
+use crate::format::{FormatError, Problem, TensorSource, TensorView};
+use crate::pack::tests::TestTensor;
+use crate::plan::tests::GREEDY;
+use crate::quant::DType;
+use crate::sampler::SamplingRow;
+use crate::spec::tests::tiny_json;
+
+const VOCAB: usize = 128;
+const BLOCK: usize = 32;
+
+/// A tensor of a model that is in no file.
+struct Stored {
+    shape: Vec<usize>,
+    dtype: DType,
+    bytes: Vec<u8>,
+}
+
+/// Random weights under the names of a GGUF file.
+struct RandomModel(BTreeMap<String, Stored>);
+
+impl RandomModel {
+    fn new(spec: &ModelSpec, dtype: DType) -> Self {
+        let mut tensors = BTreeMap::new();
+        let mut add = |name: &str, shape: &[usize], dtype: DType| {
+            let inputs = shape[shape.len() - 1];
+            let outputs = if shape.len() == 2 { shape[0] } else { 1 };
+            let seed = 1 + tensors.len() as u64;
+            let stored = Stored {
+                shape: shape.to_vec(),
+                dtype,
+                bytes: TestTensor::random(dtype, outputs, inputs, seed).bytes,
+            };
+            tensors.insert(format!("{name}.weight"), stored);
+        };
+        let (hidden, ffn) = (spec.hidden_size, spec.intermediate_size);
+        let (queries, keys) = (
+            spec.num_heads * spec.head_dim,
+            spec.num_kv_heads * spec.head_dim,
+        );
+        add("token_embd", &[spec.vocab_size, hidden], DType::Q8_0);
+        add("output_norm", &[hidden], DType::F32);
+        for layer in 0..spec.num_layers {
+            for (name, outputs, inputs) in [
+                ("attn_q", queries, hidden),
+                ("attn_k", keys, hidden),
+                ("attn_v", keys, hidden),
+                ("attn_output", hidden, queries),
+                ("ffn_gate", ffn, hidden),
+                ("ffn_up", ffn, hidden),
+                ("ffn_down", hidden, ffn),
+            ] {
+                add(&format!("blk.{layer}.{name}"), &[outputs, inputs], dtype);
+            }
+            for name in ["attn_norm", "ffn_norm"] {
+                add(&format!("blk.{layer}.{name}"), &[hidden], DType::F32);
+            }
+        }
+        Self(tensors)
+    }
+}
+
+impl TensorSource for RandomModel {
+    fn names(&self) -> Vec<&str> {
+        self.0.keys().map(String::as_str).collect()
+    }
+
+    fn tensor(&self, name: &str) -> Result<TensorView<'_>, FormatError> {
+        let Some((name, stored)) = self.0.get_key_value(name) else {
+            let problem = Problem::NoTensor(name.to_owned());
+            return Err(FormatError::new(Path::new("a test"), problem));
+        };
+        Ok(TensorView {
+            name,
+            shape: &stored.shape,
+            dtype: stored.dtype,
+            bytes: &stored.bytes,
+        })
+    }
+
+    fn release(&self, _name: &str) {}
+}
+
+/// The bits of the logprob of each of `tokens` tokens of a prompt, read at once.
+fn prompt_logprobs(
+    level: Level,
+    spec: &ModelSpec,
+    source: &RandomModel,
+    tokens: usize,
+) -> Vec<u32> {
+    let config = ExecutorConfig {
+        num_blocks: 4,
+        block_size: BLOCK,
+        kv_dtype: "f16".into(),
+        threads: Some(2),
+        dispatch: level.name().into(),
+        max_rows: 1,
+        max_batched_tokens: 64,
+        max_model_len: 64,
+    };
+    let mut executor =
+        Executor::of(spec.clone(), source, &config, level, &mut |_| {}).expect("a sound model");
+    let ids: Vec<i32> = (0..=tokens).map(|at| (7 * at % VOCAB) as i32).collect();
+    let greedy = GREEDY;
+    // SAFETY: numbers, seen as bytes.
+    let sampling = unsafe {
+        std::slice::from_raw_parts((&raw const greedy).cast::<u8>(), size_of::<SamplingRow>())
+    };
+    let input = StepInput {
+        rows: &[0],
+        query_start: &[0, tokens as i32],
+        token_ids: &ids[..tokens],
+        positions: &(0..tokens as i32).collect::<Vec<_>>(),
+        needs_logits: &[0],
+        block_tables: &[2, 0],
+        max_blocks: 2,
+        token_table: &ids,
+        token_stride: ids.len(),
+        num_tokens: &[ids.len() as i32],
+        num_prompt_tokens: &[ids.len() as i32],
+        sampling,
+        bias_rows: &[],
+        bias_ids: &[],
+        bias_values: &[],
+        mask_rows: &[],
+        mask_bits: &[],
+        num_draft_tokens: &[],
+        score_tokens: &(0..tokens as i32).collect::<Vec<_>>(),
+        score_targets: &ids[1..],
+        score_tops: &vec![0; tokens],
+    };
+    let mut logprobs = vec![0.0; tokens];
+    let tops = tokens * MAX_TOP_LOGPROBS;
+    executor
+        .execute(
+            &input,
+            &mut StepOutput {
+                sampled: &mut [0],
+                logprobs: &mut [0.0],
+                top_ids: &mut [0; MAX_TOP_LOGPROBS],
+                top_logprobs: &mut [0.0; MAX_TOP_LOGPROBS],
+                failed: &mut [0],
+                accepted: &mut [0],
+                draft_logprobs: &mut [],
+                draft_top_ids: &mut [],
+                draft_top_logprobs: &mut [],
+                score_logprobs: &mut logprobs,
+                score_ranks: &mut vec![0; tokens],
+                score_top_ids: &mut vec![0; tops],
+                score_top_logprobs: &mut vec![0.0; tops],
+            },
+        )
+        .expect("a sound step");
+    assert!(logprobs.iter().all(|p| p.is_finite() && *p < 0.0));
+    logprobs.into_iter().map(f32::to_bits).collect()
+}
+
+#[test]
+fn whole_steps_have_the_same_bits_on_levels_with_fused_products() {
+    let mut json = tiny_json();
+    json["vocab_size"] = VOCAB.into();
+    let spec = ModelSpec::from_json(&json.to_string()).expect("a sound spec");
+    for dtype in [DType::Q4_1, DType::Q8_0] {
+        let source = RandomModel::new(&spec, dtype);
+        // Few rows, rows that each worker prepares for itself, a tile, a row more, several tiles.
+        for tokens in [3, 7, 16, 17, 40] {
+            let levels = [Level::Amx, Level::Avx512, Level::Avx2];
+            let mut results = levels
+                .into_iter()
+                .filter(|level| level.available())
+                .map(|level| (level, prompt_logprobs(level, &spec, &source, tokens)));
+            let Some((_, first)) = results.next() else {
+                eprintln!("skipped: this machine has none of {levels:?}");
+                return;
+            };
+            for (level, other) in results {
+                assert_eq!(other, first, "{level:?} {dtype:?} {tokens} tokens");
+            }
+        }
+    }
+}
