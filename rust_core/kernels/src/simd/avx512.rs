@@ -298,6 +298,17 @@ unsafe impl Lanes for Avx512 {
         largest: &mut [f32; LANES],
         next: &mut [f32; LANES],
     ) {
+        if groups.len() <= 4 {
+            for (at, group) in groups.iter().enumerate() {
+                // SAFETY: enabled by the caller; 32 elements.
+                unsafe {
+                    let low = Self::load(group.as_ptr());
+                    let high = Self::load(group[LANES..].as_ptr());
+                    (largest[at], next[at]) = low.two_largest_magnitudes(high);
+                }
+            }
+            return;
+        }
         // SAFETY: enabled by the caller; 32 elements a group, sixteen of the results.
         unsafe {
             // Groups `at`, `at + 4`, `at + 8` and `at + 12`, a quarter of the lanes each.
