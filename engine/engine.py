@@ -656,7 +656,7 @@ class AsyncPravahaEngine:
 
     def _shows_too_little(self, pipeline: Pipeline) -> bool:
         """Whether somebody who looked now would miss more than a few steps of what runs anyway."""
-        shown, scheduler = self._snapshot, pipeline.scheduler
+        shown, scheduler, error = self._snapshot, pipeline.scheduler, pipeline.last_error
         return (
             self._blocks_wanted
             or not scheduler.has_work
@@ -665,7 +665,7 @@ class AsyncPravahaEngine:
             or shown.state is not self._life.state
             or shown.scheduling is not scheduler.scheduling
             or self._clock() - shown.time >= SNAPSHOT_PERIOD_S
-            or pipeline.last_error is not None
+            or (error is not None and error[1] != shown.last_error_time)
         )
 
     def _publish(self) -> None:

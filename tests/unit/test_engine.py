@@ -11,6 +11,7 @@ import time
 import pytest
 
 from engine.client import EngineClient
+from engine.engine import SNAPSHOT_PERIOD_S
 from engine.errors import EngineUnavailable, InvalidRequest, ModelError, QueueFull
 from engine.events import EngineStateChanged, RequestFinished, RequestQueued
 from engine.in_process import InProcessClient
@@ -505,6 +506,35 @@ def test_a_snapshot_during_a_step(gated):
     executor.gate.release(10**4)
     for handle in handles:
         handle.wait_result(PATIENCE_S)
+
+
+def test_snapshots_of_requests_that_just_go_on_keep_a_distance(gated):
+    engine, executor = gated
+    now = [1000.0]
+    engine._clock = lambda: now[0]
+
+    def steps(count):
+        """So many steps, told; the next one waits at its gate."""
+        for _ in range(count):
+            executor.gate.release()
+            in_step(executor)
+        return engine.snapshot()
+
+    long = engine.submit(ask("a", max_tokens=40))
+    in_step(executor)
+    first = steps(1)
+    assert (first.step, first.running) == (1, 1)
+    assert steps(5) is first
+    now[0] += 2 * SNAPSHOT_PERIOD_S
+    assert steps(1).step == 7
+    short = engine.submit(ask("b", max_tokens=2))
+    assert steps(2).running == 2
+    ended = steps(1)
+    assert (ended.running, ended.totals.finished["length"]) == (1, 1)
+    executor.gate.release(10**4)
+    assert len(long.wait_result(PATIENCE_S).token_ids) == 40
+    assert len(short.wait_result(PATIENCE_S).token_ids) == 2
+    assert engine.snapshot().totals.generation_tokens == 42
 
 
 def test_rates_of_an_idle_engine_fall_to_zero():

@@ -93,18 +93,16 @@ unsafe fn normalized<L: Lanes>(
     norm: Option<(f32, &[[f32; GROUP]])>,
     to: &mut [[f32; GROUP]; BATCH],
 ) {
-    let Some((scale, weight)) = norm else {
-        to[..from.len()].copy_from_slice(from);
-        return;
-    };
-    for ((from, weight), to) in from.iter().zip(weight).zip(to) {
+    for (group, (from, to)) in from.iter().zip(to).enumerate() {
         for at in [0, LANES] {
             // SAFETY: 16 of 32 elements at 0 and 16; instructions by the caller's promise.
             unsafe {
-                L::load(from.as_ptr().add(at))
-                    .mul(L::splat(scale))
-                    .mul(L::load(weight.as_ptr().add(at)))
-                    .store(to.as_mut_ptr().add(at));
+                let mut x = L::load(from.as_ptr().add(at));
+                if let Some((scale, weight)) = norm {
+                    let weight = L::load(weight[group].as_ptr().add(at));
+                    x = x.mul(L::splat(scale)).mul(weight);
+                }
+                x.store(to.as_mut_ptr().add(at));
             }
         }
     }
@@ -172,9 +170,17 @@ unsafe fn quantize_row_body<L: Lanes>(
             normalized::<L>(&rows[groups.clone()], norm, values);
             L::two_largest_of_groups(&values[..tile.len()], &mut largest, &mut next);
         }
-        let mut bad = 0u32;
-        for (at, group) in values.iter_mut().enumerate().take(tile.len()) {
-            if largest[at] > OUTLIER_RATIO * next[at] && largest[at].is_finite() {
+        let (mut bad, mut odd) = (0u32, 0u32);
+        for at in 0..BATCH {
+            let ordinary = largest[at] <= OUTLIER_RATIO * next[at] && next[at] < f32::INFINITY;
+            odd |= u32::from(!ordinary) << at;
+        }
+        odd &= (1 << tile.len()) - 1;
+        while odd != 0 {
+            let at = odd.trailing_zeros() as usize;
+            odd &= odd - 1;
+            let group = &mut values[at];
+            if largest[at].is_finite() {
                 let place = place_of(group, largest[at]);
                 outliers[count] = Outlier {
                     input: ((groups.start + at) * GROUP + place) as u32,
@@ -183,7 +189,7 @@ unsafe fn quantize_row_body<L: Lanes>(
                 count += 1;
                 group[place] = 0.0;
                 largest[at] = next[at];
-            } else if !largest[at].is_finite() {
+            } else {
                 bad |= 1 << at;
                 group.fill(0.0);
                 largest[at] = 0.0;
@@ -204,15 +210,20 @@ unsafe fn quantize_row_body<L: Lanes>(
                 &mut high_sums,
             );
         }
+        if bad != 0 {
+            for (at, scale) in scales.iter_mut().enumerate() {
+                if bad >> at & 1 == 1 {
+                    *scale = f32::NAN;
+                }
+            }
+        }
+        let sums: [f32; BATCH] =
+            std::array::from_fn(|at| scales[at] * (low_sums[at] + high_sums[at]) as f32);
+        let low_sums: [f32; BATCH] = std::array::from_fn(|at| scales[at] * low_sums[at] as f32);
         for (at, group) in tile.iter_mut().enumerate() {
-            let scale = if bad >> at & 1 == 1 {
-                f32::NAN
-            } else {
-                scales[at]
-            };
-            group.scales[lane] = scale;
-            group.scaled_sums[lane] = scale * (low_sums[at] + high_sums[at]) as f32;
-            group.low_scaled_sums[lane] = scale * low_sums[at] as f32;
+            group.scales[lane] = scales[at];
+            group.scaled_sums[lane] = sums[at];
+            group.low_scaled_sums[lane] = low_sums[at];
         }
     }
     count

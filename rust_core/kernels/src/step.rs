@@ -25,6 +25,7 @@ use crate::pool::Worker;
 use crate::rope::Rope;
 use crate::sampler::{MAX_TOP_LOGPROBS, RowContext, sample, score};
 use crate::scratch::{REDUNDANT_ROWS, Scratch, WorkerScratch};
+use crate::simd::prefetch_line_far;
 use crate::spec::ModelSpec;
 use crate::weights::{LayerWeights, Linear, Weights};
 use crate::work_share::Parts;
@@ -219,12 +220,19 @@ impl Step<'_> {
             tiles.start * TILE_ROWS..rows.min(tiles.end * TILE_ROWS)
         };
         let (level, eps) = (self.model.level, self.model.spec.rms_norm_eps);
-        for row in mine {
+        let row_of = |row| {
             let from = source.index.map_or(row, |index| index[row]);
+            source.rows.wrapping_add(from * source.stride)
+        };
+        for row in mine.clone() {
+            if row + 1 < mine.end {
+                // Half of it lies in the other cores' caches.
+                prefetch(row_of(row + 1), inputs);
+            }
             // SAFETY: rows of the source are complete (a barrier lies behind us) and have `inputs`
             // values; the buffers' row `row` is this worker's alone; the level was checked at load.
             unsafe {
-                let x = std::slice::from_raw_parts(source.rows.add(from * source.stride), inputs);
+                let x = std::slice::from_raw_parts(row_of(row), inputs);
                 if copied {
                     let out = buffers.float.slice_mut(row * stride, inputs);
                     match norm {
@@ -674,6 +682,13 @@ impl Step<'_> {
             *results.logprobs.ptr().add(at) = scored.logprob;
             *results.ranks.ptr().add(at) = scored.rank;
         }
+    }
+}
+
+/// Ask for `count` floats that are read soon.
+fn prefetch(floats: *const f32, count: usize) {
+    for at in (0..count).step_by(PANEL_COLUMNS) {
+        prefetch_line_far(floats.wrapping_add(at).cast());
     }
 }
 

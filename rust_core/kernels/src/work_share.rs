@@ -1,8 +1,10 @@
 //! How the workers of a step divide a phase.
 //!
 //! With few rows a phase is over in microseconds, and each worker always takes the same panels, which its
-//! core may still hold. With many, workers take small parts from a counter until none is left: one whose core
-//! is lent to somebody else for a while (the screen, another program) then delays nobody.
+//! core may still hold. With many, workers take parts from a counter until none is left: one whose core
+//! is lent to somebody else for a while (the screen, another program) then delays nobody. Parts become
+//! smaller towards the end ("guided self-scheduling", Polychronopoulos and Kuck 1987), down to one item, for
+//! which the others wait at most.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,8 +14,8 @@ use crate::pool::Worker;
 /// Up to so many rows shares are fixed.
 const FIXED_ROWS: usize = 8;
 
-/// Parts a worker takes on average, where there are enough items.
-const PARTS_EACH: usize = 8;
+/// A part is what is left, divided by the workers and by this.
+const PARTS_EACH: usize = 4;
 
 /// Items of the largest part.
 const LARGEST_PART: usize = 32;
@@ -25,7 +27,7 @@ pub struct Parts<'a> {
     /// Where the next part begins; None: shares are fixed.
     counter: Option<&'a AtomicUsize>,
     total: usize,
-    size: usize,
+    workers: usize,
 }
 
 impl<'a> Parts<'a> {
@@ -37,14 +39,14 @@ impl<'a> Parts<'a> {
                 fixed: Some(worker.share(total)),
                 counter: None,
                 total,
-                size: total,
+                workers: worker.size(),
             };
         }
         Self {
             fixed: None,
             counter: Some(counter),
             total,
-            size: (total / (PARTS_EACH * worker.size())).clamp(1, LARGEST_PART),
+            workers: worker.size(),
         }
     }
 }
@@ -57,8 +59,14 @@ impl Iterator for Parts<'_> {
             return self.fixed.take();
         };
         // Nothing is published through the counter: the phase's barriers do that.
-        let start = counter.fetch_add(self.size, Ordering::Relaxed);
-        (start < self.total).then(|| start..self.total.min(start + self.size))
+        let end = |start: usize| {
+            let left = self.total.checked_sub(start).filter(|&left| left > 0)?;
+            Some(start + (left / (PARTS_EACH * self.workers)).clamp(1, LARGEST_PART))
+        };
+        let start = counter
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, end)
+            .ok()?;
+        Some(start..end(start)?)
     }
 }
 

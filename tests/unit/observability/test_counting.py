@@ -2,6 +2,9 @@
 
 import numpy as np
 
+import pytest
+
+from engine.observability.counters import EngineCounters, StepRecord
 from engine.observability.histogram import Histogram
 from engine.observability.rates import WINDOW_S, RateWindow, RecentSamples
 
@@ -59,3 +62,35 @@ def test_percentiles_before_the_ring_is_full():
     samples = RecentSamples()
     samples.add(np.array([1.0, 2.0, 3.0]))
     assert samples.percentiles()[0] == 2.0
+
+
+@pytest.mark.parametrize("steps", [1, 63, 64, 65, 200])
+def test_whoever_looks_sees_the_samples_of_every_step(steps):
+    counters, intervals = EngineCounters(), 0.001 * np.arange(1.0, 1 + steps)
+    for number, interval in enumerate(intervals):
+        counters.record_step(
+            1.0,
+            StepRecord(
+                seconds=0.01,
+                predicted_seconds=None,
+                prefill_tokens=0,
+                decodes=2,
+                new_prompt_tokens=number % 2,
+                generated=2,
+                first_tokens=np.full(number % 2, 0.5),
+                intervals=np.full(2, interval),
+            ),
+        )
+        assert counters.totals().generation_tokens == 2 * (number + 1)
+    state = counters.state()
+    assert state.histograms["step_seconds"].count == steps
+    assert state.histograms["iteration_tokens_total"].total == 2 * steps + steps // 2
+    assert state.histograms["inter_token_latency_seconds"].count == 2 * steps
+    assert state.histograms["inter_token_latency_seconds"].total == pytest.approx(
+        2 * intervals.sum()
+    )
+    assert state.histograms["time_to_first_token_seconds"].count == steps // 2
+    rates = counters.rates(1.0, fresh=True)
+    assert rates.itl_p50 == pytest.approx(np.median(intervals))
+    assert rates.ttft_p50 == (0.5 if steps > 1 else None)
+    assert counters.state().histograms["step_seconds"].count == steps  # sorted in once

@@ -221,35 +221,44 @@ unsafe fn advance<L: Lanes, E: Element>(
             }
             row += step;
         }
-        for row in from..to {
-            let position = task.position(row / task.heads);
+        for token in from / task.heads..to / task.heads {
+            let position = task.position(token);
             // Visible positions of the chunk: [first, end). Slots behind `end` may hold anything.
             let first = task
                 .first_visible(position)
                 .saturating_sub(start)
                 .min(CHUNK);
             let end = (position + 1).saturating_sub(start).min(CHUNK);
-            let weights = &mut weights.0[row];
-            weights[..first].fill(f32::NEG_INFINITY);
-            if end < tiles * LANES {
-                weights[end..tiles * LANES].fill(f32::NEG_INFINITY);
+            if first == 0 && end >= tiles * LANES {
+                continue;
             }
-            let (mut max, mut sums) = (current.max[row], *current.sums(row));
-            let factor = weigh::<L>(weights, tiles, &mut max, &mut sums);
-            for (tile, place) in chunk.tiles.tiles[..tiles].iter().enumerate() {
-                let scales = place.value_scales;
-                if !scales.is_null() {
-                    let at = weights.as_mut_ptr().add(tile * LANES);
-                    L::load(at).mul(L::load(scales)).store(at);
+            for weights in &mut weights.0[token * task.heads..][..task.heads] {
+                weights[..first].fill(f32::NEG_INFINITY);
+                if end < tiles * LANES {
+                    weights[end..tiles * LANES].fill(f32::NEG_INFINITY);
                 }
             }
-            current.max[row] = max;
-            *current.sums_mut(row) = sums;
-            if factor != 1.0 {
-                let factor = L::splat(factor);
-                for acc in current.acc_from(row)[..stride].chunks_exact_mut(LANES) {
-                    L::load(acc.as_ptr()).mul(factor).store(acc.as_mut_ptr());
+        }
+        for first in (from..to).step_by(LANES) {
+            let last = to.min(first + LANES);
+            let factors = weigh::<L>(&mut weights.0[first..last], tiles, current, first);
+            for (row, factor) in (first..last).zip(factors) {
+                if factor != 1.0 {
+                    let factor = L::splat(factor);
+                    for acc in current.acc_from(row)[..stride].chunks_exact_mut(LANES) {
+                        L::load(acc.as_ptr()).mul(factor).store(acc.as_mut_ptr());
+                    }
                 }
+            }
+        }
+        for (tile, place) in chunk.tiles.tiles[..tiles].iter().enumerate() {
+            if place.value_scales.is_null() {
+                break;
+            }
+            let scales = L::load(place.value_scales);
+            for weights in &mut weights.0[from..to] {
+                let at = weights.as_mut_ptr().add(tile * LANES);
+                L::load(at).mul(scales).store(at);
             }
         }
         let mut row = from;

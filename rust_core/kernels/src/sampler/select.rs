@@ -30,26 +30,29 @@ pub(super) fn id_of(key: u64) -> usize {
 #[inline(always)]
 unsafe fn run_maxima_body<L: Lanes>(logits: &[f32], maxima: &mut Vec<f32>) -> Option<f32> {
     maxima.clear();
+    let (runs, rest) = logits.as_chunks::<RUN>();
     let mut largest = f32::NEG_INFINITY;
-    let mut bad = 0.0;
-    for run in logits.chunks(RUN) {
-        let mut max = f32::NEG_INFINITY;
-        let (chunks, tail) = run.as_chunks::<LANES>();
-        // SAFETY: sixteen elements each; the level's instructions are enabled by `by_level`.
-        unsafe {
-            let infinity = L::splat(f32::INFINITY);
-            let (mut maxima, mut bads) = (L::splat(max), L::splat(0.0));
-            for chunk in chunks {
+    // SAFETY: sixteen elements each; the level's instructions are enabled by `by_level`.
+    let mut bad = unsafe {
+        let (infinity, zero, one) = (L::splat(f32::INFINITY), L::splat(0.0), L::splat(1.0));
+        // Counted lane by lane: exact up to 2^24, far beyond any vocabulary.
+        let mut bads = zero;
+        for run in runs {
+            let mut max = L::splat(f32::NEG_INFINITY);
+            for chunk in run.as_chunks::<LANES>().0 {
                 let x = L::load(chunk.as_ptr());
-                maxima = maxima.max(x);
-                bads = bads.add(x.select_less(infinity, L::splat(0.0), L::splat(1.0)));
+                max = max.max(x);
+                bads = bads.add(x.select_less(infinity, zero, one));
             }
-            if !chunks.is_empty() {
-                max = maxima.largest();
-                bad += bads.sum();
-            }
+            let max = max.largest();
+            maxima.push(max);
+            largest = if max > largest { max } else { largest };
         }
-        for &x in tail {
+        bads.sum()
+    };
+    if !rest.is_empty() {
+        let mut max = f32::NEG_INFINITY;
+        for &x in rest {
             max = if x > max { x } else { max };
             bad += f32::from(u8::from(x.is_nan() || x == f32::INFINITY));
         }

@@ -4,18 +4,77 @@ use std::arch::x86_64::*;
 
 use super::{LANES, Lanes};
 
+/// Largest magnitudes, and the largest of the others, of the same lanes.
+type Largest = (__m512i, __m512i);
+
+/// Those of a group's two halves, lane by lane; zero behind the last group.
+///
+/// # Safety
+/// AVX-512 enabled by the caller.
+#[inline(always)]
+unsafe fn largest_pair(groups: &[[f32; 2 * LANES]], at: usize) -> Largest {
+    // SAFETY: the caller's promise; 32 elements.
+    unsafe {
+        let Some(group) = groups.get(at) else {
+            return (_mm512_setzero_si512(), _mm512_setzero_si512());
+        };
+        let sign = _mm512_set1_epi32(i32::MIN);
+        let a = _mm512_andnot_si512(sign, _mm512_loadu_si512(group.as_ptr().cast()));
+        let b = _mm512_andnot_si512(sign, _mm512_loadu_si512(group[LANES..].as_ptr().cast()));
+        (_mm512_max_epu32(a, b), _mm512_min_epu32(a, b))
+    }
+}
+
+/// Those of both.
+///
+/// # Safety
+/// AVX-512 enabled by the caller.
+#[inline(always)]
+unsafe fn join_largest(a: Largest, b: Largest) -> Largest {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let smaller = _mm512_min_epu32(a.0, b.0);
+        let others = _mm512_max_epu32(a.1, b.1);
+        (
+            _mm512_max_epu32(a.0, b.0),
+            _mm512_max_epu32(others, smaller),
+        )
+    }
+}
+
+/// Two quarters of `a`, then two of `b`, as `SELECT` says.
+///
+/// # Safety
+/// AVX-512 enabled by the caller.
+#[inline(always)]
+unsafe fn select<const SELECT: i32>(a: Largest, b: Largest) -> Largest {
+    // SAFETY: the caller's promise.
+    unsafe {
+        (
+            _mm512_shuffle_i64x2::<SELECT>(a.0, b.0),
+            _mm512_shuffle_i64x2::<SELECT>(a.1, b.1),
+        )
+    }
+}
+
 /// Of every four words of `a` and then of `b` the first two (0) or the last two (1).
 ///
 /// # Safety
 /// AVX-512 enabled by the caller.
 #[inline(always)]
-unsafe fn unpack_pairs<const HIGH: i32>(a: __m512i, b: __m512i) -> __m512i {
+unsafe fn unpack_pairs<const HIGH: i32>(a: Largest, b: Largest) -> Largest {
     // SAFETY: the caller's promise.
     unsafe {
         if HIGH == 0 {
-            _mm512_unpacklo_epi64(a, b)
+            (
+                _mm512_unpacklo_epi64(a.0, b.0),
+                _mm512_unpacklo_epi64(a.1, b.1),
+            )
         } else {
-            _mm512_unpackhi_epi64(a, b)
+            (
+                _mm512_unpackhi_epi64(a.0, b.0),
+                _mm512_unpackhi_epi64(a.1, b.1),
+            )
         }
     }
 }
@@ -25,11 +84,58 @@ unsafe fn unpack_pairs<const HIGH: i32>(a: __m512i, b: __m512i) -> __m512i {
 /// # Safety
 /// AVX-512 enabled by the caller.
 #[inline(always)]
-unsafe fn shuffle_words<const SELECT: i32>(a: __m512i, b: __m512i) -> __m512i {
+unsafe fn select_words<const SELECT: i32>(a: Largest, b: Largest) -> Largest {
     // SAFETY: the caller's promise.
     unsafe {
-        let (a, b) = (_mm512_castsi512_ps(a), _mm512_castsi512_ps(b));
-        _mm512_castps_si512(_mm512_shuffle_ps::<SELECT>(a, b))
+        let first = _mm512_shuffle_ps::<SELECT>(_mm512_castsi512_ps(a.0), _mm512_castsi512_ps(b.0));
+        let next = _mm512_shuffle_ps::<SELECT>(_mm512_castsi512_ps(a.1), _mm512_castsi512_ps(b.1));
+        (_mm512_castps_si512(first), _mm512_castps_si512(next))
+    }
+}
+
+/// A group's codes as words of two bytes: in every quarter of the register four of the first half, then four
+/// of the second.
+///
+/// # Safety
+/// AVX-512 enabled by the caller.
+#[inline(always)]
+unsafe fn code_words(group: &[f32; 2 * LANES], factor: f32) -> __m512i {
+    // SAFETY: the caller's promise; 32 elements.
+    unsafe {
+        let factor = _mm512_set1_ps(factor);
+        let low = _mm512_mul_ps(_mm512_loadu_ps(group.as_ptr()), factor);
+        let high = _mm512_mul_ps(_mm512_loadu_ps(group[LANES..].as_ptr()), factor);
+        _mm512_packs_epi32(_mm512_cvtps_epi32(low), _mm512_cvtps_epi32(high))
+    }
+}
+
+/// The codes of two groups as bytes, in order.
+///
+/// # Safety
+/// AVX-512 enabled by the caller.
+#[inline(always)]
+unsafe fn code_bytes(a: __m512i, b: __m512i) -> __m512i {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+        _mm512_permutexvar_epi32(order, _mm512_packs_epi16(a, b))
+    }
+}
+
+/// The sum of every sixteen bytes, as words 0, 4, 8 and 12.
+///
+/// # Safety
+/// AVX-512 with VNNI enabled by the caller.
+#[inline(always)]
+unsafe fn sums_of_quarters(codes: __m512i) -> [i32; LANES] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let dots = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(1), codes);
+        let dots = _mm512_add_epi32(dots, _mm512_shuffle_epi32::<0b10_11_00_01>(dots));
+        let dots = _mm512_add_epi32(dots, _mm512_shuffle_epi32::<0b01_00_11_10>(dots));
+        let mut sums = [0; LANES];
+        _mm512_storeu_si512(sums.as_mut_ptr().cast(), dots);
+        sums
     }
 }
 
@@ -207,70 +313,46 @@ unsafe impl Lanes for Avx512 {
         largest: &mut [f32; LANES],
         next: &mut [f32; LANES],
     ) {
+        if groups.len() <= 4 {
+            for (at, group) in groups.iter().enumerate() {
+                // SAFETY: enabled by the caller; 32 elements.
+                unsafe {
+                    let low = Self::load(group.as_ptr());
+                    let high = Self::load(group[LANES..].as_ptr());
+                    (largest[at], next[at]) = low.two_largest_magnitudes(high);
+                }
+            }
+            return;
+        }
         // SAFETY: enabled by the caller; 32 elements a group, sixteen of the results.
         unsafe {
-            // (largest, next) of a group, lane by lane.
-            let pair = |group: usize| {
-                let Some(group) = groups.get(group) else {
-                    return (_mm512_setzero_si512(), _mm512_setzero_si512());
-                };
-                let magnitude = |from: *const f32| {
-                    let bits = _mm512_loadu_si512(from.cast());
-                    _mm512_and_si512(bits, _mm512_set1_epi32(0x7fff_ffff))
-                };
-                let (a, b) = (
-                    magnitude(group.as_ptr()),
-                    magnitude(group[LANES..].as_ptr()),
-                );
-                (_mm512_max_epu32(a, b), _mm512_min_epu32(a, b))
-            };
-            // Two vectors that hold several groups each become one in which these have half the lanes.
-            macro_rules! join {
-                ($a:expr, $b:expr, $shuffle:ident, $low:literal, $high:literal) => {{
-                    let ((first_a, second_a), (first_b, second_b)) = ($a, $b);
-                    let (low, high) = (
-                        $shuffle::<$low>(first_a, first_b),
-                        $shuffle::<$high>(first_a, first_b),
+            // Groups `at`, `at + 4`, `at + 8` and `at + 12`, a quarter of the lanes each.
+            macro_rules! four {
+                ($at:expr) => {{
+                    let (a, b) = (largest_pair(groups, $at), largest_pair(groups, $at + 4));
+                    let low =
+                        join_largest(select::<0b01_00_01_00>(a, b), select::<0b11_10_11_10>(a, b));
+                    let (a, b) = (
+                        largest_pair(groups, $at + 8),
+                        largest_pair(groups, $at + 12),
                     );
-                    let second = _mm512_max_epu32(
-                        $shuffle::<$low>(second_a, second_b),
-                        $shuffle::<$high>(second_a, second_b),
-                    );
-                    (
-                        _mm512_max_epu32(low, high),
-                        _mm512_max_epu32(second, _mm512_min_epu32(low, high)),
-                    )
+                    let high =
+                        join_largest(select::<0b01_00_01_00>(a, b), select::<0b11_10_11_10>(a, b));
+                    let (a, b) = (low, high);
+                    join_largest(select::<0b10_00_10_00>(a, b), select::<0b11_01_11_01>(a, b))
                 }};
             }
-            // Groups `at`, `at + 4`, `at + 8` and `at + 12`, a quarter of the lanes each.
-            let four = |at: usize| {
-                let halves = |a: usize| {
-                    join!(
-                        pair(a),
-                        pair(a + 4),
-                        _mm512_shuffle_i64x2,
-                        0b01_00_01_00,
-                        0b11_10_11_10
-                    )
-                };
-                join!(
-                    halves(at),
-                    halves(at + 8),
-                    _mm512_shuffle_i64x2,
-                    0b10_00_10_00,
-                    0b11_01_11_01
-                )
-            };
-            let eight = |at: usize| join!(four(at), four(at + 1), unpack_pairs, 0, 1);
-            let (first, second) = join!(
-                eight(0),
-                eight(2),
-                shuffle_words,
-                0b10_00_10_00,
-                0b11_01_11_01
+            let (a, b) = (four!(0), four!(1));
+            let low = join_largest(unpack_pairs::<0>(a, b), unpack_pairs::<1>(a, b));
+            let (a, b) = (four!(2), four!(3));
+            let high = join_largest(unpack_pairs::<0>(a, b), unpack_pairs::<1>(a, b));
+            let (a, b) = (low, high);
+            let all = join_largest(
+                select_words::<0b10_00_10_00>(a, b),
+                select_words::<0b11_01_11_01>(a, b),
             );
-            _mm512_storeu_si512(largest.as_mut_ptr().cast(), first);
-            _mm512_storeu_si512(next.as_mut_ptr().cast(), second);
+            _mm512_storeu_si512(largest.as_mut_ptr().cast(), all.0);
+            _mm512_storeu_si512(next.as_mut_ptr().cast(), all.1);
         }
     }
 
@@ -286,46 +368,24 @@ unsafe impl Lanes for Avx512 {
         let (pairs, rest) = groups.as_chunks::<2>();
         // SAFETY: enabled by the caller; 32 elements and 32 bytes a group by contract.
         unsafe {
-            let words = |group: &[f32; 2 * LANES], factor: f32| {
-                let factor = _mm512_set1_ps(factor);
-                let round = |at: usize| {
-                    let x = _mm512_loadu_ps(group[at..].as_ptr());
-                    _mm512_cvtps_epi32(_mm512_mul_ps(x, factor))
-                };
-                _mm512_packs_epi32(round(0), round(LANES))
-            };
-            // Packing works within quarters of a register; this brings its words of four bytes in order.
-            let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-            let bytes =
-                |a: __m512i, b: __m512i| _mm512_permutexvar_epi32(order, _mm512_packs_epi16(a, b));
-            // Sums of sixteen bytes each.
-            let quarters = |codes: __m512i| {
-                let ones = _mm512_set1_epi8(1);
-                let dots = _mm512_dpbusd_epi32(_mm512_setzero_si512(), ones, codes);
-                let dots = _mm512_add_epi32(dots, _mm512_shuffle_epi32::<0b10_11_00_01>(dots));
-                let dots = _mm512_add_epi32(dots, _mm512_shuffle_epi32::<0b01_00_11_10>(dots));
-                let mut sums = [0i32; LANES];
-                _mm512_storeu_si512(sums.as_mut_ptr().cast(), dots);
-                [sums[0], sums[4], sums[8], sums[12]]
-            };
             for (number, [a, b]) in pairs.iter().enumerate() {
                 let at = 2 * number;
-                let both = bytes(words(a, factors[at]), words(b, factors[at + 1]));
+                let both = code_bytes(code_words(a, factors[at]), code_words(b, factors[at + 1]));
                 let to = codes.add(at * stride);
                 _mm256_storeu_si256(to.cast(), _mm512_castsi512_si256(both));
                 _mm256_storeu_si256(to.add(stride).cast(), _mm512_extracti64x4_epi64::<1>(both));
-                let sums = quarters(both);
-                (low_sums[at], high_sums[at]) = (sums[0], sums[1]);
-                (low_sums[at + 1], high_sums[at + 1]) = (sums[2], sums[3]);
+                let sums = sums_of_quarters(both);
+                (low_sums[at], high_sums[at]) = (sums[0], sums[4]);
+                (low_sums[at + 1], high_sums[at + 1]) = (sums[8], sums[12]);
             }
             if let [group] = rest {
                 let at = groups.len() - 1;
-                let words = words(group, factors[at]);
-                let one = bytes(words, words);
+                let words = code_words(group, factors[at]);
+                let one = code_bytes(words, words);
                 let to = codes.add(at * stride);
                 _mm256_storeu_si256(to.cast(), _mm512_castsi512_si256(one));
-                let sums = quarters(one);
-                (low_sums[at], high_sums[at]) = (sums[0], sums[1]);
+                let sums = sums_of_quarters(one);
+                (low_sums[at], high_sums[at]) = (sums[0], sums[4]);
             }
         }
     }
