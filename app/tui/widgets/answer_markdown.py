@@ -5,7 +5,7 @@ Textual 8.2.8 would lay out the whole screen for each, and draw every row of the
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from markdown_it import MarkdownIt
 from rich.style import Style
@@ -38,9 +38,15 @@ class GrowingParagraph(KeptStrips, LaidOutOnce, MarkdownParagraph):
 
     def _show(self, content: Content) -> None:
         width, height = self.size
-        (wrapped_to, before), after = self._wrapped, content.wrap(width) if width else ()
+        if not width:
+            self.set_content(content)
+            return
+        wrapped_to, before = self._wrapped
+        if wrapped_to != width:
+            before = self._content.wrap(width)
+        after = content.wrap(width)
         self._wrapped = (width, after)
-        if not after or wrapped_to != width or not len(before) == len(after) == height:
+        if not len(before) == len(after) == height:
             self.set_content(content)
             return
         self._content = content
@@ -61,12 +67,13 @@ class GrowingParagraph(KeptStrips, LaidOutOnce, MarkdownParagraph):
 class AnswerMarkdown(LaidOutOnce, Markdown):
     """An answer's Markdown, of untrusted text."""
 
-    BLOCKS: ClassVar = Markdown.BLOCKS | {"paragraph_open": GrowingParagraph}
+    BLOCKS: dict[str, type[MarkdownBlock]] = {  # noqa: RUF012 - Textual's own name and type
+        **Markdown.BLOCKS,
+        "paragraph_open": GrowingParagraph,
+    }
 
     def __init__(self, *, classes: str | None = None) -> None:
-        super().__init__(
-            "", classes=classes, parser_factory=self._one_parser, open_links=False
-        )
+        super().__init__("", classes=classes, parser_factory=self._one_parser, open_links=False)
         self._parser: MarkdownIt | None = None
 
     def render_lines(self, crop: Region) -> list[Strip]:
