@@ -1,5 +1,6 @@
 """While an answer streams only what changed is drawn, and what is drawn is what is there."""
 
+import random
 from itertools import pairwise
 
 import pyte
@@ -10,10 +11,11 @@ from textual.app import App
 from textual.geometry import Region
 from textual.screen import Screen
 from textual.widgets import Markdown
+from textual.widgets.markdown import MarkdownBlock
 
 from app.tui.partial_compositor import PartialCompositor, bands_of
 from app.tui.presenter import CROWD, FIGURES_S
-from app.tui.widgets.answer_markdown import GrowingParagraph
+from app.tui.widgets.answer_markdown import AnswerMarkdown, GrowingParagraph
 from app.tui.widgets.kv_map import KvMap
 from engine.request import Request, SamplingParams
 
@@ -151,3 +153,39 @@ async def test_an_opened_pane_does_not_wait(screen):
         await ui.shown("word")
         await ui.press("f5")
         await ui.shown("Throughput")
+
+
+def blocks_of(markdown):
+    """Text and, of what is more than text, class of every part, in order."""
+    return [
+        (type(part) if isinstance(part, MarkdownBlock) else None, getattr(part, "content", None))
+        for part in markdown.query("*")
+    ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_text_in_pieces_becomes_what_it_is_at_once(seed):
+    generator = random.Random(seed)
+    text = TEXT + "\n\nSetext\n===\n\na | b\n--|--\n1 | 2\n\nlast *words\nof* it"
+    pieces = []
+    while text:
+        length = generator.choice((1, 2, 5, 30))
+        pieces.append(text[:length])
+        text = text[length:]
+    async with App().run_test(size=(60, 80)) as pilot:
+        grown, at_once = AnswerMarkdown(), AnswerMarkdown()
+        await pilot.app.mount(grown, at_once)
+        for piece in pieces:
+            await grown.grow(piece)
+        await at_once.update("".join(pieces))
+        await pilot.pause()
+        assert grown.source == at_once.source
+        assert blocks_of(grown) == blocks_of(at_once)
+        assert grown.size == at_once.size
+        rows = [
+            strip.text
+            for part in (grown, at_once)
+            for block in part.query(GrowingParagraph)
+            for strip in block.render_lines(Region(0, 0, *block.outer_size))
+        ]
+        assert rows[: len(rows) // 2] == rows[len(rows) // 2 :]

@@ -1,13 +1,14 @@
 """Textual's `Markdown` for text that arrives in pieces: what did not change is not drawn again.
 
-Guard: an append inside a paragraph costs a parse of that paragraph, and draws the rows that changed.
-Textual 8.2.8 would lay out the whole screen for each, and draw every row of the paragraph.
+Guard: growing a paragraph costs a parse of that paragraph, and draws the rows that changed. Textual 8.2.8
+would make a widget for each piece, lay out the whole screen, and draw every row of the paragraph.
 """
 
 from collections.abc import Sequence
 from typing import Any, Self
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from rich.style import Style
 from textual.content import Content
 from textual.geometry import Region
@@ -28,13 +29,10 @@ class GrowingParagraph(KeptStrips, LaidOutOnce, MarkdownParagraph):
     _wrapped: tuple[int, Sequence[Content]] = (0, ())
     """The width and the rows of what was shown last."""
 
-    async def _update_from_block(self, block: MarkdownBlock) -> None:
-        # The hook through which `Markdown.append` replaces its last block.
-        if isinstance(block, MarkdownParagraph):
-            self._copy_context(block)
-            self._show(block._content)
-        else:
-            await super()._update_from_block(block)
+    def go_on(self, opening: Token, inline: Token) -> None:
+        """Show the paragraph's text so far, parsed."""
+        self._token, self._inline_token = opening, inline
+        self._show(self._token_to_content(inline))
 
     def _show(self, content: Content) -> None:
         width, height = self.size
@@ -75,6 +73,30 @@ class AnswerMarkdown(LaidOutOnce, Markdown):
     def __init__(self, *, classes: str | None = None) -> None:
         super().__init__("", classes=classes, parser_factory=self._one_parser, open_links=False)
         self._parser: MarkdownIt | None = None
+
+    async def grow(self, text: str) -> None:
+        """Append text: as `append`, but a paragraph that goes on is changed in place."""
+        if not self._go_on(text):
+            await self.append(text)
+
+    def _go_on(self, text: str) -> bool:
+        """Give `text` to the last block, if that is a paragraph and stays one."""
+        last = self.children[-1] if self.children else None
+        if not isinstance(last, GrowingParagraph):
+            return False
+        source = self.source + text
+        first_line = self._last_parsed_line
+        open_part = "".join(source.splitlines(keepends=True)[first_line:])
+        tokens = self._one_parser().parse(open_part)
+        if [token.type for token in tokens] != ["paragraph_open", "inline", "paragraph_close"]:
+            return False
+        begin, end = tokens[0].map or (0, 0)
+        if begin != 0:
+            return False
+        self._markdown = source
+        last.source_range = (first_line, first_line + end)
+        last.go_on(tokens[0], tokens[1])
+        return True
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Empty rows: whatever is to be seen is in the blocks."""

@@ -114,7 +114,7 @@ class Message(LaidOutOnce, Vertical):
             await self._fall_back()
 
     async def _append_markdown(self, text: str) -> None:
-        markdown = self.query_one(Markdown)
+        markdown = self.query_one(AnswerMarkdown)
         if (self._tail and self._fences.open_at is None) or self._reopened():
             # The long fence closed: swap the plain text for Markdown. In Textual 8.2.8 an `append`
             # after `update` goes on inside a fence that ended the update, closed or not.
@@ -129,7 +129,7 @@ class Message(LaidOutOnce, Vertical):
         if self._tail or self._fences.open_length > FENCE_LIMIT:
             await self._append_tail(text)
         else:
-            await markdown.append(text)
+            await markdown.grow(text)
 
     def _reopened(self) -> bool:
         """Whether the fence shown plain closed and another one opened within one write."""
