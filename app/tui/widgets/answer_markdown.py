@@ -9,10 +9,8 @@ from typing import Any, Self
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from rich.style import Style
 from textual.content import Content
 from textual.geometry import Region
-from textual.strip import Strip
 from textual.widgets import Markdown
 from textual.widgets._markdown import MarkdownParagraph
 from textual.widgets.markdown import MarkdownBlock
@@ -20,6 +18,7 @@ from textual.widgets.markdown import MarkdownBlock
 from app.tui.markdown_parser import make_parser
 from app.tui.widgets.kept_strips import KeptStrips
 from app.tui.widgets.laid_out_once import LaidOutOnce
+from app.tui.widgets.uniform_rows import UniformRows
 
 
 class GrowingParagraph(KeptStrips, LaidOutOnce, MarkdownParagraph):
@@ -62,7 +61,7 @@ class GrowingParagraph(KeptStrips, LaidOutOnce, MarkdownParagraph):
         return super().refresh(*(regions or self._changed), **options)
 
 
-class AnswerMarkdown(LaidOutOnce, Markdown):
+class AnswerMarkdown(UniformRows, LaidOutOnce, Markdown):
     """An answer's Markdown, of untrusted text."""
 
     BLOCKS: dict[str, type[MarkdownBlock]] = {  # noqa: RUF012 - Textual's own name and type
@@ -97,14 +96,6 @@ class AnswerMarkdown(LaidOutOnce, Markdown):
         last.source_range = (first_line, first_line + end)
         last.go_on(tokens[0], tokens[1])
         return True
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Empty rows: whatever is to be seen is in the blocks."""
-        background = self.background_colors[1]
-        strip = Strip.blank(crop.width, Style(bgcolor=background.rich_color))
-        for line_filter in self.get_line_filters():
-            strip = strip.apply_filter(line_filter, background)
-        return [strip] * crop.height
 
     def _one_parser(self) -> MarkdownIt:
         # Textual asks for one at every append, and making one takes longer than a parse. Its own

@@ -23,6 +23,7 @@ from app.tui.view.messages import build_head, build_mark, build_waiting
 from app.tui.widgets.answer_markdown import AnswerMarkdown
 from app.tui.widgets.laid_out_once import LaidOutOnce
 from app.tui.widgets.lines import Lines
+from app.tui.widgets.uniform_rows import UniformRows
 from engine.branching.tree import NodeKind, NodeStatus, NodeView
 
 log = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ _PLAIN_CHUNK = 2048
 _Body = Literal["typed", "markdown", "fallback"]
 
 
-class Message(LaidOutOnce, Vertical):
+class Message(UniformRows, LaidOutOnce, Vertical):
     """A message; assistants' are Markdown, all others plain text exactly as typed."""
 
     def __init__(self, node: NodeView, glyphs: Glyphs) -> None:

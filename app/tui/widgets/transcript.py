@@ -20,13 +20,14 @@ from app.tui.view.window import Window
 from app.tui.widgets.laid_out_once import LaidOutOnce
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.message import Message
+from app.tui.widgets.uniform_rows import UniformRows
 from engine.branching.tree import NodeDelta, NodeStatus, NodeView
 
 _RECENT = 4
 """Nodes at the path's end among which a streaming one is looked for."""
 
 
-class MessageScroll(LaidOutOnce, VerticalScroll, can_focus=True):
+class MessageScroll(UniformRows, LaidOutOnce, VerticalScroll, can_focus=True):
     """The scrolling part. Reports movement, so that the transcript can load more and count lines."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(TRANSCRIPT_KEYS)
