@@ -110,7 +110,8 @@ class Presenter:
             if delta.text or delta.status is not NodeStatus.STREAMING:
                 self._words_came = delta.status is NodeStatus.STREAMING
         if deltas:
-            await self._screen.query_one(Transcript).apply(deltas, self._session.path)
+            transcript = self._screen.query_one(Transcript)
+            await transcript.apply(deltas, self._session.path, crowded=self.crowded)
             if any(delta.status is not NodeStatus.STREAMING for delta in deltas):
                 self._on_settled()
         if self._figures_due(snapshot, now):

@@ -17,6 +17,7 @@ from app.tui.partial_compositor import PartialCompositor, bands_of
 from app.tui.presenter import CROWD, FIGURES_S
 from app.tui.widgets.answer_markdown import AnswerMarkdown, GrowingParagraph
 from app.tui.widgets.kv_map import KvMap
+from app.tui.widgets.message import CROWDED_RESERVE
 from engine.request import Request, SamplingParams
 
 REGIONS = st.lists(
@@ -127,6 +128,32 @@ async def test_a_new_row_is_laid_out_once(screen, monkeypatch):
         assert len(reflows) == ui.last.query_one(Markdown).size.height - height
 
 
+async def test_in_a_crowd_an_answer_scrolls_by_several_rows(screen, monkeypatch):
+    async with screen(["word "] * 700) as ui:
+        await ui.ask("question")
+        for _ in range(CROWD):
+            ui.client.submit(Request((1, 2, 3), SamplingParams()))
+        ui.client.step(550)  # more than the screen holds
+        await ui.shown("word word")
+        await ui.pilot.pause(0.3)
+        reflows = []
+        reflow = PartialCompositor.reflow
+        monkeypatch.setattr(PartialCompositor, "reflow", lambda *a: reflows.append(a) or reflow(*a))
+        paragraph = ui.last.query_one(GrowingParagraph)
+
+        def rows():
+            return len(paragraph.content.wrap(paragraph.size.width))
+
+        before = rows()
+        while rows() < before + 2 * (CROWDED_RESERVE + 1):
+            ui.client.step(6)
+            await ui.app.frame_clock.tick_once()
+            await ui.pilot.pause()
+        assert len(reflows) == 2
+        await ui.answered()
+        assert paragraph.size.height == rows()
+
+
 @pytest.mark.parametrize(("others", "pause"), [(0, FIGURES_S), (CROWD, 2 * FIGURES_S)])
 async def test_figures_wait_for_their_turn_while_text_does_not(screen, monkeypatch, others, pause):
     async with screen(["word "] * 400, size=(160, 45)) as ui:
@@ -163,8 +190,9 @@ def blocks_of(markdown):
     ]
 
 
-@pytest.mark.parametrize("seed", range(4))
-async def test_text_in_pieces_becomes_what_it_is_at_once(seed):
+@pytest.mark.parametrize("reserve", [0, CROWDED_RESERVE])
+@pytest.mark.parametrize("seed", range(3))
+async def test_text_in_pieces_becomes_what_it_is_at_once(seed, reserve):
     generator = random.Random(seed)
     text = TEXT + "\n\nSetext\n===\n\na | b\n--|--\n1 | 2\n\nlast *words\nof* it"
     pieces = []
@@ -175,8 +203,12 @@ async def test_text_in_pieces_becomes_what_it_is_at_once(seed):
     async with App().run_test(size=(60, 80)) as pilot:
         grown, at_once = AnswerMarkdown(), AnswerMarkdown()
         await pilot.app.mount(grown, at_once)
+        grown.reserve = reserve
         for piece in pieces:
             await grown.grow(piece)
+            if generator.random() < 0.1:
+                await pilot.pause()
+        grown.release()
         await at_once.update("".join(pieces))
         await pilot.pause()
         assert grown.source == at_once.source

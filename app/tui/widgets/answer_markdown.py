@@ -5,12 +5,13 @@ would make a widget for each piece, lay out the whole screen, and draw every row
 """
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any, Self
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from textual.content import Content
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.widgets import Markdown
 from textual.widgets._markdown import MarkdownParagraph
 from textual.widgets.markdown import MarkdownBlock
@@ -22,8 +23,13 @@ from app.tui.widgets.uniform_rows import UniformRows
 
 
 class GrowingParagraph(KeptStrips, LaidOutOnce, MarkdownParagraph):
-    """A paragraph whose text may change at its end; only a change of height is laid out anew."""
+    """A paragraph whose text may change at its end; only a change of height is laid out anew.
 
+    Attributes:
+        reserve: empty rows to keep below the text, so that as many more can be filled without a layout.
+    """
+
+    reserve = 0
     _changed: tuple[Region, ...] = ()
     _wrapped: tuple[int, Sequence[Content]] = (0, ())
     """The width and the rows of what was shown last."""
@@ -43,18 +49,22 @@ class GrowingParagraph(KeptStrips, LaidOutOnce, MarkdownParagraph):
             before = self._content.wrap(width)
         after = content.wrap(width)
         self._wrapped = (width, after)
-        if not len(before) == len(after) == height:
+        if not 0 <= height - len(after) <= self.reserve:
             self.set_content(content)
             return
         self._content = content
         self._changed = tuple(
             Region(0, row, width, 1)
-            for row, (old, new) in enumerate(zip(before, after, strict=True))
-            if not old.is_same(new)
+            for row, (old, new) in enumerate(zip_longest(before, after))
+            if old is None or new is None or not old.is_same(new)
         )
         if self._changed:
             self.update(content, layout=False)
             self._changed = ()
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Rows of text, and the reserve."""
+        return super().get_content_height(container, viewport, width) + self.reserve
 
     def refresh(self, *regions: Region, **options: Any) -> Self:
         """As a widget does; while the text is replaced, of its changed rows alone."""
@@ -62,8 +72,13 @@ class GrowingParagraph(KeptStrips, LaidOutOnce, MarkdownParagraph):
 
 
 class AnswerMarkdown(UniformRows, LaidOutOnce, Markdown):
-    """An answer's Markdown, of untrusted text."""
+    """An answer's Markdown, of untrusted text.
 
+    Attributes:
+        reserve: `GrowingParagraph.reserve` of the paragraph that grows.
+    """
+
+    reserve = 0
     BLOCKS: dict[str, type[MarkdownBlock]] = {  # noqa: RUF012 - Textual's own name and type
         **Markdown.BLOCKS,
         "paragraph_open": GrowingParagraph,
@@ -76,7 +91,15 @@ class AnswerMarkdown(UniformRows, LaidOutOnce, Markdown):
     async def grow(self, text: str) -> None:
         """Append text: as `append`, but a paragraph that goes on is changed in place."""
         if not self._go_on(text):
+            self.release()
             await self.append(text)
+
+    def release(self) -> None:
+        """The last paragraph grows no more: give its reserve back."""
+        last = self.children[-1] if self.children else None
+        if isinstance(last, GrowingParagraph) and last.reserve:
+            last.reserve = 0
+            last.refresh(layout=True)
 
     def _go_on(self, text: str) -> bool:
         """Give `text` to the last block, if that is a paragraph and stays one."""
@@ -94,6 +117,7 @@ class AnswerMarkdown(UniformRows, LaidOutOnce, Markdown):
             return False
         self._markdown = source
         last.source_range = (first_line, first_line + end)
+        last.reserve = self.reserve
         last.go_on(tokens[0], tokens[1])
         return True
 

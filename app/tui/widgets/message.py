@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 
 FENCE_LIMIT = 2048
 """Characters of an open fence that are still highlighted while it grows."""
+CROWDED_RESERVE = 3
+"""Rows that an answer scrolls at once, less one, while many others run: each scroll draws the whole
+transcript."""
 _PLAIN_CHUNK = 2048
 
 _Body = Literal["typed", "markdown", "fallback"]
@@ -76,8 +79,14 @@ class Message(UniformRows, LaidOutOnce, Vertical):
         """The text shown, made safe: what copying yields."""
         return self._source
 
-    async def write(self, text: str) -> None:
-        """Append new text of a streaming answer."""
+    async def write(self, text: str, *, crowded: bool = False) -> None:
+        """Append new text of a streaming answer.
+
+        Args:
+            crowded: many other requests run: scroll several rows at once.
+        """
+        if self._body == "markdown":
+            self.query_one(AnswerMarkdown).reserve = CROWDED_RESERVE if crowded else 0
         await self._append(self._stream.feed(text))
 
     async def finish(self, node: NodeView) -> None:
@@ -156,7 +165,8 @@ class Message(UniformRows, LaidOutOnce, Vertical):
     async def _settle(self) -> None:
         if self._body != "markdown":
             return
-        markdown = self.query_one(Markdown)
+        markdown = self.query_one(AnswerMarkdown)
+        markdown.release()
         if not self._tail and self._fences.open_at is None and markdown.source == self._source:
             return
         try:

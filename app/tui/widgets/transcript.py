@@ -106,7 +106,11 @@ class Transcript(Vertical):
             self.scroll.anchor()
 
     async def apply(
-        self, deltas: Sequence[NodeDelta], read_path: Callable[[], Sequence[NodeView]]
+        self,
+        deltas: Sequence[NodeDelta],
+        read_path: Callable[[], Sequence[NodeView]],
+        *,
+        crowded: bool = False,
     ) -> None:
         """Write what arrived.
 
@@ -114,12 +118,16 @@ class Transcript(Vertical):
             deltas: what the session's `pump` returned.
             read_path: the open conversation's nodes as they are now. Asked only when one began or
                 ended, since it costs O(messages).
+            crowded: as `Message.write`.
         """
         async with self._changing:
-            await self._apply(deltas, read_path)
+            await self._apply(deltas, read_path, crowded)
 
     async def _apply(
-        self, deltas: Sequence[NodeDelta], read_path: Callable[[], Sequence[NodeView]]
+        self,
+        deltas: Sequence[NodeDelta],
+        read_path: Callable[[], Sequence[NodeView]],
+        crowded: bool,
     ) -> None:
         mounted = {message.node.id: message for message in self.messages}
         known = {node.id for node in self._path[-_RECENT:]}
@@ -139,7 +147,7 @@ class Transcript(Vertical):
             if message is None:
                 continue
             if delta.text:
-                await message.write(delta.text)
+                await message.write(delta.text, crowded=crowded)
             if delta.status is not NodeStatus.STREAMING and delta.node_id in nodes:
                 await message.finish(nodes[delta.node_id])
         # The new lines have their height only after the next layout.
