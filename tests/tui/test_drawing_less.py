@@ -150,8 +150,9 @@ async def test_in_a_crowd_an_answer_scrolls_by_several_rows(screen, monkeypatch)
             await ui.app.frame_clock.tick_once()
             await ui.pilot.pause()
         assert len(reflows) == 2
-        await ui.answered()
-        assert paragraph.size.height == rows()
+        ui.client.finish()
+        await ui.until(lambda: not ui.session.generating, "the end of the answer")
+        await ui.until(lambda: paragraph.size.height == rows(), "the reserve given back")
 
 
 @pytest.mark.parametrize(("others", "pause"), [(0, FIGURES_S), (CROWD, 2 * FIGURES_S)])
