@@ -232,6 +232,7 @@ class PravahaApp(App[None]):
         if notice:
             self.tell(notice, "warning")
         more = await self._presenter.tick(now)
+        self.frame_clock.governor.crowded = self._presenter.crowded
         self.frame_clock.expect_first_token(self._presenter.awaits_first_words)
         return more
 

@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable
 log = logging.getLogger(__name__)
 
 FULL_HZ = 15.0
+CROWDED_HZ = 10.0
+"""The most while many requests run: still smooth, and a third less taken from them."""
 MIN_HZ = 2.0
 BUSY_SHARE = 0.3
 """A tick over this share of its period is slow."""
@@ -23,18 +25,23 @@ RECENT = 5
 
 
 class Governor:
-    """Chooses the rate from the cost of ticks: halves it when they are slow, restores it after calm."""
+    """Chooses the rate from the cost of ticks: halves it when they are slow, restores it after calm.
+
+    Attributes:
+        crowded: many requests run beside: at most `CROWDED_HZ`.
+    """
 
     def __init__(self, full_hz: float = FULL_HZ) -> None:
         self._full_hz = full_hz
         self._hz = full_hz
+        self.crowded = False
         self._costs: deque[float] = deque(maxlen=RECENT)
         self._calm_since: float | None = None
 
     @property
     def hz(self) -> float:
         """Ticks a second now."""
-        return self._hz
+        return min(self._hz, CROWDED_HZ) if self.crowded else self._hz
 
     def observe(self, cost: float, now: float) -> None:
         """Take in the cost of the tick that ended at `now`, both in seconds."""

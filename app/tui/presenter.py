@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 FIGURES_S = 0.25
 """Seconds between two drawings of the figures while the engine works."""
 CROWD = 8
-"""Requests from which on the figures are drawn half as often: the time is the requests'."""
+"""Running requests from which on less is drawn: the time is theirs."""
 
 
 def build_queued(queued: Sequence[str], glyphs: Glyphs, cells: int) -> list[Line]:
@@ -96,6 +96,11 @@ class Presenter:
         """Whether the open conversation's answer runs and nothing of it was drawn yet."""
         return self._session.generating and not self._words_came
 
+    @property
+    def crowded(self) -> bool:
+        """Whether so many requests run that drawing should take less from them."""
+        return self.snapshot.running >= CROWD
+
     async def tick(self, now: float) -> bool:
         """Draw what changed; True while more is coming."""
         deltas = self._session.pump()
@@ -105,7 +110,8 @@ class Presenter:
             if delta.text or delta.status is not NodeStatus.STREAMING:
                 self._words_came = delta.status is NodeStatus.STREAMING
         if deltas:
-            await self._screen.query_one(Transcript).apply(deltas, self._session.path)
+            transcript = self._screen.query_one(Transcript)
+            await transcript.apply(deltas, self._session.path, crowded=self.crowded)
             if any(delta.status is not NodeStatus.STREAMING for delta in deltas):
                 self._on_settled()
         if self._figures_due(snapshot, now):
@@ -121,7 +127,7 @@ class Presenter:
     def _figures_due(self, snapshot: EngineSnapshot, now: float) -> bool:
         # What a key or an event changed is shown at once.
         about = (snapshot.state, self._session.generating, self._session.queued, self._mode())
-        pause = FIGURES_S * (2 if snapshot.running >= CROWD else 1)
+        pause = FIGURES_S * (2 if self.crowded else 1)
         if is_busy(snapshot) and about == self._drawn_for and now - self._drawn_at < pause:
             return False
         self._drawn_at, self._drawn_for = now, about

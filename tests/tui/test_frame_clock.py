@@ -2,7 +2,7 @@
 
 import asyncio
 
-from app.tui.frame_clock import CALM_S, FULL_HZ, MIN_HZ, RECENT, FrameClock, Governor
+from app.tui.frame_clock import CALM_S, CROWDED_HZ, FULL_HZ, MIN_HZ, RECENT, FrameClock, Governor
 
 
 class Ticker:
@@ -140,3 +140,11 @@ def test_slow_ticks_end_the_calm():
     assert governor.hz == FULL_HZ / 4
     governor.observe(0.0, 2.0 + CALM_S)
     assert governor.hz == FULL_HZ / 2
+
+
+def test_a_crowd_bounds_the_rate_while_it_lasts():
+    governor = Governor()
+    governor.crowded = True
+    assert governor.hz == CROWDED_HZ
+    governor.crowded = False
+    assert governor.hz == FULL_HZ

@@ -4,6 +4,7 @@ import pytest
 from textual.widgets import Markdown
 
 from app.tui.frame_clock import Governor
+from app.tui.widgets.answer_markdown import AnswerMarkdown
 from app.tui.widgets.message import FENCE_LIMIT
 from engine.branching.tree import NodeStatus
 from engine.request import FinishReason
@@ -124,7 +125,7 @@ async def test_what_markdown_cannot_show_is_plain_text(screen, monkeypatch):
         def fails(self, text):
             raise RuntimeError("the parser gave up")
 
-        monkeypatch.setattr(Markdown, "append", fails)
+        monkeypatch.setattr(AnswerMarkdown, "grow", fails)
         monkeypatch.setattr(Markdown, "update", fails)
         await ui.answered()
         await ui.shown("fine **trouble** and on")

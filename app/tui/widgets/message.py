@@ -23,18 +23,22 @@ from app.tui.view.messages import build_head, build_mark, build_waiting
 from app.tui.widgets.answer_markdown import AnswerMarkdown
 from app.tui.widgets.laid_out_once import LaidOutOnce
 from app.tui.widgets.lines import Lines
+from app.tui.widgets.uniform_rows import UniformRows
 from engine.branching.tree import NodeKind, NodeStatus, NodeView
 
 log = logging.getLogger(__name__)
 
 FENCE_LIMIT = 2048
 """Characters of an open fence that are still highlighted while it grows."""
+CROWDED_RESERVE = 3
+"""Rows that an answer scrolls at once, less one, while many others run: each scroll draws the whole
+transcript."""
 _PLAIN_CHUNK = 2048
 
 _Body = Literal["typed", "markdown", "fallback"]
 
 
-class Message(LaidOutOnce, Vertical):
+class Message(UniformRows, LaidOutOnce, Vertical):
     """A message; assistants' are Markdown, all others plain text exactly as typed."""
 
     def __init__(self, node: NodeView, glyphs: Glyphs) -> None:
@@ -75,8 +79,14 @@ class Message(LaidOutOnce, Vertical):
         """The text shown, made safe: what copying yields."""
         return self._source
 
-    async def write(self, text: str) -> None:
-        """Append new text of a streaming answer."""
+    async def write(self, text: str, *, crowded: bool = False) -> None:
+        """Append new text of a streaming answer.
+
+        Args:
+            crowded: many other requests run: scroll several rows at once.
+        """
+        if self._body == "markdown":
+            self.query_one(AnswerMarkdown).reserve = CROWDED_RESERVE if crowded else 0
         await self._append(self._stream.feed(text))
 
     async def finish(self, node: NodeView) -> None:
@@ -114,7 +124,7 @@ class Message(LaidOutOnce, Vertical):
             await self._fall_back()
 
     async def _append_markdown(self, text: str) -> None:
-        markdown = self.query_one(Markdown)
+        markdown = self.query_one(AnswerMarkdown)
         if (self._tail and self._fences.open_at is None) or self._reopened():
             # The long fence closed: swap the plain text for Markdown. In Textual 8.2.8 an `append`
             # after `update` goes on inside a fence that ended the update, closed or not.
@@ -129,7 +139,7 @@ class Message(LaidOutOnce, Vertical):
         if self._tail or self._fences.open_length > FENCE_LIMIT:
             await self._append_tail(text)
         else:
-            await markdown.append(text)
+            await markdown.grow(text)
 
     def _reopened(self) -> bool:
         """Whether the fence shown plain closed and another one opened within one write."""
@@ -155,7 +165,8 @@ class Message(LaidOutOnce, Vertical):
     async def _settle(self) -> None:
         if self._body != "markdown":
             return
-        markdown = self.query_one(Markdown)
+        markdown = self.query_one(AnswerMarkdown)
+        markdown.release()
         if not self._tail and self._fences.open_at is None and markdown.source == self._source:
             return
         try:

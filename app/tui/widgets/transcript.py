@@ -20,13 +20,14 @@ from app.tui.view.window import Window
 from app.tui.widgets.laid_out_once import LaidOutOnce
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.message import Message
+from app.tui.widgets.uniform_rows import UniformRows
 from engine.branching.tree import NodeDelta, NodeStatus, NodeView
 
 _RECENT = 4
 """Nodes at the path's end among which a streaming one is looked for."""
 
 
-class MessageScroll(LaidOutOnce, VerticalScroll, can_focus=True):
+class MessageScroll(UniformRows, LaidOutOnce, VerticalScroll, can_focus=True):
     """The scrolling part. Reports movement, so that the transcript can load more and count lines."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(TRANSCRIPT_KEYS)
@@ -105,7 +106,11 @@ class Transcript(Vertical):
             self.scroll.anchor()
 
     async def apply(
-        self, deltas: Sequence[NodeDelta], read_path: Callable[[], Sequence[NodeView]]
+        self,
+        deltas: Sequence[NodeDelta],
+        read_path: Callable[[], Sequence[NodeView]],
+        *,
+        crowded: bool = False,
     ) -> None:
         """Write what arrived.
 
@@ -113,12 +118,16 @@ class Transcript(Vertical):
             deltas: what the session's `pump` returned.
             read_path: the open conversation's nodes as they are now. Asked only when one began or
                 ended, since it costs O(messages).
+            crowded: as `Message.write`.
         """
         async with self._changing:
-            await self._apply(deltas, read_path)
+            await self._apply(deltas, read_path, crowded)
 
     async def _apply(
-        self, deltas: Sequence[NodeDelta], read_path: Callable[[], Sequence[NodeView]]
+        self,
+        deltas: Sequence[NodeDelta],
+        read_path: Callable[[], Sequence[NodeView]],
+        crowded: bool,
     ) -> None:
         mounted = {message.node.id: message for message in self.messages}
         known = {node.id for node in self._path[-_RECENT:]}
@@ -138,7 +147,7 @@ class Transcript(Vertical):
             if message is None:
                 continue
             if delta.text:
-                await message.write(delta.text)
+                await message.write(delta.text, crowded=crowded)
             if delta.status is not NodeStatus.STREAMING and delta.node_id in nodes:
                 await message.finish(nodes[delta.node_id])
         # The new lines have their height only after the next layout.
