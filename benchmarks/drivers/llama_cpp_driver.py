@@ -2,7 +2,8 @@
 
 Batches go through the C interface, many sequences a call, logits for the last token of each; tokens are
 neither sampled nor turned into text, so its figures leave out what ours include. A shared prefix is
-computed once in sequence 0 and its cells are given to all others.
+computed once in sequence 0 and its cells are given to all others. With prefix caching the last batch's
+context is kept, and prompts that it holds are computed again from their last token only.
 """
 
 import time
@@ -11,12 +12,60 @@ from collections.abc import Iterator
 import llama_cpp as ll
 from orders import NotRunnable, Order, arguments, serve
 
-BATCH = 2048
+CALL = 2048
 """Tokens in a call; llama.cpp computes them 512 at a time."""
+Row = tuple[int, int, int, bool]
+"""Token, position, sequence, and whether its logits are wanted."""
 options = arguments()
 llm = ll.Llama(
     str(options.model), n_ctx=options.max_tokens, n_threads=options.threads, verbose=False
 )
+
+
+class Sequences:
+    """A context with one sequence for each prompt."""
+
+    def __init__(self, prompts: list[list[int]], new_tokens: int, shared: int) -> None:
+        self.prompts, self.room = prompts, max(map(len, prompts)) + max(new_tokens, 64)
+        params = ll.llama_context_default_params()
+        params.n_batch, params.n_ubatch, params.n_seq_max = CALL, 512, len(prompts)
+        params.n_threads = params.n_threads_batch = options.threads
+        # Cells are shared within one buffer only; otherwise each sequence has its own.
+        params.kv_unified = bool(shared)
+        each = -(-self.room // 256) * 256
+        cells = shared + len(prompts) * (self.room - shared) if shared else len(prompts) * each
+        params.n_ctx = -(-cells // 256) * 256
+        self._context = ll.llama_init_from_model(llm._model.model, params)
+        if not self._context:
+            raise NotRunnable(f"no context of {params.n_ctx} cells could be made")
+        self._batch = ll.llama_batch_init(CALL, 0, 1)
+        self.memory = ll.llama_get_memory(self._context)
+
+    def decode(self, rows: Iterator[Row]) -> None:
+        """Compute tokens, in as many calls as they need."""
+        every, batch = list(rows), self._batch
+        for begin in range(0, len(every), CALL):
+            part = every[begin : begin + CALL]
+            batch.n_tokens = len(part)
+            for i, (token, position, sequence, wanted) in enumerate(part):
+                batch.token[i], batch.pos[i], batch.logits[i] = token, position, wanted
+                batch.n_seq_id[i], batch.seq_id[i][0] = 1, sequence
+            if status := ll.llama_decode(self._context, batch):
+                raise NotRunnable(f"llama_decode returned {status}")
+            ll.llama_synchronize(self._context)
+
+    def holds(self, order: Order) -> bool:
+        """Whether the order's prompts are this one's first."""
+        longest = max(map(len, order.prompts)) + order.new_tokens
+        return self.prompts[: len(order.prompts)] == order.prompts and longest <= self.room
+
+    def close(self) -> None:
+        """Free it."""
+        ll.llama_batch_free(self._batch)
+        ll.llama_free(self._context)
+
+
+kept: Sequences | None = None
 
 
 def run(order: Order) -> float | None:
@@ -29,61 +78,37 @@ def run(order: Order) -> float | None:
 
 
 def batched(order: Order) -> float:
+    global kept
+    if options.prefix_caching and kept and kept.holds(order):
+        return generate(kept, order, found=True)
+    if kept:
+        kept.close()
+    kept = Sequences(order.prompts, order.new_tokens, order.shared_prefix)
+    return generate(kept, order, found=False)
+
+
+def generate(sequences: Sequences, order: Order, *, found: bool) -> float:
     prompts, shared = order.prompts, order.shared_prefix
-    streams = len(prompts)
-    longest = max(map(len, prompts)) + order.new_tokens
-    params = ll.llama_context_default_params()
-    params.n_batch, params.n_ubatch, params.n_seq_max = BATCH, 512, streams
-    params.n_threads = params.n_threads_batch = options.threads
-    # Cells are shared within one buffer only; otherwise each sequence has its own.
-    params.kv_unified = bool(shared)
-    cells = (
-        shared + streams * (longest - shared) if shared else streams * (-(-longest // 256) * 256)
+    start = time.perf_counter()
+    if found:
+        for sequence, prompt in enumerate(prompts):
+            ll.llama_memory_seq_rm(sequences.memory, sequence, len(prompt) - 1, -1)
+    elif shared:
+        sequences.decode((token, at, 0, False) for at, token in enumerate(prompts[0][:shared]))
+        for sequence in range(1, len(prompts)):
+            ll.llama_memory_seq_cp(sequences.memory, 0, sequence, -1, -1)
+    sequences.decode(
+        (prompt[at], at, sequence, at == len(prompt) - 1)
+        for sequence, prompt in enumerate(prompts)
+        for at in range(len(prompt) - 1 if found else shared, len(prompt))
     )
-    params.n_ctx = -(-cells // 256) * 256
-    context = ll.llama_init_from_model(llm._model.model, params)
-    batch = ll.llama_batch_init(BATCH, 0, 1)
-    if not context:
-        raise NotRunnable(f"no context of {params.n_ctx} cells could be made")
-
-    def decode(rows: list[tuple[int, int, int, bool]]) -> None:
-        batch.n_tokens = len(rows)
-        for i, (token, position, sequence, wanted) in enumerate(rows):
-            batch.token[i], batch.pos[i], batch.logits[i] = token, position, wanted
-            batch.n_seq_id[i], batch.seq_id[i][0] = 1, sequence
-        if status := ll.llama_decode(context, batch):
-            raise NotRunnable(f"llama_decode returned {status}")
-        ll.llama_synchronize(context)
-
-    def prefill(rows: Iterator[tuple[int, int, int, bool]]) -> None:
-        every = list(rows)
-        for begin in range(0, len(every), BATCH):
-            decode(every[begin : begin + BATCH])
-
-    try:
-        start = time.perf_counter()
-        if shared:
-            prefill((token, at, 0, False) for at, token in enumerate(prompts[0][:shared]))
-            memory = ll.llama_get_memory(context)
-            for sequence in range(1, streams):
-                ll.llama_memory_seq_cp(memory, 0, sequence, -1, -1)
-        prefill(
-            (prompt[at], at, sequence, at == len(prompt) - 1)
+    # The prompt's last token gives the first new one.
+    for step in range(order.new_tokens - 1):
+        sequences.decode(
+            (prompt[step % len(prompt)], len(prompt) + step, sequence, True)
             for sequence, prompt in enumerate(prompts)
-            for at in range(shared, len(prompt))
         )
-        # The prompt's last token gives the first new one.
-        for step in range(order.new_tokens - 1):
-            decode(
-                [
-                    (prompt[step % len(prompt)], len(prompt) + step, sequence, True)
-                    for sequence, prompt in enumerate(prompts)
-                ]
-            )
-        return time.perf_counter() - start
-    finally:
-        ll.llama_batch_free(batch)
-        ll.llama_free(context)
+    return time.perf_counter() - start
 
 
 name = options.model.stem.lower()

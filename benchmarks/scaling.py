@@ -1,0 +1,264 @@
+"""Larger models, longer contexts, shared prefixes: ours beside peers, taking turns.
+
+    python benchmarks/scaling.py --dir DIR [--parts shapes,contexts,prefix] [--quick] [--json FILE]
+
+* *shapes*: the columns of `peers.py` for models of Qwen2.5's 0.5B and 1.5B shapes with random weights, Q4_1,
+  made in `--cache`. llama.cpp loads the same file; OpenVINO and vLLM would need checkpoints and exports of
+  gigabytes and are left out.
+* *contexts*: decode throughput of the demo model at contexts of 128, 1k and 4k tokens a stream, each stream's
+  its own. Prompts are computed once and then found in the cache, so that their time does not hide that of
+  decoding.
+* *prefix*: 51 streams whose prompts share 1,000 tokens and end in 24 of their own. Everybody may share:
+  ours and OpenVINO by prefix caching, llama.cpp by giving one sequence's cells to all.
+
+`--quick` has shorter answers and fewer streams of the largest shapes, and takes minutes. The result so far
+is written after every figure.
+"""
+
+import argparse
+import random
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.driven_engine import DRIVERS, OURS, DrivenEngine, EngineFailed, OrderRefused, Recipe
+from benchmarks.drivers.orders import Order
+from benchmarks.machine import say, write_result
+from benchmarks.race import VOCABULARY, Contestant, Race, print_table, prompts
+from benchmarks.standings import Lengths
+from engine.models.cache_dir import cache_dir
+from engine.observability.workload import random_tokens
+
+PARTS = ("shapes", "contexts", "prefix")
+PEERS = ("llama_cpp", "openvino")
+CONTEXTS = {128: (1, 4, 16), 1024: (1, 4, 16), 4096: (1, 4, 16)}
+QUICK_CONTEXTS = {128: (1, 4, 16), 1024: (1, 4, 16), 4096: (1, 4)}
+NEW_TOKENS = 32
+AGENTS, PREFIX_TOKENS, TAIL_TOKENS = 51, 1000, 24
+Save = Callable[[], None]
+
+
+def recipe(name: str, directory: Path, *flags: str, model: Path | None = None) -> Recipe:
+    """How an engine is started on the demo model, or on another file."""
+    if name == "pravaha":
+        demo = directory / "models" / "smollm2.gguf"
+        return Recipe(OURS, Path(sys.executable), model or demo, flags)
+    own = {"llama_cpp": "smollm2.gguf", "openvino": "ov_int8"}[name]
+    python = directory / name / "bin" / "python"
+    return Recipe(DRIVERS / f"{name}_driver.py", python, model or directory / "models" / own, flags)
+
+
+def start(stack: ExitStack, recipes: list[Recipe], threads: int) -> list[DrivenEngine]:
+    """Those that can be started; the others are named."""
+    engines = []
+    for one in recipes:
+        say(f"starting {one.called}")
+        try:
+            if one.missing is not None:
+                raise EngineFailed(f"there is no {one.missing}")
+            engine = DrivenEngine(one, threads=threads)
+        except EngineFailed as reason:
+            say(f"{one.called} is skipped: {reason}")
+            continue
+        stack.callback(engine.close)
+        engines.append(engine)
+    return engines
+
+
+def turns(engines: list[DrivenEngine], rounds: int) -> Iterator[tuple[int, DrivenEngine]]:
+    """Every engine in every round, beginning with another one each time."""
+    for number in range(rounds):
+        at = number % max(1, len(engines))
+        for engine in engines[at:] + engines[:at]:
+            yield number, engine
+
+
+def tokens_per_second(tokens: int, short: list[float], long: list[float]) -> float | None:
+    """Decode throughput of the fastest runs; None where noise was more than that."""
+    taken = min(long) - min(short)
+    return tokens / taken if taken > 0 else None
+
+
+# -- shapes ----------------------------------------------------------------------------------------
+
+
+def shapes(options: argparse.Namespace, found: dict[str, Any], save: Save) -> None:
+    """The columns of `peers.py` on synthetic models."""
+    from benchmarks.synthetic_models import SHAPES, synthetic_model
+
+    for name, shape in SHAPES.items():
+        say(f"making the {name} model")
+        model = synthetic_model(shape, options.dir / "models" / "smollm2.gguf", options.cache)
+        columns = ["single", "4", "16", "32", "64"]
+        if options.quick and name != "0.5B":
+            columns = columns[:3]
+        lengths = Lengths(single=32, prompt=32, new=16) if options.quick else Lengths()
+        contestants = [Contestant(recipe("pravaha", options.dir, model=model))]
+        if "llama_cpp" in options.peers:
+            contestants.append(
+                Contestant(recipe("llama_cpp", options.dir, model=model), "llama_cpp")
+            )
+        with Race(contestants, columns, threads=options.threads, lengths=lengths) as race:
+            for rounds in race.run(options.rounds, float("inf")):
+                found[name] = race.result(rounds)
+                save()
+            print(f"Qwen2.5 {name} shapes, {model.stat().st_size / 1e6:,.0f} MB of Q4_1")
+            print_table(race, options.console)
+
+
+# -- contexts --------------------------------------------------------------------------------------
+
+
+def contexts(options: argparse.Namespace, found: dict[str, Any], save: Save) -> None:
+    """Decode throughput at several contexts and numbers of streams."""
+    wanted = QUICK_CONTEXTS if options.quick else CONTEXTS
+    longest = max(wanted) + NEW_TOKENS + 32
+    held = max(context * max(streams) for context, streams in wanted.items())
+    flags = ("--prefix-caching", "--max-tokens", str(longest), "--kv-tokens", str(2 * held))
+    names = ["pravaha", *options.peers]
+    with ExitStack() as stack:
+        recipes = [recipe(name, options.dir, *flags) for name in names]
+        engines = start(stack, recipes, options.threads)
+        for context, numbers in wanted.items():
+            every = prompts(max(numbers), context, context)
+            filled = [engine for engine in engines if _fill(engine, every, context)]
+            for streams in numbers:
+                key = f"{streams} × {context}"
+                runs: dict[str, tuple[list[float], list[float]]] = {}
+                for _, engine in turns(filled, 2 * options.rounds):
+                    say(f"{key}: {engine.name}")
+                    short, long = runs.setdefault(engine.name, ([], []))
+                    short.append(engine.run(Order(1, every[:streams])))
+                    long.append(engine.run(Order(1 + NEW_TOKENS, every[:streams])))
+                found[key] = {
+                    name: tokens_per_second(streams * NEW_TOKENS, *pair)
+                    for name, pair in runs.items()
+                }
+                save()
+    _print_contexts(found, options.console)
+
+
+def _fill(engine: DrivenEngine, every: list[list[int]], context: int) -> bool:
+    """Let the engine compute all prompts once; says whether it could."""
+    say(f"{len(every)} × {context}: {engine.name} computes the prompts")
+    try:
+        engine.run(Order(1, every))
+    except (EngineFailed, OrderRefused) as reason:
+        say(f"{engine.name} is skipped at {context} tokens: {reason}")
+        return False
+    return True
+
+
+def _print_contexts(found: dict[str, Any], console: Console) -> None:
+    table = Table(title="decode tokens per second, streams × context", title_justify="left")
+    table.add_column("")
+    for key in found:
+        table.add_column(key, justify="right")
+    for name in dict.fromkeys(name for cells in found.values() for name in cells):
+        cells = (found[key].get(name) for key in found)
+        table.add_row(name, *("–" if rate is None else f"{rate:,.0f}" for rate in cells))
+    console.print(table)
+
+
+# -- a shared prefix -------------------------------------------------------------------------------
+
+
+def agents(seed: int) -> list[list[int]]:
+    """Prompts that share their first `PREFIX_TOKENS` ids, new ones for every seed."""
+    generator = random.Random(seed)
+    prefix = random_tokens(generator, PREFIX_TOKENS, VOCABULARY)
+    return [prefix + random_tokens(generator, TAIL_TOKENS, VOCABULARY) for _ in range(AGENTS)]
+
+
+def prefix(options: argparse.Namespace, found: dict[str, Any], save: Save) -> None:
+    """Total time and decode throughput of many streams over one prefix."""
+    flags = ("--prefix-caching", "--kv-tokens", str(AGENTS * 1200))
+    names = ["pravaha", *options.peers]
+    with ExitStack() as stack:
+        recipes = [recipe(name, options.dir, *flags) for name in names]
+        runs: dict[str, tuple[list[float], list[float]]] = {}
+        for number, engine in turns(start(stack, recipes, options.threads), options.rounds):
+            say(f"{AGENTS} over one prefix: {engine.name}")
+            short, long = runs.setdefault(engine.name, ([], []))
+            try:
+                if number == 0:
+                    engine.run(Order(2, prompts(4, 0, 64)))
+                # Each with a prefix of its own: the first run's would be found by the second.
+                seed = 2 * number
+                first = engine.run(Order(1, agents(seed), shared_prefix=PREFIX_TOKENS))
+                whole = engine.run(
+                    Order(1 + NEW_TOKENS, agents(seed + 1), shared_prefix=PREFIX_TOKENS)
+                )
+            except (EngineFailed, OrderRefused) as reason:
+                say(f"{engine.name} is skipped: {reason}")
+                continue
+            short.append(first)
+            long.append(whole)
+            found[engine.name] = {
+                "first_tokens_s": min(short),
+                "total_s": min(long),
+                "decode_tokens_per_second": tokens_per_second(AGENTS * NEW_TOKENS, short, long),
+            }
+            save()
+    table = Table(
+        title=f"{AGENTS} streams, {PREFIX_TOKENS:,} tokens shared, {TAIL_TOKENS} of their own, "
+        f"{1 + NEW_TOKENS} new",
+        title_justify="left",
+    )
+    for heading in ("", "first tokens, s", "all, s", "decode tok/s"):
+        table.add_column(heading, justify="right" if heading else "left")
+    for name, figures in found.items():
+        rate = figures["decode_tokens_per_second"]
+        table.add_row(
+            name,
+            f"{figures['first_tokens_s']:,.2f}",
+            f"{figures['total_s']:,.2f}",
+            "–" if rate is None else f"{rate:,.0f}",
+        )
+    options.console.print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--dir", type=Path, required=True, help="where the peers live")
+    parser.add_argument("--parts", default=",".join(PARTS), help="which, separated by commas")
+    parser.add_argument("--peers", default=",".join(PEERS), help="which, separated by commas")
+    parser.add_argument("--quick", action="store_true", help="less of everything")
+    parser.add_argument("--rounds", type=int, help="1 with --quick, else 2")
+    parser.add_argument("--threads", type=int, default=2, help="of every engine")
+    parser.add_argument("--cache", type=Path, help="where synthetic models are kept")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result there, too")
+    options = parser.parse_args()
+    for field, known in (("parts", PARTS), ("peers", PEERS)):
+        names = [name for name in getattr(options, field).split(",") if name]
+        if unknown := sorted(set(names) - set(known)):
+            parser.error(f"--{field}: no {', '.join(unknown)}; there are {', '.join(known)}")
+        setattr(options, field, names)
+    options.dir = options.dir.resolve()
+    options.cache = options.cache or cache_dir() / "synthetic"
+    options.rounds = options.rounds or (1 if options.quick else 2)
+    options.console = Console(width=None if sys.stdout.isatty() else 160)
+    result: dict[str, Any] = {"quick": options.quick, "threads": options.threads}
+
+    def save() -> None:
+        if options.json:
+            write_result(options.json, result)
+
+    for part in options.parts:
+        result[part] = {}
+        {"shapes": shapes, "contexts": contexts, "prefix": prefix}[part](
+            options, result[part], save
+        )
+
+
+if __name__ == "__main__":
+    main()

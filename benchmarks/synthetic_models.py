@@ -1,0 +1,147 @@
+"""GGUF files of Qwen2.5's shapes with random weights: as fast as real ones, and made in seconds.
+
+Layers are Q4_1 and embeddings Q8_0 (tied, so that they are lm_head, too), like the demo model's. The
+tokenizer is the demo model's, padded with unused tokens to Qwen2.5's vocabulary.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import gguf
+import numpy as np
+from numpy.typing import NDArray
+
+Bytes = NDArray[np.uint8]
+SPREAD = 0.02
+"""Standard deviation of the weights."""
+
+
+@dataclass(frozen=True, slots=True)
+class QwenShape:
+    """One of Qwen2.5's sizes (its `config.json`)."""
+
+    name: str
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    feed_forward: int
+    vocabulary: int = 151_936
+    context: int = 32_768
+    rope_theta: float = 1e6
+    norm_epsilon: float = 1e-6
+
+    @property
+    def kv_size(self) -> int:
+        """Elements of a token's keys in a layer."""
+        return self.hidden // self.heads * self.kv_heads
+
+
+SHAPES = {
+    "0.5B": QwenShape("0.5B", hidden=896, layers=24, heads=14, kv_heads=2, feed_forward=4864),
+    "1.5B": QwenShape("1.5B", hidden=1536, layers=28, heads=12, kv_heads=2, feed_forward=8960),
+}
+
+
+def synthetic_model(shape: QwenShape, demo: Path, directory: Path) -> Path:
+    """The file of a shape, written if it is not there yet; a file half written is never left behind.
+
+    Args:
+        shape: its sizes.
+        demo: the demo model's file, whose tokenizer is taken.
+        directory: where such files are kept.
+    """
+    path = directory / f"synthetic-qwen2.5-{shape.name}-q4_1.gguf"
+    if not path.exists():
+        directory.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(".part")
+        _write(shape, demo, part)
+        part.replace(path)
+    return path
+
+
+def _write(shape: QwenShape, demo: Path, path: Path) -> None:
+    writer = gguf.GGUFWriter(path, "qwen2")
+    writer.add_name(f"synthetic Qwen2.5 {shape.name}")
+    writer.add_context_length(shape.context)
+    writer.add_embedding_length(shape.hidden)
+    writer.add_block_count(shape.layers)
+    writer.add_feed_forward_length(shape.feed_forward)
+    writer.add_head_count(shape.heads)
+    writer.add_head_count_kv(shape.kv_heads)
+    writer.add_rope_freq_base(shape.rope_theta)
+    writer.add_layer_norm_rms_eps(shape.norm_epsilon)
+    writer.add_file_type(gguf.LlamaFileType.MOSTLY_Q4_1)
+    _add_tokenizer(writer, demo, shape.vocabulary)
+    generator = np.random.default_rng(0)
+    for name, kind, rows, cols in _tensors(shape):
+        if cols == 0:
+            values = np.ones(rows) if name.endswith("norm.weight") else np.zeros(rows)
+            writer.add_tensor(name, values.astype(np.float32))
+        elif kind is gguf.GGMLQuantizationType.Q4_1:
+            writer.add_tensor(name, q4_1(generator, rows, cols), raw_dtype=kind)
+        else:
+            writer.add_tensor(name, q8_0(generator, rows, cols), raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def _add_tokenizer(writer: gguf.GGUFWriter, demo: Path, vocabulary: int) -> None:
+    fields = gguf.GGUFReader(str(demo)).fields
+
+    def content(name: str) -> object:
+        return fields[f"tokenizer.ggml.{name}"].contents()
+
+    tokens, types = list(content("tokens")), list(content("token_type"))  # type: ignore[call-overload]
+    padding = vocabulary - len(tokens)
+    tokens += [f"<|unused_{at}|>" for at in range(padding)]
+    types += [int(gguf.TokenType.UNUSED)] * padding
+    writer.add_tokenizer_model(str(content("model")))
+    writer.add_tokenizer_pre(str(content("pre")))
+    writer.add_token_list(tokens)
+    writer.add_token_types(types)
+    writer.add_token_merges(list(content("merges")))  # type: ignore[call-overload]
+    for name in ("bos_token_id", "eos_token_id"):
+        writer.add_uint32(f"tokenizer.ggml.{name}", int(content(name)))  # type: ignore[call-overload]
+    writer.add_chat_template(str(fields["tokenizer.chat_template"].contents()))
+
+
+def _tensors(shape: QwenShape) -> Iterator[tuple[str, gguf.GGMLQuantizationType, int, int]]:
+    """Name, type, rows and columns; a vector has no columns."""
+    q4, f32 = gguf.GGMLQuantizationType.Q4_1, gguf.GGMLQuantizationType.F32
+    hidden, kv = shape.hidden, shape.kv_size
+    yield "token_embd.weight", gguf.GGMLQuantizationType.Q8_0, shape.vocabulary, hidden
+    yield "output_norm.weight", f32, hidden, 0
+    for layer in range(shape.layers):
+        block = f"blk.{layer}."
+        yield block + "attn_norm.weight", f32, hidden, 0
+        yield block + "ffn_norm.weight", f32, hidden, 0
+        for name, rows in (("attn_q", hidden), ("attn_k", kv), ("attn_v", kv)):
+            yield f"{block}{name}.weight", q4, rows, hidden
+            yield f"{block}{name}.bias", f32, rows, 0
+        yield block + "attn_output.weight", q4, hidden, hidden
+        yield block + "ffn_gate.weight", q4, shape.feed_forward, hidden
+        yield block + "ffn_up.weight", q4, shape.feed_forward, hidden
+        yield block + "ffn_down.weight", q4, hidden, shape.feed_forward
+
+
+def q4_1(generator: np.random.Generator, rows: int, cols: int) -> Bytes:
+    """Random weights as blocks of 32: f16 scale, f16 minimum, 16 bytes of codes. [rows, bytes]."""
+    blocks = np.empty((rows, cols // 32, 20), np.uint8)
+    # Codes are uniform in 0..15, so their standard deviation is 4.61 scales.
+    scale = SPREAD / 4.61
+    blocks[:, :, :4] = np.array([scale, -7.5 * scale], np.float16).view(np.uint8)
+    blocks[:, :, 4:] = generator.integers(0, 256, (rows, cols // 32, 16), np.uint8)
+    return blocks.reshape(rows, -1)
+
+
+def q8_0(generator: np.random.Generator, rows: int, cols: int) -> Bytes:
+    """Random weights as blocks of 32: f16 scale, 32 signed codes. [rows, bytes]."""
+    blocks = np.empty((rows, cols // 32, 34), np.uint8)
+    scale = SPREAD / 73.9  # codes are uniform in -128..127
+    blocks[:, :, :2] = np.array([scale], np.float16).view(np.uint8)
+    blocks[:, :, 2:] = generator.integers(0, 256, (rows, cols // 32, 32), np.uint8)
+    return blocks.reshape(rows, -1)
