@@ -19,7 +19,7 @@ use crate::rope::Rope;
 use crate::sampler::MAX_TOP_LOGPROBS;
 use crate::scratch::Scratch;
 use crate::spec::ModelSpec;
-use crate::step::{Model, PHASES, Step};
+use crate::step::{Model, PHASES, Step, narrows};
 use crate::topology::Topology;
 use crate::weights::Weights;
 
@@ -239,6 +239,7 @@ impl Executor {
             input,
             attention: &self.attention,
             logit_tokens: &self.logit_tokens,
+            narrow: narrows(&self.logit_tokens, self.plan.token_ids.len()),
             counters: &self.counters,
             timed: self.timed,
         };

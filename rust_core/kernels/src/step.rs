@@ -78,10 +78,19 @@ pub struct Step<'a> {
     pub attention: &'a Work,
     /// Flat tokens whose logits are needed: those of the plan's samples, then those of its scores.
     pub logit_tokens: &'a [usize],
+    /// Whether rows that need no logits leave behind the last layer's attention: their keys and values are
+    /// written, and nothing else of them is read. See [`narrows`].
+    pub narrow: bool,
     /// [`PHASES`] a layer, then [`PHASES`] for the logits; zero at the start.
     pub counters: &'a [AtomicUsize],
     /// Whether the workers' clocks run.
     pub timed: bool,
+}
+
+/// Whether the rows that need logits can move to the front of the residual stream, each to its place among them:
+/// some rows need none, and the others are named once and in order.
+pub fn narrows(logit_tokens: &[usize], tokens: usize) -> bool {
+    logit_tokens.len() < tokens && logit_tokens.is_sorted_by(|one, next| one < next)
 }
 
 // SAFETY: the raw pointers inside are reached through `Scratch` and `Plan`, whose parts the phases below
@@ -99,8 +108,14 @@ impl Step<'_> {
         for (index, layer) in self.model.weights.layers.iter().enumerate() {
             self.project_qkv(worker, own, index, layer);
             meet(worker, own, Phase::Qkv);
+            if worker.index() == 0 && self.is_narrowed(index) {
+                self.narrow_hidden(); // nobody reads the residual stream in this phase
+            }
             self.attend(own, index);
             meet(worker, own, Phase::Attention);
+            if self.rows_after_attention(index) == 0 {
+                break; // the last layer, and no logits are needed
+            }
             self.project_output(worker, own, index, layer);
             meet(worker, own, Phase::Output);
             self.gate_and_up(worker, own, index, layer);
@@ -139,6 +154,32 @@ impl Step<'_> {
 
     fn tokens(&self) -> usize {
         self.plan.token_ids.len()
+    }
+
+    /// Whether behind the attention of layer `index` only rows that need logits go on.
+    fn is_narrowed(&self, index: usize) -> bool {
+        self.narrow && index + 1 == self.layers()
+    }
+
+    fn rows_after_attention(&self, index: usize) -> usize {
+        if self.is_narrowed(index) {
+            self.logit_tokens.len()
+        } else {
+            self.tokens()
+        }
+    }
+
+    /// Move the rows that need logits to the front of the residual stream.
+    fn narrow_hidden(&self) {
+        let (hidden, stride) = (self.scratch.hidden.ptr(), self.scratch.strides.hidden);
+        for (row, &token) in self.logit_tokens.iter().enumerate() {
+            // SAFETY: rows of the residual stream, which this worker alone uses now. Tokens ascend, so a row is
+            // never written before it was moved.
+            unsafe {
+                let (from, to) = (hidden.add(token * stride), hidden.add(row * stride));
+                from.copy_to(to, self.model.spec.hidden_size);
+            }
+        }
     }
 
     fn embed(&self, worker: &Worker<'_>) {
@@ -482,9 +523,11 @@ impl Step<'_> {
         let source = Source {
             rows: scratch.attention.ptr(),
             stride: scratch.strides.attention,
-            index: None,
+            index: self.is_narrowed(index).then_some(self.logit_tokens),
         };
-        self.add_product(worker, own, source, &layer.o, self.counter(index, OUTPUT));
+        let rows = self.rows_after_attention(index);
+        let counter = self.counter(index, OUTPUT);
+        self.add_product(worker, own, rows, source, &layer.o, counter);
     }
 
     /// Phase e: down projection, added to the residual stream.
@@ -501,18 +544,21 @@ impl Step<'_> {
             stride: scratch.strides.gate,
             index: None,
         };
-        self.add_product(worker, own, source, &layer.down, self.counter(index, DOWN));
+        let rows = self.rows_after_attention(index);
+        let counter = self.counter(index, DOWN);
+        self.add_product(worker, own, rows, source, &layer.down, counter);
     }
 
     fn add_product(
         &self,
         worker: &Worker<'_>,
         own: &mut WorkerScratch,
+        rows: usize,
         source: Source<'_>,
         linear: &Linear,
         counter: &AtomicUsize,
     ) {
-        let (scratch, rows) = (self.scratch, self.tokens());
+        let scratch = self.scratch;
         let activations = self.prepare(worker, own, rows, source, None, &[linear]);
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
         let mut products =
@@ -539,7 +585,7 @@ impl Step<'_> {
         index: usize,
         layer: &LayerWeights,
     ) {
-        let (scratch, rows) = (self.scratch, self.tokens());
+        let (scratch, rows) = (self.scratch, self.rows_after_attention(index));
         let users = [&layer.gate, &layer.up];
         let activations = self.prepare(
             worker,
@@ -579,9 +625,17 @@ impl Step<'_> {
     fn lm_head(&self, worker: &Worker<'_>, own: &mut WorkerScratch, part: Range<usize>) {
         let (scratch, weights) = (self.scratch, &self.model.weights);
         let (rows, stride) = (part.len(), scratch.strides.logits);
-        let source = Source {
-            index: Some(&self.logit_tokens[part]),
-            ..self.hidden()
+        let hidden = self.hidden();
+        let source = if self.narrow {
+            Source {
+                rows: hidden.rows.wrapping_add(part.start * hidden.stride),
+                ..hidden
+            }
+        } else {
+            Source {
+                index: Some(&self.logit_tokens[part]),
+                ..hidden
+            }
         };
         let users = [&weights.lm_head];
         let activations =
