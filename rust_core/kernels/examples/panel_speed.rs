@@ -165,7 +165,7 @@ fn main() {
                 .collect();
             let mut best = vec![Duration::MAX; matrices.len()];
             let started = Instant::now();
-            while started.elapsed() < Duration::from_millis(400) {
+            while started.elapsed() < Duration::from_secs(1) {
                 for phase in &phases {
                     phase.store(0, Ordering::Relaxed);
                 }

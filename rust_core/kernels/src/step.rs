@@ -307,7 +307,7 @@ impl Step<'_> {
     }
 
     /// Multiply with panels `panels` of `linear`; the first one's columns go to
-    /// `target`, the next one's 16 floats further.
+    /// `target`, the next one's 16 floats further. Panel `upcoming` will probably be asked for after these.
     ///
     /// # Safety
     /// `products` are of rows that `linear` takes; `target` is valid for as many rows of the panels' columns, and
@@ -316,11 +316,17 @@ impl Step<'_> {
         products: &mut Products<'_>,
         linear: &Linear,
         panels: Range<usize>,
+        upcoming: Option<usize>,
         target: Target,
     ) {
         let matrix = &linear.matrix;
         for panel in panels.clone() {
-            let next = matrix.panel((panel + 1).min(matrix.panels() - 1));
+            let next = if panel + 1 < panels.end {
+                panel + 1
+            } else {
+                upcoming.unwrap_or(panel)
+            };
+            let next = matrix.panel(next);
             // SAFETY: by contract.
             unsafe {
                 let output = Output {
@@ -383,7 +389,8 @@ impl Step<'_> {
                     stride,
                     accumulate: false,
                 };
-                Self::multiply(&mut products, linear, panels, target);
+                let upcoming = (panels.end < linear.matrix.panels()).then_some(panels.end);
+                Self::multiply(&mut products, linear, panels, upcoming, target);
             }
             for token in 0..rows {
                 // SAFETY: as above.
@@ -563,7 +570,8 @@ impl Step<'_> {
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
         let mut products =
             unsafe { Products::new(self.model.level, &activations, rows, &mut own.panel) };
-        for panels in Parts::new(worker, counter, linear.matrix.panels(), rows) {
+        let mut parts = Parts::new(worker, counter, linear.matrix.panels(), rows);
+        while let Some(panels) = parts.next() {
             // SAFETY: these panels' columns of the residual stream are this worker's alone.
             unsafe {
                 let out = scratch.hidden.ptr().add(panels.start * PANEL_COLUMNS);
@@ -572,7 +580,7 @@ impl Step<'_> {
                     stride: scratch.strides.hidden,
                     accumulate: true,
                 };
-                Self::multiply(&mut products, linear, panels, target);
+                Self::multiply(&mut products, linear, panels, parts.upcoming(), target);
             }
         }
     }
@@ -600,23 +608,30 @@ impl Step<'_> {
             unsafe { Products::new(self.model.level, &activations, rows, &mut own.panel) };
         let (level, gate, up) = (self.model.level, own.gate.ptr(), own.up.ptr());
         let panels = layer.gate.matrix.panels();
-        for panel in Parts::new(worker, self.counter(index, GATE_UP), panels, rows).flatten() {
-            let next = (panel + 1).min(panels - 1);
-            // SAFETY: this panel's columns of the joined rows and the whole of `gate` and `up` are this worker's.
-            unsafe {
-                let output = |out, linear: &Linear| Output {
-                    out,
-                    stride: PANEL_COLUMNS,
-                    accumulate: false,
-                    bias: linear.panel_bias(panel),
+        let mut parts = Parts::new(worker, self.counter(index, GATE_UP), panels, rows);
+        while let Some(part) = parts.next() {
+            for panel in part.clone() {
+                let next = if panel + 1 < part.end {
+                    panel + 1
+                } else {
+                    parts.upcoming().unwrap_or(panel)
                 };
-                let (gate_out, up_out) = (output(gate, &layer.gate), output(up, &layer.up));
-                let up_data = layer.up.matrix.panel(panel);
-                products.panel(&layer.gate.matrix, panel, up_data, gate_out);
-                let next = layer.gate.matrix.panel(next);
-                products.panel(&layer.up.matrix, panel, next, up_out);
-                let out = scratch.gate.ptr().add(panel * PANEL_COLUMNS);
-                silu_panel(level, gate, up, out, scratch.strides.gate, rows);
+                // SAFETY: this panel's columns of the joined rows and the whole of `gate` and `up` are this worker's.
+                unsafe {
+                    let output = |out, linear: &Linear| Output {
+                        out,
+                        stride: PANEL_COLUMNS,
+                        accumulate: false,
+                        bias: linear.panel_bias(panel),
+                    };
+                    let (gate_out, up_out) = (output(gate, &layer.gate), output(up, &layer.up));
+                    let up_data = layer.up.matrix.panel(panel);
+                    products.panel(&layer.gate.matrix, panel, up_data, gate_out);
+                    let next = layer.gate.matrix.panel(next);
+                    products.panel(&layer.up.matrix, panel, next, up_out);
+                    let out = scratch.gate.ptr().add(panel * PANEL_COLUMNS);
+                    silu_panel(level, gate, up, out, scratch.strides.gate, rows);
+                }
             }
         }
     }
@@ -647,7 +662,8 @@ impl Step<'_> {
             weights.lm_head.matrix.panels(),
             self.counter(self.layers(), LM_HEAD),
         );
-        for panels in Parts::new(worker, counter, panels, rows) {
+        let mut parts = Parts::new(worker, counter, panels, rows);
+        while let Some(panels) = parts.next() {
             // SAFETY: these panels' columns of the logits are this worker's alone.
             unsafe {
                 let out = scratch.logits.ptr().add(panels.start * PANEL_COLUMNS);
@@ -656,7 +672,8 @@ impl Step<'_> {
                     stride,
                     accumulate: false,
                 };
-                Self::multiply(&mut products, &weights.lm_head, panels, target);
+                let upcoming = parts.upcoming();
+                Self::multiply(&mut products, &weights.lm_head, panels, upcoming, target);
             }
         }
     }

@@ -51,6 +51,14 @@ impl<'a> Parts<'a> {
     }
 }
 
+impl Parts<'_> {
+    /// Where this worker will probably go on, if anywhere: another one may take that part first.
+    pub fn upcoming(&self) -> Option<usize> {
+        let next = self.counter?.load(Ordering::Relaxed);
+        (next < self.total).then_some(next)
+    }
+}
+
 impl Iterator for Parts<'_> {
     type Item = Range<usize>;
 
@@ -92,5 +100,23 @@ mod tests {
                 assert!(taken.iter().all(|n| n.load(Ordering::Relaxed) == 1));
             }
         }
+    }
+
+    #[test]
+    fn a_worker_goes_on_where_nobody_has_been() {
+        let mut pool = Pool::new(Some(2), &Topology::detect()).unwrap();
+        let counter = AtomicUsize::new(0);
+        pool.run(&|worker| {
+            if worker.index() == 0 {
+                let mut parts = Parts::new(worker, &counter, 100, 64);
+                while let Some(part) = parts.next() {
+                    let after = (part.end < 100).then_some(part.end);
+                    // With one core there is one worker, and shares are fixed.
+                    let expected = if worker.size() == 1 { None } else { after };
+                    assert_eq!(parts.upcoming(), expected);
+                }
+            }
+        })
+        .unwrap();
     }
 }

@@ -21,6 +21,10 @@ use crate::amx::tiles::{CodeTile, Dots, Tiles};
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
 use crate::simd::{Lanes, prefetch_line};
 
+/// A block's sums, each row's in a line of the cache.
+#[repr(align(64))]
+struct Sums([[[f32; PANEL_COLUMNS]; TILE_ROWS]; MOST_TILES]);
+
 /// Up to so many rows, alone or behind full tiles, the AVX-512 kernel is faster.
 const FEW_ROWS: usize = 4;
 
@@ -261,11 +265,12 @@ unsafe fn block<
             }
             add!(0 1 2 3);
         }
-        let mut stored = [[0.0; PANEL_COLUMNS]; TALLEST];
-        for (sum, stored) in sums.as_flattened().iter().zip(&mut stored) {
+        let mut stored = Sums([[[0.0; PANEL_COLUMNS]; TILE_ROWS]; MOST_TILES]);
+        for (sum, stored) in sums.as_flattened().iter().zip(stored.0.as_flattened_mut()) {
             sum.store(stored.as_mut_ptr());
         }
-        finish::<L>(&mut stored[..rows], outliers, output);
+        let tiles = &stored.0[..rows.div_ceil(TILE_ROWS)];
+        finish::<L>(tiles, rows, outliers, output);
     }
 }
 

@@ -73,7 +73,7 @@ unsafe fn dot<const BITS: u32>(
     }
 }
 
-/// Sums of `ROWS` rows of a tile, from its lane `first` on, with half a panel.
+/// Sums of a tile's first `ROWS` rows with half a panel.
 ///
 /// # Safety
 /// As [`super::Products::panel`], for `ROWS` rows.
@@ -84,8 +84,7 @@ unsafe fn block<const BITS: u32, const ROWS: usize>(
     half: usize,
     prefetch: bool,
     tile: *const TileGroup,
-    first: usize,
-    out: &mut [[f32; PANEL_COLUMNS]; ROWS],
+    out: &mut [[f32; PANEL_COLUMNS]; TILE_ROWS],
 ) {
     let record_bytes = layout.record_bytes();
     let groups = panel.inputs / GROUP;
@@ -112,8 +111,8 @@ unsafe fn block<const BITS: u32, const ROWS: usize>(
                     Offset::Zero(zero) => _mm256_mul_ps(scale, _mm256_set1_ps(-zero as f32)),
                 };
                 let quads = part * 8 / parts..(part + 1) * 8 / parts;
-                for (row, sums) in sums.iter_mut().enumerate() {
-                    let (tile, lane) = (&*tile.add(group), first + row);
+                for (lane, sums) in sums.iter_mut().enumerate() {
+                    let tile = &*tile.add(group);
                     let row_sum = match (parts, part) {
                         (1, _) => tile.scaled_sums[lane],
                         (_, 0) => tile.low_scaled_sums[lane],
@@ -133,7 +132,7 @@ unsafe fn block<const BITS: u32, const ROWS: usize>(
     }
 }
 
-/// All rows, in the largest blocks that fit.
+/// All rows, tile by tile.
 ///
 /// # Safety
 /// As [`super::Products::panel`].
@@ -146,27 +145,21 @@ unsafe fn rows_of<const BITS: u32>(
     outliers: Outliers,
     output: Output,
 ) {
-    let mut row = 0;
-    while row < rows {
-        // SAFETY: `row + size ≤ rows`, for which the caller vouches.
+    for row in (0..rows).step_by(TILE_ROWS) {
+        let left = (rows - row).min(TILE_ROWS);
+        // SAFETY: `row` is below `rows`, for which the caller vouches, and begins a tile.
         unsafe {
-            let (tile, first) = (x.tile(row), row % TILE_ROWS);
-            macro_rules! run {
-                ($size:literal) => {{
-                    let mut sums = [[0.0; PANEL_COLUMNS]; $size];
-                    for half in 0..2 {
-                        let prefetch = row == 0 && half == 0;
-                        block::<BITS, $size>(layout, panel, half, prefetch, tile, first, &mut sums);
-                    }
-                    finish::<Avx2>(&mut sums, outliers.skip(row), output.skip(row));
-                    $size
-                }};
+            let tile = x.tile(row);
+            let mut sums = [[0.0; PANEL_COLUMNS]; TILE_ROWS];
+            for half in 0..2 {
+                let prefetch = row == 0 && half == 0;
+                match left {
+                    1 => block::<BITS, 1>(layout, panel, half, prefetch, tile, &mut sums),
+                    2 => block::<BITS, 2>(layout, panel, half, prefetch, tile, &mut sums),
+                    _ => block::<BITS, TILE_ROWS>(layout, panel, half, prefetch, tile, &mut sums),
+                }
             }
-            row += match rows - row {
-                4.. => run!(4),
-                2.. => run!(2),
-                _ => run!(1),
-            };
+            finish::<Avx2>(&[sums], left, outliers.skip(row), output.skip(row));
         }
     }
 }

@@ -29,7 +29,7 @@ const QUADS: usize = GROUP / 4;
 const BLOCK_ROWS: usize = 12;
 
 /// From so many rows on a panel is expanded first.
-const EXPAND_ROWS: usize = 13;
+const EXPAND_ROWS: usize = 24;
 
 /// 1.5 · 2^23. Its bits plus an integer `n` of magnitude below 2^22 are the bits of the float `MAGIC + n`.
 /// A dot product that starts there instead of at zero is a float at once, and
@@ -109,21 +109,21 @@ fn fetch_to_write(line: *mut f32) {
     unsafe { _mm_prefetch::<_MM_HINT_ET0>(line.cast_const().cast()) };
 }
 
-/// A block's sums.
+/// A block's sums, in tiles.
 #[repr(align(64))]
-struct Sums<const ROWS: usize>([[f32; PANEL_COLUMNS]; ROWS]);
+struct Sums<const TILES: usize>([[[f32; PANEL_COLUMNS]; TILE_ROWS]; TILES]);
 
 /// `ROWS` rows, from a tile's first on, against the whole panel.
 ///
 /// # Safety
 /// `weights` and the tiles have so many groups; the tiles are whole ones.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-unsafe fn block<W: Weights, const ROWS: usize>(
+unsafe fn block<W: Weights, const ROWS: usize, const TILES: usize>(
     mut weights: W,
     groups: usize,
     mut ahead: Ahead,
     tiles: *const TileGroup,
-    out: &mut Sums<ROWS>,
+    out: &mut Sums<TILES>,
 ) {
     let mut sums = [_mm512_setzero_ps(); ROWS];
     // SAFETY: weights and tile groups of `groups` groups are inside what the caller vouches for.
@@ -177,7 +177,7 @@ unsafe fn block<W: Weights, const ROWS: usize>(
                 *tile = opaque(tile.wrapping_add(1));
             }
         }
-        for (sum, out) in sums.into_iter().zip(&mut out.0) {
+        for (sum, out) in sums.into_iter().zip(out.0.as_flattened_mut()) {
             _mm512_store_ps(out.as_mut_ptr(), sum);
         }
     }
@@ -217,24 +217,25 @@ unsafe fn blocks<W: Weights>(
             };
             line = end;
             macro_rules! run {
-                ($size:literal) => {{
-                    let mut sums = Sums([[0.0; PANEL_COLUMNS]; $size]);
+                ($size:literal, $tiles:literal) => {{
+                    let mut sums = Sums([[[0.0; PANEL_COLUMNS]; TILE_ROWS]; $tiles]);
                     let rows = left.min($size);
                     for row in 0..rows {
                         fetch_to_write(output.skip(row).out);
                     }
-                    block::<W, $size>(weights, groups, ahead, tiles, &mut sums);
-                    finish::<Avx512>(&mut sums.0[..rows], outliers, output);
+                    block::<W, $size, $tiles>(weights, groups, ahead, tiles, &mut sums);
+                    let tiles = &sums.0[..rows.div_ceil(TILE_ROWS)];
+                    finish::<Avx512>(tiles, rows, outliers, output);
                     $size
                 }};
             }
             row += match left.div_ceil(TILE_ROWS).div_ceil(blocks) {
-                3.. => run!(12),
-                2 => run!(8),
+                3.. => run!(12, 3),
+                2 => run!(8, 2),
                 _ => match left {
-                    1 => run!(1),
-                    2 => run!(2),
-                    _ => run!(4),
+                    1 => run!(1, 1),
+                    2 => run!(2, 1),
+                    _ => run!(4, 1),
                 },
             };
             blocks -= 1;

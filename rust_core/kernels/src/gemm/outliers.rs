@@ -1,25 +1,26 @@
 //! What activations that stand apart add to a panel's results: `value * weight`, in float, after the groups
 //! and before bias and residual.
 //!
-//! Outliers of different rows are mostly the same channels. Those of a phase are therefore listed once, row by
-//! row in one flat list without branches between rows, and a panel decodes each channel's weights once for all
-//! rows. They are added to a block's sums while these are in the nearest cache.
+//! Outliers of different rows are mostly the same channels. Those of a phase are therefore listed once, channel by
+//! channel for each tile of four rows, and a panel decodes each channel's weights once for all rows. A row without
+//! an outlier where its neighbours have one adds a zero, which changes no bit: sums begin at +0, and no product of
+//! a group is small enough to be rounded to -0.
 
 use super::{Output, Panel};
-use crate::activation_quant::QuantRows;
+use crate::activation_quant::{Outlier, QuantRows, TILE_ROWS};
 use crate::arena::{Buffer, Plain};
+use crate::dispatch::Level;
 use crate::error::KernelError;
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
 use crate::simd::{Lanes, by_level};
 
-/// An outlier as kernels take it.
+/// What a tile's rows have in one channel.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    row: u32,
     /// Which of the phase's channels.
     channel: u32,
-    value: f32,
+    values: [f32; TILE_ROWS],
 }
 
 // SAFETY: plain numbers.
@@ -28,9 +29,9 @@ unsafe impl Plain for Entry {}
 /// The outliers of a phase's rows, and room for the weights of their channels; one a worker.
 #[derive(Debug)]
 pub(super) struct OutlierIndex {
-    /// `[≤ rows * inputs / 32]`, in row order, and a row's in input order.
+    /// Tile by tile, and a tile's in input order: `[≤ rows * inputs / 32]`.
     entries: Buffer<Entry>,
-    /// `[rows + 1]`: entries of row `r` are `starts[r]..starts[r + 1]`.
+    /// `[tiles + 1]`: entries of tile `t` are `starts[t]..starts[t + 1]`.
     starts: Buffer<u32>,
     /// `[≤ inputs]`: the input of each channel.
     channels: Buffer<u32>,
@@ -46,7 +47,7 @@ impl OutlierIndex {
     pub fn new(rows: usize, inputs: usize) -> Result<Self, KernelError> {
         Ok(Self {
             entries: Buffer::new(rows * inputs.div_ceil(GROUP))?,
-            starts: Buffer::new(rows + 1)?,
+            starts: Buffer::new(rows.div_ceil(TILE_ROWS) + 1)?,
             channels: Buffer::new(inputs)?,
             channel_of: Buffer::new(inputs)?,
             weights: Buffer::new(inputs * PANEL_COLUMNS)?,
@@ -59,40 +60,55 @@ impl OutlierIndex {
     /// # Safety
     /// `x` holds so many rows.
     pub unsafe fn list(&mut self, x: QuantRows, rows: usize) {
+        let (groups, tiles) = (x.inputs / GROUP, rows.div_ceil(TILE_ROWS));
         // SAFETY: buffers of our own, and `&mut self`; checked to hold so many rows and inputs.
         let (entries, starts, channels, channel_of) = unsafe {
             (
-                self.entries.slice_mut(0, rows * (x.inputs / GROUP)),
-                self.starts.slice_mut(0, rows + 1),
+                self.entries.slice_mut(0, rows * groups),
+                self.starts.slice_mut(0, tiles + 1),
                 self.channels.slice_mut(0, x.inputs),
                 self.channel_of.slice_mut(0, x.inputs),
             )
         };
         let (mut end, mut count) = (0, 0);
-        starts[0] = 0;
-        for row in 0..rows {
-            // SAFETY: `rows` rows of activations by contract, a row's outliers at most one a group.
-            let outliers = unsafe {
-                let outliers = x.outliers.add(row * (x.inputs / GROUP));
-                std::slice::from_raw_parts(outliers, *x.outlier_counts.add(row) as usize)
-            };
-            for outlier in outliers {
-                let channel = &mut channel_of[outlier.input as usize];
+        let (last, starts) = starts.split_last_mut().expect("one more than tiles");
+        for (tile, start) in starts.iter_mut().enumerate() {
+            *start = end as u32;
+            // What is left of each row's outliers, in input order.
+            let mut left: [&[Outlier]; TILE_ROWS] = std::array::from_fn(|lane| {
+                let row = tile * TILE_ROWS + lane;
+                if row >= rows {
+                    return &[][..];
+                }
+                // SAFETY: `rows` rows of activations by contract, a row's outliers at most one a group.
+                unsafe {
+                    let outliers = x.outliers.add(row * groups);
+                    std::slice::from_raw_parts(outliers, *x.outlier_counts.add(row) as usize)
+                }
+            });
+            while let Some(input) = left.iter().filter_map(|row| Some(row.first()?.input)).min() {
+                let values = left.each_mut().map(|row| match row {
+                    [outlier, rest @ ..] if outlier.input == input => {
+                        *row = rest;
+                        outlier.value
+                    }
+                    _ => 0.0,
+                });
+                let channel = &mut channel_of[input as usize];
                 // What an earlier phase left there may name any channel.
-                if *channel as usize >= count || channels[*channel as usize] != outlier.input {
+                if *channel as usize >= count || channels[*channel as usize] != input {
                     *channel = count as u32;
-                    channels[count] = outlier.input;
+                    channels[count] = input;
                     count += 1;
                 }
                 entries[end] = Entry {
-                    row: row as u32,
                     channel: *channel,
-                    value: outlier.value,
+                    values,
                 };
                 end += 1;
             }
-            starts[row + 1] = end as u32;
         }
+        *last = end as u32;
         self.count = count;
     }
 
@@ -100,12 +116,7 @@ impl OutlierIndex {
     ///
     /// # Safety
     /// The machine has the level; a whole panel of the inputs that were listed.
-    pub unsafe fn meet(
-        &mut self,
-        level: crate::dispatch::Level,
-        layout: QuantLayout,
-        panel: Panel,
-    ) -> Outliers {
+    pub unsafe fn meet(&mut self, level: Level, layout: QuantLayout, panel: Panel) -> Outliers {
         // SAFETY: ours, behind `&mut self`; channels are inputs of the panel by contract.
         unsafe {
             let channels = self.channels.slice(0, self.count);
@@ -115,7 +126,6 @@ impl OutlierIndex {
             }
         }
         Outliers {
-            first: 0,
             entries: self.entries.ptr(),
             starts: self.starts.ptr(),
             weights: self.weights.ptr(),
@@ -180,52 +190,65 @@ by_level! {
     unsafe fn decode(layout: QuantLayout, panel: *const u8, channels: &[u32], out: &mut [f32]) = decode_body;
 }
 
-/// Listed outliers of the rows from one on, and the weights that they meet in one panel.
+/// Listed outliers of the tiles from one on, and the weights that they meet in one panel.
 #[derive(Clone, Copy)]
 pub(super) struct Outliers {
-    first: usize,
     entries: *const Entry,
     starts: *const u32,
     weights: *const f32,
 }
 
 impl Outliers {
-    /// Those of the rows behind the first `rows` of these.
-    pub fn skip(self, rows: usize) -> Self {
+    /// Those of the rows behind the first `rows` of these, which are whole tiles.
+    ///
+    /// # Safety
+    /// So many rows were listed.
+    #[inline(always)]
+    pub unsafe fn skip(self, rows: usize) -> Self {
+        debug_assert!(rows.is_multiple_of(TILE_ROWS));
         Self {
-            first: self.first + rows,
+            // SAFETY: the caller's promise.
+            starts: unsafe { self.starts.add(rows / TILE_ROWS) },
             ..self
         }
     }
 }
 
-/// Finish the first rows of `output`, whose sums are given: outliers, bias, residual.
+/// Finish the first `rows` rows of `output`, whose sums are given: outliers, bias, residual.
 ///
 /// # Safety
-/// The outliers are those of `output`'s rows; as [`super::Products::panel`] for the output; the level's instructions
-/// enabled.
+/// Of the tiles of sums `rows` rows are wanted; the outliers are those of `output`'s rows; as
+/// [`super::Products::panel`] for the output; the level's instructions enabled.
 #[inline(always)]
 pub(super) unsafe fn finish<L: Lanes>(
-    sums: &mut [[f32; PANEL_COLUMNS]],
+    sums: &[[[f32; PANEL_COLUMNS]; TILE_ROWS]],
+    rows: usize,
     outliers: Outliers,
     output: Output,
 ) {
-    // SAFETY: the caller's promise; entries name rows among these and channels that were decoded.
-    unsafe {
-        let start = *outliers.starts.add(outliers.first) as usize;
-        let end = *outliers.starts.add(outliers.first + sums.len()) as usize;
-        for at in start..end {
-            let entry = &*outliers.entries.add(at);
-            let sum = sums
-                .get_unchecked_mut(entry.row as usize - outliers.first)
-                .as_mut_ptr();
-            let weights = L::load(outliers.weights.add(PANEL_COLUMNS * entry.channel as usize));
-            L::splat(entry.value)
-                .mul_add(weights, L::load(sum))
-                .store(sum);
-        }
-        for (row, sums) in sums.iter().enumerate() {
-            output.write(row, L::load(sums.as_ptr()));
+    debug_assert!(rows <= sums.len() * TILE_ROWS);
+    for (at, sums) in sums.iter().enumerate() {
+        // SAFETY: the caller's promise; entries name channels that were decoded.
+        unsafe {
+            let start = *outliers.starts.add(at) as usize;
+            let end = *outliers.starts.add(at + 1) as usize;
+            let mut sums = [
+                L::load(sums[0].as_ptr()),
+                L::load(sums[1].as_ptr()),
+                L::load(sums[2].as_ptr()),
+                L::load(sums[3].as_ptr()),
+            ];
+            for entry in start..end {
+                let entry = &*outliers.entries.add(entry);
+                let weights = L::load(outliers.weights.add(PANEL_COLUMNS * entry.channel as usize));
+                for (sum, value) in sums.iter_mut().zip(entry.values) {
+                    *sum = L::splat(value).mul_add(weights, *sum);
+                }
+            }
+            let first = at * TILE_ROWS;
+            for (lane, sum) in sums.into_iter().enumerate().take(rows - first) {
+                output.write(first + lane, sum);
+            }
         }
     }
 }

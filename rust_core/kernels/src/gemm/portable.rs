@@ -51,7 +51,8 @@ pub(super) unsafe fn multiply(
         }
         // SAFETY: `rows` rows of 16 at `output`, their outliers: the caller's promise.
         unsafe {
-            finish::<Portable>(&mut sums[..block], outliers.skip(first), output.skip(first));
+            let tiles = &sums.as_chunks().0[..block.div_ceil(TILE_ROWS)];
+            finish::<Portable>(tiles, block, outliers.skip(first), output.skip(first));
         }
     }
 }

@@ -28,9 +28,12 @@ impl Rows {
     pub fn random(rows: usize, inputs: usize, quantized: bool, seed: u64) -> Self {
         let mut random = Random(seed ^ 0xABCD);
         let mut float: Vec<f32> = (0..rows * inputs).map(|_| random.unit()).collect();
-        // Some rows have inputs that stand apart.
+        // Some rows have inputs that stand apart, some of them the same ones.
         for at in (5..float.len()).step_by(71) {
             float[at] *= 40.0;
+        }
+        for at in (inputs / 2..float.len()).step_by(3 * inputs) {
+            float[at] = 30.0;
         }
         Self::of(&float, inputs, quantized)
     }
@@ -133,10 +136,31 @@ pub(super) fn product(
     bias: Option<&[f32]>,
     initial: Option<f32>,
 ) -> Vec<f32> {
-    let stride = matrix.panels() * PANEL_COLUMNS;
     let mut scratch = PanelScratch::new(rows, matrix.inputs).unwrap();
+    product_in(
+        &mut scratch,
+        level,
+        matrix,
+        activations,
+        rows,
+        bias,
+        initial,
+    )
+}
+
+/// The same in memory that was used before.
+fn product_in(
+    scratch: &mut PanelScratch,
+    level: Level,
+    matrix: &PackedMatrix,
+    activations: Activations,
+    rows: usize,
+    bias: Option<&[f32]>,
+    initial: Option<f32>,
+) -> Vec<f32> {
+    let stride = matrix.panels() * PANEL_COLUMNS;
     // SAFETY: available level, so many rows.
-    let mut products = unsafe { Products::new(level, &activations, rows, &mut scratch) };
+    let mut products = unsafe { Products::new(level, &activations, rows, scratch) };
     let mut out = Guarded::filled(initial.unwrap_or(f32::NAN), rows * stride);
     let bias = bias.map(Guarded::from);
     for panel in 0..matrix.panels() {
@@ -264,6 +288,25 @@ fn bias_and_residual_are_added_once() {
                 let expected = 100.0 + (plain + bias[i % 32]);
                 assert!((both - expected).abs() <= 1e-4, "{level:?} {dtype:?}");
             }
+        }
+    }
+}
+
+#[test]
+fn nothing_of_an_earlier_phase_shows() {
+    let mut scratch = PanelScratch::new(40, 256).unwrap();
+    for (seed, (inputs, rows)) in [(256, 40), (64, 9), (128, 40), (256, 3), (32, 25)]
+        .into_iter()
+        .enumerate()
+    {
+        let tensor = TestTensor::random(DType::Q4_1, 32, inputs, 3);
+        let (matrix, _memory) = tensor.pack();
+        let x = Rows::random(rows, inputs, true, seed as u64);
+        for level in levels() {
+            let scratch = &mut scratch;
+            let again = product_in(scratch, level, &matrix, x.activations(), rows, None, None);
+            let fresh = product(level, &matrix, x.activations(), rows, None, None);
+            assert_eq!(again, fresh, "{level:?}");
         }
     }
 }
