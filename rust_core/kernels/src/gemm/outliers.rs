@@ -4,7 +4,8 @@
 //! Outliers of different rows are mostly the same channels. Those of a phase are therefore listed once, channel by
 //! channel for each tile of four rows, and a panel decodes each channel's weights once for all rows. A row without
 //! an outlier where its neighbours have one adds a zero, which changes no bit: sums begin at +0, and no product of
-//! a group is small enough to be rounded to -0.
+//! a group is small enough to be rounded to -0. (An infinite weight would change it to NaN; where a file has one, the
+//! groups' sums of that column are no numbers either.)
 
 use super::{Output, Panel};
 use crate::activation_quant::{Outlier, QuantRows, TILE_ROWS};
