@@ -9,7 +9,8 @@ One pass, under one token budget: running decodes, then unfinished prefills, the
 each in the policy's order (`engine.pipeline.ranking`); the batch former says how large the budget is.
 Hot: a pass over running rows is a fixed number of numpy expressions, and one over nothing but
 decodes orders nobody. While the same rows just go on, in blocks they have, nothing is asked again:
-each of them gets one token (*steady*). Only admissions and preemptions loop, over the requests admitted or preempted.
+each of them gets one token (*steady*). Only admissions and preemptions loop, over the requests
+admitted or preempted.
 
 A request is admitted with what need not be computed (`engine.memory.reuse`): its `num_computed`
 begins there. One whose prefix a running request is just computing waits for it, and others pass.
@@ -138,9 +139,9 @@ class Scheduler:
 
         Every row in the plan has blocks for every token up to its run's last.
         """
-        if self._steady_steps and self._running is self._steady_rows:
-            if not (len(self._waiting) and self._table.num_free):
-                return self._go_on()
+        admits = len(self._waiting) and self._table.num_free
+        if self._steady_steps and self._running is self._steady_rows and not admits:
+            return self._go_on()
         self._steady_steps = 0
         self._stale |= not self._ranking.static
         preempted: list[Sequence] = []
