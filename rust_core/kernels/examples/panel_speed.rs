@@ -53,6 +53,7 @@ fn main() {
             quantize_row(
                 level,
                 &row,
+                None,
                 at % 4,
                 tiles.slice_mut(at / 4 * 48, 48),
                 outliers.slice_mut(at * 48, 48),
