@@ -3,8 +3,8 @@
 Written by the engine's thread, once a step and once a request's end, under one lock; never per
 token. What steps took goes into the histograms many steps at a time, and whenever somebody looks:
 a step of a small model is over in two milliseconds, and each numpy call costs it a microsecond or,
-with the caches full of weights, several. Intervals are between instants of the engine's monotonic clock: queued, scheduled, first
-token, last token. Time spent preempted counts as decode.
+with the caches full of weights, several. Intervals are between instants of the engine's monotonic
+clock: queued, scheduled, first token, last token. Time spent preempted counts as decode.
 """
 
 import threading

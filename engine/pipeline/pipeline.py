@@ -271,8 +271,11 @@ class Pipeline:
             learn: whether its time tells how long such steps take.
         """
         table, batch = self.table, plan.rows
-        grant = plan.query_start[1:] - plan.query_start[:-1]
-        computed = table.num_computed[batch] + grant
+        if schedule.steady:
+            grant, computed = self.scheduler.single_tokens(len(batch)), plan.positions + 1
+        else:
+            grant = plan.query_start[1:] - plan.query_start[:-1]
+            computed = table.num_computed[batch] + grant
         drafts, accepted = schedule.drafts, None
         counts = None if drafts is None else drafts.counts
         load = load_of(grant, computed, len(plan.token_ids), counts)
@@ -282,13 +285,12 @@ class Pipeline:
             grant = grant - drafts.counts
             computed += accepted - drafts.counts
         table.num_computed[batch] = computed
-        prompt = table.num_prompt_tokens[batch]
-        answering = computed > prompt
-        if len(plan.token_ids) == len(batch) == np.count_nonzero(answering):
+        if schedule.steady:
             new_prompt, decodes = 0, len(batch)
         else:
+            prompt = table.num_prompt_tokens[batch]
             new_prompt = self._count_prompt(batch, computed, prompt)
-            decodes = int(np.count_nonzero((grant == 1) & answering))
+            decodes = int(np.count_nonzero((grant == 1) & (computed > prompt)))
         failed: list[Sequence] = []
         whole: list[Sequence] = []  # prompts computed, and nothing wanted after them
         sound = batch

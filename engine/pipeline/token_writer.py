@@ -191,7 +191,7 @@ class TokenWriter:
 def _rows_with_any(found: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """[N] bool of [N, k]. Nearly always nothing is found, and a reduction costs five counts."""
     if np.count_nonzero(found):
-        return found.any(axis=1)
+        return np.asarray(found.any(axis=1))
     return np.zeros(len(found), np.bool_)
 
 

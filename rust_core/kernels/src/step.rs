@@ -25,7 +25,7 @@ use crate::pool::Worker;
 use crate::rope::Rope;
 use crate::sampler::{MAX_TOP_LOGPROBS, RowContext, sample, score};
 use crate::scratch::{REDUNDANT_ROWS, Scratch, WorkerScratch};
-use crate::simd::prefetch_line_far;
+use crate::simd::prefetch_line;
 use crate::spec::ModelSpec;
 use crate::weights::{LayerWeights, Linear, Weights};
 use crate::work_share::Parts;
@@ -759,7 +759,7 @@ impl Step<'_> {
 /// Ask for `count` floats that are read soon.
 fn prefetch(floats: *const f32, count: usize) {
     for at in (0..count).step_by(PANEL_COLUMNS) {
-        prefetch_line_far(floats.wrapping_add(at).cast());
+        prefetch_line(floats.wrapping_add(at).cast());
     }
 }
 

@@ -1,7 +1,6 @@
 """Histograms, windows and percentiles."""
 
 import numpy as np
-
 import pytest
 
 from engine.observability.counters import EngineCounters, StepRecord

@@ -5,6 +5,7 @@ import pytest
 
 from engine.errors import QueueFull
 from engine.events import RequestPreempted, RequestScheduled
+from engine.pipeline.scheduler import Scheduler
 from engine.request import FinishReason
 from tests.fakes.toy_engine import ask
 from tests.fakes.toy_executor import oracle
@@ -257,3 +258,32 @@ def test_batch_neighbours_change_nothing():
     toy.run()
     for request, handle in zip(requests, handles, strict=True):
         assert handle.drain().token_ids == oracle(request)
+
+
+@pytest.mark.parametrize("speculation", [False, True])
+def test_steady_steps_are_those_that_asking_anew_would_give(speculation, monkeypatch):
+    def plans(block_size):
+        toy = ToyPipeline(block_size=block_size, rows=3, speculation=speculation)
+        seen, steady = [], []
+
+        def watch(plan):
+            arrays = (plan.rows, plan.query_start, plan.token_ids, plan.positions)
+            seen.append([a.tolist() for a in (*arrays, plan.needs_logits, plan.num_draft_tokens)])
+
+        schedule = toy.pipeline.scheduler.schedule
+
+        def spy(now):
+            decided = schedule(now)
+            steady.append(decided.steady)
+            return decided
+
+        toy.executor.watch = watch
+        monkeypatch.setattr(toy.pipeline.scheduler, "schedule", spy)
+        lengths = [(5, 60), (9, 33), (1, 1), (17, 40), (4, 2)]
+        answers(toy, [ask(prompt(length, length), max_tokens=new) for length, new in lengths])
+        return seen, steady
+
+    seen, steady = plans(8)
+    assert len(steady) > sum(steady) > 10
+    monkeypatch.setattr(Scheduler, "_note_steady", lambda *_: None)
+    assert plans(8) == (seen, [False] * len(steady))

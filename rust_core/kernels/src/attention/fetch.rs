@@ -1,12 +1,11 @@
 //! Keys and values that come next, brought nearer while those at hand are computed with.
 //!
-//! A context's blocks lie anywhere, so the processor cannot guess them, and beyond the caches a core that
-//! asks line by line into its nearest cache waits for a dozen at a time. Asked into the second one, three
-//! dozen are under way, which is what makes short contexts of many requests nearly twice as fast.
+//! A context's blocks lie anywhere, so the processor cannot guess them, and a core has at most some dozen lines
+//! under way at once: what is asked for a whole chunk ahead, evenly, keeps them busy all the time.
 
 use super::CHUNK;
 use crate::kv_cache::{KvCache, Tile};
-use crate::simd::{LANES, prefetch_line_far};
+use crate::simd::{LANES, prefetch_line};
 
 /// Tiles of sixteen positions in a chunk.
 pub(super) const TILES: usize = CHUNK / LANES;
@@ -107,7 +106,7 @@ impl Fetch {
                 (self.line, self.left) = self.parts[self.at];
                 self.at += 1;
             }
-            prefetch_line_far(self.line);
+            prefetch_line(self.line);
             self.line = self.line.wrapping_add(LINE);
             self.left -= 1;
         }

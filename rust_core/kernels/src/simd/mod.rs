@@ -262,18 +262,6 @@ pub(crate) fn prefetch_line(line: *const u8) {
     let _ = line;
 }
 
-/// Ask for a cache line into the second-level cache: of these many more may be under way at once.
-#[inline(always)]
-pub(crate) fn prefetch_line_far(line: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch never faults, whatever the address.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(line.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = line;
-}
-
 /// Define a function that runs a body generic over [`Lanes`] on the level given at run time.
 ///
 /// `fn name(args) -> ret = body;` makes `name(level, args)`. The body must be `#[inline(always)]`
