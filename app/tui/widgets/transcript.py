@@ -150,8 +150,9 @@ class Transcript(Vertical):
                 await message.write(delta.text, crowded=crowded)
             if delta.status is not NodeStatus.STREAMING and delta.node_id in nodes:
                 await message.finish(nodes[delta.node_id])
-        # The new lines have their height only after the next layout.
-        self.call_after_refresh(self._show_edges)
+        if not self._following:
+            # The new lines have their height only after the next layout.
+            self.call_after_refresh(self._show_edges)
 
     async def _mount(self, window: Window) -> None:
         """Make the mounted messages those of `window`, keeping every widget that stays."""
