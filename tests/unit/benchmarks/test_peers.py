@@ -145,6 +145,14 @@ def test_who_is_missing_or_fails_is_skipped_by_name_and_the_others_go_on(toy, tm
     assert "4" not in result["contestants"][1]["tokens_per_second"]
 
 
+def test_a_column_that_an_engine_refuses_is_skipped_alone(toy, capsys):
+    contestants = [Contestant(toy("ours")), Contestant(toy("small", streams=4), "small")]
+    _, result = race(contestants, ["16", "4"], rounds=2)
+    assert set(result["contestants"][1]["tokens_per_second"]) == {"4", "prefill"}
+    said = capsys.readouterr().err
+    assert said.count("small Q4_1 is skipped in column 16: too many streams") == 1
+
+
 def test_turns_rotate_and_who_runs_once_runs_once(toy, capsys):
     contestants = [
         Contestant(toy("a")),
