@@ -1,6 +1,7 @@
 """`benchmarks/peers.py`: figures and ratios made of what drivers measured, by stated speeds."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -79,6 +80,23 @@ def test_a_driver_answers_orders_whatever_its_engine_prints(toy):
     with DrivenEngine(toy("e"), threads=2) as engine:
         assert engine.name == "e Q4_1"
         assert engine.run(Order(65, [[1] * 64, [2] * 64])) == pytest.approx(0.128 + 1.28)
+
+
+def test_an_engine_is_stopped_between_orders_and_gone_after_the_last(toy):
+    def state(pid):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+    def wait_stopped(pid):
+        _, status = os.waitpid(pid, os.WUNTRACED)
+        return os.WIFSTOPPED(status)
+
+    with DrivenEngine(toy("e"), threads=1) as engine:
+        pid = engine.pid
+        assert wait_stopped(pid)
+        engine.run(Order(1, [[1]]))
+        assert wait_stopped(pid)
+        assert state(pid) == "T"
+    assert not Path(f"/proc/{pid}").exists()
 
 
 def test_an_engine_that_dies_is_told_with_its_last_words(toy):
