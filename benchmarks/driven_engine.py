@@ -1,7 +1,9 @@
 """An engine in a process of its own that carries out a benchmark's orders (`benchmarks/drivers`)."""
 
 import json
+import os
 import selectors
+import signal
 import subprocess
 import tempfile
 from dataclasses import asdict, dataclass
@@ -54,7 +56,7 @@ class Recipe:
 
 
 class DrivenEngine:
-    """A started engine, idle between orders.
+    """A started engine, stopped between orders: some spin while they wait.
 
     Attributes:
         name: engine, weight format and label, as printed.
@@ -80,9 +82,16 @@ class DrivenEngine:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
+            process_group=0,  # with the processes that it starts; hung up on if we are killed
         )
         self.hello = self._answer()
+        self._signal(signal.SIGSTOP)
         self.name = f"{self.hello['engine']} {self.hello['weights']}{recipe.label}"
+
+    @property
+    def pid(self) -> int:
+        """Of its process, which leads a group."""
+        return self._process.pid
 
     def run(self, order: Order) -> float:
         """Seconds that an order took.
@@ -92,19 +101,22 @@ class DrivenEngine:
             OrderRefused: the engine cannot do it.
         """
         assert self._process.stdin is not None
+        self._signal(signal.SIGCONT)
         try:
             self._process.stdin.write(json.dumps(asdict(order)) + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             raise EngineFailed(self._last_words()) from None
         answer = self._answer()
+        self._signal(signal.SIGSTOP)
         if "refused" in answer:
             raise OrderRefused(str(answer["refused"]))
         return float(answer["seconds"])
 
     def close(self) -> None:
-        """End the process."""
+        """End the process and those that it started."""
         assert self._process.stdin is not None
+        self._signal(signal.SIGCONT)
         try:
             self._process.stdin.close()
         except BrokenPipeError:
@@ -112,7 +124,7 @@ class DrivenEngine:
         try:
             self._process.wait(20)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            self._signal(signal.SIGKILL)
             self._process.wait()
         self._errors.close()
 
@@ -127,13 +139,20 @@ class DrivenEngine:
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             if not selector.select(PATIENCE_S):
-                self._process.kill()
+                self._signal(signal.SIGKILL)
                 raise EngineFailed(f"no answer within {PATIENCE_S:.0f} s")
         line = self._process.stdout.readline()
         if not line:
             raise EngineFailed(self._last_words())
         answer: dict[str, Any] = json.loads(line)
         return answer
+
+    def _signal(self, number: signal.Signals) -> None:
+        """To the process and those that it started; none may be left."""
+        try:
+            os.killpg(self._process.pid, number)
+        except ProcessLookupError:
+            pass
 
     def _last_words(self) -> str:
         status = self._process.wait()

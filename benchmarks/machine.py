@@ -28,10 +28,12 @@ def say(sentence: str) -> None:
 def write_result(path: Path, result: Mapping[str, object]) -> None:
     """Write a result with what it came of: date, processor and command. Replaces the file as a whole."""
     script = Path(sys.argv[0])
+    # Where the reader keeps things is nobody's business: the last part of a path says what it was.
+    arguments = [Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:]]
     origin = {
         "date": datetime.now(UTC).date().isoformat(),
         "cpu": cpu_name(),
-        "command": " ".join(["python", f"{script.parent.name}/{script.name}", *sys.argv[1:]]),
+        "command": " ".join(["python", f"{script.parent.name}/{script.name}", *arguments]),
     }
     text = json.dumps(origin | dict(result), indent=1, ensure_ascii=False)
     beside = path.with_name(path.name + ".part")

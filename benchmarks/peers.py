@@ -3,7 +3,7 @@
     python benchmarks/peers.py --dir DIR [--peers llama_cpp,openvino] [--rounds 3] [--json FILE]
 
 DIR is where the peers live: a virtual environment for each (`DIR/llama_cpp`, …) and `DIR/models`, made by
-the peers' own `setup.sh`. Every engine is started once and stays loaded, idle while others work. A round
+the peers' own `setup.sh`. Every engine is started once and stays loaded, stopped while others work. A round
 goes through the columns; in each, the engines take turns, in an order that rotates from round to
 round, so that all of them meet the machine's better and worse moments. A peer that is not installed, or
 fails, is skipped by name. The result so far is written after every column.

@@ -31,6 +31,8 @@ class Contestant:
         rounds: rounds it takes part in; None for all.
         engine: once it is started.
         out: it failed and takes no part any more.
+        warm: columns that it has begun.
+        refused: columns that it cannot do.
     """
 
     recipe: Recipe
@@ -41,6 +43,7 @@ class Contestant:
     standing: Standing | None = None
     out: bool = False
     warm: set[str] = field(default_factory=set)
+    refused: set[str] = field(default_factory=set)
 
     @property
     def called(self) -> str:
@@ -110,14 +113,17 @@ class Race:
                 yield number
 
     def _take_turn(self, contestant: Contestant, column: str, number: int) -> None:
-        if contestant.out:
+        if contestant.out or column in contestant.refused:
             return
         try:
             engine = contestant.engine or self._start(contestant)
             say(f"round {number}, {column}: {contestant.called}")
             assert contestant.standing is not None
             self._measure(engine, contestant, contestant.standing, column, number)
-        except (EngineFailed, OrderRefused) as reason:
+        except OrderRefused as reason:
+            contestant.refused.add(column)
+            say(f"{contestant.called} is skipped in column {column}: {reason}")
+        except EngineFailed as reason:
             contestant.out = True
             say(f"{contestant.called} is skipped from here on: {reason}")
 

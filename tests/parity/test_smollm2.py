@@ -5,41 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from numpy.typing import NDArray
 from transformers import LlamaForCausalLM
 
 from engine.models.loader import OpenModel, open_model
+from tests.parity.accuracy import PROSE, QUESTIONS, departures, score_prose
 from tests.parity.loading import load_stepper
-from tests.parity.reference import answer_logits, llama_from_gguf, logits
+from tests.parity.reference import answer_logits, llama_from_gguf
 from tests.parity.stepper import Run, Stepper
-
-DATA = Path(__file__).parent / "data" / "alice.txt"
-CHUNK = 250
-"""Tokens of prose scored at a time."""
-
-QUESTIONS = [
-    "What is the capital of France?",
-    "Explain what a prime number is.",
-    "Write a haiku about the sea.",
-    "How do I boil an egg?",
-    "Who wrote Hamlet?",
-    "List three uses of copper.",
-    "What is photosynthesis?",
-    "Why is the sky blue?",
-    "Translate 'good morning' into Spanish.",
-    "What is 12 times 8?",
-    "Tell me a short story about a fox.",
-    "What does a compiler do?",
-    "Name the planets of the solar system.",
-    "How does a bicycle stay upright?",
-    "What is the largest ocean?",
-    "Give me advice for a job interview.",
-    "What is the difference between a frog and a toad?",
-    "How are rainbows formed?",
-    "What is a haiku?",
-    "Describe the taste of a lemon.",
-]
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +42,6 @@ def prompts(opened: OpenModel) -> list[list[int]]:
     return [prompt(question) for question in QUESTIONS]
 
 
-def log_softmax(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    return torch.log_softmax(torch.from_numpy(values), -1).numpy()
-
-
 @pytest.fixture(scope="module", params=["f16", "int8"])
 def stepper_by_kv(
     request: pytest.FixtureRequest, demo_model: Path, quantized: Stepper
@@ -102,58 +70,19 @@ def test_quantised_prose_diverges_little(
     only lower the divergence, so half of what is allowed is the most.
     """
     quantized, most = stepper_by_kv
-    ids = opened.tokenizer.encode(DATA.read_text())
-    parts = [ids[start : start + CHUNK + 1] for start in range(0, len(ids) - 1, CHUNK)]
-    runs = [
-        Run(part[:1], len(part) - 1, forced=part[1:], sampling={"num_logprobs": 20})
-        for part in parts
-    ]
-    quantized.run(runs)
-    divergences: list[float] = []
-    changed: list[bool] = []
-    losses: list[tuple[float, float]] = []
-    for part, run in zip(parts, runs, strict=True):
-        assert run.tokens == part[1:]
-        exact = log_softmax(logits(reference, part[:-1]))
-        divergences += [
-            divergence(top, predicted) for top, predicted in zip(run.top, exact, strict=True)
-        ]
-        changed += [top[0][0] != best for top, best in zip(run.top, exact.argmax(-1), strict=True)]
-        expected = exact[np.arange(len(part) - 1), part[1:]]
-        losses += zip(run.logprobs, expected.tolist(), strict=True)
-    kl = float(np.mean(divergences))
-    ours, theirs = -np.mean(losses, axis=0)
-    print(
-        f"{len(losses)} tokens: KL {kl:.5f}, perplexity × {np.exp(ours - theirs):.4f}, "
-        f"another likeliest token {np.mean(changed):.1%}"
-    )
-    assert len(losses) > 2500
-    assert kl <= most
-    assert np.exp(ours - theirs) <= 1.005
-
-
-def divergence(top: list[tuple[int, float]], exact: NDArray[np.float32]) -> float:
-    """KL divergence of our likeliest tokens' distribution, the rest being one token, from fp32's."""
-    ids, logprobs = zip(*top, strict=True)
-    p, q = np.exp(exact[list(ids)], dtype=np.float64), np.exp(np.array(logprobs, np.float64))
-    p, q = np.append(p, max(1 - p.sum(), 1e-9)), np.append(q, max(1 - q.sum(), 1e-9))
-    return float((p * np.log(p / q)).sum())
+    score = score_prose(quantized, reference, opened.tokenizer.encode(PROSE.read_text()))
+    print(score)
+    assert score.tokens > 2500
+    assert score.mean_kl <= most
+    assert score.perplexity_ratio <= 1.005
 
 
 def test_quantised_answers_leave_only_at_near_ties(
     reference: LlamaForCausalLM, quantized: Stepper, prompts: list[list[int]]
 ) -> None:
     """Where an answer of 48 tokens first departs, fp32's two best are at most 0.4 logits apart."""
-    runs = [Run(prompt, 48) for prompt in prompts]
-    quantized.run(runs)
-    margins = []
-    for run in runs:
-        exact = answer_logits(reference, run.prompt, run.tokens)
-        departed = np.flatnonzero(exact.argmax(-1) != run.tokens)
-        if departed.size:
-            best = np.sort(exact[departed[0]])[-2:]
-            margins.append(float(best[1] - best[0]))
-    print(f"{len(runs) - len(margins)} of {len(runs)} equal; margins {np.round(margins, 3)}")
+    margins = departures(quantized, reference, prompts)
+    print(f"{len(prompts) - len(margins)} of {len(prompts)} equal; margins {np.round(margins, 3)}")
     assert max(margins, default=0.0) <= 0.4
 
 

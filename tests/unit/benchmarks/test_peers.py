@@ -1,6 +1,7 @@
 """`benchmarks/peers.py`: figures and ratios made of what drivers measured, by stated speeds."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -81,6 +82,23 @@ def test_a_driver_answers_orders_whatever_its_engine_prints(toy):
         assert engine.run(Order(65, [[1] * 64, [2] * 64])) == pytest.approx(0.128 + 1.28)
 
 
+def test_an_engine_is_stopped_between_orders_and_gone_after_the_last(toy):
+    def state(pid):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+    def wait_stopped(pid):
+        _, status = os.waitpid(pid, os.WUNTRACED)
+        return os.WIFSTOPPED(status)
+
+    with DrivenEngine(toy("e"), threads=1) as engine:
+        pid = engine.pid
+        assert wait_stopped(pid)
+        engine.run(Order(1, [[1]]))
+        assert wait_stopped(pid)
+        assert state(pid) == "T"
+    assert not Path(f"/proc/{pid}").exists()
+
+
 def test_an_engine_that_dies_is_told_with_its_last_words(toy):
     engine = DrivenEngine(toy("e", runs=1), threads=1)
     engine.run(Order(1, [[1]]))
@@ -143,6 +161,14 @@ def test_who_is_missing_or_fails_is_skipped_by_name_and_the_others_go_on(toy, tm
     assert "mortal Q4_1 is skipped from here on: exit status 1: out of memory" in said
     assert [c["name"] for c in result["contestants"]] == ["ours Q4_1", "mortal Q4_1", "steady Q4_1"]
     assert "4" not in result["contestants"][1]["tokens_per_second"]
+
+
+def test_a_column_that_an_engine_refuses_is_skipped_alone(toy, capsys):
+    contestants = [Contestant(toy("ours")), Contestant(toy("small", streams=4), "small")]
+    _, result = race(contestants, ["16", "4"], rounds=2)
+    assert set(result["contestants"][1]["tokens_per_second"]) == {"4", "prefill"}
+    said = capsys.readouterr().err
+    assert said.count("small Q4_1 is skipped in column 16: too many streams") == 1
 
 
 def test_turns_rotate_and_who_runs_once_runs_once(toy, capsys):

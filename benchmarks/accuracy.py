@@ -1,0 +1,191 @@
+"""What each weight mode costs in accuracy: ours against fp32 on the same weights, dequantised.
+
+    python benchmarks/accuracy.py --model FILE [--modes file,q8_0] [--json FILE]
+
+Prose (`tests/parity/data`) predicted token by token: perplexity, its ratio to fp32's, mean KL divergence
+(over our 20 likeliest tokens, the rest pooled: a lower bound) and how often another token is the likeliest.
+Then 20 greedy answers of 48 tokens: how many are fp32's, and the largest margin between fp32's two best
+logits where one leaves it. FILE is a llama GGUF; the other modes are files made from it, dequantised: F32,
+BF16 and Q8_0 hold its weights as they are or nearly, Q4_0 rounds them anew, and each is compared with fp32 on
+its own weights. fp32 is transformers.
+"""
+
+import argparse
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import gguf
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.machine import say, write_result
+from engine.config import KvDtype
+from engine.models.loader import open_model
+from tests.parity.accuracy import PROSE, QUESTIONS, ProseScore, departures, score_prose
+from tests.parity.loading import load_stepper
+from tests.parity.reference import llama_from_gguf
+
+BOUNDS = {"perplexity_ratio": 1.005, "mean_kl": 0.01, "largest_margin": 0.4}
+"""What the default must stay within."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """Weights and KV cache of one row of the table.
+
+    Attributes:
+        weights: None for the file as it is, else what its matrices are written as.
+    """
+
+    name: str
+    weights: gguf.GGMLQuantizationType | None
+    kv_dtype: KvDtype
+
+
+MODES = {
+    "file": Mode("as in the file", None, "f16"),
+    "file_kv_int8": Mode("as in the file", None, "int8"),
+    "f32": Mode("F32", gguf.GGMLQuantizationType.F32, "f32"),
+    "bf16": Mode("BF16", gguf.GGMLQuantizationType.BF16, "f16"),
+    "q8_0": Mode("Q8_0", gguf.GGMLQuantizationType.Q8_0, "f16"),
+    "q4_0": Mode("Q4_0", gguf.GGMLQuantizationType.Q4_0, "f16"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A mode's figures.
+
+    Attributes:
+        weight_format: what the engine calls it.
+        equal_answers, answers: greedy answers that are fp32's, of how many.
+        largest_margin: of fp32's two best logits where an answer leaves it; 0 if none does.
+    """
+
+    mode: str
+    weight_format: str
+    kv_dtype: str
+    prose: ProseScore
+    equal_answers: int
+    answers: int
+    largest_margin: float
+
+    @property
+    def within_bounds(self) -> bool:
+        """Whether it may be a default."""
+        return (
+            self.prose.perplexity_ratio <= BOUNDS["perplexity_ratio"]
+            and self.prose.mean_kl <= BOUNDS["mean_kl"]
+            and self.largest_margin <= BOUNDS["largest_margin"]
+        )
+
+
+def rewrite(source: Path, target: Path, weights: gguf.GGMLQuantizationType) -> None:
+    """Copy a GGUF file with its matrices dequantised and written as another type."""
+    reader = gguf.GGUFReader(str(source))
+    architecture = reader.fields["general.architecture"].contents()
+    writer = gguf.GGUFWriter(target, architecture)
+    for name, field in reader.fields.items():
+        if name.startswith("GGUF.") or name in ("general.architecture", "general.file_type"):
+            continue
+        kind = field.types[0]
+        items = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
+        writer.add_key_value(name, field.contents(), kind, items)
+    for tensor in reader.tensors:
+        values = np.array(gguf.quants.dequantize(tensor.data, tensor.tensor_type), np.float32)
+        if values.ndim == 1:
+            writer.add_tensor(tensor.name, values)
+        else:
+            writer.add_tensor(tensor.name, gguf.quants.quantize(values, weights), raw_dtype=weights)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def measure(key: str, model: Path) -> Row:
+    """One mode's figures; `model` holds its weights."""
+    mode, opened = MODES[key], open_model(model)
+    reference = llama_from_gguf(model)
+    prompts = [
+        opened.tokenizer.encode_chat([{"role": "user", "content": question}])
+        for question in QUESTIONS
+    ]
+    stepper = load_stepper(
+        model, kv_dtype=mode.kv_dtype, rows=len(QUESTIONS), max_model_len=512, num_blocks=320
+    )
+    try:
+        prose = score_prose(stepper, reference, opened.tokenizer.encode(PROSE.read_text()))
+        margins = departures(stepper, reference, prompts)
+        info = stepper.executor.info
+        return Row(
+            mode=mode.name,
+            weight_format=info.weight_format,
+            kv_dtype=info.kv_dtype,
+            prose=prose,
+            equal_answers=len(prompts) - len(margins),
+            answers=len(prompts),
+            largest_margin=max(margins, default=0.0),
+        )
+    finally:
+        stepper.executor.close()
+
+
+def print_table(rows: list[Row], console: Console) -> None:
+    table = Table(title=f"against fp32, {rows[0].prose.tokens:,} tokens", title_justify="left")
+    table.add_column("weights")
+    table.add_column("KV")
+    for heading in ("perplexity", "÷ fp32", "mean KL", "top-1 changed", "equal", "margin"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(
+            row.weight_format,
+            row.kv_dtype,
+            f"{row.prose.perplexity:.3f}",
+            f"{row.prose.perplexity_ratio:.4f}",
+            f"{row.prose.mean_kl:.5f}",
+            f"{row.prose.top1_changed:.2%}",
+            f"{row.equal_answers} of {row.answers}",
+            f"{row.largest_margin:.3f}",
+        )
+    console.print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", type=Path, required=True, help="a llama GGUF file")
+    parser.add_argument("--modes", default=",".join(MODES), help="which, separated by commas")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result there, too")
+    options = parser.parse_args()
+    keys = [key for key in options.modes.split(",") if key]
+    if unknown := sorted(set(keys) - set(MODES)):
+        parser.error(f"no mode is called {', '.join(unknown)}: there are {', '.join(MODES)}")
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as directory:
+        for key in keys:
+            say(f"{key} …")
+            model, weights = options.model, MODES[key].weights
+            if weights is not None:
+                model = Path(directory) / f"{key}.gguf"
+                rewrite(options.model, model, weights)
+            rows.append(measure(key, model))
+            if model is not options.model:
+                model.unlink()
+            if options.json:
+                figures = [asdict(row) | {"within_bounds": row.within_bounds} for row in rows]
+                write_result(options.json, {"bounds": BOUNDS, "modes": figures})
+    print_table(rows, Console(width=None if sys.stdout.isatty() else 120))
+    if outside := [row for row in rows if not row.within_bounds]:
+        names = ", ".join(f"{row.weight_format} with KV {row.kv_dtype}" for row in outside)
+        print(f"outside the bounds of a default {BOUNDS}: {names}")
+
+
+if __name__ == "__main__":
+    main()

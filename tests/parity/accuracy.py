@@ -1,0 +1,122 @@
+"""How far the executor's predictions are from fp32's on the same weights: prose and greedy answers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import PreTrainedModel
+
+from tests.parity.reference import answer_logits, logits
+from tests.parity.stepper import Run, Stepper
+
+PROSE = Path(__file__).parent / "data" / "alice.txt"
+CHUNK = 250
+"""Tokens of prose scored at a time."""
+ANSWER_TOKENS = 48
+
+QUESTIONS = [
+    "What is the capital of France?",
+    "Explain what a prime number is.",
+    "Write a haiku about the sea.",
+    "How do I boil an egg?",
+    "Who wrote Hamlet?",
+    "List three uses of copper.",
+    "What is photosynthesis?",
+    "Why is the sky blue?",
+    "Translate 'good morning' into Spanish.",
+    "What is 12 times 8?",
+    "Tell me a short story about a fox.",
+    "What does a compiler do?",
+    "Name the planets of the solar system.",
+    "How does a bicycle stay upright?",
+    "What is the largest ocean?",
+    "Give me advice for a job interview.",
+    "What is the difference between a frog and a toad?",
+    "How are rainbows formed?",
+    "What is a haiku?",
+    "Describe the taste of a lemon.",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ProseScore:
+    """Prose predicted token by token.
+
+    Attributes:
+        tokens: how many.
+        perplexity: ours.
+        perplexity_ratio: ours over fp32's.
+        mean_kl: divergence of ours from fp32's, in nats; a lower bound, see `divergence`.
+        top1_changed: share of tokens whose likeliest one is another, 0–1.
+    """
+
+    tokens: int
+    perplexity: float
+    perplexity_ratio: float
+    mean_kl: float
+    top1_changed: float
+
+
+def score_prose(stepper: Stepper, reference: PreTrainedModel, ids: Sequence[int]) -> ProseScore:
+    """Score the text with ids `ids`, in parts of `CHUNK` that begin without context."""
+    parts = [ids[start : start + CHUNK + 1] for start in range(0, len(ids) - 1, CHUNK)]
+    runs = [
+        Run(part[:1], len(part) - 1, forced=part[1:], sampling={"num_logprobs": 20})
+        for part in parts
+    ]
+    stepper.run(runs)
+    divergences: list[float] = []
+    changed: list[bool] = []
+    losses: list[tuple[float, float]] = []
+    for part, run in zip(parts, runs, strict=True):
+        assert run.tokens == list(part[1:])
+        exact = _log_softmax(logits(reference, part[:-1]))
+        divergences += [divergence(top, row) for top, row in zip(run.top, exact, strict=True)]
+        changed += [top[0][0] != best for top, best in zip(run.top, exact.argmax(-1), strict=True)]
+        expected = exact[np.arange(len(part) - 1), part[1:]]
+        losses += zip(run.logprobs, expected.tolist(), strict=True)
+    ours, theirs = -np.mean(losses, axis=0)
+    return ProseScore(
+        tokens=len(losses),
+        perplexity=float(np.exp(ours)),
+        perplexity_ratio=float(np.exp(ours - theirs)),
+        mean_kl=float(np.mean(divergences)),
+        top1_changed=float(np.mean(changed)),
+    )
+
+
+def divergence(top: list[tuple[int, float]], exact: NDArray[np.float32]) -> float:
+    """KL divergence of our likeliest tokens' distribution from fp32's, all others being one token.
+
+    The executor reports logprobs of 20 tokens; pooling the others can only lower the divergence.
+    """
+    ids, logprobs = zip(*top, strict=True)
+    p, q = np.exp(exact[list(ids)], dtype=np.float64), np.exp(np.array(logprobs, np.float64))
+    p, q = np.append(p, max(1 - p.sum(), 1e-9)), np.append(q, max(1 - q.sum(), 1e-9))
+    return float((p * np.log(p / q)).sum())
+
+
+def departures(
+    stepper: Stepper, reference: PreTrainedModel, prompts: Sequence[Sequence[int]]
+) -> list[float]:
+    """How near fp32's two best logits are where a greedy answer first leaves fp32's.
+
+    One margin for each answer of `ANSWER_TOKENS` that is not equal.
+    """
+    runs = [Run(prompt, ANSWER_TOKENS) for prompt in prompts]
+    stepper.run(runs)
+    margins = []
+    for run in runs:
+        exact = answer_logits(reference, run.prompt, run.tokens)
+        departed = np.flatnonzero(exact.argmax(-1) != run.tokens)
+        if departed.size:
+            best = np.sort(exact[departed[0]])[-2:]
+            margins.append(float(best[1] - best[0]))
+    return margins
+
+
+def _log_softmax(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    return torch.log_softmax(torch.from_numpy(values), -1).numpy()
