@@ -97,8 +97,8 @@ def shapes(options: argparse.Namespace, found: dict[str, Any], save: Save) -> No
         say(f"making the {name} model")
         model = synthetic_model(shape, options.dir / "models" / "smollm2.gguf", options.cache)
         columns = ["single", "4", "16", "32", "64"]
-        if options.quick and name != "0.5B":
-            columns = columns[:3]
+        if options.quick:
+            columns = columns[: 4 if name == "0.5B" else 3]
         lengths = Lengths(single=32, prompt=32, new=16) if options.quick else Lengths()
         contestants = [Contestant(recipe("pravaha", options.dir, model=model))]
         if "llama_cpp" in options.peers:
