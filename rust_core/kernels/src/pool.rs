@@ -166,6 +166,12 @@ impl Shared {
         self.passed.advance();
     }
 
+    fn leave_if_poisoned(&self) {
+        if self.poisoned.load(Ordering::SeqCst) {
+            panic_any(Poisoned);
+        }
+    }
+
     /// Run one worker's part of a job; a panic poisons the pool instead of leaving the closure.
     fn run_part(&self, job: Job<'_>, index: usize) {
         let worker = Worker {
@@ -219,15 +225,16 @@ impl Worker<'_> {
             return;
         }
         let old = shared.passed.get();
+        // Whoever comes after a panic has missed the advance that lets the others out. A panic from here on
+        // changes the value just read.
+        shared.leave_if_poisoned();
         if shared.arrived.fetch_add(1, Ordering::SeqCst) + 1 == shared.size as u32 {
             shared.arrived.store(0, Ordering::SeqCst);
             shared.passed.advance();
         } else {
             shared.patience.wait(&shared.passed, old);
         }
-        if shared.poisoned.load(Ordering::SeqCst) {
-            panic_any(Poisoned);
-        }
+        shared.leave_if_poisoned();
     }
 
     /// This worker's contiguous share of `items`: the same one for the same count, so that a core
@@ -462,6 +469,20 @@ mod tests {
             .unwrap_err();
         assert!(error.to_string().contains("broken kernel"), "{error}");
         assert!(pool.run(&|_| {}).is_err());
+    }
+
+    #[test]
+    fn who_comes_to_a_barrier_after_the_panic_leaves_it_too() {
+        let mut pool = pool(3);
+        let error = pool.run(&|worker| {
+            assert!(worker.index() != 1, "broken kernel");
+            // Behind the advances of both others.
+            while worker.index() == 2 && worker.shared.passed.get() < 2 {
+                std::thread::yield_now();
+            }
+            worker.barrier();
+        });
+        assert!(error.unwrap_err().to_string().contains("broken kernel"));
     }
 
     #[test]
