@@ -12,10 +12,10 @@ from app.perplexity import score_text, windows
 from engine.config import EngineConfig
 from engine.engine import AsyncPravahaEngine
 from engine.in_process import InProcessClient
+from tests.parity.accuracy import PROSE
 from tests.parity.loading import load_stepper
 from tests.parity.reference import llama_from_gguf, logits
 from tests.parity.stepper import Run
-from tests.parity.test_smollm2 import DATA
 from tests.parity.tiny_models import CONTEXT, TINY_MODELS, VOCAB, TinyModel, save_tiny_model
 
 
@@ -33,7 +33,7 @@ def test_a_text_scored_in_windows_costs_what_the_reference_says(
     client: InProcessClient, demo_model: Path
 ) -> None:
     """Perplexity within 0.5 % of transformers in fp32, the bound that quantised prose has."""
-    text = DATA.read_text()[:1400]
+    text = PROSE.read_text()[:1400]
     ids = client.tokenize(text)
     score = score_text(client, text, context=128, stride=64)
     reference = llama_from_gguf(demo_model)
