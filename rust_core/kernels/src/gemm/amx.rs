@@ -14,7 +14,7 @@ use std::ops::Range;
 #[cfg(target_arch = "x86_64")]
 use super::avx512::ExpandedPanel;
 use super::outliers::{Outliers, finish};
-use super::{Output, Panel};
+use super::{MAGIC, Output, Panel};
 use crate::activation_quant::{QuantRows, TILE_ROWS, TileGroup};
 use crate::amx::row_tiles::{ROWS as TALLEST, RowTile};
 use crate::amx::tiles::{CodeTile, Dots, Tiles};
@@ -30,9 +30,6 @@ const FEW_ROWS: usize = 4;
 
 /// Four-row tiles of a row tile.
 const MOST_TILES: usize = TALLEST / TILE_ROWS;
-
-/// 1.5 · 2^23: see the constant of this name in `avx512.rs`.
-const MAGIC: f32 = 12_582_912.0;
 
 /// How many of `rows` rows are computed with tiles; the others, at the end, are few.
 pub(super) fn tiled_rows(rows: usize) -> usize {
@@ -68,7 +65,7 @@ unsafe fn expand(panel: *const u8, record_bytes: usize, groups: usize, tiles: *m
     }
 }
 
-/// Scales of a group of weights, and where the float of a dot product begins (see `avx512.rs`).
+/// Scales of a group of weights, and where the float of a dot product begins (see [`MAGIC`]).
 #[derive(Clone, Copy)]
 struct Scales<L, const HALF: bool> {
     scale: L,

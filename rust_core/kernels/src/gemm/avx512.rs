@@ -17,7 +17,7 @@ use std::ops::Range;
 pub(super) use self::weights::ExpandedPanel;
 use self::weights::{Packed, Scales, Weights, opaque};
 use super::outliers::{Outliers, finish};
-use super::{Output, Panel};
+use super::{MAGIC, Output, Panel};
 use crate::activation_quant::{QuantRows, TILE_ROWS, TileGroup};
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
 use crate::simd::{Avx512, prefetch_line};
@@ -30,12 +30,6 @@ const BLOCK_ROWS: usize = 12;
 
 /// From so many rows on a panel is expanded first.
 const EXPAND_ROWS: usize = 24;
-
-/// 1.5 · 2^23. Its bits plus an integer `n` of magnitude below 2^22 are the bits of the float `MAGIC + n`.
-/// A dot product that starts there instead of at zero is a float at once, and
-/// `(MAGIC + n) · s - MAGIC · s`, one fused operation, is `n · s` rounded once, because `MAGIC · s` is exact for
-/// the eleven bits of an f16 scale.
-const MAGIC: f32 = 12_582_912.0;
 
 /// Four activation bytes, in every lane.
 ///

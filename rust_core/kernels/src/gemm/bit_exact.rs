@@ -20,8 +20,8 @@ use crate::pack::{PackedMatrix, QuantLayout};
 use crate::quant::DType;
 use crate::simd::Fused;
 
-/// 1.5 · 2^23: where dot products with f16 scales start.
-const MAGIC: f32 = 12_582_912.0;
+/// 1.5 · 2^23: where dot products with f16 scales start. The model's own: it must not follow a slip of the kernels'.
+const START: f32 = 12_582_912.0;
 
 const QUANTISED: [DType; 6] = [
     DType::Q4_0,
@@ -59,7 +59,7 @@ fn model(layout: QuantLayout, panel: &[u8], x: &Rows, row: usize) -> [f32; PANEL
         let parts = GROUP / layout.group;
         for part in 0..parts {
             let start = if layout.half_scales {
-                MAGIC.to_bits().cast_signed()
+                START.to_bits().cast_signed()
             } else {
                 0
             };
@@ -82,7 +82,7 @@ fn model(layout: QuantLayout, panel: &[u8], x: &Rows, row: usize) -> [f32; PANEL
                     Offset::Zero(zero) => scale * -(zero as f32),
                 };
                 let scaled = if layout.half_scales {
-                    f32::from_bits(dots[column].cast_unsigned()).mul_add(scale, scale * -MAGIC)
+                    f32::from_bits(dots[column].cast_unsigned()).mul_add(scale, scale * -START)
                 } else {
                     dots[column] as f32 * scale
                 };

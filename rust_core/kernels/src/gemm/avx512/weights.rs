@@ -7,10 +7,10 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::{MAGIC, QUADS};
+use super::QUADS;
 use crate::arena::{Buffer, Plain};
 use crate::error::KernelError;
-use crate::gemm::Panel;
+use crate::gemm::{MAGIC, Panel};
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
 
 /// What becomes of 16 columns' dot products over a group, or over half of one.
