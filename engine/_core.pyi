@@ -253,6 +253,86 @@ class PrefixTrie:
 
 # --- prompt lookup --------------------------------------------------------------------------------
 
+@final
+class SteadyRows:
+    """Rows that each decode one token a step: takes them from one step to the next.
+
+    It keeps references to the arrays it is made with, whose memory must not move, and reads and writes
+    them in every call: no two calls at once, and no other writer meanwhile. A row is steady when it has
+    had its first token and has computed all its tokens but the last.
+    """
+
+    def __new__(
+        cls,
+        rows: NDArray[np.int32],
+        token_ids: NDArray[np.int32],
+        positions: NDArray[np.int32],
+        *,
+        token_table: NDArray[np.int32],
+        block_tables: NDArray[np.int32],
+        num_tokens: NDArray[np.int32],
+        num_computed: NDArray[np.int32],
+        num_blocks: NDArray[np.int32],
+        num_indexed: NDArray[np.int32],
+        max_total: NDArray[np.int32],
+        stop_ids: NDArray[np.int32],
+        last_token_at: NDArray[np.float64],
+        block_size: int,
+    ) -> SteadyRows:
+        """Hold the rows of a step and the row-indexed arrays; see `engine.pipeline.rows`.
+
+        Args:
+            rows: [R] int32, each once.
+            token_ids, positions: [R] int32, filled by `look_up`.
+            token_table: [max_rows, max_model_len] int32.
+            block_tables: [max_rows, max_blocks] int32.
+            num_tokens, num_computed, num_blocks, num_indexed, max_total: [max_rows] int32.
+            stop_ids: [max_rows, S] int32, padded with -1.
+            last_token_at: [max_rows] float64.
+            block_size: tokens in a block.
+
+        Raises:
+            ValueError: the arrays do not fit each other, or a row is none of theirs.
+        """
+
+    def look_up(self) -> int | None:
+        """Fill in the next step: the last token of each row, and its position.
+
+        Returns:
+            How many rows have no block for it; None if a row is not steady.
+        """
+
+    def append_blocks(self, blocks: NDArray[np.int32], /) -> None:
+        """Give one block to each row that has none for its next token, in the order of the rows.
+
+        Raises:
+            ValueError: they are not as many, or a table is full; nothing was changed.
+        """
+
+    def advance(
+        self, sampled: NDArray[np.int32], now: float, /
+    ) -> (
+        tuple[
+            int,
+            NDArray[np.float64],
+            list[tuple[int, bool]],
+            tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]] | None,
+        ]
+        | None
+    ):
+        """Append the token that each row sampled; `num_tokens` is raised last.
+
+        Args:
+            sampled: [R] int32.
+            now: their instant, seconds.
+
+        Returns:
+            The tokens that the step's tokens attended to, over all rows; [R] float64, seconds since each
+            row's previous token; rows that end, and whether a stop token is why; and rows that filled a
+            block, with the first of their full blocks that is not indexed and the end of these, or None.
+            None, with nothing changed, if a row has no token (-1) or is not steady.
+        """
+
 def draft_by_lookup(
     token_table: NDArray[np.int32],
     stop_ids: NDArray[np.int32],

@@ -60,6 +60,11 @@ class Drafts:
     batch: NDArray[np.int64]
     matched: NDArray[np.int32]
 
+    @property
+    def total(self) -> int:
+        """Tokens of all rows."""
+        return int(self.counts.sum())
+
 
 class Speculation:
     """Proposes drafts and learns from what became of them. Owned by the scheduler."""

@@ -1,0 +1,158 @@
+//! `SteadyRows`: what lies between two steps of rows that just go on decoding.
+
+use numpy::{
+    IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1, PyReadwriteArray2,
+};
+use pravaha_core::steady;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::held_array::Held;
+
+/// See `engine/_core.pyi`.
+#[pyclass(module = "engine._core")]
+struct SteadyRows {
+    token_ids: Held<i32>,
+    positions: Held<i32>,
+    tables: Tables,
+    intervals: Vec<f64>,
+}
+
+struct Tables {
+    rows: Held<i32>,
+    token_table: Held<i32>,
+    block_tables: Held<i32>,
+    num_tokens: Held<i32>,
+    num_computed: Held<i32>,
+    num_blocks: Held<i32>,
+    num_indexed: Held<i32>,
+    max_total: Held<i32>,
+    stop_ids: Held<i32>,
+    last_token_at: Held<f64>,
+    block_size: usize,
+}
+
+impl Tables {
+    fn view(&mut self) -> steady::SteadyRows<'_> {
+        steady::SteadyRows {
+            rows: self.rows.slice(),
+            token_table: self.token_table.slice_mut(),
+            block_tables: self.block_tables.slice_mut(),
+            num_tokens: self.num_tokens.slice_mut(),
+            num_computed: self.num_computed.slice_mut(),
+            num_blocks: self.num_blocks.slice_mut(),
+            num_indexed: self.num_indexed.slice(),
+            max_total: self.max_total.slice(),
+            stop_ids: self.stop_ids.slice(),
+            last_token_at: self.last_token_at.slice_mut(),
+            block_size: self.block_size,
+        }
+    }
+}
+
+type Numbers<'py> = Bound<'py, PyArray1<i32>>;
+type Filled<'py> = (Numbers<'py>, Numbers<'py>, Numbers<'py>);
+type Advance<'py> = (
+    u64,
+    Bound<'py, PyArray1<f64>>,
+    Vec<(i32, bool)>,
+    Option<Filled<'py>>,
+);
+
+#[pymethods]
+impl SteadyRows {
+    #[new]
+    #[pyo3(signature = (rows, token_ids, positions, *, token_table, block_tables, num_tokens, num_computed, num_blocks, num_indexed, max_total, stop_ids, last_token_at, block_size))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        rows: PyReadonlyArray1<'_, i32>,
+        token_ids: PyReadwriteArray1<'_, i32>,
+        positions: PyReadwriteArray1<'_, i32>,
+        token_table: PyReadwriteArray2<'_, i32>,
+        block_tables: PyReadwriteArray2<'_, i32>,
+        num_tokens: PyReadwriteArray1<'_, i32>,
+        num_computed: PyReadwriteArray1<'_, i32>,
+        num_blocks: PyReadwriteArray1<'_, i32>,
+        num_indexed: PyReadonlyArray1<'_, i32>,
+        max_total: PyReadonlyArray1<'_, i32>,
+        stop_ids: PyReadonlyArray2<'_, i32>,
+        last_token_at: PyReadwriteArray1<'_, f64>,
+        block_size: usize,
+    ) -> PyResult<Self> {
+        let mut this = Self {
+            token_ids: Held::writing(&token_ids)?,
+            positions: Held::writing(&positions)?,
+            tables: Tables {
+                rows: Held::reading(&rows)?,
+                token_table: Held::writing(&token_table)?,
+                block_tables: Held::writing(&block_tables)?,
+                num_tokens: Held::writing(&num_tokens)?,
+                num_computed: Held::writing(&num_computed)?,
+                num_blocks: Held::writing(&num_blocks)?,
+                num_indexed: Held::reading(&num_indexed)?,
+                max_total: Held::reading(&max_total)?,
+                stop_ids: Held::reading(&stop_ids)?,
+                last_token_at: Held::writing(&last_token_at)?,
+                block_size,
+            },
+            intervals: Vec::new(),
+        };
+        let count = this.tables.rows.slice().len();
+        let places = [&this.token_ids, &this.positions].map(|places| places.slice().len());
+        if places != [count; 2] || !this.tables.view().fits() {
+            return Err(PyValueError::new_err(
+                "The steady rows do not fit their tables.",
+            ));
+        }
+        this.intervals = vec![0.0; count];
+        Ok(this)
+    }
+
+    fn look_up(&mut self) -> Option<usize> {
+        let (token_ids, positions) = (self.token_ids.slice_mut(), self.positions.slice_mut());
+        self.tables.view().look_up(token_ids, positions)
+    }
+
+    #[pyo3(signature = (blocks, /))]
+    fn append_blocks(&mut self, blocks: PyReadonlyArray1<'_, i32>) -> PyResult<()> {
+        if !self.tables.view().append_blocks(blocks.as_slice()?) {
+            return Err(PyValueError::new_err(
+                "There is not one block for each row that lacks one, or no room for it.",
+            ));
+        }
+        Ok(())
+    }
+
+    #[pyo3(signature = (sampled, now, /))]
+    fn advance<'py>(
+        &mut self,
+        py: Python<'py>,
+        sampled: PyReadonlyArray1<'_, i32>,
+        now: f64,
+    ) -> PyResult<Option<Advance<'py>>> {
+        let intervals = &mut self.intervals;
+        let change = self
+            .tables
+            .view()
+            .advance(sampled.as_slice()?, now, intervals);
+        Ok(change.map(|change| {
+            let filled = (!change.filled.is_empty()).then(|| {
+                let part = |pick: fn(&(i32, i32, i32)) -> i32| {
+                    change
+                        .filled
+                        .iter()
+                        .map(pick)
+                        .collect::<Vec<_>>()
+                        .into_pyarray(py)
+                };
+                (part(|run| run.0), part(|run| run.1), part(|run| run.2))
+            });
+            let intervals = PyArray1::from_slice(py, intervals);
+            (change.kv_tokens, intervals, change.ended, filled)
+        }))
+    }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<SteadyRows>()
+}
