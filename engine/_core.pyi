@@ -595,6 +595,61 @@ SAMPLING_ROW_LAYOUT: list[tuple[str, int, int]]
 """Name, byte offset and size of each field of a record of sampling parameters; the fields fill it."""
 
 @final
+class StepArrays:
+    """The arrays of a step and of its results, for steps that are run in place again and again.
+
+    It keeps references to the arrays, whose memory must not move. What they hold when the step is run
+    counts, so a step that only has other numbers in the same arrays needs no new object.
+    """
+
+    def __new__(
+        cls,
+        rows: NDArray[np.int32],
+        query_start: NDArray[np.int32],
+        token_ids: NDArray[np.int32],
+        positions: NDArray[np.int32],
+        needs_logits: NDArray[np.uint8],
+        block_tables: NDArray[np.int32],
+        token_table: NDArray[np.int32],
+        num_tokens: NDArray[np.int32],
+        num_prompt_tokens: NDArray[np.int32],
+        sampling: NDArray[np.uint8],
+        bias_rows: NDArray[np.int32],
+        bias_ids: NDArray[np.int32],
+        bias_values: NDArray[np.float32],
+        mask_rows: NDArray[np.int32],
+        mask_bits: NDArray[np.uint32],
+        num_draft_tokens: NDArray[np.int32],
+        score_tokens: NDArray[np.int32],
+        score_targets: NDArray[np.int32],
+        score_tops: NDArray[np.int32],
+        sampled: NDArray[np.int32],
+        logprobs: NDArray[np.float32],
+        top_ids: NDArray[np.int32],
+        top_logprobs: NDArray[np.float32],
+        failed: NDArray[np.uint8],
+        accepted: NDArray[np.int32],
+        draft_logprobs: NDArray[np.float32],
+        draft_top_ids: NDArray[np.int32],
+        draft_top_logprobs: NDArray[np.float32],
+        score_logprobs: NDArray[np.float32],
+        score_ranks: NDArray[np.int32],
+        score_top_ids: NDArray[np.int32],
+        score_top_logprobs: NDArray[np.float32],
+    ) -> StepArrays:
+        """Hold the arrays of a plan and its results.
+
+        Args:
+            rows: first of the fields of `StepPlan` (`engine/executors/base.py`), in their order, with
+                `sampling` as bytes.
+            sampled: first of the fields of `StepResult`, in their order, filled by the step.
+
+        Raises:
+            TypeError: an array has the wrong type or number of dimensions.
+            ValueError: an array is not C-contiguous, or part of two of them is to be filled.
+        """
+
+@final
 class NativeExecutor:
     """A loaded model and its KV pool. One step at a time, whichever thread calls."""
 
@@ -642,51 +697,13 @@ class NativeExecutor:
     def info(self) -> dict[str, str | int]:
         """`dispatch`, `threads`, `weight_format`, `weight_bytes`, `kv_dtype`, `parameters`."""
 
-    def execute(
-        self,
-        rows: NDArray[np.int32],
-        query_start: NDArray[np.int32],
-        token_ids: NDArray[np.int32],
-        positions: NDArray[np.int32],
-        needs_logits: NDArray[np.uint8],
-        block_tables: NDArray[np.int32],
-        token_table: NDArray[np.int32],
-        num_tokens: NDArray[np.int32],
-        num_prompt_tokens: NDArray[np.int32],
-        sampling: NDArray[np.uint8],
-        bias_rows: NDArray[np.int32],
-        bias_ids: NDArray[np.int32],
-        bias_values: NDArray[np.float32],
-        mask_rows: NDArray[np.int32],
-        mask_bits: NDArray[np.uint32],
-        num_draft_tokens: NDArray[np.int32],
-        score_tokens: NDArray[np.int32],
-        score_targets: NDArray[np.int32],
-        score_tops: NDArray[np.int32],
-        sampled: NDArray[np.int32],
-        logprobs: NDArray[np.float32],
-        top_ids: NDArray[np.int32],
-        top_logprobs: NDArray[np.float32],
-        failed: NDArray[np.uint8],
-        accepted: NDArray[np.int32],
-        draft_logprobs: NDArray[np.float32],
-        draft_top_ids: NDArray[np.int32],
-        draft_top_logprobs: NDArray[np.float32],
-        score_logprobs: NDArray[np.float32],
-        score_ranks: NDArray[np.int32],
-        score_top_ids: NDArray[np.int32],
-        score_top_logprobs: NDArray[np.float32],
-    ) -> None:
-        """Run one step; the GIL is released meanwhile.
-
-        The inputs are those of `engine.executors.base.StepPlan`, with `sampling` seen as bytes;
-        those from `sampled` on are filled as `StepResult` says. They have exactly the step's rows
-        and scores; those of drafts have room for `MAX_DRAFT_TOKENS` if there are any.
+    def execute(self, arrays: StepArrays) -> None:
+        """Run one step. The GIL is released meanwhile.
 
         Raises:
-            ValueError: the arrays contradict each other or the executor's limits; nothing was
-                computed.
-            RuntimeError: a compute thread failed, or the executor is closed or busy.
+            ValueError: the arrays contradict each other or the limits; nothing was computed.
+            RuntimeError: the executor is closed, runs a step on another thread, or a compute thread
+                panicked.
         """
 
     def copy_blocks(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:

@@ -8,6 +8,7 @@ mod memory;
 mod prompt_lookup;
 mod roofline;
 mod steady;
+mod step_arrays;
 mod swap;
 
 use pyo3::prelude::*;
