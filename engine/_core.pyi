@@ -314,7 +314,7 @@ class SteadyRows:
     ) -> (
         tuple[
             int,
-            NDArray[np.float64],
+            bytes,
             list[tuple[int, bool]],
             tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]] | None,
         ]
@@ -323,14 +323,14 @@ class SteadyRows:
         """Append the token that each row sampled; `num_tokens` is raised last.
 
         Args:
-            sampled: [R] int32.
+            sampled: [R] int32; quickest if it is the array of the last call.
             now: their instant, seconds.
 
         Returns:
-            The tokens that the step's tokens attended to, over all rows; [R] float64, seconds since each
-            row's previous token; rows that end, and whether a stop token is why; and rows that filled a
-            block, with the first of their full blocks that is not indexed and the end of these, or None.
-            None, with nothing changed, if a row has no token (-1) or is not steady.
+            The tokens that the step's tokens attended to, over all rows; seconds since each row's previous
+            token, [R] float64, as bytes; rows that end, and whether a stop token is why; and rows that
+            filled a block, with the first of their full blocks that is not indexed and the end of these, or
+            None. None, with nothing changed, if a row has no token (-1) or is not steady.
         """
 
 def draft_by_lookup(

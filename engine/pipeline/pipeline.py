@@ -46,7 +46,6 @@ class Pipeline:
     Attributes:
         executor: set when the weights are loaded, before the first step; until then requests may be
             queued and aborted.
-        last_step: figures of the last executed step.
         last_error: the sentence of the last failed step, with its instant, or None.
     """
 
@@ -83,7 +82,8 @@ class Pipeline:
             clock=clock,
         )
         self.executor: Executor | None = None
-        self.last_step = StepStats()
+        self._last: StepRecord | None = None
+        self._last_rows = 0
         self.last_error: tuple[str, float] | None = None
         self._ends: list[tuple[Sequence, Finish, float]] = []
         self._waiting = waiting
@@ -96,6 +96,20 @@ class Pipeline:
     def writer(self) -> TokenWriter:
         """What writes tokens into the rows."""
         return self._applier.writer
+
+    @property
+    def last_step(self) -> StepStats:
+        """Figures of the last executed step."""
+        last = self._last
+        if last is None:
+            return StepStats()
+        return StepStats(
+            last.seconds,
+            last.prefill_tokens,
+            last.decodes,
+            self._last_rows,
+            last.predicted_seconds,
+        )
 
     @property
     def has_work(self) -> bool:
@@ -120,22 +134,24 @@ class Pipeline:
             running = self._sequences(self.scheduler.running)
             self._fail_step(f"Scheduling failed: {as_sentence(error)}", [*running, *self._waiting])
             return True
-        self._announce(schedule, started)
-        if schedule.plan is None:
+        plan, steady = schedule.plan, schedule.steady is not None
+        if not steady:
+            self._announce(schedule, started)
+        if plan is None:
             return bool(schedule.unplaceable)
         try:
-            self._copy_blocks(self.executor)
-            plan = self._mask(schedule.plan)
+            if not steady:
+                self._copy_blocks(self.executor)
+            if len(self.table.grammars):
+                plan = self._mask(plan)
             result = self.executor.execute(plan)
             applied = self._applier.apply(schedule, plan, result)
             for sequence, reason, sentence in applied.endings:
                 self.finish(sequence, reason, sentence)
-            # Copying KV blocks in is no part of what a step's tokens cost.
-            learn = not any(sequence.swapped_tokens for sequence in schedule.admitted)
-            self._account(applied, len(plan.rows), started, learn=learn)
+            self._account(schedule, applied, len(plan.rows), started)
         except BaseException as error:  # a panic in Rust is no Exception
             _log.exception("A step failed.")
-            placed = [self.table.sequences[row] for row in schedule.plan.rows.tolist()]
+            placed = [self.table.sequences[row] for row in plan.rows.tolist()]
             failed = [sequence for sequence in placed if sequence is not None]
             self._fail_step(f"The step failed: {as_sentence(error)}", failed)
         return True
@@ -160,10 +176,7 @@ class Pipeline:
 
     def _mask(self, plan: StepPlan) -> StepPlan:
         """The plan with the token masks of rows that follow a grammar."""
-        grammars = self.table.grammars
-        if not len(grammars):
-            return plan
-        rows, bits = grammars.masks(plan)
+        rows, bits = self.table.grammars.masks(plan)
         return replace(plan, mask_rows=rows, mask_bits=bits)
 
     def abort(self, sequence: Sequence) -> None:
@@ -263,36 +276,34 @@ class Pipeline:
             "ask for less."
         )
 
-    def _account(self, applied: AppliedStep, rows: int, started: float, *, learn: bool) -> None:
+    def _account(self, schedule: Schedule, applied: AppliedStep, rows: int, started: float) -> None:
         """Count a step, and learn from how long it took.
 
         Args:
-            applied: what it did.
+            schedule: what was decided.
+            applied: what came of it.
             rows: how many rows it had.
             started: when it was scheduled.
-            learn: whether its time tells how long such steps take.
         """
         ended = self._clock()
         seconds, model = ended - started, self.scheduler.work.model
-        predicted = model.predict(applied.load)
-        if learn:
-            model.observe(applied.load, seconds)
-        self.last_step = StepStats(
-            seconds, applied.prefill_tokens, applied.decodes, rows, predicted
+        if schedule.admitted and any(one.swapped_tokens for one in schedule.admitted):
+            # Copying KV blocks in is no part of what a step's tokens cost.
+            predicted = model.predict(applied.load)
+        else:
+            predicted = model.observe(applied.load, seconds)
+        self._last = StepRecord(
+            seconds,
+            predicted,
+            applied.prefill_tokens,
+            applied.decodes,
+            applied.new_prompt_tokens,
+            applied.generated,
+            applied.first_tokens,
+            applied.intervals,
         )
-        self._counters.record_step(
-            ended,
-            StepRecord(
-                seconds=seconds,
-                predicted_seconds=predicted,
-                prefill_tokens=applied.prefill_tokens,
-                decodes=applied.decodes,
-                new_prompt_tokens=applied.new_prompt_tokens,
-                generated=applied.generated,
-                first_tokens=applied.first_tokens,
-                intervals=applied.intervals,
-            ),
-        )
+        self._last_rows = rows
+        self._counters.record_step(ended, self._last)
 
     def _fail_step(self, message: str, sequences: list[Sequence]) -> None:
         """End the requests of a step that raised; what the step wrote is lost."""

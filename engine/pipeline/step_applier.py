@@ -37,7 +37,7 @@ class AppliedStep(NamedTuple):
         new_prompt_tokens: prompt tokens computed for the first time.
         generated: tokens sampled.
         first_tokens: [N] float64, times to first token of requests that got their first.
-        intervals: [N] float64, times since the previous token of the others.
+        intervals: [N] float64, times since the previous token of the others, as bytes.
         endings: requests that end here; of those named twice, the first reason counts.
     """
 
@@ -47,7 +47,7 @@ class AppliedStep(NamedTuple):
     new_prompt_tokens: int
     generated: int
     first_tokens: NDArray[np.float64]
-    intervals: NDArray[np.float64]
+    intervals: bytes
     endings: list[Ending]
 
 
@@ -95,7 +95,7 @@ class StepApplier:
         kv_tokens, intervals, filled, endings = advance
         if filled is not None and self._blocks.prefixes is not None:
             self._blocks.prefixes.index_blocks(self._table, *filled)
-        rows = len(intervals)
+        rows = len(steady.rows)
         return AppliedStep(
             StepLoad(0, rows, kv_tokens), 0, rows, 0, rows, NO_SAMPLES, intervals, endings
         )
@@ -148,7 +148,7 @@ class StepApplier:
             new_prompt_tokens=new_prompt,
             generated=generated,
             first_tokens=first_tokens,
-            intervals=intervals,
+            intervals=intervals.tobytes(),
             endings=endings,
         )
 

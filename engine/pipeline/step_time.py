@@ -99,11 +99,11 @@ class StepTimeModel:
         costs = self.costs
         return None if costs is None else costs.seconds(load)
 
-    def observe(self, load: StepLoad, seconds: float) -> None:
-        """Learn from a step that took `seconds`."""
+    def observe(self, load: StepLoad, seconds: float) -> float | None:
+        """Learn from a step that took `seconds`; what `predict` had said of it."""
+        said = predicted = self.predict(load)
         if seconds <= 0:
-            return
-        predicted = self.predict(load)
+            return said
         if predicted is None:
             self._costs = self._costs.scaled(seconds / self._costs.seconds(load))
             predicted = seconds
@@ -124,6 +124,7 @@ class StepTimeModel:
         self._observations += 1
         if self._observations <= _TRUSTED or len(self._pending) == _FIT_EVERY:
             self._fit()
+        return said
 
     def _drawn_in(self, seconds: float, predicted: float) -> float:
         """The measured time, or the edge of the usual scatter if it is beyond; notes the scatter."""

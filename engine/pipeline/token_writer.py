@@ -108,7 +108,7 @@ class TokenWriter:
 
     def advance(
         self, steady: SteadyDecode, result: StepResult, now: float
-    ) -> tuple[int, NDArray[np.float64], FilledBlocks | None, list[Ending]] | None:
+    ) -> tuple[int, bytes, FilledBlocks | None, list[Ending]] | None:
         """Append the sampled tokens of rows that just decode: `write`, in one native call.
 
         Args:
@@ -117,8 +117,9 @@ class TokenWriter:
             now: the tokens' instant.
 
         Returns:
-            The tokens that the step's tokens attended to, times between tokens, blocks that are full
-            now, and sequences that end here. None, with nothing published, if a row has no token.
+            The tokens that the step's tokens attended to, times between tokens as bytes, blocks that
+            are full now, and sequences that end here. None, with nothing published, if a row has no
+            token.
         """
         table, rows = self._table, steady.rows
         if table.logprob_rows:
@@ -136,7 +137,8 @@ class TokenWriter:
                 sequence.mailbox.text.append(text)
         if len(table.grammars):
             ending += self._stopped_by_grammar(rows, result.sampled)
-        ending += self._over(ended)
+        if ended:
+            ending += self._over(ended)
         return kv_tokens, intervals, filled, ending
 
     def _over(self, rows: Iterable[tuple[int, bool]]) -> list[Ending]:

@@ -92,7 +92,11 @@ def test_steps_are_those_of_a_loop_over_the_rows(case: tuple[Tables, list[int], 
             if stopped or known >= expected["max_total"][row]:
                 ended.append((row, stopped))
         assert advance is not None
-        assert (advance[0], advance[1].tolist(), advance[2]) == (kv_tokens, intervals, ended)
+        assert (advance[0], np.frombuffer(advance[1]).tolist(), advance[2]) == (
+            kv_tokens,
+            intervals,
+            ended,
+        )
         found = (
             []
             if advance[3] is None

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 /// refers to, but for `resize(refcheck=False)`), and during a call that uses it nobody else writes what
 /// Rust reads or writes. Readers of what Rust writes find out afterwards (`engine.mailbox`).
 pub(crate) struct Held<T> {
-    _array: Py<PyAny>,
+    array: Py<PyAny>,
     data: *mut T,
     len: usize,
 }
@@ -46,8 +46,13 @@ impl<T: Element + Copy> Held<T> {
         Ok(Self {
             data: array.data(),
             len: array.len(),
-            _array: array.clone().into_any().unbind(),
+            array: array.clone().into_any().unbind(),
         })
+    }
+
+    /// Whether this is that array.
+    pub(crate) fn is(&self, array: &Bound<'_, PyAny>) -> bool {
+        self.array.is(array)
     }
 
     pub(crate) fn slice(&self) -> &[T] {

@@ -6,6 +6,7 @@ use numpy::{
 use pravaha_core::steady;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::held_array::Held;
 
@@ -15,6 +16,10 @@ struct SteadyRows {
     token_ids: Held<i32>,
     positions: Held<i32>,
     tables: Tables,
+    /// Where the last step's tokens came from: an executor has one place for them.
+    sampled: Option<Held<i32>>,
+    /// The tokens themselves; then no slice of an array is in use while others are written.
+    tokens: Vec<i32>,
     intervals: Vec<f64>,
 }
 
@@ -54,10 +59,24 @@ type Numbers<'py> = Bound<'py, PyArray1<i32>>;
 type Filled<'py> = (Numbers<'py>, Numbers<'py>, Numbers<'py>);
 type Advance<'py> = (
     u64,
-    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyBytes>,
     Vec<(i32, bool)>,
     Option<Filled<'py>>,
 );
+
+impl SteadyRows {
+    /// Copy the step's tokens, without asking Python if the last ones were in the same array.
+    fn take_tokens(&mut self, sampled: &Bound<'_, PyAny>) -> PyResult<()> {
+        let held = match self.sampled.take().filter(|held| held.is(sampled)) {
+            Some(held) => held,
+            None => Held::reading(&sampled.extract::<PyReadonlyArray1<'_, i32>>()?)?,
+        };
+        self.tokens.clear();
+        self.tokens.extend_from_slice(held.slice());
+        self.sampled = Some(held);
+        Ok(())
+    }
+}
 
 #[pymethods]
 impl SteadyRows {
@@ -95,6 +114,8 @@ impl SteadyRows {
                 last_token_at: Held::writing(&last_token_at)?,
                 block_size,
             },
+            sampled: None,
+            tokens: Vec::new(),
             intervals: Vec::new(),
         };
         let count = this.tables.rows.slice().len();
@@ -127,29 +148,30 @@ impl SteadyRows {
     fn advance<'py>(
         &mut self,
         py: Python<'py>,
-        sampled: PyReadonlyArray1<'_, i32>,
+        sampled: &Bound<'py, PyAny>,
         now: f64,
     ) -> PyResult<Option<Advance<'py>>> {
-        let intervals = &mut self.intervals;
-        let change = self
-            .tables
-            .view()
-            .advance(sampled.as_slice()?, now, intervals);
-        Ok(change.map(|change| {
-            let filled = (!change.filled.is_empty()).then(|| {
-                let part = |pick: fn(&(i32, i32, i32)) -> i32| {
-                    change
-                        .filled
-                        .iter()
-                        .map(pick)
-                        .collect::<Vec<_>>()
-                        .into_pyarray(py)
-                };
-                (part(|run| run.0), part(|run| run.1), part(|run| run.2))
-            });
-            let intervals = PyArray1::from_slice(py, intervals);
-            (change.kv_tokens, intervals, change.ended, filled)
-        }))
+        self.take_tokens(sampled)?;
+        let mut rows = self.tables.view();
+        let Some(change) = rows.advance(&self.tokens, now, &mut self.intervals) else {
+            return Ok(None);
+        };
+        let filled = (!change.filled.is_empty()).then(|| {
+            let part = |pick: fn(&(i32, i32, i32)) -> i32| {
+                let numbers: Vec<i32> = change.filled.iter().map(pick).collect();
+                numbers.into_pyarray(py)
+            };
+            (part(|run| run.0), part(|run| run.1), part(|run| run.2))
+        });
+        let size = self.intervals.len() * size_of::<f64>();
+        let intervals = PyBytes::new_with(py, size, |bytes| {
+            let places = bytes.chunks_exact_mut(size_of::<f64>());
+            for (place, interval) in places.zip(&self.intervals) {
+                place.copy_from_slice(&interval.to_ne_bytes());
+            }
+            Ok(())
+        })?;
+        Ok(Some((change.kv_tokens, intervals, change.ended, filled)))
     }
 }
 
