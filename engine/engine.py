@@ -653,7 +653,8 @@ class AsyncPravahaEngine:
         finished = pipeline.has_ends
         if finished or self._shows_too_little(pipeline):
             self._publish()
-        pipeline.announce_ends()
+        if finished:
+            pipeline.announce_ends()
         self._hub.signal(finished=finished)
         if self._hub.has_callbacks and (pipeline.writer.take_refilled() or finished):
             self._hub.call_back()
