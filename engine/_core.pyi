@@ -302,6 +302,12 @@ class SteadyRows:
             How many rows have no block for it; None if a row is not steady.
         """
 
+    def repeats(self, least: int, /) -> bool:
+        """Whether some row's last `least` tokens stand in it once more.
+
+        If not, `draft_by_lookup` finds nothing.
+        """
+
     def append_blocks(self, blocks: NDArray[np.int32], /) -> None:
         """Give one block to each row that has none for its next token, in the order of the rows.
 

@@ -172,7 +172,7 @@ class Scheduler:
             return None
         if len(self._waiting) and self._table.num_free:
             return None
-        if self.speculation is not None:
+        if self.speculation is not None and self.speculation.finds(schedule.steady):
             drafts = self._add_drafts(batch, self._ones[: len(batch)])
             if drafts is not None:
                 plan, scores = self._plan(batch, self._ones[: len(batch)], drafts)

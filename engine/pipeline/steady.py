@@ -25,7 +25,7 @@ class SteadyDecode:
         rows: [R] int32, the plan's rows.
     """
 
-    __slots__ = ("advance", "append_blocks", "look_up", "rows")
+    __slots__ = ("advance", "append_blocks", "look_up", "repeats", "rows")
 
     def __init__(self, table: RowTable, plan: StepPlan) -> None:
         """Go on from a plan of which every row computes one token and samples the next.
@@ -49,5 +49,6 @@ class SteadyDecode:
         )
         self.rows: NDArray[np.int32] = plan.rows
         self.look_up = core.look_up
+        self.repeats = core.repeats
         self.append_blocks = core.append_blocks
         self.advance = core.advance

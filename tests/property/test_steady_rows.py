@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine._core import SteadyRows
+from engine._core import SteadyRows, draft_by_lookup
 
 BLOCK, WIDTH, MAX_ROWS = 4, 24, 6
 ROW_ARRAYS = ("num_tokens", "num_computed", "num_blocks", "num_indexed", "max_total")
@@ -127,6 +127,28 @@ def test_nothing_changes_if_a_row_is_not_steady(change, sampled: list[int]) -> N
     before = str(tables.copies())  # NaN differs from itself
     assert steady.advance(np.array(sampled, np.int32), 1.0) is None
     assert str(tables.copies()) == before
+
+
+@given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=WIDTH), min_size=1, max_size=4))
+def test_what_repeats_is_what_lookup_finds(tokens: list[list[int]]) -> None:
+    tables = Tables([len(row) for row in tokens])
+    for row, known in enumerate(tokens):
+        tables.token_table[row, : len(known)] = known
+    rows = list(range(len(tokens)))
+    steady, _, _ = tables.steady(rows)
+    found = draft_by_lookup(
+        tables.token_table,
+        tables.stop_ids,
+        tables.num_tokens,
+        np.full(len(rows), 4, np.int32),
+        np.array(rows, np.int32),
+        np.zeros((len(rows), 4), np.int32),
+        np.zeros(len(rows), np.int32),
+        np.zeros(len(rows), np.int32),
+        least=2,
+        most=8,
+    )
+    assert steady.repeats(2) == found
 
 
 def test_blocks_are_taken_only_one_for_each_row_that_lacks_one() -> None:

@@ -5,6 +5,7 @@
 //! rows that end or fill a block.
 
 use crate::TokenId;
+use crate::prompt_lookup::find;
 
 /// The rows, and the row-indexed arrays of the engine that a steady step reads or changes.
 ///
@@ -97,6 +98,16 @@ impl SteadyRows<'_> {
 
     fn lacks_block(&self, row: usize) -> bool {
         self.num_computed[row] as usize / self.block_size >= self.num_blocks[row].max(0) as usize
+    }
+
+    /// Whether some row's last `least` tokens stand in it once more, so that its next ones can be guessed; see
+    /// [`crate::prompt_lookup`].
+    pub fn repeats(&self, least: usize) -> bool {
+        self.rows.iter().any(|&row| {
+            let (row, width) = (row as usize, self.width());
+            let known = (self.num_tokens[row].max(0) as usize).min(width);
+            find(&self.token_table[row * width..][..known], least, least).is_some()
+        })
     }
 
     /// Give each row that has no block for its next token one of `blocks`, which are as many.

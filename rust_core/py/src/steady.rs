@@ -134,6 +134,11 @@ impl SteadyRows {
         self.tables.view().look_up(token_ids, positions)
     }
 
+    #[pyo3(signature = (least, /))]
+    fn repeats(&mut self, least: usize) -> bool {
+        self.tables.view().repeats(least)
+    }
+
     #[pyo3(signature = (blocks, /))]
     fn append_blocks(&mut self, blocks: PyReadonlyArray1<'_, i32>) -> PyResult<()> {
         if !self.tables.view().append_blocks(blocks.as_slice()?) {
