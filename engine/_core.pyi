@@ -277,6 +277,7 @@ class SteadyRows:
         max_total: NDArray[np.int32],
         stop_ids: NDArray[np.int32],
         last_token_at: NDArray[np.float64],
+        drained: NDArray[np.bool_],
         block_size: int,
     ) -> SteadyRows:
         """Hold the rows of a step and the row-indexed arrays; see `engine.pipeline.rows`.
@@ -289,6 +290,7 @@ class SteadyRows:
             num_tokens, num_computed, num_blocks, num_indexed, max_total: [max_rows] int32.
             stop_ids: [max_rows, S] int32, padded with -1.
             last_token_at: [max_rows] float64.
+            drained: [max_rows] bool.
             block_size: tokens in a block.
 
         Raises:
@@ -314,6 +316,9 @@ class SteadyRows:
         Raises:
             ValueError: they are not as many, or a table is full; nothing was changed.
         """
+
+    def take_drained(self) -> bool:
+        """Whether some row was marked as drained; afterwards none is."""
 
     def advance(
         self, sampled: NDArray[np.int32], now: float, /

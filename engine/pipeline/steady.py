@@ -25,7 +25,7 @@ class SteadyDecode:
         rows: [R] int32, the plan's rows.
     """
 
-    __slots__ = ("advance", "append_blocks", "look_up", "repeats", "rows")
+    __slots__ = ("advance", "append_blocks", "look_up", "repeats", "rows", "take_drained")
 
     def __init__(self, table: RowTable, plan: StepPlan) -> None:
         """Go on from a plan of which every row computes one token and samples the next.
@@ -45,6 +45,7 @@ class SteadyDecode:
             max_total=table.max_total,
             stop_ids=table.stop_ids,
             last_token_at=table.last_token_at,
+            drained=table.drained,
             block_size=table.block_size,
         )
         self.rows: NDArray[np.int32] = plan.rows
@@ -52,3 +53,4 @@ class SteadyDecode:
         self.repeats = core.repeats
         self.append_blocks = core.append_blocks
         self.advance = core.advance
+        self.take_drained = core.take_drained

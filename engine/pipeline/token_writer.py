@@ -42,6 +42,7 @@ class TokenWriter:
         self._counters = counters
         self._events = events
         self._fed: NDArray[np.int32] = np.zeros(0, np.int32)  # rows that got a token last
+        self._steady: SteadyDecode | None = None  # the same, if they just decode
 
     def write(
         self,
@@ -96,7 +97,7 @@ class TokenWriter:
             since = np.repeat(since / later, later)
         texts: list[tuple[Sequence, str]] = []
         ending = self._stopped_by_text(rows, at, texts) if table.decoded_rows else []
-        self._fed = rows
+        self._fed, self._steady = rows, None
         table.num_tokens[rows] = at  # publishes: readers see the tokens from here on
         for sequence, text in texts:
             sequence.mailbox.text.append(text)
@@ -128,7 +129,7 @@ class TokenWriter:
         if advance is None:
             return None
         kv_tokens, intervals, ended, filled = advance
-        self._fed = rows
+        self._steady = steady
         ending: list[Ending] = []
         if table.decoded_rows:
             texts: list[tuple[Sequence, str]] = []
@@ -171,6 +172,8 @@ class TokenWriter:
 
     def take_refilled(self) -> bool:
         """Whether the last step put a token into a mailbox that was empty; asking takes note."""
+        if self._steady is not None:
+            return self._steady.take_drained()
         fed, drained = self._fed, self._table.drained
         refilled = fed[drained[fed]]
         drained[refilled] = False

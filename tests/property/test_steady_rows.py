@@ -25,6 +25,7 @@ class Tables:
         self.block_tables = np.full((count, WIDTH // BLOCK), -1, np.int32)
         self.stop_ids = np.full((count, 2), -1, np.int32)
         self.last_token_at = np.arange(count, dtype=np.float64)
+        self.drained = np.zeros(count, np.bool_)
 
     def steady(self, rows: list[int]) -> tuple[SteadyRows, np.ndarray, np.ndarray]:
         """The rows, and where `look_up` writes their tokens and positions."""
@@ -149,6 +150,17 @@ def test_what_repeats_is_what_lookup_finds(tokens: list[list[int]]) -> None:
         most=8,
     )
     assert steady.repeats(2) == found
+
+
+def test_only_the_steady_rows_are_asked_whether_they_were_drained() -> None:
+    tables = Tables([5, 9, 3])
+    steady, _, _ = tables.steady([2, 0])
+    tables.drained[1] = True
+    assert not steady.take_drained()
+    tables.drained[:] = True
+    assert steady.take_drained()
+    assert not steady.take_drained()
+    assert tables.drained.tolist() == [False, True, False]
 
 
 def test_blocks_are_taken_only_one_for_each_row_that_lacks_one() -> None:

@@ -27,6 +27,8 @@ pub struct SteadyRows<'a> {
     pub stop_ids: &'a [TokenId],
     /// Seconds; NaN before a row's first token.
     pub last_token_at: &'a mut [f64],
+    /// Set by readers: nothing was left to read.
+    pub drained: &'a mut [bool],
     /// Tokens in a block.
     pub block_size: usize,
 }
@@ -57,6 +59,7 @@ impl SteadyRows<'_> {
             && self.num_indexed.len() == count
             && self.max_total.len() == count
             && self.last_token_at.len() == count
+            && self.drained.len() == count
             && self
                 .rows
                 .iter()
@@ -133,6 +136,12 @@ impl SteadyRows<'_> {
             }
         }
         true
+    }
+
+    /// Whether some row had been drained; none is from here on.
+    pub fn take_drained(&mut self) -> bool {
+        let take = |&row: &i32| std::mem::take(&mut self.drained[row as usize]);
+        self.rows.iter().map(take).fold(false, |any, one| any | one)
     }
 
     /// Append each row's sampled token.

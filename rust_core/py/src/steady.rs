@@ -34,6 +34,7 @@ struct Tables {
     max_total: Held<i32>,
     stop_ids: Held<i32>,
     last_token_at: Held<f64>,
+    drained: Held<bool>,
     block_size: usize,
 }
 
@@ -50,6 +51,7 @@ impl Tables {
             max_total: self.max_total.slice(),
             stop_ids: self.stop_ids.slice(),
             last_token_at: self.last_token_at.slice_mut(),
+            drained: self.drained.slice_mut(),
             block_size: self.block_size,
         }
     }
@@ -81,7 +83,7 @@ impl SteadyRows {
 #[pymethods]
 impl SteadyRows {
     #[new]
-    #[pyo3(signature = (rows, token_ids, positions, *, token_table, block_tables, num_tokens, num_computed, num_blocks, num_indexed, max_total, stop_ids, last_token_at, block_size))]
+    #[pyo3(signature = (rows, token_ids, positions, *, token_table, block_tables, num_tokens, num_computed, num_blocks, num_indexed, max_total, stop_ids, last_token_at, drained, block_size))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         rows: PyReadonlyArray1<'_, i32>,
@@ -96,6 +98,7 @@ impl SteadyRows {
         max_total: PyReadonlyArray1<'_, i32>,
         stop_ids: PyReadonlyArray2<'_, i32>,
         last_token_at: PyReadwriteArray1<'_, f64>,
+        drained: PyReadwriteArray1<'_, bool>,
         block_size: usize,
     ) -> PyResult<Self> {
         let mut this = Self {
@@ -112,6 +115,7 @@ impl SteadyRows {
                 max_total: Held::reading(&max_total)?,
                 stop_ids: Held::reading(&stop_ids)?,
                 last_token_at: Held::writing(&last_token_at)?,
+                drained: Held::writing(&drained)?,
                 block_size,
             },
             sampled: None,
@@ -147,6 +151,10 @@ impl SteadyRows {
             ));
         }
         Ok(())
+    }
+
+    fn take_drained(&mut self) -> bool {
+        self.tables.view().take_drained()
     }
 
     #[pyo3(signature = (sampled, now, /))]
