@@ -3,6 +3,8 @@
 //! Taking an array apart costs little, but what it touches is in no cache after a step, and a step has
 //! more than thirty arrays: together they cost more than a hundred microseconds that way.
 
+use std::ptr::NonNull;
+
 use numpy::ndarray::Dimension;
 use numpy::{
     Element, PyArray, PyArrayMethods, PyReadonlyArray, PyReadwriteArray, PyUntypedArrayMethods,
@@ -29,23 +31,29 @@ unsafe impl<T: Sync> Sync for Held<T> {}
 impl<T: Element + Copy> Held<T> {
     /// Hold an array that Rust will only read.
     pub(crate) fn reading<D: Dimension>(array: &PyReadonlyArray<'_, T, D>) -> PyResult<Self> {
-        Self::new(array)
+        Self::new(array, array.as_slice()?.len())
     }
 
     /// Hold an array that Rust will also write.
     pub(crate) fn writing<D: Dimension>(array: &PyReadwriteArray<'_, T, D>) -> PyResult<Self> {
-        Self::new(array)
+        Self::new(array, array.as_slice()?.len())
     }
 
-    fn new<D: Dimension>(array: &Bound<'_, PyArray<T, D>>) -> PyResult<Self> {
+    /// `len`: of the slice that the array is; that it is one proves it aligned and without gaps.
+    fn new<D: Dimension>(array: &Bound<'_, PyArray<T, D>>, len: usize) -> PyResult<Self> {
         if !array.is_c_contiguous() {
             return Err(PyValueError::new_err(
                 "An array of a step is not C-contiguous.",
             ));
         }
+        let data = if len == 0 {
+            NonNull::dangling().as_ptr() // of an empty array even the address may be odd
+        } else {
+            array.data()
+        };
         Ok(Self {
-            data: array.data(),
-            len: array.len(),
+            data,
+            len,
             array: array.clone().into_any().unbind(),
         })
     }
