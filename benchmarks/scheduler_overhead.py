@@ -14,8 +14,8 @@ With `--model` the real thing: the time between two calls of the executor while 
 go on, least and median, and its share of the time between two steps' beginnings.
 
 With `--policies`, for every scheduling policy: *decode* as above; *line*, the same with 1,000
-requests waiting and no row free; and *turnover*, in which every step ends one request and admits
-another out of those 1,000. With `--model` also the real thing for each of them.
+requests waiting and no row free; and *turnover*, in which by turns a step ends a request and one
+admits another out of those 1,000. With `--model` also the real thing for each of them.
 """
 
 import argparse
@@ -96,7 +96,7 @@ def steady_pipeline(
     blocks = rows * (MAX_MODEL_LEN // BLOCK_SIZE)
     allocator = BlockAllocator(blocks, BLOCK_SIZE)
     engine = AsyncPravahaEngine(EngineConfig(model=Path("none"), name="none"))
-    waiting = waiting or RequestQueue(rows)
+    waiting = RequestQueue(rows) if waiting is None else waiting
     pipeline = Pipeline(
         RowTable(max_rows=rows, max_model_len=MAX_MODEL_LEN, block_size=BLOCK_SIZE),
         BlockManager(
@@ -221,12 +221,22 @@ def measure_share(model: Path, policy: Policy, rows: Many[int]) -> list[dict[str
         executors.append(TimedExecutor(load_executor(*arguments, **options)))  # type: ignore[arg-type]
         return executors[-1]
 
-    config = EngineConfig(model=model, name="share", scheduling=Scheduling(policy))
+    config = EngineConfig(
+        model=model,
+        name="share",
+        scheduling=Scheduling(policy),
+        speculation=False,  # or steps would differ in their tokens
+    )
     engine = AsyncPravahaEngine(config, executor_factory=load, probes=())
     engine.start()
     found: list[dict[str, float | str]] = []
     try:
         engine.wait_ready()
+        first = SamplingParams(
+            max_tokens=48, ignore_eos=True
+        )  # the step-time model learns to begin with
+        engine.submit(Request(tuple(range(PROMPT)), first)).wait_result(600)
+        executors[0].calls.clear()
         for count in rows:
             params = SamplingParams(temperature=0, max_tokens=48, ignore_eos=True)
             handles = [
