@@ -1,13 +1,14 @@
 //! The paged KV cache: blocks laid out for the attention kernel.
 //!
-//! A block of a layer holds, for each KV head, keys and then values. Keys stand in tiles of 16 tokens,
-//! `[tile][dimension][16]`, so that one vector of 16 scores grows by one multiply-add a dimension with
+//! A block of a layer holds, for each KV head, its tokens in tiles of 16: keys, then values. Keys stand
+//! `[dimension][16]`, so that one vector of 16 scores grows by one multiply-add a dimension with
 //! no horizontal sum. Values stand token by token, `[token][padded dimension]`. Bytes of slots that no
 //! token has been written to are whatever they were: readers mask them.
 //!
-//! As int8 a token's key and value have one f32 scale each a head, `x ≈ scale * code`, and the scales stand
-//! behind the keys and behind the values, `[token]`: they go into scores and weights, which are vectors over
-//! tokens, so codes are widened and nothing more.
+//! As int8 a token's key and value have one f32 scale each a head, `x ≈ scale * (code - 128)`, and dot products of
+//! bytes take four inputs at once: keys stand `[dimension / 4][16][4]`, values `[token / 4][padded dimension][4]`. Between
+//! keys and values stand the scales of 16 keys and of 16 values: they go into scores and weights, which are
+//! vectors over tokens.
 
 mod block_copy;
 
@@ -73,36 +74,53 @@ pub struct KvShape {
     pub head_dim: usize,
 }
 
+/// Inputs of a dot product of bytes.
+pub(crate) const QUAD: usize = 4;
+
+/// Stands for zero among int8 codes, which are unsigned.
+pub(crate) const ZERO_CODE: u8 = 128;
+
 impl KvShape {
     fn padded_dim(&self) -> usize {
         self.head_dim.next_multiple_of(LANES)
     }
 
-    /// Bytes of a head's keys, without scales.
-    fn key_codes(&self) -> usize {
-        self.block_size * self.head_dim * self.dtype.bytes()
+    /// Bytes of a tile's keys.
+    pub(crate) fn key_bytes(&self) -> usize {
+        let dims = match self.dtype {
+            KvDtype::F16 | KvDtype::F32 => self.head_dim,
+            KvDtype::Int8 => self.head_dim.next_multiple_of(QUAD),
+        };
+        LANES * dims * self.dtype.bytes()
     }
 
-    /// Bytes of a head's values, without scales.
-    fn value_codes(&self) -> usize {
-        self.block_size * self.padded_dim() * self.dtype.bytes()
+    /// Bytes of the scales of a tile's keys, and of those of its values.
+    fn scale_bytes(&self) -> usize {
+        LANES * self.dtype.scale_bytes()
     }
 
-    fn scales(&self) -> usize {
-        self.block_size * self.dtype.scale_bytes()
+    /// Bytes of a tile up to its values.
+    fn values_at(&self) -> usize {
+        self.key_bytes() + 2 * self.scale_bytes()
     }
 
-    fn key_bytes(&self) -> usize {
-        self.key_codes() + self.scales()
+    /// Bytes of sixteen tokens of a KV head.
+    fn tile_bytes(&self) -> usize {
+        self.values_at() + LANES * self.padded_dim() * self.dtype.bytes()
     }
 
-    fn value_bytes(&self) -> usize {
-        self.value_codes() + self.scales()
+    /// Bytes of a tile up to the end of its first `tokens` tokens' values.
+    pub(crate) fn bytes_of(&self, tokens: usize) -> usize {
+        let tokens = match self.dtype {
+            KvDtype::F16 | KvDtype::F32 => tokens,
+            KvDtype::Int8 => tokens.next_multiple_of(QUAD),
+        };
+        self.values_at() + tokens * self.padded_dim() * self.dtype.bytes()
     }
 
     /// Bytes of one KV head's part of a block of one layer.
     fn head_bytes(&self) -> usize {
-        self.key_bytes() + self.value_bytes()
+        self.block_size / LANES * self.tile_bytes()
     }
 
     fn layer_bytes(&self) -> Option<usize> {
@@ -115,9 +133,9 @@ impl KvShape {
 /// Where the keys and values of sixteen neighbouring tokens of a KV head begin.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tile {
-    /// `[dimension][16]`
+    /// `[dimension][16]`, or `[dimension / 4][16][4]` codes.
     pub keys: *const u8,
-    /// `[16][padded dimension]`
+    /// `[16][padded dimension]`, or `[4][padded dimension][4]` codes.
     pub values: *const u8,
     /// `[16]`; null for types without.
     pub key_scales: *const f32,
@@ -197,22 +215,19 @@ impl KvCache {
     pub(crate) fn tile(&self, layer: usize, block: usize, kv_head: usize, slot: usize) -> Tile {
         let shape = &self.shape;
         assert!(slot < shape.block_size);
-        let head = self.head(layer, block, kv_head);
-        let bytes = shape.dtype.bytes();
-        // SAFETY: inside the head's part of the block by the check; scales stand behind their codes.
+        let at = slot / LANES * shape.tile_bytes();
+        // SAFETY: inside the head's part of the block by the check; scales stand between keys and values.
         unsafe {
-            let keys = head.add(slot * shape.head_dim * bytes);
-            let first_value = head.add(shape.key_bytes());
-            let values = first_value.add(slot * shape.padded_dim() * bytes);
-            let scales = |codes: *mut u8, bytes: usize| match shape.dtype.scale_bytes() {
+            let keys = self.head(layer, block, kv_head).add(at).cast_const();
+            let scales = |number: usize| match shape.scale_bytes() {
                 0 => std::ptr::null(),
-                each => codes.add(bytes + slot * each).cast_const().cast(),
+                each => keys.add(shape.key_bytes() + number * each).cast(),
             };
             Tile {
                 keys,
-                values,
-                key_scales: scales(head, shape.key_codes()),
-                value_scales: scales(first_value, shape.value_codes()),
+                values: keys.add(shape.values_at()),
+                key_scales: scales(0),
+                value_scales: scales(1),
             }
         }
     }
@@ -238,8 +253,18 @@ impl KvCache {
         let lane = slot % LANES;
         let tile = self.tile(layer, block, kv_head, slot - lane);
         let scale = tile.key_scales.wrapping_add(lane).cast_mut();
+        let keys = tile.keys.cast_mut();
         // SAFETY: lane `lane` of each dimension is inside the tile; exclusive by contract.
-        unsafe { self.store(key, scale, |dim| dim * LANES + lane, tile.keys.cast_mut()) };
+        unsafe {
+            match self.shape.dtype {
+                KvDtype::F16 => store_f16(key, |dim| dim * LANES + lane, keys),
+                KvDtype::F32 => store_f32(key, |dim| dim * LANES + lane, keys),
+                KvDtype::Int8 => {
+                    let at = |dim| (dim / QUAD * LANES + lane) * QUAD + dim % QUAD;
+                    *scale = store_codes(key, at, keys);
+                }
+            }
+        }
     }
 
     /// Write a token's value.
@@ -258,50 +283,59 @@ impl KvCache {
         let lane = slot % LANES;
         let tile = self.tile(layer, block, kv_head, slot - lane);
         let scale = tile.value_scales.wrapping_add(lane).cast_mut();
-        let first = lane * self.value_stride();
-        // SAFETY: every dimension is inside the row; exclusive by contract.
-        unsafe { self.store(value, scale, |dim| first + dim, tile.values.cast_mut()) };
-    }
-
-    /// Store a vector, rounded to the cache's type, dimension `dim` as element `at(dim)` of `base`.
-    ///
-    /// # Safety
-    /// Each of these elements, and the scale of types that have one, is inside the arena and nobody else
-    /// uses it.
-    #[inline(always)]
-    unsafe fn store(
-        &self,
-        vector: &[f32],
-        scale: *mut f32,
-        at: impl Fn(usize) -> usize,
-        base: *mut u8,
-    ) {
-        let elements = vector.iter().enumerate();
-        // SAFETY: the caller's promise; every type is aligned to its size within the arena.
+        let (stride, values) = (self.value_stride(), tile.values.cast_mut());
+        // SAFETY: every dimension of lane `lane` is inside the tile; exclusive by contract.
         unsafe {
             match self.shape.dtype {
-                KvDtype::F16 => {
-                    for (dim, &x) in elements {
-                        *base.cast::<u16>().add(at(dim)) = narrow_f16(x);
-                    }
-                }
-                KvDtype::F32 => {
-                    for (dim, &x) in elements {
-                        *base.cast::<f32>().add(at(dim)) = x;
-                    }
-                }
+                KvDtype::F16 => store_f16(value, |dim| lane * stride + dim, values),
+                KvDtype::F32 => store_f32(value, |dim| lane * stride + dim, values),
                 KvDtype::Int8 => {
-                    let (step, inverse) = int8_step(vector);
-                    *scale = step;
-                    for (dim, &x) in elements {
-                        // To nearest even; a vector that is no number has zeros and a scale of NaN.
-                        let code = (x * inverse + ROUND).to_bits() as i8;
-                        *base.cast::<i8>().add(at(dim)) = code;
-                    }
+                    let at = |dim| (lane / QUAD * stride + dim) * QUAD + lane % QUAD;
+                    *scale = store_codes(value, at, values);
                 }
             }
         }
     }
+}
+
+/// Store a vector as f16, dimension `dim` as element `at(dim)` of `base`.
+///
+/// # Safety
+/// Each of these elements is inside the arena, and nobody else uses it; the arena is aligned for every type.
+#[inline(always)]
+unsafe fn store_f16(vector: &[f32], at: impl Fn(usize) -> usize, base: *mut u8) {
+    for (dim, &x) in vector.iter().enumerate() {
+        // SAFETY: the caller's promise.
+        unsafe { *base.cast::<u16>().add(at(dim)) = narrow_f16(x) };
+    }
+}
+
+/// The same as f32.
+///
+/// # Safety
+/// As [`store_f16`].
+#[inline(always)]
+unsafe fn store_f32(vector: &[f32], at: impl Fn(usize) -> usize, base: *mut u8) {
+    for (dim, &x) in vector.iter().enumerate() {
+        // SAFETY: the caller's promise.
+        unsafe { *base.cast::<f32>().add(at(dim)) = x };
+    }
+}
+
+/// The same as int8 codes; returns their scale.
+///
+/// # Safety
+/// As [`store_f16`].
+#[inline(always)]
+unsafe fn store_codes(vector: &[f32], at: impl Fn(usize) -> usize, base: *mut u8) -> f32 {
+    let (step, inverse) = int8_step(vector);
+    for (dim, &x) in vector.iter().enumerate() {
+        // To nearest even; a vector that is no number has zeros and a scale of NaN.
+        let code = (x * inverse + ROUND).to_bits() as u8;
+        // SAFETY: the caller's promise.
+        unsafe { *base.add(at(dim)) = code.wrapping_add(ZERO_CODE) };
+    }
+    step
 }
 
 /// Scale of a vector's int8 codes, and what to multiply it with to get them.
@@ -415,13 +449,13 @@ mod tests {
             cache.write_key(1, 2, 1, 17, &vector);
             cache.write_value(1, 2, 1, 17, &vector);
             let tile = cache.tile(1, 2, 1, 16);
-            let key = tile.keys.cast::<i8>();
-            let value = tile.values.cast::<i8>().add(cache.value_stride());
-            let scales = [tile.key_scales.add(1), tile.value_scales.add(1)];
+            let scales = [*tile.key_scales.add(1), *tile.value_scales.add(1)];
             for (dim, x) in vector.iter().enumerate() {
-                for (code, scale) in [*key.add(dim * 16 + 1), *value.add(dim)].iter().zip(scales) {
-                    let error = (f32::from(*code) * *scale - x).abs();
-                    assert!(error <= *scale * 0.50001, "{dim}");
+                let key = *tile.keys.add((dim / 4 * 16 + 1) * 4 + dim % 4);
+                let value = *tile.values.add(dim * 4 + 1);
+                for (code, scale) in [key, value].into_iter().zip(scales) {
+                    let error = ((f32::from(code) - 128.0) * scale - x).abs();
+                    assert!(error <= scale * 0.50001, "{dim}");
                 }
             }
             let mut bad = vector;

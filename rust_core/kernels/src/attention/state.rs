@@ -1,5 +1,6 @@
 //! A worker's memory for attention.
 
+use super::two_bytes::TwoBytes;
 use super::{CHUNK, MAX_ROWS};
 use crate::simd::{LANES, Lanes};
 use crate::spec::MAX_HEAD_DIM;
@@ -111,8 +112,12 @@ impl State {
 pub struct Scratch {
     /// `[rows, dim]`: queries, side by side.
     pub(super) q: Box<Aligned<[f32; MAX_ROWS * MAX_HEAD_DIM]>>,
+    /// The same as integers, for keys that are codes.
+    pub(super) queries: TwoBytes<{ MAX_ROWS * MAX_HEAD_DIM }>,
     /// `[MAX_ROWS][CHUNK]`: scores, then weights.
     pub(super) weights: Box<Aligned<[[f32; CHUNK]; MAX_ROWS]>>,
+    /// The same times their values' scales, as integers, for values that are codes.
+    pub(super) value_weights: TwoBytes<{ MAX_ROWS * CHUNK }>,
     /// Of the split at hand.
     pub(super) current: State,
     /// Of the splits before.
@@ -126,7 +131,9 @@ impl Scratch {
     pub fn new() -> Self {
         Self {
             q: Box::new(Aligned([0.0; MAX_ROWS * MAX_HEAD_DIM])),
+            queries: TwoBytes::new(),
             weights: Box::new(Aligned([[0.0; CHUNK]; MAX_ROWS])),
+            value_weights: TwoBytes::new(),
             current: State::new(),
             total: State::new(),
             wide_keys: Box::new(Aligned([0.0; CHUNK * MAX_HEAD_DIM])),

@@ -6,7 +6,7 @@ use super::Lanes;
 
 /// See [`Lanes`].
 #[derive(Clone, Copy)]
-pub(crate) struct Avx2(__m256, __m256);
+pub(crate) struct Avx2(pub(super) __m256, pub(super) __m256);
 
 /// Both halves through one intrinsic.
 macro_rules! both {
@@ -50,17 +50,6 @@ unsafe impl Lanes for Avx2 {
             let widen = |at: *const u16| {
                 let bits = _mm256_cvtepu16_epi32(_mm_loadu_si128(at.cast()));
                 _mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits))
-            };
-            Self(widen(from), widen(from.add(8)))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn load_i8(from: *const i8) -> Self {
-        // SAFETY: sixteen elements by contract.
-        unsafe {
-            let widen = |at: *const i8| {
-                _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(at.cast())))
             };
             Self(widen(from), widen(from.add(8)))
         }

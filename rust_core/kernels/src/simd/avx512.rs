@@ -175,15 +175,6 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn load_i8(from: *const i8) -> Self {
-        // SAFETY: sixteen elements by contract.
-        unsafe {
-            let codes = _mm512_cvtepi8_epi32(_mm_loadu_si128(from.cast()));
-            Self(_mm512_cvtepi32_ps(codes))
-        }
-    }
-
-    #[inline(always)]
     unsafe fn load_i32(from: *const i32) -> Self {
         // SAFETY: sixteen elements by contract.
         Self(unsafe { _mm512_cvtepi32_ps(_mm512_loadu_si512(from.cast())) })
