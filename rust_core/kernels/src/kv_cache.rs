@@ -6,7 +6,7 @@
 //! token has been written to are whatever they were: readers mask them.
 //!
 //! As int8 a token's key and value have one f32 scale each a head, `x ≈ scale * (code - 128)`, and dot products of
-//! bytes take four inputs at once: keys stand `[dimension / 4][16][4]`, values `[token / 4][padded dimension][4]`. Between
+//! bytes take four inputs at once: keys stand `[padded dimension / 4][16][4]`, values `[token / 4][padded dimension][4]`. Between
 //! keys and values stand the scales of 16 keys and of 16 values: they go into scores and weights, which are
 //! vectors over tokens.
 
@@ -86,10 +86,10 @@ impl KvShape {
     }
 
     /// Bytes of a tile's keys.
-    pub(crate) fn key_bytes(&self) -> usize {
+    fn key_bytes(&self) -> usize {
         let dims = match self.dtype {
             KvDtype::F16 | KvDtype::F32 => self.head_dim,
-            KvDtype::Int8 => self.head_dim.next_multiple_of(QUAD),
+            KvDtype::Int8 => self.padded_dim(),
         };
         LANES * dims * self.dtype.bytes()
     }
@@ -99,28 +99,29 @@ impl KvShape {
         LANES * self.dtype.scale_bytes()
     }
 
-    /// Bytes of a tile up to its values.
-    fn values_at(&self) -> usize {
-        self.key_bytes() + 2 * self.scale_bytes()
-    }
-
-    /// Bytes of sixteen tokens of a KV head.
-    fn tile_bytes(&self) -> usize {
-        self.values_at() + LANES * self.padded_dim() * self.dtype.bytes()
+    /// What a tile is made of.
+    pub(crate) fn tile_layout(&self) -> TileLayout {
+        let key_scales = self.key_bytes();
+        let value_scales = key_scales + self.scale_bytes();
+        TileLayout {
+            key_scales,
+            value_scales,
+            values: value_scales + self.scale_bytes(),
+        }
     }
 
     /// Bytes of a tile up to the end of its first `tokens` tokens' values.
     pub(crate) fn bytes_of(&self, tokens: usize) -> usize {
         let tokens = match self.dtype {
             KvDtype::F16 | KvDtype::F32 => tokens,
-            KvDtype::Int8 => tokens.next_multiple_of(QUAD),
+            KvDtype::Int8 => LANES,
         };
-        self.values_at() + tokens * self.padded_dim() * self.dtype.bytes()
+        self.tile_layout().values + tokens * self.padded_dim() * self.dtype.bytes()
     }
 
     /// Bytes of one KV head's part of a block of one layer.
     fn head_bytes(&self) -> usize {
-        self.block_size / LANES * self.tile_bytes()
+        self.block_size / LANES * self.bytes_of(LANES)
     }
 
     fn layer_bytes(&self) -> Option<usize> {
@@ -130,26 +131,15 @@ impl KvShape {
     }
 }
 
-/// Where the keys and values of sixteen neighbouring tokens of a KV head begin.
+/// Where in a tile, the keys and values of sixteen neighbouring tokens of a KV head, things stand, in bytes. Keys are first:
+/// `[dimension][16]`, or `[padded dimension / 4][16][4]` codes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Tile {
-    /// `[dimension][16]`, or `[dimension / 4][16][4]` codes.
-    pub keys: *const u8,
+pub(crate) struct TileLayout {
+    /// `[16]` floats, for types that have scales.
+    pub key_scales: usize,
+    pub value_scales: usize,
     /// `[16][padded dimension]`, or `[4][padded dimension][4]` codes.
-    pub values: *const u8,
-    /// `[16]`; null for types without.
-    pub key_scales: *const f32,
-    pub value_scales: *const f32,
-}
-
-impl Tile {
-    /// No tile.
-    pub const NOWHERE: Self = Self {
-        keys: std::ptr::null(),
-        values: std::ptr::null(),
-        key_scales: std::ptr::null(),
-        value_scales: std::ptr::null(),
-    };
+    pub values: usize,
 }
 
 /// Storage of every block of every layer.
@@ -202,33 +192,22 @@ impl KvCache {
         &self.shape
     }
 
-    fn head(&self, layer: usize, block: usize, kv_head: usize) -> *mut u8 {
-        let shape = &self.shape;
-        assert!(layer < shape.layers && block < shape.blocks && kv_head < shape.kv_heads);
-        let at = layer * self.layer_bytes + (block * shape.kv_heads + kv_head) * shape.head_bytes();
-        // SAFETY: inside the arena by the checks above.
-        unsafe { self.arena.as_ptr().add(at) }
-    }
-
-    /// Where sixteen tokens stand, from token `slot` (a multiple of 16) of a block on.
+    /// One KV head of one layer.
     #[inline(always)]
-    pub(crate) fn tile(&self, layer: usize, block: usize, kv_head: usize, slot: usize) -> Tile {
+    pub(crate) fn head(&self, layer: usize, kv_head: usize) -> KvHead<'_> {
         let shape = &self.shape;
-        assert!(slot < shape.block_size);
-        let at = slot / LANES * shape.tile_bytes();
-        // SAFETY: inside the head's part of the block by the check; scales stand between keys and values.
-        unsafe {
-            let keys = self.head(layer, block, kv_head).add(at).cast_const();
-            let scales = |number: usize| match shape.scale_bytes() {
-                0 => std::ptr::null(),
-                each => keys.add(shape.key_bytes() + number * each).cast(),
-            };
-            Tile {
-                keys,
-                values: keys.add(shape.values_at()),
-                key_scales: scales(0),
-                value_scales: scales(1),
-            }
+        assert!(layer < shape.layers && kv_head < shape.kv_heads);
+        let head_bytes = shape.head_bytes();
+        // SAFETY: inside the arena by the check.
+        let first = unsafe {
+            let layer = self.arena.as_ptr().add(layer * self.layer_bytes);
+            layer.add(kv_head * head_bytes)
+        };
+        KvHead {
+            shape,
+            first,
+            block_stride: shape.kv_heads * head_bytes,
+            tile_bytes: shape.bytes_of(LANES),
         }
     }
 
@@ -236,24 +215,36 @@ impl KvCache {
     pub(crate) fn value_stride(&self) -> usize {
         self.shape.padded_dim()
     }
+}
+
+/// One KV head of one layer: its part of every block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KvHead<'a> {
+    shape: &'a KvShape,
+    /// Its part of block 0.
+    first: *mut u8,
+    /// Bytes from its part of a block to that of the next one.
+    block_stride: usize,
+    tile_bytes: usize,
+}
+
+impl KvHead<'_> {
+    /// The tile that holds token `slot` of a block: see [`TileLayout`].
+    #[inline(always)]
+    pub fn tile(&self, block: usize, slot: usize) -> *mut u8 {
+        assert!(block < self.shape.blocks && slot < self.shape.block_size);
+        let at = block * self.block_stride + slot / LANES * self.tile_bytes;
+        // SAFETY: inside the head's part of the block by the check.
+        unsafe { self.first.add(at) }
+    }
 
     /// Write a token's key.
     ///
     /// # Safety
     /// Nobody else reads or writes this slot meanwhile.
-    pub(crate) unsafe fn write_key(
-        &self,
-        layer: usize,
-        block: usize,
-        kv_head: usize,
-        slot: usize,
-        key: &[f32],
-    ) {
+    pub unsafe fn write_key(&self, block: usize, slot: usize, key: &[f32]) {
         assert_eq!(key.len(), self.shape.head_dim);
-        let lane = slot % LANES;
-        let tile = self.tile(layer, block, kv_head, slot - lane);
-        let scale = tile.key_scales.wrapping_add(lane).cast_mut();
-        let keys = tile.keys.cast_mut();
+        let (keys, lane) = (self.tile(block, slot), slot % LANES);
         // SAFETY: lane `lane` of each dimension is inside the tile; exclusive by contract.
         unsafe {
             match self.shape.dtype {
@@ -261,7 +252,8 @@ impl KvCache {
                 KvDtype::F32 => store_f32(key, |dim| dim * LANES + lane, keys),
                 KvDtype::Int8 => {
                     let at = |dim| (dim / QUAD * LANES + lane) * QUAD + dim % QUAD;
-                    *scale = store_codes(key, at, keys);
+                    let scales = keys.add(self.shape.tile_layout().key_scales);
+                    *scales.cast::<f32>().add(lane) = store_codes(key, at, keys);
                 }
             }
         }
@@ -271,27 +263,20 @@ impl KvCache {
     ///
     /// # Safety
     /// Nobody else reads or writes this slot meanwhile.
-    pub(crate) unsafe fn write_value(
-        &self,
-        layer: usize,
-        block: usize,
-        kv_head: usize,
-        slot: usize,
-        value: &[f32],
-    ) {
+    pub unsafe fn write_value(&self, block: usize, slot: usize, value: &[f32]) {
         assert_eq!(value.len(), self.shape.head_dim);
-        let lane = slot % LANES;
-        let tile = self.tile(layer, block, kv_head, slot - lane);
-        let scale = tile.value_scales.wrapping_add(lane).cast_mut();
-        let (stride, values) = (self.value_stride(), tile.values.cast_mut());
+        let (tile, lane) = (self.tile(block, slot), slot % LANES);
+        let (layout, stride) = (self.shape.tile_layout(), self.shape.padded_dim());
         // SAFETY: every dimension of lane `lane` is inside the tile; exclusive by contract.
         unsafe {
+            let values = tile.add(layout.values);
             match self.shape.dtype {
                 KvDtype::F16 => store_f16(value, |dim| lane * stride + dim, values),
                 KvDtype::F32 => store_f32(value, |dim| lane * stride + dim, values),
                 KvDtype::Int8 => {
                     let at = |dim| (lane / QUAD * stride + dim) * QUAD + lane % QUAD;
-                    *scale = store_codes(value, at, values);
+                    let scales = tile.add(layout.value_scales);
+                    *scales.cast::<f32>().add(lane) = store_codes(value, at, values);
                 }
             }
         }
@@ -446,13 +431,15 @@ mod tests {
         let vector: Vec<f32> = (0..24).map(|i| (i as f32 * 0.7).sin() * 3.0).collect();
         // SAFETY: single-threaded; in bounds.
         unsafe {
-            cache.write_key(1, 2, 1, 17, &vector);
-            cache.write_value(1, 2, 1, 17, &vector);
-            let tile = cache.tile(1, 2, 1, 16);
-            let scales = [*tile.key_scales.add(1), *tile.value_scales.add(1)];
+            let head = cache.head(1, 1);
+            head.write_key(2, 17, &vector);
+            head.write_value(2, 17, &vector);
+            let (tile, layout) = (head.tile(2, 17), shape.tile_layout());
+            let scale = |at: usize| *tile.add(at).cast::<f32>().add(1);
+            let scales = [scale(layout.key_scales), scale(layout.value_scales)];
             for (dim, x) in vector.iter().enumerate() {
-                let key = *tile.keys.add((dim / 4 * 16 + 1) * 4 + dim % 4);
-                let value = *tile.values.add(dim * 4 + 1);
+                let key = *tile.add((dim / 4 * 16 + 1) * 4 + dim % 4);
+                let value = *tile.add(layout.values + dim * 4 + 1);
                 for (code, scale) in [key, value].into_iter().zip(scales) {
                     let error = ((f32::from(code) - 128.0) * scale - x).abs();
                     assert!(error <= scale * 0.50001, "{dim}");
@@ -460,8 +447,8 @@ mod tests {
             }
             let mut bad = vector;
             bad[3] = f32::INFINITY;
-            cache.write_key(1, 2, 1, 17, &bad);
-            assert!((*tile.key_scales.add(1)).is_nan());
+            head.write_key(2, 17, &bad);
+            assert!(scale(layout.key_scales).is_nan());
         }
     }
 
@@ -479,19 +466,21 @@ mod tests {
         for (mark, (layer, block, head, slot)) in slots().enumerate() {
             // SAFETY: single-threaded.
             unsafe {
-                cache.write_key(layer, block, head, slot, &marks(mark));
-                cache.write_value(layer, block, head, slot, &marks(mark + 10_000));
+                let head = cache.head(layer, head);
+                head.write_key(block, slot, &marks(mark));
+                head.write_value(block, slot, &marks(mark + 10_000));
             }
         }
         for (mark, (layer, block, head, slot)) in slots().enumerate() {
             for dim in 0..24 {
                 // SAFETY: single-threaded; in bounds.
                 unsafe {
-                    let tile = cache.tile(layer, block, head, slot / 16 * 16);
-                    let key = tile.keys.cast::<f32>().add(dim * 16 + slot % 16);
+                    let tile = cache.head(layer, head).tile(block, slot);
+                    let key = tile.cast::<f32>().add(dim * 16 + slot % 16);
                     assert_eq!(*key, mark as f32);
                     let at = slot % 16 * cache.value_stride() + dim;
-                    let value = *tile.values.cast::<f32>().add(at);
+                    let values = tile.add(SHAPE.tile_layout().values);
+                    let value = *values.cast::<f32>().add(at);
                     assert_eq!(value, (mark + 10_000) as f32);
                 }
             }

@@ -4,7 +4,7 @@
 //! under way at once: what is asked for a whole chunk ahead, evenly, keeps them busy all the time.
 
 use super::CHUNK;
-use crate::kv_cache::{KvCache, Tile};
+use crate::kv_cache::KvShape;
 use crate::simd::{LANES, prefetch_line};
 
 /// Tiles of sixteen positions in a chunk.
@@ -16,7 +16,7 @@ const LINE: usize = 64;
 #[derive(Debug, Clone, Copy)]
 pub struct Tiles {
     /// As many as hold positions; the others repeat the first one.
-    pub(super) tiles: [Tile; TILES],
+    pub(super) tiles: [*const u8; TILES],
     /// How many positions of it somebody sees.
     pub(super) positions: usize,
     /// Bytes of a tile's keys and values, and of what is seen of the last tile.
@@ -27,14 +27,18 @@ pub struct Tiles {
 impl Tiles {
     /// No position.
     pub const NONE: Self = Self {
-        tiles: [Tile::NOWHERE; TILES],
+        tiles: [std::ptr::null(); TILES],
         positions: 0,
         tile_bytes: 0,
         last_bytes: 0,
     };
 
     /// `positions` positions, whose tiles `next` names one by one.
-    pub(super) fn new(kv: &KvCache, positions: usize, mut next: impl FnMut() -> Tile) -> Self {
+    pub(super) fn new(
+        shape: &KvShape,
+        positions: usize,
+        mut next: impl FnMut() -> *const u8,
+    ) -> Self {
         if positions == 0 {
             return Self::NONE;
         }
@@ -46,8 +50,8 @@ impl Tiles {
         Self {
             tiles,
             positions,
-            tile_bytes: kv.shape().bytes_of(LANES),
-            last_bytes: kv.shape().bytes_of(last),
+            tile_bytes: shape.bytes_of(LANES),
+            last_bytes: shape.bytes_of(last),
         }
     }
 
@@ -82,9 +86,9 @@ impl Fetch {
         };
         if let Some((last, whole)) = tiles.tiles[..tiles.count()].split_last() {
             for tile in whole {
-                fetch.add(tile.keys, tiles.tile_bytes);
+                fetch.add(*tile, tiles.tile_bytes);
             }
-            fetch.add(last.keys, tiles.last_bytes);
+            fetch.add(*last, tiles.last_bytes);
         }
         fetch
     }

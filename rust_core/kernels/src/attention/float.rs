@@ -5,10 +5,13 @@
 
 use super::CHUNK;
 use super::fetch::{Fetch, Tiles};
-use super::kernel::{Chunk, Element, TURN, advance};
+use super::kernel::{Chunk, Element, advance};
 use super::state::Scratch;
 use super::task::Task;
 use crate::simd::{ByteDots, LANES, Lanes};
+
+/// Dimensions of keys, or tokens of values, between two looks at what is to be fetched.
+const TURN: usize = 8;
 
 /// From so many rows on a chunk is widened first.
 const WIDEN_ROWS: usize = 12;
@@ -65,7 +68,7 @@ unsafe fn scores<L: Lanes, E: Float, const ROWS: usize, const COUNT: usize>(
                 let offset = dim * LANES * E::BYTES;
                 let mut keys = [L::splat(0.0); COUNT];
                 for (tile, key) in keys.iter_mut().enumerate() {
-                    *key = E::load(tiles[tile].keys.add(offset));
+                    *key = E::load(tiles[tile].add(offset));
                 }
                 for (row, sums) in sums.iter_mut().enumerate() {
                     let q = L::splat(*q.add(row * q_stride + dim));
@@ -111,7 +114,7 @@ unsafe fn add_values<L: Lanes, E: Float, const ROWS: usize, const DIMS: usize>(
         for first in (0..tokens).step_by(TURN) {
             fetch.next(lines);
             // A turn's tokens stand in one tile.
-            let from = chunk.tiles.tiles[first / LANES].values;
+            let from = chunk.tiles.tiles[first / LANES].add(chunk.layout.values);
             for token in first..tokens.min(first + TURN) {
                 let from = from.add((token % LANES * stride + dim) * E::BYTES);
                 let mut values = [L::splat(0.0); DIMS];
@@ -230,37 +233,32 @@ unsafe fn add_all_values<L: Lanes, E: Float>(
 /// # Safety
 /// The chunk is valid for elements `E`; the level's instructions enabled.
 #[inline(always)]
-unsafe fn widen<L: Lanes, E: Float>(
-    chunk: &Chunk,
-    keys: &mut [f32],
-    values: &mut [f32],
-    mut fetch: Fetch,
-) -> Chunk {
+unsafe fn widen<L: Lanes, E: Float>(chunk: &Chunk, to: &mut [f32], mut fetch: Fetch) -> Chunk {
     let (dim, stride) = (chunk.head_dim, chunk.value_stride);
     let (mut wide, from) = (*chunk, &chunk.tiles);
-    assert!(keys.len() >= CHUNK * dim && values.len() >= CHUNK * stride);
+    let (keys, tile_floats) = (LANES * dim, LANES * (dim + stride));
+    assert!(to.len() >= from.count() * tile_floats);
+    wide.layout.values = keys * size_of::<f32>();
     let turns = from.count() * dim.div_ceil(TURN);
     let lines = fetch.total.div_ceil(turns);
     // SAFETY: tiles of sixteen times the dimensions, inside both by the check.
     unsafe {
         for (number, tile) in from.tiles[..from.count()].iter().enumerate() {
-            let wide = &mut wide.tiles.tiles[number];
-            let to = keys.as_mut_ptr().add(number * LANES * dim);
+            let to = to.as_mut_ptr().add(number * tile_floats);
+            wide.tiles.tiles[number] = to.cast_const().cast();
             for first in (0..dim).step_by(TURN) {
                 fetch.next(lines);
                 for at in first..dim.min(first + TURN) {
-                    let key: L = E::load(tile.keys.add(at * LANES * E::BYTES));
+                    let key: L = E::load(tile.add(at * LANES * E::BYTES));
                     key.store(to.add(at * LANES));
                 }
             }
-            wide.keys = to.cast_const().cast();
-            let to = values.as_mut_ptr().add(number * LANES * stride);
+            let (tile, to) = (tile.add(chunk.layout.values), to.add(keys));
             let tokens = LANES.min(from.positions - number * LANES);
             for at in (0..tokens * stride).step_by(LANES) {
-                let value: L = E::load(tile.values.add(at * E::BYTES));
+                let value: L = E::load(tile.add(at * E::BYTES));
                 value.store(to.add(at));
             }
-            wide.values = to.cast_const().cast();
         }
     }
     let first = wide.tiles.tiles[0];
@@ -298,10 +296,14 @@ macro_rules! multiply_floats {
 }
 
 impl Element for F32 {
+    const TURN: usize = TURN;
+
     multiply_floats!(F32);
 }
 
 impl Element for F16 {
+    const TURN: usize = TURN;
+
     multiply_floats!(F16);
 
     #[inline(always)]
@@ -318,8 +320,7 @@ impl Element for F16 {
             if rows.1 - rows.0 < WIDEN_ROWS {
                 return advance::<L, F16>(task, chunk, start, rows, fetch, scratch);
             }
-            let (keys, values) = (&mut scratch.wide_keys.0, &mut scratch.wide_values.0);
-            let chunk = widen::<L, F16>(chunk, keys, values, fetch);
+            let chunk = widen::<L, F16>(chunk, &mut scratch.wide.0, fetch);
             let fetch = Fetch::new(&Tiles::NONE);
             advance::<L, F32>(task, &chunk, start, rows, fetch, scratch);
         }

@@ -6,19 +6,19 @@
 
 use super::CHUNK;
 use super::fetch::Fetch;
-use super::kernel::{Chunk, Element, TURN};
+use super::kernel::{Chunk, Element};
 use super::state::Scratch;
 use super::two_bytes::TwoBytes;
 use crate::kv_cache::{QUAD, ZERO_CODE};
 use crate::simd::{ByteDots, CODES, LANES};
 
-/// Quads between two looks at what is to be fetched.
-const TURN_QUADS: usize = TURN / QUAD;
+/// Quads in a turn: sixteen dimensions, or a tile's tokens.
+const QUADS: usize = LANES / QUAD;
 
 pub(super) struct Int8;
 
-/// Products of rows `first_row..first_row + ROWS` of `numbers`, each `stride` numbers apart, with `quads` quads of codes; `codes` names
-/// the place of a quad of a vector.
+/// Products of rows `first_row..first_row + ROWS` of `numbers`, each `stride` numbers apart, with codes of `turns` times sixteen
+/// inputs; `codes` names the place of a turn's quad of a vector. Every turn `lines` lines are fetched.
 ///
 /// # Safety
 /// So many numbers and codes; the level's instructions enabled.
@@ -31,23 +31,24 @@ unsafe fn dots<L: ByteDots, const ROWS: usize, const VECTORS: usize, const N: us
     numbers: &TwoBytes<N>,
     first_row: usize,
     stride: usize,
-    quads: usize,
+    turns: usize,
     (fetch, lines): (&mut Fetch, usize),
-    codes: impl Fn(usize, usize) -> *const u8,
+    codes: impl Fn(usize, usize, usize) -> *const u8,
 ) -> [[L; VECTORS]; ROWS] {
     let [high, low] = numbers.from(first_row * stride);
     // SAFETY: the caller's promise.
     unsafe {
-        let (mut highs, mut lows) = ([[L::zero_dots(); VECTORS]; ROWS], [[L::zero_dots(); VECTORS]; ROWS]);
-        for first in (0..quads).step_by(TURN_QUADS) {
+        let mut highs = [[L::zero_dots(); VECTORS]; ROWS];
+        let mut lows = highs;
+        for turn in 0..turns {
             fetch.next(lines);
-            for quad in first..quads.min(first + TURN_QUADS) {
-                let mut loaded = [L::load_codes(codes(quad, 0)); VECTORS];
+            for quad in 0..QUADS {
+                let mut loaded = [L::load_codes(codes(turn, quad, 0)); VECTORS];
                 for vector in 1..VECTORS {
-                    loaded[vector] = L::load_codes(codes(quad, vector));
+                    loaded[vector] = L::load_codes(codes(turn, quad, vector));
                 }
                 for row in 0..ROWS {
-                    let at = row * stride + QUAD * quad;
+                    let at = row * stride + LANES * turn + QUAD * quad;
                     let (high, low) = (L::splat_quad(high.add(at)), L::splat_quad(low.add(at)));
                     for vector in 0..VECTORS {
                         highs[row][vector] = L::add_dots(highs[row][vector], loaded[vector], high);
@@ -80,18 +81,17 @@ unsafe fn scores<L: ByteDots, const ROWS: usize, const COUNT: usize>(
     scratch: &mut Scratch,
 ) {
     let tiles = &chunk.tiles.tiles[first_tile..first_tile + COUNT];
-    let quads = chunk.head_dim.div_ceil(QUAD);
     let (queries, stride) = (&scratch.queries, chunk.value_stride);
+    let turns = stride / LANES;
     // SAFETY: the caller's promise.
     unsafe {
-        let sums = dots::<L, ROWS, COUNT, _>(queries, row, stride, quads, fetch, |quad, tile| {
-            tiles[tile].keys.add(CODES * quad)
-        });
+        let codes = |turn, quad, tile: usize| tiles[tile].add(CODES * (QUADS * turn + quad));
+        let sums = dots::<L, ROWS, COUNT, _>(queries, row, stride, turns, fetch, codes);
         for (at, sums) in sums.iter().enumerate() {
             let factor = L::splat(queries.steps[row + at] * chunk.factor);
             let weights = scratch.weights.0[row + at].as_mut_ptr();
             for (tile, sum) in sums.iter().enumerate() {
-                let scales = L::load(tiles[tile].key_scales);
+                let scales = L::load(tiles[tile].add(chunk.layout.key_scales).cast());
                 let score = sum.mul(factor).mul(scales);
                 score.store(weights.add((first_tile + tile) * LANES));
             }
@@ -111,16 +111,15 @@ unsafe fn add_values<L: ByteDots, const ROWS: usize, const DIMS: usize>(
     fetch: (&mut Fetch, usize),
     scratch: &mut Scratch,
 ) {
-    let quads = chunk.tiles.positions.div_ceil(QUAD);
     let (weights, stride) = (&scratch.value_weights, chunk.value_stride);
-    const TILE_QUADS: usize = LANES / QUAD;
+    let turns = chunk.tiles.count();
     // SAFETY: the caller's promise.
     unsafe {
-        let sums = dots::<L, ROWS, DIMS, _>(weights, row, CHUNK, quads, fetch, |quad, vector| {
-            let tile = &chunk.tiles.tiles[quad / TILE_QUADS];
-            let first = quad % TILE_QUADS * stride + dim + vector * LANES;
-            tile.values.add(QUAD * first)
-        });
+        let codes = |tile: usize, quad, vector| {
+            let first = quad * stride + dim + vector * LANES;
+            chunk.tiles.tiles[tile].add(chunk.layout.values + QUAD * first)
+        };
+        let sums = dots::<L, ROWS, DIMS, _>(weights, row, CHUNK, turns, fetch, codes);
         for (at, sums) in sums.iter().enumerate() {
             let step = L::splat(weights.steps[row + at]);
             let acc = scratch.current.acc_from(row + at);
@@ -166,7 +165,7 @@ unsafe fn scale_weights<L: ByteDots>(
                 .zip(weights.as_chunks_mut::<LANES>().0)
             {
                 let weight = L::load(weights.as_ptr());
-                let scaled = weight.mul(L::load(tile.value_scales));
+                let scaled = weight.mul(L::load(tile.add(chunk.layout.value_scales).cast()));
                 // What a row does not see weighs nothing, whatever its scale.
                 let scaled = zero.select_less(weight, scaled, zero);
                 scaled.store(weights.as_mut_ptr());
@@ -177,6 +176,8 @@ unsafe fn scale_weights<L: ByteDots>(
 }
 
 impl Element for Int8 {
+    const TURN: usize = LANES;
+
     #[inline(always)]
     unsafe fn take_queries<L: ByteDots>(rows: usize, stride: usize, scratch: &mut Scratch) {
         for row in 0..rows {

@@ -10,16 +10,14 @@ use super::softmax::weigh;
 use super::state::{Scratch, State};
 use super::task::Task;
 use super::{CHUNK, SPLIT};
-use crate::kv_cache::{KvCache, KvDtype};
+use crate::kv_cache::{KvCache, KvDtype, TileLayout};
 use crate::simd::{ByteDots, LANES, Lanes, by_level};
-
-/// Dimensions of keys, or tokens of values, between two looks at what is to be fetched.
-pub(super) const TURN: usize = 8;
 
 /// A chunk's keys and values, and how to use them.
 #[derive(Clone, Copy)]
 pub(super) struct Chunk {
     pub tiles: Tiles,
+    pub layout: TileLayout,
     /// Elements from one position's value to the next.
     pub value_stride: usize,
     pub head_dim: usize,
@@ -34,6 +32,9 @@ pub(super) struct Chunk {
 /// instructions are enabled.
 #[allow(clippy::missing_safety_doc, reason = "the trait's is every method's")]
 pub(super) trait Element {
+    /// Dimensions of keys, or tokens of values, between two looks at what is to be fetched.
+    const TURN: usize;
+
     /// Bring `rows` queries, rows of `scratch.q` that are `stride` apart, into the form that scores take.
     #[inline(always)]
     unsafe fn take_queries<L: ByteDots>(_rows: usize, _stride: usize, _scratch: &mut Scratch) {}
@@ -52,7 +53,7 @@ pub(super) trait Element {
         unsafe { advance::<L, Self>(task, chunk, start, rows, fetch, scratch) }
     }
 
-    /// Scores, of base 2, into `scratch.weights`. Every [`TURN`] dimensions of the first rows `lines` lines are fetched.
+    /// Scores, of base 2, into `scratch.weights`. Every [`Element::TURN`] dimensions of the first rows `lines` lines are fetched.
     unsafe fn scores<L: ByteDots>(
         chunk: &Chunk,
         rows: (usize, usize),
@@ -61,7 +62,7 @@ pub(super) trait Element {
         scratch: &mut Scratch,
     );
 
-    /// Add values, weighted by `scratch.weights` (which may be changed), to the rows' state. Every [`TURN`] tokens of the first
+    /// Add values, weighted by `scratch.weights` (which may be changed), to the rows' state. Every [`Element::TURN`] tokens of the first
     /// rows `lines` lines are fetched.
     unsafe fn add_values<L: ByteDots>(
         chunk: &Chunk,
@@ -88,7 +89,7 @@ pub(super) unsafe fn advance<L: ByteDots, E: Element + ?Sized>(
     let tiles = chunk.tiles.count();
     let stride = chunk.value_stride;
     // Spread over the first rows' scores and values.
-    let turns = chunk.head_dim.div_ceil(TURN) + chunk.tiles.positions.div_ceil(TURN);
+    let turns = chunk.head_dim.div_ceil(E::TURN) + chunk.tiles.positions.div_ceil(E::TURN);
     let lines = fetch.total.div_ceil(turns);
     // SAFETY: the caller's promise.
     unsafe {
@@ -176,6 +177,7 @@ unsafe fn attend_element<L: ByteDots, E: Element>(
 ) {
     let head_dim = kv.shape().head_dim;
     let (rows, stride) = (task.rows(), kv.value_stride());
+    let layout = kv.shape().tile_layout();
     let factor = task.scale * std::f32::consts::LOG2_E;
     for row in 0..rows {
         let (q, rest) = scratch.q.0[row * stride..][..stride].split_at_mut(head_dim);
@@ -234,6 +236,7 @@ unsafe fn attend_element<L: ByteDots, E: Element>(
             let fetch = Fetch::new(next);
             let chunk = Chunk {
                 tiles,
+                layout,
                 value_stride: stride,
                 head_dim,
                 factor,

@@ -123,8 +123,7 @@ pub struct Scratch {
     /// Of the splits before.
     pub(super) total: State,
     /// A chunk's keys and values as floats.
-    pub(super) wide_keys: Box<Aligned<[f32; CHUNK * MAX_HEAD_DIM]>>,
-    pub(super) wide_values: Box<Aligned<[f32; CHUNK * MAX_HEAD_DIM]>>,
+    pub(super) wide: Box<Aligned<[f32; 2 * CHUNK * MAX_HEAD_DIM]>>,
 }
 
 impl Scratch {
@@ -136,8 +135,7 @@ impl Scratch {
             value_weights: TwoBytes::new(),
             current: State::new(),
             total: State::new(),
-            wide_keys: Box::new(Aligned([0.0; CHUNK * MAX_HEAD_DIM])),
-            wide_values: Box::new(Aligned([0.0; CHUNK * MAX_HEAD_DIM])),
+            wide: Box::new(Aligned([0.0; 2 * CHUNK * MAX_HEAD_DIM])),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::arch::x86_64::*;
 
+use super::avx2::sum_of_eight;
 use super::{LANES, Lanes};
 
 /// Largest magnitudes, and the largest of the others, of the same lanes.
@@ -378,6 +379,15 @@ unsafe impl Lanes for Avx512 {
                 let sums = sums_of_quarters(one);
                 (low_sums[at], high_sums[at]) = (sums[0], sums[4]);
             }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn sum(self) -> f32 {
+        // SAFETY: enabled by the caller.
+        unsafe {
+            let high = _mm512_extractf32x8_ps::<1>(self.0);
+            sum_of_eight(_mm256_add_ps(_mm512_castps512_ps256(self.0), high))
         }
     }
 
