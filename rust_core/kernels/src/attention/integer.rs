@@ -153,11 +153,11 @@ unsafe fn scale_weights<L: ByteDots>(
     scratch: &mut Scratch,
 ) {
     let count = chunk.tiles.count();
-    let zero = unsafe { L::splat(0.0) };
     for row in from..to {
         let weights = &mut scratch.weights.0[row][..count * LANES];
         // SAFETY: the caller's promise.
         unsafe {
+            let zero = L::splat(0.0);
             for (tile, weights) in chunk
                 .tiles
                 .tiles

@@ -167,6 +167,10 @@ unsafe fn finish<L: Lanes>(state: &State, row: usize, head_dim: usize, out: *mut
     }
 }
 
+/// [`attend`] over elements `E`.
+///
+/// # Safety
+/// As there; the cache holds such elements; the level's instructions enabled.
 #[inline(always)]
 unsafe fn attend_element<L: ByteDots, E: Element>(
     kv: &KvCache,
@@ -278,6 +282,8 @@ pub const fn partial_floats(head_dim: usize) -> usize {
     2 * LANES + head_dim.next_multiple_of(LANES)
 }
 
+/// # Safety
+/// As [`attend`]; the level's instructions enabled.
 #[inline(always)]
 unsafe fn attend_body<L: ByteDots>(
     kv: &KvCache,
@@ -310,6 +316,8 @@ by_level! {
     pub unsafe fn attend(kv: &KvCache, task: &Task<'_>, split: Option<(usize, *mut f32)>, ahead: &Tiles, scratch: &mut Scratch) = attend_body;
 }
 
+/// # Safety
+/// As [`combine`]; the level's instructions enabled.
 #[inline(always)]
 unsafe fn combine_body<L: Lanes>(
     task: &Task<'_>,

@@ -89,6 +89,8 @@ mod tests {
     const COUNT: usize = 64;
     type Rows = TwoBytes<{ MAX_ROWS * COUNT }>;
 
+    /// # Safety
+    /// The level's instructions are enabled.
     #[inline(always)]
     unsafe fn set_body<L: ByteDots>(rows: &mut Rows, row: usize, values: &[f32]) {
         // SAFETY: by_level enables the instructions.

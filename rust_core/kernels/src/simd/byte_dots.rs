@@ -294,6 +294,8 @@ mod tests {
     use crate::dispatch::Level;
     use crate::simd::by_level;
 
+    /// # Safety
+    /// The level's instructions are enabled; as many codes as numbers.
     #[inline(always)]
     unsafe fn joined_body<L: ByteDots>(
         codes: &[u8],
@@ -322,6 +324,8 @@ mod tests {
         unsafe fn joined(codes: &[u8], high: &[i8], low: &[i8], offset: i32) -> [f32; LANES] = joined_body;
     }
 
+    /// # Safety
+    /// The level's instructions are enabled.
     #[inline(always)]
     unsafe fn split_body<L: ByteDots>(
         x: &[f32; LANES],

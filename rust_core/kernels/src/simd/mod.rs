@@ -312,22 +312,36 @@ mod tests {
     use super::*;
     use crate::dispatch::Level;
 
+    /// # Safety
+    /// The level's instructions are enabled.
     #[inline(always)]
     unsafe fn exp_body<L: Lanes>(x: &[f32; LANES]) -> [f32; LANES] {
         // SAFETY: by_level enables the instructions; arrays of sixteen.
         unsafe { L::load(x.as_ptr()).exp().to_array() }
     }
 
-    by_level! { unsafe fn exp(x: &[f32; LANES]) -> [f32; LANES] = exp_body; }
+    by_level! {
+        /// # Safety
+        /// The machine has the level.
+        unsafe fn exp(x: &[f32; LANES]) -> [f32; LANES] = exp_body;
+    }
 
+    /// # Safety
+    /// The level's instructions are enabled.
     #[inline(always)]
     unsafe fn exp2_body<L: Lanes>(x: &[f32; LANES]) -> [f32; LANES] {
         // SAFETY: by_level enables the instructions; arrays of sixteen.
         unsafe { L::load(x.as_ptr()).exp2().to_array() }
     }
 
-    by_level! { unsafe fn exp2(x: &[f32; LANES]) -> [f32; LANES] = exp2_body; }
+    by_level! {
+        /// # Safety
+        /// The machine has the level.
+        unsafe fn exp2(x: &[f32; LANES]) -> [f32; LANES] = exp2_body;
+    }
 
+    /// # Safety
+    /// The level's instructions are enabled.
     #[inline(always)]
     unsafe fn loads_body<L: Lanes>(
         halves: &[u16; LANES],
@@ -346,6 +360,8 @@ mod tests {
     }
 
     by_level! {
+        /// # Safety
+        /// The machine has the level.
         unsafe fn loads(halves: &[u16; LANES], words: &[u32; LANES]) -> [[f32; LANES]; 5] = loads_body;
     }
 
