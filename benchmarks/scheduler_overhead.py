@@ -1,6 +1,7 @@
 """What a step costs in Python: everything but the executor, measured with one that does nothing.
 
     python benchmarks/scheduler_overhead.py [--steps N] [--rows 1 64] [--json]
+    python benchmarks/scheduler_overhead.py --model MODEL [--rows 1 64]
     python benchmarks/scheduler_overhead.py --policies [--model MODEL]
 
 Per number of rows: microseconds a step, median and 95th percentile, of steady decode (scheduling,
@@ -9,10 +10,12 @@ parts beside it. It must not grow with the rows by more than the copying of a fe
 the blocks that some row fills. A real step leaves cold caches behind: the last case reads 128 MB
 between steps, as weights would be read.
 
+With `--model` the real thing: the time between two calls of the executor while the same requests just
+go on, least and median, and its share of the time between two steps' beginnings.
+
 With `--policies`, for every scheduling policy: *decode* as above; *line*, the same with 1,000
-requests waiting and no row free; and *turnover*, in which every step ends one request and admits
-another out of those 1,000. With `--model` also the real thing: the share of the time between two
-steps' beginnings in which the executor does not run.
+requests waiting and no row free; and *turnover*, in which by turns a step ends a request and one
+admits another out of those 1,000. With `--model` also the real thing for each of them.
 """
 
 import argparse
@@ -93,7 +96,7 @@ def steady_pipeline(
     blocks = rows * (MAX_MODEL_LEN // BLOCK_SIZE)
     allocator = BlockAllocator(blocks, BLOCK_SIZE)
     engine = AsyncPravahaEngine(EngineConfig(model=Path("none"), name="none"))
-    waiting = waiting or RequestQueue(rows)
+    waiting = RequestQueue(rows) if waiting is None else waiting
     pipeline = Pipeline(
         RowTable(max_rows=rows, max_model_len=MAX_MODEL_LEN, block_size=BLOCK_SIZE),
         BlockManager(
@@ -218,12 +221,22 @@ def measure_share(model: Path, policy: Policy, rows: Many[int]) -> list[dict[str
         executors.append(TimedExecutor(load_executor(*arguments, **options)))  # type: ignore[arg-type]
         return executors[-1]
 
-    config = EngineConfig(model=model, name="share", scheduling=Scheduling(policy))
+    config = EngineConfig(
+        model=model,
+        name="share",
+        scheduling=Scheduling(policy),
+        speculation=False,  # or steps would differ in their tokens
+    )
     engine = AsyncPravahaEngine(config, executor_factory=load, probes=())
     engine.start()
     found: list[dict[str, float | str]] = []
     try:
         engine.wait_ready()
+        first = SamplingParams(
+            max_tokens=48, ignore_eos=True
+        )  # the step-time model learns to begin with
+        engine.submit(Request(tuple(range(PROMPT)), first)).wait_result(600)
+        executors[0].calls.clear()
         for count in rows:
             params = SamplingParams(temperature=0, max_tokens=48, ignore_eos=True)
             handles = [
@@ -239,13 +252,15 @@ def measure_share(model: Path, policy: Policy, rows: Many[int]) -> list[dict[str
                 if call[2:] == after[2:] == (count, count)
             ]
             periods, inside = np.array(spans).T
+            between = periods - inside
             found.append(
                 {
                     "policy": policy,
                     "rows": count,
                     "step_ms": round(float(np.median(periods)) * 1e3, 2),
-                    "python_us": round(float(np.median(periods - inside)) * 1e6),
-                    "share": round(float(np.median((periods - inside) / periods)), 4),
+                    "python_us_least": round(float(between.min()) * 1e6),
+                    "python_us": round(float(np.median(between)) * 1e6),
+                    "share": round(float(np.median(between / periods)), 4),
                 }
             )
             calls.clear()
@@ -255,13 +270,17 @@ def measure_share(model: Path, policy: Policy, rows: Many[int]) -> list[dict[str
 
 
 def report_policies(options: argparse.Namespace) -> None:
-    """Print what every policy costs."""
+    """Print what every policy costs, or real steps under one of them."""
+    policies: Many[Policy] = POLICIES if options.policies else ("fcfs",)
     simulated = [
-        measure_policy(policy, rows, options.steps) for policy in POLICIES for rows in options.rows
+        measure_policy(policy, rows, options.steps)
+        for policy in policies
+        if options.policies
+        for rows in options.rows
     ]
     real = [
         line
-        for policy in POLICIES
+        for policy in policies
         if options.model
         for line in measure_share(options.model, policy, options.rows)
     ]
@@ -282,10 +301,10 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--rows", type=int, nargs="*", default=[1, 16, 64, 256])
     parser.add_argument("--policies", action="store_true", help="every policy, instead")
-    parser.add_argument("--model", type=Path, help="with --policies: measure real steps, too")
+    parser.add_argument("--model", type=Path, help="measure real steps")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    if arguments.policies:
+    if arguments.policies or arguments.model:
         report_policies(arguments)
         return
     cases = {

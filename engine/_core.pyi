@@ -253,6 +253,97 @@ class PrefixTrie:
 
 # --- prompt lookup --------------------------------------------------------------------------------
 
+@final
+class SteadyRows:
+    """Rows that each decode one token a step: takes them from one step to the next.
+
+    It keeps references to the arrays it is made with, whose memory must not move, and reads and writes
+    them in every call: no two calls at once, and no other writer meanwhile. A row is steady when it has
+    had its first token and has computed all its tokens but the last.
+    """
+
+    def __new__(
+        cls,
+        rows: NDArray[np.int32],
+        token_ids: NDArray[np.int32],
+        positions: NDArray[np.int32],
+        *,
+        token_table: NDArray[np.int32],
+        block_tables: NDArray[np.int32],
+        num_tokens: NDArray[np.int32],
+        num_computed: NDArray[np.int32],
+        num_blocks: NDArray[np.int32],
+        num_indexed: NDArray[np.int32],
+        max_total: NDArray[np.int32],
+        stop_ids: NDArray[np.int32],
+        last_token_at: NDArray[np.float64],
+        drained: NDArray[np.bool_],
+        block_size: int,
+    ) -> SteadyRows:
+        """Hold the rows of a step and the row-indexed arrays; see `engine.pipeline.rows`.
+
+        Args:
+            rows: [R] int32, each once.
+            token_ids, positions: [R] int32, filled by `look_up`.
+            token_table: [max_rows, max_model_len] int32.
+            block_tables: [max_rows, max_blocks] int32.
+            num_tokens, num_computed, num_blocks, num_indexed, max_total: [max_rows] int32.
+            stop_ids: [max_rows, S] int32, padded with -1.
+            last_token_at: [max_rows] float64.
+            drained: [max_rows] bool.
+            block_size: tokens in a block.
+
+        Raises:
+            ValueError: the arrays do not fit each other, or a row is none of theirs.
+        """
+
+    def look_up(self) -> int | None:
+        """Fill in the next step: the last token of each row, and its position.
+
+        Returns:
+            How many rows have no block for it; None if a row is not steady.
+        """
+
+    def repeats(self, least: int, /) -> bool:
+        """Whether some row's last `least` tokens stand in it once more.
+
+        If not, `draft_by_lookup` finds nothing.
+        """
+
+    def append_blocks(self, blocks: NDArray[np.int32], /) -> None:
+        """Give one block to each row that has none for its next token, in the order of the rows.
+
+        Raises:
+            ValueError: they are not as many, or a table is full; nothing was changed.
+        """
+
+    def take_drained(self) -> bool:
+        """Whether some row was marked as drained; afterwards none is."""
+
+    def advance(
+        self, sampled: NDArray[np.int32], now: float, /
+    ) -> (
+        tuple[
+            int,
+            bytes,
+            list[tuple[int, bool]],
+            tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]] | None,
+        ]
+        | None
+    ):
+        """Append the token that each row sampled; `num_tokens` is raised last.
+
+        Args:
+            sampled: [R] int32; quickest if it is the array of the last call.
+            now: their instant, seconds.
+
+        Returns:
+            The tokens that the step's tokens attended to, over all rows; seconds since each row's previous
+            token, [R] float64, as bytes; rows that end, and whether a stop token is why; and rows that
+            filled a block, with the first of their full blocks that is not indexed and the end of these, or
+            None. None, with nothing changed, if a row has no token (-1) or is not steady.
+        """
+
 def draft_by_lookup(
     token_table: NDArray[np.int32],
     stop_ids: NDArray[np.int32],
@@ -515,6 +606,61 @@ SAMPLING_ROW_LAYOUT: list[tuple[str, int, int]]
 """Name, byte offset and size of each field of a record of sampling parameters; the fields fill it."""
 
 @final
+class StepArrays:
+    """The arrays of a step and of its results, for steps that are run in place again and again.
+
+    It keeps references to the arrays, whose memory must not move. What they hold when the step is run
+    counts, so a step that only has other numbers in the same arrays needs no new object.
+    """
+
+    def __new__(
+        cls,
+        rows: NDArray[np.int32],
+        query_start: NDArray[np.int32],
+        token_ids: NDArray[np.int32],
+        positions: NDArray[np.int32],
+        needs_logits: NDArray[np.uint8],
+        block_tables: NDArray[np.int32],
+        token_table: NDArray[np.int32],
+        num_tokens: NDArray[np.int32],
+        num_prompt_tokens: NDArray[np.int32],
+        sampling: NDArray[np.uint8],
+        bias_rows: NDArray[np.int32],
+        bias_ids: NDArray[np.int32],
+        bias_values: NDArray[np.float32],
+        mask_rows: NDArray[np.int32],
+        mask_bits: NDArray[np.uint32],
+        num_draft_tokens: NDArray[np.int32],
+        score_tokens: NDArray[np.int32],
+        score_targets: NDArray[np.int32],
+        score_tops: NDArray[np.int32],
+        sampled: NDArray[np.int32],
+        logprobs: NDArray[np.float32],
+        top_ids: NDArray[np.int32],
+        top_logprobs: NDArray[np.float32],
+        failed: NDArray[np.uint8],
+        accepted: NDArray[np.int32],
+        draft_logprobs: NDArray[np.float32],
+        draft_top_ids: NDArray[np.int32],
+        draft_top_logprobs: NDArray[np.float32],
+        score_logprobs: NDArray[np.float32],
+        score_ranks: NDArray[np.int32],
+        score_top_ids: NDArray[np.int32],
+        score_top_logprobs: NDArray[np.float32],
+    ) -> StepArrays:
+        """Hold the arrays of a plan and its results.
+
+        Args:
+            rows: first of the fields of `StepPlan` (`engine/executors/base.py`), in their order, with
+                `sampling` as bytes.
+            sampled: first of the fields of `StepResult`, in their order, filled by the step.
+
+        Raises:
+            TypeError: an array has the wrong type or number of dimensions.
+            ValueError: an array is not C-contiguous, or part of two of them is to be filled.
+        """
+
+@final
 class NativeExecutor:
     """A loaded model and its KV pool. One step at a time, whichever thread calls."""
 
@@ -562,51 +708,13 @@ class NativeExecutor:
     def info(self) -> dict[str, str | int]:
         """`dispatch`, `threads`, `weight_format`, `weight_bytes`, `kv_dtype`, `parameters`."""
 
-    def execute(
-        self,
-        rows: NDArray[np.int32],
-        query_start: NDArray[np.int32],
-        token_ids: NDArray[np.int32],
-        positions: NDArray[np.int32],
-        needs_logits: NDArray[np.uint8],
-        block_tables: NDArray[np.int32],
-        token_table: NDArray[np.int32],
-        num_tokens: NDArray[np.int32],
-        num_prompt_tokens: NDArray[np.int32],
-        sampling: NDArray[np.uint8],
-        bias_rows: NDArray[np.int32],
-        bias_ids: NDArray[np.int32],
-        bias_values: NDArray[np.float32],
-        mask_rows: NDArray[np.int32],
-        mask_bits: NDArray[np.uint32],
-        num_draft_tokens: NDArray[np.int32],
-        score_tokens: NDArray[np.int32],
-        score_targets: NDArray[np.int32],
-        score_tops: NDArray[np.int32],
-        sampled: NDArray[np.int32],
-        logprobs: NDArray[np.float32],
-        top_ids: NDArray[np.int32],
-        top_logprobs: NDArray[np.float32],
-        failed: NDArray[np.uint8],
-        accepted: NDArray[np.int32],
-        draft_logprobs: NDArray[np.float32],
-        draft_top_ids: NDArray[np.int32],
-        draft_top_logprobs: NDArray[np.float32],
-        score_logprobs: NDArray[np.float32],
-        score_ranks: NDArray[np.int32],
-        score_top_ids: NDArray[np.int32],
-        score_top_logprobs: NDArray[np.float32],
-    ) -> None:
-        """Run one step; the GIL is released meanwhile.
-
-        The inputs are those of `engine.executors.base.StepPlan`, with `sampling` seen as bytes;
-        those from `sampled` on are filled as `StepResult` says. They have exactly the step's rows
-        and scores; those of drafts have room for `MAX_DRAFT_TOKENS` if there are any.
+    def execute(self, arrays: StepArrays) -> None:
+        """Run one step. The GIL is released meanwhile.
 
         Raises:
-            ValueError: the arrays contradict each other or the executor's limits; nothing was
-                computed.
-            RuntimeError: a compute thread failed, or the executor is closed or busy.
+            ValueError: the arrays contradict each other or the limits; nothing was computed.
+            RuntimeError: the executor is closed, runs a step on another thread, or a compute thread
+                panicked.
         """
 
     def copy_blocks(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:

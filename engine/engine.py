@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING
 from engine.assembly import PoolFactory, build_pipeline, build_pool, install, rust_pool
 from engine.closing import ExitHook, close_pipeline
 from engine.config import EngineConfig
-from engine.decaying_rates import DecayingRates
 from engine.embedding.embedder import Embedder
 from engine.embedding.embeddings import Embeddings
 from engine.errors import EngineUnavailable, InvalidRequest, PravahaError, UnknownRequest
@@ -53,6 +52,7 @@ from engine.pipeline.grammar.compiler import CompiledGrammar, GrammarCompiler
 from engine.pipeline.pipeline import Pipeline
 from engine.pipeline.sequence import Sequence
 from engine.queue import RequestQueue
+from engine.recent_rates import RecentRates
 from engine.request import FinishReason, Request, SamplingParams, new_request_id
 from engine.scheduling import Scheduling
 from engine.snapshot import (
@@ -75,7 +75,9 @@ _log = logging.getLogger(__name__)
 
 _PROGRESS_STEP = 0.01
 SNAPSHOT_PERIOD_S = 0.01
-"""While requests run and none begins or ends, the snapshot is replaced this often, not every step."""
+"""While requests run and none begins or ends, a snapshot that was looked at is replaced after this time."""
+UNSEEN_PERIOD_S = 0.1
+"""And one that nobody has looked at, after this time."""
 QUIET_S = 0.25
 """Calibrating steps run when nobody has asked for anything for so long."""
 
@@ -146,7 +148,7 @@ class AsyncPravahaEngine:
         self._waiting = RequestQueue(config.max_queue)
         self._hub = WakeHub()
         self._counters = EngineCounters()
-        self._rates = DecayingRates(self._counters, clock)
+        self._rates = RecentRates(self._counters, clock)
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
         self._opened_event = threading.Event()  # headers read, or never will be
@@ -166,7 +168,8 @@ class AsyncPravahaEngine:
         self._pool_changed = True
         self._snapshot = self._take_snapshot()
 
-        self._blocks_wanted = False  # set by readers, cleared by the engine's thread
+        self._blocks_wanted = False  # set by readers, cleared by the engine's thread, like this:
+        self._snapshot_seen = False
         self._exit_hook = ExitHook(self)
 
     # ---- life ----
@@ -428,8 +431,9 @@ class AsyncPravahaEngine:
         """The engine at a step boundary; rates fall with time even when it idles.
 
         It is the last one at which a request began or ended, or a later one: while requests just
-        go on, snapshots are `SNAPSHOT_PERIOD_S` apart.
+        go on, snapshots are `SNAPSHOT_PERIOD_S` apart, and `UNSEEN_PERIOD_S` while nobody looks.
         """
+        self._snapshot_seen = True
         return self._rates.apply(self._snapshot)
 
     def blocks(self, since: int) -> BlockMap | None:
@@ -649,7 +653,8 @@ class AsyncPravahaEngine:
         finished = pipeline.has_ends
         if finished or self._shows_too_little(pipeline):
             self._publish()
-        pipeline.announce_ends()
+        if finished:
+            pipeline.announce_ends()
         self._hub.signal(finished=finished)
         if self._hub.has_callbacks and (pipeline.writer.take_refilled() or finished):
             self._hub.call_back()
@@ -664,13 +669,17 @@ class AsyncPravahaEngine:
             or shown.waiting != len(self._waiting) + len(self._building)
             or shown.state is not self._life.state
             or shown.scheduling is not scheduler.scheduling
-            or self._clock() - shown.time >= SNAPSHOT_PERIOD_S
+            or self._clock() - shown.time
+            >= (SNAPSHOT_PERIOD_S if self._snapshot_seen else UNSEEN_PERIOD_S)
             or (error is not None and error[1] != shown.last_error_time)
         )
 
     def _publish(self) -> None:
         """Replace the snapshot, and the picture of the blocks if somebody looks."""
         before, pipeline = self._snapshot.state, self._pipeline
+        self._snapshot_seen = (
+            False  # first: who looks from here on sees the new one, or looks again
+        )
         self._snapshot = self._take_snapshot()
         # An idle engine has no next step boundary at which somebody could ask.
         looks = pipeline is not None and (self._blocks_wanted or not pipeline.has_work)
@@ -686,7 +695,6 @@ class AsyncPravahaEngine:
         pipeline, totals = self._pipeline, self._counters.totals()
         error = self._life.error
         model = None if pipeline is None else pipeline.scheduler.work.model
-        idle = pipeline is not None and not pipeline.has_work
         if pipeline is not None and pipeline.last_error is not None:
             error = pipeline.last_error
         return EngineSnapshot(
@@ -700,7 +708,6 @@ class AsyncPravahaEngine:
             swap=SwapCounts() if pipeline is None else pipeline.blocks.swap_counts(),
             last_step=StepStats() if pipeline is None else pipeline.last_step,
             totals=totals,
-            rates=self._counters.rates(now, fresh=idle),
             scheduling=self._scheduling if pipeline is None else pipeline.scheduler.scheduling,
             step_costs=None if model is None else model.costs,
             step_error=None if model is None else model.error,

@@ -65,9 +65,22 @@ class PrefixCache:
         grown = full > begun
         if not np.count_nonzero(grown):
             return 0
-        rows, full = rows[grown], full[grown]
+        return self.index_blocks(table, rows[grown], begun[grown], full[grown])
+
+    def index_blocks(
+        self,
+        table: RowTable,
+        rows: NDArray[np.int32],
+        start: NDArray[np.int32],
+        stop: NDArray[np.int32],
+    ) -> int:
+        """Index what is known to be full: blocks [start, stop) of each row, [N] int32 each.
+
+        Returns:
+            Blocks that turned out to be duplicates of indexed ones and were given back.
+        """
         duplicates = self._index.index_rows(
-            self._salt, table.token_table, table.block_tables, rows, begun[grown], full
+            self._salt, table.token_table, table.block_tables, rows, start, stop
         )
-        table.num_indexed[rows] = full
+        table.num_indexed[rows] = stop
         return duplicates

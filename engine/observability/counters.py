@@ -9,6 +9,7 @@ clock: queued, scheduled, first token, last token. Time spent preempted counts a
 
 import threading
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +33,7 @@ _PENDING_STEPS = 64
 """Steps whose samples wait to be sorted into the histograms, at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepRecord:
+class StepRecord(NamedTuple):
     """What one step did.
 
     Attributes:
@@ -44,7 +44,7 @@ class StepRecord:
         new_prompt_tokens: prompt tokens computed for the first time.
         generated: tokens sampled.
         first_tokens: [N] float64, times to first token of requests that got their first.
-        intervals: [N] float64, times since the previous token of the others.
+        intervals: [N] float64, times since the previous token of the others, as bytes.
     """
 
     seconds: float
@@ -54,7 +54,7 @@ class StepRecord:
     new_prompt_tokens: int
     generated: int
     first_tokens: NDArray[np.float64]
-    intervals: NDArray[np.float64]
+    intervals: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class EngineCounters:
         self._step_time.observe_all(np.array([step.seconds for step in steps]))
         tokens = [step.new_prompt_tokens + step.generated for step in steps]
         self._iteration_tokens.observe_all(np.array(tokens, np.float64))
-        intervals = np.concatenate([step.intervals for step in steps])
+        intervals = np.frombuffer(b"".join([step.intervals for step in steps]), np.float64)
         self._inter_token.observe_all(intervals)
         self._recent_intervals.add(intervals)
         first_tokens = np.concatenate([step.first_tokens for step in steps])
@@ -231,17 +231,18 @@ class EngineCounters:
         )
 
     def rates(self, now: float, *, fresh: bool = False) -> Rates:
-        """Recent figures; percentiles at most a quarter second old, or new if `fresh`."""
-        if fresh or now - self._percentiles_at >= _PERCENTILE_PERIOD_S:
-            self._percentiles_at = now
-            with self._lock:
+        """Recent figures; percentiles at most a quarter second old, or new if `fresh`; any thread."""
+        with self._lock:
+            if fresh or now - self._percentiles_at >= _PERCENTILE_PERIOD_S:
+                self._percentiles_at = now
                 self._sort_in()
-            self._percentiles = (
-                *self._recent_ttft.percentiles(),
-                *self._recent_intervals.percentiles(),
-            )
+                self._percentiles = (
+                    *self._recent_ttft.percentiles(),
+                    *self._recent_intervals.percentiles(),
+                )
+            percentiles = self._percentiles
         prefill, decode = self._window.rates(now)
-        return Rates(decode, prefill, *self._percentiles)
+        return Rates(decode, prefill, *percentiles)
 
     def tokens_per_second(self, now: float) -> tuple[float, float]:
         """Prefill and decode tokens a second over the two seconds before `now`; any thread."""

@@ -2,7 +2,7 @@
 
 Hot, and single-threaded: only the engine's thread calls it, and it starts no thread and reads no
 clock of its own choosing, so tests drive it by hand. What must stay true: the cost of a step in
-Python does not grow with the batch. The loops below, and those of the token writer, run over
+Python does not grow with the batch. The loops below, and those where results are applied, run over
 requests that begin or end in this step or use a rare feature. Nothing is sent to readers; see
 `engine.mailbox`.
 """
@@ -21,17 +21,16 @@ from engine.events import (
     RequestScheduled,
     StepFailed,
 )
-from engine.executors.base import Executor, StepPlan, StepResult
+from engine.executors.base import Executor, StepPlan
 from engine.mailbox import Finish
 from engine.memory.block_manager import BlockManager
 from engine.observability.counters import EngineCounters, StepRecord
 from engine.one_line import as_sentence
 from engine.pipeline.calibration import Calibration
-from engine.pipeline.drafts import record_accepted, release_unused
 from engine.pipeline.rows import RowTable
 from engine.pipeline.scheduler import Schedule, Scheduler
 from engine.pipeline.sequence import NO_ROW, Sequence
-from engine.pipeline.step_load import load_of
+from engine.pipeline.step_applier import AppliedStep, StepApplier
 from engine.pipeline.token_writer import TokenWriter
 from engine.queue import RequestQueue
 from engine.request import FinishReason
@@ -40,17 +39,13 @@ from engine.snapshot import StepStats
 
 _log = logging.getLogger(__name__)
 
-_NOT_A_NUMBER = "The model's output for this request was not a number (NaN)."
-
 
 class Pipeline:
     """Runs the requests of one loaded model.
 
     Attributes:
-        writer: writes a step's tokens into the rows.
         executor: set when the weights are loaded, before the first step; until then requests may be
             queued and aborted.
-        last_step: figures of the last executed step.
         last_error: the sentence of the last failed step, with its instant, or None.
     """
 
@@ -78,9 +73,17 @@ class Pipeline:
             scheduling=scheduling,
             speculation=speculation,
         )
-        self.writer = TokenWriter(table, counters=counters, events=events)
+        self._applier = StepApplier(
+            table,
+            blocks,
+            self.scheduler,
+            counters=counters,
+            events=events,
+            clock=clock,
+        )
         self.executor: Executor | None = None
-        self.last_step = StepStats()
+        self._last: StepRecord | None = None
+        self._last_rows = 0
         self.last_error: tuple[str, float] | None = None
         self._ends: list[tuple[Sequence, Finish, float]] = []
         self._waiting = waiting
@@ -88,6 +91,25 @@ class Pipeline:
         self._events = events
         self._clock = clock
         self._on_finish = on_finish
+
+    @property
+    def writer(self) -> TokenWriter:
+        """What writes tokens into the rows."""
+        return self._applier.writer
+
+    @property
+    def last_step(self) -> StepStats:
+        """Figures of the last executed step."""
+        last = self._last
+        if last is None:
+            return StepStats()
+        return StepStats(
+            last.seconds,
+            last.prefill_tokens,
+            last.decodes,
+            self._last_rows,
+            last.predicted_seconds,
+        )
 
     @property
     def has_work(self) -> bool:
@@ -112,19 +134,24 @@ class Pipeline:
             running = self._sequences(self.scheduler.running)
             self._fail_step(f"Scheduling failed: {as_sentence(error)}", [*running, *self._waiting])
             return True
-        self._announce(schedule, started)
-        if schedule.plan is None:
+        plan, steady = schedule.plan, schedule.steady is not None
+        if not steady:
+            self._announce(schedule, started)
+        if plan is None:
             return bool(schedule.unplaceable)
         try:
-            self._copy_blocks(self.executor)
-            plan = self._mask(schedule.plan)
+            if not steady:
+                self._copy_blocks(self.executor)
+            if len(self.table.grammars):
+                plan = self._mask(plan)
             result = self.executor.execute(plan)
-            # Copying KV blocks in is no part of what a step's tokens cost.
-            learn = not any(sequence.swapped_tokens for sequence in schedule.admitted)
-            self._apply(schedule, plan, result, started, learn=learn)
+            applied = self._applier.apply(schedule, plan, result)
+            for sequence, reason, sentence in applied.endings:
+                self.finish(sequence, reason, sentence)
+            self._account(schedule, applied, len(plan.rows), started)
         except BaseException as error:  # a panic in Rust is no Exception
             _log.exception("A step failed.")
-            placed = [self.table.sequences[row] for row in schedule.plan.rows.tolist()]
+            placed = [self.table.sequences[row] for row in plan.rows.tolist()]
             failed = [sequence for sequence in placed if sequence is not None]
             self._fail_step(f"The step failed: {as_sentence(error)}", failed)
         return True
@@ -149,10 +176,7 @@ class Pipeline:
 
     def _mask(self, plan: StepPlan) -> StepPlan:
         """The plan with the token masks of rows that follow a grammar."""
-        grammars = self.table.grammars
-        if not len(grammars):
-            return plan
-        rows, bits = grammars.masks(plan)
+        rows, bits = self.table.grammars.masks(plan)
         return replace(plan, mask_rows=rows, mask_bits=bits)
 
     def abort(self, sequence: Sequence) -> None:
@@ -252,122 +276,34 @@ class Pipeline:
             "ask for less."
         )
 
-    def _apply(
-        self,
-        schedule: Schedule,
-        plan: StepPlan,
-        result: StepResult,
-        started: float,
-        *,
-        learn: bool,
-    ) -> None:
-        """Write a step's tokens into the rows, end what is finished, count.
+    def _account(self, schedule: Schedule, applied: AppliedStep, rows: int, started: float) -> None:
+        """Count a step, and learn from how long it took.
 
         Args:
             schedule: what was decided.
-            plan: its step.
-            result: what came of it.
+            applied: what came of it.
+            rows: how many rows it had.
             started: when it was scheduled.
-            learn: whether its time tells how long such steps take.
         """
-        table, batch = self.table, plan.rows
-        if schedule.steady:
-            grant, computed = self.scheduler.single_tokens(len(batch)), plan.positions + 1
-        else:
-            grant = plan.query_start[1:] - plan.query_start[:-1]
-            computed = table.num_computed[batch] + grant
-        drafts, accepted = schedule.drafts, None
-        counts = None if drafts is None else drafts.counts
-        load = load_of(grant, computed, len(plan.token_ids), counts)
-        predicted = self.scheduler.work.model.predict(load)
-        if drafts is not None:
-            accepted = result.accepted
-            grant = grant - drafts.counts
-            computed += accepted - drafts.counts
-        table.num_computed[batch] = computed
-        if schedule.steady:
-            new_prompt, decodes = 0, len(batch)
-        else:
-            prompt = table.num_prompt_tokens[batch]
-            new_prompt = self._count_prompt(batch, computed, prompt)
-            decodes = int(np.count_nonzero((grant == 1) & (computed > prompt)))
-        failed: list[Sequence] = []
-        whole: list[Sequence] = []  # prompts computed, and nothing wanted after them
-        sound = batch
-        # Before a token is published, so that whoever reads it finds the scores complete.
-        for run in schedule.scored:
-            scores = run.sequence.mailbox.prompt_scores
-            if scores is not None and not scores.take(result, run.part):
-                failed.append(run.sequence)
-        if drafts is not None:
-            record_accepted(table, plan, result)
-            release_unused(table, self.blocks, batch[drafts.batch])
-        if not np.count_nonzero(result.sampled < 0):
-            rows, chosen = batch, None
-        else:
-            # A row that wanted a token and got none has failed, whatever `failed` says; it keeps the
-            # draft tokens that were accepted before that.
-            got = result.sampled >= 0
-            chosen = np.flatnonzero(got if accepted is None else got | (accepted > 0))
-            rows = batch[chosen]
-            broken = (result.sampled < 0) & (plan.needs_logits != 0)
-            failed += self._sequences(batch[broken])
-            sound = batch[~broken]
-            whole = self._sequences(batch[computed >= table.max_total[batch]])
-        now = self._clock()
-        known = None if accepted is None else table.num_tokens[rows]
-        finished, first_tokens, intervals = self.writer.write(rows, result, chosen, accepted, now)
-        if drafts is not None:  # a stop string may have ended a row before its last accepted token
-            last = table.num_tokens[batch] - 1
-            table.num_computed[batch] = np.minimum(table.num_computed[batch], last)
-        generated = len(rows) if known is None else int((table.num_tokens[rows] - known).sum())
-        if self.blocks.prefixes is not None:  # before a row ends, so that its blocks stay cached
-            self.blocks.prefixes.index(table, sound)
-        for sequence, reason, error in finished:
-            self.finish(sequence, reason, error)
-        for sequence in failed:
-            broken_matcher = sequence.matcher is not None and sequence.matcher.error
-            self.finish(sequence, FinishReason.ERROR, broken_matcher or _NOT_A_NUMBER)
-        for sequence in whole:
-            self.finish(sequence, FinishReason.LENGTH)
         ended = self._clock()
-        prefill = len(plan.token_ids) - decodes
-        if drafts is not None:
-            prefill -= int(drafts.counts.sum())
-        if drafts is not None and accepted is not None and self.scheduler.speculation is not None:
-            self.scheduler.speculation.learn(batch, drafts, accepted)
-            self._counters.record_drafts(
-                drafts=len(drafts.batch),
-                tokens=int(drafts.counts.sum()),
-                accepted=int(accepted.sum()),
-            )
-        if learn:
-            self.scheduler.work.model.observe(load, ended - started)
-        self.last_step = StepStats(ended - started, prefill, decodes, len(batch), predicted)
-        self._counters.record_step(
-            ended,
-            StepRecord(
-                seconds=ended - started,
-                predicted_seconds=predicted,
-                prefill_tokens=prefill,
-                decodes=decodes,
-                new_prompt_tokens=new_prompt,
-                generated=generated,
-                first_tokens=first_tokens,
-                intervals=intervals,
-            ),
+        seconds, model = ended - started, self.scheduler.work.model
+        if schedule.admitted and any(one.swapped_tokens for one in schedule.admitted):
+            # Copying KV blocks in is no part of what a step's tokens cost.
+            predicted = model.predict(applied.load)
+        else:
+            predicted = model.observe(applied.load, seconds)
+        self._last = StepRecord(
+            seconds,
+            predicted,
+            applied.prefill_tokens,
+            applied.decodes,
+            applied.new_prompt_tokens,
+            applied.generated,
+            applied.first_tokens,
+            applied.intervals,
         )
-
-    def _count_prompt(
-        self, batch: NDArray[np.int32], computed: NDArray[np.int32], prompt: NDArray[np.int32]
-    ) -> int:
-        """Prompt tokens computed for the first time; a recomputation counts none twice."""
-        counted = self.table.prompt_counted[batch]
-        fresh = np.maximum(np.minimum(computed, prompt) - counted, 0)
-        total = int(fresh.sum())
-        if total:
-            self.table.prompt_counted[batch] = counted + fresh
-        return total
+        self._last_rows = rows
+        self._counters.record_step(ended, self._last)
 
     def _fail_step(self, message: str, sequences: list[Sequence]) -> None:
         """End the requests of a step that raised; what the step wrote is lost."""

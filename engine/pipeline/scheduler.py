@@ -8,8 +8,8 @@ prefill again.
 One pass, under one token budget: running decodes, then unfinished prefills, then waiting requests,
 each in the policy's order (`engine.pipeline.ranking`); the batch former says how large the budget is.
 Hot: a pass over running rows is a fixed number of numpy expressions, and one over nothing but
-decodes orders nobody. While the same rows just go on, in blocks they have, nothing is asked again:
-each of them gets one token (*steady*). Only admissions and preemptions loop, over the requests
+decodes orders nobody. While the same rows just go on decoding, nothing is asked again: each of them
+gets one token (`engine.pipeline.steady`). Only admissions and preemptions loop, over the requests
 admitted or preempted.
 
 A request is admitted with what need not be computed (`engine.memory.reuse`): its `num_computed`
@@ -36,6 +36,7 @@ from engine.pipeline.ranking import Ranking
 from engine.pipeline.rows import RowTable
 from engine.pipeline.sequence import Sequence
 from engine.pipeline.speculation import Drafts, Speculation
+from engine.pipeline.steady import SteadyDecode
 from engine.pipeline.step_load import StepLoad
 from engine.pipeline.work import WorkPredictor
 from engine.queue import RequestQueue
@@ -56,7 +57,7 @@ class Schedule:
         admitted: sequences that got a row, for the first time or again.
         preempted: sequences that lost their row and are waiting again.
         unplaceable: sequences that need more blocks than the pool has; they hold nothing now.
-        steady: every row decodes one token behind its prompt, and there is nothing else.
+        steady: set when every row decodes one token behind its prompt, and there is nothing else.
     """
 
     plan: StepPlan | None
@@ -65,7 +66,7 @@ class Schedule:
     unplaceable: list[Sequence] = field(default_factory=list)
     scored: list[ScoredRun] = field(default_factory=list)
     drafts: Drafts | None = None
-    steady: bool = False
+    steady: SteadyDecode | None = None
 
 
 class Scheduler:
@@ -103,9 +104,7 @@ class Scheduler:
         # Runs of one token each: where they begin, and their lengths.
         self._single_tokens = np.arange(table.max_rows + 1, dtype=np.int32)
         self._ones = np.ones(table.max_rows, np.int32)
-        self._all_sample = np.ones(table.max_rows, np.uint8)
-        self._steady_rows = self._running  # for how many more steps these rows may just go on
-        self._steady_steps = 0
+        self._steady: Schedule | None = None  # of rows that may just go on if they all still run
         self._stale = False  # whether `_running` must be put in order again
 
     @property
@@ -123,10 +122,6 @@ class Scheduler:
         """Whether a pass would find something to do."""
         return bool(len(self._running) or len(self._waiting))
 
-    def single_tokens(self, rows: int) -> NDArray[np.int32]:
-        """[rows] int32, what each row of a steady step computes. Do not modify."""
-        return self._ones[:rows]
-
     def switch(self, scheduling: Scheduling) -> None:
         """Go on with another policy and batch former; nobody loses anything by it."""
         self.scheduling = scheduling
@@ -139,10 +134,9 @@ class Scheduler:
 
         Every row in the plan has blocks for every token up to its run's last.
         """
-        admits = len(self._waiting) and self._table.num_free
-        if self._steady_steps and self._running is self._steady_rows and not admits:
-            return self._go_on()
-        self._steady_steps = 0
+        schedule = self._go_on()
+        if schedule is not None:
+            return schedule
         self._stale |= not self._ranking.static
         preempted: list[Sequence] = []
         unplaceable: list[Sequence] = []
@@ -171,43 +165,37 @@ class Scheduler:
             raise AssertionError("there is work, and nothing of it can be done")  # or we would spin
         return Schedule(plan, admitted, preempted, unplaceable, scores.runs, drafts)
 
-    def _go_on(self) -> Schedule:
-        """One more token for each of the rows that had one in the last step."""
-        batch = self._running
-        grant = self.single_tokens(len(batch))
-        drafts = self._add_drafts(batch, grant)
-        if drafts is not None:
-            self._steady_steps = 0
-            plan, scores = self._plan(batch, grant, drafts)
-            return Schedule(plan, scored=scores.runs, drafts=drafts)
-        self._steady_steps -= 1
-        positions = self._table.num_computed[batch]
-        return Schedule(
-            self._step_plan(
-                batch,
-                self._single_tokens[: len(batch) + 1],
-                self._table.token_table[batch, positions],
-                positions,
-                self._all_sample[: len(batch)],
-                _NO_DRAFT_TOKENS,
-                NO_SCORES,
-            ),
-            steady=True,
-        )
+    def _go_on(self) -> Schedule | None:
+        """One more token for each row, if all that has changed since the last pass is their length."""
+        schedule, batch = self._steady, self._running
+        if schedule is None or schedule.steady is None or schedule.steady.rows is not batch:
+            return None
+        if len(self._waiting) and self._table.num_free:
+            return None
+        if self.speculation is not None and self.speculation.finds(schedule.steady):
+            drafts = self._add_drafts(batch, self._ones[: len(batch)])
+            if drafts is not None:
+                plan, scores = self._plan(batch, self._ones[: len(batch)], drafts)
+                return Schedule(plan, scored=scores.runs, drafts=drafts)
+        lacking = schedule.steady.look_up()
+        if lacking is None or lacking > self._blocks.num_free:
+            return None
+        if lacking:
+            schedule.steady.append_blocks(self._blocks.allocate(lacking))
+        return schedule
 
-    def _note_steady(self, batch: NDArray[np.int32], end: NDArray[np.int32]) -> None:
-        """All rows decode: see how long their blocks last.
+    def _note_steady(self, plan: StepPlan, end: NDArray[np.int32]) -> None:
+        """All rows of a plan decode: the next steps may be the same, if nobody comes or goes.
 
         Args:
-            batch: [R] int32, the rows of this step.
-            end: [R] int32, tokens each has computed after it.
+            plan: a step in which every row computes one token and samples the next.
+            end: [R] int32, tokens each row has computed after it.
         """
-        table = self._table
+        table, batch = self._table, plan.rows
         if batch is not self._running or table.scoring_rows:
             return
         if np.count_nonzero(end > table.num_prompt_tokens[batch]) == len(batch):
-            self._steady_rows = batch
-            self._steady_steps = int((table.num_blocks[batch] * table.block_size - end).min())
+            self._steady = Schedule(plan, steady=SteadyDecode(table, plan))
 
     def _add_drafts(self, batch: NDArray[np.int32], grant: NDArray[np.int32]) -> Drafts | None:
         """Draft tokens for the step, with the blocks they need; they are given back after it.
@@ -472,11 +460,10 @@ class Scheduler:
             num_draft_tokens = drafts.counts
             grant = grant + num_draft_tokens
         computed = table.num_computed[batch]
-        if np.count_nonzero(grant == 1) == count:
+        single = np.count_nonzero(grant == 1) == count
+        if single:
             query_start = self._single_tokens[: count + 1]
             flat_rows, positions = batch, computed
-            if drafts is None and np.count_nonzero(samples) == count:
-                self._note_steady(batch, end)
         else:
             query_start = np.zeros(count + 1, np.int32)
             np.cumsum(grant, out=query_start[1:])
@@ -489,35 +476,12 @@ class Scheduler:
             scores = plan_scores(
                 table.scoring_rows, batch, query_start, positions, table.token_table
             )
-        plan = self._step_plan(
-            batch,
-            query_start,
-            table.token_table[flat_rows, positions],
-            positions,
-            samples.view(np.uint8),
-            num_draft_tokens,
-            scores,
-        )
-        return plan, scores
-
-    def _step_plan(
-        self,
-        batch: NDArray[np.int32],
-        query_start: NDArray[np.int32],
-        token_ids: NDArray[np.int32],
-        positions: NDArray[np.int32],
-        needs_logits: NDArray[np.uint8],
-        num_draft_tokens: NDArray[np.int32],
-        scores: ScorePlan,
-    ) -> StepPlan:
-        """The plan of these runs, with the tables it refers to."""
-        table = self._table
-        return StepPlan(
+        plan = StepPlan(
             rows=batch,
             query_start=query_start,
-            token_ids=token_ids,
+            token_ids=table.token_table[flat_rows, positions],
             positions=positions,
-            needs_logits=needs_logits,
+            needs_logits=samples.view(np.uint8),
             block_tables=table.block_tables,
             token_table=table.token_table,
             num_tokens=table.num_tokens,
@@ -531,3 +495,6 @@ class Scheduler:
             score_targets=scores.targets,
             score_tops=scores.tops,
         )
+        if single and drafts is None and np.count_nonzero(samples) == count:
+            self._note_steady(plan, end)
+        return plan, scores

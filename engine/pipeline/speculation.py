@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from engine._core import draft_by_lookup
 from engine.executors.base import MAX_DRAFT_TOKENS
 from engine.pipeline.rows import RowTable
+from engine.pipeline.steady import SteadyDecode
 from engine.pipeline.step_load import StepLoad
 from engine.pipeline.step_time import StepCosts
 
@@ -60,6 +61,11 @@ class Drafts:
     batch: NDArray[np.int64]
     matched: NDArray[np.int32]
 
+    @property
+    def total(self) -> int:
+        """Tokens of all rows."""
+        return int(self.counts.sum())
+
 
 class Speculation:
     """Proposes drafts and learns from what became of them. Owned by the scheduler."""
@@ -77,6 +83,10 @@ class Speculation:
         self._drafts = np.zeros((MAX_DRAFT_TOKENS, MAX_DRAFT_TOKENS), np.int32)
         self._lengths = np.zeros(MAX_DRAFT_TOKENS, np.int32)
         self._matched = np.zeros(MAX_DRAFT_TOKENS, np.int32)
+
+    def finds(self, steady: SteadyDecode) -> bool:
+        """Whether `propose` would find drafts for these rows; whether they are worth it, it says itself."""
+        return len(steady.rows) < self._most and steady.repeats(LEAST_MATCH)
 
     def propose(
         self, batch: NDArray[np.int32], grant: NDArray[np.int32], costs: StepCosts | None

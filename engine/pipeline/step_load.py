@@ -1,13 +1,12 @@
 """`StepLoad`: what makes a step long, in three numbers."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
-class StepLoad:
+class StepLoad(NamedTuple):
     """The work in a step.
 
     Attributes:

@@ -8,8 +8,8 @@ about which recent steps say nothing stays where it was. Coefficients are never 
 observation far off, as when another program takes the cores, moves the fit no more than one at the
 edge of the usual scatter; a lasting change widens the scatter and is followed.
 
-Written by the engine's thread; any thread may predict. Cost: two microseconds an observation, and
-a fit (four equations, some fifty microseconds, more with cold caches) at every thirty-second.
+Written by the engine's thread; any thread may predict. Cost: a microsecond an observation, and a fit
+(four equations, some hundred microseconds, more with cold caches) at every thirty-second.
 """
 
 from dataclasses import dataclass
@@ -78,14 +78,15 @@ class StepTimeModel:
     """Learns a machine's step times.
 
     Attributes:
-        error: usual size of (measured - predicted) / predicted, or None before the second observation.
+        error: usual size of (measured - predicted) / predicted when the model was last fitted, or None
+            before the second observation.
     """
 
     def __init__(self) -> None:
         self._costs = _FIRST_GUESS
         self._moments = np.zeros((_TERMS, _TERMS))
         self._targets = np.zeros(_TERMS)
-        self._pending: list[tuple[float, ...]] = []  # (time, terms) in units of what was expected
+        self._seen: list[tuple[StepLoad, float]] = []  # and not fitted yet
         self._observations = 0
         self.error: float | None = None
 
@@ -99,33 +100,43 @@ class StepTimeModel:
         costs = self.costs
         return None if costs is None else costs.seconds(load)
 
-    def observe(self, load: StepLoad, seconds: float) -> None:
-        """Learn from a step that took `seconds`."""
-        if seconds <= 0:
-            return
+    def observe(self, load: StepLoad, seconds: float) -> float | None:
+        """Learn from a step that took `seconds`; what `predict` had said of it."""
         predicted = self.predict(load)
+        if seconds <= 0:
+            return predicted
         if predicted is None:
             self._costs = self._costs.scaled(seconds / self._costs.seconds(load))
-            predicted = seconds
-        else:
-            seconds = self._drawn_in(seconds, predicted)
-        # In units of what was expected, so that the fit minimises relative errors; in units of what
-        # was measured, slow steps would count less than fast ones.
-        unit = max(predicted, _LEAST_SHARE * seconds)
-        self._pending.append(
-            (
-                seconds / unit,
-                1.0 / unit,
-                load.prefill_tokens / unit,
-                load.decode_rows / unit,
-                load.kv_tokens / unit,
-            )
-        )
+        self._seen.append((load, seconds))
         self._observations += 1
-        if self._observations <= _TRUSTED or len(self._pending) == _FIT_EVERY:
+        if self._observations <= _TRUSTED or len(self._seen) == _FIT_EVERY:
             self._fit()
+        return predicted
 
-    def _drawn_in(self, seconds: float, predicted: float) -> float:
+    def _terms_of(self, load: StepLoad, seconds: float, earlier: int) -> tuple[float, ...]:
+        """Time and terms of an observation, in units of what was expected of it.
+
+        So the fit minimises relative errors; in units of what was measured, slow steps would count less
+        than fast ones.
+
+        Args:
+            load: the step.
+            seconds: what it took.
+            earlier: observations before it.
+        """
+        predicted = self._costs.seconds(load)
+        if earlier:
+            seconds = self._drawn_in(seconds, predicted, trusted=earlier <= _TRUSTED)
+        unit = max(predicted, _LEAST_SHARE * seconds)
+        return (
+            seconds / unit,
+            1.0 / unit,
+            load.prefill_tokens / unit,
+            load.decode_rows / unit,
+            load.kv_tokens / unit,
+        )
+
+    def _drawn_in(self, seconds: float, predicted: float, *, trusted: bool) -> float:
         """The measured time, or the edge of the usual scatter if it is beyond; notes the scatter."""
         predicted = max(predicted, _LEAST_SHARE * seconds)
         error = abs(seconds - predicted) / predicted
@@ -136,14 +147,15 @@ class StepTimeModel:
         reach = _SCATTERS * max(usual, _LEAST_SCATTER)
         # Drawn in as well, but not to where it was: a change that lasts must become usual.
         self.error = _SCATTER_KEEP * usual + (1 - _SCATTER_KEEP) * min(error, 2 * reach)
-        if self._observations <= _TRUSTED:
+        if trusted:
             return seconds
         return min(max(seconds, predicted / (1 + reach)), predicted * (1 + reach))
 
     def _fit(self) -> None:
         """Take in what was observed and solve; coefficients that would be negative are zero."""
-        seen = np.array(self._pending)
-        self._pending.clear()
+        first = self._observations - len(self._seen)
+        seen = np.array([self._terms_of(*one, first + at) for at, one in enumerate(self._seen)])
+        self._seen.clear()
         terms, times = seen[:, 1:], seen[:, 0]
         keep = _KEEP ** len(seen)
         self._moments = keep * self._moments + terms.T @ terms

@@ -1,12 +1,14 @@
 """`TokenWriter`: a step's tokens into their rows, and which rows they end.
 
-Hot: one call a step, and numpy expressions over all rows that got a token. The loops run over rows
-that end or get their first token here, over rows with stop strings, whose text must be seen before
-the next step, and over rows that follow a grammar. A token is published by raising `num_tokens`,
+Hot: one call a step, and numpy expressions over all rows that got a token, or a single native call
+where all rows just decode. The loops run over rows that end or get their first token here, over rows
+with stop strings, whose text must be seen before the next step, and over rows that follow a grammar.
+A token is published by raising `num_tokens`,
 after everything else about it was written; see `engine.mailbox`.
 """
 
 import logging
+from collections.abc import Iterable
 from typing import TypeVar
 
 import numpy as np
@@ -18,6 +20,7 @@ from engine.observability.counters import EngineCounters
 from engine.one_line import as_sentence
 from engine.pipeline.rows import RowTable
 from engine.pipeline.sequence import Sequence
+from engine.pipeline.steady import FilledBlocks, SteadyDecode
 from engine.request import FinishReason
 
 _log = logging.getLogger(__name__)
@@ -27,7 +30,7 @@ _T = TypeVar("_T", bound=np.generic)
 Ending = tuple[Sequence, FinishReason, str | None]
 """A sequence that ends, why, and for an error its sentence."""
 
-_NO_SAMPLES: NDArray[np.float64] = np.zeros(0)
+NO_SAMPLES: NDArray[np.float64] = np.zeros(0)
 
 
 class TokenWriter:
@@ -39,6 +42,7 @@ class TokenWriter:
         self._counters = counters
         self._events = events
         self._fed: NDArray[np.int32] = np.zeros(0, np.int32)  # rows that got a token last
+        self._steady: SteadyDecode | None = None  # the same, if they just decode
 
     def write(
         self,
@@ -68,12 +72,7 @@ class TokenWriter:
             at += extra
         table.token_table[rows, at] = sampled
         if table.logprob_rows:
-            table.logprob_table[rows, at] = _chosen(result.logprobs, chosen)
-        if table.top_rows and len(rows):
-            outputs = at - table.num_prompt_tokens[rows]
-            table.top_logprobs.record(
-                rows, outputs, _chosen(result.top_ids, chosen), _chosen(result.top_logprobs, chosen)
-            )
+            self._write_logprobs(rows, at, result, chosen)
         since = now - table.last_token_at[rows]  # NaN at a first token
         table.last_token_at[rows] = now
         first = np.isnan(since)
@@ -85,7 +84,7 @@ class TokenWriter:
             since = since[~first]
             self._announce_first(beginners, now)
         else:
-            first_tokens = _NO_SAMPLES
+            first_tokens = NO_SAMPLES
         stopped = _rows_with_any(table.stop_ids[rows] == sampled[:, None])
         if extra is None:
             at += 1
@@ -98,22 +97,83 @@ class TokenWriter:
             since = np.repeat(since / later, later)
         texts: list[tuple[Sequence, str]] = []
         ending = self._stopped_by_text(rows, at, texts) if table.decoded_rows else []
-        self._fed = rows
+        self._fed, self._steady = rows, None
         table.num_tokens[rows] = at  # publishes: readers see the tokens from here on
         for sequence, text in texts:
             sequence.mailbox.text.append(text)
         if len(table.grammars):
             ending += self._stopped_by_grammar(rows, sampled)
-        over = stopped | (at >= table.max_total[rows])
-        if np.count_nonzero(over):
-            for index in np.flatnonzero(over).tolist():
-                sequence = table.sequence(rows[index])
-                reason = FinishReason.STOP if stopped[index] else FinishReason.LENGTH
-                ending.append((sequence, reason, None))
+        over = np.flatnonzero(stopped | (at >= table.max_total[rows]))
+        ending += self._over(zip(rows[over].tolist(), stopped[over].tolist(), strict=True))
         return ending, first_tokens, since
+
+    def advance(
+        self, steady: SteadyDecode, result: StepResult, now: float
+    ) -> tuple[int, bytes, FilledBlocks | None, list[Ending]] | None:
+        """Append the sampled tokens of rows that just decode: `write`, in one native call.
+
+        Args:
+            steady: the rows of the step, all of it.
+            result: the step's result.
+            now: the tokens' instant.
+
+        Returns:
+            The tokens that the step's tokens attended to, times between tokens as bytes, blocks that
+            are full now, and sequences that end here. None, with nothing published, if a row has no
+            token.
+        """
+        table, rows = self._table, steady.rows
+        if table.logprob_rows:
+            self._write_logprobs(rows, table.num_tokens[rows], result, None)
+        advance = steady.advance(result.sampled, now)
+        if advance is None:
+            return None
+        kv_tokens, intervals, ended, filled = advance
+        self._steady = steady
+        ending: list[Ending] = []
+        if table.decoded_rows:
+            texts: list[tuple[Sequence, str]] = []
+            ending += self._stopped_by_text(rows, table.num_tokens[rows], texts)
+            for sequence, text in texts:
+                sequence.mailbox.text.append(text)
+        if len(table.grammars):
+            ending += self._stopped_by_grammar(rows, result.sampled)
+        if ended:
+            ending += self._over(ended)
+        return kv_tokens, intervals, filled, ending
+
+    def _over(self, rows: Iterable[tuple[int, bool]]) -> list[Ending]:
+        """Rows that end by a stop token, or because they have all they may."""
+        reasons = FinishReason.LENGTH, FinishReason.STOP
+        return [(self._table.sequence(row), reasons[stopped], None) for row, stopped in rows]
+
+    def _write_logprobs(
+        self,
+        rows: NDArray[np.int32],
+        at: NDArray[np.int32],
+        result: StepResult,
+        chosen: NDArray[np.intp] | None,
+    ) -> None:
+        """Keep the sampled tokens' logprobs and alternatives; their tokens are not published yet.
+
+        Args:
+            rows: [N] int32, rows that got a token.
+            at: [N] int32, its place in the row.
+            result: the step's result.
+            chosen: [N] indices of those rows in the batch, or None for all of it.
+        """
+        table = self._table
+        table.logprob_table[rows, at] = _chosen(result.logprobs, chosen)
+        if table.top_rows and len(rows):
+            outputs = at - table.num_prompt_tokens[rows]
+            table.top_logprobs.record(
+                rows, outputs, _chosen(result.top_ids, chosen), _chosen(result.top_logprobs, chosen)
+            )
 
     def take_refilled(self) -> bool:
         """Whether the last step put a token into a mailbox that was empty; asking takes note."""
+        if self._steady is not None:
+            return self._steady.take_drained()
         fed, drained = self._fed, self._table.drained
         refilled = fed[drained[fed]]
         drained[refilled] = False

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from engine.client import EngineClient
-from engine.engine import SNAPSHOT_PERIOD_S
+from engine.engine import SNAPSHOT_PERIOD_S, UNSEEN_PERIOD_S
 from engine.errors import EngineUnavailable, InvalidRequest, ModelError, QueueFull
 from engine.events import EngineStateChanged, RequestFinished, RequestQueued
 from engine.in_process import InProcessClient
@@ -527,6 +527,11 @@ def test_snapshots_of_requests_that_just_go_on_keep_a_distance(gated):
     assert steps(5) is first
     now[0] += 2 * SNAPSHOT_PERIOD_S
     assert steps(1).step == 7
+    engine._snapshot_seen = False  # as if nobody had looked at that one
+    now[0] += 2 * SNAPSHOT_PERIOD_S
+    assert steps(1).step == 7
+    now[0] += UNSEEN_PERIOD_S
+    assert steps(1).step == 9
     short = engine.submit(ask("b", max_tokens=2))
     assert steps(2).running == 2
     ended = steps(1)

@@ -1,6 +1,7 @@
 //! Block allocator, prefix trie and their statistics: pure Rust, no Python.
 //!
-//! Beside them, [`prompt_lookup`] guesses a sequence's next tokens.
+//! Beside them, [`prompt_lookup`] guesses a sequence's next tokens, and [`steady`] takes rows that just decode
+//! from one step to the next.
 //!
 //! [`BlockPool`] is the owner: a [`BlockAllocator`] (who holds which block) and a [`PrefixTrie`] (which
 //! tokens a block's KV belongs to), kept in step. The bytes of blocks are known to [`swap`] alone, which
@@ -13,6 +14,7 @@ mod error;
 mod free_list;
 mod prefix_trie;
 pub mod prompt_lookup;
+pub mod steady;
 pub mod swap;
 
 pub use allocator_stats::AllocatorStats;

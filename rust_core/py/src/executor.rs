@@ -3,19 +3,19 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use numpy::{
-    PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1, PyReadwriteArray2, PyUntypedArrayMethods,
-};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2};
 use pravaha_kernels::dispatch::{Level, cpu_flags};
 use pravaha_kernels::error::KernelError;
-use pravaha_kernels::executor::{Executor, ExecutorConfig, StepOutput};
-use pravaha_kernels::plan::{MAX_DRAFT_TOKENS, StepInput};
+use pravaha_kernels::executor::{Executor, ExecutorConfig};
+use pravaha_kernels::plan::MAX_DRAFT_TOKENS;
 use pravaha_kernels::sampler;
 use pravaha_kernels::spec::ModelSpec;
 use pravaha_kernels::topology::Topology;
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+
+use crate::step_arrays::StepArrays;
 
 pub(crate) fn to_python(error: KernelError) -> PyErr {
     let message = error.to_string();
@@ -111,81 +111,8 @@ impl NativeExecutor {
         Ok(dict)
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn execute(
-        &self,
-        py: Python<'_>,
-        rows: PyReadonlyArray1<'_, i32>,
-        query_start: PyReadonlyArray1<'_, i32>,
-        token_ids: PyReadonlyArray1<'_, i32>,
-        positions: PyReadonlyArray1<'_, i32>,
-        needs_logits: PyReadonlyArray1<'_, u8>,
-        block_tables: PyReadonlyArray2<'_, i32>,
-        token_table: PyReadonlyArray2<'_, i32>,
-        num_tokens: PyReadonlyArray1<'_, i32>,
-        num_prompt_tokens: PyReadonlyArray1<'_, i32>,
-        sampling: PyReadonlyArray1<'_, u8>,
-        bias_rows: PyReadonlyArray1<'_, i32>,
-        bias_ids: PyReadonlyArray1<'_, i32>,
-        bias_values: PyReadonlyArray1<'_, f32>,
-        mask_rows: PyReadonlyArray1<'_, i32>,
-        mask_bits: PyReadonlyArray2<'_, u32>,
-        num_draft_tokens: PyReadonlyArray1<'_, i32>,
-        score_tokens: PyReadonlyArray1<'_, i32>,
-        score_targets: PyReadonlyArray1<'_, i32>,
-        score_tops: PyReadonlyArray1<'_, i32>,
-        mut sampled: PyReadwriteArray1<'_, i32>,
-        mut logprobs: PyReadwriteArray1<'_, f32>,
-        mut top_ids: PyReadwriteArray2<'_, i32>,
-        mut top_logprobs: PyReadwriteArray2<'_, f32>,
-        mut failed: PyReadwriteArray1<'_, u8>,
-        mut accepted: PyReadwriteArray1<'_, i32>,
-        mut draft_logprobs: PyReadwriteArray1<'_, f32>,
-        mut draft_top_ids: PyReadwriteArray2<'_, i32>,
-        mut draft_top_logprobs: PyReadwriteArray2<'_, f32>,
-        mut score_logprobs: PyReadwriteArray1<'_, f32>,
-        mut score_ranks: PyReadwriteArray1<'_, i32>,
-        mut score_top_ids: PyReadwriteArray2<'_, i32>,
-        mut score_top_logprobs: PyReadwriteArray2<'_, f32>,
-    ) -> PyResult<()> {
-        let input = StepInput {
-            rows: rows.as_slice()?,
-            query_start: query_start.as_slice()?,
-            token_ids: token_ids.as_slice()?,
-            positions: positions.as_slice()?,
-            needs_logits: needs_logits.as_slice()?,
-            block_tables: block_tables.as_slice()?,
-            max_blocks: block_tables.shape()[1],
-            token_table: token_table.as_slice()?,
-            token_stride: token_table.shape()[1],
-            num_tokens: num_tokens.as_slice()?,
-            num_prompt_tokens: num_prompt_tokens.as_slice()?,
-            sampling: sampling.as_slice()?,
-            bias_rows: bias_rows.as_slice()?,
-            bias_ids: bias_ids.as_slice()?,
-            bias_values: bias_values.as_slice()?,
-            mask_rows: mask_rows.as_slice()?,
-            mask_bits: mask_bits.as_slice()?,
-            num_draft_tokens: num_draft_tokens.as_slice()?,
-            score_tokens: score_tokens.as_slice()?,
-            score_targets: score_targets.as_slice()?,
-            score_tops: score_tops.as_slice()?,
-        };
-        let mut output = StepOutput {
-            sampled: sampled.as_slice_mut()?,
-            logprobs: logprobs.as_slice_mut()?,
-            top_ids: top_ids.as_slice_mut()?,
-            top_logprobs: top_logprobs.as_slice_mut()?,
-            failed: failed.as_slice_mut()?,
-            accepted: accepted.as_slice_mut()?,
-            draft_logprobs: draft_logprobs.as_slice_mut()?,
-            draft_top_ids: draft_top_ids.as_slice_mut()?,
-            draft_top_logprobs: draft_top_logprobs.as_slice_mut()?,
-            score_logprobs: score_logprobs.as_slice_mut()?,
-            score_ranks: score_ranks.as_slice_mut()?,
-            score_top_ids: score_top_ids.as_slice_mut()?,
-            score_top_logprobs: score_top_logprobs.as_slice_mut()?,
-        };
+    fn execute(&self, py: Python<'_>, mut arrays: PyRefMut<'_, StepArrays>) -> PyResult<()> {
+        let (input, mut output) = arrays.parts();
         let mut guard = self.lock()?;
         let executor = guard.as_mut().ok_or_else(closed)?;
         py.detach(|| executor.execute(&input, &mut output))
@@ -290,6 +217,7 @@ fn cpu_features(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<NativeExecutor>()?;
+    module.add_class::<StepArrays>()?;
     module.add_function(wrap_pyfunction!(cpu_features, module)?)?;
     module.add("SAMPLING_ROW_LAYOUT", sampler::SAMPLING_ROW_LAYOUT.to_vec())?;
     module.add("MAX_DRAFT_TOKENS", MAX_DRAFT_TOKENS)?;

@@ -3,9 +3,12 @@
 mod bert;
 mod executor;
 mod formats;
+mod held_array;
 mod memory;
 mod prompt_lookup;
 mod roofline;
+mod steady;
+mod step_arrays;
 mod swap;
 
 use pyo3::prelude::*;
@@ -17,6 +20,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     swap::register(module)?;
     formats::register(module)?;
     prompt_lookup::register(module)?;
+    steady::register(module)?;
     executor::register(module)?;
     roofline::register(module)?;
     bert::register(module)

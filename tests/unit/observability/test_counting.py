@@ -77,7 +77,7 @@ def test_whoever_looks_sees_the_samples_of_every_step(steps):
                 new_prompt_tokens=number % 2,
                 generated=2,
                 first_tokens=np.full(number % 2, 0.5),
-                intervals=np.full(2, interval),
+                intervals=np.full(2, interval).tobytes(),
             ),
         )
         assert counters.totals().generation_tokens == 2 * (number + 1)

@@ -1,0 +1,193 @@
+//! `SteadyRows`: what lies between two steps of rows that just go on decoding.
+
+use numpy::{
+    IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1, PyReadwriteArray2,
+};
+use pravaha_core::steady;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::held_array::Held;
+
+/// See `engine/_core.pyi`.
+#[pyclass(module = "engine._core")]
+struct SteadyRows {
+    token_ids: Held<i32>,
+    positions: Held<i32>,
+    tables: Tables,
+    /// Where the last step's tokens came from: an executor has one place for them.
+    sampled: Option<Held<i32>>,
+    /// The tokens themselves; then no slice of an array is in use while others are written.
+    tokens: Vec<i32>,
+    intervals: Vec<f64>,
+}
+
+struct Tables {
+    rows: Held<i32>,
+    token_table: Held<i32>,
+    block_tables: Held<i32>,
+    num_tokens: Held<i32>,
+    num_computed: Held<i32>,
+    num_blocks: Held<i32>,
+    num_indexed: Held<i32>,
+    max_total: Held<i32>,
+    stop_ids: Held<i32>,
+    last_token_at: Held<f64>,
+    drained: Held<bool>,
+    block_size: usize,
+}
+
+impl Tables {
+    fn view(&mut self) -> steady::SteadyRows<'_> {
+        steady::SteadyRows {
+            rows: self.rows.slice(),
+            token_table: self.token_table.slice_mut(),
+            block_tables: self.block_tables.slice_mut(),
+            num_tokens: self.num_tokens.slice_mut(),
+            num_computed: self.num_computed.slice_mut(),
+            num_blocks: self.num_blocks.slice_mut(),
+            num_indexed: self.num_indexed.slice(),
+            max_total: self.max_total.slice(),
+            stop_ids: self.stop_ids.slice(),
+            last_token_at: self.last_token_at.slice_mut(),
+            drained: self.drained.slice_mut(),
+            block_size: self.block_size,
+        }
+    }
+}
+
+type Numbers<'py> = Bound<'py, PyArray1<i32>>;
+type Filled<'py> = (Numbers<'py>, Numbers<'py>, Numbers<'py>);
+type Advance<'py> = (
+    u64,
+    Bound<'py, PyBytes>,
+    Vec<(i32, bool)>,
+    Option<Filled<'py>>,
+);
+
+impl SteadyRows {
+    /// Copy the step's tokens, without asking Python if the last ones were in the same array.
+    fn take_tokens(&mut self, sampled: &Bound<'_, PyAny>) -> PyResult<()> {
+        let held = match self.sampled.take().filter(|held| held.is(sampled)) {
+            Some(held) => held,
+            None => Held::reading(&sampled.extract::<PyReadonlyArray1<'_, i32>>()?)?,
+        };
+        self.tokens.clear();
+        self.tokens.extend_from_slice(held.slice());
+        self.sampled = Some(held);
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl SteadyRows {
+    #[new]
+    #[pyo3(signature = (rows, token_ids, positions, *, token_table, block_tables, num_tokens, num_computed, num_blocks, num_indexed, max_total, stop_ids, last_token_at, drained, block_size))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        rows: PyReadonlyArray1<'_, i32>,
+        token_ids: PyReadwriteArray1<'_, i32>,
+        positions: PyReadwriteArray1<'_, i32>,
+        token_table: PyReadwriteArray2<'_, i32>,
+        block_tables: PyReadwriteArray2<'_, i32>,
+        num_tokens: PyReadwriteArray1<'_, i32>,
+        num_computed: PyReadwriteArray1<'_, i32>,
+        num_blocks: PyReadwriteArray1<'_, i32>,
+        num_indexed: PyReadonlyArray1<'_, i32>,
+        max_total: PyReadonlyArray1<'_, i32>,
+        stop_ids: PyReadonlyArray2<'_, i32>,
+        last_token_at: PyReadwriteArray1<'_, f64>,
+        drained: PyReadwriteArray1<'_, bool>,
+        block_size: usize,
+    ) -> PyResult<Self> {
+        let mut this = Self {
+            token_ids: Held::writing(&token_ids)?,
+            positions: Held::writing(&positions)?,
+            tables: Tables {
+                rows: Held::reading(&rows)?,
+                token_table: Held::writing(&token_table)?,
+                block_tables: Held::writing(&block_tables)?,
+                num_tokens: Held::writing(&num_tokens)?,
+                num_computed: Held::writing(&num_computed)?,
+                num_blocks: Held::writing(&num_blocks)?,
+                num_indexed: Held::reading(&num_indexed)?,
+                max_total: Held::reading(&max_total)?,
+                stop_ids: Held::reading(&stop_ids)?,
+                last_token_at: Held::writing(&last_token_at)?,
+                drained: Held::writing(&drained)?,
+                block_size,
+            },
+            sampled: None,
+            tokens: Vec::new(),
+            intervals: Vec::new(),
+        };
+        let count = this.tables.rows.slice().len();
+        let places = [&this.token_ids, &this.positions].map(|places| places.slice().len());
+        if places != [count; 2] || !this.tables.view().fits() {
+            return Err(PyValueError::new_err(
+                "The steady rows do not fit their tables.",
+            ));
+        }
+        this.intervals = vec![0.0; count];
+        Ok(this)
+    }
+
+    fn look_up(&mut self) -> Option<usize> {
+        let (token_ids, positions) = (self.token_ids.slice_mut(), self.positions.slice_mut());
+        self.tables.view().look_up(token_ids, positions)
+    }
+
+    #[pyo3(signature = (least, /))]
+    fn repeats(&mut self, least: usize) -> bool {
+        self.tables.view().repeats(least)
+    }
+
+    #[pyo3(signature = (blocks, /))]
+    fn append_blocks(&mut self, blocks: PyReadonlyArray1<'_, i32>) -> PyResult<()> {
+        if !self.tables.view().append_blocks(blocks.as_slice()?) {
+            return Err(PyValueError::new_err(
+                "There is not one block for each row that lacks one, or no room for it.",
+            ));
+        }
+        Ok(())
+    }
+
+    fn take_drained(&mut self) -> bool {
+        self.tables.view().take_drained()
+    }
+
+    #[pyo3(signature = (sampled, now, /))]
+    fn advance<'py>(
+        &mut self,
+        py: Python<'py>,
+        sampled: &Bound<'py, PyAny>,
+        now: f64,
+    ) -> PyResult<Option<Advance<'py>>> {
+        self.take_tokens(sampled)?;
+        let mut rows = self.tables.view();
+        let Some(change) = rows.advance(&self.tokens, now, &mut self.intervals) else {
+            return Ok(None);
+        };
+        let filled = (!change.filled.is_empty()).then(|| {
+            let part = |pick: fn(&(i32, i32, i32)) -> i32| {
+                let numbers: Vec<i32> = change.filled.iter().map(pick).collect();
+                numbers.into_pyarray(py)
+            };
+            (part(|run| run.0), part(|run| run.1), part(|run| run.2))
+        });
+        let size = self.intervals.len() * size_of::<f64>();
+        let intervals = PyBytes::new_with(py, size, |bytes| {
+            let places = bytes.chunks_exact_mut(size_of::<f64>());
+            for (place, interval) in places.zip(&self.intervals) {
+                place.copy_from_slice(&interval.to_ne_bytes());
+            }
+            Ok(())
+        })?;
+        Ok(Some((change.kv_tokens, intervals, change.ended, filled)))
+    }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<SteadyRows>()
+}
