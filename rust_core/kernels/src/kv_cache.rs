@@ -11,10 +11,15 @@
 //! vectors over tokens.
 
 mod block_copy;
+mod codes;
+mod head;
+
+pub(crate) use codes::ZERO_CODE;
+pub(crate) use head::KvHead;
 
 use crate::arena::Arena;
 use crate::error::KernelError;
-use crate::simd::{LANES, ROUND};
+use crate::simd::LANES;
 
 /// Element type of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,9 +81,6 @@ pub struct KvShape {
 
 /// Inputs of a dot product of bytes.
 pub(crate) const QUAD: usize = 4;
-
-/// Stands for zero among int8 codes, which are unsigned.
-pub(crate) const ZERO_CODE: u8 = 128;
 
 impl KvShape {
     fn padded_dim(&self) -> usize {
@@ -217,160 +219,10 @@ impl KvCache {
     }
 }
 
-/// One KV head of one layer: its part of every block.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct KvHead<'a> {
-    shape: &'a KvShape,
-    /// Its part of block 0.
-    first: *mut u8,
-    /// Bytes from its part of a block to that of the next one.
-    block_stride: usize,
-    tile_bytes: usize,
-}
-
-impl KvHead<'_> {
-    /// The tile that holds token `slot` of a block: see [`TileLayout`].
-    #[inline(always)]
-    pub fn tile(&self, block: usize, slot: usize) -> *mut u8 {
-        assert!(block < self.shape.blocks && slot < self.shape.block_size);
-        let at = block * self.block_stride + slot / LANES * self.tile_bytes;
-        // SAFETY: inside the head's part of the block by the check.
-        unsafe { self.first.add(at) }
-    }
-
-    /// Write a token's key.
-    ///
-    /// # Safety
-    /// Nobody else reads or writes this slot meanwhile.
-    pub unsafe fn write_key(&self, block: usize, slot: usize, key: &[f32]) {
-        assert_eq!(key.len(), self.shape.head_dim);
-        let (keys, lane) = (self.tile(block, slot), slot % LANES);
-        // SAFETY: lane `lane` of each dimension is inside the tile; exclusive by contract.
-        unsafe {
-            match self.shape.dtype {
-                KvDtype::F16 => store_f16(key, |dim| dim * LANES + lane, keys),
-                KvDtype::F32 => store_f32(key, |dim| dim * LANES + lane, keys),
-                KvDtype::Int8 => {
-                    let at = |dim| (dim / QUAD * LANES + lane) * QUAD + dim % QUAD;
-                    let scales = keys.add(self.shape.tile_layout().key_scales);
-                    *scales.cast::<f32>().add(lane) = store_codes(key, at, keys);
-                }
-            }
-        }
-    }
-
-    /// Write a token's value.
-    ///
-    /// # Safety
-    /// Nobody else reads or writes this slot meanwhile.
-    pub unsafe fn write_value(&self, block: usize, slot: usize, value: &[f32]) {
-        assert_eq!(value.len(), self.shape.head_dim);
-        let (tile, lane) = (self.tile(block, slot), slot % LANES);
-        let (layout, stride) = (self.shape.tile_layout(), self.shape.padded_dim());
-        // SAFETY: every dimension of lane `lane` is inside the tile; exclusive by contract.
-        unsafe {
-            let values = tile.add(layout.values);
-            match self.shape.dtype {
-                KvDtype::F16 => store_f16(value, |dim| lane * stride + dim, values),
-                KvDtype::F32 => store_f32(value, |dim| lane * stride + dim, values),
-                KvDtype::Int8 => {
-                    let at = |dim| (lane / QUAD * stride + dim) * QUAD + lane % QUAD;
-                    let scales = tile.add(layout.value_scales);
-                    *scales.cast::<f32>().add(lane) = store_codes(value, at, values);
-                }
-            }
-        }
-    }
-}
-
-/// Store a vector as f16, dimension `dim` as element `at(dim)` of `base`.
-///
-/// # Safety
-/// Each of these elements is inside the arena, and nobody else uses it; the arena is aligned for every type.
-#[inline(always)]
-unsafe fn store_f16(vector: &[f32], at: impl Fn(usize) -> usize, base: *mut u8) {
-    for (dim, &x) in vector.iter().enumerate() {
-        // SAFETY: the caller's promise.
-        unsafe { *base.cast::<u16>().add(at(dim)) = narrow_f16(x) };
-    }
-}
-
-/// The same as f32.
-///
-/// # Safety
-/// As [`store_f16`].
-#[inline(always)]
-unsafe fn store_f32(vector: &[f32], at: impl Fn(usize) -> usize, base: *mut u8) {
-    for (dim, &x) in vector.iter().enumerate() {
-        // SAFETY: the caller's promise.
-        unsafe { *base.cast::<f32>().add(at(dim)) = x };
-    }
-}
-
-/// The same as int8 codes; returns their scale.
-///
-/// # Safety
-/// As [`store_f16`].
-#[inline(always)]
-unsafe fn store_codes(vector: &[f32], at: impl Fn(usize) -> usize, base: *mut u8) -> f32 {
-    let (step, inverse) = int8_step(vector);
-    for (dim, &x) in vector.iter().enumerate() {
-        // To nearest even; a vector that is no number has zeros and a scale of NaN.
-        let code = (x * inverse + ROUND).to_bits() as u8;
-        // SAFETY: the caller's promise.
-        unsafe { *base.add(at(dim)) = code.wrapping_add(ZERO_CODE) };
-    }
-    step
-}
-
-/// Scale of a vector's int8 codes, and what to multiply it with to get them.
-fn int8_step(vector: &[f32]) -> (f32, f32) {
-    let largest = vector.iter().map(|x| x.to_bits() & 0x7fff_ffff).max();
-    // As integers, magnitudes order as floats do, and NaN is above all.
-    let largest = f32::from_bits(largest.unwrap_or(0));
-    if !largest.is_finite() {
-        return (f32::NAN, 0.0);
-    }
-    // Below this the inverse overflows; such a vector is zero for every purpose.
-    let inverse = if largest > 1e-30 {
-        127.0 / largest
-    } else {
-        0.0
-    };
-    (largest / 127.0, inverse)
-}
-
-/// An f32 rounded to f16, to nearest even, without a branch, so that vectors of them are fast.
-#[inline(always)]
-fn narrow_f16(x: f32) -> u16 {
-    let bits = x.to_bits();
-    let magnitude = bits & 0x7fff_ffff;
-    // Numbers below the normal f16 ones: adding 0.5 puts their bits at the bottom, rounded.
-    let small = (f32::from_bits(magnitude) + 0.5)
-        .to_bits()
-        .wrapping_sub(0.5f32.to_bits());
-    // Others: the exponent's bias changes by 112, and half a step is added, less one if the last bit is even.
-    let odd = magnitude >> 13 & 1;
-    let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(0xfff + odd) >> 13;
-    let special = if magnitude > 0x7f80_0000 {
-        0x7e00
-    } else {
-        0x7c00
-    };
-    let half = if magnitude < 113 << 23 {
-        small
-    } else if magnitude < 143 << 23 {
-        // What rounds up from here on becomes infinity by itself.
-        normal
-    } else {
-        special
-    };
-    (half | bits >> 16 & 0x8000) as u16
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dispatch::Level;
 
     const SHAPE: KvShape = KvShape {
         dtype: KvDtype::F32,
@@ -405,23 +257,6 @@ mod tests {
     }
 
     #[test]
-    fn f16_is_rounded_as_the_reference_does() {
-        let same = |x: f32| {
-            let reference = half::f16::from_f32(x);
-            let ours = half::f16::from_bits(narrow_f16(x));
-            assert!(
-                ours.to_bits() == reference.to_bits() || ours.is_nan() && reference.is_nan(),
-                "{x}: {ours} {reference}"
-            );
-        };
-        for high in 0..=u16::MAX {
-            for low in [0, 1, 0x0fff, 0x1000, 0x1001, 0x2fff, 0x3000, 0xffff] {
-                same(f32::from_bits(u32::from(high) << 16 | low));
-            }
-        }
-    }
-
-    #[test]
     fn int8_is_within_half_a_step_and_spreads_what_is_no_number() {
         let shape = KvShape {
             dtype: KvDtype::Int8,
@@ -432,8 +267,8 @@ mod tests {
         // SAFETY: single-threaded; in bounds.
         unsafe {
             let head = cache.head(1, 1);
-            head.write_key(2, 17, &vector);
-            head.write_value(2, 17, &vector);
+            head.write_key(Level::Portable, 2, 17, &vector);
+            head.write_value(Level::Portable, 2, 17, &vector);
             let (tile, layout) = (head.tile(2, 17), shape.tile_layout());
             let scale = |at: usize| *tile.add(at).cast::<f32>().add(1);
             let scales = [scale(layout.key_scales), scale(layout.value_scales)];
@@ -447,7 +282,7 @@ mod tests {
             }
             let mut bad = vector;
             bad[3] = f32::INFINITY;
-            head.write_key(2, 17, &bad);
+            head.write_key(Level::Portable, 2, 17, &bad);
             assert!(scale(layout.key_scales).is_nan());
         }
     }
@@ -467,8 +302,8 @@ mod tests {
             // SAFETY: single-threaded.
             unsafe {
                 let head = cache.head(layer, head);
-                head.write_key(block, slot, &marks(mark));
-                head.write_value(block, slot, &marks(mark + 10_000));
+                head.write_key(Level::Portable, block, slot, &marks(mark));
+                head.write_value(Level::Portable, block, slot, &marks(mark + 10_000));
             }
         }
         for (mark, (layer, block, head, slot)) in slots().enumerate() {

@@ -404,19 +404,23 @@ impl Step<'_> {
                     let (block, slot) = self.slot(token);
                     // SAFETY: no other worker has this head, and no other row this slot (checked).
                     unsafe {
-                        self.model
-                            .kv
-                            .head(index, head)
-                            .write_key(block, slot, values)
+                        self.model.kv.head(index, head).write_key(
+                            self.model.level,
+                            block,
+                            slot,
+                            values,
+                        )
                     };
                 } else {
                     let (block, slot) = self.slot(token);
                     // SAFETY: as above.
                     unsafe {
-                        self.model
-                            .kv
-                            .head(index, head)
-                            .write_value(block, slot, values)
+                        self.model.kv.head(index, head).write_value(
+                            self.model.level,
+                            block,
+                            slot,
+                            values,
+                        )
                     };
                 }
             }

@@ -106,8 +106,10 @@ impl Case {
                 let (block, slot) = (at / block_size, at % block_size);
                 // SAFETY: single-threaded.
                 unsafe {
-                    kv.head(1, head).write_key(block, slot, &key);
-                    kv.head(1, head).write_value(block, slot, &value);
+                    kv.head(1, head)
+                        .write_key(Level::Portable, block, slot, &key);
+                    kv.head(1, head)
+                        .write_value(Level::Portable, block, slot, &value);
                 }
             }
         }

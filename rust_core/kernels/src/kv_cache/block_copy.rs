@@ -61,6 +61,7 @@ impl KvCache {
 
 #[cfg(test)]
 mod tests {
+    use crate::dispatch::Level;
     use crate::kv_cache::{KvCache, KvDtype, KvShape};
 
     /// A cache of three blocks in which every number says where it is.
@@ -79,8 +80,8 @@ mod tests {
             // SAFETY: single-threaded.
             unsafe {
                 let head = cache.head(layer, head);
-                head.write_key(block, slot, &[mark; 8]);
-                head.write_value(block, slot, &[-mark; 8]);
+                head.write_key(Level::Portable, block, slot, &[mark; 8]);
+                head.write_value(Level::Portable, block, slot, &[-mark; 8]);
             }
         }
         cache

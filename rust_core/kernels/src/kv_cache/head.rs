@@ -1,0 +1,158 @@
+//! One KV head of one layer: where its tokens stand in every block, and how they are written.
+
+use super::codes::quantize_vector;
+use super::{KvDtype, KvShape, QUAD};
+use crate::dispatch::Level;
+use crate::simd::LANES;
+use crate::spec::MAX_HEAD_DIM;
+
+/// One KV head of one layer: its part of every block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KvHead<'a> {
+    pub(super) shape: &'a KvShape,
+    /// Its part of block 0.
+    pub(super) first: *mut u8,
+    /// Bytes from its part of a block to that of the next one.
+    pub(super) block_stride: usize,
+    pub(super) tile_bytes: usize,
+}
+
+impl KvHead<'_> {
+    /// The tile that holds token `slot` of a block: see [`TileLayout`].
+    #[inline(always)]
+    pub fn tile(&self, block: usize, slot: usize) -> *mut u8 {
+        assert!(block < self.shape.blocks && slot < self.shape.block_size);
+        let at = block * self.block_stride + slot / LANES * self.tile_bytes;
+        // SAFETY: inside the head's part of the block by the check.
+        unsafe { self.first.add(at) }
+    }
+
+    /// Write a token's key.
+    ///
+    /// # Safety
+    /// The machine has the level. Nobody else reads or writes this slot meanwhile.
+    pub unsafe fn write_key(&self, level: Level, block: usize, slot: usize, key: &[f32]) {
+        assert_eq!(key.len(), self.shape.head_dim);
+        let (keys, lane) = (self.tile(block, slot), slot % LANES);
+        // SAFETY: lane `lane` of each dimension is inside the tile; exclusive by contract.
+        unsafe {
+            match self.shape.dtype {
+                KvDtype::F16 => store_f16(key, |dim| dim * LANES + lane, keys),
+                KvDtype::F32 => store_f32(key, |dim| dim * LANES + lane, keys),
+                KvDtype::Int8 => {
+                    let mut codes = [0; MAX_HEAD_DIM];
+                    let scale = quantize_vector(level, key, &mut codes);
+                    let scales = keys.add(self.shape.tile_layout().key_scales);
+                    *scales.cast::<f32>().add(lane) = scale;
+                    let to = keys.cast::<[u8; QUAD]>().add(lane);
+                    let quads = codes[..self.shape.padded_dim()].as_chunks::<QUAD>().0;
+                    for (number, quad) in quads.iter().enumerate() {
+                        *to.add(number * LANES) = *quad;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Write a token's value.
+    ///
+    /// # Safety
+    /// The machine has the level. Nobody else reads or writes this slot meanwhile.
+    pub unsafe fn write_value(&self, level: Level, block: usize, slot: usize, value: &[f32]) {
+        assert_eq!(value.len(), self.shape.head_dim);
+        let (tile, lane) = (self.tile(block, slot), slot % LANES);
+        let (layout, stride) = (self.shape.tile_layout(), self.shape.padded_dim());
+        // SAFETY: every dimension of lane `lane` is inside the tile; exclusive by contract.
+        unsafe {
+            let values = tile.add(layout.values);
+            match self.shape.dtype {
+                KvDtype::F16 => store_f16(value, |dim| lane * stride + dim, values),
+                KvDtype::F32 => store_f32(value, |dim| lane * stride + dim, values),
+                KvDtype::Int8 => {
+                    let mut codes = [0; MAX_HEAD_DIM];
+                    let scale = quantize_vector(level, value, &mut codes);
+                    let scales = tile.add(layout.value_scales);
+                    *scales.cast::<f32>().add(lane) = scale;
+                    let to = values.add(lane / QUAD * stride * QUAD + lane % QUAD);
+                    for (dim, code) in codes[..stride].iter().enumerate() {
+                        *to.add(QUAD * dim) = *code;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Store a vector as f16, dimension `dim` as element `at(dim)` of `base`.
+///
+/// # Safety
+/// Each of these elements is inside the arena, and nobody else uses it; the arena is aligned for every type.
+#[inline(always)]
+unsafe fn store_f16(vector: &[f32], at: impl Fn(usize) -> usize, base: *mut u8) {
+    for (dim, &x) in vector.iter().enumerate() {
+        // SAFETY: the caller's promise.
+        unsafe { *base.cast::<u16>().add(at(dim)) = narrow_f16(x) };
+    }
+}
+
+/// The same as f32.
+///
+/// # Safety
+/// As [`store_f16`].
+#[inline(always)]
+unsafe fn store_f32(vector: &[f32], at: impl Fn(usize) -> usize, base: *mut u8) {
+    for (dim, &x) in vector.iter().enumerate() {
+        // SAFETY: the caller's promise.
+        unsafe { *base.cast::<f32>().add(at(dim)) = x };
+    }
+}
+
+/// An f32 rounded to f16, to nearest even, without a branch, so that vectors of them are fast.
+#[inline(always)]
+fn narrow_f16(x: f32) -> u16 {
+    let bits = x.to_bits();
+    let magnitude = bits & 0x7fff_ffff;
+    // Numbers below the normal f16 ones: adding 0.5 puts their bits at the bottom, rounded.
+    let small = (f32::from_bits(magnitude) + 0.5)
+        .to_bits()
+        .wrapping_sub(0.5f32.to_bits());
+    // Others: the exponent's bias changes by 112, and half a step is added, less one if the last bit is even.
+    let odd = magnitude >> 13 & 1;
+    let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(0xfff + odd) >> 13;
+    let special = if magnitude > 0x7f80_0000 {
+        0x7e00
+    } else {
+        0x7c00
+    };
+    let half = if magnitude < 113 << 23 {
+        small
+    } else if magnitude < 143 << 23 {
+        // What rounds up from here on becomes infinity by itself.
+        normal
+    } else {
+        special
+    };
+    (half | bits >> 16 & 0x8000) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f16_is_rounded_as_the_reference_does() {
+        let same = |x: f32| {
+            let reference = half::f16::from_f32(x);
+            let ours = half::f16::from_bits(narrow_f16(x));
+            assert!(
+                ours.to_bits() == reference.to_bits() || ours.is_nan() && reference.is_nan(),
+                "{x}: {ours} {reference}"
+            );
+        };
+        for high in 0..=u16::MAX {
+            for low in [0, 1, 0x0fff, 0x1000, 0x1001, 0x2fff, 0x3000, 0xffff] {
+                same(f32::from_bits(u32::from(high) << 16 | low));
+            }
+        }
+    }
+}
