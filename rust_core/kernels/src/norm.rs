@@ -1,23 +1,41 @@
 //! Normalisation (RMS and layer norm) and activations (gated SiLU and GELU).
 
+use crate::activation_quant::TILE_ROWS;
 use crate::simd::{LANES, Lanes, by_level};
 
+/// Of several rows at once: a row's sum alone would wait for each addition.
+///
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
-unsafe fn rms_scale_body<L: Lanes>(x: &[f32], eps: f32) -> f32 {
-    let n = x.len();
+unsafe fn rms_scales_body<L: Lanes, const ROWS: usize>(
+    rows: [&[f32]; ROWS],
+    eps: f32,
+) -> [f32; ROWS] {
+    let n = rows[0].len();
+    assert!(rows.iter().all(|row| row.len() == n));
     let whole = n / LANES * LANES;
     // SAFETY: instructions by the caller's promise; every access is below `whole` ≤ n.
     unsafe {
-        let mut squares = L::splat(0.0);
+        let mut squares = [L::splat(0.0); ROWS];
         for at in (0..whole).step_by(LANES) {
-            let lanes = L::load(x.as_ptr().add(at));
-            squares = lanes.mul_add(lanes, squares);
+            for (squares, row) in squares.iter_mut().zip(rows) {
+                let lanes = L::load(row.as_ptr().add(at));
+                *squares = lanes.mul_add(lanes, *squares);
+            }
         }
-        let tail: f32 = x[whole..].iter().map(|x| x * x).sum();
-        1.0 / ((squares.sum() + tail) / n as f32 + eps).sqrt()
+        std::array::from_fn(|row| {
+            let tail: f32 = rows[row][whole..].iter().map(|x| x * x).sum();
+            1.0 / ((squares[row].sum() + tail) / n as f32 + eps).sqrt()
+        })
     }
+}
+
+#[inline(always)]
+unsafe fn rms_scale_body<L: Lanes>(x: &[f32], eps: f32) -> f32 {
+    // SAFETY: the caller's promise.
+    let [scale] = unsafe { rms_scales_body::<L, 1>([x], eps) };
+    scale
 }
 
 by_level! {
@@ -26,6 +44,23 @@ by_level! {
     /// # Safety
     /// The machine has the level.
     pub unsafe fn rms_scale(x: &[f32], eps: f32) -> f32 = rms_scale_body;
+}
+
+#[inline(always)]
+unsafe fn rms_scales_of_tile_body<L: Lanes>(
+    rows: [&[f32]; TILE_ROWS],
+    eps: f32,
+) -> [f32; TILE_ROWS] {
+    // SAFETY: the caller's promise.
+    unsafe { rms_scales_body::<L, TILE_ROWS>(rows, eps) }
+}
+
+by_level! {
+    /// [`rms_scale`] of a tile's rows, which are equally long: the same bits in less time.
+    ///
+    /// # Safety
+    /// The machine has the level.
+    pub unsafe fn rms_scales_of_tile(rows: [&[f32]; TILE_ROWS], eps: f32) -> [f32; TILE_ROWS] = rms_scales_of_tile_body;
 }
 
 #[inline(always)]
@@ -130,10 +165,12 @@ by_level! {
     pub unsafe fn gelu(x: &mut [f32]) = gelu_body;
 }
 
+/// `out = silu(gate) * up` of sixteen values.
+///
 /// # Safety
-/// The level's instructions are enabled; 16 values at both pointers, of which nobody else uses the first.
+/// The level's instructions are enabled; 16 values at all pointers, of which nobody else uses the last.
 #[inline(always)]
-unsafe fn silu_gate_body<L: Lanes>(gate: *const f32, up: *const f32, out: *mut f32) {
+pub(crate) unsafe fn silu_gate_body<L: Lanes>(gate: *const f32, up: *const f32, out: *mut f32) {
     // SAFETY: sixteen elements each and the instructions by the caller's promise.
     unsafe {
         let x = L::load(gate);

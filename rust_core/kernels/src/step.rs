@@ -10,13 +10,15 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::activation_quant::{QuantRows, RowNorm, TILE_ROWS, quantize_row};
+use crate::activation_quant::{
+    GroupColumn, QuantRows, RowsNorm, TILE_ROWS, quantize_gated, quantize_row, quantize_tile,
+};
 use crate::amx::row_tiles::copy_row;
 use crate::attention::{Item, Task, Tiles, Work, attend, combine};
 use crate::dispatch::Level;
 use crate::gemm::{Activations, Output, Products};
 use crate::kv_cache::KvCache;
-use crate::norm::{rms_norm, rms_scale, silu_panel};
+use crate::norm::{rms_norm, rms_scale, rms_scales_of_tile, silu_panel};
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
 use crate::phase_clock::Phase;
@@ -24,7 +26,7 @@ use crate::plan::{Plan, StepInput};
 use crate::pool::Worker;
 use crate::rope::Rope;
 use crate::sampler::{MAX_TOP_LOGPROBS, RowContext, sample, score};
-use crate::scratch::{REDUNDANT_ROWS, Scratch, WorkerScratch};
+use crate::scratch::{QuantBuffers, REDUNDANT_ROWS, Scratch, WorkerScratch, group_stride};
 use crate::simd::prefetch_line;
 use crate::spec::ModelSpec;
 use crate::weights::{LayerWeights, Linear, Weights};
@@ -225,18 +227,8 @@ impl Step<'_> {
         } else {
             &self.scratch.activations
         };
-        let stride = inputs.next_multiple_of(PANEL_COLUMNS);
-        let quant = QuantRows {
-            tiles: buffers.tiles.ptr(),
-            outliers: buffers.outliers.ptr(),
-            outlier_counts: buffers.outlier_counts.ptr(),
-            row_tiles: if self.model.level == Level::Amx {
-                buffers.row_tiles.ptr()
-            } else {
-                std::ptr::null()
-            },
-            inputs,
-        };
+        let (stride, groups) = (inputs.next_multiple_of(PANEL_COLUMNS), inputs / GROUP);
+        let quant = self.quant_rows(&buffers.quant, inputs, (groups, 1));
         // Floats are wanted by other products alone, and where they stand will do if nothing changes them.
         let wants_floats = users.iter().any(|user| !user.matrix.kind.is_quantized());
         let copied = wants_floats && (norm.is_some() || source.index.is_some());
@@ -265,35 +257,49 @@ impl Step<'_> {
             let from = source.index.map_or(row, |index| index[row]);
             source.rows.wrapping_add(from * source.stride)
         };
-        for row in mine.clone() {
-            if row + 1 < mine.end {
+        for first in mine.clone().step_by(TILE_ROWS) {
+            let tile_rows = first..mine.end.min(first + TILE_ROWS);
+            for row in tile_rows.end..mine.end.min(tile_rows.end + TILE_ROWS) {
                 // Half of it lies in the other cores' caches.
-                prefetch(row_of(row + 1), inputs);
+                prefetch(row_of(row), inputs);
             }
             // SAFETY: rows of the source are complete (a barrier lies behind us) and have `inputs`
-            // values; the buffers' row `row` is this worker's alone; the level was checked at load.
+            // values; the buffers' tile and rows are this worker's alone; the level was checked at load.
             unsafe {
-                let x = std::slice::from_raw_parts(row_of(row), inputs);
+                let x = |row| std::slice::from_raw_parts(row_of(row), inputs);
                 if copied {
-                    let out = buffers.float.slice_mut(row * stride, inputs);
-                    match norm {
-                        Some(norm) => rms_norm(level, x, norm, eps, out),
-                        None => out.copy_from_slice(x),
+                    for row in tile_rows.clone() {
+                        let out = buffers.float.slice_mut(row * stride, inputs);
+                        match norm {
+                            Some(norm) => rms_norm(level, x(row), norm, eps, out),
+                            None => out.copy_from_slice(x(row)),
+                        }
                     }
                 }
                 if quantize {
-                    let groups = inputs / GROUP;
-                    let tile = buffers.tiles.slice_mut(row / TILE_ROWS * groups, groups);
-                    let outliers = buffers.outliers.slice_mut(row * groups, groups);
-                    let lane = row % TILE_ROWS;
-                    let norm = norm.map(|weight| RowNorm {
-                        scale: rms_scale(level, x, eps),
-                        weight,
-                    });
-                    let count = quantize_row(level, x, norm, lane, tile, outliers);
-                    *buffers.outlier_counts.ptr().add(row) = count as u32;
-                    if self.model.level == Level::Amx {
-                        copy_row(row, tile, buffers.row_tiles.ptr());
+                    let first_group = first / TILE_ROWS * groups;
+                    let tile = buffers.quant.tiles.slice_mut(first_group, groups);
+                    let places = buffers.quant.places.slice_mut(first_group, groups);
+                    if tile_rows.len() == TILE_ROWS {
+                        let rows = std::array::from_fn(|lane| x(first + lane));
+                        let norm = norm.map(|weight| RowsNorm {
+                            scales: rms_scales_of_tile(level, rows, eps),
+                            weight,
+                        });
+                        quantize_tile(level, rows, norm, tile, places);
+                    } else {
+                        for (lane, row) in tile_rows.clone().enumerate() {
+                            let norm = norm.map(|weight| RowsNorm {
+                                scales: [rms_scale(level, x(row), eps)],
+                                weight,
+                            });
+                            quantize_row(level, x(row), norm, lane, tile, places);
+                        }
+                    }
+                    if level == Level::Amx {
+                        for row in tile_rows {
+                            copy_row(row, tile, buffers.quant.row_tiles.ptr());
+                        }
                     }
                 }
             }
@@ -304,6 +310,28 @@ impl Step<'_> {
             meet(worker, own, Phase::Prepare);
         }
         activations
+    }
+
+    /// Rows of `inputs` inputs as they stand in `buffers`, with the strides of their outliers' places from
+    /// tile to tile and from group to group.
+    fn quant_rows(
+        &self,
+        buffers: &QuantBuffers,
+        inputs: usize,
+        (places_tile_stride, places_group_stride): (usize, usize),
+    ) -> QuantRows {
+        QuantRows {
+            tiles: buffers.tiles.ptr(),
+            places: buffers.places.ptr(),
+            places_tile_stride,
+            places_group_stride,
+            row_tiles: if self.model.level == Level::Amx {
+                buffers.row_tiles.ptr()
+            } else {
+                std::ptr::null()
+            },
+            inputs,
+        }
     }
 
     /// Multiply with panels `panels` of `linear`; the first one's columns go to
@@ -533,8 +561,9 @@ impl Step<'_> {
             index: self.is_narrowed(index).then_some(self.logit_tokens),
         };
         let rows = self.rows_after_attention(index);
+        let activations = self.prepare(worker, own, rows, source, None, &[&layer.o]);
         let counter = self.counter(index, OUTPUT);
-        self.add_product(worker, own, rows, source, &layer.o, counter);
+        self.add_product(worker, own, rows, &activations, &layer.o, counter);
     }
 
     /// Phase e: down projection, added to the residual stream.
@@ -545,15 +574,25 @@ impl Step<'_> {
         index: usize,
         layer: &LayerWeights,
     ) {
-        let scratch = self.scratch;
-        let source = Source {
-            rows: scratch.gate.ptr(),
-            stride: scratch.strides.gate,
-            index: None,
+        let (scratch, rows) = (self.scratch, self.rows_after_attention(index));
+        let matrix = &layer.down.matrix;
+        let activations = if matrix.kind.is_quantized() {
+            let strides = (1, group_stride(rows));
+            Activations {
+                quant: Some(self.quant_rows(&scratch.joined, matrix.inputs, strides)),
+                float: std::ptr::null(),
+                float_stride: 0,
+            }
+        } else {
+            let source = Source {
+                rows: scratch.gate.ptr(),
+                stride: scratch.strides.gate,
+                index: None,
+            };
+            self.prepare(worker, own, rows, source, None, &[&layer.down])
         };
-        let rows = self.rows_after_attention(index);
         let counter = self.counter(index, DOWN);
-        self.add_product(worker, own, rows, source, &layer.down, counter);
+        self.add_product(worker, own, rows, &activations, &layer.down, counter);
     }
 
     fn add_product(
@@ -561,15 +600,14 @@ impl Step<'_> {
         worker: &Worker<'_>,
         own: &mut WorkerScratch,
         rows: usize,
-        source: Source<'_>,
+        activations: &Activations,
         linear: &Linear,
         counter: &AtomicUsize,
     ) {
         let scratch = self.scratch;
-        let activations = self.prepare(worker, own, rows, source, None, &[linear]);
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
         let mut products =
-            unsafe { Products::new(self.model.level, &activations, rows, &mut own.panel) };
+            unsafe { Products::new(self.model.level, activations, rows, &mut own.panel) };
         let mut parts = Parts::new(worker, counter, linear.matrix.panels(), rows);
         while let Some(panels) = parts.next() {
             // SAFETY: these panels' columns of the residual stream are this worker's alone.
@@ -585,7 +623,8 @@ impl Step<'_> {
         }
     }
 
-    /// Phase d: gate and up panel by panel, joined while they are in the cache.
+    /// Phase d: gate and up, joined while they are in the cache, and quantised at once if the down projection
+    /// takes quantised rows: a group of its inputs is two panels.
     fn gate_and_up(
         &self,
         worker: &Worker<'_>,
@@ -607,32 +646,61 @@ impl Step<'_> {
         let mut products =
             unsafe { Products::new(self.model.level, &activations, rows, &mut own.panel) };
         let (level, gate, up) = (self.model.level, own.gate.ptr(), own.up.ptr());
-        let panels = layer.gate.matrix.panels();
-        let mut parts = Parts::new(worker, self.counter(index, GATE_UP), panels, rows);
+        let quantize = layer.down.matrix.kind.is_quantized();
+        let columns = if quantize { GROUP } else { PANEL_COLUMNS };
+        let (each, panels) = (columns / PANEL_COLUMNS, layer.gate.matrix.panels());
+        let counter = self.counter(index, GATE_UP);
+        let mut parts = Parts::new(worker, counter, panels / each, rows);
         while let Some(part) = parts.next() {
-            for panel in part.clone() {
-                let next = if panel + 1 < part.end {
-                    panel + 1
-                } else {
-                    parts.upcoming().unwrap_or(panel)
-                };
-                // SAFETY: this panel's columns of the joined rows and the whole of `gate` and `up` are this worker's.
-                unsafe {
-                    let output = |out, linear: &Linear| Output {
-                        out,
-                        stride: PANEL_COLUMNS,
+            for item in part.clone() {
+                for panel in item * each..(item + 1) * each {
+                    let next = if panel + 1 < part.end * each {
+                        panel + 1
+                    } else {
+                        parts.upcoming().map_or(panel, |item| item * each)
+                    };
+                    let column = panel % each * PANEL_COLUMNS;
+                    let output = |out: *mut f32, linear: &Linear| Output {
+                        out: out.wrapping_add(column),
+                        stride: columns,
                         accumulate: false,
                         bias: linear.panel_bias(panel),
                     };
                     let (gate_out, up_out) = (output(gate, &layer.gate), output(up, &layer.up));
                     let up_data = layer.up.matrix.panel(panel);
-                    products.panel(&layer.gate.matrix, panel, up_data, gate_out);
                     let next = layer.gate.matrix.panel(next);
-                    products.panel(&layer.up.matrix, panel, next, up_out);
-                    let out = scratch.gate.ptr().add(panel * PANEL_COLUMNS);
-                    silu_panel(level, gate, up, out, scratch.strides.gate, rows);
+                    // SAFETY: the whole of `gate` and `up` is this worker's.
+                    unsafe {
+                        products.panel(&layer.gate.matrix, panel, up_data, gate_out);
+                        products.panel(&layer.up.matrix, panel, next, up_out);
+                    }
+                }
+                // SAFETY: as above, and these columns of the joined rows are this worker's.
+                unsafe {
+                    if quantize {
+                        let to = self.joined_group(item, rows, layer.down.matrix.inputs / GROUP);
+                        quantize_gated(level, gate, up, rows, to);
+                    } else {
+                        let out = scratch.gate.ptr().add(item * columns);
+                        silu_panel(level, gate, up, out, scratch.strides.gate, rows);
+                    }
                 }
             }
+        }
+    }
+
+    /// Where group `group` of the joined rows goes.
+    fn joined_group(&self, group: usize, rows: usize, groups: usize) -> GroupColumn {
+        let joined = &self.scratch.joined;
+        GroupColumn {
+            tiles: joined.tiles.ptr().wrapping_add(group),
+            places: joined.places.ptr().wrapping_add(group * group_stride(rows)),
+            row_tiles: if self.model.level == Level::Amx {
+                joined.row_tiles.ptr().wrapping_add(group)
+            } else {
+                std::ptr::null_mut()
+            },
+            groups,
         }
     }
 

@@ -8,7 +8,7 @@
 //! groups' sums of that column are no numbers either.)
 
 use super::{Output, Panel};
-use crate::activation_quant::{Outlier, QuantRows, TILE_ROWS};
+use crate::activation_quant::{NOWHERE, QuantRows, TILE_ROWS};
 use crate::arena::{Buffer, Plain};
 use crate::dispatch::Level;
 use crate::error::KernelError;
@@ -75,38 +75,39 @@ impl OutlierIndex {
         let (last, starts) = starts.split_last_mut().expect("one more than tiles");
         for (tile, start) in starts.iter_mut().enumerate() {
             *start = end as u32;
-            // What is left of each row's outliers, in input order.
-            let mut left: [&[Outlier]; TILE_ROWS] = std::array::from_fn(|lane| {
-                let row = tile * TILE_ROWS + lane;
-                if row >= rows {
-                    return &[][..];
-                }
-                // SAFETY: `rows` rows of activations by contract, a row's outliers at most one a group.
-                unsafe {
-                    let outliers = x.outliers.add(row * groups);
-                    std::slice::from_raw_parts(outliers, *x.outlier_counts.add(row) as usize)
-                }
-            });
-            while let Some(input) = left.iter().filter_map(|row| Some(row.first()?.input)).min() {
-                let values = left.each_mut().map(|row| match row {
-                    [outlier, rest @ ..] if outlier.input == input => {
-                        *row = rest;
-                        outlier.value
+            // Of lanes without a row nothing counts.
+            let lanes = TILE_ROWS.min(rows - tile * TILE_ROWS);
+            let absent = u32::MAX.checked_shl(8 * lanes as u32).unwrap_or(0);
+            for group in 0..groups {
+                // SAFETY: `rows` rows of activations by contract.
+                let places = unsafe { x.places(tile, group) };
+                let mut places = (u32::from_le_bytes(places) | absent).to_le_bytes();
+                // All inputs of the group where some row has an outlier, in order.
+                while places != [NOWHERE; TILE_ROWS] {
+                    let place = places.into_iter().min().expect("four lanes");
+                    // SAFETY: as above.
+                    let outliers = unsafe { (*x.tile(tile * TILE_ROWS).add(group)).outliers };
+                    let values = std::array::from_fn(|lane| {
+                        if places[lane] != place {
+                            return 0.0;
+                        }
+                        places[lane] = NOWHERE;
+                        outliers[lane]
+                    });
+                    let input = (group * GROUP + usize::from(place)) as u32;
+                    let channel = &mut channel_of[input as usize];
+                    // What an earlier phase left there may name any channel.
+                    if *channel as usize >= count || channels[*channel as usize] != input {
+                        *channel = count as u32;
+                        channels[count] = input;
+                        count += 1;
                     }
-                    _ => 0.0,
-                });
-                let channel = &mut channel_of[input as usize];
-                // What an earlier phase left there may name any channel.
-                if *channel as usize >= count || channels[*channel as usize] != input {
-                    *channel = count as u32;
-                    channels[count] = input;
-                    count += 1;
+                    entries[end] = Entry {
+                        channel: *channel,
+                        values,
+                    };
+                    end += 1;
                 }
-                entries[end] = Entry {
-                    channel: *channel,
-                    values,
-                };
-                end += 1;
             }
         }
         *last = end as u32;
