@@ -75,7 +75,7 @@ proptest! {
                     if row % TILE_ROWS == 0 && row + TILE_ROWS <= rows {
                         quantize_tile(level, [&*x; TILE_ROWS], None, tile, places);
                     }
-                    copy_row(row, tile, row_tiles.as_mut_ptr());
+                    copy_row(row, tile, row_tiles.as_mut_ptr(), groups);
                 }
             }
         });

@@ -7,18 +7,18 @@
 //! worker prepares the activations for itself; with many they are shared out, for one barrier more. Do not
 //! allocate, lock or log here.
 
+mod activations;
+
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::activation_quant::{
-    GroupColumn, QuantRows, RowsNorm, TILE_ROWS, quantize_gated, quantize_row, quantize_tile,
-};
-use crate::amx::row_tiles::copy_row;
+use self::activations::{Joining, Source};
+use crate::activation_quant::quantize_gated;
 use crate::attention::{Item, Task, Tiles, Work, attend, combine};
 use crate::dispatch::Level;
 use crate::gemm::{Activations, Output, Products};
 use crate::kv_cache::KvCache;
-use crate::norm::{rms_norm, rms_scale, rms_scales_of_tile, silu_panel};
+use crate::norm::{rms_norm, silu_panel};
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
 use crate::phase_clock::Phase;
@@ -26,8 +26,7 @@ use crate::plan::{Plan, StepInput};
 use crate::pool::Worker;
 use crate::rope::Rope;
 use crate::sampler::{MAX_TOP_LOGPROBS, RowContext, sample, score};
-use crate::scratch::{QuantBuffers, REDUNDANT_ROWS, Scratch, WorkerScratch, group_stride};
-use crate::simd::prefetch_line;
+use crate::scratch::{Scratch, WorkerScratch};
 use crate::spec::ModelSpec;
 use crate::weights::{LayerWeights, Linear, Weights};
 use crate::work_share::Parts;
@@ -40,15 +39,6 @@ pub struct Model {
     pub rope: Rope,
     pub kv: KvCache,
     pub level: Level,
-}
-
-/// Rows that a phase reads: row `i` stands at `index(i) * stride`.
-#[derive(Clone, Copy)]
-struct Source<'a> {
-    rows: *const f32,
-    stride: usize,
-    /// Which rows; None: all in order.
-    index: Option<&'a [usize]>,
 }
 
 /// Where a product goes: row `r`, first panel's column `c` at `out[r * stride + c]`.
@@ -206,131 +196,6 @@ impl Step<'_> {
             rows: scratch.hidden.ptr(),
             stride: scratch.strides.hidden,
             index: None,
-        }
-    }
-
-    /// Bring `rows` rows of `source` into the forms that `users` take, normalised if there is a norm.
-    fn prepare(
-        &self,
-        worker: &Worker<'_>,
-        own: &WorkerScratch,
-        rows: usize,
-        source: Source<'_>,
-        norm: Option<&[f32]>,
-        users: &[&Linear],
-    ) -> Activations {
-        let inputs = users[0].matrix.inputs;
-        let quantize = users.iter().any(|user| user.matrix.kind.is_quantized());
-        let redundant = rows <= REDUNDANT_ROWS;
-        let buffers = if redundant {
-            &own.activations
-        } else {
-            &self.scratch.activations
-        };
-        let (stride, groups) = (inputs.next_multiple_of(PANEL_COLUMNS), inputs / GROUP);
-        let quant = self.quant_rows(&buffers.quant, inputs, (groups, 1));
-        // Floats are wanted by other products alone, and where they stand will do if nothing changes them.
-        let wants_floats = users.iter().any(|user| !user.matrix.kind.is_quantized());
-        let copied = wants_floats && (norm.is_some() || source.index.is_some());
-        let (float, float_stride) = if copied {
-            (buffers.float.ptr().cast_const(), stride)
-        } else {
-            (source.rows, source.stride)
-        };
-        let activations = Activations {
-            quant: quantize.then_some(quant),
-            float,
-            float_stride,
-        };
-        if !copied && !quantize {
-            return activations;
-        }
-        // Whole tiles, so that no two workers write the same one.
-        let mine = if redundant {
-            0..rows
-        } else {
-            let tiles = worker.share(rows.div_ceil(TILE_ROWS));
-            tiles.start * TILE_ROWS..rows.min(tiles.end * TILE_ROWS)
-        };
-        let (level, eps) = (self.model.level, self.model.spec.rms_norm_eps);
-        let row_of = |row| {
-            let from = source.index.map_or(row, |index| index[row]);
-            source.rows.wrapping_add(from * source.stride)
-        };
-        for first in mine.clone().step_by(TILE_ROWS) {
-            let tile_rows = first..mine.end.min(first + TILE_ROWS);
-            for row in tile_rows.end..mine.end.min(tile_rows.end + TILE_ROWS) {
-                // Half of it lies in the other cores' caches.
-                prefetch(row_of(row), inputs);
-            }
-            // SAFETY: rows of the source are complete (a barrier lies behind us) and have `inputs`
-            // values; the buffers' tile and rows are this worker's alone; the level was checked at load.
-            unsafe {
-                let x = |row| std::slice::from_raw_parts(row_of(row), inputs);
-                if copied {
-                    for row in tile_rows.clone() {
-                        let out = buffers.float.slice_mut(row * stride, inputs);
-                        match norm {
-                            Some(norm) => rms_norm(level, x(row), norm, eps, out),
-                            None => out.copy_from_slice(x(row)),
-                        }
-                    }
-                }
-                if quantize {
-                    let first_group = first / TILE_ROWS * groups;
-                    let tile = buffers.quant.tiles.slice_mut(first_group, groups);
-                    let places = buffers.quant.places.slice_mut(first_group, groups);
-                    if tile_rows.len() == TILE_ROWS {
-                        let rows = std::array::from_fn(|lane| x(first + lane));
-                        let norm = norm.map(|weight| RowsNorm {
-                            scales: rms_scales_of_tile(level, rows, eps),
-                            weight,
-                        });
-                        quantize_tile(level, rows, norm, tile, places);
-                    } else {
-                        for (lane, row) in tile_rows.clone().enumerate() {
-                            let norm = norm.map(|weight| RowsNorm {
-                                scales: [rms_scale(level, x(row), eps)],
-                                weight,
-                            });
-                            quantize_row(level, x(row), norm, lane, tile, places);
-                        }
-                    }
-                    if level == Level::Amx {
-                        for row in tile_rows {
-                            copy_row(row, tile, buffers.quant.row_tiles.ptr());
-                        }
-                    }
-                }
-            }
-        }
-        if redundant {
-            own.clock.lap(Phase::Prepare);
-        } else {
-            meet(worker, own, Phase::Prepare);
-        }
-        activations
-    }
-
-    /// Rows of `inputs` inputs as they stand in `buffers`, with the strides of their outliers' places from
-    /// tile to tile and from group to group.
-    fn quant_rows(
-        &self,
-        buffers: &QuantBuffers,
-        inputs: usize,
-        (places_tile_stride, places_group_stride): (usize, usize),
-    ) -> QuantRows {
-        QuantRows {
-            tiles: buffers.tiles.ptr(),
-            places: buffers.places.ptr(),
-            places_tile_stride,
-            places_group_stride,
-            row_tiles: if self.model.level == Level::Amx {
-                buffers.row_tiles.ptr()
-            } else {
-                std::ptr::null()
-            },
-            inputs,
         }
     }
 
@@ -575,21 +440,20 @@ impl Step<'_> {
         layer: &LayerWeights,
     ) {
         let (scratch, rows) = (self.scratch, self.rows_after_attention(index));
-        let matrix = &layer.down.matrix;
-        let activations = if matrix.kind.is_quantized() {
-            let strides = (1, group_stride(rows));
-            Activations {
-                quant: Some(self.quant_rows(&scratch.joined, matrix.inputs, strides)),
+        let activations = match self.joined(&layer.down, rows) {
+            Some(joined) => Activations {
+                quant: Some(joined),
                 float: std::ptr::null(),
                 float_stride: 0,
+            },
+            None => {
+                let source = Source {
+                    rows: scratch.gate.ptr(),
+                    stride: scratch.strides.gate,
+                    index: None,
+                };
+                self.prepare(worker, own, rows, source, None, &[&layer.down])
             }
-        } else {
-            let source = Source {
-                rows: scratch.gate.ptr(),
-                stride: scratch.strides.gate,
-                index: None,
-            };
-            self.prepare(worker, own, rows, source, None, &[&layer.down])
         };
         let counter = self.counter(index, DOWN);
         self.add_product(worker, own, rows, &activations, &layer.down, counter);
@@ -646,61 +510,57 @@ impl Step<'_> {
         let mut products =
             unsafe { Products::new(self.model.level, &activations, rows, &mut own.panel) };
         let (level, gate, up) = (self.model.level, own.gate.ptr(), own.up.ptr());
-        let quantize = layer.down.matrix.kind.is_quantized();
-        let columns = if quantize { GROUP } else { PANEL_COLUMNS };
-        let (each, panels) = (columns / PANEL_COLUMNS, layer.gate.matrix.panels());
+        let joining = self.joining(&layer.down, rows);
+        let panels = layer.gate.matrix.panels();
+        // Panels that are not divided among workers, and columns that are joined at once.
+        let each = if joining == Joining::Floats {
+            1
+        } else {
+            GROUP / PANEL_COLUMNS
+        };
+        let columns = if joining == Joining::Groups {
+            GROUP
+        } else {
+            PANEL_COLUMNS
+        };
+        let groups = layer.down.matrix.inputs / GROUP;
         let counter = self.counter(index, GATE_UP);
         let mut parts = Parts::new(worker, counter, panels / each, rows);
         while let Some(part) = parts.next() {
-            for item in part.clone() {
-                for panel in item * each..(item + 1) * each {
-                    let next = if panel + 1 < part.end * each {
-                        panel + 1
-                    } else {
-                        parts.upcoming().map_or(panel, |item| item * each)
-                    };
-                    let column = panel % each * PANEL_COLUMNS;
-                    let output = |out: *mut f32, linear: &Linear| Output {
-                        out: out.wrapping_add(column),
-                        stride: columns,
-                        accumulate: false,
-                        bias: linear.panel_bias(panel),
-                    };
-                    let (gate_out, up_out) = (output(gate, &layer.gate), output(up, &layer.up));
-                    let up_data = layer.up.matrix.panel(panel);
-                    let next = layer.gate.matrix.panel(next);
-                    // SAFETY: the whole of `gate` and `up` is this worker's.
-                    unsafe {
-                        products.panel(&layer.gate.matrix, panel, up_data, gate_out);
-                        products.panel(&layer.up.matrix, panel, next, up_out);
-                    }
-                }
-                // SAFETY: as above, and these columns of the joined rows are this worker's.
+            let part = part.start * each..part.end * each;
+            for panel in part.clone() {
+                let next = if panel + 1 < part.end {
+                    panel + 1
+                } else {
+                    parts.upcoming().map_or(panel, |item| item * each)
+                };
+                let column = panel * PANEL_COLUMNS % columns;
+                let output = |out: *mut f32, linear: &Linear| Output {
+                    out: out.wrapping_add(column),
+                    stride: columns,
+                    accumulate: false,
+                    bias: linear.panel_bias(panel),
+                };
+                let (gate_out, up_out) = (output(gate, &layer.gate), output(up, &layer.up));
+                let up_data = layer.up.matrix.panel(panel);
+                let next = layer.gate.matrix.panel(next);
+                // SAFETY: these columns of the joined rows and the whole of `gate` and `up` are this worker's.
                 unsafe {
-                    if quantize {
-                        let to = self.joined_group(item, rows, layer.down.matrix.inputs / GROUP);
-                        quantize_gated(level, gate, up, rows, to);
-                    } else {
-                        let out = scratch.gate.ptr().add(item * columns);
+                    products.panel(&layer.gate.matrix, panel, up_data, gate_out);
+                    products.panel(&layer.up.matrix, panel, next, up_out);
+                    if joining != Joining::Groups {
+                        let out = scratch.gate.ptr().add(panel * PANEL_COLUMNS);
                         silu_panel(level, gate, up, out, scratch.strides.gate, rows);
+                    } else if column + PANEL_COLUMNS == columns {
+                        let to = self.joined_group(panel / each, rows, groups);
+                        quantize_gated(level, gate, up, rows, to);
                     }
                 }
             }
-        }
-    }
-
-    /// Where group `group` of the joined rows goes.
-    fn joined_group(&self, group: usize, rows: usize, groups: usize) -> GroupColumn {
-        let joined = &self.scratch.joined;
-        GroupColumn {
-            tiles: joined.tiles.ptr().wrapping_add(group),
-            places: joined.places.ptr().wrapping_add(group * group_stride(rows)),
-            row_tiles: if self.model.level == Level::Amx {
-                joined.row_tiles.ptr().wrapping_add(group)
-            } else {
-                std::ptr::null_mut()
-            },
-            groups,
+            if joining == Joining::Parts {
+                // SAFETY: as above.
+                unsafe { self.quantize_joined(part.start / each..part.end / each, rows, groups) };
+            }
         }
     }
 
@@ -821,13 +681,6 @@ impl Step<'_> {
             *results.logprobs.ptr().add(at) = scored.logprob;
             *results.ranks.ptr().add(at) = scored.rank;
         }
-    }
-}
-
-/// Ask for `count` floats that are read soon.
-fn prefetch(floats: *const f32, count: usize) {
-    for at in (0..count).step_by(PANEL_COLUMNS) {
-        prefetch_line(floats.wrapping_add(at).cast());
     }
 }
 

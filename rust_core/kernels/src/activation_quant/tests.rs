@@ -259,7 +259,7 @@ proptest! {
                 let is_bad = groups_of(tile).iter().any(|group| group.scales[lane].is_nan());
                 prop_assert_eq!(is_bad, poisoned == Some(row));
                 // SAFETY: room for every row.
-                unsafe { copy_row(row, groups_of(tile), expected_row_tiles.as_mut_ptr()) };
+                unsafe { copy_row(row, groups_of(tile), expected_row_tiles.as_mut_ptr(), groups) };
                 for group in 0..groups {
                     let at = row / row_tiles::ROWS * groups + group;
                     let codes = |tiles: &[RowTile]| tiles[at].codes[row % row_tiles::ROWS];

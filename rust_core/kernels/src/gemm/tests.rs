@@ -68,7 +68,7 @@ impl Rows {
             }
             let tile = &tiles[row / TILE_ROWS * groups..][..groups];
             // SAFETY: room for every row.
-            unsafe { copy_row(row, tile, row_tiles.as_mut_ptr()) };
+            unsafe { copy_row(row, tile, row_tiles.as_mut_ptr(), groups) };
         }
         Self {
             float: float.into(),
