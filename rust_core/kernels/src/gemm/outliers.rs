@@ -171,7 +171,7 @@ unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: *const u8, input: usize)
 /// # Safety
 /// A whole panel that has inputs `channels`, with the level's instructions enabled.
 #[inline(always)]
-unsafe fn decode_body<L: Lanes>(
+unsafe fn decode_all<L: Lanes>(
     layout: QuantLayout,
     panel: *const u8,
     channels: &[u32],
@@ -181,6 +181,42 @@ unsafe fn decode_body<L: Lanes>(
     for (&input, out) in channels.iter().zip(out) {
         // SAFETY: the caller's promise.
         unsafe { weights::<L>(layout, panel, input as usize).store(out.as_mut_ptr()) };
+    }
+}
+
+/// # Safety
+/// A whole panel that has inputs `channels`, with the level's instructions enabled.
+#[inline(always)]
+unsafe fn decode_body<L: Lanes>(
+    layout: QuantLayout,
+    panel: *const u8,
+    channels: &[u32],
+    out: &mut [f32],
+) {
+    /// A layout that is known when this is compiled: a channel then takes half the time.
+    const fn known(bits: u32, offset: Offset) -> QuantLayout {
+        QuantLayout {
+            bits,
+            group: GROUP,
+            half_scales: true,
+            offset,
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (layout.bits, layout.group, layout.half_scales, layout.offset) {
+            (4, GROUP, true, Offset::Min) => {
+                decode_all::<L>(known(4, Offset::Min), panel, channels, out);
+            }
+            (bits @ (4 | 8), GROUP, true, offset @ Offset::Zero(_)) => {
+                if bits == 4 {
+                    decode_all::<L>(known(4, offset), panel, channels, out);
+                } else {
+                    decode_all::<L>(known(8, offset), panel, channels, out);
+                }
+            }
+            _ => decode_all::<L>(layout, panel, channels, out),
+        }
     }
 }
 
