@@ -252,11 +252,42 @@ impl Outliers {
     }
 }
 
-/// Finish the first `rows` rows of `output`, whose sums are given: outliers, bias, residual.
+/// Finish the first `rows` rows of tile `at` of `output`, whose sums are given: outliers, bias, residual.
 ///
 /// # Safety
-/// Of the tiles of sums `rows` rows are wanted; the outliers are those of `output`'s rows; as
-/// [`super::Products::panel`] for the output; the level's instructions enabled.
+/// The outliers are those of `output`'s rows; as [`super::Products::panel`] for the output; the level's instructions
+/// enabled.
+#[inline(always)]
+pub(super) unsafe fn finish_tile<L: Lanes>(
+    mut sums: [L; TILE_ROWS],
+    at: usize,
+    rows: usize,
+    outliers: Outliers,
+    output: Output,
+) {
+    // SAFETY: the caller's promise; entries name channels that were decoded.
+    unsafe {
+        let start = *outliers.starts.add(at) as usize;
+        let end = *outliers.starts.add(at + 1) as usize;
+        for entry in start..end {
+            let entry = &*outliers.entries.add(entry);
+            let weights = L::load(outliers.weights.add(PANEL_COLUMNS * entry.channel as usize));
+            for (sum, value) in sums.iter_mut().zip(entry.values) {
+                *sum = L::splat(value).mul_add(weights, *sum);
+            }
+        }
+        for (lane, sum) in sums.into_iter().enumerate() {
+            if lane < rows {
+                output.write(at * TILE_ROWS + lane, sum);
+            }
+        }
+    }
+}
+
+/// Finish the first `rows` rows of `output`, whose tiles of sums are given.
+///
+/// # Safety
+/// As [`finish_tile`].
 #[inline(always)]
 pub(super) unsafe fn finish<L: Lanes>(
     sums: &[[[f32; PANEL_COLUMNS]; TILE_ROWS]],
@@ -266,27 +297,15 @@ pub(super) unsafe fn finish<L: Lanes>(
 ) {
     debug_assert!(rows <= sums.len() * TILE_ROWS);
     for (at, sums) in sums.iter().enumerate() {
-        // SAFETY: the caller's promise; entries name channels that were decoded.
+        // SAFETY: the caller's promise.
         unsafe {
-            let start = *outliers.starts.add(at) as usize;
-            let end = *outliers.starts.add(at + 1) as usize;
-            let mut sums = [
+            let sums = [
                 L::load(sums[0].as_ptr()),
                 L::load(sums[1].as_ptr()),
                 L::load(sums[2].as_ptr()),
                 L::load(sums[3].as_ptr()),
             ];
-            for entry in start..end {
-                let entry = &*outliers.entries.add(entry);
-                let weights = L::load(outliers.weights.add(PANEL_COLUMNS * entry.channel as usize));
-                for (sum, value) in sums.iter_mut().zip(entry.values) {
-                    *sum = L::splat(value).mul_add(weights, *sum);
-                }
-            }
-            let first = at * TILE_ROWS;
-            for (lane, sum) in sums.into_iter().enumerate().take(rows - first) {
-                output.write(first + lane, sum);
-            }
+            finish_tile(sums, at, rows - at * TILE_ROWS, outliers, output);
         }
     }
 }
