@@ -29,7 +29,7 @@ use crate::sampler::{MAX_TOP_LOGPROBS, RowContext, sample, score};
 use crate::scratch::{Scratch, WorkerScratch};
 use crate::spec::ModelSpec;
 use crate::weights::{LayerWeights, Linear, Weights};
-use crate::work_share::Parts;
+use crate::work_share::{Parts, SlicedItems};
 
 /// A model ready to run.
 #[derive(Debug)]
@@ -199,7 +199,7 @@ impl Step<'_> {
         }
     }
 
-    /// Multiply with panels `panels` of `linear`; the first one's columns go to
+    /// Multiply rows `rows` with panels `panels` of `linear`; the first one's columns go to
     /// `target`, the next one's 16 floats further. Panel `upcoming` will probably be asked for after these.
     ///
     /// # Safety
@@ -209,6 +209,7 @@ impl Step<'_> {
         products: &mut Products<'_>,
         linear: &Linear,
         panels: Range<usize>,
+        rows: Range<usize>,
         upcoming: Option<usize>,
         target: Target,
     ) {
@@ -228,12 +229,13 @@ impl Step<'_> {
                     accumulate: target.accumulate,
                     bias: linear.panel_bias(panel),
                 };
-                products.panel(matrix, panel, next, output);
+                products.panel_rows(matrix, panel, rows.clone(), next, output);
             }
         }
     }
 
-    /// Phase a: each worker projects whole heads, so it can rotate and cache them at once.
+    /// Phase a: each worker projects whole heads (with many rows also slices of one), so it can rotate and cache them
+    /// at once.
     fn project_qkv(
         &self,
         worker: &Worker<'_>,
@@ -254,8 +256,11 @@ impl Step<'_> {
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
         let mut products =
             unsafe { Products::new(self.model.level, &activations, rows, &mut own.panel) };
-        let units = spec.num_heads + 2 * spec.num_kv_heads;
-        for unit in Parts::new(worker, self.counter(index, QKV), units, rows).flatten() {
+        let heads = spec.num_heads + 2 * spec.num_kv_heads;
+        let sliced = SlicedItems::new(heads, rows, worker.size());
+        let counter = self.counter(index, QKV);
+        for item in Parts::new(worker, counter, sliced.count(), rows).flatten() {
+            let (unit, rows) = sliced.get(item);
             let (linear, head) = if unit < spec.num_heads {
                 (&layer.q, unit)
             } else if unit < spec.num_heads + spec.num_kv_heads {
@@ -283,9 +288,16 @@ impl Step<'_> {
                     accumulate: false,
                 };
                 let upcoming = (panels.end < linear.matrix.panels()).then_some(panels.end);
-                Self::multiply(&mut products, linear, panels, upcoming, target);
+                Self::multiply(
+                    &mut products,
+                    linear,
+                    panels,
+                    rows.clone(),
+                    upcoming,
+                    target,
+                );
             }
-            for token in 0..rows {
+            for token in rows {
                 // SAFETY: as above.
                 let values = unsafe {
                     std::slice::from_raw_parts_mut(out.add(token * stride), spec.head_dim)
@@ -482,7 +494,8 @@ impl Step<'_> {
                     stride: scratch.strides.hidden,
                     accumulate: true,
                 };
-                Self::multiply(&mut products, linear, panels, parts.upcoming(), target);
+                let upcoming = parts.upcoming();
+                Self::multiply(&mut products, linear, panels, 0..rows, upcoming, target);
             }
         }
     }
@@ -601,7 +614,8 @@ impl Step<'_> {
                     accumulate: false,
                 };
                 let upcoming = parts.upcoming();
-                Self::multiply(&mut products, &weights.lm_head, panels, upcoming, target);
+                let linear = &weights.lm_head;
+                Self::multiply(&mut products, linear, panels, 0..rows, upcoming, target);
             }
         }
     }

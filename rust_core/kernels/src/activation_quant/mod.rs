@@ -21,7 +21,7 @@ pub(crate) mod tests;
 pub use self::gated::{GroupColumn, quantize_gated};
 
 use self::batch::{BATCH, Batch};
-use crate::amx::row_tiles::RowTile;
+use crate::amx::row_tiles::{ROWS, RowTile};
 use crate::pack::layout::GROUP;
 use crate::simd::{LANES, Lanes, by_level};
 
@@ -96,6 +96,27 @@ impl QuantRows {
     pub unsafe fn tile(&self, row: usize) -> *const TileGroup {
         // SAFETY: within the array by contract.
         unsafe { self.tiles.add(row / TILE_ROWS * (self.inputs / GROUP)) }
+    }
+
+    /// The rows behind the first `rows` of these, which are whole tiles, and on level `amx` whole row tiles.
+    ///
+    /// # Safety
+    /// There are so many rows.
+    #[inline(always)]
+    pub unsafe fn skip(self, rows: usize) -> Self {
+        // SAFETY: within the arrays, or behind their last element, by contract.
+        unsafe {
+            Self {
+                tiles: self.tile(rows),
+                places: self.places.add(rows / TILE_ROWS * self.places_tile_stride),
+                row_tiles: if self.row_tiles.is_null() {
+                    self.row_tiles
+                } else {
+                    self.row_tiles.add(rows / ROWS * (self.inputs / GROUP))
+                },
+                ..self
+            }
+        }
     }
 
     /// Where outliers stand in group `group` of tile `tile`.

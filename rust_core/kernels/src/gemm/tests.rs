@@ -298,6 +298,44 @@ fn bias_and_residual_are_added_once() {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn slices_of_rows_have_the_wholes_bits(
+        seed: u64, rows in 1usize..90, tiles in 0usize..6, blocks in 1usize..3,
+    ) {
+        let start = (16 * tiles).min(rows / 16 * 16);
+        for dtype in [DType::Q4_1, DType::Q8_0, DType::Q6K, DType::F32] {
+            let inputs = blocks * if dtype.is_quantized() { dtype.block_len() } else { 37 };
+            let tensor = TestTensor::random(dtype, 16, inputs, seed);
+            let (matrix, _memory) = tensor.pack();
+            let x = Rows::random(rows, inputs, dtype.is_quantized(), seed);
+            on_both_sides(|| for level in levels() {
+                let whole = product(level, &matrix, x.activations(), rows, None, None);
+                let mut scratch = PanelScratch::new(rows, inputs).unwrap();
+                let activations = x.activations();
+                let mut out = Guarded::filled(7.0, rows * PANEL_COLUMNS);
+                for slice in [start..rows, 0..start] {
+                    let output = Output {
+                        out: out.as_mut_ptr(),
+                        stride: PANEL_COLUMNS,
+                        accumulate: false,
+                        bias: std::ptr::null(),
+                    };
+                    // Rows before the slice are others'.
+                    assert!(out[..slice.start * PANEL_COLUMNS].iter().all(|&x| x == 7.0));
+                    // SAFETY: available level, matching shapes, our own memory.
+                    unsafe {
+                        let mut products = Products::new(level, &activations, rows, &mut scratch);
+                        products.panel_rows(&matrix, 0, slice, matrix.panel(0), output);
+                    }
+                }
+                assert_eq!(*out, *whole, "{level:?} {dtype:?}");
+            });
+        }
+    }
+}
+
 #[test]
 fn nothing_of_an_earlier_phase_shows() {
     let mut scratch = PanelScratch::new(40, 256).unwrap();
