@@ -4,8 +4,8 @@
 //! norm + QKV + rotary positions + cache write, attention, output projection + residual, norm + gate/up +
 //! SiLU, down + residual. Workers divide panels of the weights (see `work_share.rs`) and take attention and
 //! sampling items from a counter; which worker computes an item never changes its bits. With few rows each
-//! worker prepares the activations for itself; with many they are shared out, for one barrier more. Do not
-//! allocate, lock or log here.
+//! worker prepares the activations for itself; with many they are shared out, for one barrier more; those of the down
+//! projection are quantised where gate and up are joined. Do not allocate, lock or log here.
 
 mod activations;
 
