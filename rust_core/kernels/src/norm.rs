@@ -191,7 +191,7 @@ pub(crate) unsafe fn silu_gate_body<L: Lanes>(gate: *const f32, up: *const f32, 
             -8.374_824e-3,
             4.166_822_6e-2,
             -1.666_642e-1,
-            0.499_999_92,
+            0.499_999_9,
             -1.0,
             1.0,
         ] {
