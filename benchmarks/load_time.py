@@ -36,7 +36,9 @@ def main() -> None:
         executor = NativeExecutor.load(
             model.spec,
             model.paths,
-            EngineConfig(model=options.model, name="loaded", threads=options.threads),
+            EngineConfig(
+                model=options.model, name="loaded", kv_dtype="f16", threads=options.threads
+            ),
             num_blocks=64,
             max_model_len=1024,
             progress=lambda share: None,

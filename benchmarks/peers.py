@@ -55,7 +55,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, help="begin no further round after so long")
     parser.add_argument("--repeats", type=int, default=1, help="runs of a column in a round")
     parser.add_argument("--model", type=Path, help="ours; DIR/models/smollm2.gguf without it")
-    parser.add_argument("--kv-dtype", choices=("f16", "int8"), default="f16", help="ours")
+    parser.add_argument("--kv-dtype", choices=("auto", "f16", "int8"), default="auto", help="ours")
     parser.add_argument("--threads", type=int, default=2, help="of every engine")
     parser.add_argument("--speculating", action="store_true", help="ours also with speculation")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result there, too")

@@ -28,8 +28,9 @@ class EngineConfig:
         block_size: tokens in a KV block.
         kv_cache_bytes: size of the KV pool; None takes a share of free memory
             (`engine.memory.kv_cache.default_pool_bytes`).
-        kv_dtype: element type of the KV cache; `auto` is f16 in the native executor, and what is
-            computed in with the torch one. `int8` (native only) has one scale a token and head.
+        kv_dtype: element type of the KV cache; `auto` is int8 or f16 in the native executor
+            (`engine.executors.native_settings`), and what is computed in with the torch one. `int8`
+            (native only) has one scale a token and head.
         swap_bytes: most bytes of KV blocks kept beside the pool; 0 keeps none. They are found by
             their beginnings, so this needs prefix caching.
         swap_dir: folder of the file that keeps them, so that they outlive the process; None keeps

@@ -6,7 +6,7 @@ take.
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from engine.config import EngineConfig, KvDtype
@@ -107,7 +107,7 @@ def _kv_dtype(model: "OpenModel", config: EngineConfig) -> KvDtype:
     """
     if isinstance(model.spec, TransformersSpec):
         return model.spec.compute_dtype if config.kv_dtype == "auto" else config.kv_dtype
-    return native_kv_dtype(config.kv_dtype)
+    return native_kv_dtype(config.kv_dtype, model.spec, model.weight_format)
 
 
 def _free_memory(model: "OpenModel", config: EngineConfig) -> int:
@@ -194,7 +194,7 @@ def load_executor(
     executor: Executor = NativeExecutor.load(
         model.spec,
         model.paths,
-        config,
+        replace(config, kv_dtype=_kv_dtype(model, config)),
         num_blocks=num_blocks,
         max_model_len=max_model_len,
         progress=progress,

@@ -16,7 +16,7 @@ from engine.executors.base import (
     StepPlan,
     StepResult,
 )
-from engine.executors.native_settings import native_kv_dtype, refuse_foreign_settings
+from engine.executors.native_settings import refuse_foreign_settings
 from engine.models.spec import ModelSpec
 
 
@@ -57,7 +57,8 @@ class NativeExecutor:
         Args:
             spec: the model's shapes.
             paths: its weight files.
-            config: threads, dispatch level, KV type and block size, and the limits of a step.
+            config: threads, dispatch level, KV type (not `auto`) and block size, and the limits
+                of a step.
             num_blocks: KV blocks in the pool.
             max_model_len: longest sequence, at most the spec's context length.
             progress: called with the share done, in (0, 1], after each layer.
@@ -72,7 +73,7 @@ class NativeExecutor:
                 list(paths),
                 num_blocks=num_blocks,
                 block_size=config.block_size,
-                kv_dtype=native_kv_dtype(config.kv_dtype),
+                kv_dtype=config.kv_dtype,
                 threads=config.threads,
                 dispatch=config.dispatch,
                 max_rows=config.max_num_seqs,

@@ -14,7 +14,7 @@ from engine.config import EngineConfig
 if TYPE_CHECKING:
     from engine.models.loader import OpenModel
 
-_VERSION = 1
+_VERSION = 2
 
 
 def kv_salt(model: "OpenModel", config: EngineConfig) -> bytes:

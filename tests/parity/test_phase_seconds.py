@@ -12,7 +12,7 @@ from tests.parity.stepper import Run, Stepper
 def test_phases_are_timed_only_when_wanted_and_sum_to_no_more_than_the_run(tmp_path):
     path = write_tiny_gguf(tmp_path / "tiny.gguf")
     model = open_model(path)
-    config = EngineConfig(path, "tiny", threads=2, block_size=16, max_num_seqs=2)
+    config = EngineConfig(path, "tiny", kv_dtype="f16", threads=2, block_size=16, max_num_seqs=2)
     executor = NativeExecutor.load(
         model.spec,
         model.paths,

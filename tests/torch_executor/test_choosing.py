@@ -81,7 +81,7 @@ def test_native_refuses_what_it_does_not_run_and_does_not_obey(llama, gpt2):
     assert "dtype bf16 needs the torch" in refusal(llama, executor="native", dtype="bf16")
     assert "dummy_weights needs" in refusal(llama, executor="native", dummy_weights=True)
     with pytest.raises(ModelError, match="bf16 is the torch executor's"):
-        native_kv_dtype("bf16")
+        native_kv_dtype("bf16", open_model(llama).spec, "F32")
     assert "int8 is the native executor's" in refusal(llama, executor="torch", kv_dtype="int8")
 
 

@@ -1,13 +1,14 @@
 //! The paged KV cache: blocks laid out for the attention kernel.
 //!
-//! A block of a layer holds, for each KV head, keys and then values. Keys stand in tiles of 16 tokens,
-//! `[tile][dimension][16]`, so that one vector of 16 scores grows by one multiply-add a dimension with
+//! A block of a layer holds, for each KV head, its tokens in tiles of 16: keys, then values. Keys stand
+//! `[dimension][16]`, so that one vector of 16 scores grows by one multiply-add a dimension with
 //! no horizontal sum. Values stand token by token, `[token][padded dimension]`. Bytes of slots that no
 //! token has been written to are whatever they were: readers mask them.
 //!
-//! As int8 a token's key and value have one f32 scale each a head, `x ≈ scale * code`, and the scales stand
-//! behind the keys and behind the values, `[token]`: they go into scores and weights, which are vectors over
-//! tokens, so codes are widened and nothing more.
+//! As int8 a token's key and value have one f32 scale each a head, `x ≈ scale * (code - 128)`, and dot products of
+//! bytes take four inputs at once: keys stand `[padded dimension / 4][16][4]`, values `[token / 4][padded dimension][4]`. Between
+//! keys and values stand the scales of 16 keys and of 16 values: they go into scores and weights, which are
+//! vectors over tokens.
 
 mod block_copy;
 
@@ -73,36 +74,54 @@ pub struct KvShape {
     pub head_dim: usize,
 }
 
+/// Inputs of a dot product of bytes.
+pub(crate) const QUAD: usize = 4;
+
+/// Stands for zero among int8 codes, which are unsigned.
+pub(crate) const ZERO_CODE: u8 = 128;
+
 impl KvShape {
     fn padded_dim(&self) -> usize {
         self.head_dim.next_multiple_of(LANES)
     }
 
-    /// Bytes of a head's keys, without scales.
-    fn key_codes(&self) -> usize {
-        self.block_size * self.head_dim * self.dtype.bytes()
-    }
-
-    /// Bytes of a head's values, without scales.
-    fn value_codes(&self) -> usize {
-        self.block_size * self.padded_dim() * self.dtype.bytes()
-    }
-
-    fn scales(&self) -> usize {
-        self.block_size * self.dtype.scale_bytes()
-    }
-
+    /// Bytes of a tile's keys.
     fn key_bytes(&self) -> usize {
-        self.key_codes() + self.scales()
+        let dims = match self.dtype {
+            KvDtype::F16 | KvDtype::F32 => self.head_dim,
+            KvDtype::Int8 => self.padded_dim(),
+        };
+        LANES * dims * self.dtype.bytes()
     }
 
-    fn value_bytes(&self) -> usize {
-        self.value_codes() + self.scales()
+    /// Bytes of the scales of a tile's keys, and of those of its values.
+    fn scale_bytes(&self) -> usize {
+        LANES * self.dtype.scale_bytes()
+    }
+
+    /// What a tile is made of.
+    pub(crate) fn tile_layout(&self) -> TileLayout {
+        let key_scales = self.key_bytes();
+        let value_scales = key_scales + self.scale_bytes();
+        TileLayout {
+            key_scales,
+            value_scales,
+            values: value_scales + self.scale_bytes(),
+        }
+    }
+
+    /// Bytes of a tile up to the end of its first `tokens` tokens' values.
+    pub(crate) fn bytes_of(&self, tokens: usize) -> usize {
+        let tokens = match self.dtype {
+            KvDtype::F16 | KvDtype::F32 => tokens,
+            KvDtype::Int8 => LANES,
+        };
+        self.tile_layout().values + tokens * self.padded_dim() * self.dtype.bytes()
     }
 
     /// Bytes of one KV head's part of a block of one layer.
     fn head_bytes(&self) -> usize {
-        self.key_bytes() + self.value_bytes()
+        self.block_size / LANES * self.bytes_of(LANES)
     }
 
     fn layer_bytes(&self) -> Option<usize> {
@@ -112,26 +131,15 @@ impl KvShape {
     }
 }
 
-/// Where the keys and values of sixteen neighbouring tokens of a KV head begin.
+/// Where in a tile, the keys and values of sixteen neighbouring tokens of a KV head, things stand, in bytes. Keys are first:
+/// `[dimension][16]`, or `[padded dimension / 4][16][4]` codes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Tile {
-    /// `[dimension][16]`
-    pub keys: *const u8,
-    /// `[16][padded dimension]`
-    pub values: *const u8,
-    /// `[16]`; null for types without.
-    pub key_scales: *const f32,
-    pub value_scales: *const f32,
-}
-
-impl Tile {
-    /// No tile.
-    pub const NOWHERE: Self = Self {
-        keys: std::ptr::null(),
-        values: std::ptr::null(),
-        key_scales: std::ptr::null(),
-        value_scales: std::ptr::null(),
-    };
+pub(crate) struct TileLayout {
+    /// `[16]` floats, for types that have scales.
+    pub key_scales: usize,
+    pub value_scales: usize,
+    /// `[16][padded dimension]`, or `[4][padded dimension][4]` codes.
+    pub values: usize,
 }
 
 /// Storage of every block of every layer.
@@ -184,36 +192,22 @@ impl KvCache {
         &self.shape
     }
 
-    fn head(&self, layer: usize, block: usize, kv_head: usize) -> *mut u8 {
-        let shape = &self.shape;
-        assert!(layer < shape.layers && block < shape.blocks && kv_head < shape.kv_heads);
-        let at = layer * self.layer_bytes + (block * shape.kv_heads + kv_head) * shape.head_bytes();
-        // SAFETY: inside the arena by the checks above.
-        unsafe { self.arena.as_ptr().add(at) }
-    }
-
-    /// Where sixteen tokens stand, from token `slot` (a multiple of 16) of a block on.
+    /// One KV head of one layer.
     #[inline(always)]
-    pub(crate) fn tile(&self, layer: usize, block: usize, kv_head: usize, slot: usize) -> Tile {
+    pub(crate) fn head(&self, layer: usize, kv_head: usize) -> KvHead<'_> {
         let shape = &self.shape;
-        assert!(slot < shape.block_size);
-        let head = self.head(layer, block, kv_head);
-        let bytes = shape.dtype.bytes();
-        // SAFETY: inside the head's part of the block by the check; scales stand behind their codes.
-        unsafe {
-            let keys = head.add(slot * shape.head_dim * bytes);
-            let first_value = head.add(shape.key_bytes());
-            let values = first_value.add(slot * shape.padded_dim() * bytes);
-            let scales = |codes: *mut u8, bytes: usize| match shape.dtype.scale_bytes() {
-                0 => std::ptr::null(),
-                each => codes.add(bytes + slot * each).cast_const().cast(),
-            };
-            Tile {
-                keys,
-                values,
-                key_scales: scales(head, shape.key_codes()),
-                value_scales: scales(first_value, shape.value_codes()),
-            }
+        assert!(layer < shape.layers && kv_head < shape.kv_heads);
+        let head_bytes = shape.head_bytes();
+        // SAFETY: inside the arena by the check.
+        let first = unsafe {
+            let layer = self.arena.as_ptr().add(layer * self.layer_bytes);
+            layer.add(kv_head * head_bytes)
+        };
+        KvHead {
+            shape,
+            first,
+            block_stride: shape.kv_heads * head_bytes,
+            tile_bytes: shape.bytes_of(LANES),
         }
     }
 
@@ -221,87 +215,112 @@ impl KvCache {
     pub(crate) fn value_stride(&self) -> usize {
         self.shape.padded_dim()
     }
+}
+
+/// One KV head of one layer: its part of every block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KvHead<'a> {
+    shape: &'a KvShape,
+    /// Its part of block 0.
+    first: *mut u8,
+    /// Bytes from its part of a block to that of the next one.
+    block_stride: usize,
+    tile_bytes: usize,
+}
+
+impl KvHead<'_> {
+    /// The tile that holds token `slot` of a block: see [`TileLayout`].
+    #[inline(always)]
+    pub fn tile(&self, block: usize, slot: usize) -> *mut u8 {
+        assert!(block < self.shape.blocks && slot < self.shape.block_size);
+        let at = block * self.block_stride + slot / LANES * self.tile_bytes;
+        // SAFETY: inside the head's part of the block by the check.
+        unsafe { self.first.add(at) }
+    }
 
     /// Write a token's key.
     ///
     /// # Safety
     /// Nobody else reads or writes this slot meanwhile.
-    pub(crate) unsafe fn write_key(
-        &self,
-        layer: usize,
-        block: usize,
-        kv_head: usize,
-        slot: usize,
-        key: &[f32],
-    ) {
+    pub unsafe fn write_key(&self, block: usize, slot: usize, key: &[f32]) {
         assert_eq!(key.len(), self.shape.head_dim);
-        let lane = slot % LANES;
-        let tile = self.tile(layer, block, kv_head, slot - lane);
-        let scale = tile.key_scales.wrapping_add(lane).cast_mut();
+        let (keys, lane) = (self.tile(block, slot), slot % LANES);
         // SAFETY: lane `lane` of each dimension is inside the tile; exclusive by contract.
-        unsafe { self.store(key, scale, |dim| dim * LANES + lane, tile.keys.cast_mut()) };
+        unsafe {
+            match self.shape.dtype {
+                KvDtype::F16 => store_f16(key, |dim| dim * LANES + lane, keys),
+                KvDtype::F32 => store_f32(key, |dim| dim * LANES + lane, keys),
+                KvDtype::Int8 => {
+                    let at = |dim| (dim / QUAD * LANES + lane) * QUAD + dim % QUAD;
+                    let scales = keys.add(self.shape.tile_layout().key_scales);
+                    *scales.cast::<f32>().add(lane) = store_codes(key, at, keys);
+                }
+            }
+        }
     }
 
     /// Write a token's value.
     ///
     /// # Safety
     /// Nobody else reads or writes this slot meanwhile.
-    pub(crate) unsafe fn write_value(
-        &self,
-        layer: usize,
-        block: usize,
-        kv_head: usize,
-        slot: usize,
-        value: &[f32],
-    ) {
+    pub unsafe fn write_value(&self, block: usize, slot: usize, value: &[f32]) {
         assert_eq!(value.len(), self.shape.head_dim);
-        let lane = slot % LANES;
-        let tile = self.tile(layer, block, kv_head, slot - lane);
-        let scale = tile.value_scales.wrapping_add(lane).cast_mut();
-        let first = lane * self.value_stride();
-        // SAFETY: every dimension is inside the row; exclusive by contract.
-        unsafe { self.store(value, scale, |dim| first + dim, tile.values.cast_mut()) };
-    }
-
-    /// Store a vector, rounded to the cache's type, dimension `dim` as element `at(dim)` of `base`.
-    ///
-    /// # Safety
-    /// Each of these elements, and the scale of types that have one, is inside the arena and nobody else
-    /// uses it.
-    #[inline(always)]
-    unsafe fn store(
-        &self,
-        vector: &[f32],
-        scale: *mut f32,
-        at: impl Fn(usize) -> usize,
-        base: *mut u8,
-    ) {
-        let elements = vector.iter().enumerate();
-        // SAFETY: the caller's promise; every type is aligned to its size within the arena.
+        let (tile, lane) = (self.tile(block, slot), slot % LANES);
+        let (layout, stride) = (self.shape.tile_layout(), self.shape.padded_dim());
+        // SAFETY: every dimension of lane `lane` is inside the tile; exclusive by contract.
         unsafe {
+            let values = tile.add(layout.values);
             match self.shape.dtype {
-                KvDtype::F16 => {
-                    for (dim, &x) in elements {
-                        *base.cast::<u16>().add(at(dim)) = narrow_f16(x);
-                    }
-                }
-                KvDtype::F32 => {
-                    for (dim, &x) in elements {
-                        *base.cast::<f32>().add(at(dim)) = x;
-                    }
-                }
+                KvDtype::F16 => store_f16(value, |dim| lane * stride + dim, values),
+                KvDtype::F32 => store_f32(value, |dim| lane * stride + dim, values),
                 KvDtype::Int8 => {
-                    let (step, inverse) = int8_step(vector);
-                    *scale = step;
-                    for (dim, &x) in elements {
-                        // To nearest even; a vector that is no number has zeros and a scale of NaN.
-                        let code = (x * inverse + ROUND).to_bits() as i8;
-                        *base.cast::<i8>().add(at(dim)) = code;
-                    }
+                    let at = |dim| (lane / QUAD * stride + dim) * QUAD + lane % QUAD;
+                    let scales = tile.add(layout.value_scales);
+                    *scales.cast::<f32>().add(lane) = store_codes(value, at, values);
                 }
             }
         }
     }
+}
+
+/// Store a vector as f16, dimension `dim` as element `at(dim)` of `base`.
+///
+/// # Safety
+/// Each of these elements is inside the arena, and nobody else uses it; the arena is aligned for every type.
+#[inline(always)]
+unsafe fn store_f16(vector: &[f32], at: impl Fn(usize) -> usize, base: *mut u8) {
+    for (dim, &x) in vector.iter().enumerate() {
+        // SAFETY: the caller's promise.
+        unsafe { *base.cast::<u16>().add(at(dim)) = narrow_f16(x) };
+    }
+}
+
+/// The same as f32.
+///
+/// # Safety
+/// As [`store_f16`].
+#[inline(always)]
+unsafe fn store_f32(vector: &[f32], at: impl Fn(usize) -> usize, base: *mut u8) {
+    for (dim, &x) in vector.iter().enumerate() {
+        // SAFETY: the caller's promise.
+        unsafe { *base.cast::<f32>().add(at(dim)) = x };
+    }
+}
+
+/// The same as int8 codes; returns their scale.
+///
+/// # Safety
+/// As [`store_f16`].
+#[inline(always)]
+unsafe fn store_codes(vector: &[f32], at: impl Fn(usize) -> usize, base: *mut u8) -> f32 {
+    let (step, inverse) = int8_step(vector);
+    for (dim, &x) in vector.iter().enumerate() {
+        // To nearest even; a vector that is no number has zeros and a scale of NaN.
+        let code = (x * inverse + ROUND).to_bits() as u8;
+        // SAFETY: the caller's promise.
+        unsafe { *base.add(at(dim)) = code.wrapping_add(ZERO_CODE) };
+    }
+    step
 }
 
 /// Scale of a vector's int8 codes, and what to multiply it with to get them.
@@ -412,22 +431,24 @@ mod tests {
         let vector: Vec<f32> = (0..24).map(|i| (i as f32 * 0.7).sin() * 3.0).collect();
         // SAFETY: single-threaded; in bounds.
         unsafe {
-            cache.write_key(1, 2, 1, 17, &vector);
-            cache.write_value(1, 2, 1, 17, &vector);
-            let tile = cache.tile(1, 2, 1, 16);
-            let key = tile.keys.cast::<i8>();
-            let value = tile.values.cast::<i8>().add(cache.value_stride());
-            let scales = [tile.key_scales.add(1), tile.value_scales.add(1)];
+            let head = cache.head(1, 1);
+            head.write_key(2, 17, &vector);
+            head.write_value(2, 17, &vector);
+            let (tile, layout) = (head.tile(2, 17), shape.tile_layout());
+            let scale = |at: usize| *tile.add(at).cast::<f32>().add(1);
+            let scales = [scale(layout.key_scales), scale(layout.value_scales)];
             for (dim, x) in vector.iter().enumerate() {
-                for (code, scale) in [*key.add(dim * 16 + 1), *value.add(dim)].iter().zip(scales) {
-                    let error = (f32::from(*code) * *scale - x).abs();
-                    assert!(error <= *scale * 0.50001, "{dim}");
+                let key = *tile.add((dim / 4 * 16 + 1) * 4 + dim % 4);
+                let value = *tile.add(layout.values + dim * 4 + 1);
+                for (code, scale) in [key, value].into_iter().zip(scales) {
+                    let error = ((f32::from(code) - 128.0) * scale - x).abs();
+                    assert!(error <= scale * 0.50001, "{dim}");
                 }
             }
             let mut bad = vector;
             bad[3] = f32::INFINITY;
-            cache.write_key(1, 2, 1, 17, &bad);
-            assert!((*tile.key_scales.add(1)).is_nan());
+            head.write_key(2, 17, &bad);
+            assert!(scale(layout.key_scales).is_nan());
         }
     }
 
@@ -445,19 +466,21 @@ mod tests {
         for (mark, (layer, block, head, slot)) in slots().enumerate() {
             // SAFETY: single-threaded.
             unsafe {
-                cache.write_key(layer, block, head, slot, &marks(mark));
-                cache.write_value(layer, block, head, slot, &marks(mark + 10_000));
+                let head = cache.head(layer, head);
+                head.write_key(block, slot, &marks(mark));
+                head.write_value(block, slot, &marks(mark + 10_000));
             }
         }
         for (mark, (layer, block, head, slot)) in slots().enumerate() {
             for dim in 0..24 {
                 // SAFETY: single-threaded; in bounds.
                 unsafe {
-                    let tile = cache.tile(layer, block, head, slot / 16 * 16);
-                    let key = tile.keys.cast::<f32>().add(dim * 16 + slot % 16);
+                    let tile = cache.head(layer, head).tile(block, slot);
+                    let key = tile.cast::<f32>().add(dim * 16 + slot % 16);
                     assert_eq!(*key, mark as f32);
                     let at = slot % 16 * cache.value_stride() + dim;
-                    let value = *tile.values.cast::<f32>().add(at);
+                    let values = tile.add(SHAPE.tile_layout().values);
+                    let value = *values.cast::<f32>().add(at);
                     assert_eq!(value, (mark + 10_000) as f32);
                 }
             }

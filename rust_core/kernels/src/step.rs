@@ -308,11 +308,21 @@ impl Step<'_> {
                     self.position_head(values, layer.k_norm.as_deref(), token);
                     let (block, slot) = self.slot(token);
                     // SAFETY: no other worker has this head, and no other row this slot (checked).
-                    unsafe { self.model.kv.write_key(index, block, head, slot, values) };
+                    unsafe {
+                        self.model
+                            .kv
+                            .head(index, head)
+                            .write_key(block, slot, values)
+                    };
                 } else {
                     let (block, slot) = self.slot(token);
                     // SAFETY: as above.
-                    unsafe { self.model.kv.write_value(index, block, head, slot, values) };
+                    unsafe {
+                        self.model
+                            .kv
+                            .head(index, head)
+                            .write_value(block, slot, values)
+                    };
                 }
             }
         }

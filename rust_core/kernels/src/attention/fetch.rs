@@ -4,7 +4,7 @@
 //! under way at once: what is asked for a whole chunk ahead, evenly, keeps them busy all the time.
 
 use super::CHUNK;
-use crate::kv_cache::{KvCache, Tile};
+use crate::kv_cache::KvShape;
 use crate::simd::{LANES, prefetch_line};
 
 /// Tiles of sixteen positions in a chunk.
@@ -16,38 +16,42 @@ const LINE: usize = 64;
 #[derive(Debug, Clone, Copy)]
 pub struct Tiles {
     /// As many as hold positions; the others repeat the first one.
-    pub(super) tiles: [Tile; TILES],
+    pub(super) tiles: [*const u8; TILES],
     /// How many positions of it somebody sees.
     pub(super) positions: usize,
-    /// Bytes of a tile's keys, and of one position's value.
-    key_bytes: usize,
-    value_bytes: usize,
+    /// Bytes of a tile's keys and values, and of what is seen of the last tile.
+    tile_bytes: usize,
+    last_bytes: usize,
 }
 
 impl Tiles {
     /// No position.
     pub const NONE: Self = Self {
-        tiles: [Tile::NOWHERE; TILES],
+        tiles: [std::ptr::null(); TILES],
         positions: 0,
-        key_bytes: 0,
-        value_bytes: 0,
+        tile_bytes: 0,
+        last_bytes: 0,
     };
 
     /// `positions` positions, whose tiles `next` names one by one.
-    pub(super) fn new(kv: &KvCache, positions: usize, mut next: impl FnMut() -> Tile) -> Self {
+    pub(super) fn new(
+        shape: &KvShape,
+        positions: usize,
+        mut next: impl FnMut() -> *const u8,
+    ) -> Self {
         if positions == 0 {
             return Self::NONE;
         }
-        let bytes = kv.shape().dtype.bytes();
         let mut tiles = [next(); TILES];
         for tile in &mut tiles[1..positions.div_ceil(LANES)] {
             *tile = next();
         }
+        let last = positions - (positions - 1) / LANES * LANES;
         Self {
             tiles,
             positions,
-            key_bytes: LANES * kv.shape().head_dim * bytes,
-            value_bytes: kv.value_stride() * bytes,
+            tile_bytes: shape.bytes_of(LANES),
+            last_bytes: shape.bytes_of(last),
         }
     }
 
@@ -59,8 +63,8 @@ impl Tiles {
 
 /// Lines to be asked for, a few at a time.
 pub(super) struct Fetch {
-    /// Where keys and values begin, in the order of their addresses within a block, and lines of each.
-    parts: [(*const u8, usize); 2 * TILES],
+    /// Where each tile begins, and its lines.
+    parts: [(*const u8, usize); TILES],
     end: usize,
     at: usize,
     line: *const u8,
@@ -73,17 +77,18 @@ impl Fetch {
     /// All of `tiles`.
     pub fn new(tiles: &Tiles) -> Self {
         let mut fetch = Self {
-            parts: [(std::ptr::null(), 0); 2 * TILES],
+            parts: [(std::ptr::null(), 0); TILES],
             end: 0,
             at: 0,
             line: std::ptr::null(),
             left: 0,
             total: 0,
         };
-        for (number, tile) in tiles.tiles[..tiles.count()].iter().enumerate() {
-            let tokens = LANES.min(tiles.positions - number * LANES);
-            fetch.add(tile.keys, tiles.key_bytes);
-            fetch.add(tile.values, tokens * tiles.value_bytes);
+        if let Some((last, whole)) = tiles.tiles[..tiles.count()].split_last() {
+            for tile in whole {
+                fetch.add(*tile, tiles.tile_bytes);
+            }
+            fetch.add(*last, tiles.last_bytes);
         }
         fetch
     }

@@ -1,180 +1,76 @@
 //! The attention kernel. Hot path.
 //!
-//! Scores are sums over dimensions of `query · key`, sixteen positions a vector; values are sums over
-//! positions of `weight · value`, sixteen dimensions a vector. Both are blocked the same way: some rows
-//! times some vectors of accumulators, so that every key and value loaded serves several rows and every
-//! query and weight several vectors. Many rows have a chunk widened to floats once for all of them.
+//! A task's rows meet its chunks one by one: scores, weights by a running softmax, weighted values. How keys and values
+//! are multiplied with is their type's business ([`Element`]).
 
 use super::fetch::{Fetch, Tiles};
+use super::float::{F16, F32};
+use super::integer::Int8;
 use super::softmax::weigh;
 use super::state::{Scratch, State};
 use super::task::Task;
 use super::{CHUNK, SPLIT};
-use crate::kv_cache::{KvCache, KvDtype};
-use crate::simd::{LANES, Lanes, by_level};
-
-/// Dimensions of keys, or tokens of values, between two looks at what is to be fetched.
-const TURN: usize = 8;
-
-/// From so many rows on a chunk is widened first.
-const WIDEN_ROWS: usize = 12;
-
-/// Element type of the cache, at compile time.
-trait Element {
-    const BYTES: usize;
-    /// # Safety
-    /// As [`Lanes::load`].
-    unsafe fn load<L: Lanes>(from: *const u8) -> L;
-}
-
-struct F16;
-struct F32;
-struct Int8;
-
-impl Element for F16 {
-    const BYTES: usize = 2;
-    #[inline(always)]
-    unsafe fn load<L: Lanes>(from: *const u8) -> L {
-        // SAFETY: the caller's promise.
-        unsafe { L::load_f16(from.cast()) }
-    }
-}
-
-impl Element for F32 {
-    const BYTES: usize = 4;
-    #[inline(always)]
-    unsafe fn load<L: Lanes>(from: *const u8) -> L {
-        // SAFETY: the caller's promise.
-        unsafe { L::load(from.cast()) }
-    }
-}
-
-impl Element for Int8 {
-    const BYTES: usize = 1;
-    #[inline(always)]
-    unsafe fn load<L: Lanes>(from: *const u8) -> L {
-        // SAFETY: the caller's promise.
-        unsafe { L::load_i8(from.cast()) }
-    }
-}
+use crate::kv_cache::{KvCache, KvDtype, TileLayout};
+use crate::simd::{ByteDots, LANES, Lanes, by_level};
 
 /// A chunk's keys and values, and how to use them.
 #[derive(Clone, Copy)]
-struct Chunk {
-    tiles: Tiles,
+pub(super) struct Chunk {
+    pub tiles: Tiles,
+    pub layout: TileLayout,
     /// Elements from one position's value to the next.
-    value_stride: usize,
-    head_dim: usize,
+    pub value_stride: usize,
+    pub head_dim: usize,
     /// Multiplied into every score, which is of base 2.
-    factor: f32,
+    pub factor: f32,
 }
 
-/// Scores of `ROWS` rows against `COUNT` key tiles: one chain of multiply-adds a row and tile.
+/// How keys and values of one type are multiplied with.
 ///
 /// # Safety
-/// Tiles of `head_dim` dimensions; `ROWS` queries `q_stride` apart; the level's instructions enabled.
-#[inline(always)]
-unsafe fn scores<L: Lanes, E: Element, const ROWS: usize, const COUNT: usize>(
-    chunk: &Chunk,
-    first_tile: usize,
-    q: *const f32,
-    q_stride: usize,
-    (fetch, lines): (&mut Fetch, usize),
-    weights: &mut [[f32; CHUNK]],
-) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let tiles = &chunk.tiles.tiles[first_tile..first_tile + COUNT];
-        let mut sums = [[L::splat(0.0); COUNT]; ROWS];
-        for first in (0..chunk.head_dim).step_by(TURN) {
-            fetch.next(lines);
-            for dim in first..chunk.head_dim.min(first + TURN) {
-                let offset = dim * LANES * E::BYTES;
-                let mut keys = [L::splat(0.0); COUNT];
-                for (tile, key) in keys.iter_mut().enumerate() {
-                    *key = E::load(tiles[tile].keys.add(offset));
-                }
-                for (row, sums) in sums.iter_mut().enumerate() {
-                    let q = L::splat(*q.add(row * q_stride + dim));
-                    for (sum, key) in sums.iter_mut().zip(keys) {
-                        *sum = q.mul_add(key, *sum);
-                    }
-                }
-            }
-        }
-        for (sums, weights) in sums.into_iter().zip(weights) {
-            for (tile, sum) in sums.into_iter().enumerate() {
-                let mut sum = sum.mul(L::splat(chunk.factor));
-                let scales = tiles[tile].key_scales;
-                if !scales.is_null() {
-                    sum = sum.mul(L::load(scales));
-                }
-                sum.store(weights.as_mut_ptr().add((first_tile + tile) * LANES));
-            }
-        }
-    }
-}
+/// Rows `rows.0..rows.1` of the task have queries and state in `scratch`; the chunk is valid for the type; the level's
+/// instructions are enabled.
+#[allow(clippy::missing_safety_doc, reason = "the trait's is every method's")]
+pub(super) trait Element {
+    /// Dimensions of keys, or tokens of values, between two looks at what is to be fetched.
+    const TURN: usize;
 
-/// Add `ROWS` rows' weighted values, for `DIMS` times 16 dimensions from `dim` on.
-///
-/// # Safety
-/// `chunk` names its positions' values; `acc` has `ROWS` rows `value_stride` apart; the level's
-/// instructions enabled.
-#[inline(always)]
-unsafe fn add_values<L: Lanes, E: Element, const ROWS: usize, const DIMS: usize>(
-    chunk: &Chunk,
-    dim: usize,
-    (fetch, lines): (&mut Fetch, usize),
-    weights: &[[f32; CHUNK]],
-    acc: &mut [f32],
-) {
-    let stride = chunk.value_stride;
-    // SAFETY: the caller's promise.
-    unsafe {
-        let mut lanes = [[L::splat(0.0); DIMS]; ROWS];
-        for (row, lanes) in lanes.iter_mut().enumerate() {
-            for (at, lane) in lanes.iter_mut().enumerate() {
-                *lane = L::load(acc.as_ptr().add(row * stride + dim + at * LANES));
-            }
-        }
-        let weights = weights.as_ptr().cast::<f32>();
-        let tokens = chunk.tiles.positions;
-        for first in (0..tokens).step_by(TURN) {
-            fetch.next(lines);
-            // A turn's tokens stand in one tile.
-            let from = chunk.tiles.tiles[first / LANES].values;
-            for token in first..tokens.min(first + TURN) {
-                let from = from.add((token % LANES * stride + dim) * E::BYTES);
-                let mut values = [L::splat(0.0); DIMS];
-                for (at, value) in values.iter_mut().enumerate() {
-                    *value = E::load(from.add(at * LANES * E::BYTES));
-                }
-                for (row, lanes) in lanes.iter_mut().enumerate() {
-                    let weight = L::splat(*weights.add(row * CHUNK + token));
-                    for (lane, value) in lanes.iter_mut().zip(values) {
-                        *lane = weight.mul_add(value, *lane);
-                    }
-                }
-            }
-        }
-        for (row, lanes) in lanes.into_iter().enumerate() {
-            for (at, lane) in lanes.into_iter().enumerate() {
-                lane.store(acc.as_mut_ptr().add(row * stride + dim + at * LANES));
-            }
-        }
-    }
-}
+    /// Bring `rows` queries, rows of `scratch.q` that are `stride` apart, into the form that scores take.
+    #[inline(always)]
+    unsafe fn take_queries<L: ByteDots>(_rows: usize, _stride: usize, _scratch: &mut Scratch) {}
 
-/// Call `$body` for the next rows, as many as the level's registers hold; evaluates to how many.
-macro_rules! next_rows {
-    ($level:ty, $left:expr, $body:ident::<$($ty:ty),*; $extra:tt>($($arg:expr),*)) => {
-        match $left {
-            4.. if <$level>::WIDE => { $body::<$($ty),*, 4, $extra>($($arg),*); 4 }
-            3.. if <$level>::WIDE => { $body::<$($ty),*, 3, $extra>($($arg),*); 3 }
-            2.. => { $body::<$($ty),*, 2, $extra>($($arg),*); 2 }
-            _ => { $body::<$($ty),*, 1, $extra>($($arg),*); 1 }
-        }
-    };
+    /// One chunk, which begins at position `start`, for some rows.
+    #[inline(always)]
+    unsafe fn meet<L: ByteDots>(
+        task: &Task<'_>,
+        chunk: &Chunk,
+        start: usize,
+        rows: (usize, usize),
+        fetch: Fetch,
+        scratch: &mut Scratch,
+    ) {
+        // SAFETY: the same contract.
+        unsafe { advance::<L, Self>(task, chunk, start, rows, fetch, scratch) }
+    }
+
+    /// Scores, of base 2, into `scratch.weights`. Every [`Element::TURN`] dimensions of the first rows `lines` lines are fetched.
+    unsafe fn scores<L: ByteDots>(
+        chunk: &Chunk,
+        rows: (usize, usize),
+        fetch: &mut Fetch,
+        lines: usize,
+        scratch: &mut Scratch,
+    );
+
+    /// Add values, weighted by `scratch.weights` (which may be changed), to the rows' state. Every [`Element::TURN`] tokens of the first
+    /// rows `lines` lines are fetched.
+    unsafe fn add_values<L: ByteDots>(
+        chunk: &Chunk,
+        rows: (usize, usize),
+        fetch: &mut Fetch,
+        lines: usize,
+        scratch: &mut Scratch,
+    );
 }
 
 /// One chunk for rows `from..to`: scores, weights, values.
@@ -182,7 +78,7 @@ macro_rules! next_rows {
 /// # Safety
 /// The chunk is valid for elements `E`, queries and state for the rows; the level's instructions enabled.
 #[inline(always)]
-unsafe fn advance<L: Lanes, E: Element>(
+pub(super) unsafe fn advance<L: ByteDots, E: Element + ?Sized>(
     task: &Task<'_>,
     chunk: &Chunk,
     start: usize,
@@ -193,34 +89,14 @@ unsafe fn advance<L: Lanes, E: Element>(
     let tiles = chunk.tiles.count();
     let stride = chunk.value_stride;
     // Spread over the first rows' scores and values.
-    let turns = chunk.head_dim.div_ceil(TURN) + chunk.tiles.positions.div_ceil(TURN);
+    let turns = chunk.head_dim.div_ceil(E::TURN) + chunk.tiles.positions.div_ceil(E::TURN);
     let lines = fetch.total.div_ceil(turns);
-    let Scratch {
-        q,
-        weights,
-        current,
-        ..
-    } = scratch;
-    // SAFETY: the caller's promise, block of rows by block of rows.
+    // SAFETY: the caller's promise.
     unsafe {
-        let mut row = from;
-        while row < to {
-            let lines = if row == from { lines } else { 0 };
-            let (left, q) = (to - row, q.0.as_ptr().add(row * stride));
-            let weights = &mut weights.0[row..];
-            let mut step = 0;
-            let mut tile = 0;
-            while tile < tiles {
-                if L::WIDE && tiles - tile > 2 {
-                    step = next_rows!(L, left, scores::<L, E; 4>(chunk, tile, q, stride, (&mut fetch, lines), weights));
-                    tile += 4;
-                } else {
-                    step = next_rows!(L, left, scores::<L, E; 2>(chunk, tile, q, stride, (&mut fetch, lines), weights));
-                    tile += 2;
-                }
-            }
-            row += step;
-        }
+        E::scores::<L>(chunk, (from, to), &mut fetch, lines, scratch);
+        let Scratch {
+            weights, current, ..
+        } = &mut *scratch;
         for token in from / task.heads..to / task.heads {
             let position = task.position(token);
             // Visible positions of the chunk: [first, end). Slots behind `end` may hold anything.
@@ -251,81 +127,8 @@ unsafe fn advance<L: Lanes, E: Element>(
                 }
             }
         }
-        for (tile, place) in chunk.tiles.tiles[..tiles].iter().enumerate() {
-            if place.value_scales.is_null() {
-                break;
-            }
-            let scales = L::load(place.value_scales);
-            for weights in &mut weights.0[from..to] {
-                let at = weights.as_mut_ptr().add(tile * LANES);
-                L::load(at).mul(scales).store(at);
-            }
-        }
-        let mut row = from;
-        while row < to {
-            let left = to - row;
-            let (weights, acc) = (&weights.0[row..], current.acc_from(row));
-            let lines = if row == from { lines } else { 0 };
-            let mut step = 0;
-            let mut dim = 0;
-            while dim < stride {
-                if L::WIDE && stride - dim >= 4 * LANES {
-                    step = next_rows!(L, left, add_values::<L, E; 4>(chunk, dim, (&mut fetch, lines), weights, acc));
-                    dim += 4 * LANES;
-                } else if stride - dim >= 2 * LANES {
-                    step = next_rows!(L, left, add_values::<L, E; 2>(chunk, dim, (&mut fetch, lines), weights, acc));
-                    dim += 2 * LANES;
-                } else {
-                    step = next_rows!(L, left, add_values::<L, E; 1>(chunk, dim, (&mut fetch, lines), weights, acc));
-                    dim += LANES;
-                }
-            }
-            row += step;
-        }
+        E::add_values::<L>(chunk, (from, to), &mut fetch, lines, scratch);
     }
-}
-
-/// Widen a chunk to floats; the result names the copies.
-///
-/// # Safety
-/// The chunk is valid for elements `E`; the level's instructions enabled.
-#[inline(always)]
-unsafe fn widen<L: Lanes, E: Element>(
-    chunk: &Chunk,
-    keys: &mut [f32],
-    values: &mut [f32],
-    mut fetch: Fetch,
-) -> Chunk {
-    let (dim, stride) = (chunk.head_dim, chunk.value_stride);
-    let (mut wide, from) = (*chunk, &chunk.tiles);
-    assert!(keys.len() >= CHUNK * dim && values.len() >= CHUNK * stride);
-    let turns = from.count() * dim.div_ceil(TURN);
-    let lines = fetch.total.div_ceil(turns);
-    // SAFETY: tiles of sixteen times the dimensions, inside both by the check.
-    unsafe {
-        for (number, tile) in from.tiles[..from.count()].iter().enumerate() {
-            let wide = &mut wide.tiles.tiles[number];
-            let to = keys.as_mut_ptr().add(number * LANES * dim);
-            for first in (0..dim).step_by(TURN) {
-                fetch.next(lines);
-                for at in first..dim.min(first + TURN) {
-                    let key: L = E::load(tile.keys.add(at * LANES * E::BYTES));
-                    key.store(to.add(at * LANES));
-                }
-            }
-            wide.keys = to.cast_const().cast();
-            let to = values.as_mut_ptr().add(number * LANES * stride);
-            let tokens = LANES.min(from.positions - number * LANES);
-            for at in (0..tokens * stride).step_by(LANES) {
-                let value: L = E::load(tile.values.add(at * E::BYTES));
-                value.store(to.add(at));
-            }
-            wide.values = to.cast_const().cast();
-        }
-    }
-    let first = wide.tiles.tiles[0];
-    wide.tiles.tiles[from.count()..].fill(first);
-    wide
 }
 
 /// Merge what rows `from..to` have seen of a split into what they saw before, and start afresh.
@@ -364,8 +167,12 @@ unsafe fn finish<L: Lanes>(state: &State, row: usize, head_dim: usize, out: *mut
     }
 }
 
+/// [`attend`] over elements `E`.
+///
+/// # Safety
+/// As there; the cache holds such elements; the level's instructions enabled.
 #[inline(always)]
-unsafe fn attend_element<L: Lanes, E: Element>(
+unsafe fn attend_element<L: ByteDots, E: Element>(
     kv: &KvCache,
     task: &Task<'_>,
     split: Option<(usize, *mut f32)>,
@@ -374,14 +181,18 @@ unsafe fn attend_element<L: Lanes, E: Element>(
 ) {
     let head_dim = kv.shape().head_dim;
     let (rows, stride) = (task.rows(), kv.value_stride());
+    let layout = kv.shape().tile_layout();
     let factor = task.scale * std::f32::consts::LOG2_E;
     for row in 0..rows {
-        let q = &mut scratch.q.0[row * stride..][..head_dim];
+        let (q, rest) = scratch.q.0[row * stride..][..stride].split_at_mut(head_dim);
         // SAFETY: the queries' extent is the caller's promise.
         let from =
             unsafe { std::slice::from_raw_parts(task.q.add(task.offsets(row, 0).0), head_dim) };
         q.copy_from_slice(from);
+        rest.fill(0.0);
     }
+    // SAFETY: the instructions are the caller's promise.
+    unsafe { E::take_queries::<L>(rows, stride, scratch) };
     scratch.current.reset(rows, stride);
     scratch.total.reset(rows, stride);
     let range = match split {
@@ -429,20 +240,14 @@ unsafe fn attend_element<L: Lanes, E: Element>(
             let fetch = Fetch::new(next);
             let chunk = Chunk {
                 tiles,
+                layout,
                 value_stride: stride,
                 head_dim,
                 factor,
             };
             // SAFETY: tiles, queries and state are valid; the instructions are the caller's promise.
             unsafe {
-                if E::BYTES < 4 && to - from >= WIDEN_ROWS {
-                    let (keys, values) = (&mut scratch.wide_keys.0, &mut scratch.wide_values.0);
-                    let chunk = widen::<L, E>(&chunk, keys, values, fetch);
-                    let fetch = Fetch::new(&Tiles::NONE);
-                    advance::<L, F32>(task, &chunk, start, (from, to), fetch, scratch);
-                } else {
-                    advance::<L, E>(task, &chunk, start, (from, to), fetch, scratch);
-                }
+                E::meet::<L>(task, &chunk, start, (from, to), fetch, scratch);
             }
         }
     }
@@ -477,8 +282,10 @@ pub const fn partial_floats(head_dim: usize) -> usize {
     2 * LANES + head_dim.next_multiple_of(LANES)
 }
 
+/// # Safety
+/// As [`attend`]; the level's instructions enabled.
 #[inline(always)]
-unsafe fn attend_body<L: Lanes>(
+unsafe fn attend_body<L: ByteDots>(
     kv: &KvCache,
     task: &Task<'_>,
     split: Option<(usize, *mut f32)>,
@@ -509,6 +316,8 @@ by_level! {
     pub unsafe fn attend(kv: &KvCache, task: &Task<'_>, split: Option<(usize, *mut f32)>, ahead: &Tiles, scratch: &mut Scratch) = attend_body;
 }
 
+/// # Safety
+/// As [`combine`]; the level's instructions enabled.
 #[inline(always)]
 unsafe fn combine_body<L: Lanes>(
     task: &Task<'_>,

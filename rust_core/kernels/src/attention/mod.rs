@@ -11,12 +11,15 @@
 //! spread over several workers.
 
 mod fetch;
+mod float;
+mod integer;
 mod kernel;
 mod softmax;
 mod state;
 mod task;
 #[cfg(test)]
 mod tests;
+mod two_bytes;
 mod work;
 
 pub use fetch::Tiles;

@@ -1,5 +1,6 @@
 //! A worker's memory for attention.
 
+use super::two_bytes::TwoBytes;
 use super::{CHUNK, MAX_ROWS};
 use crate::simd::{LANES, Lanes};
 use crate::spec::MAX_HEAD_DIM;
@@ -111,26 +112,30 @@ impl State {
 pub struct Scratch {
     /// `[rows, dim]`: queries, side by side.
     pub(super) q: Box<Aligned<[f32; MAX_ROWS * MAX_HEAD_DIM]>>,
+    /// The same as integers, for keys that are codes.
+    pub(super) queries: TwoBytes<{ MAX_ROWS * MAX_HEAD_DIM }>,
     /// `[MAX_ROWS][CHUNK]`: scores, then weights.
     pub(super) weights: Box<Aligned<[[f32; CHUNK]; MAX_ROWS]>>,
+    /// The same times their values' scales, as integers, for values that are codes.
+    pub(super) value_weights: TwoBytes<{ MAX_ROWS * CHUNK }>,
     /// Of the split at hand.
     pub(super) current: State,
     /// Of the splits before.
     pub(super) total: State,
     /// A chunk's keys and values as floats.
-    pub(super) wide_keys: Box<Aligned<[f32; CHUNK * MAX_HEAD_DIM]>>,
-    pub(super) wide_values: Box<Aligned<[f32; CHUNK * MAX_HEAD_DIM]>>,
+    pub(super) wide: Box<Aligned<[f32; 2 * CHUNK * MAX_HEAD_DIM]>>,
 }
 
 impl Scratch {
     pub fn new() -> Self {
         Self {
             q: Box::new(Aligned([0.0; MAX_ROWS * MAX_HEAD_DIM])),
+            queries: TwoBytes::new(),
             weights: Box::new(Aligned([[0.0; CHUNK]; MAX_ROWS])),
+            value_weights: TwoBytes::new(),
             current: State::new(),
             total: State::new(),
-            wide_keys: Box::new(Aligned([0.0; CHUNK * MAX_HEAD_DIM])),
-            wide_values: Box::new(Aligned([0.0; CHUNK * MAX_HEAD_DIM])),
+            wide: Box::new(Aligned([0.0; 2 * CHUNK * MAX_HEAD_DIM])),
         }
     }
 }

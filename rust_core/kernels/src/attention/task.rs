@@ -81,8 +81,9 @@ impl Task<'_> {
         let table = &self.tables[segment.table as usize * self.table_width..][..self.table_width];
         let (mut at, mut slot) = (start / block_size, start % block_size);
         let positions = CHUNK.min((last + 1).saturating_sub(start));
-        Tiles::new(kv, positions, || {
-            let tile = kv.tile(self.layer, table[at] as usize, self.kv_head, slot);
+        let head = kv.head(self.layer, self.kv_head);
+        Tiles::new(kv.shape(), positions, || {
+            let tile = head.tile(table[at] as usize, slot).cast_const();
             slot += LANES;
             if slot == block_size {
                 (at, slot) = (at + 1, 0);

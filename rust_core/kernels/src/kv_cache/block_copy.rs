@@ -21,8 +21,8 @@ impl KvCache {
     pub(crate) unsafe fn read_block(&self, block: usize, bytes: &mut [u8]) {
         assert_eq!(bytes.len(), self.block_bytes());
         for (layer, part) in bytes.chunks_exact_mut(self.layer_part()).enumerate() {
-            let from = self.head(layer, block, 0);
-            // SAFETY: `head` checked the place, and a block's heads lie side by side.
+            let from = self.head(layer, 0).tile(block, 0);
+            // SAFETY: `tile` checked the place, and a block's heads lie side by side.
             unsafe { std::ptr::copy_nonoverlapping(from, part.as_mut_ptr(), part.len()) };
         }
     }
@@ -34,7 +34,7 @@ impl KvCache {
     pub(crate) unsafe fn write_block(&self, block: usize, bytes: &[u8]) {
         assert_eq!(bytes.len(), self.block_bytes());
         for (layer, part) in bytes.chunks_exact(self.layer_part()).enumerate() {
-            let to = self.head(layer, block, 0);
+            let to = self.head(layer, 0).tile(block, 0);
             // SAFETY: as above; exclusive by contract.
             unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len()) };
         }
@@ -50,8 +50,9 @@ impl KvCache {
         }
         let bytes = self.layer_part();
         for layer in 0..self.shape.layers {
-            let (from, to) = (self.head(layer, source, 0), self.head(layer, target, 0));
-            // SAFETY: `head` checked both; a block's heads lie side by side, and two blocks do not
+            let head = self.head(layer, 0);
+            let (from, to) = (head.tile(source, 0), head.tile(target, 0));
+            // SAFETY: `tile` checked both; a block's heads lie side by side, and two blocks do not
             // overlap. Exclusive by contract.
             unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
         }
@@ -77,8 +78,9 @@ mod tests {
             let mark = (layer * 1000 + block * 100 + head * 16 + slot) as f32;
             // SAFETY: single-threaded.
             unsafe {
-                cache.write_key(layer, block, head, slot, &[mark; 8]);
-                cache.write_value(layer, block, head, slot, &[-mark; 8]);
+                let head = cache.head(layer, head);
+                head.write_key(block, slot, &[mark; 8]);
+                head.write_value(block, slot, &[-mark; 8]);
             }
         }
         cache
@@ -91,11 +93,12 @@ mod tests {
             for dim in 0..8 {
                 // SAFETY: single-threaded; in bounds.
                 unsafe {
-                    let tile = cache.tile(layer, block, head, slot / 16 * 16);
-                    let key = *tile.keys.cast::<f32>().add(dim * 16 + slot % 16);
+                    let tile = cache.head(layer, head).tile(block, slot);
+                    let key = *tile.cast::<f32>().add(dim * 16 + slot % 16);
                     let at = slot % 16 * cache.value_stride() + dim;
                     assert_eq!(key, mark);
-                    assert_eq!(*tile.values.cast::<f32>().add(at), -mark);
+                    let values = tile.add(cache.shape.tile_layout().values);
+                    assert_eq!(*values.cast::<f32>().add(at), -mark);
                 }
             }
         }

@@ -46,6 +46,8 @@ const SUMS: usize = 8;
 /// Floats read by one turn of the loop.
 const STRIP: usize = SUMS * LANES;
 
+/// # Safety
+/// The level's instructions are enabled.
 #[inline(always)]
 unsafe fn read_all_body<L: Lanes>(values: &[f32]) -> f32 {
     // SAFETY: whole strips inside the slice; the level's instructions are enabled by `by_level`.
@@ -61,6 +63,8 @@ unsafe fn read_all_body<L: Lanes>(values: &[f32]) -> f32 {
 }
 
 by_level! {
+    /// # Safety
+    /// The machine has the level.
     unsafe fn read_all(values: &[f32]) -> f32 = read_all_body;
 }
 

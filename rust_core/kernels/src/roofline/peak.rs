@@ -229,6 +229,8 @@ mod x86 {
             $name:ident: $features:literal, $chains:literal chains of $operations:expr;
             $zero:expr; ($a:ident, $b:ident) = $operands:expr; $sum:ident => $next:expr
         ) => {
+            /// # Safety
+            /// The machine has these instructions.
             #[target_feature(enable = $features)]
             pub fn $name(rounds: usize) -> usize {
                 let ($a, $b) = black_box($operands);
@@ -278,6 +280,9 @@ mod x86 {
     }
 
     /// Thirty-two bf16 of one value.
+    ///
+    /// # Safety
+    /// The machine has AVX-512 with BF16.
     #[target_feature(enable = "avx512f,avx512bf16")]
     fn splat_bf16(value: f32) -> __m512bh {
         let values = _mm512_set1_ps(value);

@@ -33,6 +33,9 @@ unsafe fn count_above_body<L: Lanes>(logits: &[f32], bound: f32) -> f32 {
 
 by_level! {
     /// How many logits are above `bound`.
+    ///
+    /// # Safety
+    /// The machine has the level.
     unsafe fn count_above(logits: &[f32], bound: f32) -> f32 = count_above_body;
 }
 

@@ -6,7 +6,21 @@ use super::Lanes;
 
 /// See [`Lanes`].
 #[derive(Clone, Copy)]
-pub(crate) struct Avx2(__m256, __m256);
+pub(crate) struct Avx2(pub(super) __m256, pub(super) __m256);
+
+/// The sum of eight lanes by halving.
+///
+/// # Safety
+/// AVX enabled by the caller.
+#[inline(always)]
+pub(super) unsafe fn sum_of_eight(x: __m256) -> f32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let four = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
+        let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+        _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+    }
+}
 
 /// Both halves through one intrinsic.
 macro_rules! both {
@@ -50,17 +64,6 @@ unsafe impl Lanes for Avx2 {
             let widen = |at: *const u16| {
                 let bits = _mm256_cvtepu16_epi32(_mm_loadu_si128(at.cast()));
                 _mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits))
-            };
-            Self(widen(from), widen(from.add(8)))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn load_i8(from: *const i8) -> Self {
-        // SAFETY: sixteen elements by contract.
-        unsafe {
-            let widen = |at: *const i8| {
-                _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(at.cast())))
             };
             Self(widen(from), widen(from.add(8)))
         }
@@ -191,6 +194,12 @@ unsafe impl Lanes for Avx2 {
             let lowest = |x: __m256i| f32::from_bits(_mm256_cvtsi256_si32(x).cast_unsigned());
             (lowest(both.0), lowest(both.1))
         }
+    }
+
+    #[inline(always)]
+    unsafe fn sum(self) -> f32 {
+        // SAFETY: enabled by the caller.
+        unsafe { sum_of_eight(_mm256_add_ps(self.0, self.1)) }
     }
 
     #[inline(always)]

@@ -2,6 +2,7 @@
 
 use std::arch::x86_64::*;
 
+use super::avx2::sum_of_eight;
 use super::{LANES, Lanes};
 
 /// Largest magnitudes, and the largest of the others, of the same lanes.
@@ -171,15 +172,6 @@ unsafe impl Lanes for Avx512 {
         unsafe {
             let bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast()));
             Self(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(bits)))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn load_i8(from: *const i8) -> Self {
-        // SAFETY: sixteen elements by contract.
-        unsafe {
-            let codes = _mm512_cvtepi8_epi32(_mm_loadu_si128(from.cast()));
-            Self(_mm512_cvtepi32_ps(codes))
         }
     }
 
@@ -387,6 +379,15 @@ unsafe impl Lanes for Avx512 {
                 let sums = sums_of_quarters(one);
                 (low_sums[at], high_sums[at]) = (sums[0], sums[4]);
             }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn sum(self) -> f32 {
+        // SAFETY: enabled by the caller.
+        unsafe {
+            let high = _mm512_extractf32x8_ps::<1>(self.0);
+            sum_of_eight(_mm256_add_ps(_mm512_castps512_ps256(self.0), high))
         }
     }
 

@@ -10,6 +10,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod byte_dots;
 #[cfg(test)]
 mod fused;
 mod portable;
@@ -18,6 +19,7 @@ mod portable;
 pub(crate) use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::Avx512;
+pub(crate) use byte_dots::{ByteDots, CODES, LARGEST_TWO_BYTES};
 #[cfg(test)]
 pub(crate) use fused::Fused;
 pub(crate) use portable::{Portable, widen_f16};
@@ -43,7 +45,6 @@ pub(crate) unsafe trait Lanes: Copy {
     unsafe fn load(from: *const f32) -> Self;
     unsafe fn load_f16(from: *const u16) -> Self;
     unsafe fn load_bf16(from: *const u16) -> Self;
-    unsafe fn load_i8(from: *const i8) -> Self;
     /// `(word >> shift) & mask` of 16 words.
     unsafe fn load_bits(from: *const u32, shift: u32, mask: u32) -> Self;
     #[cfg_attr(
@@ -311,34 +312,47 @@ mod tests {
     use super::*;
     use crate::dispatch::Level;
 
+    /// # Safety
+    /// The level's instructions are enabled.
     #[inline(always)]
     unsafe fn exp_body<L: Lanes>(x: &[f32; LANES]) -> [f32; LANES] {
         // SAFETY: by_level enables the instructions; arrays of sixteen.
         unsafe { L::load(x.as_ptr()).exp().to_array() }
     }
 
-    by_level! { unsafe fn exp(x: &[f32; LANES]) -> [f32; LANES] = exp_body; }
+    by_level! {
+        /// # Safety
+        /// The machine has the level.
+        unsafe fn exp(x: &[f32; LANES]) -> [f32; LANES] = exp_body;
+    }
 
+    /// # Safety
+    /// The level's instructions are enabled.
     #[inline(always)]
     unsafe fn exp2_body<L: Lanes>(x: &[f32; LANES]) -> [f32; LANES] {
         // SAFETY: by_level enables the instructions; arrays of sixteen.
         unsafe { L::load(x.as_ptr()).exp2().to_array() }
     }
 
-    by_level! { unsafe fn exp2(x: &[f32; LANES]) -> [f32; LANES] = exp2_body; }
+    by_level! {
+        /// # Safety
+        /// The machine has the level.
+        unsafe fn exp2(x: &[f32; LANES]) -> [f32; LANES] = exp2_body;
+    }
 
+    /// # Safety
+    /// The level's instructions are enabled.
     #[inline(always)]
     unsafe fn loads_body<L: Lanes>(
         halves: &[u16; LANES],
         words: &[u32; LANES],
-    ) -> [[f32; LANES]; 6] {
+    ) -> [[f32; LANES]; 5] {
         // SAFETY: by_level enables the instructions; arrays of sixteen.
         unsafe {
             [
                 L::load_f16(halves.as_ptr()).to_array(),
                 L::load_bf16(halves.as_ptr()).to_array(),
                 L::load_bits(words.as_ptr(), 12, 255).to_array(),
-                L::load_i8(halves.as_ptr().cast()).to_array(),
                 L::load_i32(words.as_ptr().cast()).to_array(),
                 L::load_bits_plus(words.as_ptr().cast(), 77).to_array(),
             ]
@@ -346,7 +360,9 @@ mod tests {
     }
 
     by_level! {
-        unsafe fn loads(halves: &[u16; LANES], words: &[u32; LANES]) -> [[f32; LANES]; 6] = loads_body;
+        /// # Safety
+        /// The machine has the level.
+        unsafe fn loads(halves: &[u16; LANES], words: &[u32; LANES]) -> [[f32; LANES]; 5] = loads_body;
     }
 
     fn levels() -> impl Iterator<Item = Level> {
@@ -417,8 +433,7 @@ mod tests {
             std::array::from_fn(|lane| (lane as u32).wrapping_mul(0x9E37_79B9));
         for level in levels() {
             // SAFETY: the level is available.
-            let [f16s, bf16s, bits, bytes, integers, sums] =
-                unsafe { loads(level, &halves, &words) };
+            let [f16s, bf16s, bits, integers, sums] = unsafe { loads(level, &halves, &words) };
             for lane in 0..LANES {
                 assert_eq!(
                     f16s[lane],
@@ -431,8 +446,6 @@ mod tests {
                     "{level:?}"
                 );
                 assert_eq!(bits[lane], (words[lane] >> 12 & 255) as f32, "{level:?}");
-                let byte = halves[lane / 2].to_le_bytes()[lane % 2].cast_signed();
-                assert_eq!(bytes[lane], f32::from(byte), "{level:?}");
                 let word = words[lane].cast_signed();
                 assert_eq!(integers[lane], word as f32, "{level:?}");
                 let sum = words[lane].wrapping_add(77);

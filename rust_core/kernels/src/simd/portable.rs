@@ -59,13 +59,6 @@ unsafe impl Lanes for Portable {
     }
 
     #[inline(always)]
-    unsafe fn load_i8(from: *const i8) -> Self {
-        // SAFETY: sixteen elements by contract.
-        let codes = unsafe { from.cast::<[i8; LANES]>().read_unaligned() };
-        Self(codes.map(f32::from))
-    }
-
-    #[inline(always)]
     unsafe fn load_i32(from: *const i32) -> Self {
         // SAFETY: sixteen elements by contract.
         let words = unsafe { from.cast::<[i32; LANES]>().read_unaligned() };

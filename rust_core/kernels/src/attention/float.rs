@@ -1,0 +1,328 @@
+//! Keys and values as floats: sums over dimensions of `query · key`, sixteen positions a vector, and sums over
+//! positions of `weight · value`, sixteen dimensions a vector. Both are blocked the same way: some rows
+//! times some vectors of accumulators, so that every key and value loaded serves several rows and every
+//! query and weight several vectors. Many rows have a chunk of halves widened once for all of them.
+
+use super::CHUNK;
+use super::fetch::{Fetch, Tiles};
+use super::kernel::{Chunk, Element, advance};
+use super::state::Scratch;
+use super::task::Task;
+use crate::simd::{ByteDots, LANES, Lanes};
+
+/// Dimensions of keys, or tokens of values, between two looks at what is to be fetched.
+const TURN: usize = 8;
+
+/// From so many rows on a chunk is widened first.
+const WIDEN_ROWS: usize = 12;
+
+/// A type of floats.
+trait Float {
+    const BYTES: usize;
+    /// # Safety
+    /// As [`Lanes::load`].
+    unsafe fn load<L: Lanes>(from: *const u8) -> L;
+}
+
+pub(super) struct F16;
+pub(super) struct F32;
+
+impl Float for F16 {
+    const BYTES: usize = 2;
+    #[inline(always)]
+    unsafe fn load<L: Lanes>(from: *const u8) -> L {
+        // SAFETY: the caller's promise.
+        unsafe { L::load_f16(from.cast()) }
+    }
+}
+
+impl Float for F32 {
+    const BYTES: usize = 4;
+    #[inline(always)]
+    unsafe fn load<L: Lanes>(from: *const u8) -> L {
+        // SAFETY: the caller's promise.
+        unsafe { L::load(from.cast()) }
+    }
+}
+
+/// Scores of `ROWS` rows against `COUNT` key tiles: one chain of multiply-adds a row and tile.
+///
+/// # Safety
+/// Tiles of `head_dim` dimensions; `ROWS` queries `q_stride` apart; the level's instructions enabled.
+#[inline(always)]
+unsafe fn scores<L: Lanes, E: Float, const ROWS: usize, const COUNT: usize>(
+    chunk: &Chunk,
+    first_tile: usize,
+    q: *const f32,
+    q_stride: usize,
+    (fetch, lines): (&mut Fetch, usize),
+    weights: &mut [[f32; CHUNK]],
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let tiles = &chunk.tiles.tiles[first_tile..first_tile + COUNT];
+        let mut sums = [[L::splat(0.0); COUNT]; ROWS];
+        for first in (0..chunk.head_dim).step_by(TURN) {
+            fetch.next(lines);
+            for dim in first..chunk.head_dim.min(first + TURN) {
+                let offset = dim * LANES * E::BYTES;
+                let mut keys = [L::splat(0.0); COUNT];
+                for (tile, key) in keys.iter_mut().enumerate() {
+                    *key = E::load(tiles[tile].add(offset));
+                }
+                for (row, sums) in sums.iter_mut().enumerate() {
+                    let q = L::splat(*q.add(row * q_stride + dim));
+                    for (sum, key) in sums.iter_mut().zip(keys) {
+                        *sum = q.mul_add(key, *sum);
+                    }
+                }
+            }
+        }
+        for (sums, weights) in sums.into_iter().zip(weights) {
+            for (tile, sum) in sums.into_iter().enumerate() {
+                let sum = sum.mul(L::splat(chunk.factor));
+                sum.store(weights.as_mut_ptr().add((first_tile + tile) * LANES));
+            }
+        }
+    }
+}
+
+/// Add `ROWS` rows' weighted values, for `DIMS` times 16 dimensions from `dim` on.
+///
+/// # Safety
+/// `chunk` names its positions' values; `acc` has `ROWS` rows `value_stride` apart; the level's
+/// instructions enabled.
+#[inline(always)]
+unsafe fn add_values<L: Lanes, E: Float, const ROWS: usize, const DIMS: usize>(
+    chunk: &Chunk,
+    dim: usize,
+    (fetch, lines): (&mut Fetch, usize),
+    weights: &[[f32; CHUNK]],
+    acc: &mut [f32],
+) {
+    let stride = chunk.value_stride;
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut lanes = [[L::splat(0.0); DIMS]; ROWS];
+        for (row, lanes) in lanes.iter_mut().enumerate() {
+            for (at, lane) in lanes.iter_mut().enumerate() {
+                *lane = L::load(acc.as_ptr().add(row * stride + dim + at * LANES));
+            }
+        }
+        let weights = weights.as_ptr().cast::<f32>();
+        let tokens = chunk.tiles.positions;
+        for first in (0..tokens).step_by(TURN) {
+            fetch.next(lines);
+            // A turn's tokens stand in one tile.
+            let from = chunk.tiles.tiles[first / LANES].add(chunk.layout.values);
+            for token in first..tokens.min(first + TURN) {
+                let from = from.add((token % LANES * stride + dim) * E::BYTES);
+                let mut values = [L::splat(0.0); DIMS];
+                for (at, value) in values.iter_mut().enumerate() {
+                    *value = E::load(from.add(at * LANES * E::BYTES));
+                }
+                for (row, lanes) in lanes.iter_mut().enumerate() {
+                    let weight = L::splat(*weights.add(row * CHUNK + token));
+                    for (lane, value) in lanes.iter_mut().zip(values) {
+                        *lane = weight.mul_add(value, *lane);
+                    }
+                }
+            }
+        }
+        for (row, lanes) in lanes.into_iter().enumerate() {
+            for (at, lane) in lanes.into_iter().enumerate() {
+                lane.store(acc.as_mut_ptr().add(row * stride + dim + at * LANES));
+            }
+        }
+    }
+}
+
+/// Call `$body` for the next rows, as many as the level's registers hold; evaluates to how many.
+macro_rules! next_rows {
+    ($level:ty, $left:expr, $body:ident::<$($ty:ty),*; $extra:tt>($($arg:expr),*)) => {
+        match $left {
+            4.. if <$level>::WIDE => { $body::<$($ty),*, 4, $extra>($($arg),*); 4 }
+            3.. if <$level>::WIDE => { $body::<$($ty),*, 3, $extra>($($arg),*); 3 }
+            2.. => { $body::<$($ty),*, 2, $extra>($($arg),*); 2 }
+            _ => { $body::<$($ty),*, 1, $extra>($($arg),*); 1 }
+        }
+    };
+}
+
+/// [`Element::scores`] of floats.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn all_scores<L: Lanes, E: Float>(
+    chunk: &Chunk,
+    (from, to): (usize, usize),
+    fetch: &mut Fetch,
+    lines: usize,
+    scratch: &mut Scratch,
+) {
+    let (tiles, stride) = (chunk.tiles.count(), chunk.value_stride);
+    let Scratch { q, weights, .. } = scratch;
+    // SAFETY: the caller's promise, block of rows by block of rows.
+    unsafe {
+        let mut row = from;
+        while row < to {
+            let lines = if row == from { lines } else { 0 };
+            let (left, q) = (to - row, q.0.as_ptr().add(row * stride));
+            let weights = &mut weights.0[row..];
+            let mut step = 0;
+            let mut tile = 0;
+            while tile < tiles {
+                if L::WIDE && tiles - tile > 2 {
+                    step = next_rows!(L, left, scores::<L, E; 4>(chunk, tile, q, stride, (fetch, lines), weights));
+                    tile += 4;
+                } else {
+                    step = next_rows!(L, left, scores::<L, E; 2>(chunk, tile, q, stride, (fetch, lines), weights));
+                    tile += 2;
+                }
+            }
+            row += step;
+        }
+    }
+}
+
+/// [`Element::add_values`] of floats.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn add_all_values<L: Lanes, E: Float>(
+    chunk: &Chunk,
+    (from, to): (usize, usize),
+    fetch: &mut Fetch,
+    lines: usize,
+    scratch: &mut Scratch,
+) {
+    let stride = chunk.value_stride;
+    let Scratch {
+        weights, current, ..
+    } = scratch;
+    // SAFETY: the caller's promise, block of rows by block of rows.
+    unsafe {
+        let mut row = from;
+        while row < to {
+            let left = to - row;
+            let (weights, acc) = (&weights.0[row..], current.acc_from(row));
+            let lines = if row == from { lines } else { 0 };
+            let mut step = 0;
+            let mut dim = 0;
+            while dim < stride {
+                if L::WIDE && stride - dim >= 4 * LANES {
+                    step = next_rows!(L, left, add_values::<L, E; 4>(chunk, dim, (fetch, lines), weights, acc));
+                    dim += 4 * LANES;
+                } else if stride - dim >= 2 * LANES {
+                    step = next_rows!(L, left, add_values::<L, E; 2>(chunk, dim, (fetch, lines), weights, acc));
+                    dim += 2 * LANES;
+                } else {
+                    step = next_rows!(L, left, add_values::<L, E; 1>(chunk, dim, (fetch, lines), weights, acc));
+                    dim += LANES;
+                }
+            }
+            row += step;
+        }
+    }
+}
+
+/// Widen a chunk to floats; the result names the copies.
+///
+/// # Safety
+/// The chunk is valid for elements `E`; the level's instructions enabled.
+#[inline(always)]
+unsafe fn widen<L: Lanes, E: Float>(chunk: &Chunk, to: &mut [f32], mut fetch: Fetch) -> Chunk {
+    let (dim, stride) = (chunk.head_dim, chunk.value_stride);
+    let (mut wide, from) = (*chunk, &chunk.tiles);
+    let (keys, tile_floats) = (LANES * dim, LANES * (dim + stride));
+    assert!(to.len() >= from.count() * tile_floats);
+    wide.layout.values = keys * size_of::<f32>();
+    let turns = from.count() * dim.div_ceil(TURN);
+    let lines = fetch.total.div_ceil(turns);
+    // SAFETY: tiles of sixteen times the dimensions, inside both by the check.
+    unsafe {
+        for (number, tile) in from.tiles[..from.count()].iter().enumerate() {
+            let to = to.as_mut_ptr().add(number * tile_floats);
+            wide.tiles.tiles[number] = to.cast_const().cast();
+            for first in (0..dim).step_by(TURN) {
+                fetch.next(lines);
+                for at in first..dim.min(first + TURN) {
+                    let key: L = E::load(tile.add(at * LANES * E::BYTES));
+                    key.store(to.add(at * LANES));
+                }
+            }
+            let (tile, to) = (tile.add(chunk.layout.values), to.add(keys));
+            let tokens = LANES.min(from.positions - number * LANES);
+            for at in (0..tokens * stride).step_by(LANES) {
+                let value: L = E::load(tile.add(at * E::BYTES));
+                value.store(to.add(at));
+            }
+        }
+    }
+    let first = wide.tiles.tiles[0];
+    wide.tiles.tiles[from.count()..].fill(first);
+    wide
+}
+
+/// What both float types have in common.
+macro_rules! multiply_floats {
+    ($element:ty) => {
+        #[inline(always)]
+        unsafe fn scores<L: ByteDots>(
+            chunk: &Chunk,
+            rows: (usize, usize),
+            fetch: &mut Fetch,
+            lines: usize,
+            scratch: &mut Scratch,
+        ) {
+            // SAFETY: the same contract.
+            unsafe { all_scores::<L, $element>(chunk, rows, fetch, lines, scratch) }
+        }
+
+        #[inline(always)]
+        unsafe fn add_values<L: ByteDots>(
+            chunk: &Chunk,
+            rows: (usize, usize),
+            fetch: &mut Fetch,
+            lines: usize,
+            scratch: &mut Scratch,
+        ) {
+            // SAFETY: the same contract.
+            unsafe { add_all_values::<L, $element>(chunk, rows, fetch, lines, scratch) }
+        }
+    };
+}
+
+impl Element for F32 {
+    const TURN: usize = TURN;
+
+    multiply_floats!(F32);
+}
+
+impl Element for F16 {
+    const TURN: usize = TURN;
+
+    multiply_floats!(F16);
+
+    #[inline(always)]
+    unsafe fn meet<L: ByteDots>(
+        task: &Task<'_>,
+        chunk: &Chunk,
+        start: usize,
+        rows: (usize, usize),
+        fetch: Fetch,
+        scratch: &mut Scratch,
+    ) {
+        // SAFETY: the same contract; what is widened is valid as floats.
+        unsafe {
+            if rows.1 - rows.0 < WIDEN_ROWS {
+                return advance::<L, F16>(task, chunk, start, rows, fetch, scratch);
+            }
+            let chunk = widen::<L, F16>(chunk, &mut scratch.wide.0, fetch);
+            let fetch = Fetch::new(&Tiles::NONE);
+            advance::<L, F32>(task, &chunk, start, rows, fetch, scratch);
+        }
+    }
+}

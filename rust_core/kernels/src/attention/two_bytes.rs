@@ -1,0 +1,138 @@
+//! Rows of floats as integers of two signed bytes, `x ≈ step * (256 * high + low)`: what codes are multiplied with.
+//!
+//! Fifteen bits are enough that nothing is lost beside the codes' own rounding, and an attention weight of a
+//! thousandth next to one of 1 keeps a share of its digits.
+
+use super::MAX_ROWS;
+use super::state::Aligned;
+use crate::simd::{ByteDots, LANES, LARGEST_TWO_BYTES};
+
+/// Up to [`MAX_ROWS`] rows of `N / MAX_ROWS` numbers.
+#[derive(Debug)]
+pub(super) struct TwoBytes<const N: usize> {
+    high: Box<Aligned<[i8; N]>>,
+    low: Box<Aligned<[i8; N]>>,
+    /// What one stands for, row by row; NaN for a row that has an infinity or no number.
+    pub steps: [f32; MAX_ROWS],
+    /// Sums of each row's integers.
+    pub sums: [i32; MAX_ROWS],
+}
+
+impl<const N: usize> TwoBytes<N> {
+    pub fn new() -> Self {
+        Self {
+            high: Box::new(Aligned([0; N])),
+            low: Box::new(Aligned([0; N])),
+            steps: [0.0; MAX_ROWS],
+            sums: [0; MAX_ROWS],
+        }
+    }
+
+    /// The high and the low bytes, from number `at` on.
+    #[inline(always)]
+    pub fn from(&self, at: usize) -> [*const i8; 2] {
+        [self.high.0[at..].as_ptr(), self.low.0[at..].as_ptr()]
+    }
+
+    /// Make `values`, whole vectors, the numbers of row `row`, which begin at number `at`.
+    ///
+    /// # Safety
+    /// The level's instructions are enabled.
+    #[inline(always)]
+    pub unsafe fn set<L: ByteDots>(&mut self, row: usize, at: usize, values: &[f32]) {
+        let count = values.len();
+        assert!(count.is_multiple_of(LANES));
+        let (high, low) = (
+            &mut self.high.0[at..][..count],
+            &mut self.low.0[at..][..count],
+        );
+        // SAFETY: whole vectors inside the slices; instructions by the caller's promise.
+        unsafe {
+            let zero = L::splat(0.0);
+            let mut largest = zero;
+            for values in values.as_chunks::<LANES>().0 {
+                let x = L::load(values.as_ptr());
+                largest = largest.larger_or_nan(x.max(zero.sub(x)));
+            }
+            let largest = largest.largest_or_nan();
+            // Below this the inverse overflows; such a row is zero for every purpose.
+            let inverse = if largest > 1e-30 && largest < f32::INFINITY {
+                LARGEST_TWO_BYTES / largest
+            } else {
+                0.0
+            };
+            self.steps[row] = if largest < f32::INFINITY {
+                largest / LARGEST_TWO_BYTES
+            } else {
+                f32::NAN
+            };
+            let (inverse, mut sum) = (L::splat(inverse), zero);
+            for (number, values) in values.as_chunks::<LANES>().0.iter().enumerate() {
+                let (high, low) = (&mut high[number * LANES..], &mut low[number * LANES..]);
+                let x = L::load(values.as_ptr()).mul(inverse);
+                sum = sum.add(x.store_two_bytes(high.as_mut_ptr(), low.as_mut_ptr()));
+            }
+            // Exact: 256 numbers of fifteen bits are below 2^24.
+            self.sums[row] = sum.sum() as i32;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::dispatch::Level;
+    use crate::simd::by_level;
+
+    const COUNT: usize = 64;
+    type Rows = TwoBytes<{ MAX_ROWS * COUNT }>;
+
+    /// # Safety
+    /// The level's instructions are enabled.
+    #[inline(always)]
+    unsafe fn set_body<L: ByteDots>(rows: &mut Rows, row: usize, values: &[f32]) {
+        // SAFETY: by_level enables the instructions.
+        unsafe { rows.set::<L>(row, row * COUNT, values) };
+    }
+
+    by_level! {
+        /// # Safety
+        /// The machine has the level.
+        unsafe fn set(rows: &mut Rows, row: usize, values: &[f32]) = set_body;
+    }
+
+    proptest! {
+        #[test]
+        fn rows_are_within_half_a_step(
+            values in prop::array::uniform32(-1f32..1.0),
+            scale in prop::sample::select(vec![0f32, 1e-33, 1e-6, 1.0, 1e30]),
+            bad in prop::option::of(prop::sample::select(vec![f32::NAN, f32::INFINITY])),
+        ) {
+            for level in Level::ALL.into_iter().filter(|level| level.available()) {
+                let mut rows = Rows::new();
+                let mut values = values.map(|x| x * scale);
+                if let Some(bad) = bad {
+                    values[7] = bad;
+                }
+                // SAFETY: the level is available.
+                unsafe { set(level, &mut rows, 3, &values) };
+                let step = rows.steps[3];
+                if bad.is_some() {
+                    prop_assert!(step.is_nan());
+                    continue;
+                }
+                let mut sum = 0;
+                for (i, x) in values.into_iter().enumerate() {
+                    let at = 3 * COUNT + i;
+                    let number = 256 * i32::from(rows.high.0[at]) + i32::from(rows.low.0[at]);
+                    sum += number;
+                    let error = (x - step * number as f32).abs();
+                    prop_assert!(error <= step * 0.502 || x.abs() < 1e-30, "{:?}: {} {}", level, x, error);
+                }
+                prop_assert_eq!(rows.sums[3], sum);
+            }
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! Exact dot products of bytes: sixteen at once, four inputs an operation.
+//!
+//! Codes are unsigned, what they are multiplied with is a number of two signed bytes, `256 * high + low`: that is
+//! as good as a float for a few dozen terms, and costs two integer operations for four inputs.
+
+use super::{LANES, Lanes, ROUND};
+
+/// Codes of a register: four for each lane.
+pub(crate) const CODES: usize = 4 * LANES;
+
+/// The largest magnitude of a number of two signed bytes.
+pub(crate) const LARGEST_TWO_BYTES: f32 = 127.0 * 257.0;
+
+/// Lanes that are dot products of bytes.
+///
+/// # Safety
+/// As [`Lanes`].
+#[allow(clippy::missing_safety_doc, reason = "the trait's is every method's")]
+pub(crate) unsafe trait ByteDots: Lanes {
+    /// Sixteen sums.
+    type Dots: Copy;
+    /// [`CODES`] unsigned bytes.
+    type Codes: Copy;
+    /// Four signed bytes, for all lanes.
+    type Quad: Copy;
+
+    unsafe fn zero_dots() -> Self::Dots;
+    /// 64 bytes of any alignment.
+    unsafe fn load_codes(from: *const u8) -> Self::Codes;
+    /// Four bytes of any alignment.
+    unsafe fn splat_quad(from: *const i8) -> Self::Quad;
+    /// Add each lane's four products.
+    unsafe fn add_dots(sums: Self::Dots, codes: Self::Codes, quad: Self::Quad) -> Self::Dots;
+    /// `256 * high + low - offset`, which is below 2^31, as floats.
+    unsafe fn join_dots(high: Self::Dots, low: Self::Dots, offset: i32) -> Self;
+
+    /// Of two floats that are not negative the larger; NaN counts as the largest of all.
+    unsafe fn larger_or_nan(self, other: Self) -> Self;
+    /// Of all lanes, none of them negative; NaN counts as the largest of all.
+    unsafe fn largest_or_nan(self) -> f32;
+
+    /// Round lanes of magnitude up to [`LARGEST_TWO_BYTES`] to the nearest integers (ties to even), store their two
+    /// bytes and return them. Sixteen bytes at both pointers.
+    #[inline(always)]
+    unsafe fn store_two_bytes(self, high: *mut i8, low: *mut i8) -> Self {
+        // SAFETY: the caller's promise; sixteen bytes by contract.
+        unsafe {
+            let shifted = self.add(Self::splat(ROUND));
+            for (i, shifted) in shifted.to_array().into_iter().enumerate() {
+                let number = shifted.to_bits().wrapping_sub(ROUND.to_bits());
+                let number = number.cast_signed();
+                *high.add(i) = (number.wrapping_add(128) >> 8) as i8;
+                *low.add(i) = number as i8;
+            }
+            shifted.sub(Self::splat(ROUND))
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::ByteDots;
+    use crate::simd::{Avx2, Avx512};
+
+    // SAFETY: instructions and pointers are the callers' promise.
+    unsafe impl ByteDots for Avx512 {
+        type Dots = __m512i;
+        type Codes = __m512i;
+        type Quad = __m512i;
+
+        #[inline(always)]
+        unsafe fn zero_dots() -> __m512i {
+            // SAFETY: enabled by the caller.
+            unsafe { _mm512_setzero_si512() }
+        }
+
+        #[inline(always)]
+        unsafe fn load_codes(from: *const u8) -> __m512i {
+            // SAFETY: 64 bytes by contract.
+            unsafe { _mm512_loadu_si512(from.cast()) }
+        }
+
+        #[inline(always)]
+        unsafe fn splat_quad(from: *const i8) -> __m512i {
+            // SAFETY: four bytes by contract.
+            unsafe { _mm512_set1_epi32(from.cast::<i32>().read_unaligned()) }
+        }
+
+        #[inline(always)]
+        unsafe fn add_dots(sums: __m512i, codes: __m512i, quad: __m512i) -> __m512i {
+            // SAFETY: enabled by the caller.
+            unsafe { _mm512_dpbusd_epi32(sums, codes, quad) }
+        }
+
+        #[inline(always)]
+        unsafe fn join_dots(high: __m512i, low: __m512i, offset: i32) -> Self {
+            // SAFETY: enabled by the caller.
+            unsafe {
+                let low = _mm512_sub_epi32(low, _mm512_set1_epi32(offset));
+                let sums = _mm512_add_epi32(_mm512_slli_epi32::<8>(high), low);
+                Self(_mm512_cvtepi32_ps(sums))
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn larger_or_nan(self, other: Self) -> Self {
+            // SAFETY: enabled by the caller. As unsigned integers the bits order as the numbers do, and NaN's are above.
+            unsafe {
+                let (a, b) = (_mm512_castps_si512(self.0), _mm512_castps_si512(other.0));
+                Self(_mm512_castsi512_ps(_mm512_max_epu32(a, b)))
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn largest_or_nan(self) -> f32 {
+            // SAFETY: enabled by the caller.
+            f32::from_bits(unsafe { _mm512_reduce_max_epu32(_mm512_castps_si512(self.0)) })
+        }
+
+        #[inline(always)]
+        unsafe fn store_two_bytes(self, high: *mut i8, low: *mut i8) -> Self {
+            // SAFETY: sixteen bytes by contract; the rounding mode is the default one, to nearest even.
+            unsafe {
+                let numbers = _mm512_cvtps_epi32(self.0);
+                let rest = _mm512_add_epi32(numbers, _mm512_set1_epi32(128));
+                let rest = _mm512_srai_epi32::<8>(rest);
+                _mm_storeu_si128(high.cast(), _mm512_cvtepi32_epi8(rest));
+                _mm_storeu_si128(low.cast(), _mm512_cvtepi32_epi8(numbers));
+                Self(_mm512_cvtepi32_ps(numbers))
+            }
+        }
+    }
+
+    /// The same of all four parts of a register's codes.
+    #[inline(always)]
+    fn four<T>(part: impl Fn(usize) -> T) -> [T; 4] {
+        std::array::from_fn(part)
+    }
+
+    // A lane's four products stand as two sums of two until they are joined.
+    //
+    // SAFETY: instructions and pointers are the callers' promise.
+    unsafe impl ByteDots for Avx2 {
+        type Dots = [__m256i; 4];
+        type Codes = [__m256i; 4];
+        type Quad = __m256i;
+
+        #[inline(always)]
+        unsafe fn zero_dots() -> [__m256i; 4] {
+            // SAFETY: enabled by the caller.
+            [unsafe { _mm256_setzero_si256() }; 4]
+        }
+
+        #[inline(always)]
+        unsafe fn load_codes(from: *const u8) -> [__m256i; 4] {
+            // SAFETY: 64 bytes by contract.
+            four(|part| unsafe {
+                _mm256_cvtepu8_epi16(_mm_loadu_si128(from.add(16 * part).cast()))
+            })
+        }
+
+        #[inline(always)]
+        unsafe fn splat_quad(from: *const i8) -> __m256i {
+            // SAFETY: four bytes by contract.
+            unsafe {
+                let four = _mm_set1_epi32(from.cast::<i32>().read_unaligned());
+                _mm256_cvtepi8_epi16(four)
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn add_dots(sums: [__m256i; 4], codes: [__m256i; 4], quad: __m256i) -> [__m256i; 4] {
+            // SAFETY: enabled by the caller.
+            four(|part| unsafe {
+                _mm256_add_epi32(sums[part], _mm256_madd_epi16(codes[part], quad))
+            })
+        }
+
+        #[inline(always)]
+        unsafe fn join_dots(high: [__m256i; 4], low: [__m256i; 4], offset: i32) -> Self {
+            // SAFETY: enabled by the caller.
+            unsafe {
+                let sums =
+                    four(|part| _mm256_add_epi32(_mm256_slli_epi32::<8>(high[part]), low[part]));
+                let half = |a: __m256i, b: __m256i| {
+                    // Lanes 0 1 4 5 2 3 6 7, then in order.
+                    let pairs = _mm256_hadd_epi32(a, b);
+                    let lanes = _mm256_permute4x64_epi64::<0b11_01_10_00>(pairs);
+                    _mm256_cvtepi32_ps(_mm256_sub_epi32(lanes, _mm256_set1_epi32(offset)))
+                };
+                Self(half(sums[0], sums[1]), half(sums[2], sums[3]))
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn larger_or_nan(self, other: Self) -> Self {
+            // SAFETY: enabled by the caller. As unsigned integers the bits order as the numbers do, and NaN's are above.
+            let larger = |a: __m256, b: __m256| unsafe {
+                let (a, b) = (_mm256_castps_si256(a), _mm256_castps_si256(b));
+                _mm256_castsi256_ps(_mm256_max_epu32(a, b))
+            };
+            Self(larger(self.0, other.0), larger(self.1, other.1))
+        }
+
+        #[inline(always)]
+        unsafe fn largest_or_nan(self) -> f32 {
+            // SAFETY: enabled by the caller.
+            unsafe {
+                let (a, b) = (_mm256_castps_si256(self.0), _mm256_castps_si256(self.1));
+                let all = _mm256_max_epu32(a, b);
+                let high = _mm256_extracti128_si256::<1>(all);
+                let four = _mm_max_epu32(_mm256_castsi256_si128(all), high);
+                let two = _mm_max_epu32(four, _mm_shuffle_epi32::<0b01_00_11_10>(four));
+                let one = _mm_max_epu32(two, _mm_shuffle_epi32::<0b10_11_00_01>(two));
+                f32::from_bits(_mm_cvtsi128_si32(one).cast_unsigned())
+            }
+        }
+    }
+}
+
+// SAFETY: executes no special instructions; pointers are the callers' promise.
+unsafe impl ByteDots for super::Portable {
+    type Dots = [i32; LANES];
+    type Codes = [[u8; 4]; LANES];
+    type Quad = [i8; 4];
+
+    #[inline(always)]
+    unsafe fn zero_dots() -> [i32; LANES] {
+        [0; LANES]
+    }
+
+    #[inline(always)]
+    unsafe fn load_codes(from: *const u8) -> [[u8; 4]; LANES] {
+        // SAFETY: 64 bytes by contract; arrays of bytes have no alignment.
+        unsafe { from.cast::<[[u8; 4]; LANES]>().read() }
+    }
+
+    #[inline(always)]
+    unsafe fn splat_quad(from: *const i8) -> [i8; 4] {
+        // SAFETY: four bytes by contract.
+        unsafe { from.cast::<[i8; 4]>().read() }
+    }
+
+    #[inline(always)]
+    unsafe fn add_dots(
+        mut sums: [i32; LANES],
+        codes: [[u8; 4]; LANES],
+        quad: [i8; 4],
+    ) -> [i32; LANES] {
+        for (sum, codes) in sums.iter_mut().zip(codes) {
+            for (code, x) in codes.into_iter().zip(quad) {
+                *sum += i32::from(code) * i32::from(x);
+            }
+        }
+        sums
+    }
+
+    #[inline(always)]
+    unsafe fn join_dots(high: [i32; LANES], low: [i32; LANES], offset: i32) -> Self {
+        let sums: [f32; LANES] = std::array::from_fn(|lane| {
+            let sum = (high[lane] << 8).wrapping_add(low[lane]);
+            sum.wrapping_sub(offset) as f32
+        });
+        // SAFETY: sixteen elements.
+        unsafe { Self::load(sums.as_ptr()) }
+    }
+
+    #[inline(always)]
+    unsafe fn larger_or_nan(self, other: Self) -> Self {
+        // SAFETY: no special instructions; sixteen elements.
+        unsafe {
+            let (a, b) = (self.to_array(), other.to_array());
+            let larger: [f32; LANES] =
+                std::array::from_fn(|i| f32::from_bits(a[i].to_bits().max(b[i].to_bits())));
+            Self::load(larger.as_ptr())
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn largest_or_nan(self) -> f32 {
+        // SAFETY: no special instructions.
+        let lanes = unsafe { self.to_array() };
+        f32::from_bits(lanes.iter().fold(0, |most, x| most.max(x.to_bits())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::dispatch::Level;
+    use crate::simd::by_level;
+
+    /// # Safety
+    /// The level's instructions are enabled; as many codes as numbers.
+    #[inline(always)]
+    unsafe fn joined_body<L: ByteDots>(
+        codes: &[u8],
+        high: &[i8],
+        low: &[i8],
+        offset: i32,
+    ) -> [f32; LANES] {
+        assert!(codes.len() == high.len() * LANES && low.len() == high.len());
+        // SAFETY: by_level enables the instructions; lengths were checked.
+        unsafe {
+            let (mut highs, mut lows) = (L::zero_dots(), L::zero_dots());
+            for quad in 0..high.len() / 4 {
+                let codes = L::load_codes(codes.as_ptr().add(quad * CODES));
+                highs = L::add_dots(highs, codes, L::splat_quad(high.as_ptr().add(4 * quad)));
+                lows = L::add_dots(lows, codes, L::splat_quad(low.as_ptr().add(4 * quad)));
+            }
+            L::join_dots(highs, lows, offset).to_array()
+        }
+    }
+
+    by_level! {
+        /// Sixteen sums of codes times numbers.
+        ///
+        /// # Safety
+        /// The machine has the level.
+        unsafe fn joined(codes: &[u8], high: &[i8], low: &[i8], offset: i32) -> [f32; LANES] = joined_body;
+    }
+
+    /// # Safety
+    /// The level's instructions are enabled.
+    #[inline(always)]
+    unsafe fn split_body<L: ByteDots>(
+        x: &[f32; LANES],
+        other: &[f32; LANES],
+    ) -> ([i8; LANES], [i8; LANES], [f32; LANES], f32) {
+        let (mut high, mut low) = ([0; LANES], [0; LANES]);
+        // SAFETY: by_level enables the instructions; arrays of sixteen.
+        unsafe {
+            let x = L::load(x.as_ptr());
+            let rounded = x.store_two_bytes(high.as_mut_ptr(), low.as_mut_ptr());
+            let largest = x
+                .mul(x)
+                .larger_or_nan(L::load(other.as_ptr()))
+                .largest_or_nan();
+            (high, low, rounded.to_array(), largest)
+        }
+    }
+
+    by_level! {
+        /// The two bytes of sixteen numbers, the numbers rounded, and the largest of their squares and `other`.
+        ///
+        /// # Safety
+        /// The machine has the level.
+        unsafe fn split(x: &[f32; LANES], other: &[f32; LANES]) -> ([i8; LANES], [i8; LANES], [f32; LANES], f32) = split_body;
+    }
+
+    fn levels() -> impl Iterator<Item = Level> {
+        Level::ALL.into_iter().filter(|level| level.available())
+    }
+
+    proptest! {
+        #[test]
+        fn sums_are_exact_on_every_level(
+            numbers in prop::collection::vec(-32639i32..=32639, 1..17)
+                .prop_map(|mut numbers| { numbers.resize(numbers.len().next_multiple_of(4), 0); numbers }),
+            seed in any::<u32>(),
+            offset in -1_000_000i32..1_000_000,
+        ) {
+            let codes: Vec<u8> = (0..numbers.len() * LANES)
+                .map(|i| (seed.wrapping_mul(2 * i as u32 + 1) >> 24) as u8)
+                .collect();
+            let high: Vec<i8> = numbers.iter().map(|n| ((n + 128) >> 8) as i8).collect();
+            let low: Vec<i8> = numbers.iter().map(|&n| n as i8).collect();
+            for level in levels() {
+                // SAFETY: the level is available.
+                let sums = unsafe { joined(level, &codes, &high, &low, offset) };
+                for (lane, sum) in sums.into_iter().enumerate() {
+                    let exact: i32 = numbers.iter().enumerate()
+                        .map(|(i, n)| n * i32::from(codes[i / 4 * CODES + 4 * lane + i % 4]))
+                        .sum();
+                    prop_assert_eq!(sum, (exact - offset) as f32, "{:?}", level);
+                }
+            }
+        }
+
+        #[test]
+        fn two_bytes_make_the_nearest_integer(
+            x in prop::array::uniform16(-LARGEST_TWO_BYTES..=LARGEST_TWO_BYTES),
+            other in prop::array::uniform16(prop_oneof![0f32..2e9, Just(f32::NAN), Just(-f32::NAN)]),
+        ) {
+            let nearest = x.map(|x| x.round_ties_even() as i32);
+            for level in levels() {
+                // SAFETY: the level is available.
+                let (high, low, rounded, largest) = unsafe { split(level, &x, &other) };
+                let joined: [i32; LANES] =
+                    std::array::from_fn(|i| 256 * i32::from(high[i]) + i32::from(low[i]));
+                prop_assert_eq!(joined, nearest, "{:?}", level);
+                prop_assert_eq!(rounded.map(|x| x as i32), nearest, "{:?}", level);
+                if other.iter().any(|x| x.is_nan()) {
+                    prop_assert!(largest.is_nan(), "{:?}", level);
+                } else {
+                    let exact = x.iter().map(|x| x * x).chain(other).fold(0f32, f32::max);
+                    prop_assert_eq!(largest, exact, "{:?}", level);
+                }
+            }
+        }
+    }
+}
