@@ -31,6 +31,8 @@ unsafe fn rms_scales_body<L: Lanes, const ROWS: usize>(
     }
 }
 
+/// # Safety
+/// The level's instructions are enabled.
 #[inline(always)]
 unsafe fn rms_scale_body<L: Lanes>(x: &[f32], eps: f32) -> f32 {
     // SAFETY: the caller's promise.
@@ -46,6 +48,8 @@ by_level! {
     pub unsafe fn rms_scale(x: &[f32], eps: f32) -> f32 = rms_scale_body;
 }
 
+/// # Safety
+/// The level's instructions are enabled.
 #[inline(always)]
 unsafe fn rms_scales_of_tile_body<L: Lanes>(
     rows: [&[f32]; TILE_ROWS],
@@ -63,6 +67,8 @@ by_level! {
     pub unsafe fn rms_scales_of_tile(rows: [&[f32]; TILE_ROWS], eps: f32) -> [f32; TILE_ROWS] = rms_scales_of_tile_body;
 }
 
+/// # Safety
+/// The level's instructions are enabled.
 #[inline(always)]
 unsafe fn rms_norm_body<L: Lanes>(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
     let n = x.len();

@@ -139,7 +139,7 @@ pub struct RowsNorm<'a, const ROWS: usize> {
 }
 
 /// # Safety
-/// As [`quantize_row`], with the level's instructions enabled.
+/// The level's instructions are enabled.
 #[inline(always)]
 unsafe fn quantize_rows<L: Lanes, const ROWS: usize>(
     rows: [&[f32]; ROWS],
@@ -188,6 +188,8 @@ unsafe fn quantize_rows<L: Lanes, const ROWS: usize>(
     }
 }
 
+/// # Safety
+/// As [`quantize_row`], with the level's instructions enabled.
 #[inline(always)]
 unsafe fn quantize_row_body<L: Lanes>(
     row: &[f32],
@@ -209,6 +211,8 @@ by_level! {
     pub unsafe fn quantize_row(row: &[f32], norm: Option<RowsNorm<'_, 1>>, lane: usize, tile: &mut [TileGroup], places: &mut [OutlierPlaces]) = quantize_row_body;
 }
 
+/// # Safety
+/// As [`quantize_tile`], with the level's instructions enabled.
 #[inline(always)]
 unsafe fn quantize_tile_body<L: Lanes>(
     rows: [&[f32]; TILE_ROWS],
