@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use pravaha_kernels::activation_quant::{Outlier, QuantRows, TileGroup, quantize_row};
+use pravaha_kernels::activation_quant::{OutlierPlaces, QuantRows, TileGroup, quantize_row};
 use pravaha_kernels::arena::Buffer;
 use pravaha_kernels::dispatch::Level;
 use pravaha_kernels::gemm::{Activations, Output, PanelScratch, Products};
@@ -36,8 +36,7 @@ const OUTLIER_EVERY: usize = 311;
 struct Rows {
     inputs: usize,
     tiles: Buffer<TileGroup>,
-    outliers: Buffer<Outlier>,
-    counts: Buffer<u32>,
+    places: Buffer<OutlierPlaces>,
 }
 
 impl Rows {
@@ -46,8 +45,7 @@ impl Rows {
         let rows = Self {
             inputs,
             tiles: Buffer::new(MOST_ROWS / 4 * groups).expect("memory"),
-            outliers: Buffer::new(MOST_ROWS * groups).expect("memory"),
-            counts: Buffer::new(MOST_ROWS).expect("memory"),
+            places: Buffer::new(MOST_ROWS / 4 * groups).expect("memory"),
         };
         for at in 0..MOST_ROWS {
             let mut row: Vec<f32> = (0..inputs)
@@ -59,9 +57,8 @@ impl Rows {
             // SAFETY: ours alone; the level was chosen for this machine.
             unsafe {
                 let tile = rows.tiles.slice_mut(at / 4 * groups, groups);
-                let outliers = rows.outliers.slice_mut(at * groups, groups);
-                rows.counts.slice_mut(at, 1)[0] =
-                    quantize_row(level, &row, None, at % 4, tile, outliers) as u32;
+                let places = rows.places.slice_mut(at / 4 * groups, groups);
+                quantize_row(level, &row, None, at % 4, tile, places);
             }
         }
         rows
@@ -71,8 +68,9 @@ impl Rows {
         Activations {
             quant: Some(QuantRows {
                 tiles: self.tiles.ptr(),
-                outliers: self.outliers.ptr(),
-                outlier_counts: self.counts.ptr(),
+                places: self.places.ptr(),
+                places_tile_stride: self.inputs / 32,
+                places_group_stride: 1,
                 row_tiles: std::ptr::null(),
                 inputs: self.inputs,
             }),

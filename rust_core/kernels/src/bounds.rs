@@ -5,7 +5,9 @@
 
 use proptest::prelude::*;
 
-use crate::activation_quant::{Outlier, TILE_ROWS, TileGroup, quantize_row};
+use crate::activation_quant::{
+    GroupColumn, TILE_ROWS, TileGroup, quantize_gated, quantize_row, quantize_tile,
+};
 use crate::amx::row_tiles::{ROWS, RowTile, copy_row};
 use crate::dispatch::Level;
 use crate::guarded::{Guarded, on_both_sides};
@@ -57,19 +59,46 @@ proptest! {
     #[test]
     fn quantised_rows(seed: u64, groups in 1usize..40, rows in 1usize..20) {
         on_both_sides(|| for level in levels() {
-            let mut tiles = Guarded::filled(TileGroup::default(), rows.div_ceil(TILE_ROWS) * groups);
+            let tiles_count = rows.div_ceil(TILE_ROWS);
+            let mut tiles = Guarded::filled(TileGroup::default(), tiles_count * groups);
+            let mut places = Guarded::filled([0; TILE_ROWS], tiles_count * groups);
             let nothing = RowTile { codes: [[0; GROUP]; ROWS] };
             let mut row_tiles = Guarded::filled(nothing, rows.div_ceil(ROWS) * groups);
             for row in 0..rows {
                 let mut x = random(groups * GROUP, seed ^ row as u64);
                 x[seed as usize % groups * GROUP] = 1000.0;
-                let mut outliers = Guarded::filled(Outlier::default(), groups);
                 let tile = &mut tiles[row / TILE_ROWS * groups..][..groups];
+                let places = &mut places[row / TILE_ROWS * groups..][..groups];
                 // SAFETY: the level is available; room for every row.
                 unsafe {
-                    quantize_row(level, &x, None, row % TILE_ROWS, tile, &mut outliers);
-                    copy_row(row, tile, row_tiles.as_mut_ptr());
+                    quantize_row(level, &x, None, row % TILE_ROWS, tile, places);
+                    if row % TILE_ROWS == 0 && row + TILE_ROWS <= rows {
+                        quantize_tile(level, [&*x; TILE_ROWS], None, tile, places);
+                    }
+                    copy_row(row, tile, row_tiles.as_mut_ptr(), groups);
                 }
+            }
+        });
+    }
+
+    #[test]
+    fn joined_and_quantised_groups(seed: u64, groups in 1usize..5, rows in 1usize..40) {
+        on_both_sides(|| for level in levels() {
+            let tiles_count = rows.div_ceil(TILE_ROWS);
+            let mut tiles = Guarded::filled(TileGroup::default(), tiles_count * groups);
+            let mut places = Guarded::filled([0; TILE_ROWS], tiles_count * groups);
+            let nothing = RowTile { codes: [[0; GROUP]; ROWS] };
+            let mut row_tiles = Guarded::filled(nothing, rows.div_ceil(ROWS) * groups);
+            let (gate, up) = (random(rows * GROUP, seed), random(rows * GROUP, 1));
+            for group in 0..groups {
+                let to = GroupColumn {
+                    tiles: tiles.as_mut_ptr().wrapping_add(group),
+                    places: places.as_mut_ptr().wrapping_add(group * tiles_count),
+                    row_tiles: row_tiles.as_mut_ptr().wrapping_add(group),
+                    groups,
+                };
+                // SAFETY: the level is available; room for every row.
+                unsafe { quantize_gated(level, gate.as_ptr(), up.as_ptr(), rows, to) };
             }
         });
     }

@@ -2,7 +2,7 @@
 
 use std::cell::UnsafeCell;
 
-use crate::activation_quant::{Outlier, TILE_ROWS, TileGroup};
+use crate::activation_quant::{OutlierPlaces, TILE_ROWS, TileGroup};
 use crate::amx::row_tiles::{self, RowTile};
 use crate::arena::Buffer;
 use crate::attention;
@@ -22,29 +22,47 @@ pub const REDUNDANT_ROWS: usize = 8;
 /// Logits held at once, at least: enough that scoring a prompt reads the output head rarely.
 const MIN_LOGIT_ROWS: usize = 32;
 
+/// Quantised rows.
+#[derive(Debug)]
+pub struct QuantBuffers {
+    /// `[ceil(rows / 4), widest / 32]`
+    pub tiles: Buffer<TileGroup>,
+    /// As many, in either order, those of a group padded to whole cache lines (see [`group_stride`]).
+    pub places: Buffer<OutlierPlaces>,
+    /// `[ceil(rows / 16), widest / 32]`; written, and so backed by memory, on level `amx` alone.
+    pub row_tiles: Buffer<RowTile>,
+}
+
+/// Tiles that places of outliers are kept for, for each group of `rows` rows prepared group by group.
+pub fn group_stride(rows: usize) -> usize {
+    const LINE: usize = 64 / size_of::<OutlierPlaces>();
+    rows.div_ceil(TILE_ROWS).next_multiple_of(LINE)
+}
+
+impl QuantBuffers {
+    fn new(rows: usize, widest: usize) -> Result<Self, KernelError> {
+        let groups = widest.div_ceil(GROUP);
+        Ok(Self {
+            tiles: Buffer::new(rows.div_ceil(TILE_ROWS) * groups)?,
+            places: Buffer::new(group_stride(rows) * groups)?,
+            row_tiles: Buffer::new(rows.div_ceil(row_tiles::ROWS) * groups)?,
+        })
+    }
+}
+
 /// Activations in the forms that products take.
 #[derive(Debug)]
 pub struct ActivationBuffers {
     /// `[rows, widest]`
     pub float: Buffer<f32>,
-    /// `[ceil(rows / 4), widest / 32]`
-    pub tiles: Buffer<TileGroup>,
-    /// `[rows, widest / 32]`
-    pub outliers: Buffer<Outlier>,
-    /// `[rows]`
-    pub outlier_counts: Buffer<u32>,
-    /// `[ceil(rows / 16), widest / 32]`; written, and so backed by memory, on level `amx` alone.
-    pub row_tiles: Buffer<RowTile>,
+    pub quant: QuantBuffers,
 }
 
 impl ActivationBuffers {
     fn new(rows: usize, widest: usize) -> Result<Self, KernelError> {
         Ok(Self {
             float: Buffer::new(rows * widest)?,
-            tiles: Buffer::new(rows.div_ceil(TILE_ROWS) * widest.div_ceil(GROUP))?,
-            outliers: Buffer::new(rows * widest.div_ceil(GROUP))?,
-            outlier_counts: Buffer::new(rows)?,
-            row_tiles: Buffer::new(rows.div_ceil(row_tiles::ROWS) * widest.div_ceil(GROUP))?,
+            quant: QuantBuffers::new(rows, widest)?,
         })
     }
 }
@@ -56,9 +74,9 @@ pub struct WorkerScratch {
     pub activations: ActivationBuffers,
     /// `[tokens, padded head dimension]`: a key or value head before it is cached.
     pub head: Buffer<f32>,
-    /// `[tokens, 16]`: a panel of the gate projection.
+    /// `[tokens, 32]`: two panels of the gate projection, or `[tokens, 16]`, one of them.
     pub gate: Buffer<f32>,
-    /// `[tokens, 16]`: a panel of the up projection.
+    /// The same of the up projection.
     pub up: Buffer<f32>,
     /// For products.
     pub panel: PanelScratch,
@@ -99,8 +117,10 @@ pub struct Scratch {
     pub q: Buffer<f32>,
     /// `[tokens, heads * head dimension]`
     pub attention: Buffer<f32>,
-    /// `[tokens, intermediate]`
+    /// `[tokens, intermediate]`: gate and up joined, if the down projection takes floats.
     pub gate: Buffer<f32>,
+    /// The same for one that takes quantised rows.
+    pub joined: QuantBuffers,
     /// `[logit_rows, vocabulary]`: a step that needs more of them computes them in parts.
     pub logits: Buffer<f32>,
     pub logit_rows: usize,
@@ -215,8 +235,8 @@ impl Scratch {
             Ok(UnsafeCell::new(WorkerScratch {
                 activations: ActivationBuffers::new(REDUNDANT_ROWS, strides.widest)?,
                 head: Buffer::new(tokens * strides.head)?,
-                gate: Buffer::new(tokens * PANEL_COLUMNS)?,
-                up: Buffer::new(tokens * PANEL_COLUMNS)?,
+                gate: Buffer::new(tokens * GROUP)?,
+                up: Buffer::new(tokens * GROUP)?,
                 panel: PanelScratch::new(tokens, strides.widest)?,
                 attention: attention::Scratch::new(),
                 sampler: sampler::Scratch::new(spec.vocab_size),
@@ -229,6 +249,7 @@ impl Scratch {
             q: Buffer::new(tokens * strides.q)?,
             attention: Buffer::new(tokens * strides.attention)?,
             gate: Buffer::new(tokens * strides.gate)?,
+            joined: QuantBuffers::new(tokens, strides.gate)?,
             logits: Buffer::new(logit_rows * strides.logits)?,
             logit_rows,
             results: Results {

@@ -4,19 +4,21 @@
 //! norm + QKV + rotary positions + cache write, attention, output projection + residual, norm + gate/up +
 //! SiLU, down + residual. Workers divide panels of the weights (see `work_share.rs`) and take attention and
 //! sampling items from a counter; which worker computes an item never changes its bits. With few rows each
-//! worker prepares the activations for itself; with many they are shared out, for one barrier more. Do not
-//! allocate, lock or log here.
+//! worker prepares the activations for itself; with many they are shared out, for one barrier more; those of the down
+//! projection are quantised where gate and up are joined. Do not allocate, lock or log here.
+
+mod activations;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::activation_quant::{QuantRows, RowNorm, TILE_ROWS, quantize_row};
-use crate::amx::row_tiles::copy_row;
+use self::activations::{Joining, Source};
+use crate::activation_quant::quantize_gated;
 use crate::attention::{Item, Task, Tiles, Work, attend, combine};
 use crate::dispatch::Level;
 use crate::gemm::{Activations, Output, Products};
 use crate::kv_cache::KvCache;
-use crate::norm::{rms_norm, rms_scale, silu_panel};
+use crate::norm::{rms_norm, silu_panel};
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
 use crate::phase_clock::Phase;
@@ -24,11 +26,10 @@ use crate::plan::{Plan, StepInput};
 use crate::pool::Worker;
 use crate::rope::Rope;
 use crate::sampler::{MAX_TOP_LOGPROBS, RowContext, sample, score};
-use crate::scratch::{REDUNDANT_ROWS, Scratch, WorkerScratch};
-use crate::simd::prefetch_line;
+use crate::scratch::{Scratch, WorkerScratch};
 use crate::spec::ModelSpec;
 use crate::weights::{LayerWeights, Linear, Weights};
-use crate::work_share::Parts;
+use crate::work_share::{Parts, SlicedItems};
 
 /// A model ready to run.
 #[derive(Debug)]
@@ -38,15 +39,6 @@ pub struct Model {
     pub rope: Rope,
     pub kv: KvCache,
     pub level: Level,
-}
-
-/// Rows that a phase reads: row `i` stands at `index(i) * stride`.
-#[derive(Clone, Copy)]
-struct Source<'a> {
-    rows: *const f32,
-    stride: usize,
-    /// Which rows; None: all in order.
-    index: Option<&'a [usize]>,
 }
 
 /// Where a product goes: row `r`, first panel's column `c` at `out[r * stride + c]`.
@@ -207,106 +199,7 @@ impl Step<'_> {
         }
     }
 
-    /// Bring `rows` rows of `source` into the forms that `users` take, normalised if there is a norm.
-    fn prepare(
-        &self,
-        worker: &Worker<'_>,
-        own: &WorkerScratch,
-        rows: usize,
-        source: Source<'_>,
-        norm: Option<&[f32]>,
-        users: &[&Linear],
-    ) -> Activations {
-        let inputs = users[0].matrix.inputs;
-        let quantize = users.iter().any(|user| user.matrix.kind.is_quantized());
-        let redundant = rows <= REDUNDANT_ROWS;
-        let buffers = if redundant {
-            &own.activations
-        } else {
-            &self.scratch.activations
-        };
-        let stride = inputs.next_multiple_of(PANEL_COLUMNS);
-        let quant = QuantRows {
-            tiles: buffers.tiles.ptr(),
-            outliers: buffers.outliers.ptr(),
-            outlier_counts: buffers.outlier_counts.ptr(),
-            row_tiles: if self.model.level == Level::Amx {
-                buffers.row_tiles.ptr()
-            } else {
-                std::ptr::null()
-            },
-            inputs,
-        };
-        // Floats are wanted by other products alone, and where they stand will do if nothing changes them.
-        let wants_floats = users.iter().any(|user| !user.matrix.kind.is_quantized());
-        let copied = wants_floats && (norm.is_some() || source.index.is_some());
-        let (float, float_stride) = if copied {
-            (buffers.float.ptr().cast_const(), stride)
-        } else {
-            (source.rows, source.stride)
-        };
-        let activations = Activations {
-            quant: quantize.then_some(quant),
-            float,
-            float_stride,
-        };
-        if !copied && !quantize {
-            return activations;
-        }
-        // Whole tiles, so that no two workers write the same one.
-        let mine = if redundant {
-            0..rows
-        } else {
-            let tiles = worker.share(rows.div_ceil(TILE_ROWS));
-            tiles.start * TILE_ROWS..rows.min(tiles.end * TILE_ROWS)
-        };
-        let (level, eps) = (self.model.level, self.model.spec.rms_norm_eps);
-        let row_of = |row| {
-            let from = source.index.map_or(row, |index| index[row]);
-            source.rows.wrapping_add(from * source.stride)
-        };
-        for row in mine.clone() {
-            if row + 1 < mine.end {
-                // Half of it lies in the other cores' caches.
-                prefetch(row_of(row + 1), inputs);
-            }
-            // SAFETY: rows of the source are complete (a barrier lies behind us) and have `inputs`
-            // values; the buffers' row `row` is this worker's alone; the level was checked at load.
-            unsafe {
-                let x = std::slice::from_raw_parts(row_of(row), inputs);
-                if copied {
-                    let out = buffers.float.slice_mut(row * stride, inputs);
-                    match norm {
-                        Some(norm) => rms_norm(level, x, norm, eps, out),
-                        None => out.copy_from_slice(x),
-                    }
-                }
-                if quantize {
-                    let groups = inputs / GROUP;
-                    let tile = buffers.tiles.slice_mut(row / TILE_ROWS * groups, groups);
-                    let outliers = buffers.outliers.slice_mut(row * groups, groups);
-                    let lane = row % TILE_ROWS;
-                    let norm = norm.map(|weight| RowNorm {
-                        scale: rms_scale(level, x, eps),
-                        weight,
-                    });
-                    let count = quantize_row(level, x, norm, lane, tile, outliers);
-                    *buffers.outlier_counts.ptr().add(row) = count as u32;
-                    if self.model.level == Level::Amx {
-                        copy_row(row, tile, buffers.row_tiles.ptr());
-                    }
-                }
-            }
-        }
-        if redundant {
-            own.clock.lap(Phase::Prepare);
-        } else {
-            meet(worker, own, Phase::Prepare);
-        }
-        activations
-    }
-
-    /// Multiply with panels `panels` of `linear`; the first one's columns go to
+    /// Multiply rows `rows` with panels `panels` of `linear`; the first one's columns go to
     /// `target`, the next one's 16 floats further. Panel `upcoming` will probably be asked for after these.
     ///
     /// # Safety
@@ -316,6 +209,7 @@ impl Step<'_> {
         products: &mut Products<'_>,
         linear: &Linear,
         panels: Range<usize>,
+        rows: Range<usize>,
         upcoming: Option<usize>,
         target: Target,
     ) {
@@ -335,12 +229,13 @@ impl Step<'_> {
                     accumulate: target.accumulate,
                     bias: linear.panel_bias(panel),
                 };
-                products.panel(matrix, panel, next, output);
+                products.panel_rows(matrix, panel, rows.clone(), next, output);
             }
         }
     }
 
-    /// Phase a: each worker projects whole heads, so it can rotate and cache them at once.
+    /// Phase a: each worker projects whole heads (with many rows also slices of one), so it can rotate and cache them
+    /// at once.
     fn project_qkv(
         &self,
         worker: &Worker<'_>,
@@ -361,8 +256,11 @@ impl Step<'_> {
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
         let mut products =
             unsafe { Products::new(self.model.level, &activations, rows, &mut own.panel) };
-        let units = spec.num_heads + 2 * spec.num_kv_heads;
-        for unit in Parts::new(worker, self.counter(index, QKV), units, rows).flatten() {
+        let heads = spec.num_heads + 2 * spec.num_kv_heads;
+        let sliced = SlicedItems::new(heads, rows, worker.size());
+        let counter = self.counter(index, QKV);
+        for item in Parts::new(worker, counter, sliced.count(), rows).flatten() {
+            let (unit, rows) = sliced.get(item);
             let (linear, head) = if unit < spec.num_heads {
                 (&layer.q, unit)
             } else if unit < spec.num_heads + spec.num_kv_heads {
@@ -390,9 +288,16 @@ impl Step<'_> {
                     accumulate: false,
                 };
                 let upcoming = (panels.end < linear.matrix.panels()).then_some(panels.end);
-                Self::multiply(&mut products, linear, panels, upcoming, target);
+                Self::multiply(
+                    &mut products,
+                    linear,
+                    panels,
+                    rows.clone(),
+                    upcoming,
+                    target,
+                );
             }
-            for token in 0..rows {
+            for token in rows {
                 // SAFETY: as above.
                 let values = unsafe {
                     std::slice::from_raw_parts_mut(out.add(token * stride), spec.head_dim)
@@ -547,8 +452,9 @@ impl Step<'_> {
             index: self.is_narrowed(index).then_some(self.logit_tokens),
         };
         let rows = self.rows_after_attention(index);
+        let activations = self.prepare(worker, own, rows, source, None, &[&layer.o]);
         let counter = self.counter(index, OUTPUT);
-        self.add_product(worker, own, rows, source, &layer.o, counter);
+        self.add_product(worker, own, rows, &activations, &layer.o, counter);
     }
 
     /// Phase e: down projection, added to the residual stream.
@@ -559,15 +465,24 @@ impl Step<'_> {
         index: usize,
         layer: &LayerWeights,
     ) {
-        let scratch = self.scratch;
-        let source = Source {
-            rows: scratch.gate.ptr(),
-            stride: scratch.strides.gate,
-            index: None,
+        let (scratch, rows) = (self.scratch, self.rows_after_attention(index));
+        let activations = match self.joined(&layer.down, rows) {
+            Some(joined) => Activations {
+                quant: Some(joined),
+                float: std::ptr::null(),
+                float_stride: 0,
+            },
+            None => {
+                let source = Source {
+                    rows: scratch.gate.ptr(),
+                    stride: scratch.strides.gate,
+                    index: None,
+                };
+                self.prepare(worker, own, rows, source, None, &[&layer.down])
+            }
         };
-        let rows = self.rows_after_attention(index);
         let counter = self.counter(index, DOWN);
-        self.add_product(worker, own, rows, source, &layer.down, counter);
+        self.add_product(worker, own, rows, &activations, &layer.down, counter);
     }
 
     fn add_product(
@@ -575,15 +490,14 @@ impl Step<'_> {
         worker: &Worker<'_>,
         own: &mut WorkerScratch,
         rows: usize,
-        source: Source<'_>,
+        activations: &Activations,
         linear: &Linear,
         counter: &AtomicUsize,
     ) {
         let scratch = self.scratch;
-        let activations = self.prepare(worker, own, rows, source, None, &[linear]);
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
         let mut products =
-            unsafe { Products::new(self.model.level, &activations, rows, &mut own.panel) };
+            unsafe { Products::new(self.model.level, activations, rows, &mut own.panel) };
         let mut parts = Parts::new(worker, counter, linear.matrix.panels(), rows);
         while let Some(panels) = parts.next() {
             // SAFETY: these panels' columns of the residual stream are this worker's alone.
@@ -594,12 +508,14 @@ impl Step<'_> {
                     stride: scratch.strides.hidden,
                     accumulate: true,
                 };
-                Self::multiply(&mut products, linear, panels, parts.upcoming(), target);
+                let upcoming = parts.upcoming();
+                Self::multiply(&mut products, linear, panels, 0..rows, upcoming, target);
             }
         }
     }
 
-    /// Phase d: gate and up panel by panel, joined while they are in the cache.
+    /// Phase d: gate and up, joined while they are in the cache, and quantised at once if the down projection
+    /// takes quantised rows: a group of its inputs is two panels.
     fn gate_and_up(
         &self,
         worker: &Worker<'_>,
@@ -621,31 +537,56 @@ impl Step<'_> {
         let mut products =
             unsafe { Products::new(self.model.level, &activations, rows, &mut own.panel) };
         let (level, gate, up) = (self.model.level, own.gate.ptr(), own.up.ptr());
+        let joining = self.joining(&layer.down, rows);
         let panels = layer.gate.matrix.panels();
-        let mut parts = Parts::new(worker, self.counter(index, GATE_UP), panels, rows);
+        // Panels that are not divided among workers, and columns that are joined at once.
+        let each = if joining == Joining::Floats {
+            1
+        } else {
+            GROUP / PANEL_COLUMNS
+        };
+        let columns = if joining == Joining::Groups {
+            GROUP
+        } else {
+            PANEL_COLUMNS
+        };
+        let groups = layer.down.matrix.inputs / GROUP;
+        let counter = self.counter(index, GATE_UP);
+        let mut parts = Parts::new(worker, counter, panels / each, rows);
         while let Some(part) = parts.next() {
+            let part = part.start * each..part.end * each;
             for panel in part.clone() {
                 let next = if panel + 1 < part.end {
                     panel + 1
                 } else {
-                    parts.upcoming().unwrap_or(panel)
+                    parts.upcoming().map_or(panel, |item| item * each)
                 };
-                // SAFETY: this panel's columns of the joined rows and the whole of `gate` and `up` are this worker's.
+                let column = panel * PANEL_COLUMNS % columns;
+                let output = |out: *mut f32, linear: &Linear| Output {
+                    out: out.wrapping_add(column),
+                    stride: columns,
+                    accumulate: false,
+                    bias: linear.panel_bias(panel),
+                };
+                let (gate_out, up_out) = (output(gate, &layer.gate), output(up, &layer.up));
+                let up_data = layer.up.matrix.panel(panel);
+                let next = layer.gate.matrix.panel(next);
+                // SAFETY: these columns of the joined rows and the whole of `gate` and `up` are this worker's.
                 unsafe {
-                    let output = |out, linear: &Linear| Output {
-                        out,
-                        stride: PANEL_COLUMNS,
-                        accumulate: false,
-                        bias: linear.panel_bias(panel),
-                    };
-                    let (gate_out, up_out) = (output(gate, &layer.gate), output(up, &layer.up));
-                    let up_data = layer.up.matrix.panel(panel);
                     products.panel(&layer.gate.matrix, panel, up_data, gate_out);
-                    let next = layer.gate.matrix.panel(next);
                     products.panel(&layer.up.matrix, panel, next, up_out);
-                    let out = scratch.gate.ptr().add(panel * PANEL_COLUMNS);
-                    silu_panel(level, gate, up, out, scratch.strides.gate, rows);
+                    if joining != Joining::Groups {
+                        let out = scratch.gate.ptr().add(panel * PANEL_COLUMNS);
+                        silu_panel(level, gate, up, out, scratch.strides.gate, rows);
+                    } else if column + PANEL_COLUMNS == columns {
+                        let to = self.joined_group(panel / each, rows, groups);
+                        quantize_gated(level, gate, up, rows, to);
+                    }
                 }
+            }
+            if joining == Joining::Parts {
+                // SAFETY: as above.
+                unsafe { self.quantize_joined(part.start / each..part.end / each, rows, groups) };
             }
         }
     }
@@ -687,7 +628,8 @@ impl Step<'_> {
                     accumulate: false,
                 };
                 let upcoming = parts.upcoming();
-                Self::multiply(&mut products, &weights.lm_head, panels, upcoming, target);
+                let linear = &weights.lm_head;
+                Self::multiply(&mut products, linear, panels, 0..rows, upcoming, target);
             }
         }
     }
@@ -767,13 +709,6 @@ impl Step<'_> {
             *results.logprobs.ptr().add(at) = scored.logprob;
             *results.ranks.ptr().add(at) = scored.rank;
         }
-    }
-}
-
-/// Ask for `count` floats that are read soon.
-fn prefetch(floats: *const f32, count: usize) {
-    for at in (0..count).step_by(PANEL_COLUMNS) {
-        prefetch_line(floats.wrapping_add(at).cast());
     }
 }
 

@@ -78,6 +78,52 @@ impl Iterator for Parts<'_> {
     }
 }
 
+/// The fewest rows of a slice: those of a tile register.
+const SLICE_ROWS: usize = crate::amx::row_tiles::ROWS;
+
+/// Items of a phase that do not divide by the workers: the ones left over are cut into slices of rows, one a
+/// worker.
+#[derive(Debug, Clone, Copy)]
+pub struct SlicedItems {
+    items: usize,
+    rows: usize,
+    /// Items before the first one in slices.
+    whole: usize,
+    slices: usize,
+    slice_rows: usize,
+}
+
+impl SlicedItems {
+    pub fn new(items: usize, rows: usize, workers: usize) -> Self {
+        let wanted = (rows / SLICE_ROWS).clamp(1, workers);
+        let slice_rows = rows.div_ceil(wanted).max(1).next_multiple_of(SLICE_ROWS);
+        let slices = rows.div_ceil(slice_rows).max(1);
+        let left_over = if slices == 1 { 0 } else { items % workers };
+        Self {
+            items,
+            rows,
+            whole: items - left_over,
+            slices,
+            slice_rows,
+        }
+    }
+
+    /// Items and slices together.
+    pub fn count(&self) -> usize {
+        self.whole + (self.items - self.whole) * self.slices
+    }
+
+    /// The item, and which rows of it: from a multiple of 16 on.
+    pub fn get(&self, index: usize) -> (usize, Range<usize>) {
+        let Some(slice) = index.checked_sub(self.whole) else {
+            return (index, 0..self.rows);
+        };
+        let first = slice % self.slices * self.slice_rows;
+        let rows = first..self.rows.min(first + self.slice_rows);
+        (self.whole + slice / self.slices, rows)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +144,26 @@ mod tests {
                 })
                 .unwrap();
                 assert!(taken.iter().all(|n| n.load(Ordering::Relaxed) == 1));
+            }
+        }
+    }
+
+    #[test]
+    fn slices_cover_every_row_of_every_item_once_and_evenly() {
+        for items in [1, 3, 15, 16, 40] {
+            for rows in [0, 1, 8, 16, 31, 32, 33, 47, 64, 100, 512] {
+                for workers in [1, 2, 3, 8, 17] {
+                    let sliced = SlicedItems::new(items, rows, workers);
+                    let mut taken = vec![vec![0; rows]; items];
+                    for (item, rows) in (0..sliced.count()).map(|index| sliced.get(index)) {
+                        assert!(rows.start.is_multiple_of(SLICE_ROWS));
+                        taken[item][rows].iter_mut().for_each(|n| *n += 1);
+                    }
+                    assert!(taken.iter().flatten().all(|&n| n == 1));
+                    if workers == 2 && rows.is_multiple_of(32) && rows > 0 {
+                        assert!(sliced.count().is_multiple_of(2));
+                    }
+                }
             }
         }
     }

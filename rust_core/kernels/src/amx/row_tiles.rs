@@ -20,17 +20,17 @@ pub struct RowTile {
 // SAFETY: plain numbers.
 unsafe impl crate::arena::Plain for RowTile {}
 
-/// Copy row `row` of `tile`, the four-row tile it stands in, to its place among `row_tiles`,
-/// `[ceil(rows / 16), inputs / 32]`.
+/// Copy row `row` of some groups of the four-row tile it stands in, `tile`, to its place among these groups of
+/// `row_tiles`, `[ceil(rows / 16), groups]`.
 ///
 /// # Safety
 /// `row_tiles` has room for the row, and nobody else uses the row's part of it meanwhile.
-pub unsafe fn copy_row(row: usize, tile: &[TileGroup], row_tiles: *mut RowTile) {
+pub unsafe fn copy_row(row: usize, tile: &[TileGroup], row_tiles: *mut RowTile, groups: usize) {
     for (group, from) in tile.iter().enumerate() {
         // SAFETY: the row's codes of one group: ours alone by contract. Only these bytes are borrowed, as
         // other rows of the tile may be others'.
         unsafe {
-            let to = row_tiles.add(row / ROWS * tile.len() + group);
+            let to = row_tiles.add(row / ROWS * groups + group);
             let to = (&raw mut (*to).codes).cast::<[i8; GROUP]>().add(row % ROWS);
             *to = from.codes[row % TILE_ROWS];
         }
@@ -58,7 +58,7 @@ mod tests {
         for row in 0..rows {
             let tile = &tiles[row / TILE_ROWS * groups..][..groups];
             // SAFETY: room for 32 rows.
-            unsafe { copy_row(row, tile, row_tiles.as_mut_ptr()) };
+            unsafe { copy_row(row, tile, row_tiles.as_mut_ptr(), groups) };
         }
         for row in 0..2 * ROWS {
             for group in 0..groups {

@@ -16,10 +16,10 @@ use std::ops::Range;
 
 pub(super) use self::weights::ExpandedPanel;
 use self::weights::{Packed, Scales, Weights, opaque};
-use super::outliers::{Outliers, finish};
+use super::outliers::{Outliers, finish_tile};
 use super::{MAGIC, Output, Panel};
 use crate::activation_quant::{QuantRows, TILE_ROWS, TileGroup};
-use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
+use crate::pack::layout::{GROUP, Offset, QuantLayout};
 use crate::simd::{Avx512, prefetch_line};
 
 /// Dot products of four inputs in a group.
@@ -103,21 +103,20 @@ fn fetch_to_write(line: *mut f32) {
     unsafe { _mm_prefetch::<_MM_HINT_ET0>(line.cast_const().cast()) };
 }
 
-/// A block's sums, in tiles.
-#[repr(align(64))]
-struct Sums<const TILES: usize>([[[f32; PANEL_COLUMNS]; TILE_ROWS]; TILES]);
-
-/// `ROWS` rows, from a tile's first on, against the whole panel.
+/// `ROWS` rows, from a tile's first on, against the whole panel; the first `rows` of them are stored.
 ///
 /// # Safety
-/// `weights` and the tiles have so many groups; the tiles are whole ones.
+/// `weights` and the tiles have so many groups; the tiles are whole ones; as [`super::Products::panel`] for `rows` rows
+/// of the output.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-unsafe fn block<W: Weights, const ROWS: usize, const TILES: usize>(
+unsafe fn block<W: Weights, const ROWS: usize>(
     mut weights: W,
     groups: usize,
     mut ahead: Ahead,
     tiles: *const TileGroup,
-    out: &mut Sums<TILES>,
+    rows: usize,
+    outliers: Outliers,
+    output: Output,
 ) {
     let mut sums = [_mm512_setzero_ps(); ROWS];
     // SAFETY: weights and tile groups of `groups` groups are inside what the caller vouches for.
@@ -171,9 +170,21 @@ unsafe fn block<W: Weights, const ROWS: usize, const TILES: usize>(
                 *tile = opaque(tile.wrapping_add(1));
             }
         }
-        for (sum, out) in sums.into_iter().zip(out.0.as_flattened_mut()) {
-            _mm512_store_ps(out.as_mut_ptr(), sum);
+        // Spelt out: sums in an indexed array would stand in memory.
+        macro_rules! finish {
+            ($($at:literal)*) => {$(
+                if $at * TILE_ROWS < ROWS {
+                    let sum = |lane| {
+                        let row: usize = $at * TILE_ROWS + lane;
+                        Avx512(if row < ROWS { sums[row] } else { _mm512_setzero_ps() })
+                    };
+                    let tile = [sum(0), sum(1), sum(2), sum(3)];
+                    let rows = rows.saturating_sub($at * TILE_ROWS);
+                    finish_tile(tile, $at, rows, outliers, output);
+                }
+            )*};
         }
+        finish!(0 1 2);
     }
 }
 
@@ -211,25 +222,22 @@ unsafe fn blocks<W: Weights>(
             };
             line = end;
             macro_rules! run {
-                ($size:literal, $tiles:literal) => {{
-                    let mut sums = Sums([[[0.0; PANEL_COLUMNS]; TILE_ROWS]; $tiles]);
+                ($size:literal) => {{
                     let rows = left.min($size);
                     for row in 0..rows {
                         fetch_to_write(output.skip(row).out);
                     }
-                    block::<W, $size, $tiles>(weights, groups, ahead, tiles, &mut sums);
-                    let tiles = &sums.0[..rows.div_ceil(TILE_ROWS)];
-                    finish::<Avx512>(tiles, rows, outliers, output);
+                    block::<W, $size>(weights, groups, ahead, tiles, rows, outliers, output);
                     $size
                 }};
             }
             row += match left.div_ceil(TILE_ROWS).div_ceil(blocks) {
-                3.. => run!(12, 3),
-                2 => run!(8, 2),
+                3.. => run!(12),
+                2 => run!(8),
                 _ => match left {
-                    1 => run!(1, 1),
-                    2 => run!(2, 1),
-                    _ => run!(4, 1),
+                    1 => run!(1),
+                    2 => run!(2),
+                    _ => run!(4),
                 },
             };
             blocks -= 1;

@@ -229,6 +229,8 @@ fn few_rows_are_left_to_the_other_kernel() {
 fn the_emulated_dot_product_is_the_processors() {
     use std::arch::x86_64::*;
 
+    /// # Safety
+    /// The machine has AVX-512 with VNNI.
     #[target_feature(enable = "avx512f,avx512vnni")]
     fn processors(sums: [i32; 16], unsigned: &[u8; 64], signed: &[i8; 64]) -> [i32; 16] {
         let mut out = [0; 16];

@@ -18,7 +18,10 @@ mod scratch;
 
 pub use scratch::PanelScratch;
 
+use std::ops::Range;
+
 use crate::activation_quant::QuantRows;
+use crate::amx::row_tiles;
 use crate::dispatch::Level;
 use crate::pack::{PackedMatrix, PanelKind};
 use crate::simd::Lanes;
@@ -143,7 +146,27 @@ impl<'a> Products<'a> {
         next: *const u8,
         output: Output,
     ) {
-        let (level, rows) = (self.level, self.rows);
+        // SAFETY: the caller's promise.
+        unsafe { self.panel_rows(matrix, panel, 0..self.rows, next, output) }
+    }
+
+    /// The same for rows `rows` alone, from a multiple of 16 on; of `output` only these are written.
+    ///
+    /// # Safety
+    /// As [`Products::panel`], for these rows.
+    pub unsafe fn panel_rows(
+        &mut self,
+        matrix: &PackedMatrix,
+        panel: usize,
+        rows: Range<usize>,
+        next: *const u8,
+        output: Output,
+    ) {
+        assert!(rows.start.is_multiple_of(row_tiles::ROWS) && rows.end <= self.rows);
+        if rows.is_empty() {
+            return;
+        }
+        let (level, first, rows) = (self.level, rows.start, rows.len());
         let panel = Panel {
             data: matrix.panel(panel),
             next,
@@ -151,15 +174,24 @@ impl<'a> Products<'a> {
         };
         // SAFETY: conditions are the caller's.
         unsafe {
+            let output = output.skip(first);
             let PanelKind::Quant(layout) = matrix.kind else {
-                return float::multiply(level, matrix.kind, panel, self.activations, rows, output);
+                let x = Activations {
+                    float: self
+                        .activations
+                        .float
+                        .add(first * self.activations.float_stride),
+                    ..*self.activations
+                };
+                return float::multiply(level, matrix.kind, panel, &x, rows, output);
             };
             let x = self
                 .activations
                 .quant
                 .expect("activations of the matrix's kind");
             assert_eq!(x.inputs, matrix.inputs);
-            let outliers = self.scratch.outliers.meet(level, layout, panel);
+            let x = x.skip(first);
+            let outliers = self.scratch.outliers.meet(level, layout, panel).skip(first);
             match level {
                 #[cfg(target_arch = "x86_64")]
                 Level::Amx => {

@@ -8,7 +8,7 @@
 //! groups' sums of that column are no numbers either.)
 
 use super::{Output, Panel};
-use crate::activation_quant::{Outlier, QuantRows, TILE_ROWS};
+use crate::activation_quant::{NOWHERE, QuantRows, TILE_ROWS};
 use crate::arena::{Buffer, Plain};
 use crate::dispatch::Level;
 use crate::error::KernelError;
@@ -75,38 +75,39 @@ impl OutlierIndex {
         let (last, starts) = starts.split_last_mut().expect("one more than tiles");
         for (tile, start) in starts.iter_mut().enumerate() {
             *start = end as u32;
-            // What is left of each row's outliers, in input order.
-            let mut left: [&[Outlier]; TILE_ROWS] = std::array::from_fn(|lane| {
-                let row = tile * TILE_ROWS + lane;
-                if row >= rows {
-                    return &[][..];
-                }
-                // SAFETY: `rows` rows of activations by contract, a row's outliers at most one a group.
-                unsafe {
-                    let outliers = x.outliers.add(row * groups);
-                    std::slice::from_raw_parts(outliers, *x.outlier_counts.add(row) as usize)
-                }
-            });
-            while let Some(input) = left.iter().filter_map(|row| Some(row.first()?.input)).min() {
-                let values = left.each_mut().map(|row| match row {
-                    [outlier, rest @ ..] if outlier.input == input => {
-                        *row = rest;
-                        outlier.value
+            // Of lanes without a row nothing counts.
+            let lanes = TILE_ROWS.min(rows - tile * TILE_ROWS);
+            let absent = u32::MAX.checked_shl(8 * lanes as u32).unwrap_or(0);
+            for group in 0..groups {
+                // SAFETY: `rows` rows of activations by contract.
+                let places = unsafe { x.places(tile, group) };
+                let mut places = (u32::from_le_bytes(places) | absent).to_le_bytes();
+                // All inputs of the group where some row has an outlier, in order.
+                while places != [NOWHERE; TILE_ROWS] {
+                    let place = places.into_iter().min().expect("four lanes");
+                    // SAFETY: as above.
+                    let outliers = unsafe { (*x.tile(tile * TILE_ROWS).add(group)).outliers };
+                    let values = std::array::from_fn(|lane| {
+                        if places[lane] != place {
+                            return 0.0;
+                        }
+                        places[lane] = NOWHERE;
+                        outliers[lane]
+                    });
+                    let input = (group * GROUP + usize::from(place)) as u32;
+                    let channel = &mut channel_of[input as usize];
+                    // What an earlier phase left there may name any channel.
+                    if *channel as usize >= count || channels[*channel as usize] != input {
+                        *channel = count as u32;
+                        channels[count] = input;
+                        count += 1;
                     }
-                    _ => 0.0,
-                });
-                let channel = &mut channel_of[input as usize];
-                // What an earlier phase left there may name any channel.
-                if *channel as usize >= count || channels[*channel as usize] != input {
-                    *channel = count as u32;
-                    channels[count] = input;
-                    count += 1;
+                    entries[end] = Entry {
+                        channel: *channel,
+                        values,
+                    };
+                    end += 1;
                 }
-                entries[end] = Entry {
-                    channel: *channel,
-                    values,
-                };
-                end += 1;
             }
         }
         *last = end as u32;
@@ -170,7 +171,7 @@ unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: *const u8, input: usize)
 /// # Safety
 /// A whole panel that has inputs `channels`, with the level's instructions enabled.
 #[inline(always)]
-unsafe fn decode_body<L: Lanes>(
+unsafe fn decode_all<L: Lanes>(
     layout: QuantLayout,
     panel: *const u8,
     channels: &[u32],
@@ -180,6 +181,42 @@ unsafe fn decode_body<L: Lanes>(
     for (&input, out) in channels.iter().zip(out) {
         // SAFETY: the caller's promise.
         unsafe { weights::<L>(layout, panel, input as usize).store(out.as_mut_ptr()) };
+    }
+}
+
+/// # Safety
+/// A whole panel that has inputs `channels`, with the level's instructions enabled.
+#[inline(always)]
+unsafe fn decode_body<L: Lanes>(
+    layout: QuantLayout,
+    panel: *const u8,
+    channels: &[u32],
+    out: &mut [f32],
+) {
+    /// A layout that is known when this is compiled: a channel then takes half the time.
+    const fn known(bits: u32, offset: Offset) -> QuantLayout {
+        QuantLayout {
+            bits,
+            group: GROUP,
+            half_scales: true,
+            offset,
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (layout.bits, layout.group, layout.half_scales, layout.offset) {
+            (4, GROUP, true, Offset::Min) => {
+                decode_all::<L>(known(4, Offset::Min), panel, channels, out);
+            }
+            (bits @ (4 | 8), GROUP, true, offset @ Offset::Zero(_)) => {
+                if bits == 4 {
+                    decode_all::<L>(known(4, offset), panel, channels, out);
+                } else {
+                    decode_all::<L>(known(8, offset), panel, channels, out);
+                }
+            }
+            _ => decode_all::<L>(layout, panel, channels, out),
+        }
     }
 }
 
@@ -215,11 +252,42 @@ impl Outliers {
     }
 }
 
-/// Finish the first `rows` rows of `output`, whose sums are given: outliers, bias, residual.
+/// Finish the first `rows` rows of tile `at` of `output`, whose sums are given: outliers, bias, residual.
 ///
 /// # Safety
-/// Of the tiles of sums `rows` rows are wanted; the outliers are those of `output`'s rows; as
-/// [`super::Products::panel`] for the output; the level's instructions enabled.
+/// The outliers are those of `output`'s rows; as [`super::Products::panel`] for the output; the level's instructions
+/// enabled.
+#[inline(always)]
+pub(super) unsafe fn finish_tile<L: Lanes>(
+    mut sums: [L; TILE_ROWS],
+    at: usize,
+    rows: usize,
+    outliers: Outliers,
+    output: Output,
+) {
+    // SAFETY: the caller's promise; entries name channels that were decoded.
+    unsafe {
+        let start = *outliers.starts.add(at) as usize;
+        let end = *outliers.starts.add(at + 1) as usize;
+        for entry in start..end {
+            let entry = &*outliers.entries.add(entry);
+            let weights = L::load(outliers.weights.add(PANEL_COLUMNS * entry.channel as usize));
+            for (sum, value) in sums.iter_mut().zip(entry.values) {
+                *sum = L::splat(value).mul_add(weights, *sum);
+            }
+        }
+        for (lane, sum) in sums.into_iter().enumerate() {
+            if lane < rows {
+                output.write(at * TILE_ROWS + lane, sum);
+            }
+        }
+    }
+}
+
+/// Finish the first `rows` rows of `output`, whose tiles of sums are given.
+///
+/// # Safety
+/// As [`finish_tile`].
 #[inline(always)]
 pub(super) unsafe fn finish<L: Lanes>(
     sums: &[[[f32; PANEL_COLUMNS]; TILE_ROWS]],
@@ -229,27 +297,15 @@ pub(super) unsafe fn finish<L: Lanes>(
 ) {
     debug_assert!(rows <= sums.len() * TILE_ROWS);
     for (at, sums) in sums.iter().enumerate() {
-        // SAFETY: the caller's promise; entries name channels that were decoded.
+        // SAFETY: the caller's promise.
         unsafe {
-            let start = *outliers.starts.add(at) as usize;
-            let end = *outliers.starts.add(at + 1) as usize;
-            let mut sums = [
+            let sums = [
                 L::load(sums[0].as_ptr()),
                 L::load(sums[1].as_ptr()),
                 L::load(sums[2].as_ptr()),
                 L::load(sums[3].as_ptr()),
             ];
-            for entry in start..end {
-                let entry = &*outliers.entries.add(entry);
-                let weights = L::load(outliers.weights.add(PANEL_COLUMNS * entry.channel as usize));
-                for (sum, value) in sums.iter_mut().zip(entry.values) {
-                    *sum = L::splat(value).mul_add(weights, *sum);
-                }
-            }
-            let first = at * TILE_ROWS;
-            for (lane, sum) in sums.into_iter().enumerate().take(rows - first) {
-                output.write(first + lane, sum);
-            }
+            finish_tile(sums, at, rows - at * TILE_ROWS, outliers, output);
         }
     }
 }

@@ -1,7 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::activation_quant::{Outlier, TILE_ROWS, TileGroup, quantize_row};
+use crate::activation_quant::tests::{Outlier, outliers_of};
+use crate::activation_quant::{NOWHERE, OutlierPlaces, TILE_ROWS, TileGroup, quantize_row};
 use crate::amx::row_tiles::{self, RowTile, copy_row};
 use crate::arena::Buffer;
 use crate::guarded::{Guarded, on_both_sides};
@@ -18,8 +19,7 @@ fn levels() -> impl Iterator<Item = Level> {
 pub(super) struct Rows {
     float: Guarded<f32>,
     tiles: Guarded<TileGroup>,
-    outliers: Guarded<Outlier>,
-    outlier_counts: Guarded<u32>,
+    places: Guarded<OutlierPlaces>,
     row_tiles: Guarded<RowTile>,
     inputs: usize,
 }
@@ -48,33 +48,32 @@ impl Rows {
             ..TileGroup::default()
         };
         let mut tiles = Guarded::filled(nobody, rows.div_ceil(TILE_ROWS) * groups);
-        let mut outliers = Guarded::filled(Outlier::default(), rows * groups);
-        let mut outlier_counts = Guarded::filled(0, rows);
+        // Nor must outliers that stand there.
+        let mut places = Guarded::filled([3; TILE_ROWS], rows.div_ceil(TILE_ROWS) * groups);
         let nothing = RowTile {
             codes: [[77; GROUP]; row_tiles::ROWS],
         };
         let mut row_tiles = Guarded::filled(nothing, rows.div_ceil(row_tiles::ROWS) * groups);
         for row in 0..if quantized { rows } else { 0 } {
             // SAFETY: portable always runs.
-            outlier_counts[row] = unsafe {
+            unsafe {
                 quantize_row(
                     Level::Portable,
                     &float[row * inputs..][..inputs],
                     None,
                     row % TILE_ROWS,
                     &mut tiles[row / TILE_ROWS * groups..][..groups],
-                    &mut outliers[row * groups..][..groups],
-                ) as u32
-            };
+                    &mut places[row / TILE_ROWS * groups..][..groups],
+                );
+            }
             let tile = &tiles[row / TILE_ROWS * groups..][..groups];
             // SAFETY: room for every row.
-            unsafe { copy_row(row, tile, row_tiles.as_mut_ptr()) };
+            unsafe { copy_row(row, tile, row_tiles.as_mut_ptr(), groups) };
         }
         Self {
             float: float.into(),
             tiles,
-            outliers,
-            outlier_counts,
+            places,
             row_tiles,
             inputs,
         }
@@ -90,8 +89,9 @@ impl Rows {
         Activations {
             quant: (!self.tiles.is_empty()).then_some(QuantRows {
                 tiles: self.tiles.as_ptr(),
-                outliers: self.outliers.as_ptr(),
-                outlier_counts: self.outlier_counts.as_ptr(),
+                places: self.places.as_ptr(),
+                places_tile_stride: self.inputs / GROUP,
+                places_group_stride: 1,
                 row_tiles: self.row_tiles.as_ptr(),
                 inputs: self.inputs,
             }),
@@ -105,8 +105,14 @@ impl Rows {
         &self.tiles[row / TILE_ROWS * (self.inputs / GROUP) + group]
     }
 
-    pub fn row_outliers(&self, row: usize) -> &[Outlier] {
-        &self.outliers[row * (self.inputs / GROUP)..][..self.outlier_counts[row] as usize]
+    pub fn row_outliers(&self, row: usize) -> Vec<Outlier> {
+        let groups = self.inputs / GROUP;
+        let tile = row / TILE_ROWS * groups..(row / TILE_ROWS + 1) * groups;
+        outliers_of(
+            row % TILE_ROWS,
+            &self.tiles[tile.clone()],
+            &self.places[tile],
+        )
     }
 
     /// What the kernel sees of input `input`.
@@ -252,11 +258,11 @@ fn extreme_codes_do_not_saturate() {
                     scales: [1.0; TILE_ROWS],
                     scaled_sums: [127.0 * 32.0; TILE_ROWS],
                     low_scaled_sums: [127.0 * 16.0; TILE_ROWS],
+                    outliers: [7.0; TILE_ROWS],
                 },
                 8,
             ),
-            outliers: Guarded::filled(Outlier::default(), 8),
-            outlier_counts: Guarded::filled(0, 1),
+            places: Guarded::filled([NOWHERE; TILE_ROWS], 8),
             row_tiles: Guarded::from(&[][..]), // one row needs none
             inputs: 256,
         };
@@ -288,6 +294,44 @@ fn bias_and_residual_are_added_once() {
                 let expected = 100.0 + (plain + bias[i % 32]);
                 assert!((both - expected).abs() <= 1e-4, "{level:?} {dtype:?}");
             }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn slices_of_rows_have_the_wholes_bits(
+        seed: u64, rows in 1usize..90, tiles in 0usize..6, blocks in 1usize..3,
+    ) {
+        let start = (16 * tiles).min(rows / 16 * 16);
+        for dtype in [DType::Q4_1, DType::Q8_0, DType::Q6K, DType::F32] {
+            let inputs = blocks * if dtype.is_quantized() { dtype.block_len() } else { 37 };
+            let tensor = TestTensor::random(dtype, 16, inputs, seed);
+            let (matrix, _memory) = tensor.pack();
+            let x = Rows::random(rows, inputs, dtype.is_quantized(), seed);
+            on_both_sides(|| for level in levels() {
+                let whole = product(level, &matrix, x.activations(), rows, None, None);
+                let mut scratch = PanelScratch::new(rows, inputs).unwrap();
+                let activations = x.activations();
+                let mut out = Guarded::filled(7.0, rows * PANEL_COLUMNS);
+                for slice in [start..rows, 0..start] {
+                    let output = Output {
+                        out: out.as_mut_ptr(),
+                        stride: PANEL_COLUMNS,
+                        accumulate: false,
+                        bias: std::ptr::null(),
+                    };
+                    // Rows before the slice are others'.
+                    assert!(out[..slice.start * PANEL_COLUMNS].iter().all(|&x| x == 7.0));
+                    // SAFETY: available level, matching shapes, our own memory.
+                    unsafe {
+                        let mut products = Products::new(level, &activations, rows, &mut scratch);
+                        products.panel_rows(&matrix, 0, slice, matrix.panel(0), output);
+                    }
+                }
+                assert_eq!(*out, *whole, "{level:?} {dtype:?}");
+            });
         }
     }
 }

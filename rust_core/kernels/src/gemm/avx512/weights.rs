@@ -46,8 +46,14 @@ pub(super) trait Weights: Copy {
     /// The group behind this one.
     fn next(self) -> Self;
     /// Codes of quad `quad`.
+    ///
+    /// # Safety
+    /// The trait's.
     unsafe fn codes(self, quad: usize) -> __m512i;
     /// Of the group, or of its half `part`.
+    ///
+    /// # Safety
+    /// The trait's.
     unsafe fn scales(self, part: usize) -> Scales;
 }
 

@@ -1,0 +1,296 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::amx::row_tiles::{self, RowTile, copy_row};
+use crate::dispatch::Level;
+use crate::norm::{rms_norm, rms_scale, rms_scales_of_tile, silu_panel};
+use crate::pack::tests::Random;
+
+/// An input that is not among the codes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Outlier {
+    pub input: u32,
+    pub value: f32,
+}
+
+/// Those of lane `lane` of a tile, in input order.
+pub(crate) fn outliers_of(
+    lane: usize,
+    tile: &[TileGroup],
+    places: &[OutlierPlaces],
+) -> Vec<Outlier> {
+    let groups = tile.iter().zip(places).enumerate();
+    groups
+        .filter(|(_, (_, places))| places[lane] != NOWHERE)
+        .map(|(at, (group, places))| Outlier {
+            input: (at * GROUP) as u32 + u32::from(places[lane]),
+            value: group.outliers[lane],
+        })
+        .collect()
+}
+
+/// A row in lane 2 of a tile, and its outliers.
+fn quantized(level: Level, row: &[f32]) -> (Vec<TileGroup>, Vec<Outlier>) {
+    normalized_and_quantized(level, row, None)
+}
+
+fn normalized_and_quantized(
+    level: Level,
+    row: &[f32],
+    norm: Option<RowsNorm<'_, 1>>,
+) -> (Vec<TileGroup>, Vec<Outlier>) {
+    let groups = row.len() / GROUP;
+    let mut tile = vec![TileGroup::default(); groups];
+    let mut places = vec![[1; TILE_ROWS]; groups];
+    // SAFETY: callers pass available levels.
+    unsafe { quantize_row(level, row, norm, 2, &mut tile, &mut places) };
+    assert!(
+        places.iter().all(|p| (p[0], p[1], p[3]) == (1, 1, 1)),
+        "others' lanes"
+    );
+    let outliers = outliers_of(2, &tile, &places);
+    (tile, outliers)
+}
+
+fn levels() -> impl Iterator<Item = Level> {
+    Level::ALL.into_iter().filter(|level| level.available())
+}
+
+#[test]
+fn codes_are_within_half_a_step_and_levels_agree_bit_for_bit() {
+    let mut random = Random(7);
+    let mut row: Vec<f32> = (0..32 * 9)
+        .map(|i| random.unit() * 10f32.powi(i / 32 - 4))
+        .collect();
+    (row[40], row[287]) = (70.0, -1e9);
+    let (tile, outliers) = quantized(Level::Portable, &row);
+    assert_eq!(
+        outliers.iter().map(|o| o.input).collect::<Vec<_>>(),
+        [40, 287]
+    );
+    for (i, x) in row.iter().enumerate() {
+        if let Some(outlier) = outliers.iter().find(|o| o.input == i as u32) {
+            assert_eq!(
+                (outlier.value, tile[i / GROUP].codes[2][i % GROUP]),
+                (*x, 0)
+            );
+            continue;
+        }
+        let scale = tile[i / GROUP].scales[2];
+        let code = f32::from(tile[i / GROUP].codes[2][i % GROUP]);
+        assert!((x - scale * code).abs() <= scale * 0.50001);
+    }
+    for group in &tile {
+        let sum = |codes: &[i8]| codes.iter().map(|&code| i32::from(code)).sum::<i32>() as f32;
+        assert_eq!(group.scaled_sums[2], group.scales[2] * sum(&group.codes[2]));
+        assert_eq!(
+            group.low_scaled_sums[2],
+            group.scales[2] * sum(&group.codes[2][..16])
+        );
+        assert_eq!(
+            (group.codes[1], group.scales[3]),
+            ([0; GROUP], 0.0),
+            "others' lanes"
+        );
+    }
+    for level in levels() {
+        let expected = (tile.clone(), outliers.clone());
+        assert_eq!(quantized(level, &row), expected, "{level:?}");
+    }
+}
+
+/// The bits of a row's groups in lane 2, so that NaN equals NaN.
+fn bits(tile: &[TileGroup]) -> Vec<([i8; GROUP], [u32; 3])> {
+    bits_of(2, tile.iter())
+}
+
+fn bits_of<'a>(
+    lane: usize,
+    groups: impl Iterator<Item = &'a TileGroup>,
+) -> Vec<([i8; GROUP], [u32; 3])> {
+    let numbers = |g: &TileGroup| [g.scales[lane], g.scaled_sums[lane], g.low_scaled_sums[lane]];
+    groups
+        .map(|group| (group.codes[lane], numbers(group).map(f32::to_bits)))
+        .collect()
+}
+
+/// Values of every size, with some that are alone, equal, zero or no number.
+fn value() -> impl Strategy<Value = f32> {
+    prop_oneof![
+        20 => -1f32..1.0,
+        2 => (-40i32..38, -1f32..1.0).prop_map(|(power, x)| x * 10f32.powi(power)),
+        2 => prop::sample::select(vec![0.0, -0.0, 1.0, -1.0, 0.5, 3.0, 3.000_001, 1e-30, 1e-31]),
+        1 => prop::sample::select(vec![50.0, -700.0]),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+    #[test]
+    fn levels_agree_and_norms_may_come_first(
+        row in (1usize..40).prop_flat_map(|groups| prop::collection::vec(value(), groups * GROUP)),
+        bad in prop::option::of((any::<prop::sample::Index>(), prop::sample::select(vec![
+            f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -f32::NAN
+        ]))),
+    ) {
+        let mut row = row;
+        if let Some((at, bad)) = bad {
+            let at = at.index(row.len());
+            row[at] = bad;
+        }
+        let (portable, apart) = quantized(Level::Portable, &row);
+        let weight: Vec<f32> = (0..row.len()).map(|i| (i as f32).cos()).collect();
+        for level in levels() {
+            let (tile, outliers) = quantized(level, &row);
+            prop_assert_eq!(bits(&tile), bits(&portable), "{:?}", level);
+            prop_assert_eq!(&outliers, &apart, "{:?}", level);
+            let mut normed = vec![0.0; row.len()];
+            // SAFETY: the level is available.
+            let scale = unsafe {
+                rms_norm(level, &row, &weight, 1e-5, &mut normed);
+                rms_scale(level, &row, 1e-5)
+            };
+            let norm = Some(RowsNorm { scales: [scale], weight: &weight });
+            let (tile, outliers) = normalized_and_quantized(level, &row, norm);
+            let (expected, apart) = quantized(Level::Portable, &normed);
+            prop_assert_eq!(bits(&tile), bits(&expected), "{:?}, with a norm", level);
+            prop_assert_eq!(outliers, apart, "{:?}, with a norm", level);
+        }
+    }
+
+    #[test]
+    fn a_tile_is_its_rows(
+        rows in (1usize..23).prop_flat_map(|groups| prop::collection::vec(value(), 4 * groups * GROUP)),
+        bad in prop::option::of((any::<prop::sample::Index>(), prop::sample::select(vec![
+            f32::NAN, f32::INFINITY, f32::NEG_INFINITY
+        ]))),
+        normed: bool,
+    ) {
+        let mut rows = rows;
+        if let Some((at, bad)) = bad {
+            let at = at.index(rows.len());
+            rows[at] = bad;
+        }
+        let inputs = rows.len() / TILE_ROWS;
+        let weight: Vec<f32> = (0..inputs).map(|i| (i as f32).cos()).collect();
+        let rows: [&[f32]; TILE_ROWS] = std::array::from_fn(|lane| &rows[lane * inputs..][..inputs]);
+        for level in levels() {
+            // SAFETY: the level is available.
+            let scales = unsafe { rms_scales_of_tile(level, rows, 1e-5) };
+            let norm = normed.then_some(RowsNorm { scales, weight: &weight });
+            let mut tile = vec![TileGroup::default(); inputs / GROUP];
+            let mut places = vec![[1; TILE_ROWS]; inputs / GROUP];
+            // SAFETY: the level is available.
+            unsafe { quantize_tile(level, rows, norm, &mut tile, &mut places) };
+            for (lane, row) in rows.into_iter().enumerate() {
+                // SAFETY: the level is available.
+                let scale = unsafe { rms_scale(level, row, 1e-5) };
+                prop_assert_eq!(scale.to_bits(), scales[lane].to_bits(), "{:?}", level);
+                let norm = normed.then_some(RowsNorm { scales: [scale], weight: &weight });
+                let (alone, outliers) = normalized_and_quantized(level, row, norm);
+                prop_assert_eq!(bits_of(lane, tile.iter()), bits(&alone), "{:?} {}", level, lane);
+                prop_assert_eq!(outliers_of(lane, &tile, &places), outliers, "{:?} {}", level, lane);
+            }
+        }
+    }
+
+    #[test]
+    fn joined_rows_are_quantised_as_if_they_had_been_written(
+        rows in 1usize..38, groups in 1usize..4, seed: u64,
+        apart in prop::collection::vec((any::<prop::sample::Index>(), value()), 0..20),
+        bad in prop::option::of((any::<prop::sample::Index>(), prop::sample::select(vec![
+            f32::NAN, f32::INFINITY
+        ]))),
+    ) {
+        let mut random = Random(seed | 1);
+        // [groups, rows, 32]
+        let mut gate: Vec<f32> = (0..groups * rows * GROUP).map(|_| 4.0 * random.unit()).collect();
+        let up: Vec<f32> = gate.iter().map(|_| random.unit()).collect();
+        for (at, value) in apart {
+            let at = at.index(gate.len());
+            gate[at] = value;
+        }
+        let poisoned = bad.map(|(at, bad)| {
+            let at = at.index(gate.len());
+            gate[at] = bad;
+            at / GROUP % rows
+        });
+        let tiles = rows.div_ceil(TILE_ROWS);
+        for level in levels() {
+            let mut joined_tiles = vec![TileGroup::default(); tiles * groups];
+            let mut places = vec![[1; TILE_ROWS]; tiles * groups];
+            let nothing = RowTile { codes: [[1; GROUP]; row_tiles::ROWS] };
+            let mut row_tiles = vec![nothing; rows.div_ceil(row_tiles::ROWS) * groups];
+            let mut expected_row_tiles = row_tiles.clone();
+            let mut written = vec![0.0; rows * groups * GROUP];
+            // Groups are finished in any order.
+            for group in (0..groups).rev() {
+                let to = GroupColumn {
+                    tiles: &raw mut joined_tiles[group],
+                    places: &raw mut places[group * tiles],
+                    row_tiles: &raw mut row_tiles[group],
+                    groups,
+                };
+                let from = group * rows * GROUP;
+                let (gate, up) = (&gate[from..][..rows * GROUP], &up[from..][..rows * GROUP]);
+                // SAFETY: the level is available; room for every row.
+                unsafe { quantize_gated(level, gate.as_ptr(), up.as_ptr(), rows, to) };
+                for row in 0..rows {
+                    for half in [0, 16] {
+                        let out = &raw mut written[(row * groups + group) * GROUP + half];
+                        let from = row * GROUP + half;
+                        // SAFETY: the level is available; sixteen floats each.
+                        unsafe { silu_panel(level, &raw const gate[from], &raw const up[from], out, 16, 1) };
+                    }
+                }
+            }
+            for row in 0..rows {
+                let (tile, lane) = (row / TILE_ROWS, row % TILE_ROWS);
+                let groups_of = |tile: usize| &joined_tiles[tile * groups..][..groups];
+                let (alone, outliers) =
+                    quantized(level, &written[row * groups * GROUP..][..groups * GROUP]);
+                let got = bits_of(lane, groups_of(tile).iter());
+                prop_assert_eq!(&got, &bits(&alone), "{:?} row {}", level, row);
+                let row_places: Vec<OutlierPlaces> =
+                    (0..groups).map(|group| places[group * tiles + tile]).collect();
+                prop_assert_eq!(
+                    outliers_of(lane, groups_of(tile), &row_places), outliers, "{:?} row {}", level, row
+                );
+                let is_bad = groups_of(tile).iter().any(|group| group.scales[lane].is_nan());
+                prop_assert_eq!(is_bad, poisoned == Some(row));
+                // SAFETY: room for every row.
+                unsafe { copy_row(row, groups_of(tile), expected_row_tiles.as_mut_ptr(), groups) };
+                for group in 0..groups {
+                    let at = row / row_tiles::ROWS * groups + group;
+                    let codes = |tiles: &[RowTile]| tiles[at].codes[row % row_tiles::ROWS];
+                    prop_assert_eq!(codes(&row_tiles), codes(&expected_row_tiles));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn equal_giants_share_a_scale() {
+    let mut row = [0.01f32; 32];
+    (row[3], row[30]) = (5.0, -5.0);
+    let (tile, outliers) = quantized(Level::Portable, &row);
+    let codes = tile[0].codes[2];
+    assert_eq!((codes[3], codes[30], outliers.len()), (127, -127, 0));
+}
+
+#[test]
+fn zero_stays_zero_and_bad_numbers_poison_their_group_alone() {
+    for level in levels() {
+        let mut row = vec![0.0; 96];
+        (row[40], row[70]) = (f32::NAN, f32::NEG_INFINITY);
+        let (tile, outliers) = quantized(level, &row);
+        assert!(
+            tile.iter()
+                .all(|group| group.codes == TileGroup::default().codes)
+        );
+        assert!(outliers.is_empty());
+        assert_eq!(tile[0], TileGroup::default());
+        assert!(tile[1].scales[2].is_nan() && tile[2].scaled_sums[2].is_nan());
+    }
+}

@@ -1,0 +1,249 @@
+//! Activations in the forms that products take: prepared at the beginning of a phase, or where a phase before
+//! computes them.
+
+use std::ops::Range;
+
+use super::{Step, meet};
+use crate::activation_quant::{
+    GroupColumn, QuantRows, RowsNorm, TILE_ROWS, quantize_row, quantize_tile,
+};
+use crate::amx::row_tiles::copy_row;
+use crate::dispatch::Level;
+use crate::gemm::Activations;
+use crate::norm::{rms_norm, rms_scale, rms_scales_of_tile};
+use crate::pack::PANEL_COLUMNS;
+use crate::pack::layout::GROUP;
+use crate::phase_clock::Phase;
+use crate::pool::Worker;
+use crate::scratch::{QuantBuffers, REDUNDANT_ROWS, WorkerScratch, group_stride};
+use crate::simd::prefetch_line;
+use crate::weights::Linear;
+
+/// Rows that a phase reads: row `i` stands at `index(i) * stride`.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub rows: *const f32,
+    pub stride: usize,
+    /// Which rows; None: all in order.
+    pub index: Option<&'a [usize]>,
+}
+
+/// How gate and up are joined to the rows that the down projection takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Joining {
+    /// As floats, panel by panel.
+    Floats,
+    /// As floats, and a part's groups are quantised when all of them are there: of few rows a group alone would leave
+    /// most lanes empty.
+    Parts,
+    /// A group of all rows at once, and the floats are never written.
+    Groups,
+}
+
+impl Step<'_> {
+    /// Bring `rows` rows of `source` into the forms that `users` take, normalised if there is a norm.
+    pub(super) fn prepare(
+        &self,
+        worker: &Worker<'_>,
+        own: &WorkerScratch,
+        rows: usize,
+        source: Source<'_>,
+        norm: Option<&[f32]>,
+        users: &[&Linear],
+    ) -> Activations {
+        let inputs = users[0].matrix.inputs;
+        let quantize = users.iter().any(|user| user.matrix.kind.is_quantized());
+        let redundant = rows <= REDUNDANT_ROWS;
+        let buffers = if redundant {
+            &own.activations
+        } else {
+            &self.scratch.activations
+        };
+        let (stride, groups) = (inputs.next_multiple_of(PANEL_COLUMNS), inputs / GROUP);
+        let quant = self.quant_rows(&buffers.quant, inputs, (groups, 1));
+        // Floats are wanted by other products alone, and where they stand will do if nothing changes them.
+        let wants_floats = users.iter().any(|user| !user.matrix.kind.is_quantized());
+        let copied = wants_floats && (norm.is_some() || source.index.is_some());
+        let (float, float_stride) = if copied {
+            (buffers.float.ptr().cast_const(), stride)
+        } else {
+            (source.rows, source.stride)
+        };
+        let activations = Activations {
+            quant: quantize.then_some(quant),
+            float,
+            float_stride,
+        };
+        if !copied && !quantize {
+            return activations;
+        }
+        // Whole tiles, so that no two workers write the same one.
+        let mine = if redundant {
+            0..rows
+        } else {
+            let tiles = worker.share(rows.div_ceil(TILE_ROWS));
+            tiles.start * TILE_ROWS..rows.min(tiles.end * TILE_ROWS)
+        };
+        let (level, eps) = (self.model.level, self.model.spec.rms_norm_eps);
+        let row_of = |row| {
+            let from = source.index.map_or(row, |index| index[row]);
+            source.rows.wrapping_add(from * source.stride)
+        };
+        for first in mine.clone().step_by(TILE_ROWS) {
+            let tile_rows = first..mine.end.min(first + TILE_ROWS);
+            for row in tile_rows.end..mine.end.min(tile_rows.end + TILE_ROWS) {
+                // Half of it lies in the other cores' caches.
+                prefetch(row_of(row), inputs);
+            }
+            // SAFETY: rows of the source are complete (a barrier lies behind us) and have `inputs`
+            // values; the buffers' tile and rows are this worker's alone; the level was checked at load.
+            unsafe {
+                let x = |row| std::slice::from_raw_parts(row_of(row), inputs);
+                if copied {
+                    for row in tile_rows.clone() {
+                        let out = buffers.float.slice_mut(row * stride, inputs);
+                        match norm {
+                            Some(norm) => rms_norm(level, x(row), norm, eps, out),
+                            None => out.copy_from_slice(x(row)),
+                        }
+                    }
+                }
+                if quantize {
+                    self.quantize_rows(&buffers.quant, tile_rows, x, norm, 0..groups, groups);
+                }
+            }
+        }
+        if redundant {
+            own.clock.lap(Phase::Prepare);
+        } else {
+            meet(worker, own, Phase::Prepare);
+        }
+        activations
+    }
+
+    /// Rows of `inputs` inputs as they stand in `buffers`, with the strides of their outliers' places from
+    /// tile to tile and from group to group.
+    fn quant_rows(
+        &self,
+        buffers: &QuantBuffers,
+        inputs: usize,
+        (places_tile_stride, places_group_stride): (usize, usize),
+    ) -> QuantRows {
+        QuantRows {
+            tiles: buffers.tiles.ptr(),
+            places: buffers.places.ptr(),
+            places_tile_stride,
+            places_group_stride,
+            row_tiles: if self.model.level == Level::Amx {
+                buffers.row_tiles.ptr()
+            } else {
+                std::ptr::null()
+            },
+            inputs,
+        }
+    }
+
+    /// Quantise groups `groups` of rows `rows`, all of one tile, each of `all` groups; `x(row)` are the values of
+    /// these groups.
+    ///
+    /// # Safety
+    /// The buffers have room for the rows, and nobody else uses these groups of their tile.
+    unsafe fn quantize_rows<'x>(
+        &self,
+        buffers: &QuantBuffers,
+        rows: Range<usize>,
+        x: impl Fn(usize) -> &'x [f32],
+        norm: Option<&[f32]>,
+        groups: Range<usize>,
+        all: usize,
+    ) {
+        let (level, eps) = (self.model.level, self.model.spec.rms_norm_eps);
+        let first = rows.start / TILE_ROWS * all + groups.start;
+        // SAFETY: the caller's promise; the level was checked at load.
+        unsafe {
+            let tile = buffers.tiles.slice_mut(first, groups.len());
+            let places = buffers.places.slice_mut(first, groups.len());
+            if rows.len() == TILE_ROWS {
+                let x = std::array::from_fn(|lane| x(rows.start + lane));
+                let norm = norm.map(|weight| RowsNorm {
+                    scales: rms_scales_of_tile(level, x, eps),
+                    weight,
+                });
+                quantize_tile(level, x, norm, tile, places);
+            } else {
+                for (lane, row) in rows.clone().enumerate() {
+                    let norm = norm.map(|weight| RowsNorm {
+                        scales: [rms_scale(level, x(row), eps)],
+                        weight,
+                    });
+                    quantize_row(level, x(row), norm, lane, tile, places);
+                }
+            }
+            if level == Level::Amx {
+                for row in rows {
+                    copy_row(row, tile, buffers.row_tiles.ptr().add(groups.start), all);
+                }
+            }
+        }
+    }
+
+    /// How gate and up are joined.
+    pub(super) fn joining(&self, down: &Linear, rows: usize) -> Joining {
+        match down.matrix.kind.is_quantized() {
+            false => Joining::Floats,
+            true if rows <= REDUNDANT_ROWS => Joining::Parts,
+            true => Joining::Groups,
+        }
+    }
+
+    /// The joined rows, which `down` takes.
+    pub(super) fn joined(&self, down: &Linear, rows: usize) -> Option<QuantRows> {
+        let inputs = down.matrix.inputs;
+        let strides = match self.joining(down, rows) {
+            Joining::Floats => return None,
+            Joining::Parts => (inputs / GROUP, 1),
+            Joining::Groups => (1, group_stride(rows)),
+        };
+        Some(self.quant_rows(&self.scratch.joined, inputs, strides))
+    }
+
+    /// Quantise groups `groups` of `rows` joined rows of `all` groups.
+    ///
+    /// # Safety
+    /// This worker joined these columns, and nobody else uses them.
+    pub(super) unsafe fn quantize_joined(&self, groups: Range<usize>, rows: usize, all: usize) {
+        let (gate, stride) = (self.scratch.gate.ptr(), self.scratch.strides.gate);
+        let (first, len) = (groups.start * GROUP, groups.len() * GROUP);
+        for tile in (0..rows).step_by(TILE_ROWS) {
+            // SAFETY: columns inside the rows; the rest is the caller's promise.
+            unsafe {
+                let x = |row| std::slice::from_raw_parts(gate.add(row * stride + first), len);
+                let tile_rows = tile..rows.min(tile + TILE_ROWS);
+                let joined = &self.scratch.joined;
+                self.quantize_rows(joined, tile_rows, x, None, groups.clone(), all);
+            }
+        }
+    }
+
+    /// Where group `group` of the joined rows goes.
+    pub(super) fn joined_group(&self, group: usize, rows: usize, groups: usize) -> GroupColumn {
+        let joined = &self.scratch.joined;
+        GroupColumn {
+            tiles: joined.tiles.ptr().wrapping_add(group),
+            places: joined.places.ptr().wrapping_add(group * group_stride(rows)),
+            row_tiles: if self.model.level == Level::Amx {
+                joined.row_tiles.ptr().wrapping_add(group)
+            } else {
+                std::ptr::null_mut()
+            },
+            groups,
+        }
+    }
+}
+
+/// Ask for `count` floats that are read soon.
+fn prefetch(floats: *const f32, count: usize) {
+    for at in (0..count).step_by(PANEL_COLUMNS) {
+        prefetch_line(floats.wrapping_add(at).cast());
+    }
+}
