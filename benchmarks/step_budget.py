@@ -25,6 +25,7 @@ from engine.config import EngineConfig
 from engine.executors.base import SAMPLING_DTYPE, StepPlan
 from engine.executors.native import NativeExecutor
 from engine.executors.native_settings import native_kv_dtype
+from engine.memory.kv_cache import block_bytes
 from engine.models.loader import open_model
 from engine.models.spec import ModelSpec
 
@@ -132,9 +133,9 @@ def measure(executor: NativeExecutor, shapes: list[Shape], vocab: int, seconds: 
 
 
 def predict(
-    shape: Shape, spec: ModelSpec, ceilings: Ceilings, weight_bytes: int
+    shape: Shape, spec: ModelSpec, ceilings: Ceilings, weight_bytes: int, kv_bytes: float
 ) -> dict[str, float]:
-    """Seconds of the phases that have a ceiling."""
+    """Seconds of the phases that have a ceiling; `kv_bytes` is what a token's keys and values take."""
     hidden, width = spec.hidden_size, spec.intermediate_size
     heads, kv_heads = spec.num_heads * spec.head_dim, spec.num_kv_heads * spec.head_dim
     layers, tokens = spec.num_layers, shape.rows * shape.tokens
@@ -155,9 +156,12 @@ def predict(
     }
     seen = shape.context + (shape.tokens + 1) / 2
     private = shape.rows * (shape.context + shape.tokens - shape.shared) + shape.shared
+    products = 4 * layers * tokens * seen * heads
+    is_int8 = kv_bytes < 2 * spec.kv_elements_per_token
     seconds["attention"] = max(
-        private * layers * 2 * kv_heads * 2 / ceilings.read,
-        4 * layers * tokens * seen * heads / ceilings.f32,
+        private * kv_bytes / ceilings.read,
+        # Codes meet numbers of two bytes: see the kernel.
+        2 * products / ceilings.int8 if is_int8 else products / ceilings.f32,
     )
     return seconds
 
@@ -214,7 +218,11 @@ def main() -> None:
     print("step".ljust(16) + "".join(f"{1e3 * shape.seconds:.2f}".rjust(18) for shape in shapes))
     sums = (f"{1e3 * sum(shape.phases.values()):.2f}" for shape in shapes)
     print("sum".ljust(16) + "".join(text.rjust(18) for text in sums))
-    predicted = [predict(s, model.spec, ceilings, executor.info.weight_bytes) for s in shapes]
+    kv_bytes = block_bytes(model.spec, block_size=1, kv_dtype=config.kv_dtype)
+    predicted = [
+        predict(shape, model.spec, ceilings, executor.info.weight_bytes, kv_bytes)
+        for shape in shapes
+    ]
     for phase in shapes[0].phases:
         cells = [
             f"{1e3 * shape.phases[phase]:.2f}"

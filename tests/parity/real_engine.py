@@ -5,15 +5,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from engine.config import EngineConfig
+from engine.config import EngineConfig, KvDtype
 from engine.engine import AsyncPravahaEngine
 
 PATIENCE_S = 300
 """After so long a wait is given up: nothing is slow enough for it."""
 
 BLOCK = 32
-BLOCK_BYTES = BLOCK * 30 * 2 * 3 * 64 * 2
-"""Of the demo model: layers, keys and values, heads, dimensions, bytes of an f16."""
+VECTORS = 30 * 2 * 3
+"""Of a token of the demo model: layers, keys and values, heads."""
+VECTOR_BYTES: dict[KvDtype, int] = {"auto": 64 + 4, "int8": 64 + 4, "f16": 64 * 2, "f32": 64 * 4}
+"""64 dimensions; int8 has a scale."""
 
 TEXT = (
     "The river came down from the hills in the spring, brown and quick, and the people of the "
@@ -23,14 +25,16 @@ TEXT = (
 
 @contextmanager
 def running(
-    demo_model: Path, *, pool_tokens: int = 6000, **settings: Any
+    demo_model: Path, *, pool_tokens: int = 6000, kv_dtype: KvDtype = "auto", **settings: Any
 ) -> Iterator[AsyncPravahaEngine]:
-    """A ready engine whose pool has room for `pool_tokens` tokens in f16; shut down at the end."""
+    """A ready engine whose pool has room for `pool_tokens` tokens; shut down at the end."""
+    block_bytes = BLOCK * VECTORS * VECTOR_BYTES[kv_dtype]
     config = EngineConfig(
         model=demo_model,
         name="demo",
         block_size=BLOCK,
-        kv_cache_bytes=-(-pool_tokens // BLOCK) * BLOCK_BYTES,
+        kv_cache_bytes=-(-pool_tokens // BLOCK) * block_bytes,
+        kv_dtype=kv_dtype,
         **settings,
     )
     engine = AsyncPravahaEngine(config)

@@ -5,7 +5,7 @@
 //! no horizontal sum. Values stand token by token, `[token][padded dimension]`. Bytes of slots that no
 //! token has been written to are whatever they were: readers mask them.
 //!
-//! As int8 a token's key and value have one f32 scale each a head, `x ≈ scale * (code - 128)`, and dot products of
+//! As int8 a token's key, mixed (see `codes.rs`), and value have one f32 scale each a head, `x ≈ scale * (code - 128)`, and dot products of
 //! bytes take four inputs at once: keys stand `[padded dimension / 4][16][4]`, values `[token / 4][padded dimension][4]`. Between
 //! keys and values stand the scales of 16 keys and of 16 values: they go into scores and weights, which are
 //! vectors over tokens.
@@ -223,6 +223,7 @@ impl KvCache {
 mod tests {
     use super::*;
     use crate::dispatch::Level;
+    use crate::simd::naive_hadamard;
 
     const SHAPE: KvShape = KvShape {
         dtype: KvDtype::F32,
@@ -272,10 +273,14 @@ mod tests {
             let (tile, layout) = (head.tile(2, 17), shape.tile_layout());
             let scale = |at: usize| *tile.add(at).cast::<f32>().add(1);
             let scales = [scale(layout.key_scales), scale(layout.value_scales)];
+            let mut padded = vector.clone();
+            padded.resize(32, 0.0);
+            let mixed = naive_hadamard(&padded);
             for (dim, x) in vector.iter().enumerate() {
                 let key = *tile.add((dim / 4 * 16 + 1) * 4 + dim % 4);
                 let value = *tile.add(layout.values + dim * 4 + 1);
-                for (code, scale) in [key, value].into_iter().zip(scales) {
+                let exact = [mixed[dim] as f32, *x];
+                for ((code, scale), x) in [key, value].into_iter().zip(scales).zip(exact) {
                     let error = ((f32::from(code) - 128.0) * scale - x).abs();
                     assert!(error <= scale * 0.50001, "{dim}");
                 }

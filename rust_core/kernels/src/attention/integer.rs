@@ -10,7 +10,7 @@ use super::kernel::{Chunk, Element};
 use super::state::Scratch;
 use super::two_bytes::TwoBytes;
 use crate::kv_cache::{QUAD, ZERO_CODE};
-use crate::simd::{ByteDots, CODES, LANES};
+use crate::simd::{ByteDots, CODES, LANES, hadamard, hadamard_size};
 
 /// Quads in a turn: sixteen dimensions, or a tile's tokens.
 const QUADS: usize = LANES / QUAD;
@@ -88,7 +88,8 @@ unsafe fn scores<L: ByteDots, const ROWS: usize, const COUNT: usize>(
         let codes = |turn, quad, tile: usize| tiles[tile].add(CODES * (QUADS * turn + quad));
         let sums = dots::<L, ROWS, COUNT, _>(queries, row, stride, turns, fetch, codes);
         for (at, sums) in sums.iter().enumerate() {
-            let factor = L::splat(queries.steps[row + at] * chunk.factor);
+            let factor = queries.steps[row + at] * chunk.factor / hadamard_size(stride) as f32;
+            let factor = L::splat(factor);
             let weights = scratch.weights.0[row + at].as_mut_ptr();
             for (tile, sum) in sums.iter().enumerate() {
                 let scales = L::load(tiles[tile].add(chunk.layout.key_scales).cast());
@@ -181,9 +182,12 @@ impl Element for Int8 {
     #[inline(always)]
     unsafe fn take_queries<L: ByteDots>(rows: usize, stride: usize, scratch: &mut Scratch) {
         for row in 0..rows {
-            let query = &scratch.q.0[row * stride..][..stride];
+            let query = &mut scratch.q.0[row * stride..][..stride];
             // SAFETY: the same contract.
-            unsafe { scratch.queries.set::<L>(row, row * stride, query) };
+            unsafe {
+                hadamard::<L>(query); // as keys are
+                scratch.queries.set::<L>(row, row * stride, query);
+            }
         }
     }
 

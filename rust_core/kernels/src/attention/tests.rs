@@ -9,6 +9,7 @@ use crate::kv_cache::{KvCache, KvDtype, KvShape};
 use crate::pack::tests::Random;
 use crate::plan::tests::plan_of_runs;
 use crate::plan::{Limits, Plan};
+use crate::simd::{Portable, hadamard, hadamard_size};
 use crate::spec::ModelSpec;
 use crate::spec::tests::tiny_json;
 
@@ -31,6 +32,25 @@ struct Case {
     q: Guarded<f32>,
     queries: Vec<Query>,
     window: usize,
+}
+
+/// A vector as int8 codes hold it.
+fn round_to_codes(vector: &mut [f32]) {
+    let largest = vector.iter().fold(0f32, |largest, x| largest.max(x.abs()));
+    for x in vector {
+        *x = (*x * (127.0 / largest)).round_ties_even() * (largest / 127.0);
+    }
+}
+
+/// A vector as it is multiplied: itself, or, if `mixed`, what int8 keys are rounded from.
+fn multiplied(vector: &[f32], mixed: bool) -> Vec<f32> {
+    let mut vector = vector.to_vec();
+    if mixed {
+        vector.resize(vector.len().next_multiple_of(16), 0.0);
+        // SAFETY: no special instructions. On all levels the bits are the same.
+        unsafe { hadamard::<Portable>(&mut vector) };
+    }
+    vector
 }
 
 impl Case {
@@ -64,20 +84,14 @@ impl Case {
                 .map(|_| half::f16::from_f32(random.unit() * 2.0).to_f32())
                 .collect()
         };
-        let (mut keys, mut values) = (
+        let (keys, mut values) = (
             vector(blocks * block_size * dim),
             vector(blocks * block_size * dim),
         );
         if dtype == KvDtype::Int8 {
-            // What such a cache holds of them; what is within half a step is the cache's own test.
-            for vector in keys
-                .chunks_exact_mut(dim)
-                .chain(values.chunks_exact_mut(dim))
-            {
-                let largest = vector.iter().fold(0f32, |largest, x| largest.max(x.abs()));
-                for x in vector {
-                    *x = (*x * (127.0 / largest)).round_ties_even() * (largest / 127.0);
-                }
+            // What such a cache holds of values; what it holds of keys is not a key: see `multiplied`.
+            for value in values.chunks_exact_mut(dim) {
+                round_to_codes(value);
             }
         }
         let tokens: usize = queries.iter().map(|q| q.tokens).sum();
@@ -219,11 +233,18 @@ impl Case {
             0 => 0,
             window => (position + 1).saturating_sub(window),
         };
+        let mixed = self.kv.shape().dtype == KvDtype::Int8;
+        let q = multiplied(q, mixed);
+        let size = if mixed { hadamard_size(q.len()) } else { 1 } as f64;
         let scores: Vec<f64> = (first..=position)
             .map(|p| {
-                0.3 * (0..dim)
-                    .map(|d| f64::from(q[d]) * f64::from(self.keys[at(p, d)]))
-                    .sum::<f64>()
+                let key: Vec<f32> = (0..dim).map(|d| self.keys[at(p, d)]).collect();
+                let mut key = multiplied(&key, mixed);
+                if mixed {
+                    round_to_codes(&mut key);
+                }
+                let products = q.iter().zip(key).map(|(q, k)| f64::from(*q) * f64::from(k));
+                0.3 * products.sum::<f64>() / size
             })
             .collect();
         let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);

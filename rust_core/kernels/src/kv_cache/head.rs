@@ -1,6 +1,6 @@
 //! One KV head of one layer: where its tokens stand in every block, and how they are written.
 
-use super::codes::quantize_vector;
+use super::codes::{Form, quantize_vector};
 use super::{KvDtype, KvShape, QUAD};
 use crate::dispatch::Level;
 use crate::simd::LANES;
@@ -41,7 +41,7 @@ impl KvHead<'_> {
                 KvDtype::F32 => store_f32(key, |dim| dim * LANES + lane, keys),
                 KvDtype::Int8 => {
                     let mut codes = [0; MAX_HEAD_DIM];
-                    let scale = quantize_vector(level, key, &mut codes);
+                    let scale = quantize_vector(level, key, Form::Mixed, &mut codes);
                     let scales = keys.add(self.shape.tile_layout().key_scales);
                     *scales.cast::<f32>().add(lane) = scale;
                     let to = keys.cast::<[u8; QUAD]>().add(lane);
@@ -70,7 +70,7 @@ impl KvHead<'_> {
                 KvDtype::F32 => store_f32(value, |dim| lane * stride + dim, values),
                 KvDtype::Int8 => {
                     let mut codes = [0; MAX_HEAD_DIM];
-                    let scale = quantize_vector(level, value, &mut codes);
+                    let scale = quantize_vector(level, value, Form::Plain, &mut codes);
                     let scales = tile.add(layout.value_scales);
                     *scales.cast::<f32>().add(lane) = scale;
                     let to = values.add(lane / QUAD * stride * QUAD + lane % QUAD);

@@ -34,6 +34,10 @@ pub(crate) unsafe trait ByteDots: Lanes {
     /// `256 * high + low - offset`, which is below 2^31, as floats.
     unsafe fn join_dots(high: Self::Dots, low: Self::Dots, offset: i32) -> Self;
 
+    /// The Walsh–Hadamard transform of the lanes: for distances 8, 4, 2 and 1, in that order, sums in the lower and
+    /// differences in the upper of two lanes so far apart.
+    unsafe fn hadamard(self) -> Self;
+
     /// Of two floats that are not negative the larger; NaN counts as the largest of all.
     unsafe fn larger_or_nan(self, other: Self) -> Self;
     /// Of all lanes, none of them negative; NaN counts as the largest of all.
@@ -101,6 +105,24 @@ mod x86 {
                 let low = _mm512_sub_epi32(low, _mm512_set1_epi32(offset));
                 let sums = _mm512_add_epi32(_mm512_slli_epi32::<8>(high), low);
                 Self(_mm512_cvtepi32_ps(sums))
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn hadamard(self) -> Self {
+            // SAFETY: enabled by the caller.
+            unsafe {
+                // `other + x` in the lower lanes, `other - x` in those of the mask, in one rounding of an exact product.
+                let join = |x: __m512, other: __m512, upper: __mmask16| {
+                    let one = _mm512_set1_ps(1.0);
+                    let sign = _mm512_mask_blend_ps(upper, one, _mm512_set1_ps(-1.0));
+                    _mm512_fmadd_ps(x, sign, other)
+                };
+                let x = self.0;
+                let x = join(x, _mm512_shuffle_f32x4::<0b01_00_11_10>(x, x), 0xff00);
+                let x = join(x, _mm512_shuffle_f32x4::<0b10_11_00_01>(x, x), 0xf0f0);
+                let x = join(x, _mm512_permute_ps::<0b01_00_11_10>(x), 0xcccc);
+                Self(join(x, _mm512_permute_ps::<0b10_11_00_01>(x), 0xaaaa))
             }
         }
 
@@ -195,6 +217,28 @@ mod x86 {
         }
 
         #[inline(always)]
+        unsafe fn hadamard(self) -> Self {
+            // SAFETY: enabled by the caller.
+            unsafe {
+                // Signs of the lower and the upper lanes of a half.
+                let (four, two, one) = (
+                    _mm256_setr_ps(1.0, 1.0, 1.0, 1.0, -1.0, -1.0, -1.0, -1.0),
+                    _mm256_setr_ps(1.0, 1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0),
+                    _mm256_setr_ps(1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0),
+                );
+                let half = |x: __m256| {
+                    let x = _mm256_fmadd_ps(x, four, _mm256_permute2f128_ps::<1>(x, x));
+                    let x = _mm256_fmadd_ps(x, two, _mm256_permute_ps::<0b01_00_11_10>(x));
+                    _mm256_fmadd_ps(x, one, _mm256_permute_ps::<0b10_11_00_01>(x))
+                };
+                Self(
+                    half(_mm256_add_ps(self.0, self.1)),
+                    half(_mm256_sub_ps(self.0, self.1)),
+                )
+            }
+        }
+
+        #[inline(always)]
         unsafe fn larger_or_nan(self, other: Self) -> Self {
             // SAFETY: enabled by the caller. As unsigned integers the bits order as the numbers do, and NaN's are above.
             let larger = |a: __m256, b: __m256| unsafe {
@@ -265,6 +309,25 @@ unsafe impl ByteDots for super::Portable {
         });
         // SAFETY: sixteen elements.
         unsafe { Self::load(sums.as_ptr()) }
+    }
+
+    #[inline(always)]
+    unsafe fn hadamard(self) -> Self {
+        // SAFETY: no special instructions; sixteen elements.
+        unsafe {
+            let mut x = self.to_array();
+            for distance in [8, 4, 2, 1] {
+                x = std::array::from_fn(|i| {
+                    let other = x[i ^ distance];
+                    if i & distance == 0 {
+                        other + x[i]
+                    } else {
+                        other - x[i]
+                    }
+                });
+            }
+            Self::load(x.as_ptr())
+        }
     }
 
     #[inline(always)]

@@ -13,6 +13,7 @@ mod avx512;
 mod byte_dots;
 #[cfg(test)]
 mod fused;
+mod hadamard;
 mod portable;
 
 #[cfg(target_arch = "x86_64")]
@@ -22,6 +23,9 @@ pub(crate) use avx512::Avx512;
 pub(crate) use byte_dots::{ByteDots, CODES, LARGEST_TWO_BYTES};
 #[cfg(test)]
 pub(crate) use fused::Fused;
+#[cfg(test)]
+pub(crate) use hadamard::naive_hadamard;
+pub(crate) use hadamard::{hadamard, hadamard_size};
 pub(crate) use portable::{Portable, widen_f16};
 
 /// Lanes of a vector on every level.

@@ -1,0 +1,103 @@
+//! The Walsh–Hadamard transform of a head: sums and differences of its dimensions, in which no dimension stands out.
+//!
+//! Products are the same in both, but for a factor, `(Hq)·(Hk) = n q·k`, and a key whose few large dimensions
+//! would leave the others few bits of one scale becomes one of equals (QuaRot, Ashkboos et al. 2024).
+
+use super::{ByteDots, LANES};
+
+/// By what dot products grow: dimensions that are mixed with one another, for heads of `dims` dimensions, a multiple of 16.
+pub(crate) fn hadamard_size(dims: usize) -> usize {
+    debug_assert!(dims.is_multiple_of(LANES));
+    1 << dims.trailing_zeros()
+}
+
+/// Transform a head in place: each [`hadamard_size`] dimensions for themselves, without the factor `1 / √n`.
+///
+/// # Safety
+/// The level's instructions are enabled.
+#[inline(always)]
+pub(crate) unsafe fn hadamard<L: ByteDots>(head: &mut [f32]) {
+    let vectors = hadamard_size(head.len()) / LANES;
+    let all = head.as_chunks_mut::<LANES>().0;
+    // SAFETY: sixteen elements each; instructions by the caller's promise.
+    unsafe {
+        for lanes in all.iter_mut() {
+            L::load(lanes.as_ptr()).hadamard().store(lanes.as_mut_ptr());
+        }
+        for group in all.chunks_exact_mut(vectors) {
+            let mut distance = 1;
+            while distance < vectors {
+                for pair in group.chunks_exact_mut(2 * distance) {
+                    let (low, high) = pair.split_at_mut(distance);
+                    for (low, high) in low.iter_mut().zip(high) {
+                        let (a, b) = (L::load(low.as_ptr()), L::load(high.as_ptr()));
+                        a.add(b).store(low.as_mut_ptr());
+                        a.sub(b).store(high.as_mut_ptr());
+                    }
+                }
+                distance *= 2;
+            }
+        }
+    }
+}
+
+/// The same, one number at a time: for tests.
+#[cfg(test)]
+pub(crate) fn naive_hadamard(head: &[f32]) -> Vec<f64> {
+    let size = hadamard_size(head.len());
+    (0..head.len())
+        .map(|to| {
+            let first = to / size * size;
+            (0..size)
+                .map(|from| {
+                    let even = (from & (to - first)).count_ones().is_multiple_of(2);
+                    let sign = if even { 1.0 } else { -1.0 };
+                    sign * f64::from(head[first + from])
+                })
+                .sum()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::dispatch::Level;
+    use crate::simd::by_level;
+
+    /// # Safety
+    /// The level's instructions are enabled.
+    #[inline(always)]
+    unsafe fn transform_body<L: ByteDots>(head: &mut [f32]) {
+        // SAFETY: the caller's promise.
+        unsafe { hadamard::<L>(head) };
+    }
+
+    by_level! {
+        /// # Safety
+        /// The machine has the level.
+        unsafe fn transform(head: &mut [f32]) = transform_body;
+    }
+
+    proptest! {
+        #[test]
+        fn levels_agree_with_the_definition_and_one_another(
+            head in (1usize..=16).prop_flat_map(|n| prop::collection::vec(-1f32..1.0, n * LANES)),
+        ) {
+            let exact = naive_hadamard(&head);
+            let mut first = None;
+            for level in Level::ALL.into_iter().filter(|level| level.available()) {
+                let mut ours = head.clone();
+                // SAFETY: the level is available.
+                unsafe { transform(level, &mut ours) };
+                for (ours, exact) in ours.iter().zip(&exact) {
+                    prop_assert!((f64::from(*ours) - exact).abs() < 1e-4, "{:?}", level);
+                }
+                let first = first.get_or_insert_with(|| ours.clone());
+                prop_assert_eq!(&ours, first, "{:?}", level);
+            }
+        }
+    }
+}
