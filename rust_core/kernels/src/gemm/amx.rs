@@ -14,7 +14,7 @@ use std::ops::Range;
 #[cfg(target_arch = "x86_64")]
 use super::avx512::ExpandedPanel;
 use super::outliers::{Outliers, finish};
-use super::{MAGIC, Output, Panel};
+use super::{MAGIC, Output, Panel, by_layout};
 use crate::activation_quant::{QuantRows, TILE_ROWS, TileGroup};
 use crate::amx::row_tiles::{ROWS as TALLEST, RowTile};
 use crate::amx::tiles::{CodeTile, Dots, Tiles};
@@ -379,17 +379,7 @@ pub(super) unsafe fn dispatch<L: Lanes, T: Tiles>(
         };
     }
     // SAFETY: the caller's promise.
-    unsafe {
-        match (layout.bits, layout.group, layout.half_scales, layout.offset) {
-            (4, 32, true, Offset::Min) => run!(4, false, true, true, 0),
-            (4, 32, false, Offset::Min) => run!(4, false, false, true, 0),
-            (8, 32, false, Offset::Min) => run!(8, false, false, true, 0),
-            (4, 32, true, Offset::Zero(zero)) => run!(4, false, true, false, zero),
-            (8, 32, true, Offset::Zero(zero)) => run!(8, false, true, false, zero),
-            (8, 16, false, Offset::Zero(zero)) => run!(8, true, false, false, zero),
-            _ => unreachable!("no format has panels of {layout:?}"),
-        }
-    }
+    unsafe { by_layout!(layout, run) }
 }
 
 /// See [`super::Products::panel`].

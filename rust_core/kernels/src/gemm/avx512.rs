@@ -17,9 +17,9 @@ use std::ops::Range;
 pub(super) use self::weights::ExpandedPanel;
 use self::weights::{Packed, Scales, Weights, opaque};
 use super::outliers::{Outliers, finish_tile};
-use super::{MAGIC, Output, Panel};
+use super::{MAGIC, Output, Panel, by_layout};
 use crate::activation_quant::{QuantRows, TILE_ROWS, TileGroup};
-use crate::pack::layout::{GROUP, Offset, QuantLayout};
+use crate::pack::layout::{GROUP, QuantLayout};
 use crate::simd::{Avx512, prefetch_line};
 
 /// Dot products of four inputs in a group.
@@ -295,26 +295,13 @@ pub(super) unsafe fn multiply(
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        match (layout.bits, layout.group, layout.half_scales, layout.offset) {
-            (4, 32, true, Offset::Min) => {
-                rows_of::<4, false, true, true>(panel, 0, x, rows, outliers, output, scratch)
-            }
-            (4, 32, false, Offset::Min) => {
-                rows_of::<4, false, false, true>(panel, 0, x, rows, outliers, output, scratch)
-            }
-            (8, 32, false, Offset::Min) => {
-                rows_of::<8, false, false, true>(panel, 0, x, rows, outliers, output, scratch)
-            }
-            (4, 32, true, Offset::Zero(zero)) => {
-                rows_of::<4, false, true, false>(panel, zero, x, rows, outliers, output, scratch);
-            }
-            (8, 32, true, Offset::Zero(zero)) => {
-                rows_of::<8, false, true, false>(panel, zero, x, rows, outliers, output, scratch);
-            }
-            (8, 16, false, Offset::Zero(zero)) => {
-                rows_of::<8, true, false, false>(panel, zero, x, rows, outliers, output, scratch);
-            }
-            _ => super::portable::multiply(layout, panel, x, rows, outliers, output),
+        macro_rules! run {
+            ($bits:literal, $split:literal, $half:literal, $min:literal, $zero:expr) => {
+                rows_of::<$bits, $split, $half, $min>(
+                    panel, $zero, x, rows, outliers, output, scratch,
+                )
+            };
         }
+        by_layout!(layout, run)
     }
 }

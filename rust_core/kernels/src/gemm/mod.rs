@@ -90,6 +90,27 @@ impl Output {
 #[cfg(any(target_arch = "x86_64", test))]
 const MAGIC: f32 = 12_582_912.0;
 
+/// Call macro `$run` with a layout as literals, so that every branch on it is decided at compile time: bits of a code, whether
+/// halves of a group have scales of their own, whether scales are halves, whether there are minima, and the zero.
+#[cfg(any(target_arch = "x86_64", test))]
+macro_rules! by_layout {
+    ($layout:expr, $run:ident) => {{
+        use $crate::pack::layout::Offset;
+        let layout = $layout;
+        match (layout.bits, layout.group, layout.half_scales, layout.offset) {
+            (4, 32, true, Offset::Min) => $run!(4, false, true, true, 0),
+            (4, 32, false, Offset::Min) => $run!(4, false, false, true, 0),
+            (8, 32, false, Offset::Min) => $run!(8, false, false, true, 0),
+            (4, 32, true, Offset::Zero(zero)) => $run!(4, false, true, false, zero),
+            (8, 32, true, Offset::Zero(zero)) => $run!(8, false, true, false, zero),
+            (8, 16, false, Offset::Zero(zero)) => $run!(8, true, false, false, zero),
+            _ => unreachable!("no format has panels of {layout:?}"),
+        }
+    }};
+}
+#[cfg(any(target_arch = "x86_64", test))]
+use by_layout;
+
 /// One panel, as the level's kernels see it.
 #[derive(Debug, Clone, Copy)]
 struct Panel {
