@@ -17,7 +17,7 @@ const TURN: usize = 8;
 const WIDEN_ROWS: usize = 12;
 
 /// A type of floats.
-trait Float {
+pub(super) trait Float {
     const BYTES: usize;
     /// # Safety
     /// As [`Lanes::load`].
@@ -149,85 +149,6 @@ macro_rules! next_rows {
     };
 }
 
-/// [`Element::scores`] of floats.
-///
-/// # Safety
-/// As there.
-#[inline(always)]
-unsafe fn all_scores<L: Lanes, E: Float>(
-    chunk: &Chunk,
-    (from, to): (usize, usize),
-    fetch: &mut Fetch,
-    lines: usize,
-    scratch: &mut Scratch,
-) {
-    let (tiles, stride) = (chunk.tiles.count(), chunk.value_stride);
-    let Scratch { q, weights, .. } = scratch;
-    // SAFETY: the caller's promise, block of rows by block of rows.
-    unsafe {
-        let mut row = from;
-        while row < to {
-            let lines = if row == from { lines } else { 0 };
-            let (left, q) = (to - row, q.0.as_ptr().add(row * stride));
-            let weights = &mut weights.0[row..];
-            let mut step = 0;
-            let mut tile = 0;
-            while tile < tiles {
-                if L::WIDE && tiles - tile > 2 {
-                    step = next_rows!(L, left, scores::<L, E; 4>(chunk, tile, q, stride, (fetch, lines), weights));
-                    tile += 4;
-                } else {
-                    step = next_rows!(L, left, scores::<L, E; 2>(chunk, tile, q, stride, (fetch, lines), weights));
-                    tile += 2;
-                }
-            }
-            row += step;
-        }
-    }
-}
-
-/// [`Element::add_values`] of floats.
-///
-/// # Safety
-/// As there.
-#[inline(always)]
-unsafe fn add_all_values<L: Lanes, E: Float>(
-    chunk: &Chunk,
-    (from, to): (usize, usize),
-    fetch: &mut Fetch,
-    lines: usize,
-    scratch: &mut Scratch,
-) {
-    let stride = chunk.value_stride;
-    let Scratch {
-        weights, current, ..
-    } = scratch;
-    // SAFETY: the caller's promise, block of rows by block of rows.
-    unsafe {
-        let mut row = from;
-        while row < to {
-            let left = to - row;
-            let (weights, acc) = (&weights.0[row..], current.acc_from(row));
-            let lines = if row == from { lines } else { 0 };
-            let mut step = 0;
-            let mut dim = 0;
-            while dim < stride {
-                if L::WIDE && stride - dim >= 4 * LANES {
-                    step = next_rows!(L, left, add_values::<L, E; 4>(chunk, dim, (fetch, lines), weights, acc));
-                    dim += 4 * LANES;
-                } else if stride - dim >= 2 * LANES {
-                    step = next_rows!(L, left, add_values::<L, E; 2>(chunk, dim, (fetch, lines), weights, acc));
-                    dim += 2 * LANES;
-                } else {
-                    step = next_rows!(L, left, add_values::<L, E; 1>(chunk, dim, (fetch, lines), weights, acc));
-                    dim += LANES;
-                }
-            }
-            row += step;
-        }
-    }
-}
-
 /// Widen a chunk to floats; the result names the copies.
 ///
 /// # Safety
@@ -266,45 +187,8 @@ unsafe fn widen<L: Lanes, E: Float>(chunk: &Chunk, to: &mut [f32], mut fetch: Fe
     wide
 }
 
-/// What both float types have in common.
-macro_rules! multiply_floats {
-    ($element:ty) => {
-        #[inline(always)]
-        unsafe fn scores<L: ByteDots>(
-            chunk: &Chunk,
-            rows: (usize, usize),
-            fetch: &mut Fetch,
-            lines: usize,
-            scratch: &mut Scratch,
-        ) {
-            // SAFETY: the same contract.
-            unsafe { all_scores::<L, $element>(chunk, rows, fetch, lines, scratch) }
-        }
-
-        #[inline(always)]
-        unsafe fn add_values<L: ByteDots>(
-            chunk: &Chunk,
-            rows: (usize, usize),
-            fetch: &mut Fetch,
-            lines: usize,
-            scratch: &mut Scratch,
-        ) {
-            // SAFETY: the same contract.
-            unsafe { add_all_values::<L, $element>(chunk, rows, fetch, lines, scratch) }
-        }
-    };
-}
-
-impl Element for F32 {
+impl<E: Float> Element for E {
     const TURN: usize = TURN;
-
-    multiply_floats!(F32);
-}
-
-impl Element for F16 {
-    const TURN: usize = TURN;
-
-    multiply_floats!(F16);
 
     #[inline(always)]
     unsafe fn meet<L: ByteDots>(
@@ -317,12 +201,83 @@ impl Element for F16 {
     ) {
         // SAFETY: the same contract; what is widened is valid as floats.
         unsafe {
-            if rows.1 - rows.0 < WIDEN_ROWS {
-                return advance::<L, F16>(task, chunk, start, rows, fetch, scratch);
+            if E::BYTES == F32::BYTES || rows.1 - rows.0 < WIDEN_ROWS {
+                return advance::<L, E>(task, chunk, start, rows, fetch, scratch);
             }
-            let chunk = widen::<L, F16>(chunk, &mut scratch.wide.0, fetch);
+            let chunk = widen::<L, E>(chunk, &mut scratch.wide.0, fetch);
             let fetch = Fetch::new(&Tiles::NONE);
             advance::<L, F32>(task, &chunk, start, rows, fetch, scratch);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn scores<L: ByteDots>(
+        chunk: &Chunk,
+        (from, to): (usize, usize),
+        fetch: &mut Fetch,
+        lines: usize,
+        scratch: &mut Scratch,
+    ) {
+        let (tiles, stride) = (chunk.tiles.count(), chunk.value_stride);
+        let Scratch { q, weights, .. } = scratch;
+        // SAFETY: the same contract, block of rows by block of rows.
+        unsafe {
+            let mut row = from;
+            while row < to {
+                let lines = if row == from { lines } else { 0 };
+                let (left, q) = (to - row, q.0.as_ptr().add(row * stride));
+                let weights = &mut weights.0[row..];
+                let mut step = 0;
+                let mut tile = 0;
+                while tile < tiles {
+                    if L::WIDE && tiles - tile > 2 {
+                        step = next_rows!(L, left, scores::<L, E; 4>(chunk, tile, q, stride, (fetch, lines), weights));
+                        tile += 4;
+                    } else {
+                        step = next_rows!(L, left, scores::<L, E; 2>(chunk, tile, q, stride, (fetch, lines), weights));
+                        tile += 2;
+                    }
+                }
+                row += step;
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add_values<L: ByteDots>(
+        chunk: &Chunk,
+        (from, to): (usize, usize),
+        fetch: &mut Fetch,
+        lines: usize,
+        scratch: &mut Scratch,
+    ) {
+        let stride = chunk.value_stride;
+        let Scratch {
+            weights, current, ..
+        } = scratch;
+        // SAFETY: the same contract, block of rows by block of rows.
+        unsafe {
+            let mut row = from;
+            while row < to {
+                let left = to - row;
+                let (weights, acc) = (&weights.0[row..], current.acc_from(row));
+                let lines = if row == from { lines } else { 0 };
+                let mut step = 0;
+                let mut dim = 0;
+                while dim < stride {
+                    if L::WIDE && stride - dim >= 4 * LANES {
+                        step = next_rows!(L, left, add_values::<L, E; 4>(chunk, dim, (fetch, lines), weights, acc));
+                        dim += 4 * LANES;
+                    } else if stride - dim >= 2 * LANES {
+                        step = next_rows!(L, left, add_values::<L, E; 2>(chunk, dim, (fetch, lines), weights, acc));
+                        dim += 2 * LANES;
+                    } else {
+                        step = next_rows!(L, left, add_values::<L, E; 1>(chunk, dim, (fetch, lines), weights, acc));
+                        dim += LANES;
+                    }
+                }
+                row += step;
+            }
         }
     }
 }
