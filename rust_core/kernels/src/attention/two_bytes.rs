@@ -5,7 +5,7 @@
 
 use super::MAX_ROWS;
 use super::state::Aligned;
-use crate::simd::{ByteDots, LANES, LARGEST_TWO_BYTES};
+use crate::simd::{ByteDots, LANES, LARGEST_TWO_BYTES, step_of};
 
 /// Up to [`MAX_ROWS`] rows of `N / MAX_ROWS` numbers.
 #[derive(Debug)]
@@ -48,25 +48,9 @@ impl<const N: usize> TwoBytes<N> {
         );
         // SAFETY: whole vectors inside the slices; instructions by the caller's promise.
         unsafe {
-            let zero = L::splat(0.0);
-            let mut largest = zero;
-            for values in values.as_chunks::<LANES>().0 {
-                let x = L::load(values.as_ptr());
-                largest = largest.larger_or_nan(x.max(zero.sub(x)));
-            }
-            let largest = largest.largest_or_nan();
-            // Below this the inverse overflows; such a row is zero for every purpose.
-            let inverse = if largest > 1e-30 && largest < f32::INFINITY {
-                LARGEST_TWO_BYTES / largest
-            } else {
-                0.0
-            };
-            self.steps[row] = if largest < f32::INFINITY {
-                largest / LARGEST_TWO_BYTES
-            } else {
-                f32::NAN
-            };
-            let (inverse, mut sum) = (L::splat(inverse), zero);
+            let (step, inverse) = step_of::<L>(values, LARGEST_TWO_BYTES);
+            self.steps[row] = step;
+            let (inverse, mut sum) = (L::splat(inverse), L::splat(0.0));
             for (number, values) in values.as_chunks::<LANES>().0.iter().enumerate() {
                 let (high, low) = (&mut high[number * LANES..], &mut low[number * LANES..]);
                 let x = L::load(values.as_ptr()).mul(inverse);

@@ -4,7 +4,7 @@
 //! On the demo model's prose the divergence that int8 keys and values cause falls from 0.0007 to 0.0002; mixing values,
 //! too, or a scale for every 32 dimensions of a mixed key, changes nothing more.
 
-use crate::simd::{ByteDots, LANES, by_level, hadamard};
+use crate::simd::{ByteDots, LANES, by_level, hadamard, step_of};
 use crate::spec::MAX_HEAD_DIM;
 
 /// Stands for zero among codes, which are unsigned.
@@ -38,23 +38,11 @@ unsafe fn quantize_vector_body<L: ByteDots>(
         if form == Form::Mixed {
             hadamard::<L>(padded);
         }
-        let zero = L::splat(0.0);
-        let mut largest = zero;
-        for x in padded.as_chunks::<LANES>().0 {
-            let x = L::load(x.as_ptr());
-            largest = largest.larger_or_nan(x.max(zero.sub(x)));
-        }
-        let largest = largest.largest_or_nan();
-        if !largest.is_finite() {
+        let (step, inverse) = step_of::<L>(padded, LARGEST);
+        if step.is_nan() {
             codes.fill(ZERO_CODE);
-            return f32::NAN;
+            return step;
         }
-        // Below this the inverse overflows; such a vector is zero for every purpose.
-        let inverse = if largest > 1e-30 {
-            LARGEST / largest
-        } else {
-            0.0
-        };
         let inverse = L::splat(inverse);
         let all = codes.as_chunks_mut::<LANES>().0;
         for (x, codes) in padded.as_chunks::<LANES>().0.iter().zip(all) {
@@ -64,7 +52,7 @@ unsafe fn quantize_vector_body<L: ByteDots>(
                 *code = code.wrapping_add(ZERO_CODE);
             }
         }
-        largest / LARGEST
+        step
     }
 }
 

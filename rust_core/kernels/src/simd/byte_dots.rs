@@ -61,6 +61,34 @@ pub(crate) unsafe trait ByteDots: Lanes {
     }
 }
 
+/// What one stands for when `values`, whole vectors, become integers of magnitude up to `most`, and what to multiply them
+/// with to get these.
+///
+/// The step is NaN if a value is not finite. Then, and where all are zero for every purpose, the factor is zero.
+///
+/// # Safety
+/// The level's instructions are enabled.
+#[inline(always)]
+pub(crate) unsafe fn step_of<L: ByteDots>(values: &[f32], most: f32) -> (f32, f32) {
+    debug_assert!(values.len().is_multiple_of(LANES));
+    // SAFETY: whole vectors; instructions by the caller's promise.
+    let largest = unsafe {
+        let zero = L::splat(0.0);
+        let mut largest = zero;
+        for values in values.as_chunks::<LANES>().0 {
+            let x = L::load(values.as_ptr());
+            largest = largest.larger_or_nan(x.max(zero.sub(x)));
+        }
+        largest.largest_or_nan()
+    };
+    if !largest.is_finite() {
+        return (f32::NAN, 0.0);
+    }
+    // Below this the inverse overflows.
+    let inverse = if largest > 1e-30 { most / largest } else { 0.0 };
+    (largest / most, inverse)
+}
+
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
