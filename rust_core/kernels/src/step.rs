@@ -514,18 +514,31 @@ impl Step<'_> {
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
         let mut products =
             unsafe { Products::new(self.model.level, activations, rows, &mut own.panel) };
-        let mut parts = Parts::new(worker, counter, linear.matrix.panels(), rows);
-        while let Some(panels) = parts.next() {
-            // SAFETY: these panels' columns of the residual stream are this worker's alone.
-            unsafe {
-                let out = scratch.hidden.ptr().add(panels.start * PANEL_COLUMNS);
-                let target = Target {
-                    out,
-                    stride: scratch.strides.hidden,
-                    accumulate: true,
-                };
-                let upcoming = parts.upcoming();
-                Self::multiply(&mut products, linear, panels, 0..rows, upcoming, target);
+        let sliced = SlicedItems::new(linear.matrix.panels(), rows, worker.size());
+        let mut parts = Parts::new(worker, counter, sliced.count(), rows);
+        while let Some(part) = parts.next() {
+            let end = part.end;
+            for item in part {
+                let (panel, rows) = sliced.get(item);
+                let next = Some(item + 1).filter(|&next| next < end);
+                let upcoming = next.or_else(|| parts.upcoming());
+                // SAFETY: these rows of the panel's columns of the residual stream are this worker's alone.
+                unsafe {
+                    let target = Target {
+                        out: scratch.hidden.ptr().add(panel * PANEL_COLUMNS),
+                        stride: scratch.strides.hidden,
+                        accumulate: true,
+                    };
+                    let upcoming = upcoming.map(|item| sliced.get(item).0);
+                    Self::multiply(
+                        &mut products,
+                        linear,
+                        panel..panel + 1,
+                        rows,
+                        upcoming,
+                        target,
+                    );
+                }
             }
         }
     }
@@ -568,41 +581,57 @@ impl Step<'_> {
         };
         let groups = layer.down.matrix.inputs / GROUP;
         let counter = self.counter(index, GATE_UP);
-        let mut parts = Parts::new(worker, counter, panels / each, rows);
+        let sliced = SlicedItems::new(panels / each, rows, worker.size());
+        let mut parts = Parts::new(worker, counter, sliced.count(), rows);
         while let Some(part) = parts.next() {
-            let part = part.start * each..part.end * each;
-            for panel in part.clone() {
-                let next = if panel + 1 < part.end {
-                    panel + 1
-                } else {
-                    parts.upcoming().map_or(panel, |item| item * each)
-                };
-                let column = panel * PANEL_COLUMNS % columns;
-                let output = |out: *mut f32, linear: &Linear| Output {
-                    out: out.wrapping_add(column),
-                    stride: columns,
-                    accumulate: false,
-                    bias: linear.panel_bias(panel),
-                };
-                let (gate_out, up_out) = (output(gate, &layer.gate), output(up, &layer.up));
-                let up_data = layer.up.matrix.panel(panel);
-                let next = layer.gate.matrix.panel(next);
-                // SAFETY: these columns of the joined rows and the whole of `gate` and `up` are this worker's.
-                unsafe {
-                    products.panel(&layer.gate.matrix, panel, up_data, gate_out);
-                    products.panel(&layer.up.matrix, panel, next, up_out);
-                    if joining != Joining::Groups {
-                        let out = scratch.gate.ptr().add(panel * PANEL_COLUMNS);
-                        silu_panel(level, gate, up, out, scratch.strides.gate, rows);
-                    } else if column + PANEL_COLUMNS == columns {
-                        let to = self.joined_group(panel / each, rows, groups);
-                        quantize_gated(level, gate, up, rows, to);
+            for item in part.clone() {
+                let (unit, slice) = sliced.get(item);
+                let own = unit * each..(unit + 1) * each;
+                for panel in own.clone() {
+                    let next = if panel + 1 < own.end {
+                        panel + 1
+                    } else {
+                        let next = Some(item + 1).filter(|&next| next < part.end);
+                        let upcoming = next.or_else(|| parts.upcoming());
+                        upcoming.map_or(panel, |item| sliced.get(item).0 * each)
+                    };
+                    let column = panel * PANEL_COLUMNS % columns;
+                    let output = |out: *mut f32, linear: &Linear| Output {
+                        out: out.wrapping_add(column),
+                        stride: columns,
+                        accumulate: false,
+                        bias: linear.panel_bias(panel),
+                    };
+                    let (gate_out, up_out) = (output(gate, &layer.gate), output(up, &layer.up));
+                    let up_data = layer.up.matrix.panel(panel);
+                    let next = layer.gate.matrix.panel(next);
+                    let first = slice.start * columns;
+                    let (gate, up) = (gate.wrapping_add(first), up.wrapping_add(first));
+                    // SAFETY: these columns of the slice's joined rows and the whole of `gate` and `up` are this worker's.
+                    unsafe {
+                        products.panel_rows(
+                            &layer.gate.matrix,
+                            panel,
+                            slice.clone(),
+                            up_data,
+                            gate_out,
+                        );
+                        products.panel_rows(&layer.up.matrix, panel, slice.clone(), next, up_out);
+                        if joining != Joining::Groups {
+                            let stride = scratch.strides.gate;
+                            let out = scratch.gate.ptr().add(slice.start * stride);
+                            let out = out.add(panel * PANEL_COLUMNS);
+                            silu_panel(level, gate, up, out, stride, slice.len());
+                        } else if column + PANEL_COLUMNS == columns {
+                            let to = self.joined_group(unit, slice.start, rows, groups);
+                            quantize_gated(level, gate, up, slice.len(), to);
+                        }
                     }
                 }
             }
             if joining == Joining::Parts {
-                // SAFETY: as above.
-                unsafe { self.quantize_joined(part.start / each..part.end / each, rows, groups) };
+                // SAFETY: as above; so few rows are not cut into slices.
+                unsafe { self.quantize_joined(part, rows, groups) };
             }
         }
     }

@@ -8,7 +8,7 @@ use super::{Step, meet};
 use crate::activation_quant::{
     GroupColumn, QuantRows, RowsNorm, TILE_ROWS, quantize_row, quantize_tile,
 };
-use crate::amx::row_tiles::copy_row;
+use crate::amx::row_tiles::{ROWS, copy_row};
 use crate::dispatch::Level;
 use crate::gemm::Activations;
 use crate::norm::{rms_norm, rms_scale, rms_scales_of_tile};
@@ -230,14 +230,24 @@ impl Step<'_> {
         }
     }
 
-    /// Where group `group` of the joined rows goes.
-    pub(super) fn joined_group(&self, group: usize, rows: usize, groups: usize) -> GroupColumn {
+    /// Where group `group` of the joined rows goes, from row `first` on, which begins a row tile; `rows` rows of
+    /// `groups` groups are joined in all.
+    pub(super) fn joined_group(
+        &self,
+        group: usize,
+        first: usize,
+        rows: usize,
+        groups: usize,
+    ) -> GroupColumn {
         let joined = &self.scratch.joined;
+        let (tile, row_tile) = (first / TILE_ROWS, first / ROWS);
+        let place = group * group_stride(rows) + tile;
         GroupColumn {
-            tiles: joined.tiles.ptr().wrapping_add(group),
-            places: joined.places.ptr().wrapping_add(group * group_stride(rows)),
+            tiles: joined.tiles.ptr().wrapping_add(tile * groups + group),
+            places: joined.places.ptr().wrapping_add(place),
             row_tiles: if self.model.level == Level::Amx {
-                joined.row_tiles.ptr().wrapping_add(group)
+                let row_tiles = joined.row_tiles.ptr();
+                row_tiles.wrapping_add(row_tile * groups + group)
             } else {
                 std::ptr::null_mut()
             },
