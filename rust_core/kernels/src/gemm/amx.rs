@@ -13,9 +13,9 @@ use std::ops::Range;
 
 #[cfg(target_arch = "x86_64")]
 use super::avx512::ExpandedPanel;
-use super::outliers::{Outliers, finish};
-use super::{MAGIC, Output, Panel, by_layout};
-use crate::activation_quant::{QuantRows, TILE_ROWS, TileGroup};
+use super::outliers::finish;
+use super::{MAGIC, PanelProduct, by_layout};
+use crate::activation_quant::{TILE_ROWS, TileGroup};
 use crate::amx::row_tiles::{ROWS as TALLEST, RowTile};
 use crate::amx::tiles::{CodeTile, Dots, Tiles};
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
@@ -153,12 +153,12 @@ impl<L: Lanes, const HALF: bool> Part<L, HALF> {
     }
 }
 
-/// The product of group `group`, of its halves apart if they are.
+/// The dot products of group `group`, of its halves apart if they are.
 ///
 /// # Safety
 /// The group's row tile and codes are readable; the tiles are held.
 #[inline(always)]
-unsafe fn product<T: Tiles, const SPLIT: bool>(
+unsafe fn dot_products<T: Tiles, const SPLIT: bool>(
     row_tiles: *const RowTile,
     codes: Codes,
     group: usize,
@@ -178,12 +178,11 @@ unsafe fn product<T: Tiles, const SPLIT: bool>(
     }
 }
 
-/// Up to `4 · TILES` rows, from a row tile's first on, against the whole panel; the first `rows` of them are stored.
+/// The first `4 · TILES` rows of a product against the whole panel, or the first `rows` of them if these are fewer.
 ///
 /// # Safety
 /// As [`super::Products::panel`], for `rows` rows; `codes` are those of the panel; the tiles are held.
 #[inline(always)]
-#[allow(clippy::too_many_arguments)]
 unsafe fn block<
     L: Lanes,
     T: Tiles,
@@ -193,27 +192,23 @@ unsafe fn block<
     const TILES: usize,
 >(
     layout: QuantLayout,
-    panel: Panel,
+    zero: f32,
     codes: Codes,
     ahead: Range<*const u8>,
-    zero: f32,
-    x: QuantRows,
-    row: usize,
     rows: usize,
-    outliers: Outliers,
-    output: Output,
+    product: PanelProduct,
 ) {
-    let groups = panel.inputs / GROUP;
+    let (panel, groups) = (product.panel, product.groups());
     let lines = (ahead.end as usize - ahead.start as usize).div_ceil(64);
     let (mut line, lines_each) = (ahead.start, lines.div_ceil(groups));
     // Two groups' dot products, of halves apart: one being made, one being used.
     let mut dots = [const { [const { MaybeUninit::<Dots>::uninit() }; 2] }; 2];
-    // SAFETY: `row` begins a row tile, and a four-row tile, of rows that the caller vouches for; records, tiles
+    // SAFETY: rows that the caller vouches for begin a row tile, and a four-row tile; records, tiles
     // and codes of `groups` groups are inside the panel and the activations.
     unsafe {
-        let row_tiles: *const RowTile = x.row_tiles.add(row / TALLEST * groups);
-        let tiles: *const TileGroup = x.tile(row);
-        product::<T, SPLIT>(row_tiles, codes, 0, &mut dots[0]);
+        let row_tiles: *const RowTile = product.x.row_tiles;
+        let tiles: *const TileGroup = product.x.tiles;
+        dot_products::<T, SPLIT>(row_tiles, codes, 0, &mut dots[0]);
         let mut sums = [[L::splat(0.0); TILE_ROWS]; MOST_TILES];
         for group in 0..groups {
             for _ in 0..lines_each {
@@ -221,7 +216,7 @@ unsafe fn block<
                 line = line.wrapping_add(64);
             }
             if group + 1 < groups {
-                product::<T, SPLIT>(row_tiles, codes, group + 1, &mut dots[(group + 1) % 2]);
+                dot_products::<T, SPLIT>(row_tiles, codes, group + 1, &mut dots[(group + 1) % 2]);
             }
             let [dots, high_dots] = dots[group % 2].each_ref().map(MaybeUninit::as_ptr);
             let record = panel.data.add(group * layout.record_bytes());
@@ -267,7 +262,7 @@ unsafe fn block<
             sum.store(stored.as_mut_ptr());
         }
         let tiles = &stored.0[..rows.div_ceil(TILE_ROWS)];
-        finish::<L>(tiles, rows, outliers, output);
+        finish::<L>(tiles, rows, product.outliers, product.output);
     }
 }
 
@@ -284,12 +279,8 @@ unsafe fn rows_of<
     const HALF: bool,
     const MIN: bool,
 >(
-    panel: Panel,
     zero: i32,
-    x: QuantRows,
-    rows: usize,
-    outliers: Outliers,
-    output: Output,
+    product: PanelProduct,
     expanded: *mut CodeTile,
 ) {
     const {
@@ -304,7 +295,8 @@ unsafe fn rows_of<
         half_scales: HALF,
         offset: if MIN { Offset::Min } else { Offset::Zero(zero) },
     };
-    let (tiled, groups) = (tiled_rows(rows), panel.inputs / GROUP);
+    let (panel, groups) = (product.panel, product.groups());
+    let tiled = tiled_rows(product.rows);
     if tiled == 0 {
         return;
     }
@@ -329,22 +321,18 @@ unsafe fn rows_of<
         let fetched = ahead..ahead.wrapping_add(share);
         ahead = fetched.end;
         let left = (tiled - row).min(TALLEST);
-        // SAFETY: `row` is below `rows`, for which the caller vouches, and begins a row tile.
+        // SAFETY: `row` is one of the rows, for which the caller vouches, and begins a row tile.
         unsafe {
-            let (output, outliers) = (output.skip(row), outliers.skip(row));
+            let product = product.skip(row);
             macro_rules! run {
                 ($size:literal) => {
                     block::<L, T, SPLIT, HALF, MIN, $size>(
                         layout,
-                        panel,
+                        zero as f32,
                         codes,
                         fetched,
-                        zero as f32,
-                        x,
-                        row,
                         left,
-                        outliers,
-                        output,
+                        product,
                     )
                 };
             }
@@ -364,18 +352,12 @@ unsafe fn rows_of<
 #[inline(always)]
 pub(super) unsafe fn dispatch<L: Lanes, T: Tiles>(
     layout: QuantLayout,
-    panel: Panel,
-    x: QuantRows,
-    rows: usize,
-    outliers: Outliers,
-    output: Output,
+    product: PanelProduct,
     expanded: *mut CodeTile,
 ) {
     macro_rules! run {
         ($bits:literal, $split:literal, $half:literal, $min:literal, $zero:expr) => {
-            rows_of::<L, T, $bits, $split, $half, $min>(
-                panel, $zero, x, rows, outliers, output, expanded,
-            )
+            rows_of::<L, T, $bits, $split, $half, $min>($zero, product, expanded)
         };
     }
     // SAFETY: the caller's promise.
@@ -389,17 +371,16 @@ pub(super) unsafe fn dispatch<L: Lanes, T: Tiles>(
 #[cfg(target_arch = "x86_64")]
 pub(super) unsafe fn multiply(
     layout: QuantLayout,
-    panel: Panel,
-    x: QuantRows,
-    rows: usize,
-    outliers: Outliers,
-    output: Output,
+    product: PanelProduct,
     scratch: &mut ExpandedPanel,
 ) {
-    let tiled = tiled_rows(rows);
+    let tiled = tiled_rows(product.rows);
     if tiled > 0 {
-        assert!(!x.row_tiles.is_null(), "activations without row tiles");
-        let expanded = scratch.codes(panel.inputs / GROUP).cast();
+        assert!(
+            !product.x.row_tiles.is_null(),
+            "activations without row tiles"
+        );
+        let expanded = scratch.codes(product.groups()).cast();
         #[cfg(test)]
         let tiles_here = crate::amx::support::support().is_ok();
         #[cfg(not(test))]
@@ -409,33 +390,21 @@ pub(super) unsafe fn multiply(
             if tiles_here {
                 type Tiles = crate::amx::tiles::Hardware;
                 crate::amx::held::hold();
-                with_instructions::<Tiles>(layout, panel, x, rows, outliers, output, expanded);
+                with_instructions::<Tiles>(layout, product, expanded);
             } else {
                 #[cfg(test)]
-                with_instructions::<crate::amx::emulated::Emulated>(
-                    layout, panel, x, rows, outliers, output, expanded,
-                );
+                with_instructions::<crate::amx::emulated::Emulated>(layout, product, expanded);
             }
         }
     }
-    if tiled < rows {
+    if tiled < product.rows {
         // SAFETY: the rows behind `tiled`, which begin a four-row tile.
-        unsafe {
-            let rest = QuantRows {
-                tiles: x.tile(tiled),
-                ..x
-            };
-            let next = if tiled > 0 { panel.data } else { panel.next };
-            super::avx512::multiply(
-                layout,
-                Panel { next, ..panel },
-                rest,
-                rows - tiled,
-                outliers.skip(tiled),
-                output.skip(tiled),
-                scratch,
-            );
+        let mut rest = unsafe { product.skip(tiled) };
+        if tiled > 0 {
+            rest.panel.next = rest.panel.data; // fetched already
         }
+        // SAFETY: the caller's promise.
+        unsafe { super::avx512::multiply(layout, rest, scratch) };
     }
 }
 
@@ -447,15 +416,11 @@ pub(super) unsafe fn multiply(
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn with_instructions<T: Tiles>(
     layout: QuantLayout,
-    panel: Panel,
-    x: QuantRows,
-    rows: usize,
-    outliers: Outliers,
-    output: Output,
+    product: PanelProduct,
     expanded: *mut CodeTile,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        dispatch::<crate::simd::Avx512, T>(layout, panel, x, rows, outliers, output, expanded);
+        dispatch::<crate::simd::Avx512, T>(layout, product, expanded);
     }
 }

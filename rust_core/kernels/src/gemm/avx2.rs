@@ -7,9 +7,9 @@
 
 use std::arch::x86_64::*;
 
-use super::outliers::{Outliers, finish};
-use super::{Output, Panel};
-use crate::activation_quant::{QuantRows, TILE_ROWS, TileGroup};
+use super::outliers::finish;
+use super::{Panel, PanelProduct};
+use crate::activation_quant::{TILE_ROWS, TileGroup};
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
 use crate::simd::{Avx2, prefetch_line};
 
@@ -137,19 +137,18 @@ unsafe fn block<const BITS: u32, const ROWS: usize>(
 /// # Safety
 /// As [`super::Products::panel`].
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn rows_of<const BITS: u32>(
-    layout: QuantLayout,
-    panel: Panel,
-    x: QuantRows,
-    rows: usize,
-    outliers: Outliers,
-    output: Output,
-) {
-    for row in (0..rows).step_by(TILE_ROWS) {
-        let left = (rows - row).min(TILE_ROWS);
-        // SAFETY: `row` is below `rows`, for which the caller vouches, and begins a tile.
+unsafe fn rows_of<const BITS: u32>(layout: QuantLayout, product: PanelProduct) {
+    for row in (0..product.rows).step_by(TILE_ROWS) {
+        // SAFETY: `row` is one of the rows, for which the caller vouches, and begins a tile.
         unsafe {
-            let tile = x.tile(row);
+            let PanelProduct {
+                panel,
+                x,
+                rows,
+                outliers,
+                output,
+            } = product.skip(row);
+            let (tile, left) = (x.tiles, rows.min(TILE_ROWS));
             let mut sums = [[0.0; PANEL_COLUMNS]; TILE_ROWS];
             for half in 0..2 {
                 let prefetch = row == 0 && half == 0;
@@ -159,7 +158,7 @@ unsafe fn rows_of<const BITS: u32>(
                     _ => block::<BITS, TILE_ROWS>(layout, panel, half, prefetch, tile, &mut sums),
                 }
             }
-            finish::<Avx2>(&[sums], left, outliers.skip(row), output.skip(row));
+            finish::<Avx2>(&[sums], left, outliers, output);
         }
     }
 }
@@ -168,20 +167,13 @@ unsafe fn rows_of<const BITS: u32>(
 ///
 /// # Safety
 /// As there; the machine has AVX2, FMA and F16C.
-pub(super) unsafe fn multiply(
-    layout: QuantLayout,
-    panel: Panel,
-    x: QuantRows,
-    rows: usize,
-    outliers: Outliers,
-    output: Output,
-) {
+pub(super) unsafe fn multiply(layout: QuantLayout, product: PanelProduct) {
     // SAFETY: the caller's promise.
     unsafe {
         if layout.bits == 4 {
-            rows_of::<4>(layout, panel, x, rows, outliers, output);
+            rows_of::<4>(layout, product);
         } else {
-            rows_of::<8>(layout, panel, x, rows, outliers, output);
+            rows_of::<8>(layout, product);
         }
     }
 }

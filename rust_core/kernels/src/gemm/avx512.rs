@@ -16,9 +16,9 @@ use std::ops::Range;
 
 pub(super) use self::weights::ExpandedPanel;
 use self::weights::{Packed, Scales, Weights, opaque};
-use super::outliers::{Outliers, finish_tile};
-use super::{MAGIC, Output, Panel, by_layout};
-use crate::activation_quant::{QuantRows, TILE_ROWS, TileGroup};
+use super::outliers::finish_tile;
+use super::{MAGIC, PanelProduct, by_layout};
+use crate::activation_quant::TILE_ROWS;
 use crate::pack::layout::{GROUP, QuantLayout};
 use crate::simd::{Avx512, prefetch_line};
 
@@ -103,21 +103,23 @@ fn fetch_sum(line: *mut f32) {
     unsafe { _mm_prefetch::<_MM_HINT_ET0>(line.cast_const().cast()) };
 }
 
-/// `ROWS` rows, from a tile's first on, against the whole panel; the first `rows` of them are stored.
+/// The first `ROWS` rows of a product against the whole panel, or all of them if there are fewer.
 ///
 /// # Safety
-/// `weights` and the tiles have so many groups; the tiles are whole ones; as [`super::Products::panel`] for `rows` rows
-/// of the output.
+/// `weights` are the panel's; as [`super::Products::panel`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn block<W: Weights, const ROWS: usize>(
     mut weights: W,
-    groups: usize,
     mut ahead: Ahead,
-    tiles: *const TileGroup,
-    rows: usize,
-    outliers: Outliers,
-    output: Output,
+    product: PanelProduct,
 ) {
+    let (groups, tiles) = (product.groups(), product.x.tiles);
+    let PanelProduct {
+        rows,
+        outliers,
+        output,
+        ..
+    } = product;
     let mut sums = [_mm512_setzero_ps(); ROWS];
     // SAFETY: weights and tile groups of `groups` groups are inside what the caller vouches for.
     unsafe {
@@ -193,15 +195,8 @@ unsafe fn block<W: Weights, const ROWS: usize>(
 /// # Safety
 /// As [`super::Products::panel`]; `weights` are the panel's.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-unsafe fn blocks<W: Weights>(
-    weights: W,
-    groups: usize,
-    next: Range<*const u8>,
-    x: QuantRows,
-    rows: usize,
-    outliers: Outliers,
-    output: Output,
-) {
+unsafe fn blocks<W: Weights>(weights: W, next: Range<*const u8>, product: PanelProduct) {
+    let (rows, groups) = (product.rows, product.groups());
     let (mut row, mut blocks) = (0, rows.div_ceil(BLOCK_ROWS));
     let bytes = next.end as usize - next.start as usize;
     let share = bytes.div_ceil(blocks).next_multiple_of(64);
@@ -211,9 +206,8 @@ unsafe fn blocks<W: Weights>(
     while row < rows {
         // SAFETY: `row` is below `rows`, for which the caller vouches, and begins a tile.
         unsafe {
-            let tiles = x.tile(row);
-            let (output, outliers) = (output.skip(row), outliers.skip(row));
-            let left = rows - row;
+            let product = product.skip(row);
+            let left = product.rows;
             let end = line.wrapping_add(share).min(next.end);
             let ahead = Ahead {
                 line,
@@ -223,13 +217,12 @@ unsafe fn blocks<W: Weights>(
             line = end;
             macro_rules! run {
                 ($size:literal) => {{
-                    let rows = left.min($size);
-                    if output.accumulate {
-                        for row in 0..rows {
-                            fetch_sum(output.skip(row).out);
+                    if product.output.accumulate {
+                        for row in 0..left.min($size) {
+                            fetch_sum(product.output.skip(row).out);
                         }
                     }
-                    block::<W, $size>(weights, groups, ahead, tiles, rows, outliers, output);
+                    block::<W, $size>(weights, ahead, product);
                     $size
                 }};
             }
@@ -253,12 +246,8 @@ unsafe fn blocks<W: Weights>(
 /// As [`super::Products::panel`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn rows_of<const BITS: u32, const SPLIT: bool, const HALF: bool, const MIN: bool>(
-    panel: Panel,
     zero: i32,
-    x: QuantRows,
-    rows: usize,
-    outliers: Outliers,
-    output: Output,
+    product: PanelProduct,
     scratch: &mut ExpandedPanel,
 ) {
     const {
@@ -267,17 +256,16 @@ unsafe fn rows_of<const BITS: u32, const SPLIT: bool, const HALF: bool, const MI
             "no format has minima for halves of a group"
         )
     };
-    let groups = panel.inputs / GROUP;
+    let (panel, groups) = (product.panel, product.groups());
     let bytes = groups * Packed::<BITS, SPLIT, HALF, MIN>::LAYOUT.record_bytes();
     let next = panel.next..panel.next.wrapping_add(bytes);
     let weights = Packed::<BITS, SPLIT, HALF, MIN>::new(panel, zero);
     // SAFETY: the caller's promise.
     unsafe {
-        if rows < EXPAND_ROWS {
-            blocks(weights, groups, next, x, rows, outliers, output);
+        if product.rows < EXPAND_ROWS {
+            blocks(weights, next, product);
         } else {
-            let weights = weights.expand(groups, scratch);
-            blocks(weights, groups, next, x, rows, outliers, output);
+            blocks(weights.expand(groups, scratch), next, product);
         }
     }
 }
@@ -288,20 +276,14 @@ unsafe fn rows_of<const BITS: u32, const SPLIT: bool, const HALF: bool, const MI
 /// As there; the machine has AVX-512 with VNNI.
 pub(super) unsafe fn multiply(
     layout: QuantLayout,
-    panel: Panel,
-    x: QuantRows,
-    rows: usize,
-    outliers: Outliers,
-    output: Output,
+    product: PanelProduct,
     scratch: &mut ExpandedPanel,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
         macro_rules! run {
             ($bits:literal, $split:literal, $half:literal, $min:literal, $zero:expr) => {
-                rows_of::<$bits, $split, $half, $min>(
-                    panel, $zero, x, rows, outliers, output, scratch,
-                )
+                rows_of::<$bits, $split, $half, $min>($zero, product, scratch)
             };
         }
         by_layout!(layout, run)

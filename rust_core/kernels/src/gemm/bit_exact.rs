@@ -152,16 +152,15 @@ fn over_emulated_tiles(matrix: &PackedMatrix, panel: usize, x: &Rows, rows: usiz
     // SAFETY: matching shapes, our own memory; neither lanes nor tiles are the processor's.
     unsafe {
         index.list(quant, rows);
-        let outliers = index.meet(Level::Portable, layout_of(matrix), panel);
-        amx::dispatch::<Fused, Emulated>(
-            layout_of(matrix),
+        let layout = layout_of(matrix);
+        let product = PanelProduct {
             panel,
-            quant,
+            x: quant,
             rows,
-            outliers,
+            outliers: index.meet(Level::Portable, layout, panel),
             output,
-            expanded.as_mut_ptr().cast(),
-        );
+        };
+        amx::dispatch::<Fused, Emulated>(layout, product, expanded.as_mut_ptr().cast());
     }
     out[..amx::tiled_rows(rows) * PANEL_COLUMNS].to_vec()
 }

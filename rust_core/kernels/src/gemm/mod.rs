@@ -20,9 +20,11 @@ pub use scratch::PanelScratch;
 
 use std::ops::Range;
 
+use self::outliers::Outliers;
 use crate::activation_quant::QuantRows;
 use crate::amx::row_tiles;
 use crate::dispatch::Level;
+use crate::pack::layout::GROUP;
 use crate::pack::{PackedMatrix, PanelKind};
 use crate::simd::Lanes;
 
@@ -120,6 +122,41 @@ struct Panel {
     inputs: usize,
 }
 
+/// What a level's kernel for quantised weights computes: some rows times one panel.
+#[derive(Clone, Copy)]
+struct PanelProduct {
+    panel: Panel,
+    x: QuantRows,
+    rows: usize,
+    outliers: Outliers,
+    output: Output,
+}
+
+impl PanelProduct {
+    fn groups(&self) -> usize {
+        self.panel.inputs / GROUP
+    }
+
+    /// The same for the rows behind the first `rows`, which are whole tiles, and on level `amx` whole row tiles where
+    /// these are still needed.
+    ///
+    /// # Safety
+    /// There are so many rows.
+    #[inline(always)]
+    unsafe fn skip(self, rows: usize) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            Self {
+                x: self.x.skip(rows),
+                rows: self.rows - rows,
+                outliers: self.outliers.skip(rows),
+                output: self.output.skip(rows),
+                ..self
+            }
+        }
+    }
+}
+
 /// Products of the same rows with panels of any matrices; each worker has its own.
 pub struct Products<'a> {
     level: Level,
@@ -211,22 +248,21 @@ impl<'a> Products<'a> {
                 .quant
                 .expect("activations of the matrix's kind");
             assert_eq!(x.inputs, matrix.inputs);
-            let x = x.skip(first);
-            let outliers = self.scratch.outliers.meet(level, layout, panel).skip(first);
+            let product = PanelProduct {
+                panel,
+                x: x.skip(first),
+                rows,
+                outliers: self.scratch.outliers.meet(level, layout, panel).skip(first),
+                output,
+            };
             match level {
                 #[cfg(target_arch = "x86_64")]
-                Level::Amx => {
-                    let scratch = &mut self.scratch.expanded;
-                    amx::multiply(layout, panel, x, rows, outliers, output, scratch);
-                }
+                Level::Amx => amx::multiply(layout, product, &mut self.scratch.expanded),
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx512 => {
-                    let scratch = &mut self.scratch.expanded;
-                    avx512::multiply(layout, panel, x, rows, outliers, output, scratch);
-                }
+                Level::Avx512 => avx512::multiply(layout, product, &mut self.scratch.expanded),
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx2 => avx2::multiply(layout, panel, x, rows, outliers, output),
-                _ => portable::multiply(layout, panel, x, rows, outliers, output),
+                Level::Avx2 => avx2::multiply(layout, product),
+                _ => portable::multiply(layout, product),
             }
         }
     }

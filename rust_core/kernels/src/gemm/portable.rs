@@ -4,9 +4,9 @@
 //! panel's own order. A product of a nibble and an activation is at most 15 · 127 = 1,905 in magnitude and
 //! a lane sums eight of them, so 16 bits always hold it; codes of 8 bits join as `low + 16 · high`.
 
-use super::outliers::{Outliers, finish};
-use super::{Output, Panel};
-use crate::activation_quant::{QuantRows, TILE_ROWS, TileGroup};
+use super::PanelProduct;
+use super::outliers::finish;
+use crate::activation_quant::{TILE_ROWS, TileGroup};
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
 use crate::simd::{Portable, widen_f16};
 
@@ -22,20 +22,13 @@ const ROWS: usize = 16;
 ///
 /// # Safety
 /// As there.
-pub(super) unsafe fn multiply(
-    layout: QuantLayout,
-    panel: Panel,
-    x: QuantRows,
-    rows: usize,
-    outliers: Outliers,
-    output: Output,
-) {
-    let groups = panel.inputs / GROUP;
+pub(super) unsafe fn multiply(layout: QuantLayout, product: PanelProduct) {
+    let (groups, rows) = (product.groups(), product.rows);
     // SAFETY: a whole panel, the tiles of `rows` rows of activations: the caller's promise.
     let (records, tiles) = unsafe {
         (
-            std::slice::from_raw_parts(panel.data, groups * layout.record_bytes()),
-            std::slice::from_raw_parts(x.tiles, rows.div_ceil(TILE_ROWS) * groups),
+            std::slice::from_raw_parts(product.panel.data, groups * layout.record_bytes()),
+            std::slice::from_raw_parts(product.x.tiles, rows.div_ceil(TILE_ROWS) * groups),
         )
     };
     for first in (0..rows).step_by(ROWS) {
@@ -52,7 +45,10 @@ pub(super) unsafe fn multiply(
         // SAFETY: `rows` rows of 16 at `output`, their outliers: the caller's promise.
         unsafe {
             let tiles = &sums.as_chunks().0[..block.div_ceil(TILE_ROWS)];
-            finish::<Portable>(tiles, block, outliers.skip(first), output.skip(first));
+            let PanelProduct {
+                outliers, output, ..
+            } = product.skip(first);
+            finish::<Portable>(tiles, block, outliers, output);
         }
     }
 }
