@@ -105,7 +105,7 @@ impl Step<'_> {
             if worker.index() == 0 && self.is_narrowed(index) {
                 self.narrow_hidden(); // nobody reads the residual stream in this phase
             }
-            self.attend(own, index);
+            self.attend(worker, own, index);
             meet(worker, own, Phase::Attention);
             if self.rows_after_attention(index) == 0 {
                 break; // the last layer, and no logits are needed
@@ -377,49 +377,54 @@ impl Step<'_> {
     }
 
     /// Phase b: attention, item by item.
-    fn attend(&self, own: &mut WorkerScratch, index: usize) {
-        let counter = self.counter(index, ATTENTION);
-        loop {
-            let next = counter.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = self.attention.items.get(next) else {
-                return;
-            };
-            let task = self.task(index, item);
-            // Probably what this worker does next: its first chunk is fetched meanwhile.
-            let ahead = counter.load(Ordering::Relaxed);
-            let ahead = match self.attention.items.get(ahead) {
-                Some(item) if item.split.is_none() => {
-                    self.task(index, item).first_tiles(&self.model.kv)
-                }
-                _ => Tiles::NONE,
-            };
-            let (level, kv, scratch) = (self.model.level, &self.model.kv, &mut own.attention);
-            let Some(split) = item.split else {
-                // SAFETY: the level was checked at load; the item's heads of its tokens are inside both
-                // matrices, and each item has its own.
-                unsafe { attend(level, kv, &task, None, &ahead, scratch) };
-                continue;
-            };
-            let partials = &self.scratch.partials;
-            let (slot, index) = (split.slot as usize, split.index as usize);
-            // SAFETY: as above; a slot's splits have parts of their own, and whoever comes last (all others'
-            // writes are visible then) reads them all.
-            unsafe {
-                let first = partials.of_slot(slot);
-                let part = first.add(index * partials.split_stride);
-                attend(level, kv, &task, Some((index, part)), &ahead, scratch);
-                let arrived = self.attention.arrived[slot].fetch_add(1, Ordering::AcqRel) + 1;
-                if arrived.is_multiple_of(split.count) {
-                    let head_dim = self.model.spec.head_dim;
-                    combine(
-                        level,
-                        &task,
-                        head_dim,
-                        first,
-                        partials.split_stride,
-                        scratch,
-                    );
-                }
+    fn attend(&self, worker: &Worker<'_>, own: &mut WorkerScratch, index: usize) {
+        let (items, counter) = (&self.attention.items, self.counter(index, ATTENTION));
+        let mut parts = Parts::taken(worker, counter, items.len());
+        while let Some(part) = parts.next() {
+            for at in part.clone() {
+                // Probably what this worker does next: its first chunk is fetched meanwhile.
+                let next = Some(at + 1).filter(|&next| next < part.end);
+                let upcoming = next.or_else(|| parts.upcoming());
+                let ahead = match upcoming.map(|next| &items[next]) {
+                    Some(item) if item.split.is_none() => {
+                        self.task(index, item).first_tiles(&self.model.kv)
+                    }
+                    _ => Tiles::NONE,
+                };
+                self.attend_to(own, index, &items[at], &ahead);
+            }
+        }
+    }
+
+    /// One item of a layer's attention.
+    fn attend_to(&self, own: &mut WorkerScratch, index: usize, item: &Item, ahead: &Tiles) {
+        let task = self.task(index, item);
+        let (level, kv, scratch) = (self.model.level, &self.model.kv, &mut own.attention);
+        let Some(split) = item.split else {
+            // SAFETY: the level was checked at load; the item's heads of its tokens are inside both
+            // matrices, and each item has its own.
+            unsafe { attend(level, kv, &task, None, ahead, scratch) };
+            return;
+        };
+        let partials = &self.scratch.partials;
+        let (slot, index) = (split.slot as usize, split.index as usize);
+        // SAFETY: as above; a slot's splits have parts of their own, and whoever comes last (all others'
+        // writes are visible then) reads them all.
+        unsafe {
+            let first = partials.of_slot(slot);
+            let part = first.add(index * partials.split_stride);
+            attend(level, kv, &task, Some((index, part)), ahead, scratch);
+            let arrived = self.attention.arrived[slot].fetch_add(1, Ordering::AcqRel) + 1;
+            if arrived.is_multiple_of(split.count) {
+                let head_dim = self.model.spec.head_dim;
+                combine(
+                    level,
+                    &task,
+                    head_dim,
+                    first,
+                    partials.split_stride,
+                    scratch,
+                );
             }
         }
     }

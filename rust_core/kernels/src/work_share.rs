@@ -43,6 +43,11 @@ impl<'a> Parts<'a> {
                 workers: worker.size(),
             };
         }
+        Self::taken(worker, counter, total)
+    }
+
+    /// The same for items that differ in length: taken from the counter, however few they are.
+    pub fn taken(worker: &Worker<'_>, counter: &'a AtomicUsize, total: usize) -> Self {
         Self {
             fixed: None,
             counter: Some(counter),
