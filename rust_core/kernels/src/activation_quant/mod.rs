@@ -167,12 +167,11 @@ unsafe fn quantize_rows<L: Lanes, const ROWS: usize>(
             for half in [0, LANES] {
                 // SAFETY: 16 of 32 elements at 0 and 16; instructions by the caller's promise.
                 unsafe {
-                    let weight =
-                        norm.map(|norm| L::load(groups_of(norm.weight)[group].as_ptr().add(half)));
-                    for (row, from) in rows.iter().enumerate() {
-                        let mut x = L::load(from[group].as_ptr().add(half));
-                        if let (Some(norm), Some(weight)) = (norm, weight) {
-                            x = x.mul(L::splat(norm.scales[row])).mul(weight);
+                    for row in 0..ROWS {
+                        let mut x = L::load(rows[row][group].as_ptr().add(half));
+                        if let Some(norm) = norm {
+                            let weight = groups_of(norm.weight)[group].as_ptr().add(half);
+                            x = x.mul(L::splat(norm.scales[row])).mul(L::load(weight));
                         }
                         x.store(batch.values[at * ROWS + row].as_mut_ptr().add(half));
                     }
