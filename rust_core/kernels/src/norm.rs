@@ -17,7 +17,6 @@ unsafe fn rms_scales_body<L: Lanes, const ROWS: usize>(
     let whole = n / LANES * LANES;
     // SAFETY: instructions by the caller's promise; every access is below `whole` ≤ n.
     unsafe {
-        // Index loops: what iterators and closures hold is not kept in registers.
         let mut squares = [L::splat(0.0); ROWS];
         for at in (0..whole).step_by(LANES) {
             for row in 0..ROWS {
@@ -183,11 +182,14 @@ by_level! {
 /// # Safety
 /// The level's instructions are enabled; 16 values for each vector at both pointers.
 #[inline(always)]
+#[allow(
+    clippy::needless_range_loop,
+    reason = "iterators over arrays of registers put them into memory"
+)]
 pub(crate) unsafe fn silu_gate<L: Lanes, const N: usize>(
     gate: *const f32,
     up: *const f32,
 ) -> [L; N] {
-    // Index loops: what iterators hold is not kept in registers.
     // SAFETY: sixteen elements each and the instructions by the caller's promise.
     unsafe {
         let (one, round) = (L::splat(1.0), L::splat(ROUND_TO_EXPONENT));
@@ -235,6 +237,10 @@ pub(crate) unsafe fn silu_gate<L: Lanes, const N: usize>(
 /// # Safety
 /// As [`silu_panel`], with the level's instructions enabled.
 #[inline(always)]
+#[allow(
+    clippy::needless_range_loop,
+    reason = "iterators over arrays of registers put them into memory"
+)]
 unsafe fn silu_panel_body<L: Lanes>(
     gate: *const f32,
     up: *const f32,

@@ -7,7 +7,8 @@ use crate::simd::{LANES, Lanes};
 /// Groups that are worked on at once.
 pub(super) const BATCH: usize = LANES;
 
-/// Up to sixteen groups, and what they become.
+/// Up to sixteen groups, and what they become by [`Batch::measure`], [`Batch::round`] of every four, and
+/// [`Batch::find_outliers`], in this order.
 #[repr(C, align(64))]
 pub(super) struct Batch {
     pub values: [[f32; GROUP]; BATCH],
@@ -43,25 +44,10 @@ impl Batch {
         }
     }
 
-    /// Quantise the first `count` groups; what becomes of the others means nothing.
+    /// Find the scales of the first `count` groups, and which of these have an outlier; what becomes of the others
+    /// means nothing.
     ///
-    /// # Safety
-    /// The level's instructions are enabled.
-    #[inline(always)]
-    pub unsafe fn quantize<L: Lanes>(&mut self, count: usize) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.measure::<L>(count);
-            for first in (0..count).step_by(4) {
-                self.round::<L>(first);
-            }
-        }
-        self.find_outliers();
-    }
-
-    /// The first part of [`Batch::quantize`]: scales, and which groups have an outlier.
-    ///
-    /// Each result waits for the one before, so that a caller does well to do something else before the next part.
+    /// Each result waits for the one before, so that a caller does well to do something else before it rounds.
     ///
     /// # Safety
     /// The level's instructions are enabled.
@@ -91,7 +77,7 @@ impl Batch {
         }
     }
 
-    /// The second part, of the four groups from `first` on: codes and their sums. An outlier's code is zero.
+    /// Round the four groups from `first` on to codes, of which an outlier's is zero, and sum these.
     ///
     /// # Safety
     /// The level's instructions are enabled.
@@ -111,8 +97,7 @@ impl Batch {
         }
     }
 
-    /// The last part: where outliers stand. Nobody foresees in which groups, and so late hardly anything waits to
-    /// hear of it.
+    /// Find where outliers stand. No processor foresees in which groups, and so late little work is thrown away for it.
     #[inline(always)]
     pub fn find_outliers(&mut self) {
         (self.places, self.outliers) = ([NOWHERE; BATCH], [0.0; BATCH]);

@@ -28,6 +28,10 @@ pub struct GroupColumn {
 /// # Safety
 /// The level's instructions are enabled; both pointers have 32 floats for each row.
 #[inline(always)]
+#[allow(
+    clippy::needless_range_loop,
+    reason = "iterators over arrays of registers put them into memory"
+)]
 unsafe fn join<L: Lanes>(gate: *const f32, up: *const f32, joined: &mut [[f32; GROUP]]) {
     const VECTORS: usize = GROUP / LANES;
     let mut at = 0;
