@@ -223,6 +223,7 @@ impl KvCache {
 mod tests {
     use super::*;
     use crate::dispatch::Level;
+    use crate::pack::tests::Random;
     use crate::simd::naive_hadamard;
 
     const SHAPE: KvShape = KvShape {
@@ -289,6 +290,47 @@ mod tests {
             bad[3] = f32::INFINITY;
             head.write_key(Level::Portable, 2, 17, &bad);
             assert!(scale(layout.key_scales).is_nan());
+        }
+    }
+
+    #[test]
+    fn four_neighbours_are_written_as_one_by_one_on_every_level() {
+        for head_dim in [64, 128, 192] {
+            let shape = KvShape {
+                dtype: KvDtype::Int8,
+                head_dim,
+                ..SHAPE
+            };
+            let mut random = Random(head_dim as u64);
+            let mut vectors: [Vec<f32>; QUAD] =
+                std::array::from_fn(|_| (0..head_dim).map(|_| random.unit()).collect());
+            vectors[1][head_dim - 1] = f32::NAN;
+            let vectors = vectors.each_ref().map(Vec::as_slice);
+            let mut first: Option<Vec<u8>> = None;
+            for level in Level::ALL.into_iter().filter(|level| level.available()) {
+                let [together, apart] = [(); 2].map(|()| KvCache::new(shape).unwrap());
+                let bytes = |cache: &KvCache| {
+                    // SAFETY: inside the tile; nobody writes it meanwhile.
+                    let tile = unsafe {
+                        let tile = cache.head(1, 1).tile(2, 20);
+                        std::slice::from_raw_parts(tile, shape.bytes_of(LANES))
+                    };
+                    tile.to_vec()
+                };
+                // SAFETY: the level is available; single-threaded.
+                unsafe {
+                    assert!(!together.head(1, 1).takes_four_from(21));
+                    together.head(1, 1).write_keys(level, 2, 20, vectors);
+                    together.head(1, 1).write_values(level, 2, 20, vectors);
+                    for (i, vector) in vectors.into_iter().enumerate() {
+                        apart.head(1, 1).write_key(level, 2, 20 + i, vector);
+                        apart.head(1, 1).write_value(level, 2, 20 + i, vector);
+                    }
+                }
+                assert_eq!(bytes(&together), bytes(&apart), "{level:?} {head_dim}");
+                let first = first.get_or_insert_with(|| bytes(&together));
+                assert_eq!(bytes(&together), *first, "{level:?} {head_dim}");
+            }
         }
     }
 

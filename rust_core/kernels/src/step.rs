@@ -17,7 +17,7 @@ use crate::activation_quant::quantize_gated;
 use crate::attention::{Item, Task, Tiles, Work, attend, combine};
 use crate::dispatch::Level;
 use crate::gemm::{Activations, Output, Products};
-use crate::kv_cache::KvCache;
+use crate::kv_cache::{KvCache, KvHead, QUAD};
 use crate::norm::{rms_norm, silu_panel};
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
@@ -309,39 +309,53 @@ impl Step<'_> {
                     target,
                 );
             }
-            for token in rows {
-                // SAFETY: as above.
-                let values = unsafe {
-                    std::slice::from_raw_parts_mut(out.add(token * stride), spec.head_dim)
-                };
-                if is_query {
-                    self.position_head(values, layer.q_norm.as_deref(), token);
-                } else if std::ptr::eq(linear, &layer.k) {
-                    self.position_head(values, layer.k_norm.as_deref(), token);
-                    let (block, slot) = self.slot(token);
-                    // SAFETY: no other worker has this head, and no other row this slot (checked).
-                    unsafe {
-                        self.model.kv.head(index, head).write_key(
-                            self.model.level,
-                            block,
-                            slot,
-                            values,
-                        )
-                    };
-                } else {
-                    let (block, slot) = self.slot(token);
-                    // SAFETY: as above.
-                    unsafe {
-                        self.model.kv.head(index, head).write_value(
-                            self.model.level,
-                            block,
-                            slot,
-                            values,
-                        )
-                    };
+            // SAFETY: as above.
+            let head_of = |token: usize| unsafe {
+                std::slice::from_raw_parts_mut(out.add(token * stride), spec.head_dim)
+            };
+            if is_query {
+                for token in rows {
+                    self.position_head(head_of(token), layer.q_norm.as_deref(), token);
+                }
+                continue;
+            }
+            let cached = self.model.kv.head(index, head);
+            let is_key = std::ptr::eq(linear, &layer.k);
+            let mut rows = rows;
+            while !rows.is_empty() {
+                let (tokens, (block, slot)) = self.neighbours(&cached, &rows);
+                rows.start = tokens.end;
+                if is_key {
+                    for token in tokens.clone() {
+                        self.position_head(head_of(token), layer.k_norm.as_deref(), token);
+                    }
+                }
+                let level = self.model.level;
+                let four = || std::array::from_fn(|i| &*head_of(tokens.start + i));
+                // SAFETY: no other worker has this head, and no other row these slots (checked).
+                unsafe {
+                    match (is_key, tokens.len()) {
+                        (true, QUAD) => cached.write_keys(level, block, slot, four()),
+                        (true, _) => cached.write_key(level, block, slot, head_of(tokens.start)),
+                        (false, QUAD) => cached.write_values(level, block, slot, four()),
+                        (false, _) => cached.write_value(level, block, slot, head_of(tokens.start)),
+                    }
                 }
             }
         }
+    }
+
+    /// The first tokens of `rows` that are cached together, four or one, and the first one's block and slot.
+    fn neighbours(
+        &self,
+        cached: &KvHead<'_>,
+        rows: &Range<usize>,
+    ) -> (Range<usize>, (usize, usize)) {
+        let (first, (block, slot)) = (rows.start, self.slot(rows.start));
+        let four = rows.len() >= QUAD
+            && cached.takes_four_from(slot)
+            && (1..QUAD).all(|i| self.slot(first + i) == (block, slot + i));
+        (first..first + if four { QUAD } else { 1 }, (block, slot))
     }
 
     /// Normalise a query or key head where the model does, and rotate it to its position.

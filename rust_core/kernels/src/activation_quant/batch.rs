@@ -7,11 +7,17 @@ use crate::simd::{LANES, Lanes};
 /// Groups that are worked on at once.
 pub(super) const BATCH: usize = LANES;
 
-/// Up to sixteen groups, and what they become.
+/// Up to sixteen groups, and what they become by [`Batch::measure`], [`Batch::round`] of every four, and
+/// [`Batch::find_outliers`], in this order.
 #[repr(C, align(64))]
 pub(super) struct Batch {
-    /// The groups; changed by [`Batch::quantize`].
     pub values: [[f32; GROUP]; BATCH],
+    /// The largest magnitude of each group.
+    largest: [f32; BATCH],
+    /// Bit by bit the groups that have an outlier.
+    odd: u32,
+    /// What values are multiplied with to become codes.
+    factors: [f32; BATCH],
     pub codes: [[i8; GROUP]; BATCH],
     pub scales: [f32; BATCH],
     pub scaled_sums: [f32; BATCH],
@@ -26,6 +32,9 @@ impl Batch {
     pub fn new() -> Self {
         Self {
             values: [[0.0; GROUP]; BATCH],
+            largest: [0.0; BATCH],
+            odd: 0,
+            factors: [0.0; BATCH],
             codes: [[0; GROUP]; BATCH],
             scales: [0.0; BATCH],
             scaled_sums: [0.0; BATCH],
@@ -35,64 +44,70 @@ impl Batch {
         }
     }
 
-    /// Quantise the first `count` groups; what becomes of the others means nothing.
+    /// Find the scales of the first `count` groups, and which of these have an outlier; what becomes of the others
+    /// means nothing.
+    ///
+    /// Each result waits for the one before, so that a caller does well to do something else before it rounds.
     ///
     /// # Safety
     /// The level's instructions are enabled.
     #[inline(always)]
-    pub unsafe fn quantize<L: Lanes>(&mut self, count: usize) {
-        let (mut largest, mut next) = ([0.0; BATCH], [0.0; BATCH]);
-        let values = &mut self.values[..count];
-        // SAFETY: instructions by the caller's promise.
-        unsafe { L::two_largest_of_groups(values, &mut largest, &mut next) };
-        let (mut bad, mut odd) = (0u32, 0u32);
-        for at in 0..BATCH {
-            let ordinary = largest[at] <= OUTLIER_RATIO * next[at] && next[at] < f32::INFINITY;
-            odd |= u32::from(!ordinary) << at;
-        }
-        odd &= u32::MAX >> (32 - count);
-        (self.places, self.outliers) = ([NOWHERE; BATCH], [0.0; BATCH]);
-        while odd != 0 {
-            let at = odd.trailing_zeros() as usize;
-            odd &= odd - 1;
-            let group = &mut values[at];
-            if largest[at].is_finite() {
-                let place = place_of(group, largest[at]);
-                self.places[at] = place as u8;
-                self.outliers[at] = group[place];
-                group[place] = 0.0;
-                largest[at] = next[at];
-            } else {
-                bad |= 1 << at;
-                group.fill(0.0);
-                largest[at] = 0.0;
-            }
-        }
-        let (mut factors, mut low_sums, mut high_sums) = ([0.0; BATCH], [0; BATCH], [0; BATCH]);
-        // SAFETY: instructions by the caller's promise; 32 bytes of codes a group, one after another.
-        unsafe {
-            scales_of::<L>(&largest, &mut self.scales, &mut factors);
-            let codes = self.codes.as_mut_ptr().cast();
-            L::store_groups(
-                values,
-                &factors,
-                codes,
-                GROUP,
-                &mut low_sums,
-                &mut high_sums,
-            );
-        }
+    pub unsafe fn measure<L: Lanes>(&mut self, count: usize) {
+        let first = u32::MAX >> (32 - count);
+        // SAFETY: arrays of sixteen; instructions by the caller's promise.
+        let bad = unsafe {
+            let (largest, next) = L::two_largest_of_groups(&self.values, count);
+            largest.store(self.largest.as_mut_ptr());
+            let limit = next.mul(L::splat(OUTLIER_RATIO));
+            let finite = largest.mask_less(L::splat(f32::INFINITY));
+            self.odd = limit.mask_less(largest) & finite & first;
+            let most = L::splat(127.0);
+            let among_codes = limit.select_less(largest, next, largest);
+            among_codes.div(most).store(self.scales.as_mut_ptr());
+            // Up to here the inverse overflows; such a group is zero for every purpose.
+            L::splat(1e-30)
+                .select_less(among_codes, most.div(among_codes), L::splat(0.0))
+                .store(self.factors.as_mut_ptr());
+            !finite & first
+        };
         if bad != 0 {
-            for (at, scale) in self.scales.iter_mut().enumerate() {
-                if bad >> at & 1 == 1 {
-                    *scale = f32::NAN;
-                }
+            for at in (0..BATCH).filter(|at| bad >> at & 1 == 1) {
+                (self.scales[at], self.factors[at]) = (f32::NAN, 0.0);
             }
         }
-        for at in 0..BATCH {
-            let scale = self.scales[at];
-            self.scaled_sums[at] = scale * (low_sums[at] + high_sums[at]) as f32;
-            self.low_scaled_sums[at] = scale * low_sums[at] as f32;
+    }
+
+    /// Round the four groups from `first` on to codes, of which an outlier's is zero, and sum these.
+    ///
+    /// # Safety
+    /// The level's instructions are enabled.
+    #[inline(always)]
+    pub unsafe fn round<L: Lanes>(&mut self, first: usize) {
+        let four = first / 4;
+        let values = &self.values.as_chunks().0[four];
+        let factors = &self.factors.as_chunks().0[four];
+        let codes = &mut self.codes.as_chunks_mut().0[four];
+        let (mut low, mut high) = ([0.0; 4], [0.0; 4]);
+        // SAFETY: instructions by the caller's promise.
+        unsafe { L::round_four_groups(values, factors, codes, &mut low, &mut high) };
+        for i in 0..4 {
+            let (at, scale) = (4 * four + i, self.scales[4 * four + i]);
+            self.scaled_sums[at] = scale * (low[i] + high[i]);
+            self.low_scaled_sums[at] = scale * low[i];
+        }
+    }
+
+    /// Find where outliers stand. No processor foresees in which groups, and so late little work is thrown away for it.
+    #[inline(always)]
+    pub fn find_outliers(&mut self) {
+        (self.places, self.outliers) = ([NOWHERE; BATCH], [0.0; BATCH]);
+        let mut left = self.odd;
+        while left != 0 {
+            let at = left.trailing_zeros() as usize % BATCH;
+            left &= left - 1;
+            let place = place_of(&self.values[at], self.largest[at]) % GROUP;
+            self.places[at] = place as u8;
+            self.outliers[at] = self.values[at][place];
         }
     }
 }
@@ -105,25 +120,4 @@ fn place_of(group: &[f32; GROUP], largest: f32) -> usize {
         found |= u32::from(x.abs() == largest) << at;
     }
     found.trailing_zeros() as usize
-}
-
-/// Scales and the factors to codes of sixteen groups whose largest magnitude among codes is given.
-///
-/// # Safety
-/// The level's instructions are enabled.
-#[inline(always)]
-unsafe fn scales_of<L: Lanes>(
-    largest: &[f32; BATCH],
-    scales: &mut [f32; BATCH],
-    factors: &mut [f32; BATCH],
-) {
-    // SAFETY: arrays of sixteen; instructions by the caller's promise.
-    unsafe {
-        let (largest, most) = (L::load(largest.as_ptr()), L::splat(127.0));
-        largest.div(most).store(scales.as_mut_ptr());
-        // Up to here the inverse overflows; such a group is zero for every purpose.
-        L::splat(1e-30)
-            .select_less(largest, most.div(largest), L::splat(0.0))
-            .store(factors.as_mut_ptr());
-    }
 }

@@ -6,7 +6,7 @@
 use super::batch::{BATCH, Batch};
 use super::{OutlierPlaces, TILE_ROWS, TileGroup};
 use crate::amx::row_tiles::{ROWS, RowTile};
-use crate::norm::silu_gate_body;
+use crate::norm::silu_gate;
 use crate::pack::layout::GROUP;
 use crate::simd::{LANES, Lanes, by_level};
 
@@ -23,6 +23,38 @@ pub struct GroupColumn {
     pub groups: usize,
 }
 
+/// `silu(gate) * up` of as many rows as there is room for.
+///
+/// # Safety
+/// The level's instructions are enabled; both pointers have 32 floats for each row.
+#[inline(always)]
+#[allow(
+    clippy::needless_range_loop,
+    reason = "iterators over arrays of registers put them into memory"
+)]
+unsafe fn join<L: Lanes>(gate: *const f32, up: *const f32, joined: &mut [[f32; GROUP]]) {
+    const VECTORS: usize = GROUP / LANES;
+    let mut at = 0;
+    // SAFETY: whole rows at both pointers by contract.
+    unsafe {
+        let (pairs, rest) = joined.as_chunks_mut::<2>();
+        for pair in pairs {
+            let values = silu_gate::<L, { 2 * VECTORS }>(gate.add(at), up.add(at));
+            for i in 0..values.len() {
+                values[i].store(pair.as_flattened_mut().as_mut_ptr().add(i * LANES));
+            }
+            at += 2 * GROUP;
+        }
+        for row in rest {
+            let values = silu_gate::<L, VECTORS>(gate.add(at), up.add(at));
+            for i in 0..values.len() {
+                values[i].store(row.as_mut_ptr().add(i * LANES));
+            }
+            at += GROUP;
+        }
+    }
+}
+
 /// # Safety
 /// As [`quantize_gated`], with the level's instructions enabled.
 #[inline(always)]
@@ -32,28 +64,30 @@ unsafe fn quantize_gated_body<L: Lanes>(
     rows: usize,
     to: GroupColumn,
 ) {
-    let mut batch = Batch::new();
+    // The sigmoids of one batch fill the time in which the one before waits for its own results.
+    let (mut batch, mut next) = (&mut Batch::new(), &mut Batch::new());
+    // SAFETY: whole rows by contract; instructions likewise.
+    unsafe { join::<L>(gate, up, &mut batch.values[..BATCH.min(rows)]) };
     for first in (0..rows).step_by(BATCH) {
         let count = BATCH.min(rows - first);
-        for (row, values) in batch.values[..count].iter_mut().enumerate() {
-            for at in [0, LANES] {
-                let from = (first + row) * GROUP + at;
-                // SAFETY: 16 of a row's 32 floats, at 0 and 16, for `rows` rows by contract.
-                unsafe {
-                    let out = values.as_mut_ptr().add(at);
-                    silu_gate_body::<L>(gate.add(from), up.add(from), out);
-                }
+        // SAFETY: instructions by the caller's promise.
+        unsafe { batch.measure::<L>(count) };
+        for lane in (0..count).step_by(TILE_ROWS) {
+            let ahead = rows.min(first + BATCH + lane);
+            let values = &mut next.values[lane..][..TILE_ROWS.min(rows - ahead)];
+            // SAFETY: as above.
+            unsafe {
+                join::<L>(gate.add(ahead * GROUP), up.add(ahead * GROUP), values);
+                batch.round::<L>(lane);
             }
         }
-        // SAFETY: instructions by the caller's promise.
-        unsafe { batch.quantize::<L>(count) };
-        for tile in 0..count.div_ceil(TILE_ROWS) {
-            let at = first / TILE_ROWS + tile;
+        batch.find_outliers();
+        for lane in (0..count).step_by(TILE_ROWS) {
+            let at = (first + lane) / TILE_ROWS;
             // SAFETY: this tile's group and its places, which are ours by contract.
             unsafe {
-                let lanes = tile * TILE_ROWS;
-                (*to.tiles.add(at * to.groups)).fill::<TILE_ROWS>(&batch, lanes, 0);
-                *to.places.add(at) = std::array::from_fn(|lane| batch.places[lanes + lane]);
+                (*to.tiles.add(at * to.groups)).fill::<TILE_ROWS>(batch, lane, 0);
+                *to.places.add(at) = std::array::from_fn(|i| batch.places[lane + i]);
             }
         }
         if !to.row_tiles.is_null() {
@@ -61,6 +95,7 @@ unsafe fn quantize_gated_body<L: Lanes>(
             // SAFETY: as above, for these sixteen rows.
             unsafe { (*to.row_tiles.add(first / ROWS * to.groups)).codes = batch.codes };
         }
+        std::mem::swap(&mut batch, &mut next);
     }
 }
 

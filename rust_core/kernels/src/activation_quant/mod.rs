@@ -18,6 +18,8 @@ mod gated;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::ops::Range;
+
 pub use self::gated::{GroupColumn, quantize_gated};
 
 use self::batch::{BATCH, Batch};
@@ -138,6 +140,42 @@ pub struct RowsNorm<'a, const ROWS: usize> {
     pub weight: &'a [f32],
 }
 
+/// A row or a weight as groups.
+#[inline(always)]
+fn groups_of(row: &[f32]) -> &[[f32; GROUP]] {
+    row.as_chunks().0
+}
+
+/// Some groups of all rows, normalised, group by group.
+///
+/// # Safety
+/// The level's instructions are enabled.
+#[inline(always)]
+unsafe fn load_groups<L: Lanes, const ROWS: usize>(
+    rows: [&[f32]; ROWS],
+    norm: Option<RowsNorm<'_, ROWS>>,
+    groups: Range<usize>,
+    values: &mut [[f32; GROUP]; BATCH],
+) {
+    let first = groups.start;
+    for group in groups {
+        for half in [0, LANES] {
+            for row in 0..ROWS {
+                // SAFETY: 16 of 32 elements at 0 and 16; instructions by the caller's promise.
+                unsafe {
+                    let mut x = L::load(groups_of(rows[row])[group].as_ptr().add(half));
+                    if let Some(norm) = norm {
+                        let weight = groups_of(norm.weight)[group].as_ptr().add(half);
+                        x = x.mul(L::splat(norm.scales[row])).mul(L::load(weight));
+                    }
+                    let to = &mut values[(group - first) * ROWS + row];
+                    x.store(to.as_mut_ptr().add(half));
+                }
+            }
+        }
+    }
+}
+
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
@@ -148,43 +186,33 @@ unsafe fn quantize_rows<L: Lanes, const ROWS: usize>(
     tile: &mut [TileGroup],
     places: &mut [OutlierPlaces],
 ) {
-    /// A row or a weight as groups.
-    fn groups_of(row: &[f32]) -> &[[f32; GROUP]] {
-        row.as_chunks().0
-    }
     let groups = tile.len();
     assert!(places.len() == groups && lane + ROWS <= TILE_ROWS);
     assert!(rows.iter().all(|row| row.len() == groups * GROUP));
     assert!(norm.is_none_or(|norm| norm.weight.len() == groups * GROUP));
-    let rows = rows.map(groups_of);
-    // Group by group, all rows of each.
     let each = BATCH / ROWS;
-    let mut batch = Batch::new();
-    let parts = tile.chunks_mut(each).zip(places.chunks_mut(each));
-    for (part, (tile, places)) in parts.enumerate() {
-        for at in 0..tile.len() {
-            let group = part * each + at;
-            for half in [0, LANES] {
-                // SAFETY: 16 of 32 elements at 0 and 16; instructions by the caller's promise.
-                unsafe {
-                    let weight =
-                        norm.map(|norm| L::load(groups_of(norm.weight)[group].as_ptr().add(half)));
-                    for (row, from) in rows.iter().enumerate() {
-                        let mut x = L::load(from[group].as_ptr().add(half));
-                        if let (Some(norm), Some(weight)) = (norm, weight) {
-                            x = x.mul(L::splat(norm.scales[row])).mul(weight);
-                        }
-                        x.store(batch.values[at * ROWS + row].as_mut_ptr().add(half));
-                    }
-                }
+    // Loading one batch fills the time in which the one before waits for its own results.
+    let (mut batch, mut next) = (&mut Batch::new(), &mut Batch::new());
+    // SAFETY: instructions by the caller's promise.
+    unsafe { load_groups::<L, ROWS>(rows, norm, 0..each.min(groups), &mut batch.values) };
+    for first in (0..groups).step_by(each) {
+        let part = first..groups.min(first + each);
+        let ahead = part.end..groups.min(part.end + each);
+        // SAFETY: instructions by the caller's promise.
+        unsafe {
+            batch.measure::<L>(part.len() * ROWS);
+            load_groups::<L, ROWS>(rows, norm, ahead, &mut next.values);
+            for four in (0..part.len() * ROWS).step_by(4) {
+                batch.round::<L>(four);
             }
         }
-        // SAFETY: instructions by the caller's promise.
-        unsafe { batch.quantize::<L>(tile.len() * ROWS) };
-        for (at, (group, places)) in tile.iter_mut().zip(places).enumerate() {
-            group.fill::<ROWS>(&batch, at * ROWS, lane);
-            places[lane..lane + ROWS].copy_from_slice(&batch.places[at * ROWS..(at + 1) * ROWS]);
+        batch.find_outliers();
+        for (at, group) in part.enumerate() {
+            tile[group].fill::<ROWS>(batch, at * ROWS, lane);
+            places[group][lane..lane + ROWS]
+                .copy_from_slice(&batch.places[at * ROWS..(at + 1) * ROWS]);
         }
+        std::mem::swap(&mut batch, &mut next);
     }
 }
 

@@ -4,7 +4,8 @@
 //! On the demo model's prose the divergence that int8 keys and values cause falls from 0.0007 to 0.0002; mixing values,
 //! too, or a scale for every 32 dimensions of a mixed key, changes nothing more.
 
-use crate::simd::{ByteDots, LANES, by_level, hadamard, step_of};
+use super::QUAD;
+use crate::simd::{ByteDots, CODES, LANES, by_level, hadamard, step_of};
 use crate::spec::MAX_HEAD_DIM;
 
 /// Stands for zero among codes, which are unsigned.
@@ -22,15 +23,19 @@ pub(super) enum Form {
     Mixed,
 }
 
+/// Codes of a vector of up to `DIMS` dimensions, filled up to whole vectors with zeros, and their scale.
+///
+/// A vector that has a NaN or an infinity is zeros with a scale of NaN.
+///
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
-unsafe fn quantize_vector_body<L: ByteDots>(
+unsafe fn quantize<L: ByteDots, const DIMS: usize>(
     vector: &[f32],
     form: Form,
-    codes: &mut [u8; MAX_HEAD_DIM],
+    codes: &mut [u8; DIMS],
 ) -> f32 {
-    let mut padded = [0.0; MAX_HEAD_DIM];
+    let mut padded = [0.0; DIMS];
     let padded = &mut padded[..vector.len().next_multiple_of(LANES)];
     padded[..vector.len()].copy_from_slice(vector);
     // SAFETY: sixteen floats each, codes for as many; instructions by the caller's promise.
@@ -44,27 +49,167 @@ unsafe fn quantize_vector_body<L: ByteDots>(
             return step;
         }
         let inverse = L::splat(inverse);
-        let all = codes.as_chunks_mut::<LANES>().0;
-        for (x, codes) in padded.as_chunks::<LANES>().0.iter().zip(all) {
-            let x = L::load(x.as_ptr()).mul(inverse);
-            x.store_codes(codes.as_mut_ptr().cast());
-            for code in codes {
-                *code = code.wrapping_add(ZERO_CODE);
-            }
+        let (values, codes) = (
+            padded.as_chunks::<CODES>(),
+            codes.as_chunks_mut::<CODES>().0,
+        );
+        for (values, codes) in values.0.iter().zip(codes.iter_mut()) {
+            L::store_unsigned(values, inverse, codes);
+        }
+        if !values.1.is_empty() {
+            let mut rest = [0.0; CODES];
+            rest[..values.1.len()].copy_from_slice(values.1);
+            L::store_unsigned(&rest, inverse, &mut codes[values.0.len()]);
         }
         step
     }
 }
 
+/// Evaluate `$body` with the constant `$dims` as the dimension `$len`, if that is a usual one, so that all is done in
+/// registers, or else the most there may be.
+macro_rules! with_dims {
+    ($len:expr, $dims:ident => $body:expr) => {
+        match $len {
+            64 => {
+                const $dims: usize = 64;
+                $body
+            }
+            128 => {
+                const $dims: usize = 128;
+                $body
+            }
+            _ => {
+                const $dims: usize = MAX_HEAD_DIM;
+                $body
+            }
+        }
+    };
+}
+
+/// # Safety
+/// As [`write_key`], with the level's instructions enabled.
+#[inline(always)]
+unsafe fn write_key_body<L: ByteDots>(key: &[f32], to: *mut [u8; QUAD]) -> f32 {
+    with_dims!(key.len(), DIMS => {
+        let mut codes = [0; DIMS];
+        // SAFETY: the caller's promise.
+        let scale = unsafe { quantize::<L, DIMS>(key, Form::Mixed, &mut codes) };
+        let quads = codes[..key.len().next_multiple_of(LANES)].as_chunks::<QUAD>().0;
+        for (number, quad) in quads.iter().enumerate() {
+            // SAFETY: room by contract.
+            unsafe { *to.add(number * LANES) = *quad };
+        }
+        scale
+    })
+}
+
 by_level! {
-    /// Round a vector of at most [`MAX_HEAD_DIM`], in one of two forms, to codes, and return their scale. It is filled up with
-    /// zeros to a multiple of sixteen.
+    /// Round a mixed key of at most [`MAX_HEAD_DIM`] dimensions to codes, four at `to` and every four more sixteen
+    /// entries further, and return their scale. It is filled up with zeros to a multiple of sixteen.
     ///
-    /// A vector that has a NaN or an infinity is zeros with a scale of NaN.
+    /// A key that has a NaN or an infinity is zeros with a scale of NaN.
     ///
     /// # Safety
-    /// The machine has the level.
-    pub(super) unsafe fn quantize_vector(vector: &[f32], form: Form, codes: &mut [u8; MAX_HEAD_DIM]) -> f32 = quantize_vector_body;
+    /// The machine has the level; `to` has room, of which nobody else uses these entries.
+    pub(super) unsafe fn write_key(key: &[f32], to: *mut [u8; QUAD]) -> f32 = write_key_body;
+}
+
+/// # Safety
+/// As [`write_value`], with the level's instructions enabled.
+#[inline(always)]
+unsafe fn write_value_body<L: ByteDots>(value: &[f32], to: *mut u8) -> f32 {
+    with_dims!(value.len(), DIMS => {
+        let mut codes = [0; DIMS];
+        // SAFETY: the caller's promise.
+        let scale = unsafe { quantize::<L, DIMS>(value, Form::Plain, &mut codes) };
+        let codes = &codes[..value.len().next_multiple_of(LANES)];
+        for (dim, code) in codes.iter().enumerate() {
+            // SAFETY: room by contract.
+            unsafe { *to.add(dim * QUAD) = *code };
+        }
+        scale
+    })
+}
+
+by_level! {
+    /// Round a value to codes as [`write_key`] does a key, but not mixed, each [`QUAD`] bytes from the one before, and
+    /// return their scale.
+    ///
+    /// # Safety
+    /// The machine has the level; `to` has room, of which nobody else uses these bytes.
+    pub(super) unsafe fn write_value(value: &[f32], to: *mut u8) -> f32 = write_value_body;
+}
+
+/// # Safety
+/// As [`write_keys`], with the level's instructions enabled.
+#[inline(always)]
+unsafe fn write_keys_body<L: ByteDots>(keys: [&[f32]; QUAD], to: *mut [u8; QUAD]) -> [f32; QUAD] {
+    with_dims!(keys[0].len(), DIMS => {
+        let (mut codes, mut scales) = ([[0; DIMS]; QUAD], [0.0; QUAD]);
+        for token in 0..QUAD {
+            // Of the first one's length, which is known here.
+            let (key, codes) = (&keys[token][..keys[0].len()], &mut codes[token]);
+            // SAFETY: the caller's promise.
+            scales[token] = unsafe { quantize::<L, DIMS>(key, Form::Mixed, codes) };
+        }
+        for block in 0..keys[0].len() / CODES {
+            // SAFETY: room by contract.
+            unsafe { L::store_keys(blocks_of(&codes, block), to.add(block * CODES / QUAD * LANES).cast()) };
+        }
+        scales
+    })
+}
+
+by_level! {
+    /// [`write_key`] of four neighbouring tokens' keys of equally many dimensions, a multiple of [`CODES`], in less time.
+    ///
+    /// # Safety
+    /// As [`write_key`], of all four.
+    pub(super) unsafe fn write_keys(keys: [&[f32]; QUAD], to: *mut [u8; QUAD]) -> [f32; QUAD] = write_keys_body;
+}
+
+/// # Safety
+/// As [`write_values`], with the level's instructions enabled.
+#[inline(always)]
+unsafe fn write_values_body<L: ByteDots>(
+    values: [&[f32]; QUAD],
+    to: *mut [u8; QUAD],
+) -> [f32; QUAD] {
+    with_dims!(values[0].len(), DIMS => {
+        let (mut codes, mut scales) = ([[0; DIMS]; QUAD], [0.0; QUAD]);
+        for token in 0..QUAD {
+            // Of the first one's length, which is known here.
+            let (value, codes) = (&values[token][..values[0].len()], &mut codes[token]);
+            // SAFETY: the caller's promise.
+            scales[token] = unsafe { quantize::<L, DIMS>(value, Form::Plain, codes) };
+        }
+        for block in 0..values[0].len() / CODES {
+            // SAFETY: room by contract.
+            unsafe { L::store_values(blocks_of(&codes, block), to.add(block * CODES)) };
+        }
+        scales
+    })
+}
+
+by_level! {
+    /// [`write_value`] of four neighbouring tokens' values of equally many dimensions, a multiple of [`CODES`], in less
+    /// time.
+    ///
+    /// # Safety
+    /// As [`write_value`], of all four.
+    pub(super) unsafe fn write_values(values: [&[f32]; QUAD], to: *mut [u8; QUAD]) -> [f32; QUAD] = write_values_body;
+}
+
+/// Codes `block * CODES..(block + 1) * CODES` of four tokens.
+#[inline(always)]
+fn blocks_of<const DIMS: usize>(codes: &[[u8; DIMS]; QUAD], block: usize) -> [&[u8; CODES]; QUAD] {
+    let [a, b, c, d] = codes;
+    [
+        &a.as_chunks().0[block],
+        &b.as_chunks().0[block],
+        &c.as_chunks().0[block],
+        &d.as_chunks().0[block],
+    ]
 }
 
 #[cfg(test)]
@@ -93,9 +238,10 @@ mod tests {
                 vector[at] = bad;
             }
             for level in Level::ALL.into_iter().filter(|level| level.available()) {
-                let mut codes = [0; MAX_HEAD_DIM];
-                // SAFETY: the level is available.
-                let scale = unsafe { quantize_vector(level, &vector, Form::Plain, &mut codes) };
+                let mut quads = [[0; QUAD]; MAX_HEAD_DIM];
+                // SAFETY: the level is available; room for the most dimensions.
+                let scale = unsafe { write_value(level, &vector, quads.as_mut_ptr().cast()) };
+                let codes = quads.map(|quad| quad[0]);
                 if bad.is_some() {
                     prop_assert!(scale.is_nan(), "{:?}", level);
                 } else {

@@ -1,10 +1,9 @@
 //! One KV head of one layer: where its tokens stand in every block, and how they are written.
 
-use super::codes::{Form, quantize_vector};
+use super::codes::{write_key, write_keys, write_value, write_values};
 use super::{KvDtype, KvShape, QUAD};
 use crate::dispatch::Level;
-use crate::simd::LANES;
-use crate::spec::MAX_HEAD_DIM;
+use crate::simd::{CODES, LANES};
 
 /// One KV head of one layer: its part of every block.
 #[derive(Debug, Clone, Copy)]
@@ -40,15 +39,9 @@ impl KvHead<'_> {
                 KvDtype::F16 => store_f16(key, |dim| dim * LANES + lane, keys),
                 KvDtype::F32 => store_f32(key, |dim| dim * LANES + lane, keys),
                 KvDtype::Int8 => {
-                    let mut codes = [0; MAX_HEAD_DIM];
-                    let scale = quantize_vector(level, key, Form::Mixed, &mut codes);
+                    let scale = write_key(level, key, keys.cast::<[u8; QUAD]>().add(lane));
                     let scales = keys.add(self.shape.tile_layout().key_scales);
                     *scales.cast::<f32>().add(lane) = scale;
-                    let to = keys.cast::<[u8; QUAD]>().add(lane);
-                    let quads = codes[..self.shape.padded_dim()].as_chunks::<QUAD>().0;
-                    for (number, quad) in quads.iter().enumerate() {
-                        *to.add(number * LANES) = *quad;
-                    }
                 }
             }
         }
@@ -69,16 +62,64 @@ impl KvHead<'_> {
                 KvDtype::F16 => store_f16(value, |dim| lane * stride + dim, values),
                 KvDtype::F32 => store_f32(value, |dim| lane * stride + dim, values),
                 KvDtype::Int8 => {
-                    let mut codes = [0; MAX_HEAD_DIM];
-                    let scale = quantize_vector(level, value, Form::Plain, &mut codes);
+                    let to = values.add(lane / QUAD * stride * QUAD + lane % QUAD);
+                    let scale = write_value(level, value, to);
                     let scales = tile.add(layout.value_scales);
                     *scales.cast::<f32>().add(lane) = scale;
-                    let to = values.add(lane / QUAD * stride * QUAD + lane % QUAD);
-                    for (dim, code) in codes[..stride].iter().enumerate() {
-                        *to.add(QUAD * dim) = *code;
-                    }
                 }
             }
+        }
+    }
+
+    /// Whether keys and values of four neighbouring tokens, the first one in slot `slot`, can be written together.
+    pub fn takes_four_from(&self, slot: usize) -> bool {
+        let shape = self.shape;
+        shape.dtype == KvDtype::Int8
+            && slot.is_multiple_of(QUAD)
+            && shape.head_dim.is_multiple_of(CODES)
+    }
+
+    /// [`KvHead::write_key`] of four neighbouring tokens: see [`KvHead::takes_four_from`].
+    ///
+    /// # Safety
+    /// As [`KvHead::write_key`], of all four slots.
+    pub unsafe fn write_keys(&self, level: Level, block: usize, slot: usize, keys: [&[f32]; QUAD]) {
+        assert!(self.takes_four_from(slot));
+        assert!(keys.iter().all(|key| key.len() == self.shape.head_dim));
+        let (tile, lane) = (self.tile(block, slot), slot % LANES);
+        // SAFETY: four lanes from `lane` on of each dimension are inside the tile; exclusive by contract.
+        unsafe {
+            let scales = write_keys(level, keys, tile.cast::<[u8; QUAD]>().add(lane));
+            let to = tile.add(self.shape.tile_layout().key_scales);
+            *to.cast::<f32>().add(lane).cast::<[f32; QUAD]>() = scales;
+        }
+    }
+
+    /// [`KvHead::write_value`] of four neighbouring tokens: see [`KvHead::takes_four_from`].
+    ///
+    /// # Safety
+    /// As [`KvHead::write_value`], of all four slots.
+    pub unsafe fn write_values(
+        &self,
+        level: Level,
+        block: usize,
+        slot: usize,
+        values: [&[f32]; QUAD],
+    ) {
+        assert!(self.takes_four_from(slot));
+        assert!(
+            values
+                .iter()
+                .all(|value| value.len() == self.shape.head_dim)
+        );
+        let (tile, lane) = (self.tile(block, slot), slot % LANES);
+        let (layout, stride) = (self.shape.tile_layout(), self.shape.padded_dim());
+        // SAFETY: every dimension of four lanes from `lane` on is inside the tile; exclusive by contract.
+        unsafe {
+            let to = tile.add(layout.values).cast::<[u8; QUAD]>();
+            let scales = write_values(level, values, to.add(lane / QUAD * stride));
+            let to = tile.add(layout.value_scales).cast::<f32>().add(lane);
+            *to.cast::<[f32; QUAD]>() = scales;
         }
     }
 }

@@ -73,22 +73,49 @@ pub(super) fn pack(
 /// Decode one column of a panel.
 pub(super) fn unpack(panel: &[u8], layout: QuantLayout, column: usize, weights: &mut [f32]) {
     let records = panel.chunks_exact(layout.record_bytes());
-    for (record, weights) in records.zip(weights.chunks_exact_mut(GROUP)) {
-        let scales = &record[layout.code_bytes()..];
-        let mins = scales.get(layout.scale_bytes()..).unwrap_or(&[]);
-        for (input, weight) in weights.iter_mut().enumerate() {
-            let slot = input / layout.group * PANEL_COLUMNS + column;
+    for (record, weights) in records.zip(weights.as_chunks_mut::<GROUP>().0) {
+        let (codes, rest) = record.split_at(layout.code_bytes());
+        let (scales, mins) = rest.split_at(layout.scale_bytes());
+        let codes = codes_of(codes, layout.bits, column);
+        let subgroups = weights.chunks_exact_mut(layout.group);
+        for (sub, (weights, codes)) in subgroups.zip(codes.chunks_exact(layout.group)).enumerate() {
+            let slot = sub * PANEL_COLUMNS + column;
             let scale = load(scales, slot, layout.half_scales);
-            let code = code_at(record, layout.bits, column, input);
-            *weight = match layout.offset {
-                Offset::Min => scale * code as f32 + load(mins, slot, layout.half_scales),
-                Offset::Zero(zero) => scale * (code - zero) as f32,
-            };
+            match layout.offset {
+                Offset::Min => {
+                    let min = load(mins, slot, layout.half_scales);
+                    for (weight, &code) in weights.iter_mut().zip(codes) {
+                        *weight = scale * f32::from(code) + min;
+                    }
+                }
+                Offset::Zero(zero) => {
+                    for (weight, &code) in weights.iter_mut().zip(codes) {
+                        *weight = scale * (i32::from(code) - zero) as f32;
+                    }
+                }
+            }
         }
     }
 }
 
-/// The code of `column` for input `input` of a record.
+/// The codes of `column` in a record.
+fn codes_of(code_bytes: &[u8], bits: u32, column: usize) -> [u8; GROUP] {
+    let mut codes = [0; GROUP];
+    for (i, register) in code_bytes.as_chunks::<64>().0.iter().enumerate() {
+        let four = &register.as_chunks::<4>().0[column];
+        if bits == 8 {
+            codes[4 * i..4 * i + 4].copy_from_slice(four);
+        } else {
+            for (j, byte) in four.iter().enumerate() {
+                (codes[4 * i + j], codes[16 + 4 * i + j]) = (byte & 15, byte >> 4);
+            }
+        }
+    }
+    codes
+}
+
+/// The code of `column` for input `input` of a record: for tests.
+#[cfg(test)]
 pub(crate) fn code_at(record: &[u8], bits: u32, column: usize, input: usize) -> i32 {
     if bits == 8 {
         return i32::from(record[input / 4 * 64 + 4 * column + input % 4]);

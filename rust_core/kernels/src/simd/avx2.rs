@@ -154,13 +154,33 @@ unsafe impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn pow2_of_rounded(self) -> Self {
+    unsafe fn clamp(self, most: f32) -> Self {
         // SAFETY: enabled by the caller.
         unsafe {
             let half = |x: __m256| {
-                let biased = _mm256_add_epi32(_mm256_castps_si256(x), _mm256_set1_epi32(127));
-                _mm256_castsi256_ps(_mm256_slli_epi32::<23>(biased))
+                let below = _mm256_min_ps(x, _mm256_set1_ps(most));
+                _mm256_max_ps(below, _mm256_set1_ps(-most))
             };
+            Self(half(self.0), half(self.1))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn mask_less(self, limit: Self) -> u32 {
+        // SAFETY: enabled by the caller.
+        unsafe {
+            let low = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_LT_OQ>(self.0, limit.0));
+            let high = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_LT_OQ>(self.1, limit.1));
+            (low | high << 8).cast_unsigned()
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn pow2_of_rounded(self) -> Self {
+        // SAFETY: enabled by the caller.
+        unsafe {
+            let half =
+                |x: __m256| _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_castps_si256(x)));
             Self(half(self.0), half(self.1))
         }
     }

@@ -8,17 +8,14 @@ use super::{LANES, Lanes};
 /// Largest magnitudes, and the largest of the others, of the same lanes.
 type Largest = (__m512i, __m512i);
 
-/// Those of a group's two halves, lane by lane; zero behind the last group.
+/// Those of a group's two halves, lane by lane.
 ///
 /// # Safety
 /// AVX-512 enabled by the caller.
 #[inline(always)]
-unsafe fn largest_pair(groups: &[[f32; 2 * LANES]], at: usize) -> Largest {
+unsafe fn largest_pair(group: &[f32; 2 * LANES]) -> Largest {
     // SAFETY: the caller's promise; 32 elements.
     unsafe {
-        let Some(group) = groups.get(at) else {
-            return (_mm512_setzero_si512(), _mm512_setzero_si512());
-        };
         let sign = _mm512_set1_epi32(i32::MIN);
         let a = _mm512_andnot_si512(sign, _mm512_loadu_si512(group.as_ptr().cast()));
         let b = _mm512_andnot_si512(sign, _mm512_loadu_si512(group[LANES..].as_ptr().cast()));
@@ -94,8 +91,8 @@ unsafe fn select_words<const SELECT: i32>(a: Largest, b: Largest) -> Largest {
     }
 }
 
-/// A group's codes as words of two bytes: in every quarter of the register four of the first half, then four
-/// of the second.
+/// A group's codes as words of two bytes, 0 for what is none: in every quarter of the register four of the first half,
+/// then four of the second.
 ///
 /// # Safety
 /// AVX-512 enabled by the caller.
@@ -106,7 +103,10 @@ unsafe fn code_words(group: &[f32; 2 * LANES], factor: f32) -> __m512i {
         let factor = _mm512_set1_ps(factor);
         let low = _mm512_mul_ps(_mm512_loadu_ps(group.as_ptr()), factor);
         let high = _mm512_mul_ps(_mm512_loadu_ps(group[LANES..].as_ptr()), factor);
-        _mm512_packs_epi32(_mm512_cvtps_epi32(low), _mm512_cvtps_epi32(high))
+        let words = _mm512_packs_epi32(_mm512_cvtps_epi32(low), _mm512_cvtps_epi32(high));
+        let shifted = _mm512_add_epi16(words, _mm512_set1_epi16(127));
+        let codes = _mm512_cmple_epu16_mask(shifted, _mm512_set1_epi16(254));
+        _mm512_maskz_mov_epi16(codes, words)
     }
 }
 
@@ -123,20 +123,22 @@ unsafe fn code_bytes(a: __m512i, b: __m512i) -> __m512i {
     }
 }
 
-/// The sum of every sixteen bytes, as words 0, 4, 8 and 12.
+/// The sums of four groups' first halves as words 0 to 3, of their second halves as words 4 to 7; two groups a register.
 ///
 /// # Safety
 /// AVX-512 with VNNI enabled by the caller.
 #[inline(always)]
-unsafe fn sums_of_quarters(codes: __m512i) -> [i32; LANES] {
+unsafe fn sums_of_halves(first: __m512i, second: __m512i) -> __m512i {
     // SAFETY: the caller's promise.
     unsafe {
-        let dots = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(1), codes);
-        let dots = _mm512_add_epi32(dots, _mm512_shuffle_epi32::<0b10_11_00_01>(dots));
-        let dots = _mm512_add_epi32(dots, _mm512_shuffle_epi32::<0b01_00_11_10>(dots));
-        let mut sums = [0; LANES];
-        _mm512_storeu_si512(sums.as_mut_ptr().cast(), dots);
-        sums
+        let (zero, ones) = (_mm512_setzero_si512(), _mm512_set1_epi8(1));
+        let a = _mm512_dpbusd_epi32(zero, ones, first);
+        let b = _mm512_dpbusd_epi32(zero, ones, second);
+        // In every quarter of the register half a sum of `a`, of `b`, and the other halves.
+        let sums = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+        let sums = _mm512_add_epi32(sums, _mm512_shuffle_epi32::<0b01_00_11_10>(sums));
+        let order = _mm512_setr_epi32(0, 8, 1, 9, 4, 12, 5, 13, 0, 8, 1, 9, 4, 12, 5, 13);
+        _mm512_permutexvar_epi32(order, sums)
     }
 }
 
@@ -255,11 +257,24 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn clamp(self, most: f32) -> Self {
+        // The smaller magnitude, with the first one's sign.
+        // SAFETY: enabled by the caller.
+        Self(unsafe { _mm512_range_ps::<0b0010>(self.0, _mm512_set1_ps(most)) })
+    }
+
+    #[inline(always)]
+    unsafe fn mask_less(self, limit: Self) -> u32 {
+        // SAFETY: enabled by the caller.
+        u32::from(unsafe { _mm512_cmp_ps_mask::<_CMP_LT_OQ>(self.0, limit.0) })
+    }
+
+    #[inline(always)]
     unsafe fn pow2_of_rounded(self) -> Self {
         // SAFETY: enabled by the caller.
         unsafe {
-            let biased = _mm512_add_epi32(_mm512_castps_si512(self.0), _mm512_set1_epi32(127));
-            Self(_mm512_castsi512_ps(_mm512_slli_epi32::<23>(biased)))
+            let shifted = _mm512_slli_epi32::<23>(_mm512_castps_si512(self.0));
+            Self(_mm512_castsi512_ps(shifted))
         }
     }
 
@@ -301,12 +316,12 @@ unsafe impl Lanes for Avx512 {
 
     #[inline(always)]
     unsafe fn two_largest_of_groups(
-        groups: &[[f32; 2 * LANES]],
-        largest: &mut [f32; LANES],
-        next: &mut [f32; LANES],
-    ) {
-        if groups.len() <= 4 {
-            for (at, group) in groups.iter().enumerate() {
+        groups: &[[f32; 2 * LANES]; LANES],
+        count: usize,
+    ) -> (Self, Self) {
+        if count <= 4 {
+            let (mut largest, mut next) = ([0.0; LANES], [0.0; LANES]);
+            for (at, group) in groups.iter().enumerate().take(count) {
                 // SAFETY: enabled by the caller; 32 elements.
                 unsafe {
                     let low = Self::load(group.as_ptr());
@@ -314,19 +329,20 @@ unsafe impl Lanes for Avx512 {
                     (largest[at], next[at]) = low.two_largest_magnitudes(high);
                 }
             }
-            return;
+            // SAFETY: enabled by the caller; sixteen elements each.
+            return unsafe { (Self::load(largest.as_ptr()), Self::load(next.as_ptr())) };
         }
-        // SAFETY: enabled by the caller; 32 elements a group, sixteen of the results.
+        // SAFETY: enabled by the caller.
         unsafe {
             // Groups `at`, `at + 4`, `at + 8` and `at + 12`, a quarter of the lanes each.
             macro_rules! four {
                 ($at:expr) => {{
-                    let (a, b) = (largest_pair(groups, $at), largest_pair(groups, $at + 4));
+                    let (a, b) = (largest_pair(&groups[$at]), largest_pair(&groups[$at + 4]));
                     let low =
                         join_largest(select::<0b01_00_01_00>(a, b), select::<0b11_10_11_10>(a, b));
                     let (a, b) = (
-                        largest_pair(groups, $at + 8),
-                        largest_pair(groups, $at + 12),
+                        largest_pair(&groups[$at + 8]),
+                        largest_pair(&groups[$at + 12]),
                     );
                     let high =
                         join_largest(select::<0b01_00_01_00>(a, b), select::<0b11_10_11_10>(a, b));
@@ -343,42 +359,31 @@ unsafe impl Lanes for Avx512 {
                 select_words::<0b10_00_10_00>(a, b),
                 select_words::<0b11_01_11_01>(a, b),
             );
-            _mm512_storeu_si512(largest.as_mut_ptr().cast(), all.0);
-            _mm512_storeu_si512(next.as_mut_ptr().cast(), all.1);
+            (
+                Self(_mm512_castsi512_ps(all.0)),
+                Self(_mm512_castsi512_ps(all.1)),
+            )
         }
     }
 
     #[inline(always)]
-    unsafe fn store_groups(
-        groups: &[[f32; 2 * LANES]],
-        factors: &[f32; LANES],
-        codes: *mut i8,
-        stride: usize,
-        low_sums: &mut [i32; LANES],
-        high_sums: &mut [i32; LANES],
+    unsafe fn round_four_groups(
+        groups: &[[f32; 2 * LANES]; 4],
+        factors: &[f32; 4],
+        codes: &mut [[i8; 2 * LANES]; 4],
+        low_sums: &mut [f32; 4],
+        high_sums: &mut [f32; 4],
     ) {
-        let (pairs, rest) = groups.as_chunks::<2>();
-        // SAFETY: enabled by the caller; 32 elements and 32 bytes a group by contract.
+        let [a, b, c, d] = groups;
+        // SAFETY: enabled by the caller; 32 elements a group, 64 bytes for the codes of two.
         unsafe {
-            for (number, [a, b]) in pairs.iter().enumerate() {
-                let at = 2 * number;
-                let both = code_bytes(code_words(a, factors[at]), code_words(b, factors[at + 1]));
-                let to = codes.add(at * stride);
-                _mm256_storeu_si256(to.cast(), _mm512_castsi512_si256(both));
-                _mm256_storeu_si256(to.add(stride).cast(), _mm512_extracti64x4_epi64::<1>(both));
-                let sums = sums_of_quarters(both);
-                (low_sums[at], high_sums[at]) = (sums[0], sums[4]);
-                (low_sums[at + 1], high_sums[at + 1]) = (sums[8], sums[12]);
-            }
-            if let [group] = rest {
-                let at = groups.len() - 1;
-                let words = code_words(group, factors[at]);
-                let one = code_bytes(words, words);
-                let to = codes.add(at * stride);
-                _mm256_storeu_si256(to.cast(), _mm512_castsi512_si256(one));
-                let sums = sums_of_quarters(one);
-                (low_sums[at], high_sums[at]) = (sums[0], sums[4]);
-            }
+            let first = code_bytes(code_words(a, factors[0]), code_words(b, factors[1]));
+            let second = code_bytes(code_words(c, factors[2]), code_words(d, factors[3]));
+            _mm512_storeu_si512(codes.as_mut_ptr().cast(), first);
+            _mm512_storeu_si512(codes[2..].as_mut_ptr().cast(), second);
+            let sums = _mm512_cvtepi32_ps(sums_of_halves(first, second));
+            _mm_storeu_ps(low_sums.as_mut_ptr(), _mm512_castps512_ps128(sums));
+            _mm_storeu_ps(high_sums.as_mut_ptr(), _mm512_extractf32x4_ps::<1>(sums));
         }
     }
 

@@ -43,6 +43,46 @@ pub(crate) unsafe trait ByteDots: Lanes {
     /// Of all lanes, none of them negative; NaN counts as the largest of all.
     unsafe fn largest_or_nan(self) -> f32;
 
+    /// Round values times `factor`, which brings them into [-127, 127], to the nearest integers (ties to even), and
+    /// store them, plus 128, as bytes.
+    #[inline(always)]
+    unsafe fn store_unsigned(values: &[f32; CODES], factor: Self, codes: &mut [u8; CODES]) {
+        let vectors = values.as_chunks::<LANES>().0.iter();
+        for (x, codes) in vectors.zip(codes.as_chunks_mut::<LANES>().0) {
+            // SAFETY: sixteen elements each; the instructions are the caller's promise.
+            unsafe {
+                Self::load(x.as_ptr())
+                    .mul(factor)
+                    .store_codes(codes.as_mut_ptr().cast())
+            };
+            for code in codes {
+                *code = code.wrapping_add(128);
+            }
+        }
+    }
+
+    /// Store four tokens' codes as keys stand: by quads of dimensions, those of the tokens together, [`CODES`] bytes
+    /// from one quad to the next.
+    #[inline(always)]
+    unsafe fn store_keys(codes: [&[u8; CODES]; 4], to: *mut u8) {
+        for quad in 0..LANES {
+            for (token, codes) in codes.iter().enumerate() {
+                let four = codes.as_chunks::<4>().0[quad];
+                // SAFETY: room by contract.
+                unsafe { *to.add(quad * CODES + 4 * token).cast() = four };
+            }
+        }
+    }
+
+    /// Store four tokens' codes as values stand: by dimensions, those of the tokens together.
+    #[inline(always)]
+    unsafe fn store_values(codes: [&[u8; CODES]; 4], to: *mut [u8; 4]) {
+        for dim in 0..CODES {
+            // SAFETY: room by contract.
+            unsafe { *to.add(dim) = codes.map(|codes| codes[dim]) };
+        }
+    }
+
     /// Round lanes of magnitude up to [`LARGEST_TWO_BYTES`] to the nearest integers (ties to even), store their two
     /// bytes and return them. Sixteen bytes at both pointers.
     #[inline(always)]
@@ -95,6 +135,21 @@ mod x86 {
 
     use super::ByteDots;
     use crate::simd::{Avx2, Avx512};
+
+    /// Store the four quarters of a register, each `STRIDE` bytes from the one before.
+    ///
+    /// # Safety
+    /// AVX-512 enabled by the caller; room for sixteen bytes at each place.
+    #[inline(always)]
+    unsafe fn store_quarters<const STRIDE: usize>(x: __m512i, to: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            _mm_storeu_si128(to.cast(), _mm512_castsi512_si128(x));
+            _mm_storeu_si128(to.add(STRIDE).cast(), _mm512_extracti32x4_epi32::<1>(x));
+            _mm_storeu_si128(to.add(2 * STRIDE).cast(), _mm512_extracti32x4_epi32::<2>(x));
+            _mm_storeu_si128(to.add(3 * STRIDE).cast(), _mm512_extracti32x4_epi32::<3>(x));
+        }
+    }
 
     // SAFETY: instructions and pointers are the callers' promise.
     unsafe impl ByteDots for Avx512 {
@@ -167,6 +222,58 @@ mod x86 {
         unsafe fn largest_or_nan(self) -> f32 {
             // SAFETY: enabled by the caller.
             f32::from_bits(unsafe { _mm512_reduce_max_epu32(_mm512_castps_si512(self.0)) })
+        }
+
+        #[inline(always)]
+        unsafe fn store_unsigned(values: &[f32; 64], factor: Self, codes: &mut [u8; 64]) {
+            // SAFETY: 64 elements each; the rounding mode is the default one, to nearest even.
+            unsafe {
+                let x = values.as_ptr();
+                let words = |at: usize| {
+                    let low = _mm512_mul_ps(_mm512_loadu_ps(x.add(at)), factor.0);
+                    let high = _mm512_mul_ps(_mm512_loadu_ps(x.add(at + 16)), factor.0);
+                    _mm512_packs_epi32(_mm512_cvtps_epi32(low), _mm512_cvtps_epi32(high))
+                };
+                let bytes = _mm512_packs_epi16(words(0), words(32));
+                let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+                let bytes = _mm512_permutexvar_epi32(order, bytes);
+                let bytes = _mm512_xor_si512(bytes, _mm512_set1_epi8(i8::MIN));
+                _mm512_storeu_si512(codes.as_mut_ptr().cast(), bytes);
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn store_keys(codes: [&[u8; 64]; 4], to: *mut u8) {
+            // SAFETY: 64 bytes each, room for as many by contract.
+            unsafe {
+                let load = |token: usize| _mm512_loadu_si512(codes[token].as_ptr().cast());
+                let (a, b, c, d) = (load(0), load(1), load(2), load(3));
+                let (ab, cd) = (_mm512_unpacklo_epi32(a, b), _mm512_unpacklo_epi32(c, d));
+                // In quarter `i` of the register quad `4 i` of all four tokens, and so on.
+                store_quarters::<256>(_mm512_unpacklo_epi64(ab, cd), to);
+                store_quarters::<256>(_mm512_unpackhi_epi64(ab, cd), to.add(64));
+                let (ab, cd) = (_mm512_unpackhi_epi32(a, b), _mm512_unpackhi_epi32(c, d));
+                store_quarters::<256>(_mm512_unpacklo_epi64(ab, cd), to.add(128));
+                store_quarters::<256>(_mm512_unpackhi_epi64(ab, cd), to.add(192));
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn store_values(codes: [&[u8; 64]; 4], to: *mut [u8; 4]) {
+            // SAFETY: 64 bytes each, room for as many by contract.
+            unsafe {
+                let (to, load) = (to.cast::<u8>(), |token: usize| {
+                    _mm512_loadu_si512(codes[token].as_ptr().cast())
+                });
+                let (a, b, c, d) = (load(0), load(1), load(2), load(3));
+                let (ab, cd) = (_mm512_unpacklo_epi8(a, b), _mm512_unpacklo_epi8(c, d));
+                // In quarter `i` of the register four dimensions from `16 i` on of all four tokens, and so on.
+                store_quarters::<64>(_mm512_unpacklo_epi16(ab, cd), to);
+                store_quarters::<64>(_mm512_unpackhi_epi16(ab, cd), to.add(16));
+                let (ab, cd) = (_mm512_unpackhi_epi8(a, b), _mm512_unpackhi_epi8(c, d));
+                store_quarters::<64>(_mm512_unpacklo_epi16(ab, cd), to.add(32));
+                store_quarters::<64>(_mm512_unpackhi_epi16(ab, cd), to.add(48));
+            }
         }
 
         #[inline(always)]

@@ -73,6 +73,18 @@ unsafe impl Lanes for Fused {
     }
 
     #[inline(always)]
+    unsafe fn clamp(self, most: f32) -> Self {
+        // SAFETY: the same contract.
+        Self(unsafe { self.0.clamp(most) })
+    }
+
+    #[inline(always)]
+    unsafe fn mask_less(self, limit: Self) -> u32 {
+        // SAFETY: the same contract.
+        unsafe { self.0.mask_less(limit.0) }
+    }
+
+    #[inline(always)]
     unsafe fn pow2_of_rounded(self) -> Self {
         // SAFETY: the same contract.
         Self(unsafe { self.0.pow2_of_rounded() })

@@ -35,6 +35,9 @@ pub(crate) const LANES: usize = 16;
 /// which then stands in the low bits of the sum.
 pub(crate) const ROUND: f32 = 12_582_912.0;
 
+/// [`ROUND`] plus the bias of an exponent: what a float is rounded with whose power of two is wanted next.
+pub(crate) const ROUND_TO_EXPONENT: f32 = ROUND + 127.0;
+
 /// Vectors of [`LANES`] floats.
 ///
 /// # Safety
@@ -73,7 +76,11 @@ pub(crate) unsafe trait Lanes: Copy {
     unsafe fn max(self, other: Self) -> Self;
     /// Lane by lane `self < limit ? yes : no`; `no` if either is NaN.
     unsafe fn select_less(self, limit: Self, yes: Self, no: Self) -> Self;
-    /// 2^n for lanes that hold n + [`ROUND`], n in [-126, 127]; 0 for n = -127.
+    /// The nearest in [-most, most]; one of these ends for NaN.
+    unsafe fn clamp(self, most: f32) -> Self;
+    /// Bit by bit `self < limit`; 0 if either is NaN.
+    unsafe fn mask_less(self, limit: Self) -> u32;
+    /// 2^n for lanes that hold n + [`ROUND_TO_EXPONENT`], n in [-126, 127]; 0 for n = -127.
     unsafe fn pow2_of_rounded(self) -> Self;
 
     /// The largest magnitude of 32 values and the largest of the others, NaN counting as the largest of
@@ -114,49 +121,57 @@ pub(crate) unsafe trait Lanes: Copy {
         sum
     }
 
-    /// [`Lanes::two_largest_magnitudes`] of up to sixteen groups of 32 values that follow one another.
+    /// [`Lanes::two_largest_magnitudes`] of the first `count` of sixteen groups of 32 values; anything of the others.
     #[inline(always)]
     unsafe fn two_largest_of_groups(
-        groups: &[[f32; 2 * LANES]],
-        largest: &mut [f32; LANES],
-        next: &mut [f32; LANES],
-    ) {
-        for (at, group) in groups.iter().enumerate() {
+        groups: &[[f32; 2 * LANES]; LANES],
+        count: usize,
+    ) -> (Self, Self) {
+        let (mut largest, mut next) = ([0.0; LANES], [0.0; LANES]);
+        for (at, group) in groups.iter().enumerate().take(count) {
             // SAFETY: 32 elements; the instructions are the caller's promise.
             unsafe {
-                let (low, high) = (
-                    Self::load(group.as_ptr()),
-                    Self::load(group[LANES..].as_ptr()),
-                );
+                let low = Self::load(group.as_ptr());
+                let high = Self::load(group[LANES..].as_ptr());
                 (largest[at], next[at]) = low.two_largest_magnitudes(high);
+            }
+        }
+        // SAFETY: sixteen elements each; the instructions are the caller's promise.
+        unsafe { (Self::load(largest.as_ptr()), Self::load(next.as_ptr())) }
+    }
+
+    /// Round each value times its group's factor to the nearest integer (ties to even), or to 0 if that is not in
+    /// [-127, 127], store them as bytes, and the sums of the groups' first and second halves.
+    #[inline(always)]
+    unsafe fn round_four_groups(
+        groups: &[[f32; 2 * LANES]; 4],
+        factors: &[f32; 4],
+        codes: &mut [[i8; 2 * LANES]; 4],
+        low_sums: &mut [f32; 4],
+        high_sums: &mut [f32; 4],
+    ) {
+        for (at, group) in groups.iter().enumerate() {
+            // SAFETY: 32 elements and 32 bytes; the instructions are the caller's promise.
+            unsafe {
+                let (codes, factor) = (codes[at].as_mut_ptr(), Self::splat(factors[at]));
+                let low = Self::load(group.as_ptr()).mul(factor).zero_beyond(127.5);
+                let high = Self::load(group[LANES..].as_ptr())
+                    .mul(factor)
+                    .zero_beyond(127.5);
+                low_sums[at] = low.store_codes(codes) as f32;
+                high_sums[at] = high.store_codes(codes.add(LANES)) as f32;
             }
         }
     }
 
-    /// Round each value times its group's factor, which brings it into [-127, 127], to the nearest integer
-    /// (ties to even), store them as bytes, and find the sums of the groups' first and second halves.
-    ///
-    /// Group `i`'s codes go to `codes + i * stride`, 32 bytes of any alignment.
+    /// Lanes in (-limit, limit); 0 for others, and for NaN.
     #[inline(always)]
-    unsafe fn store_groups(
-        groups: &[[f32; 2 * LANES]],
-        factors: &[f32; LANES],
-        codes: *mut i8,
-        stride: usize,
-        low_sums: &mut [i32; LANES],
-        high_sums: &mut [i32; LANES],
-    ) {
-        for (at, group) in groups.iter().enumerate() {
-            // SAFETY: 32 elements, 32 bytes by contract; the instructions are the caller's promise.
-            unsafe {
-                let (codes, factor) = (codes.add(at * stride), Self::splat(factors[at]));
-                let (low, high) = (
-                    Self::load(group.as_ptr()),
-                    Self::load(group[LANES..].as_ptr()),
-                );
-                low_sums[at] = low.mul(factor).store_codes(codes);
-                high_sums[at] = high.mul(factor).store_codes(codes.add(LANES));
-            }
+    unsafe fn zero_beyond(self, limit: f32) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let zero = Self::splat(0.0);
+            let magnitude = zero.sub(self).max(self);
+            magnitude.select_less(Self::splat(limit), self, zero)
         }
     }
 
@@ -206,8 +221,9 @@ pub(crate) unsafe trait Lanes: Copy {
         // SAFETY: the caller's promise, for the whole body.
         unsafe {
             let x = Self::splat(-127.0).max(self);
-            let rounded = x.add(Self::splat(ROUND));
-            let r = x.sub(rounded.sub(Self::splat(ROUND)));
+            let round = Self::splat(ROUND_TO_EXPONENT);
+            let rounded = x.add(round);
+            let r = x.sub(rounded.sub(round));
             let mut p = Self::splat(1.535_336_2e-4);
             for coefficient in [
                 1.339_887_4e-3,
@@ -232,8 +248,9 @@ pub(crate) unsafe trait Lanes: Copy {
         unsafe {
             let lowest = Self::splat(-87.0);
             let x = self.select_less(lowest, lowest, self);
-            let rounded = x.mul_add(Self::splat(std::f32::consts::LOG2_E), Self::splat(ROUND));
-            let n = rounded.sub(Self::splat(ROUND));
+            let round = Self::splat(ROUND_TO_EXPONENT);
+            let rounded = x.mul_add(Self::splat(std::f32::consts::LOG2_E), round);
+            let n = rounded.sub(round);
             let r = n.mul_add(Self::splat(-0.693_359_4), x);
             let r = n.mul_add(Self::splat(2.121_944_4e-4), r);
             let mut p = Self::splat(1.987_569_1e-4);

@@ -129,10 +129,21 @@ unsafe impl Lanes for Portable {
     }
 
     #[inline(always)]
-    unsafe fn pow2_of_rounded(self) -> Self {
+    unsafe fn clamp(self, most: f32) -> Self {
         Self(
             self.0
-                .map(|x| f32::from_bits(x.to_bits().wrapping_add(127) << 23)),
+                .map(|x| if x.abs() < most { x } else { most.copysign(x) }),
         )
+    }
+
+    #[inline(always)]
+    unsafe fn mask_less(self, limit: Self) -> u32 {
+        let pairs = self.0.iter().zip(&limit.0).enumerate();
+        pairs.fold(0, |mask, (i, (x, limit))| mask | u32::from(x < limit) << i)
+    }
+
+    #[inline(always)]
+    unsafe fn pow2_of_rounded(self) -> Self {
+        Self(self.0.map(|x| f32::from_bits(x.to_bits() << 23)))
     }
 }
