@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 
 use crate::activation_quant::{
-    GroupColumn, TILE_ROWS, TileGroup, quantize_gated, quantize_row, quantize_tile,
+    GroupColumn, OUTLIER_RATIO, TILE_ROWS, TileGroup, quantize_gated, quantize_row, quantize_tile,
 };
 use crate::amx::row_tiles::{ROWS, RowTile, copy_row};
 use crate::dispatch::Level;
@@ -71,9 +71,9 @@ proptest! {
                 let places = &mut places[row / TILE_ROWS * groups..][..groups];
                 // SAFETY: the level is available; room for every row.
                 unsafe {
-                    quantize_row(level, &x, None, row % TILE_ROWS, tile, places);
+                    quantize_row(level, &x, None, OUTLIER_RATIO, row % TILE_ROWS, tile, places);
                     if row % TILE_ROWS == 0 && row + TILE_ROWS <= rows {
-                        quantize_tile(level, [&*x; TILE_ROWS], None, tile, places);
+                        quantize_tile(level, [&*x; TILE_ROWS], None, OUTLIER_RATIO, tile, places);
                     }
                     copy_row(row, tile, row_tiles.as_mut_ptr(), groups);
                 }

@@ -2,7 +2,9 @@
 
 use std::cell::UnsafeCell;
 
-use crate::activation_quant::{OutlierPlaces, TILE_ROWS, TileGroup};
+use crate::activation_quant::{
+    JOINED_OUTLIER_RATIO, OUTLIER_RATIO, OutlierPlaces, TILE_ROWS, TileGroup,
+};
 use crate::amx::row_tiles::{self, RowTile};
 use crate::arena::Buffer;
 use crate::attention;
@@ -31,6 +33,8 @@ pub struct QuantBuffers {
     pub places: Buffer<OutlierPlaces>,
     /// `[ceil(rows / 16), widest / 32]`; written, and so backed by memory, on level `amx` alone.
     pub row_tiles: Buffer<RowTile>,
+    /// How far outliers of these rows stand above their groups.
+    pub outlier_ratio: f32,
 }
 
 /// Tiles that places of outliers are kept for, for each group of `rows` rows prepared group by group.
@@ -40,12 +44,13 @@ pub fn group_stride(rows: usize) -> usize {
 }
 
 impl QuantBuffers {
-    fn new(rows: usize, widest: usize) -> Result<Self, KernelError> {
+    fn new(rows: usize, widest: usize, outlier_ratio: f32) -> Result<Self, KernelError> {
         let groups = widest.div_ceil(GROUP);
         Ok(Self {
             tiles: Buffer::new(rows.div_ceil(TILE_ROWS) * groups)?,
             places: Buffer::new(group_stride(rows) * groups)?,
             row_tiles: Buffer::new(rows.div_ceil(row_tiles::ROWS) * groups)?,
+            outlier_ratio,
         })
     }
 }
@@ -62,7 +67,7 @@ impl ActivationBuffers {
     fn new(rows: usize, widest: usize) -> Result<Self, KernelError> {
         Ok(Self {
             float: Buffer::new(rows * widest)?,
-            quant: QuantBuffers::new(rows, widest)?,
+            quant: QuantBuffers::new(rows, widest, OUTLIER_RATIO)?,
         })
     }
 }
@@ -249,7 +254,7 @@ impl Scratch {
             q: Buffer::new(tokens * strides.q)?,
             attention: Buffer::new(tokens * strides.attention)?,
             gate: Buffer::new(tokens * strides.gate)?,
-            joined: QuantBuffers::new(tokens, strides.gate)?,
+            joined: QuantBuffers::new(tokens, strides.gate, JOINED_OUTLIER_RATIO)?,
             logits: Buffer::new(logit_rows * strides.logits)?,
             logit_rows,
             results: Results {

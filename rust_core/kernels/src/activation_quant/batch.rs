@@ -1,6 +1,6 @@
 //! The arithmetic: sixteen groups at once, one a lane, wherever they come from and go.
 
-use super::{NOWHERE, OUTLIER_RATIO};
+use super::NOWHERE;
 use crate::pack::layout::GROUP;
 use crate::simd::{LANES, Lanes};
 
@@ -47,18 +47,19 @@ impl Batch {
     /// Find the scales of the first `count` groups, and which of these have an outlier; what becomes of the others
     /// means nothing.
     ///
-    /// Each result waits for the one before, so that a caller does well to do something else before it rounds.
+    /// An outlier is more than `outlier_ratio` times the next largest. Each result waits for the one before, so that a
+    /// caller does well to do something else before it rounds.
     ///
     /// # Safety
     /// The level's instructions are enabled.
     #[inline(always)]
-    pub unsafe fn measure<L: Lanes>(&mut self, count: usize) {
+    pub unsafe fn measure<L: Lanes>(&mut self, count: usize, outlier_ratio: f32) {
         let first = u32::MAX >> (32 - count);
         // SAFETY: arrays of sixteen; instructions by the caller's promise.
         let bad = unsafe {
             let (largest, next) = L::two_largest_of_groups(&self.values, count);
             largest.store(self.largest.as_mut_ptr());
-            let limit = next.mul(L::splat(OUTLIER_RATIO));
+            let limit = next.mul(L::splat(outlier_ratio));
             let finite = largest.mask_less(L::splat(f32::INFINITY));
             self.odd = limit.mask_less(largest) & finite & first;
             let most = L::splat(127.0);

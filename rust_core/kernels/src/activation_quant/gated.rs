@@ -4,7 +4,7 @@
 //! Sixteen rows are joined and quantised at a time, and the joined floats are never written.
 
 use super::batch::{BATCH, Batch};
-use super::{OutlierPlaces, TILE_ROWS, TileGroup};
+use super::{JOINED_OUTLIER_RATIO, OutlierPlaces, TILE_ROWS, TileGroup};
 use crate::amx::row_tiles::{ROWS, RowTile};
 use crate::norm::silu_gate;
 use crate::pack::layout::GROUP;
@@ -71,7 +71,7 @@ unsafe fn quantize_gated_body<L: Lanes>(
     for first in (0..rows).step_by(BATCH) {
         let count = BATCH.min(rows - first);
         // SAFETY: instructions by the caller's promise.
-        unsafe { batch.measure::<L>(count) };
+        unsafe { batch.measure::<L>(count, JOINED_OUTLIER_RATIO) };
         for lane in (0..count).step_by(TILE_ROWS) {
             let ahead = rows.min(first + BATCH + lane);
             let values = &mut next.values[lane..][..TILE_ROWS.min(rows - ahead)];

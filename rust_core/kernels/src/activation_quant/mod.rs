@@ -63,6 +63,10 @@ unsafe impl crate::arena::Plain for TileGroup {}
 /// How far above its group's other inputs an outlier stands.
 pub const OUTLIER_RATIO: f32 = 3.0;
 
+/// The same among joined rows of gate and up, of which most groups have a largest input far above the next: at a ratio of 3
+/// they would have five times as many outliers, each worth little.
+pub const JOINED_OUTLIER_RATIO: f32 = 6.0;
+
 /// Where in a group of inputs the outlier of each of a tile's rows stands (its code is 0), or [`NOWHERE`].
 pub type OutlierPlaces = [u8; TILE_ROWS];
 
@@ -182,6 +186,7 @@ unsafe fn load_groups<L: Lanes, const ROWS: usize>(
 unsafe fn quantize_rows<L: Lanes, const ROWS: usize>(
     rows: [&[f32]; ROWS],
     norm: Option<RowsNorm<'_, ROWS>>,
+    outlier_ratio: f32,
     lane: usize,
     tile: &mut [TileGroup],
     places: &mut [OutlierPlaces],
@@ -200,7 +205,7 @@ unsafe fn quantize_rows<L: Lanes, const ROWS: usize>(
         let ahead = part.end..groups.min(part.end + each);
         // SAFETY: instructions by the caller's promise.
         unsafe {
-            batch.measure::<L>(part.len() * ROWS);
+            batch.measure::<L>(part.len() * ROWS, outlier_ratio);
             load_groups::<L, ROWS>(rows, norm, ahead, &mut next.values);
             for four in (0..part.len() * ROWS).step_by(4) {
                 batch.round::<L>(four);
@@ -222,21 +227,23 @@ unsafe fn quantize_rows<L: Lanes, const ROWS: usize>(
 unsafe fn quantize_row_body<L: Lanes>(
     row: &[f32],
     norm: Option<RowsNorm<'_, 1>>,
+    outlier_ratio: f32,
     lane: usize,
     tile: &mut [TileGroup],
     places: &mut [OutlierPlaces],
 ) {
     // SAFETY: the caller's promise.
-    unsafe { quantize_rows::<L, 1>([row], norm, lane, tile, places) }
+    unsafe { quantize_rows::<L, 1>([row], norm, outlier_ratio, lane, tile, places) }
 }
 
 by_level! {
     /// Quantise one row, normalised first where a norm is given, into lane `lane` of `tile`, which has, as
-    /// `places`, one entry for each 32 inputs.
+    /// `places`, one entry for each 32 inputs. What stands more than `outlier_ratio` times above the rest of its group is
+    /// set apart.
     ///
     /// # Safety
     /// The machine has the level.
-    pub unsafe fn quantize_row(row: &[f32], norm: Option<RowsNorm<'_, 1>>, lane: usize, tile: &mut [TileGroup], places: &mut [OutlierPlaces]) = quantize_row_body;
+    pub unsafe fn quantize_row(row: &[f32], norm: Option<RowsNorm<'_, 1>>, outlier_ratio: f32, lane: usize, tile: &mut [TileGroup], places: &mut [OutlierPlaces]) = quantize_row_body;
 }
 
 /// # Safety
@@ -245,11 +252,12 @@ by_level! {
 unsafe fn quantize_tile_body<L: Lanes>(
     rows: [&[f32]; TILE_ROWS],
     norm: Option<RowsNorm<'_, TILE_ROWS>>,
+    outlier_ratio: f32,
     tile: &mut [TileGroup],
     places: &mut [OutlierPlaces],
 ) {
     // SAFETY: the caller's promise.
-    unsafe { quantize_rows::<L, TILE_ROWS>(rows, norm, 0, tile, places) }
+    unsafe { quantize_rows::<L, TILE_ROWS>(rows, norm, outlier_ratio, 0, tile, places) }
 }
 
 by_level! {
@@ -257,5 +265,5 @@ by_level! {
     ///
     /// # Safety
     /// The machine has the level.
-    pub unsafe fn quantize_tile(rows: [&[f32]; TILE_ROWS], norm: Option<RowsNorm<'_, TILE_ROWS>>, tile: &mut [TileGroup], places: &mut [OutlierPlaces]) = quantize_tile_body;
+    pub unsafe fn quantize_tile(rows: [&[f32]; TILE_ROWS], norm: Option<RowsNorm<'_, TILE_ROWS>>, outlier_ratio: f32, tile: &mut [TileGroup], places: &mut [OutlierPlaces]) = quantize_tile_body;
 }

@@ -43,7 +43,7 @@ fn normalized_and_quantized(
     let mut tile = vec![TileGroup::default(); groups];
     let mut places = vec![[1; TILE_ROWS]; groups];
     // SAFETY: callers pass available levels.
-    unsafe { quantize_row(level, row, norm, 2, &mut tile, &mut places) };
+    unsafe { quantize_row(level, row, norm, OUTLIER_RATIO, 2, &mut tile, &mut places) };
     assert!(
         places.iter().all(|p| (p[0], p[1], p[3]) == (1, 1, 1)),
         "others' lanes"
@@ -181,7 +181,7 @@ proptest! {
             let mut tile = vec![TileGroup::default(); inputs / GROUP];
             let mut places = vec![[1; TILE_ROWS]; inputs / GROUP];
             // SAFETY: the level is available.
-            unsafe { quantize_tile(level, rows, norm, &mut tile, &mut places) };
+            unsafe { quantize_tile(level, rows, norm, OUTLIER_RATIO, &mut tile, &mut places) };
             for (lane, row) in rows.into_iter().enumerate() {
                 // SAFETY: the level is available.
                 let scale = unsafe { rms_scale(level, row, 1e-5) };

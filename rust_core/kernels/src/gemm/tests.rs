@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::activation_quant::tests::{Outlier, outliers_of};
-use crate::activation_quant::{NOWHERE, OutlierPlaces, TILE_ROWS, TileGroup, quantize_row};
+use crate::activation_quant::{NOWHERE, OUTLIER_RATIO, OutlierPlaces, TILE_ROWS, TileGroup, quantize_row};
 use crate::amx::row_tiles::{self, RowTile, copy_row};
 use crate::arena::Buffer;
 use crate::guarded::{Guarded, on_both_sides};
@@ -61,6 +61,7 @@ impl Rows {
                     Level::Portable,
                     &float[row * inputs..][..inputs],
                     None,
+                    OUTLIER_RATIO,
                     row % TILE_ROWS,
                     &mut tiles[row / TILE_ROWS * groups..][..groups],
                     &mut places[row / TILE_ROWS * groups..][..groups],

@@ -163,6 +163,7 @@ impl Step<'_> {
         all: usize,
     ) {
         let (level, eps) = (self.model.level, self.model.spec.rms_norm_eps);
+        let outlier_ratio = buffers.outlier_ratio;
         let first = rows.start / TILE_ROWS * all + groups.start;
         // SAFETY: the caller's promise; the level was checked at load.
         unsafe {
@@ -174,14 +175,14 @@ impl Step<'_> {
                     scales: rms_scales_of_tile(level, x, eps),
                     weight,
                 });
-                quantize_tile(level, x, norm, tile, places);
+                quantize_tile(level, x, norm, outlier_ratio, tile, places);
             } else {
                 for (lane, row) in rows.clone().enumerate() {
                     let norm = norm.map(|weight| RowsNorm {
                         scales: [rms_scale(level, x(row), eps)],
                         weight,
                     });
-                    quantize_row(level, x(row), norm, lane, tile, places);
+                    quantize_row(level, x(row), norm, outlier_ratio, lane, tile, places);
                 }
             }
             if level == Level::Amx {
