@@ -7,17 +7,27 @@
 use super::CHUNK;
 use super::fetch::Fetch;
 use super::kernel::{Chunk, Element};
-use super::state::Scratch;
+use super::state::{Aligned, Scratch};
+use super::task::Task;
 use super::two_bytes::TwoBytes;
+use super::visible::Visible;
 use crate::kv_cache::{QUAD, ZERO_CODE};
-use crate::simd::{ByteDots, CODES, LANES, hadamard, hadamard_size};
+use crate::simd::{ByteDots, CODES, LANES, LARGEST_TWO_BYTES, hadamard, hadamard_size, step_of};
 
 /// Quads in a turn: sixteen dimensions, or a tile's tokens.
 const QUADS: usize = LANES / QUAD;
 
+/// A weight of one and the largest scale: a little below [`LARGEST_TWO_BYTES`], because a weight may be one and its rounding.
+const LARGEST_WEIGHT: f32 = LARGEST_TWO_BYTES - 1.0;
+
 pub(super) struct Int8;
 
-/// Products of rows `first_row..first_row + ROWS` of `numbers`, each `stride` numbers apart, with codes of `turns` times sixteen
+/// Numbers from one query to the next.
+fn width(stride: usize) -> usize {
+    stride.next_multiple_of(CODES)
+}
+
+/// Products of rows `first_row..first_row + ROWS` of `numbers`, each `width` numbers apart, with codes of `turns` times sixteen
 /// inputs; `codes` names the place of a turn's quad of a vector. Every turn `lines` lines are fetched.
 ///
 /// # Safety
@@ -30,12 +40,12 @@ pub(super) struct Int8;
 unsafe fn dots<L: ByteDots, const ROWS: usize, const VECTORS: usize, const N: usize>(
     numbers: &TwoBytes<N>,
     first_row: usize,
-    stride: usize,
+    width: usize,
     turns: usize,
     (fetch, lines): (&mut Fetch, usize),
     codes: impl Fn(usize, usize, usize) -> *const u8,
 ) -> [[L; VECTORS]; ROWS] {
-    let [high, low] = numbers.from(first_row * stride);
+    let [high, low] = numbers.from(first_row * width);
     // SAFETY: the caller's promise.
     unsafe {
         let mut highs = [[L::zero_dots(); VECTORS]; ROWS];
@@ -48,7 +58,7 @@ unsafe fn dots<L: ByteDots, const ROWS: usize, const VECTORS: usize, const N: us
                     loaded[vector] = L::load_codes(codes(turn, quad, vector));
                 }
                 for row in 0..ROWS {
-                    let at = row * stride + LANES * turn + QUAD * quad;
+                    let at = row * width + LANES * turn + QUAD * quad;
                     let (high, low) = (L::splat_quad(high.add(at)), L::splat_quad(low.add(at)));
                     for vector in 0..VECTORS {
                         highs[row][vector] = L::add_dots(highs[row][vector], loaded[vector], high);
@@ -82,18 +92,17 @@ unsafe fn scores<L: ByteDots, const ROWS: usize, const COUNT: usize>(
 ) {
     let tiles = &chunk.tiles.tiles[first_tile..first_tile + COUNT];
     let (queries, stride) = (&scratch.queries, chunk.value_stride);
-    let turns = stride / LANES;
+    let (turns, width) = (stride / LANES, width(stride));
     // SAFETY: the caller's promise.
     unsafe {
         let codes = |turn, quad, tile: usize| tiles[tile].add(CODES * (QUADS * turn + quad));
-        let sums = dots::<L, ROWS, COUNT, _>(queries, row, stride, turns, fetch, codes);
+        let sums = dots::<L, ROWS, COUNT, _>(queries, row, width, turns, fetch, codes);
         for (at, sums) in sums.iter().enumerate() {
-            let factor = queries.steps[row + at] * chunk.factor / hadamard_size(stride) as f32;
-            let factor = L::splat(factor);
+            let step = L::splat(queries.steps[row + at]);
             let weights = scratch.weights.0[row + at].as_mut_ptr();
             for (tile, sum) in sums.iter().enumerate() {
                 let scales = L::load(tiles[tile].add(chunk.layout.key_scales).cast());
-                let score = sum.mul(factor).mul(scales);
+                let score = sum.mul(step).mul(scales);
                 score.store(weights.add((first_tile + tile) * LANES));
             }
         }
@@ -122,11 +131,13 @@ unsafe fn add_values<L: ByteDots, const ROWS: usize, const DIMS: usize>(
         };
         let sums = dots::<L, ROWS, DIMS, _>(weights, row, CHUNK, turns, fetch, codes);
         for (at, sums) in sums.iter().enumerate() {
-            let step = L::splat(weights.steps[row + at]);
-            let acc = scratch.current.acc_from(row + at);
+            let row = row + at;
+            let before = L::splat(scratch.factors.before[row]);
+            let factor = L::splat(scratch.factors.chunk[row] * weights.steps[row]);
+            let acc = scratch.current.acc_from(row)[dim..].as_mut_ptr();
             for (vector, sum) in sums.iter().enumerate() {
-                let acc = acc[dim + vector * LANES..].as_mut_ptr();
-                sum.mul_add(step, L::load(acc)).store(acc);
+                let acc = acc.add(vector * LANES);
+                sum.mul_add(factor, L::load(acc).mul(before)).store(acc);
             }
         }
     }
@@ -143,35 +154,71 @@ macro_rules! next_rows {
     };
 }
 
-/// Weigh the weights of rows `from..to` by their values' scales, and make integers of them.
+/// What makes integers of the weights of a chunk's values.
+struct ValueScales {
+    /// The values' scales, the largest of which is [`LARGEST_WEIGHT`] here; zero for what is not seen.
+    factors: Aligned<[[f32; LANES]; CHUNK / LANES]>,
+    /// What one stands for.
+    step: f32,
+}
+
+impl ValueScales {
+    /// # Safety
+    /// The chunk is valid; the level's instructions are enabled.
+    #[inline(always)]
+    unsafe fn new<L: ByteDots>(chunk: &Chunk, visible: Visible) -> Self {
+        let mut factors = Aligned([[0.0; LANES]; CHUNK / LANES]);
+        let tiles = chunk.tiles.count();
+        // SAFETY: the caller's promise.
+        unsafe {
+            for (tile, factors) in factors.0[..tiles].iter_mut().enumerate() {
+                let scales = chunk.tiles.tiles[tile].add(chunk.layout.value_scales);
+                let scales = visible.select(tile, L::load(scales.cast()), L::splat(0.0));
+                scales.store(factors.as_mut_ptr());
+            }
+            let (step, inverse) = step_of::<L>(factors.0.as_flattened(), LARGEST_WEIGHT);
+            for factors in &mut factors.0[..tiles] {
+                let scaled = L::load(factors.as_ptr()).mul(L::splat(inverse));
+                scaled.store(factors.as_mut_ptr());
+            }
+            Self { factors, step }
+        }
+    }
+}
+
+/// Make integers of the weights of rows `from..to`, times their values' scales.
+///
+/// No weight is larger than one, so the largest scale that a token sees bounds them all: heads share it, and most tokens.
 ///
 /// # Safety
 /// As [`Element::add_values`].
 #[inline(always)]
 unsafe fn scale_weights<L: ByteDots>(
+    task: &Task<'_>,
     chunk: &Chunk,
     (from, to): (usize, usize),
     scratch: &mut Scratch,
 ) {
-    let count = chunk.tiles.count();
-    for row in from..to {
-        let weights = &mut scratch.weights.0[row][..count * LANES];
-        // SAFETY: the caller's promise.
-        unsafe {
-            let zero = L::splat(0.0);
-            for (tile, weights) in chunk
-                .tiles
-                .tiles
-                .iter()
-                .zip(weights.as_chunks_mut::<LANES>().0)
-            {
-                let weight = L::load(weights.as_ptr());
-                let scaled = weight.mul(L::load(tile.add(chunk.layout.value_scales).cast()));
-                // What a row does not see weighs nothing, whatever its scale.
-                let scaled = zero.select_less(weight, scaled, zero);
-                scaled.store(weights.as_mut_ptr());
+    let tiles = chunk.tiles.count();
+    let mut seen = task.visible(from / task.heads, chunk.start);
+    // SAFETY: the caller's promise.
+    let mut scales = unsafe { ValueScales::new::<L>(chunk, seen) };
+    for token in from / task.heads..to / task.heads {
+        let visible = task.visible(token, chunk.start);
+        if visible != seen {
+            seen = visible;
+            // SAFETY: the caller's promise.
+            scales = unsafe { ValueScales::new::<L>(chunk, seen) };
+        }
+        for row in token * task.heads..(token + 1) * task.heads {
+            let weights = &scratch.weights.0[row].as_chunks().0[..tiles];
+            let factors = (&scales.factors.0[..tiles], scales.step);
+            // SAFETY: weights are at most one; the rest is the caller's promise.
+            unsafe {
+                scratch
+                    .value_weights
+                    .set_products::<L>(row, row * CHUNK, weights, factors);
             }
-            scratch.value_weights.set::<L>(row, row * CHUNK, weights);
         }
     }
 }
@@ -186,8 +233,9 @@ impl Element for Int8 {
             // SAFETY: the same contract.
             unsafe {
                 hadamard::<L>(query); // as keys are
-                scratch.queries.set::<L>(row, row * stride, query);
+                scratch.queries.set::<L>(row, row * width(stride), query);
             }
+            scratch.queries.steps[row] /= hadamard_size(stride) as f32;
         }
     }
 
@@ -208,13 +256,20 @@ impl Element for Int8 {
                 let mut step = 0;
                 let mut tile = 0;
                 while tile < tiles {
-                    if L::WIDE && tiles - tile > 2 {
+                    if L::WIDE && tiles - tile > 3 {
                         step = next_rows!(
                             L,
                             left,
                             scores::<4>(chunk, tile, row, (fetch, lines), scratch)
                         );
                         tile += 4;
+                    } else if L::WIDE && tiles - tile == 3 {
+                        step = next_rows!(
+                            L,
+                            left,
+                            scores::<3>(chunk, tile, row, (fetch, lines), scratch)
+                        );
+                        tile += 3;
                     } else if L::WIDE && tiles - tile == 2 {
                         step = next_rows!(
                             L,
@@ -238,6 +293,7 @@ impl Element for Int8 {
 
     #[inline(always)]
     unsafe fn add_values<L: ByteDots>(
+        task: &Task<'_>,
         chunk: &Chunk,
         (from, to): (usize, usize),
         fetch: &mut Fetch,
@@ -246,7 +302,7 @@ impl Element for Int8 {
     ) {
         // SAFETY: the same contract, block of rows by block of rows.
         unsafe {
-            scale_weights::<L>(chunk, (from, to), scratch);
+            scale_weights::<L>(task, chunk, (from, to), scratch);
             let mut row = from;
             while row < to {
                 let (left, lines) = (to - row, if row == from { lines } else { 0 });

@@ -5,9 +5,9 @@
 
 use super::MAX_ROWS;
 use super::state::Aligned;
-use crate::simd::{ByteDots, LANES, LARGEST_TWO_BYTES, step_of};
+use crate::simd::{ByteDots, CODES, LANES, LARGEST_TWO_BYTES, step_of};
 
-/// Up to [`MAX_ROWS`] rows of `N / MAX_ROWS` numbers.
+/// Up to [`MAX_ROWS`] rows of up to `N / MAX_ROWS` numbers, which begin whole registers of [`CODES`] bytes apart.
 #[derive(Debug)]
 pub(super) struct TwoBytes<const N: usize> {
     high: Box<Aligned<[i8; N]>>,
@@ -40,25 +40,52 @@ impl<const N: usize> TwoBytes<N> {
     /// The level's instructions are enabled.
     #[inline(always)]
     pub unsafe fn set<L: ByteDots>(&mut self, row: usize, at: usize, values: &[f32]) {
-        let count = values.len();
-        assert!(count.is_multiple_of(LANES));
-        let (high, low) = (
-            &mut self.high.0[at..][..count],
-            &mut self.low.0[at..][..count],
-        );
-        // SAFETY: whole vectors inside the slices; instructions by the caller's promise.
-        unsafe {
-            let (step, inverse) = step_of::<L>(values, LARGEST_TWO_BYTES);
-            self.steps[row] = step;
-            let (inverse, mut sum) = (L::splat(inverse), L::splat(0.0));
-            for (number, values) in values.as_chunks::<LANES>().0.iter().enumerate() {
-                let (high, low) = (&mut high[number * LANES..], &mut low[number * LANES..]);
-                let x = L::load(values.as_ptr()).mul(inverse);
-                sum = sum.add(x.store_two_bytes(high.as_mut_ptr(), low.as_mut_ptr()));
-            }
-            // Exact: 256 numbers of fifteen bits are below 2^24.
-            self.sums[row] = sum.sum() as i32;
+        // SAFETY: the caller's promise.
+        let (step, inverse) = unsafe { step_of::<L>(values, LARGEST_TWO_BYTES) };
+        let inverse = [[inverse; LANES]; CODES / LANES];
+        let (values, mut sum) = (values.as_chunks::<LANES>().0, 0);
+        for (number, values) in values.chunks(CODES / LANES).enumerate() {
+            // SAFETY: the caller's promise.
+            sum += unsafe { self.store::<L>(at + number * CODES, values, &inverse) };
         }
+        (self.steps[row], self.sums[row]) = (step, sum);
+    }
+
+    /// Make the products of `values` and `factors`, up to [`CODES`] integers of which one stands for `step`, all the numbers
+    /// of row `row`, which begin at number `at`.
+    ///
+    /// # Safety
+    /// No product is larger than [`LARGEST_TWO_BYTES`]; the level's instructions are enabled.
+    #[inline(always)]
+    pub unsafe fn set_products<L: ByteDots>(
+        &mut self,
+        row: usize,
+        at: usize,
+        values: &[[f32; LANES]],
+        (factors, step): (&[[f32; LANES]], f32),
+    ) {
+        self.steps[row] = step;
+        // SAFETY: the caller's promise.
+        self.sums[row] = unsafe { self.store::<L>(at, values, factors) };
+    }
+
+    /// Returns the sum of the numbers.
+    ///
+    /// # Safety
+    /// As [`TwoBytes::set_products`].
+    #[inline(always)]
+    unsafe fn store<L: ByteDots>(
+        &mut self,
+        at: usize,
+        values: &[[f32; LANES]],
+        factors: &[[f32; LANES]],
+    ) -> i32 {
+        let (high, low) = (
+            &mut self.high.0[at..][..CODES],
+            &mut self.low.0[at..][..CODES],
+        );
+        // SAFETY: as many bytes as the slices have; instructions by the caller's promise.
+        unsafe { L::store_two_bytes(values, factors, high.as_mut_ptr(), low.as_mut_ptr()) }
     }
 }
 
