@@ -14,7 +14,7 @@ use super::visible::Visible;
 use crate::kv_cache::{QUAD, ZERO_CODE};
 use crate::simd::{ByteDots, CODES, LANES, LARGEST_TWO_BYTES, hadamard, hadamard_size, step_of};
 
-/// Quads in a turn: sixteen dimensions, or a tile's tokens.
+/// Quads of a tile's tokens.
 const QUADS: usize = LANES / QUAD;
 
 /// A weight of one and the largest scale: a little below [`LARGEST_TWO_BYTES`], because a weight may be one and its rounding.
@@ -27,8 +27,8 @@ fn width(stride: usize) -> usize {
     stride.next_multiple_of(CODES)
 }
 
-/// Products of rows `first_row..first_row + ROWS` of `numbers`, each `width` numbers apart, with codes of `turns` times sixteen
-/// inputs; `codes` names the place of a turn's quad of a vector. Every turn `lines` lines are fetched.
+/// Products of rows `first_row..first_row + ROWS` of `numbers`, each `width` numbers apart, with codes of `quads` times four
+/// inputs; `codes` names the place of a quad of a vector. Every quad `lines` lines are fetched.
 ///
 /// # Safety
 /// So many numbers and codes; the level's instructions enabled.
@@ -41,29 +41,27 @@ unsafe fn dots<L: ByteDots, const ROWS: usize, const VECTORS: usize, const N: us
     numbers: &TwoBytes<N>,
     first_row: usize,
     width: usize,
-    turns: usize,
+    quads: usize,
     (fetch, lines): (&mut Fetch, usize),
-    codes: impl Fn(usize, usize, usize) -> *const u8,
+    codes: impl Fn(usize, usize) -> *const u8,
 ) -> [[L; VECTORS]; ROWS] {
     let [high, low] = numbers.from(first_row * width);
     // SAFETY: the caller's promise.
     unsafe {
         let mut highs = [[L::zero_dots(); VECTORS]; ROWS];
         let mut lows = highs;
-        for turn in 0..turns {
+        for quad in 0..quads {
             fetch.next(lines);
-            for quad in 0..QUADS {
-                let mut loaded = [L::load_codes(codes(turn, quad, 0)); VECTORS];
-                for vector in 1..VECTORS {
-                    loaded[vector] = L::load_codes(codes(turn, quad, vector));
-                }
-                for row in 0..ROWS {
-                    let at = row * width + LANES * turn + QUAD * quad;
-                    let (high, low) = (L::splat_quad(high.add(at)), L::splat_quad(low.add(at)));
-                    for vector in 0..VECTORS {
-                        highs[row][vector] = L::add_dots(highs[row][vector], loaded[vector], high);
-                        lows[row][vector] = L::add_dots(lows[row][vector], loaded[vector], low);
-                    }
+            let mut loaded = [L::load_codes(codes(quad, 0)); VECTORS];
+            for vector in 1..VECTORS {
+                loaded[vector] = L::load_codes(codes(quad, vector));
+            }
+            for row in 0..ROWS {
+                let at = row * width + QUAD * quad;
+                let (high, low) = (L::splat_quad(high.add(at)), L::splat_quad(low.add(at)));
+                for vector in 0..VECTORS {
+                    highs[row][vector] = L::add_dots(highs[row][vector], loaded[vector], high);
+                    lows[row][vector] = L::add_dots(lows[row][vector], loaded[vector], low);
                 }
             }
         }
@@ -92,11 +90,11 @@ unsafe fn scores<L: ByteDots, const ROWS: usize, const COUNT: usize>(
 ) {
     let tiles = &chunk.tiles.tiles[first_tile..first_tile + COUNT];
     let (queries, stride) = (&scratch.queries, chunk.value_stride);
-    let (turns, width) = (stride / LANES, width(stride));
+    let (quads, width) = (stride / QUAD, width(stride));
     // SAFETY: the caller's promise.
     unsafe {
-        let codes = |turn, quad, tile: usize| tiles[tile].add(CODES * (QUADS * turn + quad));
-        let sums = dots::<L, ROWS, COUNT, _>(queries, row, width, turns, fetch, codes);
+        let codes = |quad, tile: usize| tiles[tile].add(CODES * quad);
+        let sums = dots::<L, ROWS, COUNT, _>(queries, row, width, quads, fetch, codes);
         for (at, sums) in sums.iter().enumerate() {
             let step = L::splat(queries.steps[row + at]);
             let weights = scratch.weights.0[row + at].as_mut_ptr();
@@ -122,14 +120,14 @@ unsafe fn add_values<L: ByteDots, const ROWS: usize, const DIMS: usize>(
     scratch: &mut Scratch,
 ) {
     let (weights, stride) = (&scratch.value_weights, chunk.value_stride);
-    let turns = chunk.tiles.count();
+    let quads = chunk.tiles.count() * QUADS;
     // SAFETY: the caller's promise.
     unsafe {
-        let codes = |tile: usize, quad, vector| {
-            let first = quad * stride + dim + vector * LANES;
-            chunk.tiles.tiles[tile].add(chunk.layout.values + QUAD * first)
+        let codes = |quad: usize, vector| {
+            let first = quad % QUADS * stride + dim + vector * LANES;
+            chunk.tiles.tiles[quad / QUADS].add(chunk.layout.values + QUAD * first)
         };
-        let sums = dots::<L, ROWS, DIMS, _>(weights, row, CHUNK, turns, fetch, codes);
+        let sums = dots::<L, ROWS, DIMS, _>(weights, row, CHUNK, quads, fetch, codes);
         for (at, sums) in sums.iter().enumerate() {
             let row = row + at;
             let before = L::splat(scratch.factors.before[row]);
@@ -224,7 +222,7 @@ unsafe fn scale_weights<L: ByteDots>(
 }
 
 impl Element for Int8 {
-    const TURN: usize = LANES;
+    const TURN: usize = QUAD;
 
     #[inline(always)]
     unsafe fn take_queries<L: ByteDots>(rows: usize, stride: usize, scratch: &mut Scratch) {
