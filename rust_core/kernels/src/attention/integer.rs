@@ -4,13 +4,13 @@
 //! dimensions of a key, or four positions of a value, at once: a sixth of what widening codes to floats costs.
 //! Scores and values are the same product, some rows' numbers times some registers of codes.
 
-use super::CHUNK;
 use super::fetch::Fetch;
 use super::kernel::{Chunk, Element};
 use super::state::{Aligned, Scratch};
 use super::task::Task;
 use super::two_bytes::TwoBytes;
 use super::visible::Visible;
+use super::{CHUNK, MAX_ROWS};
 use crate::kv_cache::{QUAD, ZERO_CODE};
 use crate::simd::{ByteDots, CODES, LANES, LARGEST_TWO_BYTES, hadamard, hadamard_size, step_of};
 
@@ -210,13 +210,10 @@ unsafe fn scale_weights<L: ByteDots>(
         }
         for row in token * task.heads..(token + 1) * task.heads {
             let weights = &scratch.weights.0[row].as_chunks().0[..tiles];
-            let factors = (&scales.factors.0[..tiles], scales.step);
+            let numbers = &mut scratch.value_weights;
+            numbers.steps[row] = scales.step;
             // SAFETY: weights are at most one; the rest is the caller's promise.
-            unsafe {
-                scratch
-                    .value_weights
-                    .set_products::<L>(row, row * CHUNK, weights, factors);
-            }
+            unsafe { numbers.set::<L>(row, row * CHUNK, weights, &scales.factors.0) };
         }
     }
 }
@@ -226,14 +223,28 @@ impl Element for Int8 {
 
     #[inline(always)]
     unsafe fn take_queries<L: ByteDots>(rows: usize, stride: usize, scratch: &mut Scratch) {
-        for row in 0..rows {
-            let query = &mut scratch.q.0[row * stride..][..stride];
+        let size = hadamard_size(stride) as f32;
+        let (queries, mut inverses) = (&mut scratch.queries, [0.0; MAX_ROWS]);
+        // One thing after the other for all rows: those of one row wait for one another.
+        for query in scratch.q.0[..rows * stride].chunks_exact_mut(stride) {
             // SAFETY: the same contract.
-            unsafe {
-                hadamard::<L>(query); // as keys are
-                scratch.queries.set::<L>(row, row * width(stride), query);
-            }
-            scratch.queries.steps[row] /= hadamard_size(stride) as f32;
+            unsafe { hadamard::<L>(query) }; // as keys are
+        }
+        for (row, query) in scratch.q.0[..rows * stride]
+            .chunks_exact(stride)
+            .enumerate()
+        {
+            // SAFETY: the same contract.
+            let (step, inverse) = unsafe { step_of::<L>(query, LARGEST_TWO_BYTES) };
+            (queries.steps[row], inverses[row]) = (step / size, inverse);
+        }
+        for (row, query) in scratch.q.0[..rows * stride]
+            .chunks_exact(stride)
+            .enumerate()
+        {
+            let (query, inverse) = (query.as_chunks().0, [[inverses[row]; LANES]; 4]);
+            // SAFETY: the same contract.
+            unsafe { queries.set::<L>(row, row * width(stride), query, &inverse) };
         }
     }
 

@@ -205,11 +205,11 @@ unsafe fn attend_element<L: ByteDots, E: Element>(
     // Scores are of base 2.
     let factor = task.scale * std::f32::consts::LOG2_E;
     for row in 0..rows {
-        let to = &mut scratch.q.0[row * stride..][..stride];
         // SAFETY: the queries' extent and the instructions are the caller's promise.
         unsafe {
-            let from = task.q.add(task.offsets(row, 0).0);
-            scale::<L>(std::slice::from_raw_parts(from, head_dim), factor, to);
+            let query = task.q.add(task.offsets(row, 0).0);
+            let query = std::slice::from_raw_parts(query, head_dim);
+            scale::<L>(query, factor, &mut scratch.q.0[row * stride..][..stride]);
         }
     }
     // SAFETY: the instructions are the caller's promise.
