@@ -19,7 +19,7 @@ use crate::rope::Rope;
 use crate::sampler::MAX_TOP_LOGPROBS;
 use crate::scratch::Scratch;
 use crate::spec::ModelSpec;
-use crate::step::{Model, PHASES, Step, narrows};
+use crate::step::{COUNTERS, Model, Step, narrows};
 use crate::topology::Topology;
 use crate::weights::Weights;
 
@@ -155,7 +155,7 @@ impl Executor {
             logit_tokens: Vec::with_capacity(
                 limits.max_rows + MAX_DRAFT_TOKENS + limits.max_batched_tokens,
             ),
-            counters: (0..(spec.num_layers + 1) * PHASES)
+            counters: (0..(spec.num_layers + 1) * COUNTERS)
                 .map(|_| AtomicUsize::new(0))
                 .collect(),
             model: Model {

@@ -23,7 +23,7 @@ use crate::error::KernelError;
 use crate::topology::{Topology, pin_current_thread};
 
 /// How long a waiter spins before it parks, at most.
-const SPIN_US: u64 = 60;
+const SPIN_US: u64 = 200;
 
 /// How long a worker spins for the next job: longer than a caller takes between two, because being woken costs
 /// as much as a fifth of a small model's step.

@@ -50,8 +50,10 @@ struct Target {
     accumulate: bool,
 }
 
-/// Counters of a layer, one for each of its phases.
-pub const PHASES: usize = 5;
+/// Phases of a layer.
+const PHASES: usize = 5;
+/// Counters of a layer: one for the work of each phase, one for what is prepared before it.
+pub const COUNTERS: usize = 2 * PHASES;
 const QKV: usize = 0;
 const ATTENTION: usize = 1;
 const OUTPUT: usize = 2;
@@ -73,7 +75,7 @@ pub struct Step<'a> {
     /// Whether rows that need no logits leave behind the last layer's attention: their keys and values are
     /// written, and nothing else of them is read. See [`narrows`].
     pub narrow: bool,
-    /// [`PHASES`] a layer, then [`PHASES`] for the logits; zero at the start.
+    /// [`COUNTERS`] a layer, then as many for the logits; zero at the start.
     pub counters: &'a [AtomicUsize],
     /// Whether the workers' clocks run.
     pub timed: bool,
@@ -128,7 +130,9 @@ impl Step<'_> {
             meet(worker, own, Phase::LmHead);
             if worker.index() == 0 {
                 // For the next part, which begins behind a barrier.
-                self.counter(self.layers(), LM_HEAD)
+                let last = self.layers();
+                self.counter(last, LM_HEAD).store(0, Ordering::Relaxed);
+                self.prepare_counter(last, LM_HEAD)
                     .store(0, Ordering::Relaxed);
             }
             self.use_logits(own, part);
@@ -140,8 +144,14 @@ impl Step<'_> {
         self.model.weights.layers.len()
     }
 
+    /// From which workers take a phase's work.
     fn counter(&self, layer: usize, phase: usize) -> &AtomicUsize {
-        &self.counters[layer * PHASES + phase]
+        &self.counters[layer * COUNTERS + phase]
+    }
+
+    /// From which they take tiles of rows before that, to prepare them.
+    fn prepare_counter(&self, layer: usize, phase: usize) -> &AtomicUsize {
+        self.counter(layer, PHASES + phase)
     }
 
     fn tokens(&self) -> usize {
@@ -190,12 +200,14 @@ impl Step<'_> {
         }
     }
 
-    fn hidden(&self) -> Source<'_> {
+    /// The residual stream, normalised with `norm`.
+    fn hidden<'a>(&'a self, norm: &'a [f32]) -> Source<'a> {
         let scratch = self.scratch;
         Source {
             rows: scratch.hidden.ptr(),
             stride: scratch.strides.hidden,
             index: None,
+            norm: Some(norm),
         }
     }
 
@@ -249,9 +261,9 @@ impl Step<'_> {
             worker,
             own,
             rows,
-            self.hidden(),
-            Some(&layer.attention_norm),
+            self.hidden(&layer.attention_norm),
             &users,
+            self.prepare_counter(index, QKV),
         );
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
         let mut products =
@@ -450,9 +462,11 @@ impl Step<'_> {
             rows: scratch.attention.ptr(),
             stride: scratch.strides.attention,
             index: self.is_narrowed(index).then_some(self.logit_tokens),
+            norm: None,
         };
         let rows = self.rows_after_attention(index);
-        let activations = self.prepare(worker, own, rows, source, None, &[&layer.o]);
+        let counter = self.prepare_counter(index, OUTPUT);
+        let activations = self.prepare(worker, own, rows, source, &[&layer.o], counter);
         let counter = self.counter(index, OUTPUT);
         self.add_product(worker, own, rows, &activations, &layer.o, counter);
     }
@@ -477,8 +491,10 @@ impl Step<'_> {
                     rows: scratch.gate.ptr(),
                     stride: scratch.strides.gate,
                     index: None,
+                    norm: None,
                 };
-                self.prepare(worker, own, rows, source, None, &[&layer.down])
+                let counter = self.prepare_counter(index, DOWN);
+                self.prepare(worker, own, rows, source, &[&layer.down], counter)
             }
         };
         let counter = self.counter(index, DOWN);
@@ -498,18 +514,31 @@ impl Step<'_> {
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
         let mut products =
             unsafe { Products::new(self.model.level, activations, rows, &mut own.panel) };
-        let mut parts = Parts::new(worker, counter, linear.matrix.panels(), rows);
-        while let Some(panels) = parts.next() {
-            // SAFETY: these panels' columns of the residual stream are this worker's alone.
-            unsafe {
-                let out = scratch.hidden.ptr().add(panels.start * PANEL_COLUMNS);
-                let target = Target {
-                    out,
-                    stride: scratch.strides.hidden,
-                    accumulate: true,
-                };
-                let upcoming = parts.upcoming();
-                Self::multiply(&mut products, linear, panels, 0..rows, upcoming, target);
+        let sliced = SlicedItems::new(linear.matrix.panels(), rows, worker.size());
+        let mut parts = Parts::new(worker, counter, sliced.count(), rows);
+        while let Some(part) = parts.next() {
+            let end = part.end;
+            for item in part {
+                let (panel, rows) = sliced.get(item);
+                let next = Some(item + 1).filter(|&next| next < end);
+                let upcoming = next.or_else(|| parts.upcoming());
+                // SAFETY: these rows of the panel's columns of the residual stream are this worker's alone.
+                unsafe {
+                    let target = Target {
+                        out: scratch.hidden.ptr().add(panel * PANEL_COLUMNS),
+                        stride: scratch.strides.hidden,
+                        accumulate: true,
+                    };
+                    let upcoming = upcoming.map(|item| sliced.get(item).0);
+                    Self::multiply(
+                        &mut products,
+                        linear,
+                        panel..panel + 1,
+                        rows,
+                        upcoming,
+                        target,
+                    );
+                }
             }
         }
     }
@@ -529,9 +558,9 @@ impl Step<'_> {
             worker,
             own,
             rows,
-            self.hidden(),
-            Some(&layer.mlp_norm),
+            self.hidden(&layer.mlp_norm),
             &users,
+            self.prepare_counter(index, GATE_UP),
         );
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
         let mut products =
@@ -552,41 +581,57 @@ impl Step<'_> {
         };
         let groups = layer.down.matrix.inputs / GROUP;
         let counter = self.counter(index, GATE_UP);
-        let mut parts = Parts::new(worker, counter, panels / each, rows);
+        let sliced = SlicedItems::new(panels / each, rows, worker.size());
+        let mut parts = Parts::new(worker, counter, sliced.count(), rows);
         while let Some(part) = parts.next() {
-            let part = part.start * each..part.end * each;
-            for panel in part.clone() {
-                let next = if panel + 1 < part.end {
-                    panel + 1
-                } else {
-                    parts.upcoming().map_or(panel, |item| item * each)
-                };
-                let column = panel * PANEL_COLUMNS % columns;
-                let output = |out: *mut f32, linear: &Linear| Output {
-                    out: out.wrapping_add(column),
-                    stride: columns,
-                    accumulate: false,
-                    bias: linear.panel_bias(panel),
-                };
-                let (gate_out, up_out) = (output(gate, &layer.gate), output(up, &layer.up));
-                let up_data = layer.up.matrix.panel(panel);
-                let next = layer.gate.matrix.panel(next);
-                // SAFETY: these columns of the joined rows and the whole of `gate` and `up` are this worker's.
-                unsafe {
-                    products.panel(&layer.gate.matrix, panel, up_data, gate_out);
-                    products.panel(&layer.up.matrix, panel, next, up_out);
-                    if joining != Joining::Groups {
-                        let out = scratch.gate.ptr().add(panel * PANEL_COLUMNS);
-                        silu_panel(level, gate, up, out, scratch.strides.gate, rows);
-                    } else if column + PANEL_COLUMNS == columns {
-                        let to = self.joined_group(panel / each, rows, groups);
-                        quantize_gated(level, gate, up, rows, to);
+            for item in part.clone() {
+                let (unit, slice) = sliced.get(item);
+                let own = unit * each..(unit + 1) * each;
+                for panel in own.clone() {
+                    let next = if panel + 1 < own.end {
+                        panel + 1
+                    } else {
+                        let next = Some(item + 1).filter(|&next| next < part.end);
+                        let upcoming = next.or_else(|| parts.upcoming());
+                        upcoming.map_or(panel, |item| sliced.get(item).0 * each)
+                    };
+                    let column = panel * PANEL_COLUMNS % columns;
+                    let output = |out: *mut f32, linear: &Linear| Output {
+                        out: out.wrapping_add(column),
+                        stride: columns,
+                        accumulate: false,
+                        bias: linear.panel_bias(panel),
+                    };
+                    let (gate_out, up_out) = (output(gate, &layer.gate), output(up, &layer.up));
+                    let up_data = layer.up.matrix.panel(panel);
+                    let next = layer.gate.matrix.panel(next);
+                    let first = slice.start * columns;
+                    let (gate, up) = (gate.wrapping_add(first), up.wrapping_add(first));
+                    // SAFETY: these columns of the slice's joined rows and the whole of `gate` and `up` are this worker's.
+                    unsafe {
+                        products.panel_rows(
+                            &layer.gate.matrix,
+                            panel,
+                            slice.clone(),
+                            up_data,
+                            gate_out,
+                        );
+                        products.panel_rows(&layer.up.matrix, panel, slice.clone(), next, up_out);
+                        if joining != Joining::Groups {
+                            let stride = scratch.strides.gate;
+                            let out = scratch.gate.ptr().add(slice.start * stride);
+                            let out = out.add(panel * PANEL_COLUMNS);
+                            silu_panel(level, gate, up, out, stride, slice.len());
+                        } else if column + PANEL_COLUMNS == columns {
+                            let to = self.joined_group(unit, slice.start, rows, groups);
+                            quantize_gated(level, gate, up, slice.len(), to);
+                        }
                     }
                 }
             }
             if joining == Joining::Parts {
-                // SAFETY: as above.
-                unsafe { self.quantize_joined(part.start / each..part.end / each, rows, groups) };
+                // SAFETY: as above; so few rows are not cut into slices.
+                unsafe { self.quantize_joined(part, rows, groups) };
             }
         }
     }
@@ -595,7 +640,7 @@ impl Step<'_> {
     fn lm_head(&self, worker: &Worker<'_>, own: &mut WorkerScratch, part: Range<usize>) {
         let (scratch, weights) = (self.scratch, &self.model.weights);
         let (rows, stride) = (part.len(), scratch.strides.logits);
-        let hidden = self.hidden();
+        let hidden = self.hidden(&weights.final_norm);
         let source = if self.narrow {
             Source {
                 rows: hidden.rows.wrapping_add(part.start * hidden.stride),
@@ -608,8 +653,8 @@ impl Step<'_> {
             }
         };
         let users = [&weights.lm_head];
-        let activations =
-            self.prepare(worker, own, rows, source, Some(&weights.final_norm), &users);
+        let counter = self.prepare_counter(self.layers(), LM_HEAD);
+        let activations = self.prepare(worker, own, rows, source, &users, counter);
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
         let mut products =
             unsafe { Products::new(self.model.level, &activations, rows, &mut own.panel) };

@@ -9,6 +9,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::amx::row_tiles::ROWS as TILE_REGISTER;
 use crate::pool::Worker;
 
 /// Up to so many rows shares are fixed.
@@ -78,11 +79,12 @@ impl Iterator for Parts<'_> {
     }
 }
 
-/// The fewest rows of a slice: those of a tile register.
-const SLICE_ROWS: usize = crate::amx::row_tiles::ROWS;
+/// From so many rows on an item is long enough that the others would wait for the last one, and slices are worth taking
+/// a panel apart once more.
+const MANY_ROWS: usize = 128;
 
-/// Items of a phase that do not divide by the workers: the ones left over are cut into slices of rows, one a
-/// worker.
+/// Items of a phase of which the last ones are cut into slices of rows, so that the workers end together: those that do
+/// not divide by the workers, and of many rows as many as there are workers if all divide.
 #[derive(Debug, Clone, Copy)]
 pub struct SlicedItems {
     items: usize,
@@ -95,14 +97,19 @@ pub struct SlicedItems {
 
 impl SlicedItems {
     pub fn new(items: usize, rows: usize, workers: usize) -> Self {
-        let wanted = (rows / SLICE_ROWS).clamp(1, workers);
-        let slice_rows = rows.div_ceil(wanted).max(1).next_multiple_of(SLICE_ROWS);
+        let (most, last) = match (rows < MANY_ROWS, items % workers) {
+            (true, left_over) => (workers, left_over),
+            (false, 0) => (2 * workers, workers),
+            (false, left_over) => (2 * workers, left_over),
+        };
+        let wanted = (rows / TILE_REGISTER).clamp(1, most);
+        let slice_rows = rows.div_ceil(wanted).max(1).next_multiple_of(TILE_REGISTER);
         let slices = rows.div_ceil(slice_rows).max(1);
-        let left_over = if slices == 1 { 0 } else { items % workers };
+        let last = if slices == 1 { 0 } else { last };
         Self {
             items,
             rows,
-            whole: items - left_over,
+            whole: items - last.min(items),
             slices,
             slice_rows,
         }
@@ -156,7 +163,7 @@ mod tests {
                     let sliced = SlicedItems::new(items, rows, workers);
                     let mut taken = vec![vec![0; rows]; items];
                     for (item, rows) in (0..sliced.count()).map(|index| sliced.get(index)) {
-                        assert!(rows.start.is_multiple_of(SLICE_ROWS));
+                        assert!(rows.start.is_multiple_of(TILE_REGISTER));
                         taken[item][rows].iter_mut().for_each(|n| *n += 1);
                     }
                     assert!(taken.iter().flatten().all(|&n| n == 1));

@@ -96,9 +96,9 @@ impl Ahead {
     }
 }
 
-/// Ask for the line of a result that will be written soon.
+/// Ask for a line of the residual stream that will be added to soon: another core may have it.
 #[inline(always)]
-fn fetch_to_write(line: *mut f32) {
+fn fetch_sum(line: *mut f32) {
     // SAFETY: a prefetch never faults, whatever the address.
     unsafe { _mm_prefetch::<_MM_HINT_ET0>(line.cast_const().cast()) };
 }
@@ -224,8 +224,10 @@ unsafe fn blocks<W: Weights>(
             macro_rules! run {
                 ($size:literal) => {{
                     let rows = left.min($size);
-                    for row in 0..rows {
-                        fetch_to_write(output.skip(row).out);
+                    if output.accumulate {
+                        for row in 0..rows {
+                            fetch_sum(output.skip(row).out);
+                        }
                     }
                     block::<W, $size>(weights, groups, ahead, tiles, rows, outliers, output);
                     $size

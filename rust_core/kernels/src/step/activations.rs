@@ -2,12 +2,13 @@
 //! computes them.
 
 use std::ops::Range;
+use std::sync::atomic::AtomicUsize;
 
 use super::{Step, meet};
 use crate::activation_quant::{
     GroupColumn, QuantRows, RowsNorm, TILE_ROWS, quantize_row, quantize_tile,
 };
-use crate::amx::row_tiles::copy_row;
+use crate::amx::row_tiles::{ROWS, copy_row};
 use crate::dispatch::Level;
 use crate::gemm::Activations;
 use crate::norm::{rms_norm, rms_scale, rms_scales_of_tile};
@@ -18,6 +19,7 @@ use crate::pool::Worker;
 use crate::scratch::{QuantBuffers, REDUNDANT_ROWS, WorkerScratch, group_stride};
 use crate::simd::prefetch_line;
 use crate::weights::Linear;
+use crate::work_share::Parts;
 
 /// Rows that a phase reads: row `i` stands at `index(i) * stride`.
 #[derive(Clone, Copy)]
@@ -26,6 +28,8 @@ pub(super) struct Source<'a> {
     pub stride: usize,
     /// Which rows; None: all in order.
     pub index: Option<&'a [usize]>,
+    /// What they are normalised with, if they are.
+    pub norm: Option<&'a [f32]>,
 }
 
 /// How gate and up are joined to the rows that the down projection takes.
@@ -41,16 +45,18 @@ pub(super) enum Joining {
 }
 
 impl Step<'_> {
-    /// Bring `rows` rows of `source` into the forms that `users` take, normalised if there is a norm.
+    /// Bring `rows` rows of `source` into the forms that `users` take. Where workers divide them they take tiles from
+    /// `counter`, which is zero when this begins and nobody else's.
     pub(super) fn prepare(
         &self,
         worker: &Worker<'_>,
         own: &WorkerScratch,
         rows: usize,
         source: Source<'_>,
-        norm: Option<&[f32]>,
         users: &[&Linear],
+        counter: &AtomicUsize,
     ) -> Activations {
+        let norm = source.norm;
         let inputs = users[0].matrix.inputs;
         let quantize = users.iter().any(|user| user.matrix.kind.is_quantized());
         let redundant = rows <= REDUNDANT_ROWS;
@@ -78,22 +84,21 @@ impl Step<'_> {
             return activations;
         }
         // Whole tiles, so that no two workers write the same one.
-        let mine = if redundant {
-            0..rows
-        } else {
-            let tiles = worker.share(rows.div_ceil(TILE_ROWS));
-            tiles.start * TILE_ROWS..rows.min(tiles.end * TILE_ROWS)
-        };
+        let tiles = rows.div_ceil(TILE_ROWS);
+        let all = redundant.then_some(0..tiles);
+        let shared = (!redundant).then(|| Parts::new(worker, counter, tiles, rows));
+        let parts = all.into_iter().chain(shared.into_iter().flatten());
         let (level, eps) = (self.model.level, self.model.spec.rms_norm_eps);
         let row_of = |row| {
             let from = source.index.map_or(row, |index| index[row]);
             source.rows.wrapping_add(from * source.stride)
         };
-        for first in mine.clone().step_by(TILE_ROWS) {
-            let tile_rows = first..mine.end.min(first + TILE_ROWS);
-            for row in tile_rows.end..mine.end.min(tile_rows.end + TILE_ROWS) {
+        let rows_of = |tile| tile * TILE_ROWS..rows.min((tile + 1) * TILE_ROWS);
+        for (tile, end) in parts.flat_map(|part| part.clone().map(move |tile| (tile, part.end))) {
+            let tile_rows = rows_of(tile);
+            if tile + 1 < end {
                 // Half of it lies in the other cores' caches.
-                prefetch(row_of(row), inputs);
+                rows_of(tile + 1).for_each(|row| prefetch(row_of(row), inputs));
             }
             // SAFETY: rows of the source are complete (a barrier lies behind us) and have `inputs`
             // values; the buffers' tile and rows are this worker's alone; the level was checked at load.
@@ -225,14 +230,24 @@ impl Step<'_> {
         }
     }
 
-    /// Where group `group` of the joined rows goes.
-    pub(super) fn joined_group(&self, group: usize, rows: usize, groups: usize) -> GroupColumn {
+    /// Where group `group` of the joined rows goes, from row `first` on, which begins a row tile; `rows` rows of
+    /// `groups` groups are joined in all.
+    pub(super) fn joined_group(
+        &self,
+        group: usize,
+        first: usize,
+        rows: usize,
+        groups: usize,
+    ) -> GroupColumn {
         let joined = &self.scratch.joined;
+        let (tile, row_tile) = (first / TILE_ROWS, first / ROWS);
+        let place = group * group_stride(rows) + tile;
         GroupColumn {
-            tiles: joined.tiles.ptr().wrapping_add(group),
-            places: joined.places.ptr().wrapping_add(group * group_stride(rows)),
+            tiles: joined.tiles.ptr().wrapping_add(tile * groups + group),
+            places: joined.places.ptr().wrapping_add(place),
             row_tiles: if self.model.level == Level::Amx {
-                joined.row_tiles.ptr().wrapping_add(group)
+                let row_tiles = joined.row_tiles.ptr();
+                row_tiles.wrapping_add(row_tile * groups + group)
             } else {
                 std::ptr::null_mut()
             },
