@@ -17,7 +17,7 @@ use crate::simd::{ByteDots, CODES, LANES, LARGEST_TWO_BYTES, hadamard, hadamard_
 /// Quads of a tile's tokens.
 const QUADS: usize = LANES / QUAD;
 
-/// A weight of one and the largest scale: a little below [`LARGEST_TWO_BYTES`], because a weight may be one and its rounding.
+/// What a weight of one becomes beside the largest scale: a little less than [`LARGEST_TWO_BYTES`], because products are rounded.
 const LARGEST_WEIGHT: f32 = LARGEST_TWO_BYTES - 1.0;
 
 pub(super) struct Int8;

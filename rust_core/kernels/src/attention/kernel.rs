@@ -159,8 +159,8 @@ unsafe fn finish<L: Lanes>(state: &State, row: usize, head_dim: usize, out: *mut
                 .mul(L::splat(inverse))
                 .store(out.add(at));
         }
-        for at in whole..head_dim {
-            *out.add(at) = acc[at] * inverse;
+        for (at, acc) in acc[..head_dim].iter().enumerate().skip(whole) {
+            *out.add(at) = acc * inverse;
         }
     }
 }
