@@ -1,5 +1,5 @@
 //! Speed of one thread's attention, for SmolLM2-135M's heads: rows that decode, rows behind a shared prefix,
-//! and a prompt.
+//! and prompts.
 //!
 //! `cargo run --release --example attention_speed -- [level] [kv type] [part of a name]`
 //!
@@ -17,7 +17,7 @@ const KV_HEADS: usize = 3;
 const GROUP: usize = 3;
 const DIM: usize = 64;
 
-/// Tasks of `tokens` tokens at a context of `context`, of which `shared` is the same for all, in each of
+/// Tasks of `tokens` tokens behind a context of `context`, of which `shared` is the same for all, in each of
 /// `layers` layers: with many of them keys and values come from memory, as in a step.
 struct Shape {
     name: &'static str,
@@ -25,7 +25,7 @@ struct Shape {
     tasks: usize,
     tokens: usize,
     context: usize,
-    /// None: the tokens are one prompt's, one behind the other.
+    /// None: the tokens are one prompt's, one behind the other, task by task.
     shared: Option<usize>,
 }
 
@@ -46,7 +46,9 @@ fn main() {
         shape("decode, 96", 30, 64, 1, 96, Some(0)),
         shape("decode, 1k", 30, 16, 1, 1024, Some(0)),
         shape("decode, 1k shared by 16", 1, 4, 16, 1024, Some(960)),
-        shape("prompt, 512", 1, 32, 16, 496, None),
+        shape("prompt, 64", 1, 4, 16, 0, None),
+        shape("prompt, 512", 1, 32, 16, 0, None),
+        shape("prompt, 512, its end", 1, 1, 16, 496, None),
     ];
     let only = args.next().unwrap_or_default();
     for shape in shapes
@@ -58,7 +60,10 @@ fn main() {
 }
 
 fn run(level: Level, dtype: KvDtype, shape: &Shape) {
-    let end = shape.context + shape.tokens;
+    let end = match shape.shared {
+        Some(_) => shape.context + shape.tokens,
+        None => shape.context + shape.tasks * shape.tokens,
+    };
     let width = end.div_ceil(BLOCK);
     let sequences = if shape.shared.is_some() {
         shape.tasks * shape.tokens
@@ -88,12 +93,15 @@ fn run(level: Level, dtype: KvDtype, shape: &Shape) {
         })
         .collect();
     let tokens: Vec<u32> = (0..shape.tokens as u32).collect();
-    let positions: Vec<i32> = (0..shape.tokens)
-        .map(|token| match shape.shared {
-            Some(_) => shape.context as i32,
-            None => (shape.context + token) as i32,
-        })
-        .collect();
+    let positions = |task: usize| -> Vec<i32> {
+        (0..shape.tokens)
+            .map(|token| match shape.shared {
+                Some(_) => shape.context,
+                None => shape.context + task * shape.tokens + token,
+            })
+            .map(|position| position as i32)
+            .collect()
+    };
     let row = KV_HEADS * GROUP * DIM;
     let q: Vec<f32> = (0..shape.tokens * row)
         .map(|i| (i as f32 * 0.7).sin())
@@ -105,10 +113,12 @@ fn run(level: Level, dtype: KvDtype, shape: &Shape) {
     while begin.elapsed() < Duration::from_secs(1) {
         for (number, best) in best.iter_mut().enumerate() {
             let (layer, index) = (number / shape.tasks, number % shape.tasks);
+            let positions = positions(index);
+            let last = positions[shape.tokens - 1] as usize;
             let segments: Vec<Segment> = match shape.shared {
                 None => vec![Segment {
                     tokens: 0..shape.tokens as u32,
-                    chunks: 0..end.div_ceil(CHUNK) as u32,
+                    chunks: 0..(last / CHUNK + 1) as u32,
                     table: 0,
                 }],
                 Some(shared) => {
@@ -166,8 +176,11 @@ fn run(level: Level, dtype: KvDtype, shape: &Shape) {
         }
     }
     let seconds: f64 = best.iter().map(Duration::as_secs_f64).sum();
-    let seen: usize = positions.iter().map(|&p| p as usize + 1).sum();
-    let operations = (4 * seen * best.len() * row) as f64;
+    let seen: usize = (0..shape.tasks)
+        .flat_map(positions)
+        .map(|position| position as usize + 1)
+        .sum();
+    let operations = (4 * seen * shape.layers * row) as f64;
     println!(
         "{:26} {:8.2} us a task, {:6.1} GFLOP/s",
         shape.name,

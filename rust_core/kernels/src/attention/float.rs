@@ -80,7 +80,6 @@ unsafe fn scores<L: Lanes, E: Float, const ROWS: usize, const COUNT: usize>(
         }
         for (sums, weights) in sums.into_iter().zip(weights) {
             for (tile, sum) in sums.into_iter().enumerate() {
-                let sum = sum.mul(L::splat(chunk.factor));
                 sum.store(weights.as_mut_ptr().add((first_tile + tile) * LANES));
             }
         }
@@ -90,25 +89,20 @@ unsafe fn scores<L: Lanes, E: Float, const ROWS: usize, const COUNT: usize>(
 /// Add `ROWS` rows' weighted values, for `DIMS` times 16 dimensions from `dim` on.
 ///
 /// # Safety
-/// `chunk` names its positions' values; `acc` has `ROWS` rows `value_stride` apart; the level's
-/// instructions enabled.
+/// As [`Element::add_values`].
 #[inline(always)]
 unsafe fn add_values<L: Lanes, E: Float, const ROWS: usize, const DIMS: usize>(
     chunk: &Chunk,
     dim: usize,
+    first_row: usize,
     (fetch, lines): (&mut Fetch, usize),
-    weights: &[[f32; CHUNK]],
-    acc: &mut [f32],
+    scratch: &mut Scratch,
 ) {
     let stride = chunk.value_stride;
+    let weights = &scratch.weights.0[first_row..][..ROWS];
     // SAFETY: the caller's promise.
     unsafe {
         let mut lanes = [[L::splat(0.0); DIMS]; ROWS];
-        for (row, lanes) in lanes.iter_mut().enumerate() {
-            for (at, lane) in lanes.iter_mut().enumerate() {
-                *lane = L::load(acc.as_ptr().add(row * stride + dim + at * LANES));
-            }
-        }
         let weights = weights.as_ptr().cast::<f32>();
         let tokens = chunk.tiles.positions;
         for first in (0..tokens).step_by(TURN) {
@@ -130,8 +124,13 @@ unsafe fn add_values<L: Lanes, E: Float, const ROWS: usize, const DIMS: usize>(
             }
         }
         for (row, lanes) in lanes.into_iter().enumerate() {
-            for (at, lane) in lanes.into_iter().enumerate() {
-                lane.store(acc.as_mut_ptr().add(row * stride + dim + at * LANES));
+            let row = first_row + row;
+            let before = L::splat(scratch.factors.before[row]);
+            let factor = L::splat(scratch.factors.chunk[row]);
+            let acc = scratch.current.acc_from(row)[dim..].as_mut_ptr();
+            for (vector, lane) in lanes.into_iter().enumerate() {
+                let acc = acc.add(vector * LANES);
+                lane.mul_add(factor, L::load(acc).mul(before)).store(acc);
             }
         }
     }
@@ -194,7 +193,6 @@ impl<E: Float> Element for E {
     unsafe fn meet<L: ByteDots>(
         task: &Task<'_>,
         chunk: &Chunk,
-        start: usize,
         rows: (usize, usize),
         fetch: Fetch,
         scratch: &mut Scratch,
@@ -202,11 +200,11 @@ impl<E: Float> Element for E {
         // SAFETY: the same contract; what is widened is valid as floats.
         unsafe {
             if E::BYTES == F32::BYTES || rows.1 - rows.0 < WIDEN_ROWS {
-                return advance::<L, E>(task, chunk, start, rows, fetch, scratch);
+                return advance::<L, E>(task, chunk, rows, fetch, scratch);
             }
             let chunk = widen::<L, E>(chunk, &mut scratch.wide.0, fetch);
             let fetch = Fetch::new(&Tiles::NONE);
-            advance::<L, F32>(task, &chunk, start, rows, fetch, scratch);
+            advance::<L, F32>(task, &chunk, rows, fetch, scratch);
         }
     }
 
@@ -245,6 +243,7 @@ impl<E: Float> Element for E {
 
     #[inline(always)]
     unsafe fn add_values<L: ByteDots>(
+        _task: &Task<'_>,
         chunk: &Chunk,
         (from, to): (usize, usize),
         fetch: &mut Fetch,
@@ -252,27 +251,22 @@ impl<E: Float> Element for E {
         scratch: &mut Scratch,
     ) {
         let stride = chunk.value_stride;
-        let Scratch {
-            weights, current, ..
-        } = scratch;
         // SAFETY: the same contract, block of rows by block of rows.
         unsafe {
             let mut row = from;
             while row < to {
-                let left = to - row;
-                let (weights, acc) = (&weights.0[row..], current.acc_from(row));
-                let lines = if row == from { lines } else { 0 };
+                let (left, lines) = (to - row, if row == from { lines } else { 0 });
                 let mut step = 0;
                 let mut dim = 0;
                 while dim < stride {
                     if L::WIDE && stride - dim >= 4 * LANES {
-                        step = next_rows!(L, left, add_values::<L, E; 4>(chunk, dim, (fetch, lines), weights, acc));
+                        step = next_rows!(L, left, add_values::<L, E; 4>(chunk, dim, row, (fetch, lines), scratch));
                         dim += 4 * LANES;
                     } else if stride - dim >= 2 * LANES {
-                        step = next_rows!(L, left, add_values::<L, E; 2>(chunk, dim, (fetch, lines), weights, acc));
+                        step = next_rows!(L, left, add_values::<L, E; 2>(chunk, dim, row, (fetch, lines), scratch));
                         dim += 2 * LANES;
                     } else {
-                        step = next_rows!(L, left, add_values::<L, E; 1>(chunk, dim, (fetch, lines), weights, acc));
+                        step = next_rows!(L, left, add_values::<L, E; 1>(chunk, dim, row, (fetch, lines), scratch));
                         dim += LANES;
                     }
                 }

@@ -4,21 +4,31 @@
 //! dimensions of a key, or four positions of a value, at once: a sixth of what widening codes to floats costs.
 //! Scores and values are the same product, some rows' numbers times some registers of codes.
 
-use super::CHUNK;
 use super::fetch::Fetch;
 use super::kernel::{Chunk, Element};
-use super::state::Scratch;
+use super::state::{Aligned, Scratch};
+use super::task::Task;
 use super::two_bytes::TwoBytes;
+use super::visible::Visible;
+use super::{CHUNK, MAX_ROWS};
 use crate::kv_cache::{QUAD, ZERO_CODE};
-use crate::simd::{ByteDots, CODES, LANES, hadamard, hadamard_size};
+use crate::simd::{ByteDots, CODES, LANES, LARGEST_TWO_BYTES, hadamard, hadamard_size, step_of};
 
-/// Quads in a turn: sixteen dimensions, or a tile's tokens.
+/// Quads of a tile's tokens.
 const QUADS: usize = LANES / QUAD;
+
+/// What a weight of one becomes beside the largest scale: a little less than [`LARGEST_TWO_BYTES`], because products are rounded.
+const LARGEST_WEIGHT: f32 = LARGEST_TWO_BYTES - 1.0;
 
 pub(super) struct Int8;
 
-/// Products of rows `first_row..first_row + ROWS` of `numbers`, each `stride` numbers apart, with codes of `turns` times sixteen
-/// inputs; `codes` names the place of a turn's quad of a vector. Every turn `lines` lines are fetched.
+/// Numbers from one query to the next.
+fn width(stride: usize) -> usize {
+    stride.next_multiple_of(CODES)
+}
+
+/// Products of rows `first_row..first_row + ROWS` of `numbers`, each `width` numbers apart, with codes of `quads` times four
+/// inputs; `codes` names the place of a quad of a vector. Every quad `lines` lines are fetched.
 ///
 /// # Safety
 /// So many numbers and codes; the level's instructions enabled.
@@ -30,30 +40,28 @@ pub(super) struct Int8;
 unsafe fn dots<L: ByteDots, const ROWS: usize, const VECTORS: usize, const N: usize>(
     numbers: &TwoBytes<N>,
     first_row: usize,
-    stride: usize,
-    turns: usize,
+    width: usize,
+    quads: usize,
     (fetch, lines): (&mut Fetch, usize),
-    codes: impl Fn(usize, usize, usize) -> *const u8,
+    codes: impl Fn(usize, usize) -> *const u8,
 ) -> [[L; VECTORS]; ROWS] {
-    let [high, low] = numbers.from(first_row * stride);
+    let [high, low] = numbers.from(first_row * width);
     // SAFETY: the caller's promise.
     unsafe {
         let mut highs = [[L::zero_dots(); VECTORS]; ROWS];
         let mut lows = highs;
-        for turn in 0..turns {
+        for quad in 0..quads {
             fetch.next(lines);
-            for quad in 0..QUADS {
-                let mut loaded = [L::load_codes(codes(turn, quad, 0)); VECTORS];
-                for vector in 1..VECTORS {
-                    loaded[vector] = L::load_codes(codes(turn, quad, vector));
-                }
-                for row in 0..ROWS {
-                    let at = row * stride + LANES * turn + QUAD * quad;
-                    let (high, low) = (L::splat_quad(high.add(at)), L::splat_quad(low.add(at)));
-                    for vector in 0..VECTORS {
-                        highs[row][vector] = L::add_dots(highs[row][vector], loaded[vector], high);
-                        lows[row][vector] = L::add_dots(lows[row][vector], loaded[vector], low);
-                    }
+            let mut loaded = [L::load_codes(codes(quad, 0)); VECTORS];
+            for vector in 1..VECTORS {
+                loaded[vector] = L::load_codes(codes(quad, vector));
+            }
+            for row in 0..ROWS {
+                let at = row * width + QUAD * quad;
+                let (high, low) = (L::splat_quad(high.add(at)), L::splat_quad(low.add(at)));
+                for vector in 0..VECTORS {
+                    highs[row][vector] = L::add_dots(highs[row][vector], loaded[vector], high);
+                    lows[row][vector] = L::add_dots(lows[row][vector], loaded[vector], low);
                 }
             }
         }
@@ -82,18 +90,17 @@ unsafe fn scores<L: ByteDots, const ROWS: usize, const COUNT: usize>(
 ) {
     let tiles = &chunk.tiles.tiles[first_tile..first_tile + COUNT];
     let (queries, stride) = (&scratch.queries, chunk.value_stride);
-    let turns = stride / LANES;
+    let (quads, width) = (stride / QUAD, width(stride));
     // SAFETY: the caller's promise.
     unsafe {
-        let codes = |turn, quad, tile: usize| tiles[tile].add(CODES * (QUADS * turn + quad));
-        let sums = dots::<L, ROWS, COUNT, _>(queries, row, stride, turns, fetch, codes);
+        let codes = |quad, tile: usize| tiles[tile].add(CODES * quad);
+        let sums = dots::<L, ROWS, COUNT, _>(queries, row, width, quads, fetch, codes);
         for (at, sums) in sums.iter().enumerate() {
-            let factor = queries.steps[row + at] * chunk.factor / hadamard_size(stride) as f32;
-            let factor = L::splat(factor);
+            let step = L::splat(queries.steps[row + at]);
             let weights = scratch.weights.0[row + at].as_mut_ptr();
             for (tile, sum) in sums.iter().enumerate() {
                 let scales = L::load(tiles[tile].add(chunk.layout.key_scales).cast());
-                let score = sum.mul(factor).mul(scales);
+                let score = sum.mul(step).mul(scales);
                 score.store(weights.add((first_tile + tile) * LANES));
             }
         }
@@ -113,20 +120,22 @@ unsafe fn add_values<L: ByteDots, const ROWS: usize, const DIMS: usize>(
     scratch: &mut Scratch,
 ) {
     let (weights, stride) = (&scratch.value_weights, chunk.value_stride);
-    let turns = chunk.tiles.count();
+    let quads = chunk.tiles.count() * QUADS;
     // SAFETY: the caller's promise.
     unsafe {
-        let codes = |tile: usize, quad, vector| {
-            let first = quad * stride + dim + vector * LANES;
-            chunk.tiles.tiles[tile].add(chunk.layout.values + QUAD * first)
+        let codes = |quad: usize, vector| {
+            let first = quad % QUADS * stride + dim + vector * LANES;
+            chunk.tiles.tiles[quad / QUADS].add(chunk.layout.values + QUAD * first)
         };
-        let sums = dots::<L, ROWS, DIMS, _>(weights, row, CHUNK, turns, fetch, codes);
+        let sums = dots::<L, ROWS, DIMS, _>(weights, row, CHUNK, quads, fetch, codes);
         for (at, sums) in sums.iter().enumerate() {
-            let step = L::splat(weights.steps[row + at]);
-            let acc = scratch.current.acc_from(row + at);
+            let row = row + at;
+            let before = L::splat(scratch.factors.before[row]);
+            let factor = L::splat(scratch.factors.chunk[row] * weights.steps[row]);
+            let acc = scratch.current.acc_from(row)[dim..].as_mut_ptr();
             for (vector, sum) in sums.iter().enumerate() {
-                let acc = acc[dim + vector * LANES..].as_mut_ptr();
-                sum.mul_add(step, L::load(acc)).store(acc);
+                let acc = acc.add(vector * LANES);
+                sum.mul_add(factor, L::load(acc).mul(before)).store(acc);
             }
         }
     }
@@ -143,51 +152,99 @@ macro_rules! next_rows {
     };
 }
 
-/// Weigh the weights of rows `from..to` by their values' scales, and make integers of them.
+/// What makes integers of the weights of a chunk's values.
+struct ValueScales {
+    /// The values' scales, the largest of which is [`LARGEST_WEIGHT`] here; zero for what is not seen.
+    factors: Aligned<[[f32; LANES]; CHUNK / LANES]>,
+    /// What one stands for.
+    step: f32,
+}
+
+impl ValueScales {
+    /// # Safety
+    /// The chunk is valid; the level's instructions are enabled.
+    #[inline(always)]
+    unsafe fn new<L: ByteDots>(chunk: &Chunk, visible: Visible) -> Self {
+        let mut factors = Aligned([[0.0; LANES]; CHUNK / LANES]);
+        let tiles = chunk.tiles.count();
+        // SAFETY: the caller's promise.
+        unsafe {
+            for (tile, factors) in factors.0[..tiles].iter_mut().enumerate() {
+                let scales = chunk.tiles.tiles[tile].add(chunk.layout.value_scales);
+                let scales = visible.select(tile, L::load(scales.cast()), L::splat(0.0));
+                scales.store(factors.as_mut_ptr());
+            }
+            let (step, inverse) = step_of::<L>(factors.0.as_flattened(), LARGEST_WEIGHT);
+            for factors in &mut factors.0[..tiles] {
+                let scaled = L::load(factors.as_ptr()).mul(L::splat(inverse));
+                scaled.store(factors.as_mut_ptr());
+            }
+            Self { factors, step }
+        }
+    }
+}
+
+/// Make integers of the weights of rows `from..to`, times their values' scales.
+///
+/// No weight is larger than one, so the largest scale that a token sees bounds them all: heads share it, and most tokens.
 ///
 /// # Safety
 /// As [`Element::add_values`].
 #[inline(always)]
 unsafe fn scale_weights<L: ByteDots>(
+    task: &Task<'_>,
     chunk: &Chunk,
     (from, to): (usize, usize),
     scratch: &mut Scratch,
 ) {
-    let count = chunk.tiles.count();
-    for row in from..to {
-        let weights = &mut scratch.weights.0[row][..count * LANES];
-        // SAFETY: the caller's promise.
-        unsafe {
-            let zero = L::splat(0.0);
-            for (tile, weights) in chunk
-                .tiles
-                .tiles
-                .iter()
-                .zip(weights.as_chunks_mut::<LANES>().0)
-            {
-                let weight = L::load(weights.as_ptr());
-                let scaled = weight.mul(L::load(tile.add(chunk.layout.value_scales).cast()));
-                // What a row does not see weighs nothing, whatever its scale.
-                let scaled = zero.select_less(weight, scaled, zero);
-                scaled.store(weights.as_mut_ptr());
-            }
-            scratch.value_weights.set::<L>(row, row * CHUNK, weights);
+    let tiles = chunk.tiles.count();
+    let mut seen = task.visible(from / task.heads, chunk.start);
+    // SAFETY: the caller's promise.
+    let mut scales = unsafe { ValueScales::new::<L>(chunk, seen) };
+    for token in from / task.heads..to / task.heads {
+        let visible = task.visible(token, chunk.start);
+        if visible != seen {
+            seen = visible;
+            // SAFETY: the caller's promise.
+            scales = unsafe { ValueScales::new::<L>(chunk, seen) };
+        }
+        for row in token * task.heads..(token + 1) * task.heads {
+            let weights = &scratch.weights.0[row].as_chunks().0[..tiles];
+            let numbers = &mut scratch.value_weights;
+            numbers.steps[row] = scales.step;
+            // SAFETY: weights are at most one; the rest is the caller's promise.
+            unsafe { numbers.set::<L>(row, row * CHUNK, weights, &scales.factors.0) };
         }
     }
 }
 
 impl Element for Int8 {
-    const TURN: usize = LANES;
+    const TURN: usize = QUAD;
 
     #[inline(always)]
     unsafe fn take_queries<L: ByteDots>(rows: usize, stride: usize, scratch: &mut Scratch) {
-        for row in 0..rows {
-            let query = &mut scratch.q.0[row * stride..][..stride];
+        let size = hadamard_size(stride) as f32;
+        let (queries, mut inverses) = (&mut scratch.queries, [0.0; MAX_ROWS]);
+        // One thing after the other for all rows: those of one row wait for one another.
+        for query in scratch.q.0[..rows * stride].chunks_exact_mut(stride) {
             // SAFETY: the same contract.
-            unsafe {
-                hadamard::<L>(query); // as keys are
-                scratch.queries.set::<L>(row, row * stride, query);
-            }
+            unsafe { hadamard::<L>(query) }; // as keys are
+        }
+        for (row, query) in scratch.q.0[..rows * stride]
+            .chunks_exact(stride)
+            .enumerate()
+        {
+            // SAFETY: the same contract.
+            let (step, inverse) = unsafe { step_of::<L>(query, LARGEST_TWO_BYTES) };
+            (queries.steps[row], inverses[row]) = (step / size, inverse);
+        }
+        for (row, query) in scratch.q.0[..rows * stride]
+            .chunks_exact(stride)
+            .enumerate()
+        {
+            let (query, inverse) = (query.as_chunks().0, [[inverses[row]; LANES]; 4]);
+            // SAFETY: the same contract.
+            unsafe { queries.set::<L>(row, row * width(stride), query, &inverse) };
         }
     }
 
@@ -208,13 +265,20 @@ impl Element for Int8 {
                 let mut step = 0;
                 let mut tile = 0;
                 while tile < tiles {
-                    if L::WIDE && tiles - tile > 2 {
+                    if L::WIDE && tiles - tile > 3 {
                         step = next_rows!(
                             L,
                             left,
                             scores::<4>(chunk, tile, row, (fetch, lines), scratch)
                         );
                         tile += 4;
+                    } else if L::WIDE && tiles - tile == 3 {
+                        step = next_rows!(
+                            L,
+                            left,
+                            scores::<3>(chunk, tile, row, (fetch, lines), scratch)
+                        );
+                        tile += 3;
                     } else if L::WIDE && tiles - tile == 2 {
                         step = next_rows!(
                             L,
@@ -238,6 +302,7 @@ impl Element for Int8 {
 
     #[inline(always)]
     unsafe fn add_values<L: ByteDots>(
+        task: &Task<'_>,
         chunk: &Chunk,
         (from, to): (usize, usize),
         fetch: &mut Fetch,
@@ -246,7 +311,7 @@ impl Element for Int8 {
     ) {
         // SAFETY: the same contract, block of rows by block of rows.
         unsafe {
-            scale_weights::<L>(chunk, (from, to), scratch);
+            scale_weights::<L>(task, chunk, (from, to), scratch);
             let mut row = from;
             while row < to {
                 let (left, lines) = (to - row, if row == from { lines } else { 0 });

@@ -9,6 +9,7 @@ use super::integer::Int8;
 use super::softmax::weigh;
 use super::state::{Scratch, State};
 use super::task::Task;
+use super::visible::Visible;
 use super::{CHUNK, SPLIT};
 use crate::kv_cache::{KvCache, KvDtype, TileLayout};
 use crate::simd::{ByteDots, LANES, Lanes, by_level};
@@ -21,8 +22,8 @@ pub(super) struct Chunk {
     /// Elements from one position's value to the next.
     pub value_stride: usize,
     pub head_dim: usize,
-    /// Multiplied into every score, which is of base 2.
-    pub factor: f32,
+    /// Its first position.
+    pub start: usize,
 }
 
 /// How keys and values of one type are multiplied with.
@@ -39,18 +40,17 @@ pub(super) trait Element {
     #[inline(always)]
     unsafe fn take_queries<L: ByteDots>(_rows: usize, _stride: usize, _scratch: &mut Scratch) {}
 
-    /// One chunk, which begins at position `start`, for some rows.
+    /// One chunk for some rows.
     #[inline(always)]
     unsafe fn meet<L: ByteDots>(
         task: &Task<'_>,
         chunk: &Chunk,
-        start: usize,
         rows: (usize, usize),
         fetch: Fetch,
         scratch: &mut Scratch,
     ) {
         // SAFETY: the same contract.
-        unsafe { advance::<L, Self>(task, chunk, start, rows, fetch, scratch) }
+        unsafe { advance::<L, Self>(task, chunk, rows, fetch, scratch) }
     }
 
     /// Scores, of base 2, into `scratch.weights`. Every [`Element::TURN`] dimensions of the first rows `lines` lines are fetched.
@@ -62,9 +62,10 @@ pub(super) trait Element {
         scratch: &mut Scratch,
     );
 
-    /// Add values, weighted by `scratch.weights` (which may be changed), to the rows' state. Every [`Element::TURN`] tokens of the first
-    /// rows `lines` lines are fetched.
+    /// Add values, weighted by `scratch.weights`, to the rows' state, both times their `scratch.factors`. Every
+    /// [`Element::TURN`] tokens of the first rows `lines` lines are fetched.
     unsafe fn add_values<L: ByteDots>(
+        task: &Task<'_>,
         chunk: &Chunk,
         rows: (usize, usize),
         fetch: &mut Fetch,
@@ -76,58 +77,55 @@ pub(super) trait Element {
 /// One chunk for rows `from..to`: scores, weights, values.
 ///
 /// # Safety
-/// The chunk is valid for elements `E`, queries and state for the rows; the level's instructions enabled.
+/// As [`Element`].
 #[inline(always)]
 pub(super) unsafe fn advance<L: ByteDots, E: Element + ?Sized>(
     task: &Task<'_>,
     chunk: &Chunk,
-    start: usize,
     (from, to): (usize, usize),
     mut fetch: Fetch,
     scratch: &mut Scratch,
 ) {
     let tiles = chunk.tiles.count();
-    let stride = chunk.value_stride;
     // Spread over the first rows' scores and values.
     let turns = chunk.head_dim.div_ceil(E::TURN) + chunk.tiles.positions.div_ceil(E::TURN);
     let lines = fetch.total.div_ceil(turns);
     // SAFETY: the caller's promise.
     unsafe {
         E::scores::<L>(chunk, (from, to), &mut fetch, lines, scratch);
-        let Scratch {
-            weights, current, ..
-        } = &mut *scratch;
+        let weights = &mut scratch.weights.0;
         for token in from / task.heads..to / task.heads {
-            let position = task.position(token);
-            // Visible positions of the chunk: [first, end). Slots behind `end` may hold anything.
-            let first = task
-                .first_visible(position)
-                .saturating_sub(start)
-                .min(CHUNK);
-            let end = (position + 1).saturating_sub(start).min(CHUNK);
-            if first == 0 && end >= tiles * LANES {
-                continue;
-            }
-            for weights in &mut weights.0[token * task.heads..][..task.heads] {
-                weights[..first].fill(f32::NEG_INFINITY);
-                if end < tiles * LANES {
-                    weights[end..tiles * LANES].fill(f32::NEG_INFINITY);
-                }
+            let visible = task.visible(token, chunk.start);
+            if !visible.covers(tiles) {
+                let rows = &mut weights[token * task.heads..][..task.heads];
+                hide::<L>(visible, tiles, rows);
             }
         }
         for first in (from..to).step_by(LANES) {
-            let last = to.min(first + LANES);
-            let factors = weigh::<L>(&mut weights.0[first..last], tiles, current, first);
-            for (row, factor) in (first..last).zip(factors) {
-                if factor != 1.0 {
-                    let factor = L::splat(factor);
-                    for acc in current.acc_from(row)[..stride].chunks_exact_mut(LANES) {
-                        L::load(acc.as_ptr()).mul(factor).store(acc.as_mut_ptr());
-                    }
-                }
+            let rows = &mut weights[first..to.min(first + LANES)];
+            let (state, factors) = (&mut scratch.current, &mut scratch.factors);
+            weigh::<L>(rows, tiles, state, factors, first);
+        }
+        E::add_values::<L>(task, chunk, (from, to), &mut fetch, lines, scratch);
+    }
+}
+
+/// Let nothing come of the scores of what a token does not see.
+///
+/// # Safety
+/// At most `CHUNK / 16` tiles; the level's instructions are enabled.
+#[inline(always)]
+unsafe fn hide<L: Lanes>(visible: Visible, tiles: usize, rows: &mut [[f32; CHUNK]]) {
+    for scores in rows {
+        for (tile, scores) in scores.as_chunks_mut().0[..tiles].iter_mut().enumerate() {
+            let scores: &mut [f32; LANES] = scores;
+            // SAFETY: sixteen scores; the instructions are the caller's promise.
+            unsafe {
+                let hidden = L::splat(f32::NEG_INFINITY);
+                let seen = visible.select(tile, L::load(scores.as_ptr()), hidden);
+                seen.store(scores.as_mut_ptr());
             }
         }
-        E::add_values::<L>(chunk, (from, to), &mut fetch, lines, scratch);
     }
 }
 
@@ -141,8 +139,8 @@ unsafe fn end_split<L: Lanes>((from, to): (usize, usize), current: &mut State, t
         let (max, sums) = (current.max[row], *current.sums(row));
         // SAFETY: the caller's promise.
         unsafe { total.merge::<L>(row, max, &sums, current.acc(row)) };
-        current.clear(row);
     }
+    current.clear(from..to);
 }
 
 /// Write a row's result.
@@ -161,9 +159,31 @@ unsafe fn finish<L: Lanes>(state: &State, row: usize, head_dim: usize, out: *mut
                 .mul(L::splat(inverse))
                 .store(out.add(at));
         }
-        for (at, acc) in acc.iter().enumerate().take(head_dim).skip(whole) {
+        for (at, acc) in acc[..head_dim].iter().enumerate().skip(whole) {
             *out.add(at) = acc * inverse;
         }
+    }
+}
+
+/// A query times `factor`, with zeros behind it.
+///
+/// # Safety
+/// The level's instructions are enabled.
+#[inline(always)]
+unsafe fn scale<L: Lanes>(query: &[f32], factor: f32, to: &mut [f32]) {
+    let (to, behind) = to.split_at_mut(query.len());
+    behind.fill(0.0);
+    let (vectors, rest) = query.as_chunks::<LANES>();
+    let (to, to_rest) = to.as_chunks_mut::<LANES>();
+    for (x, to) in vectors.iter().zip(to) {
+        // SAFETY: sixteen elements; the instructions are the caller's promise.
+        unsafe {
+            let x = L::load(x.as_ptr()).mul(L::splat(factor));
+            x.store(to.as_mut_ptr());
+        }
+    }
+    for (x, to) in rest.iter().zip(to_rest) {
+        *to = x * factor;
     }
 }
 
@@ -182,19 +202,19 @@ unsafe fn attend_element<L: ByteDots, E: Element>(
     let head_dim = kv.shape().head_dim;
     let (rows, stride) = (task.rows(), kv.value_stride());
     let layout = kv.shape().tile_layout();
+    // Scores are of base 2.
     let factor = task.scale * std::f32::consts::LOG2_E;
     for row in 0..rows {
-        let (q, rest) = scratch.q.0[row * stride..][..stride].split_at_mut(head_dim);
-        // SAFETY: the queries' extent is the caller's promise.
-        let from =
-            unsafe { std::slice::from_raw_parts(task.q.add(task.offsets(row, 0).0), head_dim) };
-        q.copy_from_slice(from);
-        rest.fill(0.0);
+        // SAFETY: the queries' extent and the instructions are the caller's promise.
+        unsafe {
+            let query = task.q.add(task.offsets(row, 0).0);
+            let query = std::slice::from_raw_parts(query, head_dim);
+            scale::<L>(query, factor, &mut scratch.q.0[row * stride..][..stride]);
+        }
     }
     // SAFETY: the instructions are the caller's promise.
     unsafe { E::take_queries::<L>(rows, stride, scratch) };
     scratch.current.reset(rows, stride);
-    scratch.total.reset(rows, stride);
     let range = match split {
         Some((split, _)) => split * (SPLIT / CHUNK)..(split + 1) * (SPLIT / CHUNK),
         None => 0..usize::MAX,
@@ -213,6 +233,9 @@ unsafe fn attend_element<L: ByteDots, E: Element>(
         for index in chunks.clone() {
             let start = index * CHUNK;
             if split.is_none() && index > 0 && start.is_multiple_of(SPLIT) {
+                if !parted {
+                    scratch.total.reset(rows, stride);
+                }
                 parted = true;
                 // SAFETY: the instructions are the caller's promise.
                 unsafe { end_split::<L>((from, to), &mut scratch.current, &mut scratch.total) };
@@ -243,11 +266,11 @@ unsafe fn attend_element<L: ByteDots, E: Element>(
                 layout,
                 value_stride: stride,
                 head_dim,
-                factor,
+                start,
             };
             // SAFETY: tiles, queries and state are valid; the instructions are the caller's promise.
             unsafe {
-                E::meet::<L>(task, &chunk, start, (from, to), fetch, scratch);
+                E::meet::<L>(task, &chunk, (from, to), fetch, scratch);
             }
         }
     }

@@ -20,6 +20,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 mod two_bytes;
+mod visible;
 mod work;
 
 pub use fetch::Tiles;

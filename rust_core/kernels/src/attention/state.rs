@@ -1,5 +1,8 @@
 //! A worker's memory for attention.
 
+use std::ops::Range;
+
+use super::softmax::Factors;
 use super::two_bytes::TwoBytes;
 use super::{CHUNK, MAX_ROWS};
 use crate::simd::{LANES, Lanes};
@@ -9,6 +12,9 @@ use crate::spec::MAX_HEAD_DIM;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Aligned<T>(pub T);
+
+/// The largest score of nothing: below every score, and no difference from it is undefined.
+pub(super) const NO_SCORE: f32 = f32::MIN;
 
 /// Running softmax of a task's rows: what they have seen of a split, or of all splits so far.
 ///
@@ -26,7 +32,7 @@ pub(super) struct State {
 impl State {
     fn new() -> Self {
         Self {
-            max: [f32::NEG_INFINITY; MAX_ROWS],
+            max: [NO_SCORE; MAX_ROWS],
             sums: Box::new(Aligned([[0.0; LANES]; MAX_ROWS])),
             acc: Box::new(Aligned([0.0; MAX_ROWS * MAX_HEAD_DIM])),
             dim: MAX_HEAD_DIM,
@@ -36,16 +42,14 @@ impl State {
     /// Forget everything; rows have `dim` dimensions (whole vectors) from now on.
     pub fn reset(&mut self, rows: usize, dim: usize) {
         self.dim = dim;
-        for row in 0..rows {
-            self.clear(row);
-        }
+        self.clear(0..rows);
     }
 
-    /// Forget what a row has seen.
-    pub fn clear(&mut self, row: usize) {
-        self.max[row] = f32::NEG_INFINITY;
-        self.sums.0[row] = [0.0; LANES];
-        self.acc.0[row * self.dim..][..self.dim].fill(0.0);
+    /// Forget what some rows have seen.
+    pub fn clear(&mut self, rows: Range<usize>) {
+        self.max[rows.clone()].fill(NO_SCORE);
+        self.sums.0[rows.clone()].fill([0.0; LANES]);
+        self.acc.0[rows.start * self.dim..rows.end * self.dim].fill(0.0);
     }
 
     pub fn sums(&self, row: usize) -> &[f32; LANES] {
@@ -84,14 +88,8 @@ impl State {
         };
         // SAFETY: whole vectors inside the slices; instructions by the caller's promise.
         unsafe {
-            let factor = |max: f32| {
-                if max == largest {
-                    L::splat(1.0)
-                } else {
-                    L::splat(max - largest).exp2()
-                }
-            };
-            let (mine, theirs) = (factor(self.max[row]), factor(max));
+            let mine = L::splat(self.max[row] - largest).exp2();
+            let theirs = L::splat(max - largest).exp2();
             self.max[row] = largest;
             let own = self.sums.0[row].as_mut_ptr();
             let sum = L::load(sums.as_ptr()).mul(theirs);
@@ -116,8 +114,10 @@ pub struct Scratch {
     pub(super) queries: TwoBytes<{ MAX_ROWS * MAX_HEAD_DIM }>,
     /// `[MAX_ROWS][CHUNK]`: scores, then weights.
     pub(super) weights: Box<Aligned<[[f32; CHUNK]; MAX_ROWS]>>,
-    /// The same times their values' scales, as integers, for values that are codes.
+    /// The weights times their values' scales, as integers, for values that are codes.
     pub(super) value_weights: TwoBytes<{ MAX_ROWS * CHUNK }>,
+    /// With which a chunk is added to the state.
+    pub(super) factors: Factors,
     /// Of the split at hand.
     pub(super) current: State,
     /// Of the splits before.
@@ -133,6 +133,7 @@ impl Scratch {
             queries: TwoBytes::new(),
             weights: Box::new(Aligned([[0.0; CHUNK]; MAX_ROWS])),
             value_weights: TwoBytes::new(),
+            factors: Factors::new(),
             current: State::new(),
             total: State::new(),
             wide: Box::new(Aligned([0.0; 2 * CHUNK * MAX_HEAD_DIM])),

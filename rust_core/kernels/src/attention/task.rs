@@ -1,6 +1,7 @@
 //! What one call of the kernel computes.
 
 use super::fetch::Tiles;
+use super::visible::Visible;
 use super::{CHUNK, MAX_ROWS, Segment};
 use crate::kv_cache::KvCache;
 use crate::simd::LANES;
@@ -59,6 +60,16 @@ impl Task<'_> {
             last = last.max(position);
         }
         (first, last)
+    }
+
+    /// What a token sees of the chunk that begins at position `start`.
+    pub(super) fn visible(&self, token: usize, start: usize) -> Visible {
+        let position = self.position(token);
+        let first = self.first_visible(position);
+        Visible {
+            first: first.saturating_sub(start).min(CHUNK),
+            end: (position + 1).saturating_sub(start).min(CHUNK),
+        }
     }
 
     /// The first position that one sees.

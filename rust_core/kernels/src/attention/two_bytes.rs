@@ -5,14 +5,14 @@
 
 use super::MAX_ROWS;
 use super::state::Aligned;
-use crate::simd::{ByteDots, LANES, LARGEST_TWO_BYTES, step_of};
+use crate::simd::{ByteDots, CODES, LANES};
 
-/// Up to [`MAX_ROWS`] rows of `N / MAX_ROWS` numbers.
+/// Up to [`MAX_ROWS`] rows of up to `N / MAX_ROWS` numbers, which begin whole registers of [`CODES`] bytes apart.
 #[derive(Debug)]
 pub(super) struct TwoBytes<const N: usize> {
     high: Box<Aligned<[i8; N]>>,
     low: Box<Aligned<[i8; N]>>,
-    /// What one stands for, row by row; NaN for a row that has an infinity or no number.
+    /// What one stands for, row by row, as whoever makes the numbers says.
     pub steps: [f32; MAX_ROWS],
     /// Sums of each row's integers.
     pub sums: [i32; MAX_ROWS],
@@ -34,31 +34,29 @@ impl<const N: usize> TwoBytes<N> {
         [self.high.0[at..].as_ptr(), self.low.0[at..].as_ptr()]
     }
 
-    /// Make `values`, whole vectors, the numbers of row `row`, which begin at number `at`.
+    /// Make the products of `values` and `factors`, which repeat every [`CODES`], rounded, the numbers of row `row`, which
+    /// begin at number `at`.
     ///
     /// # Safety
-    /// The level's instructions are enabled.
+    /// No product is larger than [`LARGEST_TWO_BYTES`](crate::simd::LARGEST_TWO_BYTES); the level's instructions are enabled.
     #[inline(always)]
-    pub unsafe fn set<L: ByteDots>(&mut self, row: usize, at: usize, values: &[f32]) {
-        let count = values.len();
-        assert!(count.is_multiple_of(LANES));
-        let (high, low) = (
-            &mut self.high.0[at..][..count],
-            &mut self.low.0[at..][..count],
-        );
-        // SAFETY: whole vectors inside the slices; instructions by the caller's promise.
-        unsafe {
-            let (step, inverse) = step_of::<L>(values, LARGEST_TWO_BYTES);
-            self.steps[row] = step;
-            let (inverse, mut sum) = (L::splat(inverse), L::splat(0.0));
-            for (number, values) in values.as_chunks::<LANES>().0.iter().enumerate() {
-                let (high, low) = (&mut high[number * LANES..], &mut low[number * LANES..]);
-                let x = L::load(values.as_ptr()).mul(inverse);
-                sum = sum.add(x.store_two_bytes(high.as_mut_ptr(), low.as_mut_ptr()));
-            }
-            // Exact: 256 numbers of fifteen bits are below 2^24.
-            self.sums[row] = sum.sum() as i32;
+    pub unsafe fn set<L: ByteDots>(
+        &mut self,
+        row: usize,
+        at: usize,
+        values: &[[f32; LANES]],
+        factors: &[[f32; LANES]; CODES / LANES],
+    ) {
+        let mut sum = 0;
+        for (number, values) in values.chunks(factors.len()).enumerate() {
+            let at = at + number * CODES;
+            let high = &mut self.high.0[at..][..CODES];
+            let low = &mut self.low.0[at..][..CODES];
+            // SAFETY: as many bytes as the slices have; the rest is the caller's promise.
+            sum +=
+                unsafe { L::store_two_bytes(values, factors, high.as_mut_ptr(), low.as_mut_ptr()) };
         }
+        self.sums[row] = sum;
     }
 }
 
@@ -68,7 +66,7 @@ mod tests {
 
     use super::*;
     use crate::dispatch::Level;
-    use crate::simd::by_level;
+    use crate::simd::{LARGEST_TWO_BYTES, by_level, step_of};
 
     const COUNT: usize = 64;
     type Rows = TwoBytes<{ MAX_ROWS * COUNT }>;
@@ -78,7 +76,12 @@ mod tests {
     #[inline(always)]
     unsafe fn set_body<L: ByteDots>(rows: &mut Rows, row: usize, values: &[f32]) {
         // SAFETY: by_level enables the instructions.
-        unsafe { rows.set::<L>(row, row * COUNT, values) };
+        unsafe {
+            let (step, inverse) = step_of::<L>(values, LARGEST_TWO_BYTES);
+            rows.steps[row] = step;
+            let inverse = [[inverse; LANES]; CODES / LANES];
+            rows.set::<L>(row, row * COUNT, values.as_chunks().0, &inverse);
+        }
     }
 
     by_level! {

@@ -2,7 +2,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::activation_quant::tests::{Outlier, outliers_of};
-use crate::activation_quant::{NOWHERE, OUTLIER_RATIO, OutlierPlaces, TILE_ROWS, TileGroup, quantize_row};
+use crate::activation_quant::{
+    NOWHERE, OUTLIER_RATIO, OutlierPlaces, TILE_ROWS, TileGroup, quantize_row,
+};
 use crate::amx::row_tiles::{self, RowTile, copy_row};
 use crate::arena::Buffer;
 use crate::guarded::{Guarded, on_both_sides};

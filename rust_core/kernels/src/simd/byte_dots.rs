@@ -83,21 +83,35 @@ pub(crate) unsafe trait ByteDots: Lanes {
         }
     }
 
-    /// Round lanes of magnitude up to [`LARGEST_TWO_BYTES`] to the nearest integers (ties to even), store their two
-    /// bytes and return them. Sixteen bytes at both pointers.
+    /// Round the products of up to [`CODES`] values with a factor each, of magnitude up to [`LARGEST_TWO_BYTES`], to the
+    /// nearest integers (ties to even), store their two bytes and return their sum.
+    ///
+    /// [`CODES`] bytes at both pointers, of which those behind the values' become zero.
     #[inline(always)]
-    unsafe fn store_two_bytes(self, high: *mut i8, low: *mut i8) -> Self {
-        // SAFETY: the caller's promise; sixteen bytes by contract.
+    unsafe fn store_two_bytes(
+        values: &[[f32; LANES]],
+        factors: &[[f32; LANES]],
+        high: *mut i8,
+        low: *mut i8,
+    ) -> i32 {
+        let mut sum = 0;
+        // SAFETY: the caller's promise; so many bytes by contract.
         unsafe {
-            let shifted = self.add(Self::splat(ROUND));
-            for (i, shifted) in shifted.to_array().into_iter().enumerate() {
-                let number = shifted.to_bits().wrapping_sub(ROUND.to_bits());
-                let number = number.cast_signed();
-                *high.add(i) = (number.wrapping_add(128) >> 8) as i8;
-                *low.add(i) = number as i8;
+            high.write_bytes(0, CODES);
+            low.write_bytes(0, CODES);
+            for (number, (values, factors)) in values.iter().zip(factors).enumerate() {
+                let x = Self::load(values.as_ptr()).mul(Self::load(factors.as_ptr()));
+                let shifted = x.add(Self::splat(ROUND)).to_array();
+                for (i, shifted) in shifted.into_iter().enumerate() {
+                    let integer = shifted.to_bits().wrapping_sub(ROUND.to_bits());
+                    let integer = integer.cast_signed();
+                    *high.add(number * LANES + i) = (integer.wrapping_add(128) >> 8) as i8;
+                    *low.add(number * LANES + i) = integer as i8;
+                    sum += i32::from(integer as i16);
+                }
             }
-            shifted.sub(Self::splat(ROUND))
         }
+        sum
     }
 }
 
@@ -133,7 +147,7 @@ pub(crate) unsafe fn step_of<L: ByteDots>(values: &[f32], most: f32) -> (f32, f3
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::ByteDots;
+    use super::{ByteDots, LANES};
     use crate::simd::{Avx2, Avx512};
 
     /// Store the four quarters of a register, each `STRIDE` bytes from the one before.
@@ -148,6 +162,22 @@ mod x86 {
             _mm_storeu_si128(to.add(STRIDE).cast(), _mm512_extracti32x4_epi32::<1>(x));
             _mm_storeu_si128(to.add(2 * STRIDE).cast(), _mm512_extracti32x4_epi32::<2>(x));
             _mm_storeu_si128(to.add(3 * STRIDE).cast(), _mm512_extracti32x4_epi32::<3>(x));
+        }
+    }
+
+    /// The integers nearest to the products of vector `at`; zeros behind the last one.
+    ///
+    /// # Safety
+    /// AVX-512 enabled by the caller.
+    #[inline(always)]
+    unsafe fn nearest(values: &[[f32; LANES]], factors: &[[f32; LANES]], at: usize) -> __m512i {
+        // SAFETY: enabled by the caller; sixteen elements. The rounding mode is the default one, to nearest even.
+        unsafe {
+            let (Some(values), Some(factors)) = (values.get(at), factors.get(at)) else {
+                return _mm512_setzero_si512();
+            };
+            let values = _mm512_loadu_ps(values.as_ptr());
+            _mm512_cvtps_epi32(_mm512_mul_ps(values, _mm512_loadu_ps(factors.as_ptr())))
         }
     }
 
@@ -277,15 +307,33 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn store_two_bytes(self, high: *mut i8, low: *mut i8) -> Self {
-            // SAFETY: sixteen bytes by contract; the rounding mode is the default one, to nearest even.
+        unsafe fn store_two_bytes(
+            values: &[[f32; LANES]],
+            factors: &[[f32; LANES]],
+            high: *mut i8,
+            low: *mut i8,
+        ) -> i32 {
+            // SAFETY: so many bytes by contract; instructions by the caller's promise.
             unsafe {
-                let numbers = _mm512_cvtps_epi32(self.0);
-                let rest = _mm512_add_epi32(numbers, _mm512_set1_epi32(128));
-                let rest = _mm512_srai_epi32::<8>(rest);
-                _mm_storeu_si128(high.cast(), _mm512_cvtepi32_epi8(rest));
-                _mm_storeu_si128(low.cast(), _mm512_cvtepi32_epi8(numbers));
-                Self(_mm512_cvtepi32_ps(numbers))
+                // Words, in every quarter of a register four of one vector and four of the next; then bytes likewise.
+                let a =
+                    _mm512_packs_epi32(nearest(values, factors, 0), nearest(values, factors, 1));
+                let b =
+                    _mm512_packs_epi32(nearest(values, factors, 2), nearest(values, factors, 3));
+                let half = _mm512_set1_epi16(128);
+                let highs = _mm512_packs_epi16(
+                    _mm512_srai_epi16::<8>(_mm512_add_epi16(a, half)),
+                    _mm512_srai_epi16::<8>(_mm512_add_epi16(b, half)),
+                );
+                let byte = _mm512_set1_epi16(255);
+                let lows =
+                    _mm512_packus_epi16(_mm512_and_si512(a, byte), _mm512_and_si512(b, byte));
+                let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+                _mm512_storeu_si512(high.cast(), _mm512_permutexvar_epi32(order, highs));
+                _mm512_storeu_si512(low.cast(), _mm512_permutexvar_epi32(order, lows));
+                let one = _mm512_set1_epi16(1);
+                let sums = _mm512_madd_epi16(a, one);
+                _mm512_reduce_add_epi32(_mm512_add_epi32(sums, _mm512_madd_epi16(b, one)))
             }
         }
     }
@@ -525,29 +573,40 @@ mod tests {
     /// # Safety
     /// The level's instructions are enabled.
     #[inline(always)]
-    unsafe fn split_body<L: ByteDots>(
-        x: &[f32; LANES],
-        other: &[f32; LANES],
-    ) -> ([i8; LANES], [i8; LANES], [f32; LANES], f32) {
-        let (mut high, mut low) = ([0; LANES], [0; LANES]);
+    unsafe fn split_body<L: ByteDots>(values: &[[f32; LANES]]) -> ([i8; CODES], [i8; CODES], i32) {
+        let (mut high, mut low) = ([1; CODES], [1; CODES]);
+        let factors = [[0.5; LANES]; CODES / LANES];
+        // SAFETY: by_level enables the instructions; arrays of so many.
+        let sum =
+            unsafe { L::store_two_bytes(values, &factors, high.as_mut_ptr(), low.as_mut_ptr()) };
+        (high, low, sum)
+    }
+
+    by_level! {
+        /// The two bytes of the halves of up to 64 numbers, and the sum of the integers that these make.
+        ///
+        /// # Safety
+        /// The machine has the level.
+        unsafe fn split(values: &[[f32; LANES]]) -> ([i8; CODES], [i8; CODES], i32) = split_body;
+    }
+
+    /// # Safety
+    /// The level's instructions are enabled.
+    #[inline(always)]
+    unsafe fn largest_body<L: ByteDots>(x: &[f32; LANES], other: &[f32; LANES]) -> f32 {
         // SAFETY: by_level enables the instructions; arrays of sixteen.
         unsafe {
-            let x = L::load(x.as_ptr());
-            let rounded = x.store_two_bytes(high.as_mut_ptr(), low.as_mut_ptr());
-            let largest = x
-                .mul(x)
-                .larger_or_nan(L::load(other.as_ptr()))
-                .largest_or_nan();
-            (high, low, rounded.to_array(), largest)
+            let (x, other) = (L::load(x.as_ptr()), L::load(other.as_ptr()));
+            x.mul(x).larger_or_nan(other).largest_or_nan()
         }
     }
 
     by_level! {
-        /// The two bytes of sixteen numbers, the numbers rounded, and the largest of their squares and `other`.
+        /// The largest of sixteen squares and of `other`.
         ///
         /// # Safety
         /// The machine has the level.
-        unsafe fn split(x: &[f32; LANES], other: &[f32; LANES]) -> ([i8; LANES], [i8; LANES], [f32; LANES], f32) = split_body;
+        unsafe fn largest(x: &[f32; LANES], other: &[f32; LANES]) -> f32 = largest_body;
     }
 
     fn levels() -> impl Iterator<Item = Level> {
@@ -581,17 +640,31 @@ mod tests {
 
         #[test]
         fn two_bytes_make_the_nearest_integer(
+            x in prop::collection::vec(prop::array::uniform16(-LARGEST_TWO_BYTES..=LARGEST_TWO_BYTES), 1..=4),
+        ) {
+            let mut nearest: Vec<i32> =
+                x.as_flattened().iter().map(|x| x.round_ties_even() as i32).collect();
+            nearest.resize(CODES, 0);
+            let doubled: Vec<_> = x.iter().map(|x| x.map(|x| 2.0 * x)).collect();
+            for level in levels() {
+                // SAFETY: the level is available.
+                let (high, low, sum) = unsafe { split(level, &doubled) };
+                let joined: Vec<i32> = high.iter().zip(low)
+                    .map(|(high, low)| 256 * i32::from(*high) + i32::from(low))
+                    .collect();
+                prop_assert_eq!(&joined, &nearest, "{:?}", level);
+                prop_assert_eq!(sum, nearest.iter().sum::<i32>(), "{:?}", level);
+            }
+        }
+
+        #[test]
+        fn nan_is_the_largest(
             x in prop::array::uniform16(-LARGEST_TWO_BYTES..=LARGEST_TWO_BYTES),
             other in prop::array::uniform16(prop_oneof![0f32..2e9, Just(f32::NAN), Just(-f32::NAN)]),
         ) {
-            let nearest = x.map(|x| x.round_ties_even() as i32);
             for level in levels() {
                 // SAFETY: the level is available.
-                let (high, low, rounded, largest) = unsafe { split(level, &x, &other) };
-                let joined: [i32; LANES] =
-                    std::array::from_fn(|i| 256 * i32::from(high[i]) + i32::from(low[i]));
-                prop_assert_eq!(joined, nearest, "{:?}", level);
-                prop_assert_eq!(rounded.map(|x| x as i32), nearest, "{:?}", level);
+                let largest = unsafe { largest(level, &x, &other) };
                 if other.iter().any(|x| x.is_nan()) {
                     prop_assert!(largest.is_nan(), "{:?}", level);
                 } else {

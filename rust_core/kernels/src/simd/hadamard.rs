@@ -17,6 +17,21 @@ pub(crate) fn hadamard_size(dims: usize) -> usize {
 /// The level's instructions are enabled.
 #[inline(always)]
 pub(crate) unsafe fn hadamard<L: ByteDots>(head: &mut [f32]) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match head.len() {
+            // Of a known length all is done in registers.
+            64 => transform::<L>(&mut head[..64]),
+            128 => transform::<L>(&mut head[..128]),
+            _ => transform::<L>(head),
+        }
+    }
+}
+
+/// # Safety
+/// As [`hadamard`].
+#[inline(always)]
+unsafe fn transform<L: ByteDots>(head: &mut [f32]) {
     let vectors = hadamard_size(head.len()) / LANES;
     let all = head.as_chunks_mut::<LANES>().0;
     // SAFETY: sixteen elements each; instructions by the caller's promise.
@@ -70,7 +85,7 @@ mod tests {
     /// # Safety
     /// The level's instructions are enabled.
     #[inline(always)]
-    unsafe fn transform_body<L: ByteDots>(head: &mut [f32]) {
+    unsafe fn mix_body<L: ByteDots>(head: &mut [f32]) {
         // SAFETY: the caller's promise.
         unsafe { hadamard::<L>(head) };
     }
@@ -78,7 +93,7 @@ mod tests {
     by_level! {
         /// # Safety
         /// The machine has the level.
-        unsafe fn transform(head: &mut [f32]) = transform_body;
+        unsafe fn mix(head: &mut [f32]) = mix_body;
     }
 
     proptest! {
@@ -91,7 +106,7 @@ mod tests {
             for level in Level::ALL.into_iter().filter(|level| level.available()) {
                 let mut ours = head.clone();
                 // SAFETY: the level is available.
-                unsafe { transform(level, &mut ours) };
+                unsafe { mix(level, &mut ours) };
                 for (ours, exact) in ours.iter().zip(&exact) {
                     prop_assert!((f64::from(*ours) - exact).abs() < 1e-4, "{:?}", level);
                 }
