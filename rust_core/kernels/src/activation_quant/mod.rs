@@ -63,8 +63,8 @@ unsafe impl crate::arena::Plain for TileGroup {}
 /// How far above its group's other inputs an outlier stands.
 pub const OUTLIER_RATIO: f32 = 3.0;
 
-/// The same among joined rows of gate and up, of which most groups have a largest input far above the next: at a ratio of 3
-/// they would have five times as many outliers, each worth little.
+/// The same among joined rows of gate and up, where inputs far above their neighbours are common and matter less: mean KL
+/// 0.00099 at a ratio of 3, 0.00108 at 6, 0.00120 without, and the down projection takes an eighth less time than at 3.
 pub const JOINED_OUTLIER_RATIO: f32 = 6.0;
 
 /// Where in a group of inputs the outlier of each of a tile's rows stands (its code is 0), or [`NOWHERE`].

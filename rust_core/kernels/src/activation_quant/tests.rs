@@ -31,19 +31,20 @@ pub(crate) fn outliers_of(
 
 /// A row in lane 2 of a tile, and its outliers.
 fn quantized(level: Level, row: &[f32]) -> (Vec<TileGroup>, Vec<Outlier>) {
-    normalized_and_quantized(level, row, None)
+    normalized_and_quantized(level, row, None, OUTLIER_RATIO)
 }
 
 fn normalized_and_quantized(
     level: Level,
     row: &[f32],
     norm: Option<RowsNorm<'_, 1>>,
+    outlier_ratio: f32,
 ) -> (Vec<TileGroup>, Vec<Outlier>) {
     let groups = row.len() / GROUP;
     let mut tile = vec![TileGroup::default(); groups];
     let mut places = vec![[1; TILE_ROWS]; groups];
     // SAFETY: callers pass available levels.
-    unsafe { quantize_row(level, row, norm, OUTLIER_RATIO, 2, &mut tile, &mut places) };
+    unsafe { quantize_row(level, row, norm, outlier_ratio, 2, &mut tile, &mut places) };
     assert!(
         places.iter().all(|p| (p[0], p[1], p[3]) == (1, 1, 1)),
         "others' lanes"
@@ -151,7 +152,7 @@ proptest! {
                 rms_scale(level, &row, 1e-5)
             };
             let norm = Some(RowsNorm { scales: [scale], weight: &weight });
-            let (tile, outliers) = normalized_and_quantized(level, &row, norm);
+            let (tile, outliers) = normalized_and_quantized(level, &row, norm, OUTLIER_RATIO);
             let (expected, apart) = quantized(Level::Portable, &normed);
             prop_assert_eq!(bits(&tile), bits(&expected), "{:?}, with a norm", level);
             prop_assert_eq!(outliers, apart, "{:?}, with a norm", level);
@@ -187,7 +188,7 @@ proptest! {
                 let scale = unsafe { rms_scale(level, row, 1e-5) };
                 prop_assert_eq!(scale.to_bits(), scales[lane].to_bits(), "{:?}", level);
                 let norm = normed.then_some(RowsNorm { scales: [scale], weight: &weight });
-                let (alone, outliers) = normalized_and_quantized(level, row, norm);
+                let (alone, outliers) = normalized_and_quantized(level, row, norm, OUTLIER_RATIO);
                 prop_assert_eq!(bits_of(lane, tile.iter()), bits(&alone), "{:?} {}", level, lane);
                 prop_assert_eq!(outliers_of(lane, &tile, &places), outliers, "{:?} {}", level, lane);
             }
@@ -247,8 +248,9 @@ proptest! {
             for row in 0..rows {
                 let (tile, lane) = (row / TILE_ROWS, row % TILE_ROWS);
                 let groups_of = |tile: usize| &joined_tiles[tile * groups..][..groups];
+                let row_written = &written[row * groups * GROUP..][..groups * GROUP];
                 let (alone, outliers) =
-                    quantized(level, &written[row * groups * GROUP..][..groups * GROUP]);
+                    normalized_and_quantized(level, row_written, None, JOINED_OUTLIER_RATIO);
                 let got = bits_of(lane, groups_of(tile).iter());
                 prop_assert_eq!(&got, &bits(&alone), "{:?} row {}", level, row);
                 let row_places: Vec<OutlierPlaces> =
