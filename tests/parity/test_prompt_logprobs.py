@@ -32,8 +32,11 @@ def client(demo_model: Path) -> Iterator[InProcessClient]:
 def test_a_text_scored_in_windows_costs_what_the_reference_says(
     client: InProcessClient, demo_model: Path
 ) -> None:
-    """Perplexity within 0.5 % of transformers in fp32, the bound that quantised prose has."""
-    text = PROSE.read_text()[:1400]
+    """Perplexity within 0.5 % of transformers in fp32, the bound that quantised prose has.
+
+    A text of a quarter the length says nothing about that: int8 moves it by up to 0.75 % either way.
+    """
+    text = PROSE.read_text()[:5600]
     ids = client.tokenize(text)
     score = score_text(client, text, context=128, stride=64)
     reference = llama_from_gguf(demo_model)
