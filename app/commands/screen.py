@@ -12,6 +12,10 @@ ENGINE_NICENESS = 5
 """A key finds a processor at once, although the engine uses all of them: three quarters of one are the
 screen's whenever it has something to draw, which is a twentieth of the time."""
 
+INTERPRETER_SLICE_S = 0.0005
+"""How long the screen may keep the interpreter once the engine asks for it. Between two steps the engine
+needs it for a fifth of a millisecond, and would wait for up to five by default."""
+
 
 def open_screen(flags: dict[str, Any]) -> int:
     """Open the screen and wait for its end; the exit status.
@@ -27,9 +31,12 @@ def open_screen(flags: dict[str, Any]) -> int:
         return EXIT_USAGE
     # What is allocated until the first frame stays: looking for garbage in it took a tenth of that time.
     gc.disable()
+    slice_before = sys.getswitchinterval()
+    sys.setswitchinterval(INTERPRETER_SLICE_S)
     try:
         return _run_screen(flags)
     finally:
+        sys.setswitchinterval(slice_before)
         gc.enable()
 
 
