@@ -69,8 +69,10 @@ def test_choices_of_a_prompt_compute_it_once(api, engine):
         answer.usage.prompt_tokens,
         answer.usage.prompt_tokens_details.cached_tokens,
     )
-    # Each choice but the first computes the last token again, to sample from its logits.
-    assert totals.prompt_tokens - before.prompt_tokens == length - found + 3
+    # Each choice but the first computes the last token again, to sample from its logits, or all of
+    # the last block if it reaches the engine a step later.
+    again = totals.prompt_tokens - before.prompt_tokens - (length - found)
+    assert 3 <= again <= 3 * engine.config.block_size
     assert found < length
 
 
