@@ -397,9 +397,7 @@ impl Step<'_> {
         while let Some(part) = parts.next() {
             for at in part.clone() {
                 // Probably what this worker does next: its first chunk is fetched meanwhile.
-                let next = Some(at + 1).filter(|&next| next < part.end);
-                let upcoming = next.or_else(|| parts.upcoming());
-                let ahead = match upcoming.map(|next| &items[next]) {
+                let ahead = match parts.after(&part, at).map(|next| &items[next]) {
                     Some(item) if item.split.is_none() => {
                         self.task(index, item).first_tiles(&self.model.kv)
                     }
@@ -536,11 +534,9 @@ impl Step<'_> {
         let sliced = SlicedItems::new(linear.matrix.panels(), rows, worker.size());
         let mut parts = Parts::new(worker, counter, sliced.count(), rows);
         while let Some(part) = parts.next() {
-            let end = part.end;
-            for item in part {
+            for item in part.clone() {
                 let (panel, rows) = sliced.get(item);
-                let next = Some(item + 1).filter(|&next| next < end);
-                let upcoming = next.or_else(|| parts.upcoming());
+                let upcoming = parts.after(&part, item);
                 // SAFETY: these rows of the panel's columns of the residual stream are this worker's alone.
                 unsafe {
                     let target = Target {
@@ -605,13 +601,12 @@ impl Step<'_> {
         while let Some(part) = parts.next() {
             for item in part.clone() {
                 let (unit, slice) = sliced.get(item);
-                let own = unit * each..(unit + 1) * each;
-                for panel in own.clone() {
-                    let next = if panel + 1 < own.end {
+                let panels = unit * each..(unit + 1) * each;
+                for panel in panels.clone() {
+                    let next = if panel + 1 < panels.end {
                         panel + 1
                     } else {
-                        let next = Some(item + 1).filter(|&next| next < part.end);
-                        let upcoming = next.or_else(|| parts.upcoming());
+                        let upcoming = parts.after(&part, item);
                         upcoming.map_or(panel, |item| sliced.get(item).0 * each)
                     };
                     let column = panel * PANEL_COLUMNS % columns;

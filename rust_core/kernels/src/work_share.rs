@@ -63,6 +63,12 @@ impl Parts<'_> {
         let next = self.counter?.load(Ordering::Relaxed);
         (next < self.total).then_some(next)
     }
+
+    /// Where it will probably go on after item `item` of `part`, which it was given last.
+    pub fn after(&self, part: &Range<usize>, item: usize) -> Option<usize> {
+        let next = Some(item + 1).filter(|next| part.contains(next));
+        next.or_else(|| self.upcoming())
+    }
 }
 
 impl Iterator for Parts<'_> {

@@ -140,18 +140,32 @@ by_level! {
     pub(super) unsafe fn write_value(value: &[f32], to: *mut u8) -> f32 = write_value_body;
 }
 
+/// [`quantize`] of four vectors of equally many dimensions.
+///
+/// # Safety
+/// The level's instructions are enabled.
+#[inline(always)]
+unsafe fn quantize_four<L: ByteDots, const DIMS: usize>(
+    vectors: [&[f32]; QUAD],
+    form: Form,
+) -> ([[u8; DIMS]; QUAD], [f32; QUAD]) {
+    let (mut codes, mut scales) = ([[0; DIMS]; QUAD], [0.0; QUAD]);
+    for token in 0..QUAD {
+        // Of the first one's length, which callers know when they are compiled.
+        let vector = &vectors[token][..vectors[0].len()];
+        // SAFETY: the caller's promise.
+        scales[token] = unsafe { quantize::<L, DIMS>(vector, form, &mut codes[token]) };
+    }
+    (codes, scales)
+}
+
 /// # Safety
 /// As [`write_keys`], with the level's instructions enabled.
 #[inline(always)]
 unsafe fn write_keys_body<L: ByteDots>(keys: [&[f32]; QUAD], to: *mut [u8; QUAD]) -> [f32; QUAD] {
     with_dims!(keys[0].len(), DIMS => {
-        let (mut codes, mut scales) = ([[0; DIMS]; QUAD], [0.0; QUAD]);
-        for token in 0..QUAD {
-            // Of the first one's length, which is known here.
-            let (key, codes) = (&keys[token][..keys[0].len()], &mut codes[token]);
-            // SAFETY: the caller's promise.
-            scales[token] = unsafe { quantize::<L, DIMS>(key, Form::Mixed, codes) };
-        }
+        // SAFETY: the caller's promise.
+        let (codes, scales) = unsafe { quantize_four::<L, DIMS>(keys, Form::Mixed) };
         for block in 0..keys[0].len() / CODES {
             // SAFETY: room by contract.
             unsafe { L::store_keys(blocks_of(&codes, block), to.add(block * CODES / QUAD * LANES).cast()) };
@@ -176,13 +190,8 @@ unsafe fn write_values_body<L: ByteDots>(
     to: *mut [u8; QUAD],
 ) -> [f32; QUAD] {
     with_dims!(values[0].len(), DIMS => {
-        let (mut codes, mut scales) = ([[0; DIMS]; QUAD], [0.0; QUAD]);
-        for token in 0..QUAD {
-            // Of the first one's length, which is known here.
-            let (value, codes) = (&values[token][..values[0].len()], &mut codes[token]);
-            // SAFETY: the caller's promise.
-            scales[token] = unsafe { quantize::<L, DIMS>(value, Form::Plain, codes) };
-        }
+        // SAFETY: the caller's promise.
+        let (codes, scales) = unsafe { quantize_four::<L, DIMS>(values, Form::Plain) };
         for block in 0..values[0].len() / CODES {
             // SAFETY: room by contract.
             unsafe { L::store_values(blocks_of(&codes, block), to.add(block * CODES)) };
