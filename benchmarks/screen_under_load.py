@@ -1,18 +1,23 @@
 """What the screen costs the engine, and the engine the screen, while many streams run.
 
-    python benchmarks/screen_under_load.py [--streams 32] [--pairs 5] [--samples 300] [--json FILE]
+    python benchmarks/screen_under_load.py [--streams 32] [--pairs 5] [--turns 8] [--samples 300]
+        [--json FILE]
 
 Runs the real application on a pseudo-terminal of 140×36 (the narrowest that shows chat and KV map side
-by side), a chat answer and STREAMS other requests generating in its engine, and prints
+by side), a chat answer and STREAMS other requests generating in its engine, and beside it the same engine
+without a screen, which generates as much: STREAMS requests and a long one. Each process is new in each
+pair. Prints
 
 * *key to echo*: from the byte of a printable key to the prompt cell that shows it, read by `pyte`;
   keys come at random instants;
 * *loop lag*: how late a task that sleeps 20 ms on the application's event loop wakes up;
 * *processor*: the share of one core that the application's own thread takes, from its scheduler's
   account, which other programs hardly move;
-* *throughput*: generated tokens per second with the screen over the same without it, in alternating
-  pairs of fresh processes; the median ratio. What the screen writes is read from the pseudo-terminal
-  and put aside meanwhile: emulating a terminal in Python would be a third program in the comparison.
+* *throughput*: generated tokens per second with the screen over the same without it. The two processes
+  run in turns of a few seconds, the other one stopped, because a shared machine's speed wanders by a fifth
+  within a minute; a turn with the screen is compared with the two around it, and the median ratio of all
+  pairs counts. What the screen writes is read from the pseudo-terminal and put aside meanwhile: emulating
+  a terminal in Python would be a third program in the comparison.
 
 Gates: key to echo p95 < 50 ms, loop lag p95 < 25 ms, ratio ≥ 0.95.
 """
@@ -22,6 +27,7 @@ import asyncio
 import json
 import os
 import random
+import signal
 import statistics
 import string
 import subprocess
@@ -31,7 +37,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +46,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 WARM_UP_S = 10.0
-MEASURED_S = 20.0
-PROMPT_TOKENS, NEW_TOKENS = 64, 256
+SETTLE_S, TURN_S = 0.5, 4.0
+PROMPT_TOKENS, NEW_TOKENS, CHAT_TOKENS = 64, 256, 4096
 HEARTBEAT_S = 0.02
 SAMPLE_S = 0.25
 COLUMNS, ROWS = 140, 36
@@ -55,35 +61,47 @@ LONG = "Write a very long story about a river."
 # -- inside the measured process -------------------------------------------------------------------
 
 
-def keep_busy(client: "EngineClient", streams: int, report: Path) -> None:
-    """Keep `streams` requests generating, and append (seconds, tokens generated) to `report`."""
+def keep_busy(client: "EngineClient", streams: int, report: Path, *, chat: bool) -> None:
+    """Keep `streams` requests generating, and append (seconds, tokens generated) to `report`.
+
+    With `chat` also one that goes on and on, in place of a chat's answer.
+    """
     from app.runtime import wait_loaded
     from engine.request import Request, SamplingParams
 
     generator = random.Random(1)
 
-    def submit() -> str:
+    def submit(tokens: int) -> str:
         prompt = tuple(generator.randrange(100, 40_000) for _ in range(PROMPT_TOKENS))
-        sampling = SamplingParams(temperature=0.0, max_tokens=NEW_TOKENS, ignore_eos=True)
+        sampling = SamplingParams(temperature=0.0, max_tokens=tokens, ignore_eos=True)
         return client.submit(Request(prompt, sampling))
 
     wait_loaded(client)
-    requests = [submit() for _ in range(streams)]
+    if chat:
+        submit(CHAT_TOKENS)
+    # The first ones end at different times, so that every later second is like the others.
+    requests = [submit(generator.randint(1, NEW_TOKENS)) for _ in range(streams)]
     with report.open("a") as file:
         while True:
             time.sleep(SAMPLE_S)
             for index, request in enumerate(requests):
                 batch = client.drain(request)
                 if batch is not None and batch.finish_reason is not None:
-                    requests[index] = submit()
+                    requests[index] = submit(NEW_TOKENS)
             figures = [time.monotonic(), client.snapshot().totals.generation_tokens]
             file.write(json.dumps(figures) + "\n")
             file.flush()
 
 
+def heart_of(report: Path) -> Path:
+    """The file whose existence makes the application's heart beat."""
+    return report.with_suffix(".heart")
+
+
 def start_load(client: "EngineClient", streams: int, report: Path) -> None:
     """Run `keep_busy` beside the application."""
-    threading.Thread(target=keep_busy, args=(client, streams, report), daemon=True).start()
+    arguments: dict[str, Any] = {"client": client, "streams": streams, "report": report}
+    threading.Thread(target=keep_busy, kwargs=arguments | {"chat": False}, daemon=True).start()
 
 
 def run_headless(streams: int, report: Path) -> None:
@@ -93,7 +111,7 @@ def run_headless(streams: int, report: Path) -> None:
 
     with open_client(load_settings({})) as opened:
         opened.start()
-        keep_busy(opened.client, streams, report)
+        keep_busy(opened.client, streams, report, chat=True)
 
 
 def run_screen(streams: int, report: Path) -> None:
@@ -104,6 +122,9 @@ def run_screen(streams: int, report: Path) -> None:
     async def beat() -> None:
         with report.with_suffix(".lag").open("a") as file:
             while True:
+                if not heart_of(report).exists():  # waking up so often would cost throughput
+                    await asyncio.sleep(SAMPLE_S)
+                    continue
                 beats = []
                 for _ in range(round(1 / HEARTBEAT_S)):
                     due = time.monotonic() + HEARTBEAT_S
@@ -142,7 +163,7 @@ def fresh_home() -> Iterator[tuple[Path, dict[str, str]]]:
             "PRAVAHA_DATA_DIR": f"{directory}/data",
             "PRAVAHA_CONFIG_DIR": f"{directory}/config",
             "PRAVAHA_TEMPERATURE": "0",
-            "PRAVAHA_MAX_TOKENS": "4096",
+            "PRAVAHA_MAX_TOKENS": str(CHAT_TOKENS),
         }
         environ.pop("TMUX", None)
         yield Path(directory) / "report", environ
@@ -162,42 +183,55 @@ def throughput(report: Path, begin: float, end: float) -> float:
     return (last - first) / (last_at - first_at)
 
 
-def wait_for_load(report: Path) -> float:
-    """Wait until the streams have run for `WARM_UP_S`; the instant."""
+def wait_for_load(report: Path) -> None:
+    """Wait until the streams have run for `WARM_UP_S`."""
     while not lines(report):
         time.sleep(0.1)
     time.sleep(WARM_UP_S)
-    return time.monotonic()
 
 
-def measure_headless(streams: int) -> float:
-    """Tokens per second without a screen."""
-    with fresh_home() as (report, environ):
-        child = subprocess.Popen(command("headless", streams, report), env=environ)
-        try:
-            begin = wait_for_load(report)
-            time.sleep(MEASURED_S)
-            return throughput(report, begin, time.monotonic())
-        finally:
-            child.kill()
-            child.wait()
-
-
-@dataclass(frozen=True, slots=True)
-class WithScreen:
-    """What one process with a screen gave.
+@dataclass(slots=True)
+class Pair:
+    """What the two processes gave.
 
     Attributes:
-        tokens_per_second: generated while nobody typed.
-        processor: share of a core its own thread took meanwhile.
-        lag: how late its event loop was meanwhile, seconds.
-        echo: from key to echo, seconds; taken afterwards.
+        headless: tokens per second without a screen, turn by turn: one more than with it.
+        screen: with a screen, while nobody typed.
+        processor: share of a core its own thread took in those turns.
+        lag: how late its event loop was, seconds; taken afterwards.
+        echo: from key to echo, seconds; taken last.
     """
 
-    tokens_per_second: float
-    processor: float
-    lag: list[float]
-    echo: list[float]
+    headless: list[float] = field(default_factory=list)
+    screen: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
+    lag: list[float] = field(default_factory=list)
+    echo: list[float] = field(default_factory=list)
+
+    @property
+    def ratios(self) -> list[float]:
+        """Each turn with the screen over the mean of the turns around it."""
+        around = zip(self.headless[:-1], self.headless[1:], strict=True)
+        return [2 * own / sum(two) for own, two in zip(self.screen, around, strict=True)]
+
+
+@contextmanager
+def running(pid: int) -> Iterator[None]:
+    """Let a stopped process run."""
+    os.kill(pid, signal.SIGCONT)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGSTOP)
+
+
+def take_turn(pid: int, report: Path) -> float:
+    """Let a stopped process run for a turn; its tokens per second."""
+    with running(pid):
+        time.sleep(SETTLE_S)
+        begin = time.monotonic()
+        time.sleep(TURN_S)
+        return throughput(report, begin, time.monotonic())
 
 
 def processor_seconds(pid: int) -> float:
@@ -206,8 +240,23 @@ def processor_seconds(pid: int) -> float:
     return int(account.read_text().split()[0]) / 1e9 if account.exists() else float("nan")
 
 
-def measure_screen(streams: int, samples: int) -> WithScreen:
-    """One process with a screen."""
+@contextmanager
+def start_headless(streams: int) -> Iterator[tuple[int, Path]]:
+    """The process without a screen, its load begun, stopped; and its report."""
+    with fresh_home() as (report, environ):
+        child = subprocess.Popen(command("headless", streams, report), env=environ)
+        try:
+            wait_for_load(report)
+            os.kill(child.pid, signal.SIGSTOP)
+            yield child.pid, report
+        finally:
+            child.kill()
+            child.wait()
+
+
+@contextmanager
+def start_screen(streams: int) -> Iterator[tuple[Any, Path]]:
+    """The process with a screen, its load begun, stopped; its terminal and its report."""
     sys.path.insert(0, str(ROOT))
     from tests.pty.terminal import Terminal
 
@@ -219,18 +268,38 @@ def measure_screen(streams: int, samples: int) -> WithScreen:
             terminal.type(LONG)
             terminal.wait_for(LONG)
             terminal.type(ENTER)
-            with terminal.unread():
-                begin = wait_for_load(report)
-                taken = processor_seconds(terminal.pid)
-                time.sleep(MEASURED_S)
-                end = time.monotonic()
-                taken = processor_seconds(terminal.pid) - taken
-            lag = [late for at, late in lines(report.with_suffix(".lag")) if begin <= at <= end]
-            rate = throughput(report, begin, end)
-            echo = list(key_to_echo(terminal, samples))
-            return WithScreen(rate, taken / (end - begin), lag, echo)
+            wait_for_load(report)
+            os.kill(terminal.pid, signal.SIGSTOP)
+            yield terminal, report
         finally:
             terminal.kill()
+
+
+def measure_pair(streams: int, turns: int, samples: int) -> Pair:
+    """Two fresh processes."""
+    pair = Pair()
+    with start_headless(streams) as (headless, account), start_screen(streams) as (screen, report):
+        with screen.unread():
+            pair.headless.append(take_turn(headless, account))
+            for _ in range(turns):
+                began, taken = time.monotonic(), processor_seconds(screen.pid)
+                pair.screen.append(take_turn(screen.pid, report))
+                taken = processor_seconds(screen.pid) - taken
+                pair.processor.append(taken / (time.monotonic() - began))
+                pair.headless.append(take_turn(headless, account))
+            heart_of(report).touch()
+            with running(screen.pid):
+                time.sleep(1 + SETTLE_S)
+                begin = time.monotonic()
+                time.sleep(turns * TURN_S / 2)
+                end = time.monotonic()
+            heart_of(report).unlink()
+            beats = lines(report.with_suffix(".lag"))
+            pair.lag = [late for at, late in beats if begin <= at <= end]
+        with running(screen.pid):
+            time.sleep(SETTLE_S)
+            pair.echo = list(key_to_echo(screen, samples))
+    return pair
 
 
 def key_to_echo(terminal: Any, samples: int) -> Iterator[float]:
@@ -274,6 +343,7 @@ def main() -> None:
     )
     parser.add_argument("--streams", type=int, default=32)
     parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--turns", type=int, default=8, help="of each process in a pair")
     parser.add_argument("--samples", type=int, default=300, help="keys pressed, all pairs together")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
@@ -282,26 +352,25 @@ def main() -> None:
         kind, streams, report = options.child
         (run_screen if kind == "screen" else run_headless)(int(streams), Path(report))
         return
-    ratios, echo, lag, processor = [], [], [], []
+    pairs = []
     for number in range(options.pairs):
-        headless = measure_headless(options.streams)
-        screen = measure_screen(options.streams, -(-options.samples // options.pairs))
-        ratios.append(screen.tokens_per_second / headless)
-        echo += screen.echo
-        lag += screen.lag
-        processor.append(screen.processor)
+        pair = measure_pair(options.streams, options.turns, -(-options.samples // options.pairs))
+        pairs.append(pair)
         print(
-            f"pair {number + 1}: {headless:,.0f} tok/s headless, "
-            f"{screen.tokens_per_second:,.0f} with the screen, "
-            f"which took {screen.processor:.1%} of a core; "
-            f"key to echo p95 {spread(screen.echo)['p95']} ms",
+            f"pair {number + 1}: {statistics.median(pair.headless):,.0f} tok/s headless, "
+            f"{statistics.median(pair.screen):,.0f} with the screen (ratio "
+            f"{statistics.median(pair.ratios):.3f}), "
+            f"which took {statistics.median(pair.processor):.1%} of a core; "
+            f"key to echo p95 {spread(pair.echo)['p95']} ms",
             file=sys.stderr,
             flush=True,
         )
+    ratios = [ratio for pair in pairs for ratio in pair.ratios]
+    processor = [share for pair in pairs for share in pair.processor]
     result = {
         "streams": options.streams,
-        "key_to_echo_ms": spread(echo),
-        "loop_lag_ms": spread(lag),
+        "key_to_echo_ms": spread([each for pair in pairs for each in pair.echo]),
+        "loop_lag_ms": spread([each for pair in pairs for each in pair.lag]),
         "screen_share_of_a_core": round(statistics.median(processor), 3),
         "throughput_ratio": round(statistics.median(ratios), 3),
         "throughput_ratios": [round(ratio, 3) for ratio in ratios],

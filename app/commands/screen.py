@@ -12,6 +12,10 @@ ENGINE_NICENESS = 5
 """A key finds a processor at once, although the engine uses all of them: three quarters of one are the
 screen's whenever it has something to draw, which is a twentieth of the time."""
 
+GARBAGE_THRESHOLD = 10_000
+"""New objects after which garbage is looked for. Drawing makes many and hardly a cycle: with Python's 700
+the search was a fifteenth of what the screen takes."""
+
 INTERPRETER_SLICE_S = 0.0005
 """How long the screen may keep the interpreter once the engine asks for it. Between two steps the engine
 needs it for a fifth of a millisecond, and would wait for up to five by default."""
@@ -31,12 +35,14 @@ def open_screen(flags: dict[str, Any]) -> int:
         return EXIT_USAGE
     # What is allocated until the first frame stays: looking for garbage in it took a tenth of that time.
     gc.disable()
-    slice_before = sys.getswitchinterval()
+    slice_before, thresholds_before = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(INTERPRETER_SLICE_S)
+    gc.set_threshold(GARBAGE_THRESHOLD, *thresholds_before[1:])
     try:
         return _run_screen(flags)
     finally:
         sys.setswitchinterval(slice_before)
+        gc.set_threshold(*thresholds_before)
         gc.enable()
 
 

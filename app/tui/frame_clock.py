@@ -13,8 +13,9 @@ from collections.abc import Awaitable, Callable
 log = logging.getLogger(__name__)
 
 FULL_HZ = 15.0
-CROWDED_HZ = 10.0
-"""The most while many requests run: still smooth, and a third less taken from them."""
+CROWDED_HZ = 6.0
+"""The most while many requests run: text still flows, half a dozen words at a time, and each frame not
+drawn is time for them."""
 MIN_HZ = 2.0
 BUSY_SHARE = 0.3
 """A tick over this share of its period is slow."""

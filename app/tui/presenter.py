@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 FIGURES_S = 0.25
 """Seconds between two drawings of the figures while the engine works."""
+CROWDED_FIGURES_S = 1.0
+"""The same while many requests run."""
 CROWD = 8
 """Running requests from which on less is drawn: the time is theirs."""
 
@@ -127,7 +129,7 @@ class Presenter:
     def _figures_due(self, snapshot: EngineSnapshot, now: float) -> bool:
         # What a key or an event changed is shown at once.
         about = (snapshot.state, self._session.generating, self._session.queued, self._mode())
-        pause = FIGURES_S * (2 if self.crowded else 1)
+        pause = CROWDED_FIGURES_S if self.crowded else FIGURES_S
         if is_busy(snapshot) and about == self._drawn_for and now - self._drawn_at < pause:
             return False
         self._drawn_at, self._drawn_for = now, about

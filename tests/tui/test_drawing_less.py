@@ -14,7 +14,7 @@ from textual.widgets import Markdown
 from textual.widgets.markdown import MarkdownBlock
 
 from app.tui.partial_compositor import PartialCompositor, bands_of
-from app.tui.presenter import CROWD, FIGURES_S
+from app.tui.presenter import CROWD, CROWDED_FIGURES_S, FIGURES_S
 from app.tui.widgets.answer_markdown import AnswerMarkdown, GrowingParagraph
 from app.tui.widgets.kv_map import KvMap
 from app.tui.widgets.message import CROWDED_RESERVE
@@ -129,7 +129,7 @@ async def test_a_new_row_is_laid_out_once(screen, monkeypatch):
 
 
 async def test_in_a_crowd_an_answer_scrolls_by_several_rows(screen, monkeypatch):
-    async with screen(["word "] * 700) as ui:
+    async with screen(["word "] * 900) as ui:
         await ui.ask("question")
         for _ in range(CROWD):
             ui.client.submit(Request((1, 2, 3), SamplingParams()))
@@ -155,7 +155,7 @@ async def test_in_a_crowd_an_answer_scrolls_by_several_rows(screen, monkeypatch)
         await ui.until(lambda: paragraph.size.height == rows(), "the reserve given back")
 
 
-@pytest.mark.parametrize(("others", "pause"), [(0, FIGURES_S), (CROWD, 2 * FIGURES_S)])
+@pytest.mark.parametrize(("others", "pause"), [(0, FIGURES_S), (CROWD, CROWDED_FIGURES_S)])
 async def test_figures_wait_for_their_turn_while_text_does_not(screen, monkeypatch, others, pause):
     async with screen(["word "] * 400, size=(160, 45)) as ui:
         await ui.ask("question")

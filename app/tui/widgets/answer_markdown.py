@@ -93,12 +93,18 @@ class AnswerMarkdown(UniformRows, LaidOutOnce, Markdown):
         if not self._go_on(text):
             self.release()
             await self.append(text)
+            # With the layout that the new block needs anyway: later it would need another.
+            self._reserve(self.reserve)
 
     def release(self) -> None:
         """The last paragraph grows no more: give its reserve back."""
+        self._reserve(0)
+
+    def _reserve(self, rows: int) -> None:
+        """Keep so many rows below the last block, if that is a paragraph."""
         last = self.children[-1] if self.children else None
-        if isinstance(last, GrowingParagraph) and last.reserve:
-            last.reserve = 0
+        if isinstance(last, GrowingParagraph) and last.reserve != rows:
+            last.reserve = rows
             last.refresh(layout=True)
 
     def _go_on(self, text: str) -> bool:

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 FENCE_LIMIT = 2048
 """Characters of an open fence that are still highlighted while it grows."""
-CROWDED_RESERVE = 3
+CROWDED_RESERVE = 6
 """Rows that an answer scrolls at once, less one, while many others run: each scroll draws the whole
 transcript."""
 _PLAIN_CHUNK = 2048
