@@ -15,8 +15,8 @@ pair. Prints
   account, which other programs hardly move;
 * *throughput*: generated tokens per second with the screen over the same without it. The two processes
   run in turns of a few seconds, the other one stopped, because a shared machine's speed wanders by a fifth
-  within a minute; a turn with the screen is compared with the two around it, and the median ratio of all
-  pairs counts. What the screen writes is read from the pseudo-terminal and put aside meanwhile: emulating
+  within a minute; a turn with the screen is compared with the two around it, and the median of all these
+  ratios counts. What the screen writes is read from the pseudo-terminal and put aside meanwhile: emulating
   a terminal in Python would be a third program in the comparison.
 
 Gates: key to echo p95 < 50 ms, loop lag p95 < 25 ms, ratio ≥ 0.95.
@@ -100,8 +100,8 @@ def heart_of(report: Path) -> Path:
 
 def start_load(client: "EngineClient", streams: int, report: Path) -> None:
     """Run `keep_busy` beside the application."""
-    arguments: dict[str, Any] = {"client": client, "streams": streams, "report": report}
-    threading.Thread(target=keep_busy, kwargs=arguments | {"chat": False}, daemon=True).start()
+    arguments = (client, streams, report)
+    threading.Thread(target=keep_busy, args=arguments, kwargs={"chat": False}, daemon=True).start()
 
 
 def run_headless(streams: int, report: Path) -> None:
@@ -247,7 +247,7 @@ def start_headless(streams: int) -> Iterator[tuple[int, Path]]:
         child = subprocess.Popen(command("headless", streams, report), env=environ)
         try:
             wait_for_load(report)
-            os.kill(child.pid, signal.SIGSTOP)
+            child.send_signal(signal.SIGSTOP)
             yield child.pid, report
         finally:
             child.kill()
@@ -269,7 +269,7 @@ def start_screen(streams: int) -> Iterator[tuple[Any, Path]]:
             terminal.wait_for(LONG)
             terminal.type(ENTER)
             wait_for_load(report)
-            os.kill(terminal.pid, signal.SIGSTOP)
+            terminal.signal(signal.SIGSTOP)
             yield terminal, report
         finally:
             terminal.kill()

@@ -146,6 +146,7 @@ async def test_in_a_crowd_an_answer_scrolls_by_several_rows(screen, monkeypatch)
 
         before = rows()
         while rows() < before + 2 * (CROWDED_RESERVE + 1):
+            assert ui.session.generating  # or it would wait for rows that never come
             ui.client.step(6)
             await ui.app.frame_clock.tick_once()
             await ui.pilot.pause()
