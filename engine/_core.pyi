@@ -661,6 +661,12 @@ class StepArrays:
         """
 
 @final
+class CoreLoan:
+    """A compute thread's core, on loan; given back too when this is dropped."""
+
+    def give_back(self) -> None:
+        """Have the thread come back, into the step at hand. Idempotent."""
+
 class NativeExecutor:
     """A loaded model and its KV pool. One step at a time, whichever thread calls."""
 
@@ -715,6 +721,14 @@ class NativeExecutor:
             ValueError: the arrays contradict each other or the limits; nothing was computed.
             RuntimeError: the executor is closed, runs a step on another thread, or a compute thread
                 panicked.
+        """
+
+    def lend_core(self) -> CoreLoan:
+        """Have the last compute thread leave its core, also in the middle of a step, and wait for that.
+
+        It leaves when the piece of work at hand is done, so the wait is microseconds, at most 2 ms; where
+        there is no other thread, or a step of few rows needs it, nobody leaves. The GIL is released
+        meanwhile. Any thread may ask, also when another has the core already, or the executor is closed.
         """
 
     def copy_blocks(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:

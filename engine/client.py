@@ -5,6 +5,7 @@ Two transports obey it equally: `InProcessClient` (a thread in this process) and
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from engine.embedding.embeddings import Embeddings
@@ -138,6 +139,13 @@ class EngineClient(Protocol):
 
         Filled means from empty to non-empty. The callback runs on any thread and must return at
         once.
+        """
+        ...
+
+    def lend_core(self) -> AbstractContextManager[None]:
+        """Inside it, compute on one processor less if the engine runs in this process, any thread.
+
+        For work that takes milliseconds and would interrupt the engine in the middle of a piece of its own.
         """
         ...
 

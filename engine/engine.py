@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, Future
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ from engine.embedding.embedder import Embedder
 from engine.embedding.embeddings import Embeddings
 from engine.errors import EngineUnavailable, InvalidRequest, PravahaError, UnknownRequest
 from engine.events import EventBus, RequestQueued
+from engine.executors.base import CoreLender
 from engine.fork_price import ForkPrice, price_of
 from engine.forking import SamplingChange, child_request, fork_point, known_tokens
 from engine.grammar import Grammar
@@ -160,6 +162,7 @@ class AsyncPravahaEngine:
         self._opened: Opened | None = None
         self._compiler: GrammarCompiler | None = None
         self._pipeline: Pipeline | None = None
+        self._core_lender: CoreLender | None = None
         self._model_info: ModelInfo | None = None
         self._progress = 0.0
         self._stopping = False
@@ -231,6 +234,16 @@ class AsyncPravahaEngine:
             EngineUnavailable: not started, loading failed, draining or stopped.
         """
         return self._take(request, parent=None)
+
+    def lend_core(self) -> AbstractContextManager[None]:
+        """Inside it, compute on one processor less, also within a step that is under way.
+
+        Any thread, for work of milliseconds that would otherwise interrupt the engine in the middle of
+        a piece of its own; entering takes two milliseconds at most. Nothing changes where the engine
+        has one thread, or does not compute on this machine's processors.
+        """
+        lender = self._core_lender
+        return nullcontext() if lender is None else lender.lend_core()
 
     def fork(
         self,
@@ -533,6 +546,7 @@ class AsyncPravahaEngine:
             progress=partial(self._on_progress, pipeline),
         )
         install(executor, pipeline, pool, self.config)
+        self._core_lender = executor if isinstance(executor, CoreLender) else None
         self._model_info = describe(self.config, opened, executor.info)
         self._progress = 1.0
         self._life.move_to(EngineState.READY, only_from=(EngineState.LOADING,))

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
@@ -234,6 +234,10 @@ class HttpClient:
     def on_wake(self, callback: Callable[[], None]) -> None:
         """See `EngineClient`; the callback runs on the client's thread."""
         self._wake_callbacks.append(callback)
+
+    def lend_core(self) -> AbstractContextManager[None]:
+        """Nothing: the engine is elsewhere."""
+        return nullcontext()
 
     def close(self) -> None:
         """Cancel what runs and end the thread. The server goes on."""

@@ -1,6 +1,7 @@
 """`InProcessClient`: the engine in this process, behind the seam of `engine.client`."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 from engine.client import ChatMessage
 from engine.embedding.embeddings import Embeddings
@@ -98,6 +99,10 @@ class InProcessClient:
     def on_wake(self, callback: Callable[[], None]) -> None:
         """Call `callback` when a mailbox goes from empty to non-empty or the state changes."""
         self._engine.on_wake(callback)
+
+    def lend_core(self) -> AbstractContextManager[None]:
+        """Inside it, compute on one processor less."""
+        return self._engine.lend_core()
 
     def close(self) -> None:
         """Shut the engine down."""

@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -149,7 +150,7 @@ class PravahaApp(App[None]):
 
     def get_default_screen(self) -> MainScreen:
         """The screen that everything is composed into."""
-        return MainScreen()
+        return MainScreen(self._make_room)
 
     def compose(self) -> ComposeResult:
         """Header, three columns, status."""
@@ -231,10 +232,19 @@ class PravahaApp(App[None]):
         notice = self.session.take_notice()
         if notice:
             self.tell(notice, "warning")
-        more = await self._presenter.tick(now)
+        with self._make_room():
+            more = await self._presenter.tick(now)
         self.frame_clock.governor.crowded = self._presenter.crowded
         self.frame_clock.expect_first_token(self._presenter.awaits_first_words)
         return more
+
+    def _make_room(self) -> AbstractContextManager[None]:
+        """What drawing runs inside: in a crowd, on a processor that the engine has left.
+
+        Interrupted in the middle of a step's work, it would stand still on the other processors too.
+        """
+        crowded = self._presenter is not None and self._presenter.crowded
+        return self.client.lend_core() if crowded else nullcontext()
 
     def _draw_all(self) -> None:
         """Tick soon, figures included."""

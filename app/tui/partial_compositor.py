@@ -4,7 +4,8 @@ Guard: a partial update must cost what its rows cost. Textual 8.2.8 asks every v
 its rows whenever one row changed, which took four fifths of the time of drawing a streamed word.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 
 from textual._compositor import ChopsUpdate, Compositor
 from textual.geometry import Region
@@ -57,8 +58,17 @@ class PartialCompositor(Compositor):
 
 
 class MainScreen(Screen[None]):
-    """The app's first screen, with such a compositor."""
+    """The app's first screen, with such a compositor.
 
-    def __init__(self) -> None:
+    Args:
+        make_room: what layouts and repaints run inside.
+    """
+
+    def __init__(self, make_room: Callable[[], AbstractContextManager[None]]) -> None:
         super().__init__(id="_default")
         self._compositor = PartialCompositor()
+        self._make_room = make_room
+
+    def _on_timer_update(self) -> None:
+        with self._make_room():
+            super()._on_timer_update()

@@ -8,8 +8,9 @@ Index spaces: *row* is a request's permanent row, [0, max_rows); *batch* is a po
 step's list of rows, [0, R); *flat* is a token of this step, [0, T).
 """
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,6 +169,18 @@ class ExecutorInfo:
     kv_dtype: str
     parameters: int
     kv_in_main_memory: bool = True
+
+
+@runtime_checkable
+class CoreLender(Protocol):
+    """An executor that computes on the processors of whoever has it."""
+
+    def lend_core(self) -> AbstractContextManager[None]:
+        """Inside it, compute on one processor less, also within a step that is under way.
+
+        Any thread, at any time. Entering waits until the processor is free, two milliseconds at most.
+        """
+        ...
 
 
 class Executor(Protocol):

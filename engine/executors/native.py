@@ -1,6 +1,7 @@
 """The native CPU executor: one call into the Rust core a step."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -104,6 +105,15 @@ class NativeExecutor:
         except (ValueError, TypeError, RuntimeError) as error:
             raise ExecutorError(str(error)) from error
         return last[2]
+
+    @contextmanager
+    def lend_core(self) -> Iterator[None]:
+        """See `Executor.lend_core`."""
+        loan = self._core.lend_core()
+        try:
+            yield
+        finally:
+            loan.give_back()
 
     def copy_blocks(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:
         """Copy whole KV blocks, every layer, in order.

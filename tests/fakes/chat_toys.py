@@ -7,6 +7,7 @@ character its own, and knows a few control tokens. No thread: `script` says what
 import re
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import jinja2
 
@@ -207,6 +208,9 @@ class ToyClient:
 
     def on_wake(self, callback: Callable[[], None]) -> None:
         pass
+
+    def lend_core(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def close(self) -> None:
         self.closed = True

@@ -1,5 +1,6 @@
 """A sequence's logprobs have the same bits alone and in any company, in any chunking."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,3 +58,34 @@ def test_every_batch_size(stepper: Stepper) -> None:
         stepper.run(runs)
         results.append(outcome(runs[0]))
     assert all(result == results[0] for result in results)
+
+
+def test_a_core_that_comes_and_goes_changes_no_bits(stepper: Stepper) -> None:
+    """Steps go on while a processor is borrowed, given back and borrowed again, prompts among them."""
+    rng = np.random.default_rng(3)
+    prompts = [rng.integers(17, 49000, rng.integers(40, 120)).tolist() for _ in range(ROWS)]
+
+    def go() -> list[tuple[list[int], list[float], list[list[tuple[int, float]]]]]:
+        runs = [Run(prompt, NEW_TOKENS, sampling={"num_logprobs": 3}) for prompt in prompts]
+        stepper.run(runs)
+        return [outcome(run) for run in runs]
+
+    undisturbed = go()
+    over, loans = threading.Event(), 0
+
+    def borrow() -> None:
+        nonlocal loans
+        while not over.wait(0.001):
+            with stepper.executor.lend_core():
+                loans += 1
+                over.wait(0.002)
+
+    borrower = threading.Thread(target=borrow)
+    borrower.start()
+    try:
+        disturbed = go()
+    finally:
+        over.set()
+        borrower.join()
+    assert disturbed == undisturbed
+    assert loans > 1

@@ -1,6 +1,7 @@
 """While an answer streams only what changed is drawn, and what is drawn is what is there."""
 
 import random
+from contextlib import contextmanager
 from itertools import pairwise
 
 import pyte
@@ -18,6 +19,7 @@ from app.tui.presenter import CROWD, CROWDED_FIGURES_S, FIGURES_S
 from app.tui.widgets.answer_markdown import AnswerMarkdown, GrowingParagraph
 from app.tui.widgets.kv_map import KvMap
 from app.tui.widgets.message import CROWDED_RESERVE
+from app.tui.widgets.transcript import Transcript
 from engine.request import Request, SamplingParams
 
 REGIONS = st.lists(
@@ -173,6 +175,42 @@ async def test_figures_wait_for_their_turn_while_text_does_not(screen, monkeypat
         assert not shown
         ui.clock.now += 0.2 * pause
         await ui.until(lambda: shown, "the figures")
+
+
+@pytest.mark.parametrize("others", [0, CROWD])
+async def test_in_a_crowd_drawing_borrows_a_processor(screen, monkeypatch, others):
+    async with screen(["word "] * 400) as ui:
+        await ui.ask("question")
+        for _ in range(others):
+            ui.client.submit(Request((1, 2, 3), SamplingParams()))
+        ui.client.step(300)
+        await ui.shown("word word")
+        await ui.pilot.pause(0.2)
+        lent, drawn = [], []  # how many were on loan when the transcript and the screen were drawn
+
+        @contextmanager
+        def lend():
+            lent.append(True)
+            try:
+                yield
+            finally:
+                lent.pop()
+
+        monkeypatch.setattr(ui.client, "lend_core", lend)
+        for owner, name in ((Transcript, "apply"), (PartialCompositor, "render_partial_update")):
+            method = getattr(owner, name)
+
+            def observed(*args, method=method, name=name, **options):
+                drawn.append((name, len(lent)))
+                return method(*args, **options)
+
+            monkeypatch.setattr(owner, name, observed)
+        words = ui.text.count("word")
+        ui.client.step(3)
+        await ui.until(lambda: ui.text.count("word") > words, "more words")
+        borrowed = int(bool(others))
+        assert {("apply", borrowed), ("render_partial_update", borrowed)} == set(drawn)
+        assert not lent
 
 
 async def test_an_opened_pane_does_not_wait(screen):

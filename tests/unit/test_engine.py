@@ -7,6 +7,7 @@ import asyncio
 import gc
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -55,6 +56,41 @@ def assert_all_free(engine):
 def in_step(executor):
     """Wait until the engine's thread is inside a step."""
     assert executor.entered.acquire(timeout=PATIENCE_S)
+
+
+# ---- processors ----
+
+
+class LendingExecutor(ToyExecutor):
+    """One that says how many of its processors are on loan."""
+
+    on_loan = 0
+
+    @contextmanager
+    def lend_core(self):
+        self.on_loan += 1
+        try:
+            yield
+        finally:
+            self.on_loan -= 1
+
+
+def test_a_processor_is_lent_by_an_executor_that_has_some():
+    executor = LendingExecutor(64, 4)
+    engine, _ = toy_engine(executor_factory=lambda *args, **options: executor)
+    with engine.lend_core():  # nothing is loaded yet
+        assert executor.on_loan == 0
+    engine.start()
+    engine.wait_ready(PATIENCE_S)
+    with InProcessClient(engine).lend_core():
+        assert executor.on_loan == 1
+    assert executor.on_loan == 0
+    engine.shutdown()
+
+
+def test_an_executor_elsewhere_has_nothing_to_lend(engine):
+    with engine.lend_core():
+        assert engine.submit(ask([1, 2, 3], max_tokens=2)).wait_result(PATIENCE_S)
 
 
 # ---- answers ----

@@ -14,7 +14,7 @@ use crate::format::{TensorSource, open_weights};
 use crate::kv_cache::{KvCache, KvDtype, KvShape};
 use crate::phase_clock::Phase;
 use crate::plan::{Limits, MAX_DRAFT_TOKENS, Plan, Run, StepInput};
-use crate::pool::Pool;
+use crate::pool::{CoreLender, Pool};
 use crate::rope::Rope;
 use crate::sampler::MAX_TOP_LOGPROBS;
 use crate::scratch::Scratch;
@@ -22,6 +22,7 @@ use crate::spec::ModelSpec;
 use crate::step::{COUNTERS, Model, Step, narrows};
 use crate::topology::Topology;
 use crate::weights::Weights;
+use crate::work_share::FIXED_ROWS;
 
 /// How to run a model.
 #[derive(Debug, Clone)]
@@ -182,6 +183,11 @@ impl Executor {
         }
     }
 
+    /// Somebody else's way to a core that steps compute on.
+    pub fn core_lender(&self) -> CoreLender {
+        self.pool.lender()
+    }
+
     /// Whether steps from now on are timed phase by phase.
     pub fn time_phases(&mut self, wanted: bool) {
         self.timed = wanted;
@@ -243,7 +249,11 @@ impl Executor {
             counters: &self.counters,
             timed: self.timed,
         };
-        self.pool.run(&|worker| step.run(worker))
+        if self.plan.token_ids.len() > FIXED_ROWS {
+            self.pool.run_elastic(&|worker| step.run(worker))
+        } else {
+            self.pool.run(&|worker| step.run(worker))
+        }
     }
 
     /// Keep of each run's samples the accepted ones, and the one that follows them: while the sample

@@ -59,9 +59,10 @@ const ATTENTION: usize = 1;
 const OUTPUT: usize = 2;
 const GATE_UP: usize = 3;
 const DOWN: usize = 4;
-/// Behind the layers': panels of lm_head, and rows of logits.
+/// Behind the layers': panels of lm_head, rows of logits, and tokens to look up.
 const LM_HEAD: usize = 0;
 const LOGITS: usize = 1;
+const EMBED: usize = 2;
 
 /// What all workers of a step share.
 pub struct Step<'a> {
@@ -75,7 +76,7 @@ pub struct Step<'a> {
     /// Whether rows that need no logits leave behind the last layer's attention: their keys and values are
     /// written, and nothing else of them is read. See [`narrows`].
     pub narrow: bool,
-    /// [`COUNTERS`] a layer, then as many for the logits; zero at the start.
+    /// [`COUNTERS`] a layer, then as many for what is before and behind the layers; zero at the start.
     pub counters: &'a [AtomicUsize],
     /// Whether the workers' clocks run.
     pub timed: bool,
@@ -93,7 +94,7 @@ unsafe impl Sync for Step<'_> {}
 
 impl Step<'_> {
     /// One worker's part of the step.
-    pub fn run(&self, worker: &Worker<'_>) {
+    pub fn run<'w>(&'w self, worker: &'w Worker<'w>) {
         // SAFETY: each worker takes its own, once.
         let own = unsafe { self.scratch.workers.get(worker.index()) };
         own.clock.start(self.timed);
@@ -135,7 +136,7 @@ impl Step<'_> {
                 self.prepare_counter(last, LM_HEAD)
                     .store(0, Ordering::Relaxed);
             }
-            self.use_logits(own, part);
+            self.use_logits(worker, own, part);
             own.clock.lap(Phase::Sample);
         }
     }
@@ -184,9 +185,10 @@ impl Step<'_> {
         }
     }
 
-    fn embed(&self, worker: &Worker<'_>) {
+    fn embed<'w>(&'w self, worker: &'w Worker<'w>) {
         let (scratch, width) = (self.scratch, self.model.spec.hidden_size);
-        for token in worker.share(self.tokens()) {
+        let (tokens, counter) = (self.tokens(), self.counter(self.layers(), EMBED));
+        for token in Parts::new(worker, counter, tokens, tokens).flatten() {
             // SAFETY: this worker's rows of the residual stream.
             let row = unsafe {
                 scratch
@@ -248,9 +250,9 @@ impl Step<'_> {
 
     /// Phase a: each worker projects whole heads (with many rows also slices of one), so it can rotate and cache them
     /// at once.
-    fn project_qkv(
-        &self,
-        worker: &Worker<'_>,
+    fn project_qkv<'w>(
+        &'w self,
+        worker: &'w Worker<'w>,
         own: &mut WorkerScratch,
         index: usize,
         layer: &LayerWeights,
@@ -391,7 +393,7 @@ impl Step<'_> {
     }
 
     /// Phase b: attention, item by item.
-    fn attend(&self, worker: &Worker<'_>, own: &mut WorkerScratch, index: usize) {
+    fn attend<'w>(&'w self, worker: &'w Worker<'w>, own: &mut WorkerScratch, index: usize) {
         let (items, counter) = (&self.attention.items, self.counter(index, ATTENTION));
         let mut parts = Parts::taken(worker, counter, items.len());
         while let Some(part) = parts.next() {
@@ -467,9 +469,9 @@ impl Step<'_> {
     }
 
     /// Phase c: output projection, added to the residual stream.
-    fn project_output(
-        &self,
-        worker: &Worker<'_>,
+    fn project_output<'w>(
+        &'w self,
+        worker: &'w Worker<'w>,
         own: &mut WorkerScratch,
         index: usize,
         layer: &LayerWeights,
@@ -489,9 +491,9 @@ impl Step<'_> {
     }
 
     /// Phase e: down projection, added to the residual stream.
-    fn project_down(
-        &self,
-        worker: &Worker<'_>,
+    fn project_down<'w>(
+        &'w self,
+        worker: &'w Worker<'w>,
         own: &mut WorkerScratch,
         index: usize,
         layer: &LayerWeights,
@@ -518,14 +520,14 @@ impl Step<'_> {
         self.add_product(worker, own, rows, &activations, &layer.down, counter);
     }
 
-    fn add_product(
-        &self,
-        worker: &Worker<'_>,
+    fn add_product<'w>(
+        &'w self,
+        worker: &'w Worker<'w>,
         own: &mut WorkerScratch,
         rows: usize,
         activations: &Activations,
         linear: &Linear,
-        counter: &AtomicUsize,
+        counter: &'w AtomicUsize,
     ) {
         let scratch = self.scratch;
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
@@ -560,9 +562,9 @@ impl Step<'_> {
 
     /// Phase d: gate and up, joined while they are in the cache, and quantised at once if the down projection
     /// takes quantised rows: a group of its inputs is two panels.
-    fn gate_and_up(
-        &self,
-        worker: &Worker<'_>,
+    fn gate_and_up<'w>(
+        &'w self,
+        worker: &'w Worker<'w>,
         own: &mut WorkerScratch,
         index: usize,
         layer: &LayerWeights,
@@ -651,7 +653,7 @@ impl Step<'_> {
     }
 
     /// Logits of `part` of the tokens that need them.
-    fn lm_head(&self, worker: &Worker<'_>, own: &mut WorkerScratch, part: Range<usize>) {
+    fn lm_head<'w>(&'w self, worker: &'w Worker<'w>, own: &mut WorkerScratch, part: Range<usize>) {
         let (scratch, weights) = (self.scratch, &self.model.weights);
         let (rows, stride) = (part.len(), scratch.strides.logits);
         let hidden = self.hidden(&weights.final_norm);
@@ -698,9 +700,9 @@ impl Step<'_> {
     }
 
     /// Draw from, or score by, the logits of `part`; the logits are changed.
-    fn use_logits(&self, own: &mut WorkerScratch, part: Range<usize>) {
+    fn use_logits(&self, worker: &Worker<'_>, own: &mut WorkerScratch, part: Range<usize>) {
         let (strides, vocab) = (&self.scratch.strides, self.model.spec.vocab_size);
-        loop {
+        while worker.may_work() {
             let next = self.logit_counter().fetch_add(1, Ordering::Relaxed);
             if next >= part.end {
                 return;

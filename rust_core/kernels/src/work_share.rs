@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::amx::row_tiles::ROWS as TILE_REGISTER;
 use crate::pool::Worker;
 
-/// Up to so many rows shares are fixed.
-const FIXED_ROWS: usize = 8;
+/// Up to so many rows shares are fixed, and every worker is needed.
+pub const FIXED_ROWS: usize = 8;
 
 /// A part is what is left, divided by the workers and by this.
 const PARTS_EACH: usize = 4;
@@ -23,36 +23,41 @@ const LARGEST_PART: usize = 32;
 
 /// The parts of a phase that one worker computes.
 pub struct Parts<'a> {
+    worker: &'a Worker<'a>,
     /// The fixed share, until it was given.
     fixed: Option<Range<usize>>,
     /// Where the next part begins; None: shares are fixed.
     counter: Option<&'a AtomicUsize>,
     total: usize,
-    workers: usize,
 }
 
 impl<'a> Parts<'a> {
     /// `worker`'s parts of `total` items of a phase over `rows` rows; `counter` is zero when the phase
     /// begins and nobody else's.
-    pub fn new(worker: &Worker<'_>, counter: &'a AtomicUsize, total: usize, rows: usize) -> Self {
-        if rows <= FIXED_ROWS || worker.size() == 1 {
-            return Self {
-                fixed: Some(worker.share(total)),
-                counter: None,
-                total,
-                workers: worker.size(),
-            };
+    pub fn new(
+        worker: &'a Worker<'a>,
+        counter: &'a AtomicUsize,
+        total: usize,
+        rows: usize,
+    ) -> Self {
+        if rows > FIXED_ROWS && worker.size() > 1 || worker.is_elastic() {
+            return Self::taken(worker, counter, total);
         }
-        Self::taken(worker, counter, total)
+        Self {
+            worker,
+            fixed: Some(worker.share(total)),
+            counter: None,
+            total,
+        }
     }
 
     /// The same for items that differ in length: taken from the counter, however few they are.
-    pub fn taken(worker: &Worker<'_>, counter: &'a AtomicUsize, total: usize) -> Self {
+    pub fn taken(worker: &'a Worker<'a>, counter: &'a AtomicUsize, total: usize) -> Self {
         Self {
+            worker,
             fixed: None,
             counter: Some(counter),
             total,
-            workers: worker.size(),
         }
     }
 }
@@ -78,10 +83,14 @@ impl Iterator for Parts<'_> {
         let Some(counter) = self.counter else {
             return self.fixed.take();
         };
+        if !self.worker.may_work() {
+            return None;
+        }
+        let share = PARTS_EACH * self.worker.size();
         // Nothing is published through the counter: the phase's barriers do that.
         let end = |start: usize| {
             let left = self.total.checked_sub(start).filter(|&left| left > 0)?;
-            Some(start + (left / (PARTS_EACH * self.workers)).clamp(1, LARGEST_PART))
+            Some(start + (left / share).clamp(1, LARGEST_PART))
         };
         let start = counter
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, end)

@@ -8,6 +8,7 @@ use pravaha_kernels::dispatch::{Level, cpu_flags};
 use pravaha_kernels::error::KernelError;
 use pravaha_kernels::executor::{Executor, ExecutorConfig};
 use pravaha_kernels::plan::MAX_DRAFT_TOKENS;
+use pravaha_kernels::pool;
 use pravaha_kernels::sampler;
 use pravaha_kernels::spec::ModelSpec;
 use pravaha_kernels::topology::Topology;
@@ -32,6 +33,20 @@ pub(crate) fn to_python(error: KernelError) -> PyErr {
 #[pyclass(frozen, module = "engine._core")]
 pub struct NativeExecutor {
     executor: Mutex<Option<Executor>>,
+    /// Reached while a step runs.
+    lender: pool::CoreLender,
+}
+
+/// See `engine/_core.pyi`.
+#[pyclass(frozen, module = "engine._core")]
+pub struct CoreLoan(Mutex<Option<pool::CoreLoan>>);
+
+#[pymethods]
+impl CoreLoan {
+    fn give_back(&self) {
+        let mut loan = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(loan.take());
+    }
 }
 
 impl NativeExecutor {
@@ -92,8 +107,10 @@ impl NativeExecutor {
         if let Some(error) = raised {
             return Err(error);
         }
+        let executor = loaded.map_err(to_python)?;
         Ok(Self {
-            executor: Mutex::new(Some(loaded.map_err(to_python)?)),
+            lender: executor.core_lender(),
+            executor: Mutex::new(Some(executor)),
         })
     }
 
@@ -117,6 +134,10 @@ impl NativeExecutor {
         let executor = guard.as_mut().ok_or_else(closed)?;
         py.detach(|| executor.execute(&input, &mut output))
             .map_err(to_python)
+    }
+
+    fn lend_core(&self, py: Python<'_>) -> CoreLoan {
+        CoreLoan(Mutex::new(Some(py.detach(|| self.lender.lend()))))
     }
 
     fn copy_blocks(
@@ -217,6 +238,7 @@ fn cpu_features(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<NativeExecutor>()?;
+    module.add_class::<CoreLoan>()?;
     module.add_class::<StepArrays>()?;
     module.add_function(wrap_pyfunction!(cpu_features, module)?)?;
     module.add("SAMPLING_ROW_LAYOUT", sampler::SAMPLING_ROW_LAYOUT.to_vec())?;

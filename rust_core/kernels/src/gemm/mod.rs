@@ -163,14 +163,16 @@ pub struct Products<'a> {
     activations: &'a Activations,
     rows: usize,
     scratch: &'a mut PanelScratch,
+    /// Whether the rows' outliers are listed in the scratch: not before anything is multiplied.
+    listed: bool,
 }
 
 impl<'a> Products<'a> {
     /// Products of `rows` rows of `activations`.
     ///
     /// # Safety
-    /// The machine has the level. The activations hold `rows` rows, in the form that the matrices to come take,
-    /// and nobody changes them meanwhile.
+    /// The machine has the level. Whenever a panel is multiplied, the activations hold `rows` rows, in the form that the
+    /// matrices to come take, and nobody changes them from the first one on.
     pub unsafe fn new(
         level: Level,
         activations: &'a Activations,
@@ -178,15 +180,12 @@ impl<'a> Products<'a> {
         scratch: &'a mut PanelScratch,
     ) -> Self {
         debug_assert!(level.available());
-        if let Some(x) = activations.quant {
-            // SAFETY: the caller's promise.
-            unsafe { scratch.outliers.list(x, rows) };
-        }
         Self {
             level,
             activations,
             rows,
             scratch,
+            listed: false,
         }
     }
 
@@ -248,6 +247,9 @@ impl<'a> Products<'a> {
                 .quant
                 .expect("activations of the matrix's kind");
             assert_eq!(x.inputs, matrix.inputs);
+            if !std::mem::replace(&mut self.listed, true) {
+                self.scratch.outliers.list(x, self.rows);
+            }
             let product = PanelProduct {
                 panel,
                 x: x.skip(first),

@@ -47,14 +47,14 @@ pub(super) enum Joining {
 impl Step<'_> {
     /// Bring `rows` rows of `source` into the forms that `users` take. Where workers divide them they take tiles from
     /// `counter`, which is zero when this begins and nobody else's.
-    pub(super) fn prepare(
-        &self,
-        worker: &Worker<'_>,
+    pub(super) fn prepare<'w>(
+        &'w self,
+        worker: &'w Worker<'w>,
         own: &WorkerScratch,
         rows: usize,
         source: Source<'_>,
         users: &[&Linear],
-        counter: &AtomicUsize,
+        counter: &'w AtomicUsize,
     ) -> Activations {
         let norm = source.norm;
         let inputs = users[0].matrix.inputs;
@@ -86,7 +86,8 @@ impl Step<'_> {
         // Whole tiles, so that no two workers write the same one, and two at a time: they are prepared in less than a
         // microsecond each.
         let tiles = rows.div_ceil(TILE_ROWS);
-        let all = redundant.then_some(0..tiles);
+        // The others may be a phase ahead of who is no member.
+        let all = (redundant && worker.is_member()).then_some(0..tiles);
         let pairs = (!redundant).then(|| Parts::new(worker, counter, tiles.div_ceil(2), rows));
         let pairs = pairs.into_iter().flatten();
         let shared = pairs.map(|part| 2 * part.start..tiles.min(2 * part.end));
