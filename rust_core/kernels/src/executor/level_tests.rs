@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 use crate::format::{FormatError, Problem, TensorSource, TensorView};
@@ -89,13 +90,13 @@ impl TensorSource for RandomModel {
     fn release(&self, _name: &str) {}
 }
 
-/// The bits of the logprob of each of `tokens` tokens of a prompt, read at once.
-fn prompt_logprobs(
-    level: Level,
-    spec: &ModelSpec,
-    source: &RandomModel,
-    tokens: usize,
-) -> Vec<u32> {
+fn tiny_spec() -> ModelSpec {
+    let mut json = tiny_json();
+    json["vocab_size"] = VOCAB.into();
+    ModelSpec::from_json(&json.to_string()).expect("a sound spec")
+}
+
+fn executor(level: Level, spec: &ModelSpec, source: &RandomModel) -> Executor {
     let config = ExecutorConfig {
         num_blocks: 4,
         block_size: BLOCK,
@@ -106,8 +107,11 @@ fn prompt_logprobs(
         max_batched_tokens: 64,
         max_model_len: 64,
     };
-    let mut executor =
-        Executor::of(spec.clone(), source, &config, level, &mut |_| {}).expect("a sound model");
+    Executor::of(spec.clone(), source, &config, level, &mut |_| {}).expect("a sound model")
+}
+
+/// The bits of the logprob of each of `tokens` tokens of a prompt, read at once.
+fn prompt_logprobs(executor: &mut Executor, tokens: usize) -> Vec<u32> {
     let ids: Vec<i32> = (0..=tokens).map(|at| (7 * at % VOCAB) as i32).collect();
     let greedy = GREEDY;
     // SAFETY: numbers, seen as bytes.
@@ -165,9 +169,7 @@ fn prompt_logprobs(
 
 #[test]
 fn whole_steps_have_the_same_bits_on_levels_with_fused_products() {
-    let mut json = tiny_json();
-    json["vocab_size"] = VOCAB.into();
-    let spec = ModelSpec::from_json(&json.to_string()).expect("a sound spec");
+    let spec = tiny_spec();
     for dtype in [DType::Q4_1, DType::Q8_0] {
         let source = RandomModel::new(&spec, dtype);
         // Few rows, rows that each worker prepares for itself, a tile, a row more, several tiles.
@@ -176,7 +178,10 @@ fn whole_steps_have_the_same_bits_on_levels_with_fused_products() {
             let mut results = levels
                 .into_iter()
                 .filter(|level| level.available())
-                .map(|level| (level, prompt_logprobs(level, &spec, &source, tokens)));
+                .map(|level| {
+                    let mut executor = executor(level, &spec, &source);
+                    (level, prompt_logprobs(&mut executor, tokens))
+                });
             let Some((_, first)) = results.next() else {
                 eprintln!("skipped: this machine has none of {levels:?}");
                 return;
@@ -184,6 +189,34 @@ fn whole_steps_have_the_same_bits_on_levels_with_fused_products() {
             for (level, other) in results {
                 assert_eq!(other, first, "{level:?} {dtype:?} {tokens} tokens");
             }
+        }
+    }
+}
+
+#[test]
+fn a_worker_that_comes_and_goes_within_steps_changes_no_bits() {
+    let spec = tiny_spec();
+    for level in [Level::Portable, Level::Avx2, Level::Avx512, Level::Amx] {
+        if !level.available() {
+            continue;
+        }
+        let mut executor = executor(level, &spec, &RandomModel::new(&spec, DType::Q4_1));
+        // The last of these needs more logits than are computed at once.
+        for tokens in [9, 17, 40] {
+            let undisturbed = prompt_logprobs(&mut executor, tokens);
+            let (lender, over) = (executor.core_lender(), AtomicBool::new(false));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !over.load(Ordering::Relaxed) {
+                        drop(lender.lend());
+                        std::thread::yield_now();
+                    }
+                });
+                for _ in 0..50 {
+                    assert_eq!(prompt_logprobs(&mut executor, tokens), undisturbed);
+                }
+                over.store(true, Ordering::Relaxed);
+            });
         }
     }
 }
