@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 WARM_UP_S = 10.0
+LOAD_PATIENCE_S = 120.0
 SETTLE_S, TURN_S = 0.5, 4.0
 PROMPT_TOKENS, NEW_TOKENS, CHAT_TOKENS = 64, 256, 4096
 HEARTBEAT_S = 0.02
@@ -184,8 +185,15 @@ def throughput(report: Path, begin: float, end: float) -> float:
 
 
 def wait_for_load(report: Path) -> None:
-    """Wait until the streams have run for `WARM_UP_S`."""
+    """Wait until the streams have run for `WARM_UP_S`.
+
+    Raises:
+        TimeoutError: they never began; the process says why.
+    """
+    patience = time.monotonic() + LOAD_PATIENCE_S
     while not lines(report):
+        if time.monotonic() > patience:
+            raise TimeoutError(f"the engine generated nothing within {LOAD_PATIENCE_S:.0f} s")
         time.sleep(0.1)
     time.sleep(WARM_UP_S)
 
