@@ -214,7 +214,7 @@ impl Step<'_> {
     }
 
     /// Multiply rows `rows` with panels `panels` of `linear`; the first one's columns go to
-    /// `target`, the next one's 16 floats further. Panel `upcoming` will probably be asked for after these.
+    /// `target`, the next one's 16 floats further. The panel at `upcoming` is asked for after these.
     ///
     /// # Safety
     /// `products` are of rows that `linear` takes; `target` is valid for as many rows of the panels' columns, and
@@ -224,17 +224,16 @@ impl Step<'_> {
         linear: &Linear,
         panels: Range<usize>,
         rows: Range<usize>,
-        upcoming: Option<usize>,
+        upcoming: Option<*const u8>,
         target: Target,
     ) {
         let matrix = &linear.matrix;
         for panel in panels.clone() {
             let next = if panel + 1 < panels.end {
-                panel + 1
+                matrix.panel(panel + 1)
             } else {
-                upcoming.unwrap_or(panel)
+                upcoming.unwrap_or(matrix.panel(panel))
             };
-            let next = matrix.panel(next);
             // SAFETY: by contract.
             unsafe {
                 let output = Output {
@@ -273,7 +272,8 @@ impl Step<'_> {
         let heads = spec.num_heads + 2 * spec.num_kv_heads;
         let sliced = SlicedItems::new(heads, rows, worker.size());
         let counter = self.counter(index, QKV);
-        for item in Parts::new(worker, counter, sliced.count(), rows).flatten() {
+        // Whose head an item is, which, and of which rows.
+        let item_of = |item| {
             let (unit, rows) = sliced.get(item);
             let (linear, head) = if unit < spec.num_heads {
                 (&layer.q, unit)
@@ -282,65 +282,79 @@ impl Step<'_> {
             } else {
                 (&layer.v, unit - spec.num_heads - spec.num_kv_heads)
             };
-            let is_query = std::ptr::eq(linear, &layer.q);
-            let (out, stride) = if is_query {
-                // SAFETY: the head's columns are inside the row.
-                (
-                    unsafe { self.scratch.q.ptr().add(head * strides.head) },
-                    strides.q,
-                )
-            } else {
-                (own.head.ptr(), strides.head)
-            };
-            let count = linear.matrix.segment_panels();
-            // SAFETY: a head's columns of every row: this worker's alone.
-            unsafe {
-                let panels = head * count..(head + 1) * count;
-                let target = Target {
-                    out,
-                    stride,
-                    accumulate: false,
+            (linear, head, rows)
+        };
+        let mut parts = Parts::new(worker, counter, sliced.count(), rows);
+        while let Some(part) = parts.next() {
+            for item in part.clone() {
+                let (linear, head, rows) = item_of(item);
+                let upcoming = parts.after(&part, item).map(|item| {
+                    let (linear, head, _) = item_of(item);
+                    linear.matrix.panel(head * linear.matrix.segment_panels())
+                });
+                let is_query = std::ptr::eq(linear, &layer.q);
+                let (out, stride) = if is_query {
+                    // SAFETY: the head's columns are inside the row.
+                    (
+                        unsafe { self.scratch.q.ptr().add(head * strides.head) },
+                        strides.q,
+                    )
+                } else {
+                    (own.head.ptr(), strides.head)
                 };
-                let upcoming = (panels.end < linear.matrix.panels()).then_some(panels.end);
-                Self::multiply(
-                    &mut products,
-                    linear,
-                    panels,
-                    rows.clone(),
-                    upcoming,
-                    target,
-                );
-            }
-            // SAFETY: as above.
-            let head_of = |token: usize| unsafe {
-                std::slice::from_raw_parts_mut(out.add(token * stride), spec.head_dim)
-            };
-            if is_query {
-                for token in rows {
-                    self.position_head(head_of(token), layer.q_norm.as_deref(), token);
-                }
-                continue;
-            }
-            let cached = self.model.kv.head(index, head);
-            let is_key = std::ptr::eq(linear, &layer.k);
-            let mut rows = rows;
-            while !rows.is_empty() {
-                let (tokens, (block, slot)) = self.neighbours(&cached, &rows);
-                rows.start = tokens.end;
-                if is_key {
-                    for token in tokens.clone() {
-                        self.position_head(head_of(token), layer.k_norm.as_deref(), token);
-                    }
-                }
-                let level = self.model.level;
-                let four = || std::array::from_fn(|i| &*head_of(tokens.start + i));
-                // SAFETY: no other worker has this head, and no other row these slots (checked).
+                let count = linear.matrix.segment_panels();
+                // SAFETY: a head's columns of every row: this worker's alone.
                 unsafe {
-                    match (is_key, tokens.len()) {
-                        (true, QUAD) => cached.write_keys(level, block, slot, four()),
-                        (true, _) => cached.write_key(level, block, slot, head_of(tokens.start)),
-                        (false, QUAD) => cached.write_values(level, block, slot, four()),
-                        (false, _) => cached.write_value(level, block, slot, head_of(tokens.start)),
+                    let panels = head * count..(head + 1) * count;
+                    let target = Target {
+                        out,
+                        stride,
+                        accumulate: false,
+                    };
+                    Self::multiply(
+                        &mut products,
+                        linear,
+                        panels,
+                        rows.clone(),
+                        upcoming,
+                        target,
+                    );
+                }
+                // SAFETY: as above.
+                let head_of = |token: usize| unsafe {
+                    std::slice::from_raw_parts_mut(out.add(token * stride), spec.head_dim)
+                };
+                if is_query {
+                    for token in rows {
+                        self.position_head(head_of(token), layer.q_norm.as_deref(), token);
+                    }
+                    continue;
+                }
+                let cached = self.model.kv.head(index, head);
+                let is_key = std::ptr::eq(linear, &layer.k);
+                let mut rows = rows;
+                while !rows.is_empty() {
+                    let (tokens, (block, slot)) = self.neighbours(&cached, &rows);
+                    rows.start = tokens.end;
+                    if is_key {
+                        for token in tokens.clone() {
+                            self.position_head(head_of(token), layer.k_norm.as_deref(), token);
+                        }
+                    }
+                    let level = self.model.level;
+                    let four = || std::array::from_fn(|i| &*head_of(tokens.start + i));
+                    // SAFETY: no other worker has this head, and no other row these slots (checked).
+                    unsafe {
+                        match (is_key, tokens.len()) {
+                            (true, QUAD) => cached.write_keys(level, block, slot, four()),
+                            (true, _) => {
+                                cached.write_key(level, block, slot, head_of(tokens.start))
+                            }
+                            (false, QUAD) => cached.write_values(level, block, slot, four()),
+                            (false, _) => {
+                                cached.write_value(level, block, slot, head_of(tokens.start))
+                            }
+                        }
                     }
                 }
             }
@@ -546,7 +560,7 @@ impl Step<'_> {
                         stride: scratch.strides.hidden,
                         accumulate: true,
                     };
-                    let upcoming = upcoming.map(|item| sliced.get(item).0);
+                    let upcoming = upcoming.map(|item| linear.matrix.panel(sliced.get(item).0));
                     Self::multiply(
                         &mut products,
                         linear,
@@ -688,8 +702,8 @@ impl Step<'_> {
                     stride,
                     accumulate: false,
                 };
-                let upcoming = parts.upcoming();
                 let linear = &weights.lm_head;
+                let upcoming = parts.upcoming().map(|panel| linear.matrix.panel(panel));
                 Self::multiply(&mut products, linear, panels, 0..rows, upcoming, target);
             }
         }

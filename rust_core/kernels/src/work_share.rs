@@ -28,6 +28,8 @@ pub struct Parts<'a> {
     fixed: Option<Range<usize>>,
     /// Where the next part begins; None: shares are fixed.
     counter: Option<&'a AtomicUsize>,
+    /// The part behind the one at hand, taken already: what is fetched ahead is certainly this worker's own.
+    ahead: Option<Range<usize>>,
     total: usize,
 }
 
@@ -47,6 +49,7 @@ impl<'a> Parts<'a> {
             worker,
             fixed: Some(worker.share(total)),
             counter: None,
+            ahead: None,
             total,
         }
     }
@@ -57,32 +60,26 @@ impl<'a> Parts<'a> {
             worker,
             fixed: None,
             counter: Some(counter),
+            ahead: None,
             total,
         }
     }
 }
 
 impl Parts<'_> {
-    /// Where this worker will probably go on, if anywhere: another one may take that part first.
+    /// Where this worker goes on.
     pub fn upcoming(&self) -> Option<usize> {
-        let next = self.counter?.load(Ordering::Relaxed);
-        (next < self.total).then_some(next)
+        self.ahead.as_ref().map(|part| part.start)
     }
 
-    /// Where it will probably go on after item `item` of `part`, which it was given last.
+    /// Where it goes on after item `item` of `part`, which it was given last.
     pub fn after(&self, part: &Range<usize>, item: usize) -> Option<usize> {
         let next = Some(item + 1).filter(|next| part.contains(next));
         next.or_else(|| self.upcoming())
     }
-}
 
-impl Iterator for Parts<'_> {
-    type Item = Range<usize>;
-
-    fn next(&mut self) -> Option<Range<usize>> {
-        let Some(counter) = self.counter else {
-            return self.fixed.take();
-        };
+    /// The next part that nobody has taken.
+    fn claim(&self, counter: &AtomicUsize) -> Option<Range<usize>> {
         if !self.worker.may_work() {
             return None;
         }
@@ -96,6 +93,19 @@ impl Iterator for Parts<'_> {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, end)
             .ok()?;
         Some(start..end(start)?)
+    }
+}
+
+impl Iterator for Parts<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        let Some(counter) = self.counter else {
+            return self.fixed.take();
+        };
+        let part = self.ahead.take().or_else(|| self.claim(counter))?;
+        self.ahead = self.claim(counter);
+        Some(part)
     }
 }
 
@@ -196,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_goes_on_where_nobody_has_been() {
+    fn a_worker_knows_where_it_goes_on() {
         let mut pool = Pool::new(Some(2), &Topology::detect()).unwrap();
         let counter = AtomicUsize::new(0);
         pool.run(&|worker| {
