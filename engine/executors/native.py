@@ -108,7 +108,7 @@ class NativeExecutor:
 
     @contextmanager
     def lend_core(self) -> Iterator[None]:
-        """See `Executor.lend_core`."""
+        """See `CoreLender.lend_core`."""
         loan = self._core.lend_core()
         try:
             yield
