@@ -67,26 +67,33 @@ impl<'a> Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// Where this worker goes on.
+    /// Where this worker goes on, if anywhere; of the last items perhaps, as another one may begin with them first.
     pub fn upcoming(&self) -> Option<usize> {
-        self.ahead.as_ref().map(|part| part.start)
+        if let Some(part) = &self.ahead {
+            return Some(part.start);
+        }
+        let next = self.counter?.load(Ordering::Relaxed);
+        (next < self.total).then_some(next)
     }
 
-    /// Where it goes on after item `item` of `part`, which it was given last.
+    /// Where it goes on, likewise, after item `item` of `part`, which it was given last.
     pub fn after(&self, part: &Range<usize>, item: usize) -> Option<usize> {
         let next = Some(item + 1).filter(|next| part.contains(next));
         next.or_else(|| self.upcoming())
     }
 
-    /// The next part that nobody has taken.
-    fn claim(&self, counter: &AtomicUsize) -> Option<Range<usize>> {
+    /// The next part that nobody has taken, if more than `spared` items are left.
+    fn claim(&self, counter: &AtomicUsize, spared: usize) -> Option<Range<usize>> {
         if !self.worker.may_work() {
             return None;
         }
         let share = PARTS_EACH * self.worker.size();
         // Nothing is published through the counter: the phase's barriers do that.
         let end = |start: usize| {
-            let left = self.total.checked_sub(start).filter(|&left| left > 0)?;
+            let left = self
+                .total
+                .checked_sub(start)
+                .filter(|&left| left > spared)?;
             Some(start + (left / share).clamp(1, LARGEST_PART))
         };
         let start = counter
@@ -103,8 +110,9 @@ impl Iterator for Parts<'_> {
         let Some(counter) = self.counter else {
             return self.fixed.take();
         };
-        let part = self.ahead.take().or_else(|| self.claim(counter))?;
-        self.ahead = self.claim(counter);
+        let part = self.ahead.take().or_else(|| self.claim(counter, 0))?;
+        // The last items are for the others: a phase of two would be one worker's alone.
+        self.ahead = self.claim(counter, self.worker.size() - 1);
         Some(part)
     }
 }
@@ -202,6 +210,21 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn no_worker_takes_an_item_ahead_that_another_could_begin_with() {
+        for threads in [2, 3] {
+            let mut pool = Pool::new(Some(threads), &Topology::detect()).unwrap();
+            let counter = AtomicUsize::new(0);
+            pool.run(&|worker| {
+                let mut parts = Parts::taken(worker, &counter, worker.size());
+                assert!(parts.next().is_some());
+                worker.barrier();
+                assert!(parts.next().is_none());
+            })
+            .unwrap();
         }
     }
 
