@@ -1,14 +1,14 @@
 //! Keys and values as int8, multiplied as integers.
 //!
-//! Queries and weights become integers of two bytes ([`super::two_bytes`]), sums are exact, and a dot product takes four
-//! dimensions of a key, or four positions of a value, at once: a sixth of what widening codes to floats costs.
+//! Queries become integers of one byte and weights of two ([`super::numbers`]), sums are exact, and a dot product takes four
+//! dimensions of a key, or four positions of a value, at once.
 //! Scores and values are the same product, some rows' numbers times some registers of codes.
 
 use super::fetch::Fetch;
 use super::kernel::{Chunk, Element};
+use super::numbers::Numbers;
 use super::state::{Aligned, Scratch};
 use super::task::Task;
-use super::two_bytes::TwoBytes;
 use super::visible::Visible;
 use super::{CHUNK, MAX_ROWS};
 use crate::kv_cache::{QUAD, ZERO_CODE};
@@ -22,10 +22,8 @@ const LARGEST_WEIGHT: f32 = LARGEST_TWO_BYTES - 1.0;
 
 pub(super) struct Int8;
 
-/// Numbers from one query to the next.
-fn width(stride: usize) -> usize {
-    stride.next_multiple_of(CODES)
-}
+/// What a query's largest number becomes.
+const LARGEST_QUERY: f32 = 127.0;
 
 /// Products of rows `first_row..first_row + ROWS` of `numbers`, each `width` numbers apart, with codes of `quads` times four
 /// inputs; `codes` names the place of a quad of a vector. Every quad `lines` lines are fetched.
@@ -37,19 +35,24 @@ fn width(stride: usize) -> usize {
     clippy::needless_range_loop,
     reason = "iterators over arrays of registers put them into memory"
 )]
-unsafe fn dots<L: ByteDots, const ROWS: usize, const VECTORS: usize, const N: usize>(
-    numbers: &TwoBytes<N>,
+unsafe fn dots<
+    L: ByteDots,
+    const ROWS: usize,
+    const VECTORS: usize,
+    const BYTES: usize,
+    const N: usize,
+>(
+    numbers: &Numbers<BYTES, N>,
     first_row: usize,
     width: usize,
     quads: usize,
     (fetch, lines): (&mut Fetch, usize),
     codes: impl Fn(usize, usize) -> *const u8,
 ) -> [[L; VECTORS]; ROWS] {
-    let [high, low] = numbers.from(first_row * width);
+    let bytes = numbers.from(first_row * width);
     // SAFETY: the caller's promise.
     unsafe {
-        let mut highs = [[L::zero_dots(); VECTORS]; ROWS];
-        let mut lows = highs;
+        let mut sums = [[[L::zero_dots(); VECTORS]; BYTES]; ROWS];
         for quad in 0..quads {
             fetch.next(lines);
             let mut loaded = [L::load_codes(codes(quad, 0)); VECTORS];
@@ -58,10 +61,12 @@ unsafe fn dots<L: ByteDots, const ROWS: usize, const VECTORS: usize, const N: us
             }
             for row in 0..ROWS {
                 let at = row * width + QUAD * quad;
-                let (high, low) = (L::splat_quad(high.add(at)), L::splat_quad(low.add(at)));
-                for vector in 0..VECTORS {
-                    highs[row][vector] = L::add_dots(highs[row][vector], loaded[vector], high);
-                    lows[row][vector] = L::add_dots(lows[row][vector], loaded[vector], low);
+                for byte in 0..BYTES {
+                    let four = L::splat_quad(bytes[byte].add(at));
+                    for vector in 0..VECTORS {
+                        let sum = &mut sums[row][byte][vector];
+                        *sum = L::add_dots(*sum, loaded[vector], four);
+                    }
                 }
             }
         }
@@ -69,7 +74,12 @@ unsafe fn dots<L: ByteDots, const ROWS: usize, const VECTORS: usize, const N: us
         for row in 0..ROWS {
             let offset = numbers.sums[first_row + row].wrapping_mul(i32::from(ZERO_CODE));
             for vector in 0..VECTORS {
-                products[row][vector] = L::join_dots(highs[row][vector], lows[row][vector], offset);
+                let low = sums[row][BYTES - 1][vector];
+                let high = match BYTES {
+                    1 => L::zero_dots(),
+                    _ => sums[row][0][vector],
+                };
+                products[row][vector] = L::join_dots(high, low, offset);
             }
         }
         products
@@ -90,11 +100,11 @@ unsafe fn scores<L: ByteDots, const ROWS: usize, const COUNT: usize>(
 ) {
     let tiles = &chunk.tiles.tiles[first_tile..first_tile + COUNT];
     let (queries, stride) = (&scratch.queries, chunk.value_stride);
-    let (quads, width) = (stride / QUAD, width(stride));
+    let quads = stride / QUAD;
     // SAFETY: the caller's promise.
     unsafe {
         let codes = |quad, tile: usize| tiles[tile].add(CODES * quad);
-        let sums = dots::<L, ROWS, COUNT, _>(queries, row, width, quads, fetch, codes);
+        let sums = dots::<L, ROWS, COUNT, _, _>(queries, row, stride, quads, fetch, codes);
         for (at, sums) in sums.iter().enumerate() {
             let step = L::splat(queries.steps[row + at]);
             let weights = scratch.weights.0[row + at].as_mut_ptr();
@@ -127,7 +137,7 @@ unsafe fn add_values<L: ByteDots, const ROWS: usize, const DIMS: usize>(
             let first = quad % QUADS * stride + dim + vector * LANES;
             chunk.tiles.tiles[quad / QUADS].add(chunk.layout.values + QUAD * first)
         };
-        let sums = dots::<L, ROWS, DIMS, _>(weights, row, CHUNK, quads, fetch, codes);
+        let sums = dots::<L, ROWS, DIMS, _, _>(weights, row, CHUNK, quads, fetch, codes);
         for (at, sums) in sums.iter().enumerate() {
             let row = row + at;
             let before = L::splat(scratch.factors.before[row]);
@@ -141,9 +151,16 @@ unsafe fn add_values<L: ByteDots, const ROWS: usize, const DIMS: usize>(
     }
 }
 
-/// Call `$body` for the next rows, as many as the level's registers hold with two sums each; evaluates to how many.
+/// Call `$body` for the next rows, as many as the level's registers hold; evaluates to how many. Up to six with one sum each
+/// and up to three with two.
 macro_rules! next_rows {
-    ($level:ty, $left:expr, $body:ident::<$count:literal>($($arg:expr),*)) => {
+    ($level:ty, $left:expr, one $body:ident::<$count:literal>($($arg:expr),*)) => {
+        match $left {
+            6.. if <$level>::WIDE => { $body::<$level, 6, $count>($($arg),*); 6 }
+            left => next_rows!($level, left, two $body::<$count>($($arg),*)),
+        }
+    };
+    ($level:ty, $left:expr, two $body:ident::<$count:literal>($($arg:expr),*)) => {
         match $left {
             3.. if <$level>::WIDE => { $body::<$level, 3, $count>($($arg),*); 3 }
             2 if <$level>::WIDE => { $body::<$level, 2, $count>($($arg),*); 2 }
@@ -235,16 +252,16 @@ impl Element for Int8 {
             .enumerate()
         {
             // SAFETY: the same contract.
-            let (step, inverse) = unsafe { step_of::<L>(query, LARGEST_TWO_BYTES) };
+            let (step, inverse) = unsafe { step_of::<L>(query, LARGEST_QUERY) };
             (queries.steps[row], inverses[row]) = (step / size, inverse);
         }
         for (row, query) in scratch.q.0[..rows * stride]
             .chunks_exact(stride)
             .enumerate()
         {
-            let (query, inverse) = (query.as_chunks().0, [[inverses[row]; LANES]; 4]);
+            let query = query.as_chunks().0;
             // SAFETY: the same contract.
-            unsafe { queries.set::<L>(row, row * width(stride), query, &inverse) };
+            unsafe { queries.set::<L>(row, row * stride, query, inverses[row]) };
         }
     }
 
@@ -269,28 +286,28 @@ impl Element for Int8 {
                         step = next_rows!(
                             L,
                             left,
-                            scores::<4>(chunk, tile, row, (fetch, lines), scratch)
+                            one scores::<4>(chunk, tile, row, (fetch, lines), scratch)
                         );
                         tile += 4;
                     } else if L::WIDE && tiles - tile == 3 {
                         step = next_rows!(
                             L,
                             left,
-                            scores::<3>(chunk, tile, row, (fetch, lines), scratch)
+                            one scores::<3>(chunk, tile, row, (fetch, lines), scratch)
                         );
                         tile += 3;
                     } else if L::WIDE && tiles - tile == 2 {
                         step = next_rows!(
                             L,
                             left,
-                            scores::<2>(chunk, tile, row, (fetch, lines), scratch)
+                            one scores::<2>(chunk, tile, row, (fetch, lines), scratch)
                         );
                         tile += 2;
                     } else {
                         step = next_rows!(
                             L,
                             left,
-                            scores::<1>(chunk, tile, row, (fetch, lines), scratch)
+                            one scores::<1>(chunk, tile, row, (fetch, lines), scratch)
                         );
                         tile += 1;
                     }
@@ -323,21 +340,21 @@ impl Element for Int8 {
                         step = next_rows!(
                             L,
                             left,
-                            add_values::<4>(chunk, dim, row, (fetch, lines), scratch)
+                            two add_values::<4>(chunk, dim, row, (fetch, lines), scratch)
                         );
                         dim += 4 * LANES;
                     } else if L::WIDE && vectors >= 2 {
                         step = next_rows!(
                             L,
                             left,
-                            add_values::<2>(chunk, dim, row, (fetch, lines), scratch)
+                            two add_values::<2>(chunk, dim, row, (fetch, lines), scratch)
                         );
                         dim += 2 * LANES;
                     } else {
                         step = next_rows!(
                             L,
                             left,
-                            add_values::<1>(chunk, dim, row, (fetch, lines), scratch)
+                            two add_values::<1>(chunk, dim, row, (fetch, lines), scratch)
                         );
                         dim += LANES;
                     }

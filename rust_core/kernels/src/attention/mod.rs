@@ -14,12 +14,12 @@ mod fetch;
 mod float;
 mod integer;
 mod kernel;
+mod numbers;
 mod softmax;
 mod state;
 mod task;
 #[cfg(test)]
 mod tests;
-mod two_bytes;
 mod visible;
 mod work;
 

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use super::numbers::Numbers;
 use super::softmax::Factors;
-use super::two_bytes::TwoBytes;
 use super::{CHUNK, MAX_ROWS};
 use crate::simd::{LANES, Lanes};
 use crate::spec::MAX_HEAD_DIM;
@@ -111,11 +111,11 @@ pub struct Scratch {
     /// `[rows, dim]`: queries, side by side.
     pub(super) q: Box<Aligned<[f32; MAX_ROWS * MAX_HEAD_DIM]>>,
     /// The same as integers, for keys that are codes.
-    pub(super) queries: TwoBytes<{ MAX_ROWS * MAX_HEAD_DIM }>,
+    pub(super) queries: Numbers<1, { MAX_ROWS * MAX_HEAD_DIM }>,
     /// `[MAX_ROWS][CHUNK]`: scores, then weights.
     pub(super) weights: Box<Aligned<[[f32; CHUNK]; MAX_ROWS]>>,
     /// The weights times their values' scales, as integers, for values that are codes.
-    pub(super) value_weights: TwoBytes<{ MAX_ROWS * CHUNK }>,
+    pub(super) value_weights: Numbers<2, { MAX_ROWS * CHUNK }>,
     /// With which a chunk is added to the state.
     pub(super) factors: Factors,
     /// Of the split at hand.
@@ -130,9 +130,9 @@ impl Scratch {
     pub fn new() -> Self {
         Self {
             q: Box::new(Aligned([0.0; MAX_ROWS * MAX_HEAD_DIM])),
-            queries: TwoBytes::new(),
+            queries: Numbers::new(),
             weights: Box::new(Aligned([[0.0; CHUNK]; MAX_ROWS])),
-            value_weights: TwoBytes::new(),
+            value_weights: Numbers::new(),
             factors: Factors::new(),
             current: State::new(),
             total: State::new(),
