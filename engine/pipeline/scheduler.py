@@ -319,6 +319,14 @@ class Scheduler:
         table.block_tables[np.repeat(batch, need), columns] = self._blocks.allocate(total)
         table.num_blocks[batch] = held + need
 
+    def _take_first_blocks(self, row: int, grant: int) -> None:
+        """What one row lacks for its first `grant` tokens, by plain numbers: much less than arrays."""
+        table = self._table
+        end, held = int(table.num_computed[row]) + grant, int(table.num_blocks[row])
+        if (need := self._blocks.blocks_for(end) - held) > 0:
+            table.block_tables[row, held : held + need] = self._blocks.allocate(need)
+            table.num_blocks[row] = held + need
+
     def _admit(
         self, budget: int, now: float, unplaceable: list[Sequence]
     ) -> tuple[list[int], list[int], list[Sequence]]:
@@ -360,8 +368,7 @@ class Scheduler:
             self._ranking.admitted()
             grant = min(budget, len(sequence.tokens) - int(table.num_computed[row]))
             budget -= grant
-            one, chunk = np.array([row], np.int32), np.array([grant], np.int32)
-            self._take_blocks(one, self._blocks_needed(one, chunk))
+            self._take_first_blocks(row, grant)
             promised += whole - int(table.num_blocks[row])
             rows.append(row)
             grants.append(grant)
