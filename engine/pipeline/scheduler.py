@@ -155,8 +155,7 @@ class Scheduler:
         if budget > 0 and len(self._waiting) and not preempted and not unplaceable:
             rows, grants, admitted = self._admit(budget, now, unplaceable)
             if admitted:
-                batch = np.concatenate([batch, np.array(rows, np.int32)])
-                grant = np.concatenate([grant, np.array(grants, np.int32)])
+                batch, grant = np.concatenate([batch, rows]), np.concatenate([grant, grants])
         plan, scores, drafts = None, NO_SCORES, None
         if len(batch):
             drafts = self._add_drafts(batch, grant)
@@ -319,24 +318,16 @@ class Scheduler:
         table.block_tables[np.repeat(batch, need), columns] = self._blocks.allocate(total)
         table.num_blocks[batch] = held + need
 
-    def _take_first_blocks(self, row: int, grant: int) -> None:
-        """What one row lacks for its first `grant` tokens, by plain numbers: much less than arrays."""
-        table = self._table
-        end, held = int(table.num_computed[row]) + grant, int(table.num_blocks[row])
-        if (need := self._blocks.blocks_for(end) - held) > 0:
-            table.block_tables[row, held : held + need] = self._blocks.allocate(need)
-            table.num_blocks[row] = held + need
-
     def _admit(
         self, budget: int, now: float, unplaceable: list[Sequence]
-    ) -> tuple[list[int], list[int], list[Sequence]]:
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], list[Sequence]]:
         """Give rows to waiting requests while budget, rows and blocks last.
 
         A request is admitted only if all of its known tokens fit above a watermark, beside the
         blocks that earlier admissions still have to take; its blocks are then taken chunk by chunk.
 
         Returns:
-            Rows, tokens granted to each, and the sequences.
+            [A] int32 rows, [A] int32 tokens granted to each, and the sequences.
         """
         table, waiting = self._table, self._waiting
         promised = self._promised_blocks()
@@ -368,7 +359,6 @@ class Scheduler:
             self._ranking.admitted()
             grant = min(budget, len(sequence.tokens) - int(table.num_computed[row]))
             budget -= grant
-            self._take_first_blocks(row, grant)
             promised += whole - int(table.num_blocks[row])
             rows.append(row)
             grants.append(grant)
@@ -377,7 +367,10 @@ class Scheduler:
                 break  # copying takes its time: one a step
         for sequence in reversed(deferred):
             waiting.requeue(sequence)
-        return rows, grants, admitted
+        batch, grant_each = np.array(rows, np.int32), np.array(grants, np.int32)
+        # For all of them at once: a dozen numpy calls for every one would lie between two steps.
+        self._take_blocks(batch, self._blocks_needed(batch, grant_each))
+        return batch, grant_each, admitted
 
     def _fit(self, reuse: Reuse, whole: int, room: int, sequence: Sequence) -> Reuse | None:
         """The reuse with which a sequence of `whole` blocks fits into `room`, or None.
