@@ -12,7 +12,9 @@ use super::task::Task;
 use super::visible::Visible;
 use super::{CHUNK, MAX_ROWS};
 use crate::kv_cache::{QUAD, ZERO_CODE};
-use crate::simd::{ByteDots, CODES, LANES, LARGEST_TWO_BYTES, hadamard, hadamard_size, step_of};
+use crate::simd::{
+    ByteDots, CODES, LANES, LARGEST_BYTE, LARGEST_TWO_BYTES, hadamard, hadamard_size, step_of,
+};
 
 /// Quads of a tile's tokens.
 const QUADS: usize = LANES / QUAD;
@@ -21,9 +23,6 @@ const QUADS: usize = LANES / QUAD;
 const LARGEST_WEIGHT: f32 = LARGEST_TWO_BYTES - 1.0;
 
 pub(super) struct Int8;
-
-/// What a query's largest number becomes.
-const LARGEST_QUERY: f32 = 127.0;
 
 /// Products of rows `first_row..first_row + ROWS` of `numbers`, each `width` numbers apart, with codes of `quads` times four
 /// inputs; `codes` names the place of a quad of a vector. Every quad `lines` lines are fetched.
@@ -252,7 +251,7 @@ impl Element for Int8 {
             .enumerate()
         {
             // SAFETY: the same contract.
-            let (step, inverse) = unsafe { step_of::<L>(query, LARGEST_QUERY) };
+            let (step, inverse) = unsafe { step_of::<L>(query, LARGEST_BYTE) };
             (queries.steps[row], inverses[row]) = (step / size, inverse);
         }
         for (row, query) in scratch.q.0[..rows * stride]

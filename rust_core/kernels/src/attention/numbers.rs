@@ -41,7 +41,7 @@ impl<const N: usize> Numbers<1, N> {
     /// Make `values` times `factor`, rounded, the numbers of row `row`, which begin at number `at`.
     ///
     /// # Safety
-    /// No product is larger than 127; the level's instructions are enabled.
+    /// No product is larger than [`LARGEST_BYTE`](crate::simd::LARGEST_BYTE); the level's instructions are enabled.
     #[inline(always)]
     pub unsafe fn set<L: ByteDots>(
         &mut self,
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
     use crate::dispatch::Level;
-    use crate::simd::{LARGEST_TWO_BYTES, by_level, step_of};
+    use crate::simd::{LARGEST_BYTE, LARGEST_TWO_BYTES, by_level, step_of};
 
     const COUNT: usize = 64;
     type OneByte = Numbers<1, { MAX_ROWS * COUNT }>;
@@ -107,7 +107,7 @@ mod tests {
     ) {
         // SAFETY: by_level enables the instructions.
         unsafe {
-            let (step, inverse) = step_of::<L>(values, 127.0);
+            let (step, inverse) = step_of::<L>(values, LARGEST_BYTE);
             one.steps[row] = step;
             one.set::<L>(row, row * COUNT, values.as_chunks().0, inverse);
             let (step, inverse) = step_of::<L>(values, LARGEST_TWO_BYTES);

@@ -5,14 +5,11 @@
 //! too, or a scale for every 32 dimensions of a mixed key, changes nothing more.
 
 use super::QUAD;
-use crate::simd::{ByteDots, CODES, LANES, by_level, hadamard, step_of};
+use crate::simd::{ByteDots, CODES, LANES, LARGEST_BYTE, by_level, hadamard, step_of};
 use crate::spec::MAX_HEAD_DIM;
 
 /// Stands for zero among codes, which are unsigned.
 pub(crate) const ZERO_CODE: u8 = 128;
-
-/// The largest code's distance from [`ZERO_CODE`].
-const LARGEST: f32 = 127.0;
 
 /// What becomes codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +40,7 @@ unsafe fn quantize<L: ByteDots, const DIMS: usize>(
         if form == Form::Mixed {
             hadamard::<L>(padded);
         }
-        let (step, inverse) = step_of::<L>(padded, LARGEST);
+        let (step, inverse) = step_of::<L>(padded, LARGEST_BYTE);
         if step.is_nan() {
             codes.fill(ZERO_CODE);
             return step;

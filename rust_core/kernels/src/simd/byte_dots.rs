@@ -8,8 +8,11 @@ use super::{LANES, Lanes, ROUND};
 /// Codes of a register: four for each lane.
 pub(crate) const CODES: usize = 4 * LANES;
 
+/// The largest magnitude of a number of one signed byte.
+pub(crate) const LARGEST_BYTE: f32 = 127.0;
+
 /// The largest magnitude of a number of two signed bytes.
-pub(crate) const LARGEST_TWO_BYTES: f32 = 127.0 * 257.0;
+pub(crate) const LARGEST_TWO_BYTES: f32 = LARGEST_BYTE * 257.0;
 
 /// Lanes that are dot products of bytes.
 ///
