@@ -99,18 +99,17 @@ fn multiply(
         if first >= matrix.panels() {
             return;
         }
-        for panel in first..matrix.panels().min(first + PART) {
-            let next = matrix.panel((panel + 1).min(matrix.panels() - 1));
-            // SAFETY: buffers of the shapes' sizes; the panel's columns are this worker's.
-            unsafe {
-                let output = Output {
-                    out: out.ptr().add(panel * 16),
-                    stride: matrix.outputs,
-                    accumulate: matrix.outputs == 576,
-                    bias: std::ptr::null(),
-                };
-                products.panel(matrix, panel, next, output);
-            }
+        let panels = first..matrix.panels().min(first + PART);
+        let next = matrix.panel(panels.end.min(matrix.panels() - 1));
+        // SAFETY: buffers of the shapes' sizes; the panels' columns are this worker's.
+        unsafe {
+            let output = Output {
+                out: out.ptr().add(first * 16),
+                stride: matrix.outputs,
+                accumulate: matrix.outputs == 576,
+                bias: std::ptr::null(),
+            };
+            products.panels(matrix, panels, next, output);
         }
     }
 }

@@ -228,23 +228,15 @@ impl Step<'_> {
         target: Target,
     ) {
         let matrix = &linear.matrix;
-        for panel in panels.clone() {
-            let next = if panel + 1 < panels.end {
-                matrix.panel(panel + 1)
-            } else {
-                upcoming.unwrap_or(matrix.panel(panel))
-            };
-            // SAFETY: by contract.
-            unsafe {
-                let output = Output {
-                    out: target.out.add((panel - panels.start) * PANEL_COLUMNS),
-                    stride: target.stride,
-                    accumulate: target.accumulate,
-                    bias: linear.panel_bias(panel),
-                };
-                products.panel_rows(matrix, panel, rows.clone(), next, output);
-            }
-        }
+        let output = Output {
+            out: target.out,
+            stride: target.stride,
+            accumulate: target.accumulate,
+            bias: linear.panel_bias(panels.start),
+        };
+        let next = upcoming.unwrap_or(matrix.panel(panels.end - 1));
+        // SAFETY: by contract.
+        unsafe { products.panels_of_rows(matrix, panels, rows, next, output) };
     }
 
     /// Phase a: each worker projects whole heads (with many rows also slices of one), so it can rotate and cache them
@@ -547,24 +539,27 @@ impl Step<'_> {
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
         let mut products =
             unsafe { Products::new(self.model.level, activations, rows, &mut own.panel) };
-        let sliced = SlicedItems::new(linear.matrix.panels(), rows, worker.size());
+        let (panels, each) = (linear.matrix.panels(), products.panels_at_once());
+        let sliced = SlicedItems::new(panels.div_ceil(each), rows, worker.size());
         let mut parts = Parts::new(worker, counter, sliced.count(), rows);
         while let Some(part) = parts.next() {
             for item in part.clone() {
-                let (panel, rows) = sliced.get(item);
+                let (unit, rows) = sliced.get(item);
                 let upcoming = parts.after(&part, item);
-                // SAFETY: these rows of the panel's columns of the residual stream are this worker's alone.
+                let first = unit * each;
+                // SAFETY: these rows of the panels' columns of the residual stream are this worker's alone.
                 unsafe {
                     let target = Target {
-                        out: scratch.hidden.ptr().add(panel * PANEL_COLUMNS),
+                        out: scratch.hidden.ptr().add(first * PANEL_COLUMNS),
                         stride: scratch.strides.hidden,
                         accumulate: true,
                     };
-                    let upcoming = upcoming.map(|item| linear.matrix.panel(sliced.get(item).0));
+                    let upcoming =
+                        upcoming.map(|item| linear.matrix.panel(sliced.get(item).0 * each));
                     Self::multiply(
                         &mut products,
                         linear,
-                        panel..panel + 1,
+                        first..panels.min(first + each),
                         rows,
                         upcoming,
                         target,
@@ -610,6 +605,7 @@ impl Step<'_> {
         } else {
             PANEL_COLUMNS
         };
+        let joined = columns / PANEL_COLUMNS;
         let groups = layer.down.matrix.inputs / GROUP;
         let counter = self.counter(index, GATE_UP);
         let sliced = SlicedItems::new(panels / each, rows, worker.size());
@@ -618,43 +614,44 @@ impl Step<'_> {
             for item in part.clone() {
                 let (unit, slice) = sliced.get(item);
                 let panels = unit * each..(unit + 1) * each;
-                for panel in panels.clone() {
-                    let next = if panel + 1 < panels.end {
-                        panel + 1
+                for first in panels.clone().step_by(joined) {
+                    let these = first..first + joined;
+                    let next = if these.end < panels.end {
+                        these.end
                     } else {
                         let upcoming = parts.after(&part, item);
-                        upcoming.map_or(panel, |item| sliced.get(item).0 * each)
+                        upcoming.map_or(first, |item| sliced.get(item).0 * each)
                     };
-                    let column = panel * PANEL_COLUMNS % columns;
                     let output = |out: *mut f32, linear: &Linear| Output {
-                        out: out.wrapping_add(column),
+                        out,
                         stride: columns,
                         accumulate: false,
-                        bias: linear.panel_bias(panel),
+                        bias: linear.panel_bias(first),
                     };
                     let (gate_out, up_out) = (output(gate, &layer.gate), output(up, &layer.up));
-                    let up_data = layer.up.matrix.panel(panel);
-                    let next = layer.gate.matrix.panel(next);
-                    let first = slice.start * columns;
-                    let (gate, up) = (gate.wrapping_add(first), up.wrapping_add(first));
+                    let (gate_panels, up_panels) = (&layer.gate.matrix, &layer.up.matrix);
+                    let (next_up, next) = (up_panels.panel(first), gate_panels.panel(next));
+                    let start = slice.start * columns;
+                    let (gate, up) = (gate.wrapping_add(start), up.wrapping_add(start));
                     // SAFETY: these columns of the slice's joined rows and the whole of `gate` and `up` are this worker's.
                     unsafe {
-                        products.panel_rows(
-                            &layer.gate.matrix,
-                            panel,
-                            slice.clone(),
-                            up_data,
+                        let (gate_range, slice_rows) = (these.clone(), slice.clone());
+                        products.panels_of_rows(
+                            gate_panels,
+                            gate_range,
+                            slice_rows,
+                            next_up,
                             gate_out,
                         );
-                        products.panel_rows(&layer.up.matrix, panel, slice.clone(), next, up_out);
-                        if joining != Joining::Groups {
-                            let stride = scratch.strides.gate;
-                            let out = scratch.gate.ptr().add(slice.start * stride);
-                            let out = out.add(panel * PANEL_COLUMNS);
-                            silu_panel(level, gate, up, out, stride, slice.len());
-                        } else if column + PANEL_COLUMNS == columns {
+                        products.panels_of_rows(up_panels, these, slice.clone(), next, up_out);
+                        if joining == Joining::Groups {
                             let to = self.joined_group(unit, slice.start, rows, groups);
                             quantize_gated(level, gate, up, slice.len(), to);
+                        } else {
+                            let stride = scratch.strides.gate;
+                            let out = scratch.gate.ptr().add(slice.start * stride);
+                            let out = out.add(first * PANEL_COLUMNS);
+                            silu_panel(level, gate, up, out, stride, slice.len());
                         }
                     }
                 }

@@ -2,6 +2,7 @@
 
 use super::NOWHERE;
 use crate::pack::layout::GROUP;
+use crate::pack::pairs;
 use crate::simd::{LANES, Lanes};
 
 /// Groups that are worked on at once.
@@ -20,8 +21,8 @@ pub(super) struct Batch {
     factors: [f32; BATCH],
     pub codes: [[i8; GROUP]; BATCH],
     pub scales: [f32; BATCH],
-    pub scaled_sums: [f32; BATCH],
-    pub low_scaled_sums: [f32; BATCH],
+    pub starts: [i32; BATCH],
+    pub low_sums: [i32; BATCH],
     /// The outlier of each group that has one.
     pub outliers: [f32; BATCH],
     /// Where in its group it stands, or [`NOWHERE`].
@@ -37,8 +38,8 @@ impl Batch {
             factors: [0.0; BATCH],
             codes: [[0; GROUP]; BATCH],
             scales: [0.0; BATCH],
-            scaled_sums: [0.0; BATCH],
-            low_scaled_sums: [0.0; BATCH],
+            starts: [0; BATCH],
+            low_sums: [0; BATCH],
             outliers: [0.0; BATCH],
             places: [NOWHERE; BATCH],
         }
@@ -88,13 +89,15 @@ impl Batch {
         let values = &self.values.as_chunks().0[four];
         let factors = &self.factors.as_chunks().0[four];
         let codes = &mut self.codes.as_chunks_mut().0[four];
-        let (mut low, mut high) = ([0.0; 4], [0.0; 4]);
+        let low = &mut self.low_sums.as_chunks_mut().0[four];
+        let mut high = [0; 4];
         // SAFETY: instructions by the caller's promise.
-        unsafe { L::round_four_groups(values, factors, codes, &mut low, &mut high) };
-        for i in 0..4 {
-            let (at, scale) = (4 * four + i, self.scales[4 * four + i]);
-            self.scaled_sums[at] = scale * (low[i] + high[i]);
-            self.low_scaled_sums[at] = scale * low[i];
+        unsafe { L::round_four_groups(values, factors, codes, low, &mut high) };
+        for (i, start) in self.starts.as_chunks_mut::<4>().0[four]
+            .iter_mut()
+            .enumerate()
+        {
+            *start = pairs::start(low[i] + high[i]);
         }
     }
 

@@ -7,7 +7,7 @@
 //! multiplied on its own. Measured on the demo model's prose (mean KL against exact activations): 0.0031
 //! without, 0.0010 at a ratio of 3, 0.0007 at 2, for one to four outliers a row of 576.
 //!
-//! The sums serve weights with an offset: `Σ (s·c + m)·x = s·Σ c·x + m·Σ x`. A group with a NaN or an
+//! The sums of codes serve weights with an offset: `Σ (s·c + m)·x = s·Σ c·x + m·Σ x`. A group with a NaN or an
 //! infinity gets a NaN scale, so the row's results are NaN and nobody else's.
 //!
 //! Rows stand in tiles of four, group by group, so that a kernel that takes many rows at once walks few
@@ -24,7 +24,8 @@ pub use self::gated::{GroupColumn, quantize_gated};
 
 use self::batch::{BATCH, Batch};
 use crate::amx::row_tiles::{ROWS, RowTile};
-use crate::pack::layout::GROUP;
+use crate::pack::layout::{GROUP, QuantLayout};
+use crate::pack::pairs;
 use crate::simd::{LANES, Lanes, by_level};
 
 /// Rows whose groups stand together.
@@ -36,10 +37,10 @@ pub const TILE_ROWS: usize = 4;
 pub struct TileGroup {
     pub codes: [[i8; GROUP]; TILE_ROWS],
     pub scales: [f32; TILE_ROWS],
-    /// `scale * sum of the codes`.
-    pub scaled_sums: [f32; TILE_ROWS],
-    /// The same for the group's first 16 inputs.
-    pub low_scaled_sums: [f32; TILE_ROWS],
+    /// Where dot products with 4-bit codes start ([`pairs::start`]): a multiple of the sum of the codes.
+    pub starts: [i32; TILE_ROWS],
+    /// Sum of the codes of the group's first 16 inputs.
+    pub low_sums: [i32; TILE_ROWS],
     /// What stands apart in each row, where [`OutlierPlaces`] say that something does.
     pub outliers: [f32; TILE_ROWS],
 }
@@ -51,9 +52,25 @@ impl TileGroup {
         let (to, from) = (lane..lane + ROWS, from..from + ROWS);
         self.codes[to.clone()].copy_from_slice(&batch.codes[from.clone()]);
         self.scales[to.clone()].copy_from_slice(&batch.scales[from.clone()]);
-        self.scaled_sums[to.clone()].copy_from_slice(&batch.scaled_sums[from.clone()]);
-        self.low_scaled_sums[to.clone()].copy_from_slice(&batch.low_scaled_sums[from.clone()]);
+        self.starts[to.clone()].copy_from_slice(&batch.starts[from.clone()]);
+        self.low_sums[to.clone()].copy_from_slice(&batch.low_sums[from.clone()]);
         self.outliers[to].copy_from_slice(&batch.outliers[from]);
+    }
+
+    /// Sum of the codes of row `lane`.
+    #[inline(always)]
+    pub fn sum(&self, lane: usize) -> i32 {
+        pairs::sum_of(self.starts[lane])
+    }
+
+    /// The same over the inputs that share the scale number `part` of a layout's record.
+    #[inline(always)]
+    pub fn sum_of_part(&self, layout: QuantLayout, part: usize, lane: usize) -> i32 {
+        match (layout.group, part) {
+            (GROUP, _) => self.sum(lane),
+            (_, 0) => self.low_sums[lane],
+            _ => self.sum(lane) - self.low_sums[lane],
+        }
     }
 }
 

@@ -82,12 +82,9 @@ fn codes_are_within_half_a_step_and_levels_agree_bit_for_bit() {
         assert!((x - scale * code).abs() <= scale * 0.50001);
     }
     for group in &tile {
-        let sum = |codes: &[i8]| codes.iter().map(|&code| i32::from(code)).sum::<i32>() as f32;
-        assert_eq!(group.scaled_sums[2], group.scales[2] * sum(&group.codes[2]));
-        assert_eq!(
-            group.low_scaled_sums[2],
-            group.scales[2] * sum(&group.codes[2][..16])
-        );
+        let sum = |codes: &[i8]| codes.iter().map(|&code| i32::from(code)).sum::<i32>();
+        assert_eq!(group.sum(2), sum(&group.codes[2]));
+        assert_eq!(group.low_sums[2], sum(&group.codes[2][..16]));
         assert_eq!(
             (group.codes[1], group.scales[3]),
             ([0; GROUP], 0.0),
@@ -101,18 +98,19 @@ fn codes_are_within_half_a_step_and_levels_agree_bit_for_bit() {
 }
 
 /// The bits of a row's groups in lane 2, so that NaN equals NaN.
-fn bits(tile: &[TileGroup]) -> Vec<([i8; GROUP], [u32; 3])> {
+fn bits(tile: &[TileGroup]) -> Vec<([i8; GROUP], u32, [i32; 2])> {
     bits_of(2, tile.iter())
 }
 
 fn bits_of<'a>(
     lane: usize,
     groups: impl Iterator<Item = &'a TileGroup>,
-) -> Vec<([i8; GROUP], [u32; 3])> {
-    let numbers = |g: &TileGroup| [g.scales[lane], g.scaled_sums[lane], g.low_scaled_sums[lane]];
-    groups
-        .map(|group| (group.codes[lane], numbers(group).map(f32::to_bits)))
-        .collect()
+) -> Vec<([i8; GROUP], u32, [i32; 2])> {
+    let bits_of = |g: &TileGroup| {
+        let sums = [g.starts[lane], g.low_sums[lane]];
+        (g.codes[lane], g.scales[lane].to_bits(), sums)
+    };
+    groups.map(bits_of).collect()
 }
 
 /// Values of every size, with some that are alone, equal, zero or no number.
@@ -293,6 +291,6 @@ fn zero_stays_zero_and_bad_numbers_poison_their_group_alone() {
         );
         assert!(outliers.is_empty());
         assert_eq!(tile[0], TileGroup::default());
-        assert!(tile[1].scales[2].is_nan() && tile[2].scaled_sums[2].is_nan());
+        assert!(tile[1].scales[2].is_nan() && tile[2].scales[2].is_nan());
     }
 }

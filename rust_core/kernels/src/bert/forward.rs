@@ -11,7 +11,6 @@ use crate::dispatch::Level;
 use crate::error::KernelError;
 use crate::gemm::{Activations, Output, PanelScratch, Products};
 use crate::norm::{gelu, layer_norm};
-use crate::pack::PANEL_COLUMNS;
 
 /// A worker's memory, sized for the largest group: nothing is allocated from text to text.
 pub(super) struct Forward<'a> {
@@ -132,22 +131,19 @@ impl<'a> Forward<'a> {
         let mut scratch = self.panel.borrow_mut();
         // SAFETY: the level was checked at load; the buffer is this worker's alone and holds `tokens` rows.
         let mut products = unsafe { Products::new(self.level, &activations, tokens, &mut scratch) };
-        for panel in 0..matrix.panels() {
-            let column = panel * PANEL_COLUMNS;
-            let next = matrix.panel((panel + 1).min(matrix.panels() - 1));
-            // SAFETY: both buffers are this worker's alone and hold `tokens` rows of the matrix's inputs
-            // and outputs; outputs are a multiple of a panel's columns, and so is the bias; float
-            // panels read no quantised activations. The level was checked at load.
-            unsafe {
-                let output = Output {
-                    out: out.ptr().add(column),
-                    stride: matrix.outputs,
-                    accumulate,
-                    bias: dense.bias.as_ptr().add(column),
-                };
-                products.panel(matrix, panel, next, output);
-            }
-        }
+        let panels = 0..matrix.panels();
+        // Nothing is known of what comes next.
+        let next = matrix.panel(panels.end - 1);
+        let output = Output {
+            out: out.ptr(),
+            stride: matrix.outputs,
+            accumulate,
+            bias: dense.bias.as_ptr(),
+        };
+        // SAFETY: both buffers are this worker's alone and hold `tokens` rows of the matrix's inputs
+        // and outputs; outputs are a multiple of a panel's columns, and so is the bias; float
+        // panels read no quantised activations. The level was checked at load.
+        unsafe { products.panels(matrix, panels, next, output) };
     }
 
     fn attend(&mut self, texts: &[Range<usize>], first: usize) {

@@ -12,13 +12,13 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 #[cfg(target_arch = "x86_64")]
-use super::avx512::ExpandedPanel;
+use super::avx512::ExpandedPanels;
 use super::outliers::finish;
-use super::{MAGIC, PanelProduct, by_layout};
+use super::{PanelProduct, by_layout};
 use crate::activation_quant::{TILE_ROWS, TileGroup};
 use crate::amx::row_tiles::{ROWS as TALLEST, RowTile};
 use crate::amx::tiles::{CodeTile, Dots, Tiles};
-use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
+use crate::pack::layout::{Offset, PANEL_COLUMNS, QuantLayout};
 use crate::simd::{Lanes, prefetch_line};
 
 /// A block's sums, each row's in a line of the cache.
@@ -65,69 +65,49 @@ unsafe fn expand(panel: *const u8, record_bytes: usize, groups: usize, tiles: *m
     }
 }
 
-/// Scales of a group of weights, and where the float of a dot product begins (see [`MAGIC`]).
+/// What makes values of dot products with codes, for a group or half of one.
 #[derive(Clone, Copy)]
-struct Scales<L, const HALF: bool> {
+struct Part<L> {
+    /// Number of the half, 0 if it is the whole.
+    part: usize,
+    /// Scales or pairs.
+    scales: *const u8,
     scale: L,
-    back: L,
-}
-
-impl<L: Lanes, const HALF: bool> Scales<L, HALF> {
-    /// # Safety
-    /// 16 scales at `from`; the level's instructions enabled.
-    #[inline(always)]
-    unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let scale = load_scales::<L, HALF>(from);
-            let back = scale.mul(L::splat(-MAGIC));
-            Self { scale, back }
-        }
-    }
-
-    /// Scale times dot product, rounded once.
-    ///
-    /// # Safety
-    /// 16 dot products at `from`; the level's instructions enabled.
-    #[inline(always)]
-    unsafe fn apply(self, dots: *const i32) -> L {
-        // SAFETY: the caller's promise.
-        unsafe {
-            if HALF {
-                let float = L::load_bits_plus(dots, MAGIC.to_bits().cast_signed());
-                float.mul_add(self.scale, self.back)
-            } else {
-                L::load_i32(dots).mul(self.scale)
-            }
-        }
-    }
-}
-
-/// Load 16 scales or minima.
-///
-/// # Safety
-/// 16 values at `from`; the level's instructions enabled.
-#[inline(always)]
-unsafe fn load_scales<L: Lanes, const HALF: bool>(from: *const u8) -> L {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if HALF {
-            L::load_f16(from.cast())
-        } else {
-            L::load(from.cast())
-        }
-    }
-}
-
-/// What all rows of a group share: how its dot products become floats.
-#[derive(Clone, Copy)]
-struct Part<L, const HALF: bool> {
-    scales: Scales<L, HALF>,
-    mins: L,
+    min: L,
     dots: *const Dots,
 }
 
-impl<L: Lanes, const HALF: bool> Part<L, HALF> {
+impl<L: Lanes> Part<L> {
+    /// # Safety
+    /// The layout's scales stand at `scales`; the level's instructions enabled.
+    #[inline(always)]
+    unsafe fn new(layout: QuantLayout, scales: *const u8, part: usize, dots: *const Dots) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let scales = scales.add(part * layout.scale_bytes() / 2);
+            let load = |from: *const u8| -> L {
+                if layout.half_scales {
+                    L::load_f16(from.cast())
+                } else {
+                    L::load(from.cast())
+                }
+            };
+            let nothing = L::splat(0.0);
+            let (scale, min) = match layout.offset {
+                Offset::Paired => (nothing, nothing),
+                Offset::Zero(_) => (load(scales), nothing),
+                Offset::Min => (load(scales), load(scales.add(layout.scale_bytes()))),
+            };
+            Self {
+                part,
+                scales,
+                scale,
+                min,
+                dots,
+            }
+        }
+    }
+
     /// Add a group's products to the sums of a four-row tile: the `at`-th one's of the row tile.
     ///
     /// # Safety
@@ -135,19 +115,28 @@ impl<L: Lanes, const HALF: bool> Part<L, HALF> {
     #[inline(always)]
     unsafe fn add(
         self,
+        layout: QuantLayout,
         at: usize,
-        row_scales: [f32; TILE_ROWS],
-        row_sums: [f32; TILE_ROWS],
+        tile: &TileGroup,
         sums: &mut [L; TILE_ROWS],
     ) {
         for (lane, sum) in sums.iter_mut().enumerate() {
+            let row_sum = tile.sum_of_part(layout, self.part, lane);
             // SAFETY: row `4 · at + lane` of sixteen; the rest is the caller's promise.
             unsafe {
                 let row = at * TILE_ROWS + lane;
                 let dots = self.dots.cast::<i32>().add(row * PANEL_COLUMNS);
-                let product = self.scales.apply(dots);
-                *sum = product.mul_add(L::splat(row_scales[lane]), *sum);
-                *sum = self.mins.mul_add(L::splat(row_sums[lane]), *sum);
+                let value = match layout.offset {
+                    Offset::Paired => {
+                        L::load_pair_values(dots, tile.starts[lane], self.scales.cast())
+                    }
+                    Offset::Zero(zero) => L::load_i32_plus(dots, -zero * row_sum).mul(self.scale),
+                    Offset::Min => {
+                        let scaled = L::load_i32_plus(dots, 0).mul(self.scale);
+                        L::splat(row_sum as f32).mul_add(self.min, scaled)
+                    }
+                };
+                *sum = value.mul_add(L::splat(tile.scales[lane]), *sum);
             }
         }
     }
@@ -181,18 +170,10 @@ unsafe fn dot_products<T: Tiles, const SPLIT: bool>(
 /// The first `4 · TILES` rows of a product against the whole panel, or the first `rows` of them if these are fewer.
 ///
 /// # Safety
-/// As [`super::Products::panel`], for `rows` rows; `codes` are those of the panel; the tiles are held.
+/// As [`super::Products::panels`], for `rows` rows; `codes` are those of the panel; the tiles are held.
 #[inline(always)]
-unsafe fn block<
-    L: Lanes,
-    T: Tiles,
-    const SPLIT: bool,
-    const HALF: bool,
-    const MIN: bool,
-    const TILES: usize,
->(
+unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
     layout: QuantLayout,
-    zero: f32,
     codes: Codes,
     ahead: Range<*const u8>,
     rows: usize,
@@ -219,38 +200,22 @@ unsafe fn block<
                 dot_products::<T, SPLIT>(row_tiles, codes, group + 1, &mut dots[(group + 1) % 2]);
             }
             let [dots, high_dots] = dots[group % 2].each_ref().map(MaybeUninit::as_ptr);
-            let record = panel.data.add(group * layout.record_bytes());
-            let from = record.add(layout.code_bytes());
-            let scales = Scales::<L, HALF>::load(from);
-            let mins = if MIN {
-                load_scales::<L, HALF>(from.add(layout.scale_bytes()))
-            } else {
-                scales.scale.mul(L::splat(-zero))
-            };
-            let all = Part { scales, mins, dots };
+            let record = panel.records(layout).add(group * layout.record_bytes());
+            let scales = record.add(layout.code_bytes());
+            let low = Part::<L>::new(layout, scales, 0, dots);
             let high = if SPLIT {
-                let scales = Scales::<L, HALF>::load(from.add(layout.scale_bytes() / 2));
-                let mins = scales.scale.mul(L::splat(-zero));
-                Part {
-                    scales,
-                    mins,
-                    dots: high_dots,
-                }
+                Part::new(layout, scales, 1, high_dots)
             } else {
-                all
+                low
             };
             // Spelt out: a loop this long is not unrolled, and sums in an indexed array stand in memory.
             macro_rules! add {
                 ($($at:literal)*) => {$(
                     if $at < TILES {
                         let tile = &*tiles.add($at * groups + group);
-                        let (low_sums, row_sums) = (tile.low_scaled_sums, tile.scaled_sums);
+                        low.add(layout, $at, tile, &mut sums[$at]);
                         if SPLIT {
-                            all.add($at, tile.scales, low_sums, &mut sums[$at]);
-                            let rest = std::array::from_fn(|lane| row_sums[lane] - low_sums[lane]);
-                            high.add($at, tile.scales, rest, &mut sums[$at]);
-                        } else {
-                            all.add($at, tile.scales, row_sums, &mut sums[$at]);
+                            high.add(layout, $at, tile, &mut sums[$at]);
                         }
                     }
                 )*};
@@ -259,10 +224,14 @@ unsafe fn block<
         }
         let mut stored = Sums([[[0.0; PANEL_COLUMNS]; TILE_ROWS]; MOST_TILES]);
         for (sum, stored) in sums.as_flattened().iter().zip(stored.0.as_flattened_mut()) {
-            sum.store(stored.as_mut_ptr());
+            if layout.offset == Offset::Paired {
+                sum.mul(L::load(panel.units())).store(stored.as_mut_ptr());
+            } else {
+                sum.store(stored.as_mut_ptr());
+            }
         }
         let tiles = &stored.0[..rows.div_ceil(TILE_ROWS)];
-        finish::<L>(tiles, rows, product.outliers, product.output);
+        finish::<L>(tiles, PanelProduct { rows, ..product });
     }
 }
 
@@ -271,45 +240,27 @@ unsafe fn block<
 /// # Safety
 /// As [`super::Products::panel`]; `expanded` has room for the panel's codes in bytes; the tiles are held.
 #[inline(always)]
-unsafe fn rows_of<
-    L: Lanes,
-    T: Tiles,
-    const BITS: u32,
-    const SPLIT: bool,
-    const HALF: bool,
-    const MIN: bool,
->(
-    zero: i32,
+unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
+    layout: QuantLayout,
     product: PanelProduct,
     expanded: *mut CodeTile,
 ) {
-    const {
-        assert!(
-            !(SPLIT && MIN),
-            "no format has minima for halves of a group"
-        )
-    };
-    let layout = QuantLayout {
-        bits: BITS,
-        group: if SPLIT { GROUP / 2 } else { GROUP },
-        half_scales: HALF,
-        offset: if MIN { Offset::Min } else { Offset::Zero(zero) },
-    };
     let (panel, groups) = (product.panel, product.groups());
     let tiled = tiled_rows(product.rows);
     if tiled == 0 {
         return;
     }
-    let codes = if BITS == 4 {
+    let records = panel.records(layout);
+    let codes = if layout.bits == 4 {
         // SAFETY: a whole panel, and room, by contract.
-        unsafe { expand(panel.data, layout.record_bytes(), groups, expanded) };
+        unsafe { expand(records, layout.record_bytes(), groups, expanded) };
         Codes {
             first: expanded.cast_const().cast(),
             stride: size_of::<CodeTile>(),
         }
     } else {
         Codes {
-            first: panel.data,
+            first: records,
             stride: layout.record_bytes(),
         }
     };
@@ -326,14 +277,7 @@ unsafe fn rows_of<
             let product = product.skip(row);
             macro_rules! run {
                 ($size:literal) => {
-                    block::<L, T, SPLIT, HALF, MIN, $size>(
-                        layout,
-                        zero as f32,
-                        codes,
-                        fetched,
-                        left,
-                        product,
-                    )
+                    block::<L, T, SPLIT, $size>(layout, codes, fetched, left, product)
                 };
             }
             match left.div_ceil(TILE_ROWS) {
@@ -355,9 +299,16 @@ pub(super) unsafe fn dispatch<L: Lanes, T: Tiles>(
     product: PanelProduct,
     expanded: *mut CodeTile,
 ) {
+    // Layouts as literals, so that every branch on them is decided at compile time.
     macro_rules! run {
-        ($bits:literal, $split:literal, $half:literal, $min:literal, $zero:expr) => {
-            rows_of::<L, T, $bits, $split, $half, $min>($zero, product, expanded)
+        () => {
+            rows_of::<L, T, false>(QuantLayout::PAIRED, product, expanded)
+        };
+        (false, true, 128) => {
+            rows_of::<L, T, false>(QuantLayout::Q8_0, product, expanded)
+        };
+        ($split:literal, $half:literal, $zero:literal) => {
+            rows_of::<L, T, $split>(layout, product, expanded)
         };
     }
     // SAFETY: the caller's promise.
@@ -372,7 +323,7 @@ pub(super) unsafe fn dispatch<L: Lanes, T: Tiles>(
 pub(super) unsafe fn multiply(
     layout: QuantLayout,
     product: PanelProduct,
-    scratch: &mut ExpandedPanel,
+    scratch: &mut ExpandedPanels,
 ) {
     let tiled = tiled_rows(product.rows);
     if tiled > 0 {
@@ -404,7 +355,7 @@ pub(super) unsafe fn multiply(
             rest.panel.next = rest.panel.data; // fetched already
         }
         // SAFETY: the caller's promise.
-        unsafe { super::avx512::multiply(layout, rest, scratch) };
+        unsafe { super::avx512::multiply(layout, [rest], scratch) };
     }
 }
 

@@ -73,6 +73,50 @@ unsafe fn dot<const BITS: u32>(
     }
 }
 
+/// What a row's exact dot products with eight columns are with the weights themselves, but for the units of paired ones.
+///
+/// # Safety
+/// A record at `record`; AVX2, FMA and F16C enabled by the caller.
+#[inline(always)]
+unsafe fn value<const BITS: u32>(
+    layout: QuantLayout,
+    record: *const u8,
+    half: usize,
+    part: usize,
+    tile: &TileGroup,
+    lane: usize,
+) -> __m256 {
+    let quads = match (layout.group, part) {
+        (GROUP, _) => 0..8,
+        (_, 0) => 0..4,
+        _ => 4..8,
+    };
+    let part_bytes = layout.scale_bytes() / (GROUP / layout.group);
+    // SAFETY: the caller's promise.
+    unsafe {
+        let dots = dot::<BITS>(record, half, quads, tile.codes[lane].as_ptr());
+        let scales = record.add(layout.code_bytes() + part * part_bytes);
+        let scale = || load_scales(scales, layout.half_scales, half);
+        match layout.offset {
+            Offset::Paired => {
+                let dots = _mm256_add_epi32(dots, _mm256_set1_epi32(tile.starts[lane]));
+                let pairs = _mm256_loadu_si256(scales.add(4 * HALF_COLUMNS * half).cast());
+                _mm256_cvtepi32_ps(_mm256_madd_epi16(dots, pairs))
+            }
+            Offset::Zero(zero) => {
+                let sum = _mm256_set1_epi32(zero * tile.sum_of_part(layout, part, lane));
+                _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(dots, sum)), scale())
+            }
+            Offset::Min => {
+                let mins = load_scales(scales.add(layout.scale_bytes()), layout.half_scales, half);
+                let sum = _mm256_set1_ps(tile.sum(lane) as f32);
+                let scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(dots), scale());
+                _mm256_fmadd_ps(sum, mins, scaled)
+            }
+        }
+    }
+}
+
 /// Sums of a tile's first `ROWS` rows with half a panel.
 ///
 /// # Safety
@@ -88,45 +132,31 @@ unsafe fn block<const BITS: u32, const ROWS: usize>(
 ) {
     let record_bytes = layout.record_bytes();
     let groups = panel.inputs / GROUP;
-    let parts = GROUP / layout.group;
     let mut sums = [_mm256_setzero_ps(); ROWS];
     // SAFETY: records and tile groups of `groups` groups are inside what the caller vouches for.
     unsafe {
         for group in 0..groups {
-            let record = panel.data.add(group * record_bytes);
+            let record = panel.records(layout).add(group * record_bytes);
             if prefetch {
                 for line in 0..record_bytes.div_ceil(64) {
                     prefetch_line(panel.next.add(group * record_bytes + 64 * line));
                 }
             }
-            let scales = record.add(layout.code_bytes());
-            let part_bytes = layout.scale_bytes() / parts;
-            for part in 0..parts {
-                let scale = load_scales(scales.add(part * part_bytes), layout.half_scales, half);
-                let min = match layout.offset {
-                    Offset::Min => {
-                        let mins = scales.add(layout.scale_bytes());
-                        load_scales(mins, layout.half_scales, half)
-                    }
-                    Offset::Zero(zero) => _mm256_mul_ps(scale, _mm256_set1_ps(-zero as f32)),
-                };
-                let quads = part * 8 / parts..(part + 1) * 8 / parts;
+            let tile = &*tile.add(group);
+            for part in 0..GROUP / layout.group {
                 for (lane, sums) in sums.iter_mut().enumerate() {
-                    let tile = &*tile.add(group);
-                    let row_sum = match (parts, part) {
-                        (1, _) => tile.scaled_sums[lane],
-                        (_, 0) => tile.low_scaled_sums[lane],
-                        _ => tile.scaled_sums[lane] - tile.low_scaled_sums[lane],
-                    };
-                    let activations = tile.codes[lane].as_ptr();
-                    let dot = dot::<BITS>(record, half, quads.clone(), activations);
-                    let scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(dot), scale);
-                    *sums = _mm256_fmadd_ps(scaled, _mm256_set1_ps(tile.scales[lane]), *sums);
-                    *sums = _mm256_fmadd_ps(min, _mm256_set1_ps(row_sum), *sums);
+                    let value = value::<BITS>(layout, record, half, part, tile, lane);
+                    *sums = _mm256_fmadd_ps(value, _mm256_set1_ps(tile.scales[lane]), *sums);
                 }
             }
         }
         for (sum, out) in sums.into_iter().zip(out) {
+            let sum = if layout.offset == Offset::Paired {
+                let units = panel.units().add(HALF_COLUMNS * half);
+                _mm256_mul_ps(sum, _mm256_loadu_ps(units))
+            } else {
+                sum
+            };
             _mm256_storeu_ps(out.as_mut_ptr().add(HALF_COLUMNS * half), sum);
         }
     }
@@ -141,24 +171,18 @@ unsafe fn rows_of<const BITS: u32>(layout: QuantLayout, product: PanelProduct) {
     for row in (0..product.rows).step_by(TILE_ROWS) {
         // SAFETY: `row` is one of the rows, for which the caller vouches, and begins a tile.
         unsafe {
-            let PanelProduct {
-                panel,
-                x,
-                rows,
-                outliers,
-                output,
-            } = product.skip(row);
-            let (tile, left) = (x.tiles, rows.min(TILE_ROWS));
+            let product = product.skip(row);
+            let (panel, tile) = (product.panel, product.x.tiles);
             let mut sums = [[0.0; PANEL_COLUMNS]; TILE_ROWS];
             for half in 0..2 {
                 let prefetch = row == 0 && half == 0;
-                match left {
+                match product.rows {
                     1 => block::<BITS, 1>(layout, panel, half, prefetch, tile, &mut sums),
                     2 => block::<BITS, 2>(layout, panel, half, prefetch, tile, &mut sums),
                     _ => block::<BITS, TILE_ROWS>(layout, panel, half, prefetch, tile, &mut sums),
                 }
             }
-            finish::<Avx2>(&[sums], left, outliers, output);
+            finish::<Avx2>(&[sums], product);
         }
     }
 }

@@ -3,33 +3,37 @@
 //! One register holds a quad of inputs of all 16 columns, so `vpdpbusd` with four broadcast activation
 //! bytes advances all columns by four inputs; codes are its unsigned operand, so signed activations
 //! need no offset. A record's eight code registers are decoded once and stay while every row of the
-//! block uses them. Each line of the next panel is prefetched meanwhile, evenly over all blocks of rows: the
+//! block uses them. Each line of the next panels is prefetched meanwhile, evenly over all blocks of rows: the
 //! fill buffers hold little more than a dozen lines.
 //!
-//! Beside its eight dot products a group costs a row three multiply-adds: times the weights' scale, times
-//! the activations' scale, and the minimum. There is no conversion from integers (see [`MAGIC`]).
+//! Beside its eight dot products a group of 4-bit codes costs a row one product of pairs ([`crate::pack::pairs`]), a
+//! conversion, and a multiply-add with the activations' scale. From [`EXPAND_ROWS`] rows on two panels are walked side
+//! by side: broadcast activations then serve both, and two loads a cycle keep up with two dot products.
 
 mod weights;
 
 use std::arch::x86_64::*;
-use std::ops::Range;
 
-pub(super) use self::weights::ExpandedPanel;
-use self::weights::{Packed, Scales, Weights, opaque};
+pub(super) use self::weights::ExpandedPanels;
+use self::weights::{Bytes, ExpandedPairs, PackedPairs, Weights, opaque};
 use super::outliers::finish_tile;
-use super::{MAGIC, PanelProduct, by_layout};
+use super::{PanelProduct, by_layout};
 use crate::activation_quant::TILE_ROWS;
+use crate::pack::PanelKind;
 use crate::pack::layout::{GROUP, QuantLayout};
 use crate::simd::{Avx512, prefetch_line};
 
 /// Dot products of four inputs in a group.
 const QUADS: usize = GROUP / 4;
 
-/// Rows of the largest block.
+/// Rows of the largest block of one panel.
 const BLOCK_ROWS: usize = 12;
 
-/// From so many rows on a panel is expanded first.
-const EXPAND_ROWS: usize = 24;
+/// Rows of the largest block of two panels: tiles of four come in threes.
+const PAIR_ROWS: usize = BLOCK_ROWS / 2;
+
+/// From so many rows on panels come in twos and are expanded first.
+pub(super) const EXPAND_ROWS: usize = 24;
 
 /// Four activation bytes, in every lane.
 ///
@@ -39,38 +43,6 @@ const EXPAND_ROWS: usize = 24;
 unsafe fn quad(codes: *const i8, quad: usize) -> __m512i {
     // SAFETY: the caller's promise.
     unsafe { _mm512_set1_epi32(codes.add(4 * quad).cast::<i32>().read_unaligned()) }
-}
-
-/// Where dot products start.
-///
-/// # Safety
-/// AVX-512 enabled by the caller.
-#[inline(always)]
-unsafe fn start<W: Weights>() -> __m512i {
-    // SAFETY: the caller's promise.
-    unsafe {
-        _mm512_set1_epi32(if W::HALF {
-            MAGIC.to_bits().cast_signed()
-        } else {
-            0
-        })
-    }
-}
-
-/// Scale times dot product, rounded once.
-///
-/// # Safety
-/// AVX-512 enabled by the caller.
-#[inline(always)]
-unsafe fn scaled<W: Weights>(dot: __m512i, scales: Scales) -> __m512 {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if W::HALF {
-            _mm512_fmadd_ps(_mm512_castsi512_ps(dot), scales.scale, scales.back)
-        } else {
-            _mm512_mul_ps(_mm512_cvtepi32_ps(dot), scales.scale)
-        }
-    }
 }
 
 /// What is fetched into the cache while a block of rows computes: lines from `line` to `end`.
@@ -103,24 +75,23 @@ fn fetch_sum(line: *mut f32) {
     unsafe { _mm_prefetch::<_MM_HINT_ET0>(line.cast_const().cast()) };
 }
 
-/// The first `ROWS` rows of a product against the whole panel, or all of them if there are fewer.
+/// `ROWS` rows of a product, from row `FIRST` on, against the whole of one panel or two, or all of them if there are
+/// fewer.
 ///
 /// # Safety
-/// `weights` are the panel's; as [`super::Products::panel`].
+/// `weights` are the panels'; products are of the same rows; as [`super::Products::panels`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-unsafe fn block<W: Weights, const ROWS: usize>(
-    mut weights: W,
+#[allow(
+    clippy::needless_range_loop,
+    reason = "iterators over arrays of registers put them into memory"
+)]
+unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS: usize>(
+    mut weights: [W; PANELS],
     mut ahead: Ahead,
-    product: PanelProduct,
+    products: &[PanelProduct; PANELS],
 ) {
-    let (groups, tiles) = (product.groups(), product.x.tiles);
-    let PanelProduct {
-        rows,
-        outliers,
-        output,
-        ..
-    } = product;
-    let mut sums = [_mm512_setzero_ps(); ROWS];
+    let (groups, tiles) = (products[0].groups(), products[0].x.tiles);
+    let mut sums = [[_mm512_setzero_ps(); ROWS]; PANELS];
     // SAFETY: weights and tile groups of `groups` groups are inside what the caller vouches for.
     unsafe {
         let mut here: [_; 3] = std::array::from_fn(|at| {
@@ -129,161 +100,214 @@ unsafe fn block<W: Weights, const ROWS: usize>(
         });
         for _ in 0..groups {
             ahead.fetch();
-            let tile = |row: usize| &*here[row / TILE_ROWS];
+            let tile = |row: usize| &*here[(FIRST + row) / TILE_ROWS];
+            let lane = |row: usize| (FIRST + row) % TILE_ROWS;
             // Exact sums of the group's two halves of inputs, or of all of it.
-            let mut dots = [start::<W>(); ROWS];
+            let mut dots = [[_mm512_setzero_si512(); ROWS]; PANELS];
             let mut high_dots = dots;
+            for row in 0..ROWS {
+                let [low, high] = W::starts(tile(row), lane(row));
+                for panel in 0..PANELS {
+                    (dots[panel][row], high_dots[panel][row]) = (low, high);
+                }
+            }
             for q in 0..QUADS {
-                let codes = weights.codes(q);
                 let dots = if W::SPLIT && q >= QUADS / 2 {
                     &mut high_dots
                 } else {
                     &mut dots
                 };
-                for (row, dot) in dots.iter_mut().enumerate() {
-                    let x = tile(row).codes[row % TILE_ROWS].as_ptr();
-                    *dot = _mm512_dpbusd_epi32(*dot, codes, quad(x, q));
+                let mut codes = [_mm512_setzero_si512(); PANELS];
+                for panel in 0..PANELS {
+                    codes[panel] = weights[panel].codes(q);
+                }
+                for row in 0..ROWS {
+                    let x = quad(tile(row).codes[lane(row)].as_ptr(), q);
+                    for panel in 0..PANELS {
+                        let dot = &mut dots[panel][row];
+                        *dot = _mm512_dpbusd_epi32(*dot, codes[panel], x);
+                    }
                 }
             }
-            let scales = weights.scales(0);
-            for (row, (sum, dot)) in sums.iter_mut().zip(dots).enumerate() {
-                let (tile, lane) = (tile(row), row % TILE_ROWS);
-                let row_scale = _mm512_set1_ps(tile.scales[lane]);
-                let row_sum = if W::SPLIT {
-                    tile.low_scaled_sums[lane]
-                } else {
-                    tile.scaled_sums[lane]
-                };
-                *sum = _mm512_fmadd_ps(scaled::<W>(dot, scales), row_scale, *sum);
-                *sum = _mm512_fmadd_ps(scales.min, _mm512_set1_ps(row_sum), *sum);
-            }
-            if W::SPLIT {
-                let scales = weights.scales(1);
-                for (row, (sum, dot)) in sums.iter_mut().zip(high_dots).enumerate() {
-                    let (tile, lane) = (tile(row), row % TILE_ROWS);
-                    let row_scale = _mm512_set1_ps(tile.scales[lane]);
-                    let row_sum = tile.scaled_sums[lane] - tile.low_scaled_sums[lane];
-                    *sum = _mm512_fmadd_ps(scaled::<W>(dot, scales), row_scale, *sum);
-                    *sum = _mm512_fmadd_ps(scales.min, _mm512_set1_ps(row_sum), *sum);
+            for panel in 0..PANELS {
+                for part in 0..if W::SPLIT { 2 } else { 1 } {
+                    let scales = weights[panel].scales(part);
+                    let dots = if part == 0 { &dots } else { &high_dots };
+                    for row in 0..ROWS {
+                        let (tile, lane) = (tile(row), lane(row));
+                        let value = W::value(dots[panel][row], scales, tile, lane);
+                        let row_scale = _mm512_set1_ps(tile.scales[lane]);
+                        let sum = &mut sums[panel][row];
+                        *sum = _mm512_fmadd_ps(value, row_scale, *sum);
+                    }
                 }
             }
-            weights = weights.next();
+            for panel in 0..PANELS {
+                weights[panel] = weights[panel].next();
+            }
             for tile in &mut here {
                 *tile = opaque(tile.wrapping_add(1));
             }
         }
-        // Spelt out: sums in an indexed array would stand in memory.
+        // Of both panels, the sums of lane `lane` of tile `at`. Spelt out: sums in an indexed array would stand in memory.
         macro_rules! finish {
             ($($at:literal)*) => {$(
-                if $at * TILE_ROWS < ROWS {
-                    let sum = |lane| {
-                        let row: usize = $at * TILE_ROWS + lane;
-                        Avx512(if row < ROWS { sums[row] } else { _mm512_setzero_ps() })
-                    };
-                    let tile = [sum(0), sum(1), sum(2), sum(3)];
-                    let rows = rows.saturating_sub($at * TILE_ROWS);
-                    finish_tile(tile, $at, rows, outliers, output);
+                let sum = |panel: usize, lane: usize| {
+                    let row = ($at * TILE_ROWS + lane).wrapping_sub(FIRST);
+                    Avx512(if row >= ROWS {
+                        _mm512_setzero_ps()
+                    } else if W::UNITS {
+                        let units = _mm512_loadu_ps(products[panel].panel.units());
+                        _mm512_mul_ps(sums[panel][row], units)
+                    } else {
+                        sums[panel][row]
+                    })
+                };
+                let from = FIRST.max($at * TILE_ROWS);
+                let to = (FIRST + ROWS).min(($at + 1) * TILE_ROWS);
+                if from < to {
+                    match (from % TILE_ROWS, to - from) {
+                        (0, 2) => finish_tile(each!(sum, 0 1), $at, 0, products),
+                        (2, 2) => finish_tile(each!(sum, 2 3), $at, 2, products),
+                        _ => finish_tile(each!(sum, 0 1 2 3), $at, 0, products),
+                    }
                 }
             )*};
+        }
+        macro_rules! each {
+            ($sum:ident, $($lane:literal)*) => {{
+                let mut all = [[$($sum(0, $lane)),*]; PANELS];
+                if PANELS == 2 {
+                    all[PANELS - 1] = [$($sum(PANELS - 1, $lane)),*];
+                }
+                all
+            }};
         }
         finish!(0 1 2);
     }
 }
 
-/// All rows, in blocks of at most twelve (24 of the 32 registers are sums), as even as tiles allow.
+/// All rows in blocks that fill the registers: of the 32, two for each row and panel.
 ///
 /// # Safety
-/// As [`super::Products::panel`]; `weights` are the panel's.
+/// As [`super::Products::panels`]; `weights` are the panels'; products are of the same rows.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-unsafe fn blocks<W: Weights>(weights: W, next: Range<*const u8>, product: PanelProduct) {
-    let (rows, groups) = (product.rows, product.groups());
-    let (mut row, mut blocks) = (0, rows.div_ceil(BLOCK_ROWS));
-    let bytes = next.end as usize - next.start as usize;
-    let share = bytes.div_ceil(blocks).next_multiple_of(64);
+unsafe fn blocks<W: Weights, const PANELS: usize>(
+    weights: [W; PANELS],
+    layout: QuantLayout,
+    mut products: [PanelProduct; PANELS],
+) {
+    let groups = products[0].groups();
+    let bytes = PANELS * PanelKind::Quant(layout).panel_bytes(products[0].panel.inputs);
+    let mut line = products[0].panel.next;
+    let last = line.wrapping_add(bytes);
+    let mut left = products[0].rows;
+    // Turns of as even a size as tiles allow.
+    let mut turns = left.div_ceil(BLOCK_ROWS);
+    let share = bytes.div_ceil(turns).next_multiple_of(64);
     // The compiler would divide again in every turn of the loop over groups.
     let lines_each = opaque((share / 64).div_ceil(groups.max(1)) as *const u8) as usize;
-    let mut line = next.start;
-    while row < rows {
-        // SAFETY: `row` is below `rows`, for which the caller vouches, and begins a tile.
-        unsafe {
-            let product = product.skip(row);
-            let left = product.rows;
-            let end = line.wrapping_add(share).min(next.end);
-            let ahead = Ahead {
-                line,
-                end,
-                lines_each,
-            };
-            line = end;
-            macro_rules! run {
-                ($size:literal) => {{
-                    if product.output.accumulate {
-                        for row in 0..left.min($size) {
-                            fetch_sum(product.output.skip(row).out);
-                        }
-                    }
-                    block::<W, $size>(weights, ahead, product);
-                    $size
-                }};
+    loop {
+        let turn = if PANELS == 1 {
+            left.div_ceil(TILE_ROWS).div_ceil(turns) * TILE_ROWS
+        } else {
+            BLOCK_ROWS.min(left.next_multiple_of(TILE_ROWS))
+        };
+        let end = line.wrapping_add(share).min(last);
+        let ahead = Ahead {
+            line,
+            end,
+            lines_each,
+        };
+        let nothing = Ahead { line: end, ..ahead };
+        line = end;
+        for product in &products {
+            if product.output.accumulate {
+                for row in 0..left.min(turn) {
+                    // SAFETY: one of the output's rows.
+                    fetch_sum(unsafe { product.output.skip(row) }.out);
+                }
             }
-            row += match left.div_ceil(TILE_ROWS).div_ceil(blocks) {
-                3.. => run!(12),
-                2 => run!(8),
-                _ => match left {
-                    1 => run!(1),
-                    2 => run!(2),
-                    _ => run!(4),
-                },
-            };
-            blocks -= 1;
+        }
+        // SAFETY: these rows are among those that the caller vouches for, and begin a tile.
+        unsafe {
+            match (PANELS, turn, left) {
+                (1, 12, _) => block::<W, PANELS, 0, 12>(weights, ahead, &products),
+                (1, 8, _) => block::<W, PANELS, 0, 8>(weights, ahead, &products),
+                (1, _, 1) => block::<W, PANELS, 0, 1>(weights, ahead, &products),
+                (1, _, 2) => block::<W, PANELS, 0, 2>(weights, ahead, &products),
+                (2, 12, _) => {
+                    block::<W, PANELS, 0, PAIR_ROWS>(weights, ahead, &products);
+                    block::<W, PANELS, PAIR_ROWS, PAIR_ROWS>(weights, nothing, &products);
+                }
+                (2, 8, _) => {
+                    block::<W, PANELS, 0, TILE_ROWS>(weights, ahead, &products);
+                    block::<W, PANELS, TILE_ROWS, TILE_ROWS>(weights, nothing, &products);
+                }
+                _ => block::<W, PANELS, 0, TILE_ROWS>(weights, ahead, &products),
+            }
+            if turn >= left {
+                return;
+            }
+            left -= turn;
+            turns -= 1;
+            products = products.map(|product| product.skip(turn));
         }
     }
 }
 
-/// A panel of one layout.
+/// Panels of 4-bit codes.
 ///
 /// # Safety
-/// As [`super::Products::panel`].
+/// As [`super::Products::panels`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-unsafe fn rows_of<const BITS: u32, const SPLIT: bool, const HALF: bool, const MIN: bool>(
-    zero: i32,
-    product: PanelProduct,
-    scratch: &mut ExpandedPanel,
+unsafe fn pairs<const PANELS: usize>(
+    products: [PanelProduct; PANELS],
+    scratch: &mut ExpandedPanels,
 ) {
-    const {
-        assert!(
-            !(SPLIT && MIN),
-            "no format has minima for halves of a group"
-        )
-    };
-    let (panel, groups) = (product.panel, product.groups());
-    let bytes = groups * Packed::<BITS, SPLIT, HALF, MIN>::LAYOUT.record_bytes();
-    let next = panel.next..panel.next.wrapping_add(bytes);
-    let weights = Packed::<BITS, SPLIT, HALF, MIN>::new(panel, zero);
+    let weights = products.map(|product| PackedPairs::new(product.panel));
+    let (rows, groups) = (products[0].rows, products[0].groups());
     // SAFETY: the caller's promise.
     unsafe {
-        if product.rows < EXPAND_ROWS {
-            blocks(weights, next, product);
+        if rows < EXPAND_ROWS {
+            blocks(weights, PackedPairs::LAYOUT, products);
         } else {
-            blocks(weights.expand(groups, scratch), next, product);
+            let expanded = std::array::from_fn(|at| weights[at].expand(groups, scratch, at));
+            blocks::<ExpandedPairs, PANELS>(expanded, PackedPairs::LAYOUT, products);
         }
     }
 }
 
-/// See [`super::Products::panel`].
+/// Panels of 8-bit codes.
 ///
 /// # Safety
-/// As there; the machine has AVX-512 with VNNI.
-pub(super) unsafe fn multiply(
+/// As [`super::Products::panels`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
+unsafe fn bytes<const PANELS: usize, const SPLIT: bool, const HALF: bool, const ZERO: i32>(
+    products: [PanelProduct; PANELS],
+) {
+    let weights = products.map(|product| Bytes::<SPLIT, HALF, ZERO>::new(product.panel));
+    // SAFETY: the caller's promise.
+    unsafe { blocks(weights, Bytes::<SPLIT, HALF, ZERO>::LAYOUT, products) }
+}
+
+/// One panel or two of the same matrix.
+///
+/// # Safety
+/// As [`super::Products::panels`]; the machine has AVX-512 with VNNI; the products are of the same rows.
+pub(super) unsafe fn multiply<const PANELS: usize>(
     layout: QuantLayout,
-    product: PanelProduct,
-    scratch: &mut ExpandedPanel,
+    products: [PanelProduct; PANELS],
+    scratch: &mut ExpandedPanels,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
         macro_rules! run {
-            ($bits:literal, $split:literal, $half:literal, $min:literal, $zero:expr) => {
-                rows_of::<$bits, $split, $half, $min>($zero, product, scratch)
+            () => {
+                pairs(products, scratch)
+            };
+            ($split:literal, $half:literal, $zero:literal) => {
+                bytes::<PANELS, $split, $half, $zero>(products)
             };
         }
         by_layout!(layout, run)

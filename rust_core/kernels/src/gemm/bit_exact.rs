@@ -20,9 +20,6 @@ use crate::pack::{PackedMatrix, QuantLayout};
 use crate::quant::DType;
 use crate::simd::Fused;
 
-/// 1.5 · 2^23: where dot products with f16 scales start. The model's own: it must not follow a slip of the kernels'.
-const START: f32 = 12_582_912.0;
-
 const QUANTISED: [DType; 6] = [
     DType::Q4_0,
     DType::Q4_1,
@@ -41,10 +38,24 @@ fn vpdpbusd(sums: [i32; 16], unsigned: &[u8; 64], signed: &[i8; 64]) -> [i32; 16
     })
 }
 
+/// `vpmaddwd`: of each lane the products of two pairs of signed 16-bit numbers, added.
+fn vpmaddwd(a: [i32; 16], b: [i32; 16]) -> [i32; 16] {
+    let product = |a: i32, b: i32| i32::from(a as i16) * i32::from(b as i16);
+    std::array::from_fn(|lane| {
+        product(a[lane], b[lane]).wrapping_add(product(a[lane] >> 16, b[lane] >> 16))
+    })
+}
+
+/// Sixteen words.
+fn words(bytes: &[u8]) -> [i32; 16] {
+    std::array::from_fn(|lane| i32::from_le_bytes(bytes.as_chunks().0[lane]))
+}
+
 /// One row of 16 results, without outliers.
 fn model(layout: QuantLayout, panel: &[u8], x: &Rows, row: usize) -> [f32; PANEL_COLUMNS] {
     let mut sums = [0f32; PANEL_COLUMNS];
-    for (group, record) in panel.chunks_exact(layout.record_bytes()).enumerate() {
+    let (units, records) = panel.split_at(layout.unit_bytes());
+    for (group, record) in records.chunks_exact(layout.record_bytes()).enumerate() {
         let (codes, rest) = record.split_at(layout.code_bytes());
         let (scales, mins) = rest.split_at(layout.scale_bytes());
         let (tile, lane) = (x.tile_group(row, group), row % TILE_ROWS);
@@ -58,37 +69,40 @@ fn model(layout: QuantLayout, panel: &[u8], x: &Rows, row: usize) -> [f32; PANEL
         };
         let parts = GROUP / layout.group;
         for part in 0..parts {
-            let start = if layout.half_scales {
-                START.to_bits().cast_signed()
-            } else {
-                0
+            let inputs = part * layout.group..(part + 1) * layout.group;
+            let row_sum: i32 = tile.codes[lane][inputs].iter().map(|&x| i32::from(x)).sum();
+            let start = match layout.offset {
+                Offset::Paired => 8 * row_sum * 65_536 - 8 * row_sum,
+                Offset::Zero(zero) => -zero * row_sum,
+                Offset::Min => 0,
             };
             let mut dots = [start; PANEL_COLUMNS];
             for quad in part * 8 / parts..(part + 1) * 8 / parts {
                 let signed = std::array::from_fn(|byte| tile.codes[lane][4 * quad + byte % 4]);
                 dots = vpdpbusd(dots, &register(quad), &signed);
             }
-            let (all, low) = (tile.scaled_sums[lane], tile.low_scaled_sums[lane]);
-            let row_sum = match (parts, part) {
-                (1, _) => all,
-                (_, 0) => low,
-                _ => all - low,
-            };
+            if layout.offset == Offset::Paired {
+                dots = vpmaddwd(dots, words(scales));
+            }
             for column in 0..PANEL_COLUMNS {
                 let slot = part * PANEL_COLUMNS + column;
-                let scale = load(scales, slot, layout.half_scales);
-                let min = match layout.offset {
-                    Offset::Min => load(mins, slot, layout.half_scales),
-                    Offset::Zero(zero) => scale * -(zero as f32),
+                let scale = || load(scales, slot, layout.half_scales);
+                let dot = dots[column] as f32;
+                let value = match layout.offset {
+                    Offset::Paired => dot,
+                    Offset::Zero(_) => dot * scale(),
+                    Offset::Min => {
+                        let min = load(mins, slot, layout.half_scales);
+                        (row_sum as f32).mul_add(min, dot * scale())
+                    }
                 };
-                let scaled = if layout.half_scales {
-                    f32::from_bits(dots[column].cast_unsigned()).mul_add(scale, scale * -START)
-                } else {
-                    dots[column] as f32 * scale
-                };
-                sums[column] = scaled.mul_add(tile.scales[lane], sums[column]);
-                sums[column] = min.mul_add(row_sum, sums[column]);
+                sums[column] = value.mul_add(tile.scales[lane], sums[column]);
             }
+        }
+    }
+    if layout.offset == Offset::Paired {
+        for (column, sum) in sums.iter_mut().enumerate() {
+            *sum *= load(units, column, false);
         }
     }
     sums
@@ -107,16 +121,22 @@ fn model_with_outliers(
             outlier.input as usize / GROUP,
             outlier.input as usize % GROUP,
         );
-        let record = &panel[group * layout.record_bytes()..][..layout.record_bytes()];
+        let (units, records) = panel.split_at(layout.unit_bytes());
+        let record = &records[group * layout.record_bytes()..][..layout.record_bytes()];
         let (_, rest) = record.split_at(layout.code_bytes());
         let (scales, mins) = rest.split_at(layout.scale_bytes());
         for (column, sum) in sums.iter_mut().enumerate() {
             let slot = input / layout.group * PANEL_COLUMNS + column;
-            let scale = load(scales, slot, layout.half_scales);
+            let scale = || load(scales, slot, layout.half_scales);
             let code = crate::pack::quantized::code_at(record, layout.bits, column, input);
             let weight = match layout.offset {
-                Offset::Min => (code as f32).mul_add(scale, load(mins, slot, layout.half_scales)),
-                Offset::Zero(zero) => (code as f32 - zero as f32) * scale,
+                Offset::Min => (code as f32).mul_add(scale(), load(mins, slot, layout.half_scales)),
+                Offset::Zero(zero) => (code as f32 - zero as f32) * scale(),
+                Offset::Paired => {
+                    let word = words(scales)[column];
+                    let number = (code - 8) * i32::from(word as i16) + 8 * (word >> 16);
+                    number as f32 * load(units, column, false)
+                }
             };
             *sum = outlier.value.mul_add(weight, *sum);
         }
@@ -157,7 +177,7 @@ fn over_emulated_tiles(matrix: &PackedMatrix, panel: usize, x: &Rows, rows: usiz
             panel,
             x: quant,
             rows,
-            outliers: index.meet(Level::Portable, layout, panel),
+            outliers: index.meet(Level::Portable, layout, panel, 0),
             output,
         };
         amx::dispatch::<Fused, Emulated>(layout, product, expanded.as_mut_ptr().cast());

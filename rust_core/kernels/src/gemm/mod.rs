@@ -24,8 +24,8 @@ use self::outliers::Outliers;
 use crate::activation_quant::QuantRows;
 use crate::amx::row_tiles;
 use crate::dispatch::Level;
-use crate::pack::layout::GROUP;
-use crate::pack::{PackedMatrix, PanelKind};
+use crate::pack::layout::{GROUP, PANEL_COLUMNS};
+use crate::pack::{PackedMatrix, PanelKind, QuantLayout};
 use crate::simd::Lanes;
 
 /// Activations in both forms; a form that no matrix of the phase needs is not filled.
@@ -44,7 +44,7 @@ pub struct Output {
     pub stride: usize,
     /// Add to what stands there (residual stream) instead of replacing it.
     pub accumulate: bool,
-    /// 16 values added to each row, or null.
+    /// Values added to each row, one a column, or null.
     pub bias: *const f32,
 }
 
@@ -59,6 +59,26 @@ impl Output {
             // SAFETY: the caller's promise.
             out: unsafe { self.out.add(rows * self.stride) },
             ..self
+        }
+    }
+
+    /// The columns behind the first `columns` of these, and their biases.
+    ///
+    /// # Safety
+    /// There are so many columns.
+    #[inline(always)]
+    unsafe fn skip_columns(self, columns: usize) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            Self {
+                out: self.out.add(columns),
+                bias: if self.bias.is_null() {
+                    self.bias
+                } else {
+                    self.bias.add(columns)
+                },
+                ..self
+            }
         }
     }
 
@@ -85,27 +105,19 @@ impl Output {
     }
 }
 
-/// 1.5 · 2^23. Its bits plus an integer `n` of magnitude below 2^22 are the bits of the float `MAGIC + n`.
-/// A dot product that starts there instead of at zero is a float at once, and
-/// `(MAGIC + n) · s - MAGIC · s`, one fused operation, is `n · s` rounded once, because `MAGIC · s` is exact for
-/// the eleven bits of an f16 scale.
-#[cfg(any(target_arch = "x86_64", test))]
-const MAGIC: f32 = 12_582_912.0;
-
-/// Call macro `$run` with a layout as literals, so that every branch on it is decided at compile time: bits of a code, whether
-/// halves of a group have scales of their own, whether scales are halves, whether there are minima, and the zero.
+/// Call macro `$run` with a layout as literals, so that every branch on it is decided at compile time: for 4 bits without
+/// more, as there is one; for 8 bits whether halves of a group have scales of their own, whether scales are halves, and
+/// the zero, or 0 if there are minima.
 #[cfg(any(target_arch = "x86_64", test))]
 macro_rules! by_layout {
     ($layout:expr, $run:ident) => {{
         use $crate::pack::layout::Offset;
         let layout = $layout;
         match (layout.bits, layout.group, layout.half_scales, layout.offset) {
-            (4, 32, true, Offset::Min) => $run!(4, false, true, true, 0),
-            (4, 32, false, Offset::Min) => $run!(4, false, false, true, 0),
-            (8, 32, false, Offset::Min) => $run!(8, false, false, true, 0),
-            (4, 32, true, Offset::Zero(zero)) => $run!(4, false, true, false, zero),
-            (8, 32, true, Offset::Zero(zero)) => $run!(8, false, true, false, zero),
-            (8, 16, false, Offset::Zero(zero)) => $run!(8, true, false, false, zero),
+            (4, 32, _, Offset::Paired) => $run!(),
+            (8, 32, false, Offset::Min) => $run!(false, false, 0),
+            (8, 32, true, Offset::Zero(128)) => $run!(false, true, 128),
+            (8, 16, false, Offset::Zero(32)) => $run!(true, false, 32),
             _ => unreachable!("no format has panels of {layout:?}"),
         }
     }};
@@ -120,6 +132,28 @@ struct Panel {
     /// First byte of the panel that comes next, to be prefetched; the same one at the end.
     next: *const u8,
     inputs: usize,
+}
+
+impl Panel {
+    /// What the columns' sums are multiplied with in the end, where the layout has units.
+    fn units(self) -> *const f32 {
+        self.data.cast()
+    }
+
+    /// The first record.
+    fn records(self, layout: QuantLayout) -> *const u8 {
+        self.data.wrapping_add(layout.unit_bytes())
+    }
+}
+
+/// How many panels that level's kernels for quantised weights take at once.
+fn panels_at_once(level: Level, rows: usize) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if level == Level::Avx512 && rows >= avx512::EXPAND_ROWS {
+        return 2;
+    }
+    _ = (level, rows);
+    1
 }
 
 /// What a level's kernel for quantised weights computes: some rows times one panel.
@@ -189,32 +223,38 @@ impl<'a> Products<'a> {
         }
     }
 
-    /// Multiply with panel `panel` of `matrix`.
+    /// How many panels of all these rows are computed at once, which callers do well not to take apart.
+    pub fn panels_at_once(&self) -> usize {
+        panels_at_once(self.level, self.rows)
+    }
+
+    /// Multiply with panels `panels` of `matrix`.
     ///
-    /// `next` is the panel that the caller will ask for next; it is fetched into the cache meanwhile.
+    /// Of `output`, the first panel's columns are the first 16, the next one's stand behind these, and so do their
+    /// biases. `next` is the panel that the caller will ask for next; it is fetched into the cache meanwhile.
     ///
     /// # Safety
     /// The rows have `matrix.inputs` values in the form that `matrix.kind` takes; `output` is valid for as many
-    /// rows of 16, and nobody else uses these.
-    pub unsafe fn panel(
+    /// rows of the panels' columns, and nobody else uses these.
+    pub unsafe fn panels(
         &mut self,
         matrix: &PackedMatrix,
-        panel: usize,
+        panels: Range<usize>,
         next: *const u8,
         output: Output,
     ) {
         // SAFETY: the caller's promise.
-        unsafe { self.panel_rows(matrix, panel, 0..self.rows, next, output) }
+        unsafe { self.panels_of_rows(matrix, panels, 0..self.rows, next, output) }
     }
 
     /// The same for rows `rows` alone, from a multiple of 16 on; of `output` only these are written.
     ///
     /// # Safety
-    /// As [`Products::panel`], for these rows.
-    pub unsafe fn panel_rows(
+    /// As [`Products::panels`], for these rows.
+    pub unsafe fn panels_of_rows(
         &mut self,
         matrix: &PackedMatrix,
-        panel: usize,
+        panels: Range<usize>,
         rows: Range<usize>,
         next: *const u8,
         output: Output,
@@ -223,48 +263,90 @@ impl<'a> Products<'a> {
         if rows.is_empty() {
             return;
         }
-        let (level, first, rows) = (self.level, rows.start, rows.len());
-        let panel = Panel {
-            data: matrix.panel(panel),
+        // SAFETY: conditions are the caller's.
+        let output = unsafe { output.skip(rows.start) };
+        let at_once = panels_at_once(self.level, rows.len());
+        let mut panel = panels.start;
+        while panel < panels.end {
+            let end = panels.end.min(panel + at_once);
+            let next = if end < panels.end {
+                matrix.panel(end)
+            } else {
+                next
+            };
+            // SAFETY: as above.
+            unsafe {
+                let output = output.skip_columns((panel - panels.start) * PANEL_COLUMNS);
+                self.multiply(matrix, panel..end, rows.clone(), next, output);
+            }
+            panel = end;
+        }
+    }
+
+    /// The same for one panel or two, of which `output` has the rows alone.
+    ///
+    /// # Safety
+    /// As [`Products::panels_of_rows`].
+    unsafe fn multiply(
+        &mut self,
+        matrix: &PackedMatrix,
+        panels: Range<usize>,
+        rows: Range<usize>,
+        next: *const u8,
+        output: Output,
+    ) {
+        let (level, inputs, first) = (self.level, matrix.inputs, rows.start);
+        let panel = |at: usize| Panel {
+            data: matrix.panel(panels.start + at),
             next,
-            inputs: matrix.inputs,
+            inputs,
         };
         // SAFETY: conditions are the caller's.
         unsafe {
-            let output = output.skip(first);
             let PanelKind::Quant(layout) = matrix.kind else {
+                let stride = self.activations.float_stride;
                 let x = Activations {
-                    float: self
-                        .activations
-                        .float
-                        .add(first * self.activations.float_stride),
+                    float: self.activations.float.add(first * stride),
                     ..*self.activations
                 };
-                return float::multiply(level, matrix.kind, panel, &x, rows, output);
+                for at in 0..panels.len() {
+                    let output = output.skip_columns(at * PANEL_COLUMNS);
+                    float::multiply(level, matrix.kind, panel(at), &x, rows.len(), output);
+                }
+                return;
             };
             let x = self
                 .activations
                 .quant
                 .expect("activations of the matrix's kind");
-            assert_eq!(x.inputs, matrix.inputs);
+            assert_eq!(x.inputs, inputs);
             if !std::mem::replace(&mut self.listed, true) {
                 self.scratch.outliers.list(x, self.rows);
             }
-            let product = PanelProduct {
-                panel,
+            let outliers = &mut self.scratch.outliers;
+            let mut product = |at: usize| PanelProduct {
+                panel: panel(at),
                 x: x.skip(first),
-                rows,
-                outliers: self.scratch.outliers.meet(level, layout, panel).skip(first),
-                output,
+                rows: rows.len(),
+                outliers: outliers.meet(level, layout, panel(at), at).skip(first),
+                output: output.skip_columns(at * PANEL_COLUMNS),
             };
+            let product_of_first = product(0);
             match level {
                 #[cfg(target_arch = "x86_64")]
-                Level::Amx => amx::multiply(layout, product, &mut self.scratch.expanded),
+                Level::Amx => amx::multiply(layout, product_of_first, &mut self.scratch.expanded),
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx512 => avx512::multiply(layout, product, &mut self.scratch.expanded),
+                Level::Avx512 if panels.len() == 2 => {
+                    let products = [product_of_first, product(1)];
+                    avx512::multiply(layout, products, &mut self.scratch.expanded);
+                }
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx2 => avx2::multiply(layout, product),
-                _ => portable::multiply(layout, product),
+                Level::Avx512 => {
+                    avx512::multiply(layout, [product_of_first], &mut self.scratch.expanded);
+                }
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx2 => avx2::multiply(layout, product_of_first),
+                _ => portable::multiply(layout, product_of_first),
             }
         }
     }

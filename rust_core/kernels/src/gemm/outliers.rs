@@ -7,12 +7,13 @@
 //! a group is small enough to be rounded to -0. (An infinite weight would change it to NaN; where a file has one, the
 //! groups' sums of that column are no numbers either.)
 
-use super::{Output, Panel};
+use super::{Panel, PanelProduct};
 use crate::activation_quant::{NOWHERE, QuantRows, TILE_ROWS};
 use crate::arena::{Buffer, Plain};
 use crate::dispatch::Level;
 use crate::error::KernelError;
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
+use crate::pack::pairs;
 use crate::simd::{Lanes, by_level};
 
 /// What a tile's rows have in one channel.
@@ -38,7 +39,7 @@ pub(super) struct OutlierIndex {
     channels: Buffer<u32>,
     /// `[inputs]`: the channel of an input, if `channels` has it there.
     channel_of: Buffer<u32>,
-    /// `[≤ inputs, 16]`: the weights of each channel in the panel at hand.
+    /// `[2, ≤ inputs, 16]`: the weights of each channel in the panels at hand.
     weights: Buffer<f32>,
     count: usize,
 }
@@ -51,7 +52,7 @@ impl OutlierIndex {
             starts: Buffer::new(rows.div_ceil(TILE_ROWS) + 1)?,
             channels: Buffer::new(inputs)?,
             channel_of: Buffer::new(inputs)?,
-            weights: Buffer::new(inputs * PANEL_COLUMNS)?,
+            weights: Buffer::new(2 * inputs * PANEL_COLUMNS)?,
             count: 0,
         })
     }
@@ -114,15 +115,22 @@ impl OutlierIndex {
         self.count = count;
     }
 
-    /// Decode the weights of `panel` that the listed outliers meet.
+    /// Decode the weights of `panel`, the first or second of those at hand, that the listed outliers meet.
     ///
     /// # Safety
     /// The machine has the level; a whole panel of the inputs that were listed.
-    pub unsafe fn meet(&mut self, level: Level, layout: QuantLayout, panel: Panel) -> Outliers {
+    pub unsafe fn meet(
+        &mut self,
+        level: Level,
+        layout: QuantLayout,
+        panel: Panel,
+        at: usize,
+    ) -> Outliers {
+        let first = at * self.count * PANEL_COLUMNS;
         // SAFETY: ours, behind `&mut self`; channels are inputs of the panel by contract.
         unsafe {
             let channels = self.channels.slice(0, self.count);
-            let weights = self.weights.slice_mut(0, self.count * PANEL_COLUMNS);
+            let weights = self.weights.slice_mut(first, self.count * PANEL_COLUMNS);
             if self.count > 0 {
                 decode(level, layout, panel.data, channels, weights);
             }
@@ -130,7 +138,7 @@ impl OutlierIndex {
         Outliers {
             entries: self.entries.ptr(),
             starts: self.starts.ptr(),
-            weights: self.weights.ptr(),
+            weights: self.weights.ptr().wrapping_add(first),
         }
     }
 }
@@ -150,7 +158,7 @@ unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: *const u8, input: usize)
     let part = input / layout.group * PANEL_COLUMNS * if layout.half_scales { 2 } else { 4 };
     // SAFETY: inside the record of the input's group.
     unsafe {
-        let record = panel.add(group * layout.record_bytes());
+        let record = panel.add(layout.unit_bytes() + group * layout.record_bytes());
         let load = |values: *const u8| -> L {
             if layout.half_scales {
                 L::load_f16(values.cast())
@@ -159,11 +167,24 @@ unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: *const u8, input: usize)
             }
         };
         let scales = record.add(layout.code_bytes());
-        let scale = load(scales.add(part));
         let code = L::load_bits(record.add(64 * register).cast(), shift as u32, mask);
         match layout.offset {
-            Offset::Min => code.mul_add(scale, load(scales.add(layout.scale_bytes() + part))),
-            Offset::Zero(zero) => code.sub(L::splat(zero as f32)).mul(scale),
+            Offset::Min => code.mul_add(
+                load(scales.add(part)),
+                load(scales.add(layout.scale_bytes() + part)),
+            ),
+            Offset::Zero(zero) => code.sub(L::splat(zero as f32)).mul(load(scales.add(part))),
+            Offset::Paired => {
+                let number = |shift: u32| {
+                    let bits = L::load_bits(scales.cast(), shift, 0xffff);
+                    let negative = bits.sub(L::splat(65_536.0));
+                    bits.select_less(L::splat(32_768.0), bits, negative)
+                };
+                // Integers below 2^24 up to here, so that nothing is rounded; nor is it by the unit.
+                let zero = L::splat(pairs::ZERO as f32);
+                let weight = code.sub(zero).mul_add(number(0), number(16).mul(zero));
+                weight.mul(L::load(panel.cast()))
+            }
         }
     }
 }
@@ -193,29 +214,17 @@ unsafe fn decode_body<L: Lanes>(
     channels: &[u32],
     out: &mut [f32],
 ) {
-    /// A layout that is known when this is compiled: a channel then takes half the time.
-    const fn known(bits: u32, offset: Offset) -> QuantLayout {
-        QuantLayout {
-            bits,
-            group: GROUP,
-            half_scales: true,
-            offset,
-        }
-    }
+    // Layouts that are known when this is compiled: a channel then takes half the time.
+    const PAIRED: QuantLayout = QuantLayout::PAIRED;
+    const Q8_0: QuantLayout = QuantLayout::Q8_0;
     // SAFETY: the caller's promise.
     unsafe {
-        match (layout.bits, layout.group, layout.half_scales, layout.offset) {
-            (4, GROUP, true, Offset::Min) => {
-                decode_all::<L>(known(4, Offset::Min), panel, channels, out);
-            }
-            (bits @ (4 | 8), GROUP, true, offset @ Offset::Zero(_)) => {
-                if bits == 4 {
-                    decode_all::<L>(known(4, offset), panel, channels, out);
-                } else {
-                    decode_all::<L>(known(8, offset), panel, channels, out);
-                }
-            }
-            _ => decode_all::<L>(layout, panel, channels, out),
+        if layout == PAIRED {
+            decode_all::<L>(PAIRED, panel, channels, out);
+        } else if layout == Q8_0 {
+            decode_all::<L>(Q8_0, panel, channels, out);
+        } else {
+            decode_all::<L>(layout, panel, channels, out);
         }
     }
 }
@@ -252,50 +261,53 @@ impl Outliers {
     }
 }
 
-/// Finish the first `rows` rows of tile `at` of `output`, whose sums are given: outliers, bias, residual.
+/// Finish rows of tile `at` of some products of the same rows, from its lane `lane` on, whose sums are given: outliers,
+/// bias, residual. Rows from the products' last one on are nobody's.
 ///
 /// # Safety
-/// The outliers are those of `output`'s rows; as [`super::Products::panel`] for the output; the level's instructions
-/// enabled.
+/// As [`super::Products::panels`]; the level's instructions enabled.
 #[inline(always)]
-pub(super) unsafe fn finish_tile<L: Lanes>(
-    mut sums: [L; TILE_ROWS],
+pub(super) unsafe fn finish_tile<L: Lanes, const PANELS: usize, const LANES: usize>(
+    mut sums: [[L; LANES]; PANELS],
     at: usize,
-    rows: usize,
-    outliers: Outliers,
-    output: Output,
+    lane: usize,
+    products: &[PanelProduct; PANELS],
 ) {
-    // SAFETY: the caller's promise; entries name channels that were decoded.
+    let outliers = &products[0].outliers;
+    // SAFETY: the caller's promise; entries are the same for all panels, and name channels that were decoded.
     unsafe {
         let start = *outliers.starts.add(at) as usize;
         let end = *outliers.starts.add(at + 1) as usize;
         for entry in start..end {
             let entry = &*outliers.entries.add(entry);
-            let weights = L::load(outliers.weights.add(PANEL_COLUMNS * entry.channel as usize));
-            for (sum, value) in sums.iter_mut().zip(entry.values) {
-                *sum = L::splat(value).mul_add(weights, *sum);
+            let channel = PANEL_COLUMNS * entry.channel as usize;
+            for (sums, product) in sums.iter_mut().zip(products) {
+                let weights = L::load(product.outliers.weights.add(channel));
+                for (sum, value) in sums.iter_mut().zip(&entry.values[lane..lane + LANES]) {
+                    *sum = L::splat(*value).mul_add(weights, *sum);
+                }
             }
         }
-        for (lane, sum) in sums.into_iter().enumerate() {
-            if lane < rows {
-                output.write(at * TILE_ROWS + lane, sum);
+        for (sums, product) in sums.into_iter().zip(products) {
+            for (i, sum) in sums.into_iter().enumerate() {
+                let row = at * TILE_ROWS + lane + i;
+                if row < product.rows {
+                    product.output.write(row, sum);
+                }
             }
         }
     }
 }
 
-/// Finish the first `rows` rows of `output`, whose tiles of sums are given.
+/// Finish the rows of `product`, of which no more than these tiles of sums are left.
 ///
 /// # Safety
 /// As [`finish_tile`].
 #[inline(always)]
 pub(super) unsafe fn finish<L: Lanes>(
     sums: &[[[f32; PANEL_COLUMNS]; TILE_ROWS]],
-    rows: usize,
-    outliers: Outliers,
-    output: Output,
+    product: PanelProduct,
 ) {
-    debug_assert!(rows <= sums.len() * TILE_ROWS);
     for (at, sums) in sums.iter().enumerate() {
         // SAFETY: the caller's promise.
         unsafe {
@@ -305,7 +317,7 @@ pub(super) unsafe fn finish<L: Lanes>(
                 L::load(sums[2].as_ptr()),
                 L::load(sums[3].as_ptr()),
             ];
-            finish_tile(sums, at, rows - at * TILE_ROWS, outliers, output);
+            finish_tile([sums], at, 0, &[product]);
         }
     }
 }

@@ -8,6 +8,7 @@ use super::PanelProduct;
 use super::outliers::finish;
 use crate::activation_quant::{TILE_ROWS, TileGroup};
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
+use crate::pack::pairs;
 use crate::simd::{Portable, widen_f16};
 
 type Columns<T> = [T; PANEL_COLUMNS];
@@ -25,9 +26,11 @@ const ROWS: usize = 16;
 pub(super) unsafe fn multiply(layout: QuantLayout, product: PanelProduct) {
     let (groups, rows) = (product.groups(), product.rows);
     // SAFETY: a whole panel, the tiles of `rows` rows of activations: the caller's promise.
-    let (records, tiles) = unsafe {
+    let (records, units, tiles) = unsafe {
+        let records = product.panel.records(layout);
         (
-            std::slice::from_raw_parts(product.panel.data, groups * layout.record_bytes()),
+            std::slice::from_raw_parts(records, groups * layout.record_bytes()),
+            std::slice::from_raw_parts(product.panel.data, layout.unit_bytes()),
             std::slice::from_raw_parts(product.x.tiles, rows.div_ceil(TILE_ROWS) * groups),
         )
     };
@@ -42,13 +45,18 @@ pub(super) unsafe fn multiply(layout: QuantLayout, product: PanelProduct) {
                 record.add(tile, row % TILE_ROWS, sums);
             }
         }
+        if layout.offset == Offset::Paired {
+            let units = decode(units, 0, false);
+            for sums in &mut sums[..block] {
+                for (sum, unit) in sums.iter_mut().zip(units) {
+                    *sum *= unit;
+                }
+            }
+        }
         // SAFETY: `rows` rows of 16 at `output`, their outliers: the caller's promise.
         unsafe {
             let tiles = &sums.as_chunks().0[..block.div_ceil(TILE_ROWS)];
-            let PanelProduct {
-                outliers, output, ..
-            } = product.skip(first);
-            finish::<Portable>(tiles, block, outliers, output);
+            finish::<Portable>(tiles, product.skip(first));
         }
     }
 }
@@ -58,7 +66,9 @@ struct Record<'a> {
     layout: QuantLayout,
     registers: &'a [[u8; 64]],
     scales: [Columns<f32>; 2],
-    mins: [Columns<f32>; 2],
+    /// Zeros where there are none.
+    mins: Columns<f32>,
+    pairs: &'a [u8],
 }
 
 impl<'a> Record<'a> {
@@ -70,42 +80,59 @@ impl<'a> Record<'a> {
         } else {
             PANEL_COLUMNS
         };
-        let scales = [0, high].map(|slot| decode(scales, slot, layout.half_scales));
-        Self {
+        let mut record = Self {
             layout,
             registers: codes.as_chunks::<64>().0,
-            scales,
-            mins: match layout.offset {
-                Offset::Min => [0, high].map(|slot| decode(mins, slot, layout.half_scales)),
-                Offset::Zero(zero) => scales.map(|part| part.map(|scale| scale * -zero as f32)),
-            },
+            scales: [[0.0; PANEL_COLUMNS]; 2],
+            mins: [0.0; PANEL_COLUMNS],
+            pairs: scales,
+        };
+        if layout.offset != Offset::Paired {
+            record.scales = [0, high].map(|slot| decode(scales, slot, layout.half_scales));
         }
+        if layout.offset == Offset::Min {
+            record.mins = decode(mins, 0, layout.half_scales);
+        }
+        record
     }
 
     /// Add the products of a tile's row `lane` with this record.
     fn add(&self, tile: &TileGroup, lane: usize, sums: &mut Columns<f32>) {
         let codes = &tile.codes[lane];
-        let (scale, sum) = (tile.scales[lane], tile.scaled_sums[lane]);
         if self.layout.group == GROUP {
-            self.add_part(self.dots::<0, 8>(codes), sum, 0, scale, sums);
+            self.add_part(self.dots::<0, 8>(codes), 0, tile, lane, sums);
         } else {
-            let low_sum = tile.low_scaled_sums[lane];
-            self.add_part(self.dots::<0, 4>(codes), low_sum, 0, scale, sums);
-            self.add_part(self.dots::<4, 8>(codes), sum - low_sum, 1, scale, sums);
+            self.add_part(self.dots::<0, 4>(codes), 0, tile, lane, sums);
+            self.add_part(self.dots::<4, 8>(codes), 1, tile, lane, sums);
         }
     }
 
     fn add_part(
         &self,
         dots: Columns<i32>,
-        row_sum: f32,
         part: usize,
-        row_scale: f32,
+        tile: &TileGroup,
+        lane: usize,
         sums: &mut Columns<f32>,
     ) {
+        let row_scale = tile.scales[lane];
+        if self.layout.offset == Offset::Paired {
+            let start = tile.starts[lane];
+            let pairs = self.pairs.as_chunks::<4>().0;
+            for ((sum, dot), &[a, b, c, d]) in sums.iter_mut().zip(dots).zip(pairs) {
+                let pair = [i16::from_le_bytes([a, b]), i16::from_le_bytes([c, d])];
+                *sum += pairs::value(dot.wrapping_add(start), pair) as f32 * row_scale;
+            }
+            return;
+        }
+        let row_sum = tile.sum_of_part(self.layout, part, lane);
+        let (zero, min_sum) = match self.layout.offset {
+            Offset::Zero(zero) => (zero * row_sum, 0.0),
+            Offset::Min | Offset::Paired => (0, row_sum as f32),
+        };
         for (column, (sum, dot)) in sums.iter_mut().zip(dots).enumerate() {
-            *sum += dot as f32 * self.scales[part][column] * row_scale;
-            *sum += self.mins[part][column] * row_sum;
+            let value = (dot - zero) as f32 * self.scales[part][column];
+            *sum += (value + self.mins[column] * min_sum) * row_scale;
         }
     }
 

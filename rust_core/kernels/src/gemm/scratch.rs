@@ -8,7 +8,7 @@ use crate::error::KernelError;
 pub struct PanelScratch {
     pub(super) outliers: OutlierIndex,
     #[cfg(target_arch = "x86_64")]
-    pub(super) expanded: super::avx512::ExpandedPanel,
+    pub(super) expanded: super::avx512::ExpandedPanels,
 }
 
 impl PanelScratch {
@@ -17,7 +17,7 @@ impl PanelScratch {
         Ok(Self {
             outliers: OutlierIndex::new(rows, inputs)?,
             #[cfg(target_arch = "x86_64")]
-            expanded: super::avx512::ExpandedPanel::new(inputs)?,
+            expanded: super::avx512::ExpandedPanels::new(inputs)?,
         })
     }
 }

@@ -1,14 +1,13 @@
 //! The bytes of a panel.
 //!
-//! *Quantised*: one record for each group of 32 inputs: codes, then scales, then minima (if any).
+//! *Quantised*: one record for each group of 32 inputs: codes, then what makes weights of them.
 //! Codes come in quads of four consecutive inputs, four bytes a column, so that one 64-byte register
 //! holds a quad of all 16 columns and one dot-product instruction consumes it:
-//! * 8 bits: 8 × 64 bytes; register `i`, byte `4c + j` is column `c`, input `4i + j`.
+//! * 8 bits: 8 × 64 bytes; register `i`, byte `4c + j` is column `c`, input `4i + j`. Then 16 scales and, if there are
+//!   any, 16 minima (twice that with groups of 16: first the low half's).
 //! * 4 bits: 4 × 64 bytes; register `i`, byte `4c + j` holds input `4i + j` in its low and input
-//!   `16 + 4i + j` in its high nibble.
-//!
-//! Scales and minima are 16 values each (twice that with groups of 16: first the low half's). With
-//! Q4_1 a record is 320 bytes.
+//!   `16 + 4i + j` in its high nibble. Then 16 pairs of 16-bit integers ([`super::pairs`]), in units of their columns,
+//!   which stand before the panel's first record, 16 floats. A record is 320 bytes.
 //!
 //! *Float*: 16 values for each input, in the file's own type.
 
@@ -27,6 +26,8 @@ pub enum Offset {
     Min,
     /// `scale * (code - zero)`: exact in integers, nothing stored.
     Zero(i32),
+    /// Scale and offset are a pair of integers ([`super::pairs`]).
+    Paired,
 }
 
 /// Layout of quantised panels.
@@ -36,27 +37,50 @@ pub struct QuantLayout {
     pub bits: u32,
     /// Weights that share a scale: 16 or 32.
     pub group: usize,
-    /// Scales and minima are f16 (the file's own) rather than f32 (products of two of its fields).
+    /// Scales are f16 (the file's own) rather than f32 (products of two of its fields).
     pub half_scales: bool,
     pub offset: Offset,
 }
 
 impl QuantLayout {
+    /// All formats' of 4 bits.
+    pub const PAIRED: Self = Self {
+        bits: 4,
+        group: 32,
+        half_scales: false,
+        offset: Offset::Paired,
+    };
+    /// The commonest one's of 8 bits.
+    pub const Q8_0: Self = Self {
+        bits: 8,
+        group: 32,
+        half_scales: true,
+        offset: Offset::Zero(128),
+    };
+
     /// Bytes of a record's codes.
     pub const fn code_bytes(self) -> usize {
         PANEL_COLUMNS * GROUP * self.bits as usize / 8
     }
 
-    /// Bytes of a record's scales (or minima).
+    /// Bytes of a record's scales (or minima, or pairs).
     pub const fn scale_bytes(self) -> usize {
         PANEL_COLUMNS * (GROUP / self.group) * if self.half_scales { 2 } else { 4 }
+    }
+
+    /// Bytes of the columns' units, which stand before the records.
+    pub const fn unit_bytes(self) -> usize {
+        match self.offset {
+            Offset::Paired => 4 * PANEL_COLUMNS,
+            Offset::Min | Offset::Zero(_) => 0,
+        }
     }
 
     /// Bytes of a record.
     pub const fn record_bytes(self) -> usize {
         let arrays = match self.offset {
             Offset::Min => 2,
-            Offset::Zero(_) => 1,
+            Offset::Zero(_) | Offset::Paired => 1,
         };
         self.code_bytes() + arrays * self.scale_bytes()
     }
@@ -72,13 +96,13 @@ pub enum PanelKind {
 }
 
 impl PanelKind {
-    /// The panel that keeps `dtype` without loss.
+    /// The panel that keeps `dtype`: its codes as they are, and scales to 15 bits of their column's largest.
     pub const fn of(dtype: DType) -> Self {
-        const fn quant(bits: u32, group: usize, half_scales: bool, offset: Offset) -> PanelKind {
+        const fn quant(group: usize, offset: Offset) -> PanelKind {
             PanelKind::Quant(QuantLayout {
-                bits,
+                bits: 8,
                 group,
-                half_scales,
+                half_scales: false,
                 offset,
             })
         }
@@ -86,12 +110,10 @@ impl PanelKind {
             DType::F32 => Self::F32,
             DType::F16 => Self::F16,
             DType::BF16 => Self::Bf16,
-            DType::Q4_0 => quant(4, 32, true, Offset::Zero(8)),
-            DType::Q4_1 => quant(4, 32, true, Offset::Min),
-            DType::Q8_0 => quant(8, 32, true, Offset::Zero(128)),
-            DType::Q4K => quant(4, 32, false, Offset::Min),
-            DType::Q5K => quant(8, 32, false, Offset::Min),
-            DType::Q6K => quant(8, 16, false, Offset::Zero(32)),
+            DType::Q4_0 | DType::Q4_1 | DType::Q4K => Self::Quant(QuantLayout::PAIRED),
+            DType::Q8_0 => Self::Quant(QuantLayout::Q8_0),
+            DType::Q5K => quant(32, Offset::Min),
+            DType::Q6K => quant(16, Offset::Zero(32)),
         }
     }
 
@@ -100,7 +122,7 @@ impl PanelKind {
         match self {
             Self::F32 => inputs * PANEL_COLUMNS * 4,
             Self::F16 | Self::Bf16 => inputs * PANEL_COLUMNS * 2,
-            Self::Quant(layout) => inputs / GROUP * layout.record_bytes(),
+            Self::Quant(layout) => layout.unit_bytes() + inputs / GROUP * layout.record_bytes(),
         }
     }
 

@@ -6,6 +6,7 @@ use half::f16;
 
 use super::PackScratch;
 use super::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
+use super::pairs;
 use crate::format::TensorView;
 use crate::quant::unpack_row_affine;
 
@@ -22,6 +23,7 @@ pub(super) fn pack(
     scratch.codes.resize(inputs, 0);
     scratch.scales.resize(groups, 0.0);
     scratch.mins.resize(groups, 0.0);
+    let (units, records) = out.split_at_mut(layout.unit_bytes());
     for (column, output) in outputs.clone().enumerate() {
         unpack_row_affine(
             tensor.dtype,
@@ -32,7 +34,11 @@ pub(super) fn pack(
             &mut scratch.mins,
         );
         let per_record = GROUP / layout.group;
-        for (record, out) in out.chunks_exact_mut(layout.record_bytes()).enumerate() {
+        let unit = pairs::unit_of(&scratch.scales, &scratch.mins);
+        if layout.offset == Offset::Paired {
+            store(units, column, unit, false);
+        }
+        for (record, out) in records.chunks_exact_mut(layout.record_bytes()).enumerate() {
             let codes: &[u8; GROUP] = scratch.codes[record * GROUP..][..GROUP]
                 .try_into()
                 .expect("a whole group");
@@ -47,6 +53,12 @@ pub(super) fn pack(
                 for (i, register) in code_bytes.chunks_exact_mut(64).enumerate() {
                     register[4 * column..4 * column + 4].copy_from_slice(&codes[4 * i..4 * i + 4]);
                 }
+            }
+            if layout.offset == Offset::Paired {
+                let pair = pairs::pair_of(scratch.scales[record], scratch.mins[record], unit);
+                let at = &mut rest.as_chunks_mut::<4>().0[column];
+                *at = pair_bytes(pair);
+                continue;
             }
             let (scales, mins) = rest.split_at_mut(layout.scale_bytes());
             for sub in 0..per_record {
@@ -72,11 +84,19 @@ pub(super) fn pack(
 
 /// Decode one column of a panel.
 pub(super) fn unpack(panel: &[u8], layout: QuantLayout, column: usize, weights: &mut [f32]) {
-    let records = panel.chunks_exact(layout.record_bytes());
+    let (units, records) = panel.split_at(layout.unit_bytes());
+    let records = records.chunks_exact(layout.record_bytes());
     for (record, weights) in records.zip(weights.as_chunks_mut::<GROUP>().0) {
         let (codes, rest) = record.split_at(layout.code_bytes());
-        let (scales, mins) = rest.split_at(layout.scale_bytes());
         let codes = codes_of(codes, layout.bits, column);
+        if layout.offset == Offset::Paired {
+            let (unit, pair) = (load(units, column, false), load_pair(rest, column));
+            for (weight, code) in weights.iter_mut().zip(codes) {
+                *weight = unit * pairs::weight(code, pair) as f32;
+            }
+            continue;
+        }
+        let (scales, mins) = rest.split_at(layout.scale_bytes());
         let subgroups = weights.chunks_exact_mut(layout.group);
         for (sub, (weights, codes)) in subgroups.zip(codes.chunks_exact(layout.group)).enumerate() {
             let slot = sub * PANEL_COLUMNS + column;
@@ -93,6 +113,7 @@ pub(super) fn unpack(panel: &[u8], layout: QuantLayout, column: usize, weights: 
                         *weight = scale * (i32::from(code) - zero) as f32;
                     }
                 }
+                Offset::Paired => unreachable!("handled above"),
             }
         }
     }
@@ -133,7 +154,18 @@ fn store(values: &mut [u8], slot: usize, value: f32, half: bool) {
     }
 }
 
-/// Scale or minimum number `slot` of an array of them.
+fn pair_bytes([scale, offset]: [i16; 2]) -> [u8; 4] {
+    let ([a, b], [c, d]) = (scale.to_le_bytes(), offset.to_le_bytes());
+    [a, b, c, d]
+}
+
+/// The pair of `column`.
+pub(crate) fn load_pair(pairs: &[u8], column: usize) -> [i16; 2] {
+    let [a, b, c, d] = pairs.as_chunks::<4>().0[column];
+    [i16::from_le_bytes([a, b]), i16::from_le_bytes([c, d])]
+}
+
+/// Scale, minimum or unit number `slot` of an array of them.
 pub(crate) fn load(values: &[u8], slot: usize, half: bool) -> f32 {
     if half {
         f16::from_le_bytes([values[2 * slot], values[2 * slot + 1]]).to_f32()

@@ -70,23 +70,28 @@ unsafe impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn load_i32(from: *const i32) -> Self {
+    unsafe fn load_i32_plus(from: *const i32, addend: i32) -> Self {
         // SAFETY: sixteen elements by contract.
         unsafe {
-            let widen = |at: *const i32| _mm256_cvtepi32_ps(_mm256_loadu_si256(at.cast()));
+            let widen = |at: *const i32| {
+                let words = _mm256_loadu_si256(at.cast());
+                _mm256_cvtepi32_ps(_mm256_add_epi32(words, _mm256_set1_epi32(addend)))
+            };
             Self(widen(from), widen(from.add(8)))
         }
     }
 
     #[inline(always)]
-    unsafe fn load_bits_plus(from: *const i32, addend: i32) -> Self {
-        // SAFETY: sixteen elements by contract.
+    unsafe fn load_pair_values(dots: *const i32, start: i32, pairs: *const i32) -> Self {
+        // SAFETY: sixteen elements each by contract.
         unsafe {
-            let add = |at: *const i32| {
-                let words = _mm256_loadu_si256(at.cast());
-                _mm256_castsi256_ps(_mm256_add_epi32(words, _mm256_set1_epi32(addend)))
+            let value = |at: usize| {
+                let dots = _mm256_loadu_si256(dots.add(at).cast());
+                let dots = _mm256_add_epi32(dots, _mm256_set1_epi32(start));
+                let pairs = _mm256_loadu_si256(pairs.add(at).cast());
+                _mm256_cvtepi32_ps(_mm256_madd_epi16(dots, pairs))
             };
-            Self(add(from), add(from.add(8)))
+            Self(value(0), value(8))
         }
     }
 

@@ -178,17 +178,24 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn load_i32(from: *const i32) -> Self {
+    unsafe fn load_i32_plus(from: *const i32, addend: i32) -> Self {
         // SAFETY: sixteen elements by contract.
-        Self(unsafe { _mm512_cvtepi32_ps(_mm512_loadu_si512(from.cast())) })
+        unsafe {
+            let words = _mm512_loadu_si512(from.cast());
+            Self(_mm512_cvtepi32_ps(_mm512_add_epi32(
+                words,
+                _mm512_set1_epi32(addend),
+            )))
+        }
     }
 
     #[inline(always)]
-    unsafe fn load_bits_plus(from: *const i32, addend: i32) -> Self {
-        // SAFETY: sixteen elements by contract.
+    unsafe fn load_pair_values(dots: *const i32, start: i32, pairs: *const i32) -> Self {
+        // SAFETY: sixteen elements each by contract.
         unsafe {
-            let sums = _mm512_add_epi32(_mm512_loadu_si512(from.cast()), _mm512_set1_epi32(addend));
-            Self(_mm512_castsi512_ps(sums))
+            let dots = _mm512_add_epi32(_mm512_loadu_si512(dots.cast()), _mm512_set1_epi32(start));
+            let values = _mm512_madd_epi16(dots, _mm512_loadu_si512(pairs.cast()));
+            Self(_mm512_cvtepi32_ps(values))
         }
     }
 
@@ -371,8 +378,8 @@ unsafe impl Lanes for Avx512 {
         groups: &[[f32; 2 * LANES]; 4],
         factors: &[f32; 4],
         codes: &mut [[i8; 2 * LANES]; 4],
-        low_sums: &mut [f32; 4],
-        high_sums: &mut [f32; 4],
+        low_sums: &mut [i32; 4],
+        high_sums: &mut [i32; 4],
     ) {
         let [a, b, c, d] = groups;
         // SAFETY: enabled by the caller; 32 elements a group, 64 bytes for the codes of two.
@@ -381,9 +388,10 @@ unsafe impl Lanes for Avx512 {
             let second = code_bytes(code_words(c, factors[2]), code_words(d, factors[3]));
             _mm512_storeu_si512(codes.as_mut_ptr().cast(), first);
             _mm512_storeu_si512(codes[2..].as_mut_ptr().cast(), second);
-            let sums = _mm512_cvtepi32_ps(sums_of_halves(first, second));
-            _mm_storeu_ps(low_sums.as_mut_ptr(), _mm512_castps512_ps128(sums));
-            _mm_storeu_ps(high_sums.as_mut_ptr(), _mm512_extractf32x4_ps::<1>(sums));
+            let sums = sums_of_halves(first, second);
+            _mm_storeu_si128(low_sums.as_mut_ptr().cast(), _mm512_castsi512_si128(sums));
+            let high = _mm512_extracti32x4_epi32::<1>(sums);
+            _mm_storeu_si128(high_sums.as_mut_ptr().cast(), high);
         }
     }
 

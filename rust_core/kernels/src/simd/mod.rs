@@ -58,13 +58,14 @@ pub(crate) unsafe trait Lanes: Copy {
         not(target_arch = "x86_64"),
         allow(dead_code, reason = "tiles' users' alone")
     )]
-    unsafe fn load_i32(from: *const i32) -> Self;
-    /// The floats whose bits are 16 integers plus `addend`, which wrap.
+    unsafe fn load_i32_plus(from: *const i32, addend: i32) -> Self;
+    /// Sixteen dot products plus `start`, each one's halves times those of its pair of 16-bit integers
+    /// ([`crate::pack::pairs::value`]).
     #[cfg_attr(
         not(target_arch = "x86_64"),
         allow(dead_code, reason = "tiles' users' alone")
     )]
-    unsafe fn load_bits_plus(from: *const i32, addend: i32) -> Self;
+    unsafe fn load_pair_values(dots: *const i32, start: i32, pairs: *const i32) -> Self;
     unsafe fn store(self, to: *mut f32);
     unsafe fn add(self, other: Self) -> Self;
     unsafe fn sub(self, other: Self) -> Self;
@@ -147,8 +148,8 @@ pub(crate) unsafe trait Lanes: Copy {
         groups: &[[f32; 2 * LANES]; 4],
         factors: &[f32; 4],
         codes: &mut [[i8; 2 * LANES]; 4],
-        low_sums: &mut [f32; 4],
-        high_sums: &mut [f32; 4],
+        low_sums: &mut [i32; 4],
+        high_sums: &mut [i32; 4],
     ) {
         for (at, group) in groups.iter().enumerate() {
             // SAFETY: 32 elements and 32 bytes; the instructions are the caller's promise.
@@ -158,8 +159,8 @@ pub(crate) unsafe trait Lanes: Copy {
                 let high = Self::load(group[LANES..].as_ptr())
                     .mul(factor)
                     .zero_beyond(127.5);
-                low_sums[at] = low.store_codes(codes) as f32;
-                high_sums[at] = high.store_codes(codes.add(LANES)) as f32;
+                low_sums[at] = low.store_codes(codes);
+                high_sums[at] = high.store_codes(codes.add(LANES));
             }
         }
     }
@@ -374,8 +375,8 @@ mod tests {
                 L::load_f16(halves.as_ptr()).to_array(),
                 L::load_bf16(halves.as_ptr()).to_array(),
                 L::load_bits(words.as_ptr(), 12, 255).to_array(),
-                L::load_i32(words.as_ptr().cast()).to_array(),
-                L::load_bits_plus(words.as_ptr().cast(), 77).to_array(),
+                L::load_i32_plus(words.as_ptr().cast(), 77).to_array(),
+                L::load_pair_values(words.as_ptr().cast(), 77, words.as_ptr().cast()).to_array(),
             ]
         }
     }
@@ -454,7 +455,7 @@ mod tests {
             std::array::from_fn(|lane| (lane as u32).wrapping_mul(0x9E37_79B9));
         for level in levels() {
             // SAFETY: the level is available.
-            let [f16s, bf16s, bits, integers, sums] = unsafe { loads(level, &halves, &words) };
+            let [f16s, bf16s, bits, sums, pairs] = unsafe { loads(level, &halves, &words) };
             for lane in 0..LANES {
                 assert_eq!(
                     f16s[lane],
@@ -468,9 +469,11 @@ mod tests {
                 );
                 assert_eq!(bits[lane], (words[lane] >> 12 & 255) as f32, "{level:?}");
                 let word = words[lane].cast_signed();
-                assert_eq!(integers[lane], word as f32, "{level:?}");
-                let sum = words[lane].wrapping_add(77);
-                assert_eq!(sums[lane].to_bits(), sum, "{level:?}");
+                let sum = word.wrapping_add(77);
+                assert_eq!(sums[lane], sum as f32, "{level:?}");
+                let [low, high] = [word as i16, (word >> 16) as i16];
+                let value = crate::pack::pairs::value(sum, [low, high]);
+                assert_eq!(pairs[lane], value as f32, "{level:?}");
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Sixteen lanes as an array: any compiler's vectors, no fused multiply-add.
 
 use super::{LANES, Lanes};
+use crate::pack::pairs;
 
 /// See [`Lanes`].
 #[derive(Clone, Copy)]
@@ -59,17 +60,24 @@ unsafe impl Lanes for Portable {
     }
 
     #[inline(always)]
-    unsafe fn load_i32(from: *const i32) -> Self {
+    unsafe fn load_i32_plus(from: *const i32, addend: i32) -> Self {
         // SAFETY: sixteen elements by contract.
         let words = unsafe { from.cast::<[i32; LANES]>().read_unaligned() };
-        Self(words.map(|word| word as f32))
+        Self(words.map(|word| word.wrapping_add(addend) as f32))
     }
 
     #[inline(always)]
-    unsafe fn load_bits_plus(from: *const i32, addend: i32) -> Self {
-        // SAFETY: sixteen elements by contract.
-        let words = unsafe { from.cast::<[i32; LANES]>().read_unaligned() };
-        Self(words.map(|word| f32::from_bits(word.wrapping_add(addend).cast_unsigned())))
+    unsafe fn load_pair_values(dots: *const i32, start: i32, pairs: *const i32) -> Self {
+        // SAFETY: sixteen elements each by contract.
+        let (dots, pairs) = unsafe {
+            (
+                dots.cast::<[i32; LANES]>().read_unaligned(),
+                pairs.cast::<[[i16; 2]; LANES]>().read_unaligned(),
+            )
+        };
+        Self(std::array::from_fn(|lane| {
+            pairs::value(dots[lane].wrapping_add(start), pairs[lane]) as f32
+        }))
     }
 
     #[inline(always)]

@@ -1,38 +1,19 @@
 //! A panel's weights as the loop over groups takes them: as they are packed, or expanded beforehand.
 //!
-//! Taking a group of Q4_1 apart costs seventeen operations on the ports that dot products need, as much as a
-//! row and a half. A panel that many rows share is therefore taken apart once, into memory of the worker that
+//! Taking a group of 4-bit codes apart costs a dozen operations on the ports that dot products need, as much as a
+//! row. A panel that many rows share is therefore taken apart once, into memory of the worker that
 //! stays in its caches. The numbers are the same, and so are a row's bits.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
 
 use super::QUADS;
+use crate::activation_quant::TileGroup;
 use crate::arena::{Buffer, Plain};
 use crate::error::KernelError;
-use crate::gemm::{MAGIC, Panel};
+use crate::gemm::Panel;
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
-
-/// What becomes of 16 columns' dot products over a group, or over half of one.
-#[derive(Clone, Copy)]
-pub(super) struct Scales {
-    pub scale: __m512,
-    /// `-MAGIC * scale`; unused unless scales are halves.
-    pub back: __m512,
-    pub min: __m512,
-}
-
-/// The same, in memory.
-#[repr(C, align(64))]
-#[derive(Debug, Clone, Copy)]
-struct WideScales {
-    scale: [f32; PANEL_COLUMNS],
-    back: [f32; PANEL_COLUMNS],
-    min: [f32; PANEL_COLUMNS],
-}
-
-// SAFETY: plain numbers.
-unsafe impl Plain for WideScales {}
+use crate::pack::pairs;
 
 /// The weights of one group and of those behind it.
 ///
@@ -41,8 +22,10 @@ unsafe impl Plain for WideScales {}
 pub(super) trait Weights: Copy {
     /// The group's halves have scales of their own.
     const SPLIT: bool;
-    /// Scales are halves: eleven bits.
-    const HALF: bool;
+    /// Sums are in units of their columns.
+    const UNITS: bool;
+    /// What becomes of 16 columns' dot products over a group, or over half of one.
+    type Scales: Copy;
     /// The group behind this one.
     fn next(self) -> Self;
     /// Codes of quad `quad`.
@@ -54,7 +37,17 @@ pub(super) trait Weights: Copy {
     ///
     /// # Safety
     /// The trait's.
-    unsafe fn scales(self, part: usize) -> Scales;
+    unsafe fn scales(self, part: usize) -> Self::Scales;
+    /// Where the dot products of a row with the group, or with each of its halves, start.
+    ///
+    /// # Safety
+    /// The trait's.
+    unsafe fn starts(tile: &TileGroup, lane: usize) -> [__m512i; 2];
+    /// What a row's dot products with the weights' codes are with the weights themselves.
+    ///
+    /// # Safety
+    /// The trait's.
+    unsafe fn value(dots: __m512i, scales: Self::Scales, tile: &TileGroup, lane: usize) -> __m512;
 }
 
 /// The same pointer, of which the compiler knows nothing, so that it keeps it in a register of its own.
@@ -74,28 +67,193 @@ pub(super) fn opaque<T>(mut pointer: *const T) -> *const T {
     pointer
 }
 
-/// A record as it is packed, its layout as types, so that every branch on it is decided at compile time.
-#[derive(Clone, Copy)]
-pub(super) struct Packed<const BITS: u32, const SPLIT: bool, const HALF: bool, const MIN: bool> {
-    record: *const u8,
-    zero: f32,
+/// In every lane the lower half of `of`, a signed number, times `by`.
+///
+/// # Safety
+/// AVX-512 enabled by the caller.
+#[inline(always)]
+unsafe fn low_half_times(of: i32, by: i32) -> __m512i {
+    // SAFETY: the caller's promise.
+    unsafe { _mm512_madd_epi16(_mm512_set1_epi32(of), _mm512_set1_epi32(by & 0xffff)) }
 }
 
-impl<const BITS: u32, const SPLIT: bool, const HALF: bool, const MIN: bool>
-    Packed<BITS, SPLIT, HALF, MIN>
-{
-    /// Both offsets stand for `Offset::Zero(_)` where there are no minima: only sizes are asked for.
+/// Sixteen pairs, and what they make of dot products.
+///
+/// # Safety
+/// AVX-512 enabled by the caller.
+#[inline(always)]
+unsafe fn value_of_pairs(dots: __m512i, pairs: __m512i) -> __m512 {
+    // SAFETY: the caller's promise.
+    unsafe { _mm512_cvtepi32_ps(_mm512_madd_epi16(dots, pairs)) }
+}
+
+/// A record of 4-bit codes as it is packed.
+#[derive(Clone, Copy)]
+pub(super) struct PackedPairs {
+    record: *const u8,
+}
+
+impl PackedPairs {
+    pub const LAYOUT: QuantLayout = QuantLayout::PAIRED;
+
+    pub fn new(panel: Panel) -> Self {
+        Self {
+            record: panel.records(Self::LAYOUT),
+        }
+    }
+
+    /// Take `groups` groups apart into part `at` of `scratch`.
+    ///
+    /// # Safety
+    /// So many groups stand here; AVX-512 enabled by the caller.
+    #[inline(always)]
+    pub unsafe fn expand(
+        self,
+        groups: usize,
+        scratch: &mut ExpandedPanels,
+        at: usize,
+    ) -> ExpandedPairs {
+        let all = scratch.groups(groups, at);
+        // SAFETY: groups `0..groups` of the panel, and of the scratch.
+        unsafe {
+            let mut here = self;
+            for group in 0..groups {
+                let to = &mut *all.add(group);
+                for (quad, codes) in to.codes.iter_mut().enumerate() {
+                    _mm512_store_si512(codes.as_mut_ptr().cast(), here.codes(quad));
+                }
+                _mm512_store_si512(to.scales.as_mut_ptr().cast(), here.scales(0));
+                here = here.next();
+            }
+        }
+        ExpandedPairs { group: all }
+    }
+}
+
+impl Weights for PackedPairs {
+    const SPLIT: bool = false;
+    const UNITS: bool = true;
+    type Scales = __m512i;
+
+    #[inline(always)]
+    fn next(self) -> Self {
+        Self {
+            record: opaque(self.record.wrapping_add(Self::LAYOUT.record_bytes())),
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn codes(self, quad: usize) -> __m512i {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let bytes = _mm512_loadu_si512(self.record.add(64 * (quad % 4)).cast());
+            let nibble = _mm512_set1_epi8(15);
+            if quad < 4 {
+                _mm512_and_si512(bytes, nibble)
+            } else {
+                _mm512_and_si512(_mm512_srli_epi16::<4>(bytes), nibble)
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn scales(self, _part: usize) -> __m512i {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_loadu_si512(self.record.add(Self::LAYOUT.code_bytes()).cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn starts(tile: &TileGroup, lane: usize) -> [__m512i; 2] {
+        // SAFETY: the caller's promise.
+        unsafe { [_mm512_set1_epi32(tile.starts[lane]); 2] }
+    }
+
+    #[inline(always)]
+    unsafe fn value(dots: __m512i, pairs: __m512i, _: &TileGroup, _: usize) -> __m512 {
+        // SAFETY: the caller's promise.
+        unsafe { value_of_pairs(dots, pairs) }
+    }
+}
+
+/// The same, a byte a code.
+#[derive(Clone, Copy)]
+pub(super) struct ExpandedPairs {
+    group: *const ExpandedGroup,
+}
+
+impl Weights for ExpandedPairs {
+    const SPLIT: bool = false;
+    const UNITS: bool = true;
+    type Scales = __m512i;
+
+    #[inline(always)]
+    fn next(self) -> Self {
+        Self {
+            group: opaque(self.group.wrapping_add(1)),
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn codes(self, quad: usize) -> __m512i {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_load_si512((*self.group).codes[quad].as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn scales(self, _part: usize) -> __m512i {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_load_si512((*self.group).scales.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn starts(tile: &TileGroup, lane: usize) -> [__m512i; 2] {
+        // SAFETY: the caller's promise.
+        unsafe { PackedPairs::starts(tile, lane) }
+    }
+
+    #[inline(always)]
+    unsafe fn value(dots: __m512i, pairs: __m512i, _: &TileGroup, _: usize) -> __m512 {
+        // SAFETY: the caller's promise.
+        unsafe { value_of_pairs(dots, pairs) }
+    }
+}
+
+/// Scales of 8-bit codes.
+#[derive(Clone, Copy)]
+pub(super) struct ByteScales {
+    scale: __m512,
+    /// An eighth of the minimum, as sums of activations come times eight; unused unless there are minima.
+    min: __m512,
+}
+
+/// A record of 8-bit codes, its layout as types, so that every branch on it is decided at compile time. `ZERO` is 0
+/// where there are minima.
+#[derive(Clone, Copy)]
+pub(super) struct Bytes<const SPLIT: bool, const HALF: bool, const ZERO: i32> {
+    record: *const u8,
+}
+
+impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Bytes<SPLIT, HALF, ZERO> {
     pub const LAYOUT: QuantLayout = QuantLayout {
-        bits: BITS,
+        bits: 8,
         group: if SPLIT { GROUP / 2 } else { GROUP },
         half_scales: HALF,
-        offset: if MIN { Offset::Min } else { Offset::Zero(0) },
+        offset: if ZERO == 0 {
+            Offset::Min
+        } else {
+            Offset::Zero(ZERO)
+        },
     };
 
-    pub fn new(panel: Panel, zero: i32) -> Self {
+    pub fn new(panel: Panel) -> Self {
+        const {
+            assert!(
+                !(SPLIT && ZERO == 0),
+                "no format has minima for halves of a group"
+            )
+        };
         Self {
-            record: panel.data,
-            zero: zero as f32,
+            record: panel.records(Self::LAYOUT),
         }
     }
 
@@ -114,169 +272,115 @@ impl<const BITS: u32, const SPLIT: bool, const HALF: bool, const MIN: bool>
             }
         }
     }
-
-    /// Take `groups` groups apart into `scratch`.
-    ///
-    /// # Safety
-    /// So many groups stand here; AVX-512 enabled by the caller.
-    #[inline(always)]
-    pub unsafe fn expand(
-        self,
-        groups: usize,
-        scratch: &mut ExpandedPanel,
-    ) -> Expanded<SPLIT, HALF> {
-        let parts = if SPLIT { 2 } else { 1 };
-        assert!(groups * EXPANDED_BYTES <= scratch.codes.len());
-        assert!(groups * parts <= scratch.scales.len());
-        let (codes, scales) = (scratch.codes.ptr(), scratch.scales.ptr());
-        let in_place = BITS == 8;
-        // SAFETY: groups `0..groups` of the panel, and of the scratch (checked), which is ours alone by `&mut`.
-        unsafe {
-            let mut here = self;
-            for group in 0..groups {
-                if !in_place {
-                    let codes = codes.add(group * EXPANDED_BYTES);
-                    for quad in 0..QUADS {
-                        _mm512_store_si512(codes.add(64 * quad).cast(), here.codes(quad));
-                    }
-                }
-                for part in 0..parts {
-                    let wide = &mut *scales.add(group * parts + part);
-                    let Scales { scale, back, min } = here.scales(part);
-                    _mm512_store_ps(wide.scale.as_mut_ptr(), scale);
-                    _mm512_store_ps(wide.back.as_mut_ptr(), back);
-                    _mm512_store_ps(wide.min.as_mut_ptr(), min);
-                }
-                here = here.next();
-            }
-        }
-        Expanded {
-            codes: if in_place { self.record } else { codes },
-            codes_stride: if in_place {
-                Self::LAYOUT.record_bytes()
-            } else {
-                EXPANDED_BYTES
-            },
-            scales,
-        }
-    }
 }
 
-impl<const BITS: u32, const SPLIT: bool, const HALF: bool, const MIN: bool> Weights
-    for Packed<BITS, SPLIT, HALF, MIN>
-{
+impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Weights for Bytes<SPLIT, HALF, ZERO> {
     const SPLIT: bool = SPLIT;
-    const HALF: bool = HALF;
+    const UNITS: bool = false;
+    type Scales = ByteScales;
 
     #[inline(always)]
     fn next(self) -> Self {
-        let record = opaque(self.record.wrapping_add(Self::LAYOUT.record_bytes()));
-        Self { record, ..self }
+        Self {
+            record: opaque(self.record.wrapping_add(Self::LAYOUT.record_bytes())),
+        }
     }
 
     #[inline(always)]
     unsafe fn codes(self, quad: usize) -> __m512i {
-        let register = if BITS == 8 { quad } else { quad % 4 };
         // SAFETY: the caller's promise.
-        unsafe {
-            let bytes = _mm512_loadu_si512(self.record.add(64 * register).cast());
-            let nibble = _mm512_set1_epi8(15);
-            match (BITS, quad / 4) {
-                (8, _) => bytes,
-                (_, 0) => _mm512_and_si512(bytes, nibble),
-                _ => _mm512_and_si512(_mm512_srli_epi16::<4>(bytes), nibble),
-            }
-        }
+        unsafe { _mm512_loadu_si512(self.record.add(64 * quad).cast()) }
     }
 
     #[inline(always)]
-    unsafe fn scales(self, part: usize) -> Scales {
+    unsafe fn scales(self, part: usize) -> ByteScales {
         // SAFETY: the caller's promise; a part's scales and minima are inside the record.
         unsafe {
             let from = self.record.add(Self::LAYOUT.code_bytes());
             let scale = Self::load(from.add(part * Self::LAYOUT.scale_bytes() / 2));
-            Scales {
-                scale,
-                back: _mm512_mul_ps(scale, _mm512_set1_ps(-MAGIC)),
-                min: if MIN {
-                    Self::load(from.add(Self::LAYOUT.scale_bytes()))
-                } else {
-                    _mm512_mul_ps(scale, _mm512_set1_ps(-self.zero))
-                },
+            let min = if ZERO == 0 {
+                let min = Self::load(from.add(Self::LAYOUT.scale_bytes()));
+                _mm512_mul_ps(min, _mm512_set1_ps(1.0 / pairs::ZERO as f32))
+            } else {
+                scale
+            };
+            ByteScales { scale, min }
+        }
+    }
+
+    /// The zero times the sum of the activations' codes is taken off before anything is added.
+    #[inline(always)]
+    unsafe fn starts(tile: &TileGroup, lane: usize) -> [__m512i; 2] {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if ZERO == 0 {
+                return [_mm512_setzero_si512(); 2];
             }
+            // The lower half is the sum times minus eight.
+            let all = low_half_times(tile.starts[lane], ZERO / pairs::ZERO);
+            if !SPLIT {
+                return [all; 2];
+            }
+            let low = low_half_times(tile.low_sums[lane], -ZERO);
+            [low, _mm512_sub_epi32(all, low)]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn value(dots: __m512i, scales: ByteScales, tile: &TileGroup, lane: usize) -> __m512 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let value = _mm512_mul_ps(_mm512_cvtepi32_ps(dots), scales.scale);
+            if ZERO != 0 {
+                return value;
+            }
+            let sum = low_half_times(tile.starts[lane], -1);
+            _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scales.min, value)
         }
     }
 }
 
-/// Bytes of a group's expanded codes.
-const EXPANDED_BYTES: usize = PANEL_COLUMNS * GROUP;
-
-/// Room for one panel taken apart.
-#[derive(Debug)]
-pub(in crate::gemm) struct ExpandedPanel {
-    codes: Buffer<u8>,
-    scales: Buffer<WideScales>,
+/// A group of one panel with a byte a code.
+#[repr(C, align(64))]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ExpandedGroup {
+    codes: [[u8; 4 * PANEL_COLUMNS]; QUADS],
+    scales: [i32; PANEL_COLUMNS],
 }
 
-impl ExpandedPanel {
+// SAFETY: plain numbers.
+unsafe impl Plain for ExpandedGroup {}
+
+/// Room for two panels taken apart.
+#[derive(Debug)]
+pub(in crate::gemm) struct ExpandedPanels {
+    /// `[2, ≤ inputs / 32]`
+    groups: Buffer<ExpandedGroup>,
+}
+
+impl ExpandedPanels {
     /// For panels of at most `inputs` inputs.
     pub fn new(inputs: usize) -> Result<Self, KernelError> {
-        let groups = inputs.div_ceil(GROUP);
         Ok(Self {
-            codes: Buffer::new(groups * EXPANDED_BYTES)?,
-            // Some formats have scales for each half of a group.
-            scales: Buffer::new(2 * groups)?,
+            groups: Buffer::new(2 * inputs.div_ceil(GROUP))?,
         })
     }
 
-    /// Room for the codes of `groups` groups, a byte a code.
+    /// Room for `groups` groups of the first or second panel.
     ///
     /// # Panics
     /// The panel is longer than the longest this was made for.
+    fn groups(&mut self, groups: usize, at: usize) -> *mut ExpandedGroup {
+        assert!((at + 1) * groups <= self.groups.len());
+        // SAFETY: inside the buffer by the check.
+        unsafe { self.groups.ptr().add(at * groups) }
+    }
+
+    /// Room for the codes of `groups` groups alone, a byte a code.
+    ///
+    /// # Panics
+    /// As [`Self::groups`].
     pub fn codes(&mut self, groups: usize) -> *mut u8 {
-        assert!(groups * EXPANDED_BYTES <= self.codes.len());
-        self.codes.ptr()
-    }
-}
-
-/// A byte a code, and scales as floats.
-#[derive(Clone, Copy)]
-pub(super) struct Expanded<const SPLIT: bool, const HALF: bool> {
-    codes: *const u8,
-    codes_stride: usize,
-    scales: *const WideScales,
-}
-
-impl<const SPLIT: bool, const HALF: bool> Weights for Expanded<SPLIT, HALF> {
-    const SPLIT: bool = SPLIT;
-    const HALF: bool = HALF;
-
-    #[inline(always)]
-    fn next(self) -> Self {
-        let parts = if SPLIT { 2 } else { 1 };
-        Self {
-            codes: opaque(self.codes.wrapping_add(self.codes_stride)),
-            scales: opaque(self.scales.wrapping_add(parts)),
-            ..self
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn codes(self, quad: usize) -> __m512i {
-        // SAFETY: the caller's promise.
-        unsafe { _mm512_loadu_si512(self.codes.add(64 * quad).cast()) }
-    }
-
-    #[inline(always)]
-    unsafe fn scales(self, part: usize) -> Scales {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let wide = &*self.scales.add(part);
-            Scales {
-                scale: _mm512_load_ps(wide.scale.as_ptr()),
-                back: _mm512_load_ps(wide.back.as_ptr()),
-                min: _mm512_load_ps(wide.min.as_ptr()),
-            }
-        }
+        self.groups(groups, 0).cast()
     }
 }
