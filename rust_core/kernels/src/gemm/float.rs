@@ -72,7 +72,7 @@ unsafe fn block<L: Lanes, E: Element, const ROWS: usize>(
             }
         }
         for (row, sum) in sums.into_iter().enumerate() {
-            output.write(row, sum);
+            output.write(row, ROWS, [sum]);
         }
     }
 }

@@ -82,24 +82,46 @@ impl Output {
         }
     }
 
-    /// Finish a row of results: bias, residual, store.
+    /// Finish results of rows from `row` on, of which those from `end` on are nobody's: bias, residual, store.
     ///
     /// # Safety
-    /// `row` is one of the output's rows; the level's instructions enabled.
+    /// The others are the output's; the level's instructions enabled.
     #[inline(always)]
-    unsafe fn write<L: Lanes>(self, row: usize, sum: L) {
+    unsafe fn write<L: Lanes, const ROWS: usize>(
+        self,
+        row: usize,
+        end: usize,
+        mut sums: [L; ROWS],
+    ) {
         // SAFETY: the caller's promise.
         unsafe {
+            if !self.bias.is_null() {
+                for sum in &mut sums {
+                    *sum = sum.add(L::load(self.bias));
+                }
+            }
             let out = self.out.add(row * self.stride);
-            let sum = if self.bias.is_null() {
-                sum
-            } else {
-                sum.add(L::load(self.bias))
+            let add = |i: usize, sum: L| {
+                let out = out.add(i * self.stride);
+                L::load(out).add(sum).store(out);
             };
-            if self.accumulate {
-                L::load(out).add(sum).store(out)
+            // Branches once for all rows, as a rule: a block's end takes a tenth of its time.
+            if row + ROWS > end {
+                for (i, sum) in sums.into_iter().enumerate().take(end.saturating_sub(row)) {
+                    if self.accumulate {
+                        add(i, sum);
+                    } else {
+                        sum.store(out.add(i * self.stride));
+                    }
+                }
+            } else if self.accumulate {
+                for (i, sum) in sums.into_iter().enumerate() {
+                    add(i, sum);
+                }
             } else {
-                sum.store(out)
+                for (i, sum) in sums.into_iter().enumerate() {
+                    sum.store(out.add(i * self.stride));
+                }
             }
         }
     }

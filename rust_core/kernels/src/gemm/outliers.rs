@@ -289,12 +289,8 @@ pub(super) unsafe fn finish_tile<L: Lanes, const PANELS: usize, const LANES: usi
             }
         }
         for (sums, product) in sums.into_iter().zip(products) {
-            for (i, sum) in sums.into_iter().enumerate() {
-                let row = at * TILE_ROWS + lane + i;
-                if row < product.rows {
-                    product.output.write(row, sum);
-                }
-            }
+            let row = at * TILE_ROWS + lane;
+            product.output.write(row, product.rows, sums);
         }
     }
 }
