@@ -7,8 +7,8 @@
 //! fill buffers hold little more than a dozen lines.
 //!
 //! Beside its eight dot products a group of 4-bit codes costs a row one product of pairs ([`crate::pack::pairs`]), a
-//! conversion, and a multiply-add with the activations' scale. From [`EXPAND_ROWS`] rows on two panels are walked side
-//! by side: broadcast activations then serve both, and two loads a cycle keep up with two dot products.
+//! conversion, and a multiply-add with the activations' scale. Of more rows than [`SINGLE_ROWS`] two panels are walked
+//! side by side: broadcast activations then serve both, and two loads a cycle keep up with two dot products.
 
 mod weights;
 
@@ -26,14 +26,14 @@ use crate::simd::{Avx512, prefetch_line};
 /// Dot products of four inputs in a group.
 const QUADS: usize = GROUP / 4;
 
-/// Rows of the largest block of one panel.
-const BLOCK_ROWS: usize = 12;
+/// Up to so many rows panels come one by one; also the rows of such a panel's largest block.
+pub(super) const SINGLE_ROWS: usize = 8;
 
-/// Rows of the largest block of two panels: tiles of four come in threes.
-const PAIR_ROWS: usize = BLOCK_ROWS / 2;
+/// Rows of the largest block of two panels.
+const PAIR_ROWS: usize = 6;
 
-/// From so many rows on panels come in twos and are expanded first.
-pub(super) const EXPAND_ROWS: usize = 24;
+/// From so many rows on panels are expanded first.
+const EXPAND_ROWS: usize = 24;
 
 /// Four activation bytes, in every lane.
 ///
@@ -202,17 +202,16 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
     let mut line = products[0].panel.next;
     let last = line.wrapping_add(bytes);
     let mut left = products[0].rows;
-    // Turns of as even a size as tiles allow.
-    let mut turns = left.div_ceil(BLOCK_ROWS);
-    let share = bytes.div_ceil(turns).next_multiple_of(64);
+    let most = if PANELS == 1 {
+        SINGLE_ROWS
+    } else {
+        2 * PAIR_ROWS
+    };
+    let share = bytes.div_ceil(left.div_ceil(most)).next_multiple_of(64);
     // The compiler would divide again in every turn of the loop over groups.
     let lines_each = opaque((share / 64).div_ceil(groups.max(1)) as *const u8) as usize;
     loop {
-        let turn = if PANELS == 1 {
-            left.div_ceil(TILE_ROWS).div_ceil(turns) * TILE_ROWS
-        } else {
-            BLOCK_ROWS.min(left.next_multiple_of(TILE_ROWS))
-        };
+        let turn = most.min(left.next_multiple_of(TILE_ROWS));
         let end = line.wrapping_add(share).min(last);
         let ahead = Ahead {
             line,
@@ -232,7 +231,6 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
         // SAFETY: these rows are among those that the caller vouches for, and begin a tile.
         unsafe {
             match (PANELS, turn, left) {
-                (1, 12, _) => block::<W, PANELS, 0, 12>(weights, ahead, &products),
                 (1, 8, _) => block::<W, PANELS, 0, 8>(weights, ahead, &products),
                 (1, _, 1) => block::<W, PANELS, 0, 1>(weights, ahead, &products),
                 (1, _, 2) => block::<W, PANELS, 0, 2>(weights, ahead, &products),
@@ -250,7 +248,6 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
                 return;
             }
             left -= turn;
-            turns -= 1;
             products = products.map(|product| product.skip(turn));
         }
     }

@@ -171,7 +171,7 @@ impl Panel {
 /// How many panels that level's kernels for quantised weights take at once.
 fn panels_at_once(level: Level, rows: usize) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if level == Level::Avx512 && rows >= avx512::EXPAND_ROWS {
+    if level == Level::Avx512 && rows > avx512::SINGLE_ROWS {
         return 2;
     }
     _ = (level, rows);
