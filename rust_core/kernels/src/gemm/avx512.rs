@@ -91,6 +91,14 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
     products: &[PanelProduct; PANELS],
 ) {
     let (groups, tiles) = (products[0].groups(), products[0].x.tiles);
+    for product in products {
+        if product.output.accumulate {
+            for row in FIRST..product.rows.min(FIRST + ROWS) {
+                // SAFETY: one of the output's rows.
+                fetch_sum(unsafe { product.output.skip(row) }.out);
+            }
+        }
+    }
     let mut sums = [[_mm512_setzero_ps(); ROWS]; PANELS];
     // SAFETY: weights and tile groups of `groups` groups are inside what the caller vouches for.
     unsafe {
@@ -220,14 +228,6 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
         };
         let nothing = Ahead { line: end, ..ahead };
         line = end;
-        for product in &products {
-            if product.output.accumulate {
-                for row in 0..left.min(turn) {
-                    // SAFETY: one of the output's rows.
-                    fetch_sum(unsafe { product.output.skip(row) }.out);
-                }
-            }
-        }
         // SAFETY: these rows are among those that the caller vouches for, and begin a tile.
         unsafe {
             match (PANELS, turn, left) {
