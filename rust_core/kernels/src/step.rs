@@ -539,7 +539,10 @@ impl Step<'_> {
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
         let mut products =
             unsafe { Products::new(self.model.level, activations, rows, &mut own.panel) };
-        let (panels, each) = (linear.matrix.panels(), products.panels_at_once());
+        let (panels, each) = (
+            linear.matrix.panels(),
+            products.panels_at_once(&linear.matrix),
+        );
         let sliced = SlicedItems::new(panels.div_ceil(each), rows, worker.size());
         let mut parts = Parts::new(worker, counter, sliced.count(), rows);
         while let Some(part) = parts.next() {
@@ -635,15 +638,12 @@ impl Step<'_> {
                     let (gate, up) = (gate.wrapping_add(start), up.wrapping_add(start));
                     // SAFETY: these columns of the slice's joined rows and the whole of `gate` and `up` are this worker's.
                     unsafe {
-                        let (gate_range, slice_rows) = (these.clone(), slice.clone());
-                        products.panels_of_rows(
-                            gate_panels,
-                            gate_range,
-                            slice_rows,
-                            next_up,
-                            gate_out,
-                        );
-                        products.panels_of_rows(up_panels, these, slice.clone(), next, up_out);
+                        for (matrix, next, out) in
+                            [(gate_panels, next_up, gate_out), (up_panels, next, up_out)]
+                        {
+                            let (panels, rows) = (these.clone(), slice.clone());
+                            products.panels_of_rows(matrix, panels, rows, next, out);
+                        }
                         if joining == Joining::Groups {
                             let to = self.joined_group(unit, slice.start, rows, groups);
                             quantize_gated(level, gate, up, slice.len(), to);

@@ -15,7 +15,7 @@ mod weights;
 use std::arch::x86_64::*;
 
 pub(super) use self::weights::ExpandedPanels;
-use self::weights::{Bytes, ExpandedPairs, PackedPairs, Weights, opaque};
+use self::weights::{Bytes, ExpandedNibbles, Nibbles, Weights, opaque};
 use super::outliers::finish_tile;
 use super::{PanelProduct, by_layout};
 use crate::activation_quant::TILE_ROWS;
@@ -29,8 +29,8 @@ const QUADS: usize = GROUP / 4;
 /// Up to so many rows panels come one by one; also the rows of such a panel's largest block.
 pub(super) const SINGLE_ROWS: usize = 8;
 
-/// Rows of the largest block of two panels.
-const PAIR_ROWS: usize = 6;
+/// Rows of the largest block of two panels side by side.
+const ROWS_BESIDE: usize = 6;
 
 /// From so many rows on panels are expanded first.
 const EXPAND_ROWS: usize = 24;
@@ -213,7 +213,7 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
     let most = if PANELS == 1 {
         SINGLE_ROWS
     } else {
-        2 * PAIR_ROWS
+        2 * ROWS_BESIDE
     };
     let share = bytes.div_ceil(left.div_ceil(most)).next_multiple_of(64);
     // The compiler would divide again in every turn of the loop over groups.
@@ -235,8 +235,8 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
                 (1, _, 1) => block::<W, PANELS, 0, 1>(weights, ahead, &products),
                 (1, _, 2) => block::<W, PANELS, 0, 2>(weights, ahead, &products),
                 (2, 12, _) => {
-                    block::<W, PANELS, 0, PAIR_ROWS>(weights, ahead, &products);
-                    block::<W, PANELS, PAIR_ROWS, PAIR_ROWS>(weights, nothing, &products);
+                    block::<W, PANELS, 0, ROWS_BESIDE>(weights, ahead, &products);
+                    block::<W, PANELS, ROWS_BESIDE, ROWS_BESIDE>(weights, nothing, &products);
                 }
                 (2, 8, _) => {
                     block::<W, PANELS, 0, TILE_ROWS>(weights, ahead, &products);
@@ -258,19 +258,19 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
 /// # Safety
 /// As [`super::Products::panels`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-unsafe fn pairs<const PANELS: usize>(
+unsafe fn nibbles<const PANELS: usize>(
     products: [PanelProduct; PANELS],
     scratch: &mut ExpandedPanels,
 ) {
-    let weights = products.map(|product| PackedPairs::new(product.panel));
+    let weights = products.map(|product| Nibbles::new(product.panel));
     let (rows, groups) = (products[0].rows, products[0].groups());
     // SAFETY: the caller's promise.
     unsafe {
         if rows < EXPAND_ROWS {
-            blocks(weights, PackedPairs::LAYOUT, products);
+            blocks(weights, Nibbles::LAYOUT, products);
         } else {
             let expanded = std::array::from_fn(|at| weights[at].expand(groups, scratch, at));
-            blocks::<ExpandedPairs, PANELS>(expanded, PackedPairs::LAYOUT, products);
+            blocks::<ExpandedNibbles, PANELS>(expanded, Nibbles::LAYOUT, products);
         }
     }
 }
@@ -301,7 +301,7 @@ pub(super) unsafe fn multiply<const PANELS: usize>(
     unsafe {
         macro_rules! run {
             () => {
-                pairs(products, scratch)
+                nibbles(products, scratch)
             };
             ($split:literal, $half:literal, $zero:literal) => {
                 bytes::<PANELS, $split, $half, $zero>(products)

@@ -168,13 +168,13 @@ impl Panel {
     }
 }
 
-/// How many panels that level's kernels for quantised weights take at once.
-fn panels_at_once(level: Level, rows: usize) -> usize {
+/// How many panels the level's kernel for weights of that kind takes at once.
+fn panels_at_once(level: Level, kind: PanelKind, rows: usize) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if level == Level::Avx512 && rows > avx512::SINGLE_ROWS {
+    if level == Level::Avx512 && kind.is_quantized() && rows > avx512::SINGLE_ROWS {
         return 2;
     }
-    _ = (level, rows);
+    _ = (level, kind, rows);
     1
 }
 
@@ -245,9 +245,9 @@ impl<'a> Products<'a> {
         }
     }
 
-    /// How many panels of all these rows are computed at once, which callers do well not to take apart.
-    pub fn panels_at_once(&self) -> usize {
-        panels_at_once(self.level, self.rows)
+    /// How many panels of `matrix` are computed at once for all rows, which callers do well not to take apart.
+    pub fn panels_at_once(&self, matrix: &PackedMatrix) -> usize {
+        panels_at_once(self.level, matrix.kind, self.rows)
     }
 
     /// Multiply with panels `panels` of `matrix`.
@@ -287,7 +287,7 @@ impl<'a> Products<'a> {
         }
         // SAFETY: conditions are the caller's.
         let output = unsafe { output.skip(rows.start) };
-        let at_once = panels_at_once(self.level, rows.len());
+        let at_once = panels_at_once(self.level, matrix.kind, rows.len());
         let mut panel = panels.start;
         while panel < panels.end {
             let end = panels.end.min(panel + at_once);
@@ -305,7 +305,7 @@ impl<'a> Products<'a> {
         }
     }
 
-    /// The same for one panel or two, of which `output` has the rows alone.
+    /// The same for as many panels as are computed at once, and of `output` for the rows alone.
     ///
     /// # Safety
     /// As [`Products::panels_of_rows`].
@@ -331,11 +331,7 @@ impl<'a> Products<'a> {
                     float: self.activations.float.add(first * stride),
                     ..*self.activations
                 };
-                for at in 0..panels.len() {
-                    let output = output.skip_columns(at * PANEL_COLUMNS);
-                    float::multiply(level, matrix.kind, panel(at), &x, rows.len(), output);
-                }
-                return;
+                return float::multiply(level, matrix.kind, panel(0), &x, rows.len(), output);
             };
             let x = self
                 .activations

@@ -12,8 +12,8 @@
 //! (`vpmaddwd`) yields the result. Where the lower half is negative, it has borrowed one from the upper, an eighth of an
 //! activation's step: all levels compute it so.
 //!
-//! A column's unit is a power of two, and its largest number takes 15 bits. A scale in f16 has eleven, so it is kept exactly unless it
-//! is 16 times smaller than its column's largest; offsets are rounded to a 2,000th of that scale or less.
+//! A column's unit is a power of two, and its largest number takes 15 bits. A scale in f16 has eleven, so it is kept exactly
+//! unless it is 16 times smaller than its column's largest; minima are rounded to a 4,000th of that.
 
 /// The code that the scale is a multiple of zero for.
 pub const ZERO: i32 = 8;

@@ -89,11 +89,11 @@ unsafe fn value_of_pairs(dots: __m512i, pairs: __m512i) -> __m512 {
 
 /// A record of 4-bit codes as it is packed.
 #[derive(Clone, Copy)]
-pub(super) struct PackedPairs {
+pub(super) struct Nibbles {
     record: *const u8,
 }
 
-impl PackedPairs {
+impl Nibbles {
     pub const LAYOUT: QuantLayout = QuantLayout::PAIRED;
 
     pub fn new(panel: Panel) -> Self {
@@ -112,7 +112,7 @@ impl PackedPairs {
         groups: usize,
         scratch: &mut ExpandedPanels,
         at: usize,
-    ) -> ExpandedPairs {
+    ) -> ExpandedNibbles {
         let all = scratch.groups(groups, at);
         // SAFETY: groups `0..groups` of the panel, and of the scratch.
         unsafe {
@@ -126,11 +126,11 @@ impl PackedPairs {
                 here = here.next();
             }
         }
-        ExpandedPairs { group: all }
+        ExpandedNibbles { group: all }
     }
 }
 
-impl Weights for PackedPairs {
+impl Weights for Nibbles {
     const SPLIT: bool = false;
     const UNITS: bool = true;
     type Scales = __m512i;
@@ -177,11 +177,11 @@ impl Weights for PackedPairs {
 
 /// The same, a byte a code.
 #[derive(Clone, Copy)]
-pub(super) struct ExpandedPairs {
+pub(super) struct ExpandedNibbles {
     group: *const ExpandedGroup,
 }
 
-impl Weights for ExpandedPairs {
+impl Weights for ExpandedNibbles {
     const SPLIT: bool = false;
     const UNITS: bool = true;
     type Scales = __m512i;
@@ -208,7 +208,7 @@ impl Weights for ExpandedPairs {
     #[inline(always)]
     unsafe fn starts(tile: &TileGroup, lane: usize) -> [__m512i; 2] {
         // SAFETY: the caller's promise.
-        unsafe { PackedPairs::starts(tile, lane) }
+        unsafe { Nibbles::starts(tile, lane) }
     }
 
     #[inline(always)]
