@@ -20,7 +20,7 @@ from engine.models.file_lock import try_hold
 _log = logging.getLogger(__name__)
 
 SUFFIX = ".swap"
-_LAYOUT = 1
+_LAYOUT = 2
 """Changes when a block's bytes mean something else, or would be computed otherwise."""
 
 

@@ -2,8 +2,9 @@
 //!
 //! Hot path. A call computes `rows × 16` results by walking the panel once for every block of rows
 //! that fits the registers. What must stay true: each result is summed in input order (groups in
-//! order, exact integers within a group), then outliers in order, bias and residual, whatever the number of
-//! rows, so that a row's bits do not depend on its company.
+//! order, exact integers within a group), times its column's unit where it has one, then outliers in
+//! order, bias and residual, whatever the number of rows, so that a row's bits do not depend on its
+//! company.
 
 #[cfg(any(target_arch = "x86_64", test))]
 mod amx;
