@@ -15,7 +15,7 @@ mod weights;
 use std::arch::x86_64::*;
 
 pub(super) use self::weights::ExpandedPanels;
-use self::weights::{Bytes, ExpandedNibbles, Nibbles, Weights, opaque};
+use self::weights::{Bytes, ExpandedNibbles, Format, Nibbles, Weights, opaque};
 use super::outliers::finish_tile;
 use super::{PanelProduct, by_layout};
 use crate::activation_quant::TILE_ROWS;
@@ -114,13 +114,13 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
             let mut dots = [[_mm512_setzero_si512(); ROWS]; PANELS];
             let mut high_dots = dots;
             for row in 0..ROWS {
-                let [low, high] = W::starts(tile(row), lane(row));
+                let [low, high] = W::Format::starts(tile(row), lane(row));
                 for panel in 0..PANELS {
                     (dots[panel][row], high_dots[panel][row]) = (low, high);
                 }
             }
             for q in 0..QUADS {
-                let dots = if W::SPLIT && q >= QUADS / 2 {
+                let dots = if W::Format::SPLIT && q >= QUADS / 2 {
                     &mut high_dots
                 } else {
                     &mut dots
@@ -138,12 +138,12 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
                 }
             }
             for panel in 0..PANELS {
-                for part in 0..if W::SPLIT { 2 } else { 1 } {
+                for part in 0..if W::Format::SPLIT { 2 } else { 1 } {
                     let scales = weights[panel].scales(part);
                     let dots = if part == 0 { &dots } else { &high_dots };
                     for row in 0..ROWS {
                         let (tile, lane) = (tile(row), lane(row));
-                        let value = W::value(dots[panel][row], scales, tile, lane);
+                        let value = W::Format::value(dots[panel][row], scales, tile, lane);
                         let row_scale = _mm512_set1_ps(tile.scales[lane]);
                         let sum = &mut sums[panel][row];
                         *sum = _mm512_fmadd_ps(value, row_scale, *sum);
@@ -164,7 +164,7 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
                     let row = ($at * TILE_ROWS + lane).wrapping_sub(FIRST);
                     Avx512(if row >= ROWS {
                         _mm512_setzero_ps()
-                    } else if W::UNITS {
+                    } else if W::Format::UNITS {
                         let units = _mm512_loadu_ps(products[panel].panel.units());
                         _mm512_mul_ps(sums[panel][row], units)
                     } else {

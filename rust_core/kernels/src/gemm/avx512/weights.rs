@@ -15,17 +15,35 @@ use crate::gemm::Panel;
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
 use crate::pack::pairs;
 
+/// What becomes of dot products with a format's codes.
+///
+/// # Safety
+/// Methods execute AVX-512 instructions, which the caller has enabled.
+pub(super) trait Format {
+    /// A group's halves have scales of their own.
+    const SPLIT: bool;
+    /// Sums are in units of their columns.
+    const UNITS: bool;
+    /// Those of 16 columns, for a group or for half of one.
+    type Scales: Copy;
+    /// Where the dot products of a row with a group, or with each of its halves, start.
+    ///
+    /// # Safety
+    /// The trait's.
+    unsafe fn starts(tile: &TileGroup, lane: usize) -> [__m512i; 2];
+    /// What a row's dot products with the weights' codes are with the weights themselves.
+    ///
+    /// # Safety
+    /// The trait's.
+    unsafe fn value(dots: __m512i, scales: Self::Scales, tile: &TileGroup, lane: usize) -> __m512;
+}
+
 /// The weights of one group and of those behind it.
 ///
 /// # Safety
 /// Methods read the group and execute AVX-512 instructions, which the caller has enabled.
 pub(super) trait Weights: Copy {
-    /// The group's halves have scales of their own.
-    const SPLIT: bool;
-    /// Sums are in units of their columns.
-    const UNITS: bool;
-    /// What becomes of 16 columns' dot products over a group, or over half of one.
-    type Scales: Copy;
+    type Format: Format;
     /// The group behind this one.
     fn next(self) -> Self;
     /// Codes of quad `quad`.
@@ -37,17 +55,7 @@ pub(super) trait Weights: Copy {
     ///
     /// # Safety
     /// The trait's.
-    unsafe fn scales(self, part: usize) -> Self::Scales;
-    /// Where the dot products of a row with the group, or with each of its halves, start.
-    ///
-    /// # Safety
-    /// The trait's.
-    unsafe fn starts(tile: &TileGroup, lane: usize) -> [__m512i; 2];
-    /// What a row's dot products with the weights' codes are with the weights themselves.
-    ///
-    /// # Safety
-    /// The trait's.
-    unsafe fn value(dots: __m512i, scales: Self::Scales, tile: &TileGroup, lane: usize) -> __m512;
+    unsafe fn scales(self, part: usize) -> <Self::Format as Format>::Scales;
 }
 
 /// The same pointer, of which the compiler knows nothing, so that it keeps it in a register of its own.
@@ -77,14 +85,25 @@ unsafe fn low_half_times(of: i32, by: i32) -> __m512i {
     unsafe { _mm512_madd_epi16(_mm512_set1_epi32(of), _mm512_set1_epi32(by & 0xffff)) }
 }
 
-/// Sixteen pairs, and what they make of dot products.
-///
-/// # Safety
-/// AVX-512 enabled by the caller.
-#[inline(always)]
-unsafe fn value_of_pairs(dots: __m512i, pairs: __m512i) -> __m512 {
-    // SAFETY: the caller's promise.
-    unsafe { _mm512_cvtepi32_ps(_mm512_madd_epi16(dots, pairs)) }
+/// Scale and offset as a pair of integers ([`pairs`]).
+pub(super) struct Paired;
+
+impl Format for Paired {
+    const SPLIT: bool = false;
+    const UNITS: bool = true;
+    type Scales = __m512i;
+
+    #[inline(always)]
+    unsafe fn starts(tile: &TileGroup, lane: usize) -> [__m512i; 2] {
+        // SAFETY: the caller's promise.
+        unsafe { [_mm512_set1_epi32(tile.starts[lane]); 2] }
+    }
+
+    #[inline(always)]
+    unsafe fn value(dots: __m512i, pairs: __m512i, _: &TileGroup, _: usize) -> __m512 {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_cvtepi32_ps(_mm512_madd_epi16(dots, pairs)) }
+    }
 }
 
 /// A record of 4-bit codes as it is packed.
@@ -131,9 +150,7 @@ impl Nibbles {
 }
 
 impl Weights for Nibbles {
-    const SPLIT: bool = false;
-    const UNITS: bool = true;
-    type Scales = __m512i;
+    type Format = Paired;
 
     #[inline(always)]
     fn next(self) -> Self {
@@ -161,18 +178,6 @@ impl Weights for Nibbles {
         // SAFETY: the caller's promise.
         unsafe { _mm512_loadu_si512(self.record.add(Self::LAYOUT.code_bytes()).cast()) }
     }
-
-    #[inline(always)]
-    unsafe fn starts(tile: &TileGroup, lane: usize) -> [__m512i; 2] {
-        // SAFETY: the caller's promise.
-        unsafe { [_mm512_set1_epi32(tile.starts[lane]); 2] }
-    }
-
-    #[inline(always)]
-    unsafe fn value(dots: __m512i, pairs: __m512i, _: &TileGroup, _: usize) -> __m512 {
-        // SAFETY: the caller's promise.
-        unsafe { value_of_pairs(dots, pairs) }
-    }
 }
 
 /// The same, a byte a code.
@@ -182,9 +187,7 @@ pub(super) struct ExpandedNibbles {
 }
 
 impl Weights for ExpandedNibbles {
-    const SPLIT: bool = false;
-    const UNITS: bool = true;
-    type Scales = __m512i;
+    type Format = Paired;
 
     #[inline(always)]
     fn next(self) -> Self {
@@ -203,18 +206,6 @@ impl Weights for ExpandedNibbles {
     unsafe fn scales(self, _part: usize) -> __m512i {
         // SAFETY: the caller's promise.
         unsafe { _mm512_load_si512((*self.group).scales.as_ptr().cast()) }
-    }
-
-    #[inline(always)]
-    unsafe fn starts(tile: &TileGroup, lane: usize) -> [__m512i; 2] {
-        // SAFETY: the caller's promise.
-        unsafe { Nibbles::starts(tile, lane) }
-    }
-
-    #[inline(always)]
-    unsafe fn value(dots: __m512i, pairs: __m512i, _: &TileGroup, _: usize) -> __m512 {
-        // SAFETY: the caller's promise.
-        unsafe { value_of_pairs(dots, pairs) }
     }
 }
 
@@ -275,9 +266,7 @@ impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Bytes<SPLIT, HALF, ZE
 }
 
 impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Weights for Bytes<SPLIT, HALF, ZERO> {
-    const SPLIT: bool = SPLIT;
-    const UNITS: bool = false;
-    type Scales = ByteScales;
+    type Format = Self;
 
     #[inline(always)]
     fn next(self) -> Self {
@@ -307,6 +296,12 @@ impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Weights for Bytes<SPL
             ByteScales { scale, min }
         }
     }
+}
+
+impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Format for Bytes<SPLIT, HALF, ZERO> {
+    const SPLIT: bool = SPLIT;
+    const UNITS: bool = false;
+    type Scales = ByteScales;
 
     /// The zero times the sum of the activations' codes is taken off before anything is added.
     #[inline(always)]
