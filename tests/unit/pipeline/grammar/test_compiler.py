@@ -133,7 +133,7 @@ HOSTILE = {
         {"allOf": [{"type": "integer", "multipleOf": p} for p in (97, 101, 103, 107)]}
     ),
     "thousands of optional properties": Grammar.json_schema(
-        {"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(5000)}}
+        {"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(10_000)}}
     ),
 }
 
