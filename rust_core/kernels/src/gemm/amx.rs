@@ -304,12 +304,10 @@ pub(super) unsafe fn dispatch<L: Lanes, T: Tiles>(
         () => {
             rows_of::<L, T, false>(QuantLayout::PAIRED, product, expanded)
         };
-        (false, true, 128) => {
-            rows_of::<L, T, false>(QuantLayout::Q8_0, product, expanded)
-        };
-        ($split:literal, $half:literal, $zero:literal) => {
-            rows_of::<L, T, $split>(layout, product, expanded)
-        };
+        ($split:literal, $half:literal, $zero:literal) => {{
+            const LAYOUT: QuantLayout = QuantLayout::bytes($split, $half, $zero);
+            rows_of::<L, T, $split>(LAYOUT, product, expanded)
+        }};
     }
     // SAFETY: the caller's promise.
     unsafe { by_layout!(layout, run) }

@@ -202,11 +202,10 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn blocks<W: Weights, const PANELS: usize>(
     weights: [W; PANELS],
-    layout: QuantLayout,
     mut products: [PanelProduct; PANELS],
 ) {
     let groups = products[0].groups();
-    let bytes = PANELS * PanelKind::Quant(layout).panel_bytes(products[0].panel.inputs);
+    let bytes = PANELS * PanelKind::Quant(W::Format::LAYOUT).panel_bytes(products[0].panel.inputs);
     let mut line = products[0].panel.next;
     let last = line.wrapping_add(bytes);
     let mut left = products[0].rows;
@@ -267,10 +266,10 @@ unsafe fn nibbles<const PANELS: usize>(
     // SAFETY: the caller's promise.
     unsafe {
         if rows < EXPAND_ROWS {
-            blocks(weights, Nibbles::LAYOUT, products);
+            blocks(weights, products);
         } else {
             let expanded = std::array::from_fn(|at| weights[at].expand(groups, scratch, at));
-            blocks::<ExpandedNibbles, PANELS>(expanded, Nibbles::LAYOUT, products);
+            blocks::<ExpandedNibbles, PANELS>(expanded, products);
         }
     }
 }
@@ -285,7 +284,7 @@ unsafe fn bytes<const PANELS: usize, const SPLIT: bool, const HALF: bool, const 
 ) {
     let weights = products.map(|product| Bytes::<SPLIT, HALF, ZERO>::new(product.panel));
     // SAFETY: the caller's promise.
-    unsafe { blocks(weights, Bytes::<SPLIT, HALF, ZERO>::LAYOUT, products) }
+    unsafe { blocks(weights, products) }
 }
 
 /// One panel or two of the same matrix.

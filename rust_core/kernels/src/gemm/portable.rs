@@ -9,6 +9,7 @@ use super::outliers::finish;
 use crate::activation_quant::{TILE_ROWS, TileGroup};
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
 use crate::pack::pairs;
+use crate::pack::quantized::load_pair;
 use crate::simd::{Portable, widen_f16};
 
 type Columns<T> = [T; PANEL_COLUMNS];
@@ -118,9 +119,8 @@ impl<'a> Record<'a> {
         let row_scale = tile.scales[lane];
         if self.layout.offset == Offset::Paired {
             let start = tile.starts[lane];
-            let pairs = self.pairs.as_chunks::<4>().0;
-            for ((sum, dot), &[a, b, c, d]) in sums.iter_mut().zip(dots).zip(pairs) {
-                let pair = [i16::from_le_bytes([a, b]), i16::from_le_bytes([c, d])];
+            for (column, (sum, dot)) in sums.iter_mut().zip(dots).enumerate() {
+                let pair = load_pair(self.pairs, column);
                 *sum += pairs::value(dot.wrapping_add(start), pair) as f32 * row_scale;
             }
             return;

@@ -51,12 +51,26 @@ impl QuantLayout {
         offset: Offset::Paired,
     };
     /// The commonest one's of 8 bits.
-    pub const Q8_0: Self = Self {
-        bits: 8,
-        group: 32,
-        half_scales: true,
-        offset: Offset::Zero(128),
-    };
+    pub const Q8_0: Self = Self::bytes(false, true, 128);
+
+    /// One of 8 bits: whether halves of a group have scales of their own, whether scales are halves, and the zero, or 0 if
+    /// there are minima.
+    pub const fn bytes(split: bool, half_scales: bool, zero: i32) -> Self {
+        assert!(
+            !(split && zero == 0),
+            "no format has minima for halves of a group"
+        );
+        Self {
+            bits: 8,
+            group: if split { GROUP / 2 } else { GROUP },
+            half_scales,
+            offset: if zero == 0 {
+                Offset::Min
+            } else {
+                Offset::Zero(zero)
+            },
+        }
+    }
 
     /// Bytes of a record's codes.
     pub const fn code_bytes(self) -> usize {
@@ -98,22 +112,14 @@ pub enum PanelKind {
 impl PanelKind {
     /// The panel that keeps `dtype`: its codes as they are, and scales to 15 bits of their column's largest.
     pub const fn of(dtype: DType) -> Self {
-        const fn quant(group: usize, offset: Offset) -> PanelKind {
-            PanelKind::Quant(QuantLayout {
-                bits: 8,
-                group,
-                half_scales: false,
-                offset,
-            })
-        }
         match dtype {
             DType::F32 => Self::F32,
             DType::F16 => Self::F16,
             DType::BF16 => Self::Bf16,
             DType::Q4_0 | DType::Q4_1 | DType::Q4K => Self::Quant(QuantLayout::PAIRED),
             DType::Q8_0 => Self::Quant(QuantLayout::Q8_0),
-            DType::Q5K => quant(32, Offset::Min),
-            DType::Q6K => quant(16, Offset::Zero(32)),
+            DType::Q5K => Self::Quant(QuantLayout::bytes(false, false, 0)),
+            DType::Q6K => Self::Quant(QuantLayout::bytes(true, false, 32)),
         }
     }
 

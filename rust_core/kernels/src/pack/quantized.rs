@@ -34,8 +34,9 @@ pub(super) fn pack(
             &mut scratch.mins,
         );
         let per_record = GROUP / layout.group;
-        let unit = pairs::unit_of(&scratch.scales, &scratch.mins);
+        let mut unit = 0.0;
         if layout.offset == Offset::Paired {
+            unit = pairs::unit_of(&scratch.scales, &scratch.mins);
             store(units, column, unit, false);
         }
         for (record, out) in records.chunks_exact_mut(layout.record_bytes()).enumerate() {

@@ -12,7 +12,7 @@ use crate::activation_quant::TileGroup;
 use crate::arena::{Buffer, Plain};
 use crate::error::KernelError;
 use crate::gemm::Panel;
-use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
+use crate::pack::layout::{GROUP, PANEL_COLUMNS, QuantLayout};
 use crate::pack::pairs;
 
 /// What becomes of dot products with a format's codes.
@@ -20,10 +20,11 @@ use crate::pack::pairs;
 /// # Safety
 /// Methods execute AVX-512 instructions, which the caller has enabled.
 pub(super) trait Format {
+    const LAYOUT: QuantLayout;
     /// A group's halves have scales of their own.
-    const SPLIT: bool;
+    const SPLIT: bool = Self::LAYOUT.group < GROUP;
     /// Sums are in units of their columns.
-    const UNITS: bool;
+    const UNITS: bool = Self::LAYOUT.unit_bytes() > 0;
     /// Those of 16 columns, for a group or for half of one.
     type Scales: Copy;
     /// Where the dot products of a row with a group, or with each of its halves, start.
@@ -89,8 +90,7 @@ unsafe fn low_half_times(of: i32, by: i32) -> __m512i {
 pub(super) struct Paired;
 
 impl Format for Paired {
-    const SPLIT: bool = false;
-    const UNITS: bool = true;
+    const LAYOUT: QuantLayout = QuantLayout::PAIRED;
     type Scales = __m512i;
 
     #[inline(always)]
@@ -113,11 +113,9 @@ pub(super) struct Nibbles {
 }
 
 impl Nibbles {
-    pub const LAYOUT: QuantLayout = QuantLayout::PAIRED;
-
     pub fn new(panel: Panel) -> Self {
         Self {
-            record: panel.records(Self::LAYOUT),
+            record: panel.records(Paired::LAYOUT),
         }
     }
 
@@ -155,7 +153,7 @@ impl Weights for Nibbles {
     #[inline(always)]
     fn next(self) -> Self {
         Self {
-            record: opaque(self.record.wrapping_add(Self::LAYOUT.record_bytes())),
+            record: opaque(self.record.wrapping_add(Paired::LAYOUT.record_bytes())),
         }
     }
 
@@ -176,7 +174,7 @@ impl Weights for Nibbles {
     #[inline(always)]
     unsafe fn scales(self, _part: usize) -> __m512i {
         // SAFETY: the caller's promise.
-        unsafe { _mm512_loadu_si512(self.record.add(Self::LAYOUT.code_bytes()).cast()) }
+        unsafe { _mm512_loadu_si512(self.record.add(Paired::LAYOUT.code_bytes()).cast()) }
     }
 }
 
@@ -225,24 +223,7 @@ pub(super) struct Bytes<const SPLIT: bool, const HALF: bool, const ZERO: i32> {
 }
 
 impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Bytes<SPLIT, HALF, ZERO> {
-    pub const LAYOUT: QuantLayout = QuantLayout {
-        bits: 8,
-        group: if SPLIT { GROUP / 2 } else { GROUP },
-        half_scales: HALF,
-        offset: if ZERO == 0 {
-            Offset::Min
-        } else {
-            Offset::Zero(ZERO)
-        },
-    };
-
     pub fn new(panel: Panel) -> Self {
-        const {
-            assert!(
-                !(SPLIT && ZERO == 0),
-                "no format has minima for halves of a group"
-            )
-        };
         Self {
             record: panel.records(Self::LAYOUT),
         }
@@ -299,8 +280,7 @@ impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Weights for Bytes<SPL
 }
 
 impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Format for Bytes<SPLIT, HALF, ZERO> {
-    const SPLIT: bool = SPLIT;
-    const UNITS: bool = false;
+    const LAYOUT: QuantLayout = QuantLayout::bytes(SPLIT, HALF, ZERO);
     type Scales = ByteScales;
 
     /// The zero times the sum of the activations' codes is taken off before anything is added.
