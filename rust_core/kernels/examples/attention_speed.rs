@@ -8,7 +8,7 @@
 
 use std::time::{Duration, Instant};
 
-use pravaha_kernels::attention::{CHUNK, Scratch, Segment, Task, Tiles, attend};
+use pravaha_kernels::attention::{CHUNK, Scratch, Segment, Task, attend};
 use pravaha_kernels::dispatch::Level;
 use pravaha_kernels::kv_cache::{KvCache, KvDtype, KvShape};
 
@@ -164,13 +164,9 @@ fn run(level: Level, dtype: KvDtype, shape: &Shape) {
                     kv_head: (kv_head + 1) % KV_HEADS,
                     ..task
                 };
-                let ahead = if kv_head + 1 < KV_HEADS {
-                    ahead.first_tiles(&kv)
-                } else {
-                    Tiles::NONE
-                };
+                let ahead = (kv_head + 1 < KV_HEADS).then_some(&ahead);
                 // SAFETY: the level was chosen for this machine; extents match.
-                unsafe { attend(level, &kv, &task, None, &ahead, &mut scratch) };
+                unsafe { attend(level, &kv, &task, None, ahead, &mut scratch) };
             }
             *best = start.elapsed().min(*best);
         }

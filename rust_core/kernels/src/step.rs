@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use self::activations::{Joining, Source};
 use crate::activation_quant::quantize_gated;
-use crate::attention::{Item, Task, Tiles, Work, attend, combine};
+use crate::attention::{Item, Task, Work, attend, combine};
 use crate::dispatch::Level;
 use crate::gemm::{Activations, Output, Products};
 use crate::kv_cache::{KvCache, KvHead, QUAD};
@@ -404,20 +404,23 @@ impl Step<'_> {
         let mut parts = Parts::taken(worker, counter, items.len());
         while let Some(part) = parts.next() {
             for at in part.clone() {
-                // Probably what this worker does next: its first chunk is fetched meanwhile.
-                let ahead = match parts.after(&part, at).map(|next| &items[next]) {
-                    Some(item) if item.split.is_none() => {
-                        self.task(index, item).first_tiles(&self.model.kv)
-                    }
-                    _ => Tiles::NONE,
-                };
-                self.attend_to(own, index, &items[at], &ahead);
+                // Probably what this worker does next: what it begins with is fetched meanwhile.
+                let next = parts.after(&part, at).map(|next| &items[next]);
+                let ahead = next.filter(|next| next.split.is_none());
+                let ahead = ahead.map(|next| self.task(index, next));
+                self.attend_to(own, index, &items[at], ahead.as_ref());
             }
         }
     }
 
     /// One item of a layer's attention.
-    fn attend_to(&self, own: &mut WorkerScratch, index: usize, item: &Item, ahead: &Tiles) {
+    fn attend_to(
+        &self,
+        own: &mut WorkerScratch,
+        index: usize,
+        item: &Item,
+        ahead: Option<&Task<'_>>,
+    ) {
         let task = self.task(index, item);
         let (level, kv, scratch) = (self.model.level, &self.model.kv, &mut own.attention);
         let Some(split) = item.split else {

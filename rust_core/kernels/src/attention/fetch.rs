@@ -14,7 +14,7 @@ const LINE: usize = 64;
 
 /// Where a chunk's positions stand.
 #[derive(Debug, Clone, Copy)]
-pub struct Tiles {
+pub(super) struct Tiles {
     /// As many as hold positions; the others repeat the first one.
     pub(super) tiles: [*const u8; TILES],
     /// How many positions of it somebody sees.

@@ -196,7 +196,7 @@ unsafe fn attend_element<L: ByteDots, E: Element>(
     kv: &KvCache,
     task: &Task<'_>,
     split: Option<(usize, *mut f32)>,
-    ahead: &Tiles,
+    ahead: Option<&Task<'_>>,
     scratch: &mut Scratch,
 ) {
     let head_dim = kv.shape().head_dim;
@@ -205,6 +205,7 @@ unsafe fn attend_element<L: ByteDots, E: Element>(
     // Scores are of base 2.
     let factor = task.scale * std::f32::consts::LOG2_E;
     for row in 0..rows {
+        task.fetch_result(row, head_dim);
         // SAFETY: the queries' extent and the instructions are the caller's promise.
         unsafe {
             let query = task.q.add(task.offsets(row, 0).0);
@@ -219,6 +220,7 @@ unsafe fn attend_element<L: ByteDots, E: Element>(
         Some((split, _)) => split * (SPLIT / CHUNK)..(split + 1) * (SPLIT / CHUNK),
         None => 0..usize::MAX,
     };
+    let ahead_tiles = ahead.map_or(Tiles::NONE, |ahead| ahead.first_tiles(kv));
     let mut parted = false;
     // The chunk that comes next, once it is known.
     let mut upcoming = None;
@@ -257,7 +259,7 @@ unsafe fn attend_element<L: ByteDots, E: Element>(
                         let start = next.chunks.start as usize * CHUNK;
                         upcoming.insert(task.tiles(kv, next, start, task.span(next).1))
                     }
-                    _ => ahead,
+                    _ => &ahead_tiles,
                 }
             };
             let fetch = Fetch::new(next);
@@ -286,6 +288,9 @@ unsafe fn attend_element<L: ByteDots, E: Element>(
         return;
     }
     for row in 0..rows {
+        if let Some(ahead) = ahead.filter(|ahead| row < ahead.rows()) {
+            ahead.fetch_query(row, head_dim);
+        }
         // SAFETY: the output's extent and the instructions are the caller's promise.
         unsafe {
             let out = task.out.add(task.offsets(row, head_dim).1);
@@ -312,7 +317,7 @@ unsafe fn attend_body<L: ByteDots>(
     kv: &KvCache,
     task: &Task<'_>,
     split: Option<(usize, *mut f32)>,
-    ahead: &Tiles,
+    ahead: Option<&Task<'_>>,
     scratch: &mut Scratch,
 ) {
     // SAFETY: the caller's promise.
@@ -331,12 +336,12 @@ by_level! {
     /// With a split, only its positions are looked at, and what the rows have seen goes to the pointer
     /// ([`partial_floats`] a row) instead of the output: see [`combine`].
     ///
-    /// The chunk `ahead`, which the caller wants next, is fetched meanwhile.
+    /// What the task `ahead`, which the caller wants next, begins with is fetched meanwhile.
     ///
     /// # Safety
     /// The machine has the level; `q` and `out` have the extent that `task` names, and nobody else
     /// uses `out` (or the partials' room) or writes the blocks read here.
-    pub unsafe fn attend(kv: &KvCache, task: &Task<'_>, split: Option<(usize, *mut f32)>, ahead: &Tiles, scratch: &mut Scratch) = attend_body;
+    pub unsafe fn attend(kv: &KvCache, task: &Task<'_>, split: Option<(usize, *mut f32)>, ahead: Option<&Task<'_>>, scratch: &mut Scratch) = attend_body;
 }
 
 /// # Safety

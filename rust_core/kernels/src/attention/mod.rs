@@ -23,7 +23,6 @@ mod tests;
 mod visible;
 mod work;
 
-pub use fetch::Tiles;
 pub use kernel::{attend, combine, partial_floats};
 pub use state::Scratch;
 pub use task::Task;

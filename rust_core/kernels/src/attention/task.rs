@@ -4,7 +4,7 @@ use super::fetch::Tiles;
 use super::visible::Visible;
 use super::{CHUNK, MAX_ROWS, Segment};
 use crate::kv_cache::KvCache;
-use crate::simd::LANES;
+use crate::simd::{LANES, prefetch_for_writing, prefetch_line};
 
 /// Queries of some tokens and of some heads that share a KV head.
 ///
@@ -104,13 +104,31 @@ impl Task<'_> {
     }
 
     /// The chunk that this task begins with.
-    pub fn first_tiles(&self, kv: &KvCache) -> Tiles {
+    pub(super) fn first_tiles(&self, kv: &KvCache) -> Tiles {
         match self.segments.first() {
             Some(segment) if self.window == 0 => {
                 let start = segment.chunks.start as usize * CHUNK;
                 self.tiles(kv, segment, start, self.span(segment).1)
             }
             _ => Tiles::NONE,
+        }
+    }
+
+    /// Ask for the query of row `row`: another core may have projected it.
+    #[inline(always)]
+    pub(super) fn fetch_query(&self, row: usize, head_dim: usize) {
+        let query = self.q.wrapping_add(self.offsets(row, head_dim).0);
+        for at in (0..head_dim).step_by(LANES) {
+            prefetch_line(query.wrapping_add(at).cast());
+        }
+    }
+
+    /// Ask for where the result of row `row` goes: another core may have read what stands there.
+    #[inline(always)]
+    pub(super) fn fetch_result(&self, row: usize, head_dim: usize) {
+        let result = self.out.wrapping_add(self.offsets(row, head_dim).1);
+        for at in (0..head_dim).step_by(LANES) {
+            prefetch_for_writing(result.wrapping_add(at).cast());
         }
     }
 

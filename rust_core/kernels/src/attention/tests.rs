@@ -199,7 +199,7 @@ impl Case {
             // SAFETY: the level is available; extents match.
             unsafe {
                 let Some(split) = item.split else {
-                    attend(level, &self.kv, &task, None, &Tiles::NONE, &mut scratch);
+                    attend(level, &self.kv, &task, None, None, &mut scratch);
                     continue;
                 };
                 let first = partials
@@ -212,7 +212,7 @@ impl Case {
                     &self.kv,
                     &task,
                     Some((index, part)),
-                    &task.first_tiles(&self.kv),
+                    Some(&task),
                     &mut scratch,
                 );
                 let arrived = &work.arrived[split.slot as usize];

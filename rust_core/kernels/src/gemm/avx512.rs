@@ -21,7 +21,7 @@ use super::{PanelProduct, by_layout};
 use crate::activation_quant::TILE_ROWS;
 use crate::pack::PanelKind;
 use crate::pack::layout::{GROUP, QuantLayout};
-use crate::simd::{Avx512, prefetch_line};
+use crate::simd::{Avx512, prefetch_for_writing, prefetch_line};
 
 /// Dot products of four inputs in a group.
 const QUADS: usize = GROUP / 4;
@@ -68,13 +68,6 @@ impl Ahead {
     }
 }
 
-/// Ask for a line of the residual stream that will be added to soon: another core may have it.
-#[inline(always)]
-fn fetch_sum(line: *mut f32) {
-    // SAFETY: a prefetch never faults, whatever the address.
-    unsafe { _mm_prefetch::<_MM_HINT_ET0>(line.cast_const().cast()) };
-}
-
 /// `ROWS` rows of a product, from row `FIRST` on, against the whole of one panel or two, or all of them if there are
 /// fewer.
 ///
@@ -95,7 +88,7 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
         if product.output.accumulate {
             for row in FIRST..product.rows.min(FIRST + ROWS) {
                 // SAFETY: one of the output's rows.
-                fetch_sum(unsafe { product.output.skip(row) }.out);
+                prefetch_for_writing(unsafe { product.output.skip(row) }.out.cast());
             }
         }
     }

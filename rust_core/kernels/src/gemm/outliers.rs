@@ -13,8 +13,10 @@ use crate::arena::{Buffer, Plain};
 use crate::dispatch::Level;
 use crate::error::KernelError;
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
-use crate::pack::pairs;
-use crate::simd::{Lanes, by_level};
+use crate::simd::{Lanes, by_level, prefetch_line};
+
+/// Groups between the one whose outliers are read and the one whose are asked for: they may be in another core's cache.
+const LOOK_AHEAD: usize = 8;
 
 /// What a tile's rows have in one channel.
 #[repr(C)]
@@ -28,6 +30,19 @@ struct Entry {
 // SAFETY: plain numbers.
 unsafe impl Plain for Entry {}
 
+/// A group in which some of a tile's rows have an outlier.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    tile: u32,
+    group: u32,
+    /// Where, as one number.
+    places: u32,
+}
+
+// SAFETY: plain numbers.
+unsafe impl Plain for Candidate {}
+
 /// The outliers of a phase's rows, and room for the weights of their channels; one a worker.
 #[derive(Debug)]
 pub(super) struct OutlierIndex {
@@ -39,6 +54,8 @@ pub(super) struct OutlierIndex {
     channels: Buffer<u32>,
     /// `[inputs]`: the channel of an input, if `channels` has it there.
     channel_of: Buffer<u32>,
+    /// `[≤ rows / 4 * inputs / 32]`: where there are any, in the same order.
+    candidates: Buffer<Candidate>,
     /// `[2, ≤ inputs, 16]`: the weights of each channel in the panels at hand.
     weights: Buffer<f32>,
     count: usize,
@@ -52,6 +69,7 @@ impl OutlierIndex {
             starts: Buffer::new(rows.div_ceil(TILE_ROWS) + 1)?,
             channels: Buffer::new(inputs)?,
             channel_of: Buffer::new(inputs)?,
+            candidates: Buffer::new(rows.div_ceil(TILE_ROWS) * inputs.div_ceil(GROUP))?,
             weights: Buffer::new(2 * inputs * PANEL_COLUMNS)?,
             count: 0,
         })
@@ -64,54 +82,72 @@ impl OutlierIndex {
     pub unsafe fn list(&mut self, x: QuantRows, rows: usize) {
         let (groups, tiles) = (x.inputs / GROUP, rows.div_ceil(TILE_ROWS));
         // SAFETY: buffers of our own, and `&mut self`; checked to hold so many rows and inputs.
-        let (entries, starts, channels, channel_of) = unsafe {
+        let (entries, starts, channels, channel_of, candidates) = unsafe {
             (
                 self.entries.slice_mut(0, rows * groups),
                 self.starts.slice_mut(0, tiles + 1),
                 self.channels.slice_mut(0, x.inputs),
                 self.channel_of.slice_mut(0, x.inputs),
+                self.candidates.slice_mut(0, tiles * groups),
             )
         };
-        let (mut end, mut count) = (0, 0);
-        let (last, starts) = starts.split_last_mut().expect("one more than tiles");
-        for (tile, start) in starts.iter_mut().enumerate() {
-            *start = end as u32;
+        let mut found = 0;
+        for tile in 0..tiles {
             // Of lanes without a row nothing counts.
             let lanes = TILE_ROWS.min(rows - tile * TILE_ROWS);
             let absent = u32::MAX.checked_shl(8 * lanes as u32).unwrap_or(0);
+            // Counted without a branch: no processor foresees which groups have outliers.
             for group in 0..groups {
                 // SAFETY: `rows` rows of activations by contract.
-                let places = unsafe { x.places(tile, group) };
-                let mut places = (u32::from_le_bytes(places) | absent).to_le_bytes();
-                // All inputs of the group where some row has an outlier, in order.
-                while places != [NOWHERE; TILE_ROWS] {
-                    let place = places.into_iter().min().expect("four lanes");
-                    // SAFETY: as above.
-                    let outliers = unsafe { (*x.tile(tile * TILE_ROWS).add(group)).outliers };
-                    let values = std::array::from_fn(|lane| {
-                        if places[lane] != place {
-                            return 0.0;
-                        }
-                        places[lane] = NOWHERE;
-                        outliers[lane]
-                    });
-                    let input = (group * GROUP + usize::from(place)) as u32;
-                    let channel = &mut channel_of[input as usize];
-                    // What an earlier phase left there may name any channel.
-                    if *channel as usize >= count || channels[*channel as usize] != input {
-                        *channel = count as u32;
-                        channels[count] = input;
-                        count += 1;
-                    }
-                    entries[end] = Entry {
-                        channel: *channel,
-                        values,
-                    };
-                    end += 1;
-                }
+                let places = unsafe { u32::from_le_bytes(x.places(tile, group)) } | absent;
+                candidates[found] = Candidate {
+                    tile: tile as u32,
+                    group: group as u32,
+                    places,
+                };
+                found += usize::from(places != u32::MAX);
             }
         }
-        *last = end as u32;
+        let candidates = &candidates[..found];
+        // SAFETY: as above.
+        let group_of =
+            |at: &Candidate| unsafe { x.tile(at.tile as usize * TILE_ROWS).add(at.group as usize) };
+        let (mut tile, mut end, mut count) = (0, 0, 0);
+        for (at, candidate) in candidates.iter().enumerate() {
+            if let Some(later) = candidates.get(at + LOOK_AHEAD) {
+                // SAFETY: a prefetch never faults.
+                prefetch_line(unsafe { &raw const (*group_of(later)).outliers }.cast());
+            }
+            starts[tile..=candidate.tile as usize].fill(end as u32);
+            tile = candidate.tile as usize + 1;
+            // SAFETY: as above.
+            let outliers = unsafe { (*group_of(candidate)).outliers };
+            let mut places = candidate.places.to_le_bytes();
+            // All inputs of the group where some row has an outlier, in order.
+            while places != [NOWHERE; TILE_ROWS] {
+                let place = places.into_iter().min().expect("four lanes");
+                let here = places.map(|other| other == place);
+                let values = std::array::from_fn(|lane| {
+                    f32::from_bits(outliers[lane].to_bits() * u32::from(here[lane]))
+                });
+                places =
+                    std::array::from_fn(|lane| places[lane] | (NOWHERE * u8::from(here[lane])));
+                let input = candidate.group * GROUP as u32 + u32::from(place);
+                let channel = &mut channel_of[input as usize];
+                // What an earlier phase left there may name any channel.
+                if *channel as usize >= count || channels[*channel as usize] != input {
+                    *channel = count as u32;
+                    channels[count] = input;
+                    count += 1;
+                }
+                entries[end] = Entry {
+                    channel: *channel,
+                    values,
+                };
+                end += 1;
+            }
+        }
+        starts[tile..].fill(end as u32);
         self.count = count;
     }
 
@@ -167,24 +203,19 @@ unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: *const u8, input: usize)
             }
         };
         let scales = record.add(layout.code_bytes());
-        let code = L::load_bits(record.add(64 * register).cast(), shift as u32, mask);
+        let (codes, shift) = (record.add(64 * register).cast(), shift as u32);
+        if layout.offset == Offset::Paired {
+            let weight = L::load_pair_weights(codes, shift, scales.cast());
+            return weight.mul(L::load(panel.cast()));
+        }
+        let code = L::load_bits(codes, shift, mask);
         match layout.offset {
             Offset::Min => code.mul_add(
                 load(scales.add(part)),
                 load(scales.add(layout.scale_bytes() + part)),
             ),
             Offset::Zero(zero) => code.sub(L::splat(zero as f32)).mul(load(scales.add(part))),
-            Offset::Paired => {
-                let number = |shift: u32| {
-                    let bits = L::load_bits(scales.cast(), shift, 0xffff);
-                    let negative = bits.sub(L::splat(65_536.0));
-                    bits.select_less(L::splat(32_768.0), bits, negative)
-                };
-                // Integers below 2^24 up to here, so that nothing is rounded; nor is it by the unit.
-                let zero = L::splat(pairs::ZERO as f32);
-                let weight = code.sub(zero).mul_add(number(0), number(16).mul(zero));
-                weight.mul(L::load(panel.cast()))
-            }
+            Offset::Paired => unreachable!("handled above"),
         }
     }
 }

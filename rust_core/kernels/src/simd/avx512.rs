@@ -4,6 +4,7 @@ use std::arch::x86_64::*;
 
 use super::avx2::sum_of_eight;
 use super::{LANES, Lanes};
+use crate::pack::pairs;
 
 /// Largest magnitudes, and the largest of the others, of the same lanes.
 type Largest = (__m512i, __m512i);
@@ -215,6 +216,21 @@ unsafe impl Lanes for Avx512 {
                 shifted,
                 _mm512_set1_epi32(mask as i32),
             )))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_pair_weights(codes: *const u32, shift: u32, pairs: *const u32) -> Self {
+        // SAFETY: sixteen elements each by contract.
+        unsafe {
+            let count = _mm_cvtsi32_si128(shift as i32);
+            let codes = _mm512_srl_epi32(_mm512_loadu_si512(codes.cast()), count);
+            let codes = _mm512_and_si512(codes, _mm512_set1_epi32(15));
+            // The code's distance from zero in the lower half, zero itself in the upper one.
+            let zero = _mm512_set1_epi16(pairs::ZERO as i16);
+            let halves = _mm512_mask_sub_epi16(zero, 0x5555_5555, codes, zero);
+            let weights = _mm512_madd_epi16(halves, _mm512_loadu_si512(pairs.cast()));
+            Self(_mm512_cvtepi32_ps(weights))
         }
     }
 

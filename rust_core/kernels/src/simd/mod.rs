@@ -28,6 +28,8 @@ pub(crate) use hadamard::naive_hadamard;
 pub(crate) use hadamard::{hadamard, hadamard_size};
 pub(crate) use portable::{Portable, widen_f16};
 
+use crate::pack::pairs;
+
 /// Lanes of a vector on every level.
 pub(crate) const LANES: usize = 16;
 
@@ -83,6 +85,25 @@ pub(crate) unsafe trait Lanes: Copy {
     unsafe fn mask_less(self, limit: Self) -> u32;
     /// 2^n for lanes that hold n + [`ROUND_TO_EXPONENT`], n in [-126, 127]; 0 for n = -127.
     unsafe fn pow2_of_rounded(self) -> Self;
+
+    /// Sixteen weights in units ([`pairs::weight`]): those of codes `(word >> shift) & 15`.
+    #[inline(always)]
+    unsafe fn load_pair_weights(codes: *const u32, shift: u32, pairs: *const u32) -> Self {
+        // Integers below 2^24, so that nothing is rounded.
+        // SAFETY: the caller's promise.
+        unsafe {
+            let number = |shift: u32| {
+                let bits = Self::load_bits(pairs, shift, 0xffff);
+                let negative = bits.sub(Self::splat(65_536.0));
+                bits.select_less(Self::splat(32_768.0), bits, negative)
+            };
+            let (code, zero) = (
+                Self::load_bits(codes, shift, 15),
+                Self::splat(pairs::ZERO as f32),
+            );
+            code.sub(zero).mul_add(number(0), number(16).mul(zero))
+        }
+    }
 
     /// The largest magnitude of 32 values and the largest of the others, NaN counting as the largest of
     /// all.
@@ -280,6 +301,20 @@ pub(crate) fn prefetch_line(line: *const u8) {
     // SAFETY: a prefetch never faults, whatever the address.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = line;
+}
+
+/// Ask for a cache line that will be written soon: another core may have it.
+#[inline(always)]
+pub(crate) fn prefetch_for_writing(line: *mut u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch never faults, whatever the address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_ET0 }>(
+            line.cast_const().cast(),
+        );
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = line;
