@@ -8,6 +8,7 @@
 //! projection are quantised where gate and up are joined. Do not allocate, lock or log here.
 
 mod activations;
+mod heads;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,8 +18,8 @@ use crate::activation_quant::quantize_gated;
 use crate::attention::{Item, Task, Work, attend, combine};
 use crate::dispatch::Level;
 use crate::gemm::{Activations, Output, Products};
-use crate::kv_cache::{KvCache, KvHead, QUAD};
-use crate::norm::{rms_norm, silu_panel};
+use crate::kv_cache::KvCache;
+use crate::norm::silu_panel;
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
 use crate::phase_clock::Phase;
@@ -237,165 +238,6 @@ impl Step<'_> {
         let next = upcoming.unwrap_or(matrix.panel(panels.end - 1));
         // SAFETY: by contract.
         unsafe { products.panels_of_rows(matrix, panels, rows, next, output) };
-    }
-
-    /// Phase a: each worker projects whole heads (with many rows also slices of one), so it can rotate and cache them
-    /// at once.
-    fn project_qkv<'w>(
-        &'w self,
-        worker: &'w Worker<'w>,
-        own: &mut WorkerScratch,
-        index: usize,
-        layer: &LayerWeights,
-    ) {
-        let (spec, strides, rows) = (&self.model.spec, &self.scratch.strides, self.tokens());
-        let users = [&layer.q, &layer.k, &layer.v];
-        let activations = self.prepare(
-            worker,
-            own,
-            rows,
-            self.hidden(&layer.attention_norm),
-            &users,
-            self.prepare_counter(index, QKV),
-        );
-        // SAFETY: the level was checked at load; so many rows were prepared, for these users.
-        let mut products =
-            unsafe { Products::new(self.model.level, &activations, rows, &mut own.panel) };
-        let heads = spec.num_heads + 2 * spec.num_kv_heads;
-        let sliced = SlicedItems::new(heads, rows, worker.size());
-        let counter = self.counter(index, QKV);
-        // Whose head an item is, which, and of which rows.
-        let item_of = |item| {
-            let (unit, rows) = sliced.get(item);
-            let (linear, head) = if unit < spec.num_heads {
-                (&layer.q, unit)
-            } else if unit < spec.num_heads + spec.num_kv_heads {
-                (&layer.k, unit - spec.num_heads)
-            } else {
-                (&layer.v, unit - spec.num_heads - spec.num_kv_heads)
-            };
-            (linear, head, rows)
-        };
-        let mut parts = Parts::new(worker, counter, sliced.count(), rows);
-        while let Some(part) = parts.next() {
-            for item in part.clone() {
-                let (linear, head, rows) = item_of(item);
-                let upcoming = parts.after(&part, item).map(|item| {
-                    let (linear, head, _) = item_of(item);
-                    linear.matrix.panel(head * linear.matrix.segment_panels())
-                });
-                let is_query = std::ptr::eq(linear, &layer.q);
-                let (out, stride) = if is_query {
-                    // SAFETY: the head's columns are inside the row.
-                    (
-                        unsafe { self.scratch.q.ptr().add(head * strides.head) },
-                        strides.q,
-                    )
-                } else {
-                    (own.head.ptr(), strides.head)
-                };
-                let count = linear.matrix.segment_panels();
-                // SAFETY: a head's columns of every row: this worker's alone.
-                unsafe {
-                    let panels = head * count..(head + 1) * count;
-                    let target = Target {
-                        out,
-                        stride,
-                        accumulate: false,
-                    };
-                    Self::multiply(
-                        &mut products,
-                        linear,
-                        panels,
-                        rows.clone(),
-                        upcoming,
-                        target,
-                    );
-                }
-                // SAFETY: as above.
-                let head_of = |token: usize| unsafe {
-                    std::slice::from_raw_parts_mut(out.add(token * stride), spec.head_dim)
-                };
-                if is_query {
-                    for token in rows {
-                        self.position_head(head_of(token), layer.q_norm.as_deref(), token);
-                    }
-                    continue;
-                }
-                let cached = self.model.kv.head(index, head);
-                let is_key = std::ptr::eq(linear, &layer.k);
-                let mut rows = rows;
-                while !rows.is_empty() {
-                    let (tokens, (block, slot)) = self.neighbours(&cached, &rows);
-                    rows.start = tokens.end;
-                    if is_key {
-                        for token in tokens.clone() {
-                            self.position_head(head_of(token), layer.k_norm.as_deref(), token);
-                        }
-                    }
-                    let level = self.model.level;
-                    let four = || std::array::from_fn(|i| &*head_of(tokens.start + i));
-                    // SAFETY: no other worker has this head, and no other row these slots (checked).
-                    unsafe {
-                        match (is_key, tokens.len()) {
-                            (true, QUAD) => cached.write_keys(level, block, slot, four()),
-                            (true, _) => {
-                                cached.write_key(level, block, slot, head_of(tokens.start))
-                            }
-                            (false, QUAD) => cached.write_values(level, block, slot, four()),
-                            (false, _) => {
-                                cached.write_value(level, block, slot, head_of(tokens.start))
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// The first tokens of `rows` that are cached together, four or one, and the first one's block and slot.
-    fn neighbours(
-        &self,
-        cached: &KvHead<'_>,
-        rows: &Range<usize>,
-    ) -> (Range<usize>, (usize, usize)) {
-        let (first, (block, slot)) = (rows.start, self.slot(rows.start));
-        let four = rows.len() >= QUAD
-            && cached.takes_four_from(slot)
-            && (1..QUAD).all(|i| self.slot(first + i) == (block, slot + i));
-        (first..first + if four { QUAD } else { 1 }, (block, slot))
-    }
-
-    /// Normalise a query or key head where the model does, and rotate it to its position.
-    fn position_head(&self, head: &mut [f32], norm: Option<&[f32]>, token: usize) {
-        if let Some(norm) = norm {
-            let mut normed = [0.0; crate::spec::MAX_HEAD_DIM];
-            let normed = &mut normed[..head.len()];
-            // SAFETY: the level was checked at load.
-            unsafe {
-                rms_norm(
-                    self.model.level,
-                    head,
-                    norm,
-                    self.model.spec.rms_norm_eps,
-                    normed,
-                )
-            };
-            head.copy_from_slice(normed);
-        }
-        let position = self.plan.positions[token] as usize;
-        // SAFETY: the level was checked at load.
-        unsafe { self.model.rope.rotate(self.model.level, head, position) };
-    }
-
-    /// Block and slot of a flat token.
-    fn slot(&self, token: usize) -> (usize, usize) {
-        let (position, size) = (
-            self.plan.positions[token] as usize,
-            self.model.kv.shape().block_size,
-        );
-        let table = self.plan.block_table(self.plan.run_of[token] as usize);
-        (table[position / size] as usize, position % size)
     }
 
     /// Phase b: attention, item by item.
