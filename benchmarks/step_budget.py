@@ -1,12 +1,12 @@
 """Where a step's time goes on the native path: every phase, measured and predicted.
 
     python benchmarks/step_budget.py --model FILE [--rows 1 4 16 64] [--context 96] [--prefill 512]
-        [--kv-dtype f16] [--threads N] [--seconds 2] [--json]
+        [--prompts 8] [--kv-dtype f16] [--threads N] [--seconds 2] [--json]
 
-Decode steps of some rows that hold `context` tokens each, and one prefill chunk, straight through the
-executor: no scheduler, no text. Each shape runs again and again for `seconds`, the shapes in turn, and
-the fastest step counts, and the fastest of each phase, because interference only ever slows one down.
-(On a busy machine a whole step is never left alone: `sum` is then nearer the truth than `step`.)
+Decode steps of some rows that hold `context` tokens each, one prefill chunk, and some prompts of 64 tokens
+together, straight through the executor: no scheduler, no text. Each shape runs again and again for `seconds`,
+the shapes in turn, and the fastest step counts, and the fastest of each phase, because interference only ever
+slows one down. (On a busy machine a whole step is never left alone: `sum` is then nearer the truth than `step`.)
 Weights are real, token ids random. *Predicted* is what the ceilings measured just before would allow:
 the larger of a phase's bytes over the read bandwidth and its multiply-adds over the peak of its
 instruction.
@@ -31,6 +31,9 @@ from engine.models.spec import ModelSpec
 
 BLOCK_SIZE = 32
 MAX_LEN = 8192
+PROMPT = 64
+TURN_S = 0.2
+"""A shape runs so long before it is the next one's turn."""
 
 
 @dataclass(slots=True)
@@ -59,6 +62,23 @@ class Shape:
         """Blocks it needs."""
         shared = self.shared // BLOCK_SIZE
         return shared + self.rows * (-(-(self.context + self.tokens) // BLOCK_SIZE) - shared)
+
+
+def shapes_of(args: argparse.Namespace) -> list[Shape]:
+    """What `add_shapes` was told."""
+    shapes = [Shape(f"{n} rows", n, 1, args.context) for n in args.rows]
+    shapes += [Shape(f"prefill {n}", 1, n, 0) for n in args.prefill]
+    return shapes + [Shape(f"{n} prompts", n, PROMPT, 0) for n in args.prompts]
+
+
+def add_shapes(parser: argparse.ArgumentParser, rows: list[int]) -> None:
+    """Arguments that say which steps are measured."""
+    parser.add_argument("--rows", type=int, nargs="*", default=rows, help="rows that decode")
+    parser.add_argument("--context", type=int, default=96, help="tokens that each of them holds")
+    parser.add_argument("--prefill", type=int, nargs="*", default=[512], help="tokens of a prompt")
+    parser.add_argument(
+        "--prompts", type=int, nargs="*", default=[], help=f"prompts of {PROMPT} tokens each"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,26 +130,56 @@ def plan_of(shape: Shape, vocab: int, first: int | None = None) -> StepPlan:
     )
 
 
+def load_executor(
+    path: Path, shapes: list[Shape], kv_dtype: str = "auto", threads: int | None = None
+) -> tuple[NativeExecutor, ModelSpec]:
+    """An executor with room for every shape; contexts are written, and its clocks run."""
+    model = open_model(path)
+    config = EngineConfig(
+        model=path,
+        name=path.stem,
+        kv_dtype=native_kv_dtype(kv_dtype, model.spec, model.weight_format),
+        threads=threads,
+        block_size=BLOCK_SIZE,
+        max_num_seqs=max(shape.rows for shape in shapes),
+        max_num_batched_tokens=max(shape.rows * shape.tokens for shape in shapes),
+    )
+    executor = NativeExecutor.load(
+        model.spec,
+        model.paths,
+        config,
+        num_blocks=max(shape.blocks for shape in shapes),
+        max_model_len=MAX_LEN,
+        progress=lambda share: None,
+    )
+    largest = max(shapes, key=lambda shape: shape.rows * shape.context)
+    for first in range(0, largest.context, largest.tokens):
+        # What was never written is one page of zeros, which a core's own cache holds.
+        executor.execute(plan_of(largest, model.spec.vocab_size, first))
+    executor.time_phases(True)
+    return executor, model.spec
+
+
+def run_for(executor: NativeExecutor, shape: Shape, plan: StepPlan, seconds: float) -> None:
+    """Run a shape again and again, and note its fastest step and phases."""
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < seconds:
+        executor.take_phase_seconds()
+        start = time.perf_counter()
+        executor.execute(plan)
+        elapsed = time.perf_counter() - start
+        shape.seconds = min(shape.seconds, elapsed)
+        for phase, taken in executor.take_phase_seconds().items():
+            shape.phases[phase] = min(taken, shape.phases.get(phase, taken))
+
+
 def measure(executor: NativeExecutor, shapes: list[Shape], vocab: int, seconds: float) -> None:
     """Fill in the fastest step and phases of every shape."""
     plans = [plan_of(shape, vocab) for shape in shapes]
-    largest = max(shapes, key=lambda shape: shape.rows)
-    for first in range(0, largest.context, largest.tokens):
-        # What was never written is one page of zeros, which a core's own cache holds.
-        executor.execute(plan_of(largest, vocab, first))
-    executor.time_phases(True)
     begin = time.perf_counter()
     while time.perf_counter() - begin < seconds * len(shapes):
         for shape, plan in zip(shapes, plans, strict=True):
-            turn = time.perf_counter()
-            while time.perf_counter() - turn < 0.2:
-                executor.take_phase_seconds()
-                start = time.perf_counter()
-                executor.execute(plan)
-                elapsed = time.perf_counter() - start
-                shape.seconds = min(shape.seconds, elapsed)
-                for phase, taken in executor.take_phase_seconds().items():
-                    shape.phases[phase] = min(taken, shape.phases.get(phase, taken))
+            run_for(executor, shape, plan, TURN_S)
 
 
 def predict(
@@ -170,9 +220,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--rows", type=int, nargs="*", default=[1, 4, 16, 64])
-    parser.add_argument("--context", type=int, default=96)
-    parser.add_argument("--prefill", type=int, nargs="*", default=[512])
+    add_shapes(parser, [1, 4, 16, 64])
     parser.add_argument("--shared", type=int, default=0, help="also with so much context shared")
     parser.add_argument("--kv-dtype", default="auto")
     parser.add_argument("--threads", type=int)
@@ -180,33 +228,15 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
 
-    shapes = [Shape(f"{n} rows", n, 1, args.context) for n in args.rows]
+    shapes = shapes_of(args)
     if args.shared:
         shapes += [Shape(f"{n} shared", n, 1, args.context, args.shared) for n in args.rows]
-    shapes += [Shape(f"prefill {n}", 1, n, 0) for n in args.prefill]
-    model = open_model(args.model)
-    config = EngineConfig(
-        model=args.model,
-        name=args.model.stem,
-        kv_dtype=native_kv_dtype(args.kv_dtype, model.spec, model.weight_format),
-        threads=args.threads,
-        block_size=BLOCK_SIZE,
-        max_num_seqs=max(shape.rows for shape in shapes),
-        max_num_batched_tokens=max(shape.rows * shape.tokens for shape in shapes),
-    )
-    executor = NativeExecutor.load(
-        model.spec,
-        model.paths,
-        config,
-        num_blocks=max(shape.blocks for shape in shapes),
-        max_model_len=MAX_LEN,
-        progress=lambda share: None,
-    )
+    executor, spec = load_executor(args.model, shapes, args.kv_dtype, args.threads)
     ceilings = Ceilings(
         _core.measure_read_bandwidth(executor.info.weight_bytes, args.threads, 0.5),
         _core.measure_int8_dot(args.threads, 0.5),
     )
-    measure(executor, shapes, model.spec.vocab_size, args.seconds)
+    measure(executor, shapes, spec.vocab_size, args.seconds)
     if args.json:
         print(json.dumps({"ceilings": asdict(ceilings), "shapes": [asdict(s) for s in shapes]}))
         return
@@ -218,10 +248,9 @@ def main() -> None:
     print("step".ljust(16) + "".join(f"{1e3 * shape.seconds:.2f}".rjust(18) for shape in shapes))
     sums = (f"{1e3 * sum(shape.phases.values()):.2f}" for shape in shapes)
     print("sum".ljust(16) + "".join(text.rjust(18) for text in sums))
-    kv_bytes = block_bytes(model.spec, block_size=1, kv_dtype=config.kv_dtype)
+    kv_bytes = block_bytes(spec, block_size=1, kv_dtype=executor.info.kv_dtype)
     predicted = [
-        predict(shape, model.spec, ceilings, executor.info.weight_bytes, kv_bytes)
-        for shape in shapes
+        predict(shape, spec, ceilings, executor.info.weight_bytes, kv_bytes) for shape in shapes
     ]
     for phase in shapes[0].phases:
         cells = [

@@ -1,0 +1,151 @@
+"""Builds of the native core in turns: what a change is worth where the machine's speed wanders.
+
+    python benchmarks/versions.py --model FILE OLD.so NEW.so [...] [--rows 64] [--prefill 512]
+        [--prompts 8] [--context 96] [--turns 20]
+
+Every build has a process of its own, which lives from the first turn to the last and rests while another one
+runs. A turn is a fraction of a second of every shape of `step_budget.py`, and its fastest step and phases
+count. Printed are the fastest of all turns, and over the turns the median of the ratio to the first build: a
+slow minute slows all builds and leaves that alone. `cargo build --release -p pravaha-py` leaves a build at
+`target/release/lib_core.so`, to be copied away before the next one.
+"""
+
+import argparse
+import importlib.machinery
+import importlib.util
+import json
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+Turn = dict[str, dict[str, float]]
+"""Of every shape the fastest step and the fastest of each phase, in milliseconds."""
+
+STEP = "step"
+CHILD = "--child"
+"""First on the command line of a build's own process, and then the build."""
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A build of the extension in its process.
+
+    Attributes:
+        name: of its file.
+        turns: what it did so far.
+    """
+
+    name: str
+    process: "subprocess.Popen[str]"
+    turns: list[Turn]
+
+    def answer(self) -> str:
+        """The process's next line."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"{self.name} ended early: its last words stand above")
+        return line
+
+    def take_turn(self) -> None:
+        """Run every shape once more."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        self.turns.append(json.loads(self.answer()))
+
+    def least(self, shape: str, phase: str) -> float:
+        """The fastest of all turns."""
+        return min(turn[shape][phase] for turn in self.turns)
+
+    def ratio(self, first: "Build", shape: str, phase: str) -> float:
+        """The median of what it takes beside the first build."""
+        pairs = zip(self.turns, first.turns, strict=True)
+        return statistics.median(a[shape][phase] / max(b[shape][phase], 1e-9) for a, b in pairs)
+
+
+def use_build(path: str) -> None:
+    """Make a build the `engine._core` of this process."""
+    name = "engine._core"
+    loader = importlib.machinery.ExtensionFileLoader(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    assert spec is not None
+    sys.modules[name] = importlib.util.module_from_spec(spec)
+    loader.exec_module(sys.modules[name])
+
+
+def take_turns(args: argparse.Namespace) -> None:
+    """Take a turn for every line on standard input."""
+    from benchmarks import step_budget as budget
+
+    shapes = budget.shapes_of(args)
+    executor, model = budget.load_executor(args.model, shapes)
+    plans = [budget.plan_of(shape, model.vocab_size) for shape in shapes]
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        turn: Turn = {}
+        for shape, plan in zip(shapes, plans, strict=True):
+            shape.seconds, shape.phases = float("inf"), {}
+            budget.run_for(executor, shape, plan, budget.TURN_S)
+            seconds = {STEP: shape.seconds, **shape.phases}
+            turn[shape.name] = {phase: 1e3 * taken for phase, taken in seconds.items()}
+        print(json.dumps(turn), flush=True)
+
+
+def main() -> None:
+    """Measure and print."""
+    flags = sys.argv[1:]
+    child = flags[:1] == [CHILD]
+    if child:
+        use_build(flags[1])
+        flags = flags[2:]
+    # Not before, and not above: it loads the build that is installed.
+    from benchmarks.step_budget import add_shapes
+
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("builds", type=Path, nargs="+", metavar="BUILD.so")
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--turns", type=int, default=20)
+    add_shapes(parser, [64])
+    args = parser.parse_args(flags)
+    if child:
+        take_turns(args)
+        return
+    for path in (args.model, *args.builds):
+        if not path.exists():
+            parser.error(f"there is no {path}")
+    builds = [
+        Build(
+            path.stem,
+            subprocess.Popen(
+                [sys.executable, "-m", "benchmarks.versions", CHILD, path.resolve(), *flags],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            ),
+            [],
+        )
+        for path in args.builds
+    ]
+    for build in builds:
+        build.answer()
+    for turn in range(args.turns):
+        for build in builds if turn % 2 == 0 else reversed(builds):
+            build.take_turn()
+    for build in builds:
+        build.process.communicate()
+    first = builds[0]
+    print("ms (ratio)".ljust(22) + "".join(build.name.rjust(20) for build in builds))
+    for shape, phases in first.turns[0].items():
+        for phase in phases:
+            cells = (
+                f"{build.least(shape, phase):.2f} ({build.ratio(first, shape, phase):.3f})"
+                for build in builds
+            )
+            print(f"{shape}, {phase}".ljust(22) + "".join(cell.rjust(20) for cell in cells))
+
+
+if __name__ == "__main__":
+    main()
