@@ -6,7 +6,8 @@
 Decode steps of some rows that hold `context` tokens each, one prefill chunk, and some prompts of 64 tokens
 together, straight through the executor: no scheduler, no text. Each shape runs again and again for `seconds`,
 the shapes in turn, and the fastest step counts, and the fastest of each phase, because interference only ever
-slows one down. (On a busy machine a whole step is never left alone: `sum` is then nearer the truth than `step`.)
+slows one down. (On a busy machine a whole step is never left alone: `sum` is then nearer the truth than
+`step`.)
 Weights are real, token ids random. *Predicted* is what the ceilings measured just before would allow:
 the larger of a phase's bytes over the read bandwidth and its multiply-adds over the peak of its
 instruction.
