@@ -205,7 +205,9 @@ unsafe fn attend_element<L: ByteDots, E: Element>(
     // Scores are of base 2.
     let factor = task.scale * std::f32::consts::LOG2_E;
     for row in 0..rows {
-        task.fetch_result(row, head_dim);
+        if split.is_none() {
+            task.fetch_result(row, head_dim);
+        }
         // SAFETY: the queries' extent and the instructions are the caller's promise.
         unsafe {
             let query = task.q.add(task.offsets(row, 0).0);

@@ -204,18 +204,18 @@ unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: *const u8, input: usize)
         };
         let scales = record.add(layout.code_bytes());
         let (codes, shift) = (record.add(64 * register).cast(), shift as u32);
-        if layout.offset == Offset::Paired {
-            let weight = L::load_pair_weights(codes, shift, scales.cast());
-            return weight.mul(L::load(panel.cast()));
-        }
-        let code = L::load_bits(codes, shift, mask);
+        let code = || L::load_bits(codes, shift, mask);
         match layout.offset {
-            Offset::Min => code.mul_add(
+            Offset::Min => code().mul_add(
                 load(scales.add(part)),
                 load(scales.add(layout.scale_bytes() + part)),
             ),
-            Offset::Zero(zero) => code.sub(L::splat(zero as f32)).mul(load(scales.add(part))),
-            Offset::Paired => unreachable!("handled above"),
+            Offset::Zero(zero) => code()
+                .sub(L::splat(zero as f32))
+                .mul(load(scales.add(part))),
+            Offset::Paired => {
+                L::load_pair_weights(codes, shift, scales.cast()).mul(L::load(panel.cast()))
+            }
         }
     }
 }

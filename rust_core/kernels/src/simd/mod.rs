@@ -403,7 +403,7 @@ mod tests {
     unsafe fn loads_body<L: Lanes>(
         halves: &[u16; LANES],
         words: &[u32; LANES],
-    ) -> [[f32; LANES]; 5] {
+    ) -> [[f32; LANES]; 6] {
         // SAFETY: by_level enables the instructions; arrays of sixteen.
         unsafe {
             [
@@ -412,6 +412,7 @@ mod tests {
                 L::load_bits(words.as_ptr(), 12, 255).to_array(),
                 L::load_i32_plus(words.as_ptr().cast(), 77).to_array(),
                 L::load_pair_values(words.as_ptr().cast(), 77, words.as_ptr().cast()).to_array(),
+                L::load_pair_weights(words.as_ptr(), 12, words.as_ptr()).to_array(),
             ]
         }
     }
@@ -419,7 +420,7 @@ mod tests {
     by_level! {
         /// # Safety
         /// The machine has the level.
-        unsafe fn loads(halves: &[u16; LANES], words: &[u32; LANES]) -> [[f32; LANES]; 5] = loads_body;
+        unsafe fn loads(halves: &[u16; LANES], words: &[u32; LANES]) -> [[f32; LANES]; 6] = loads_body;
     }
 
     fn levels() -> impl Iterator<Item = Level> {
@@ -490,7 +491,8 @@ mod tests {
             std::array::from_fn(|lane| (lane as u32).wrapping_mul(0x9E37_79B9));
         for level in levels() {
             // SAFETY: the level is available.
-            let [f16s, bf16s, bits, sums, pairs] = unsafe { loads(level, &halves, &words) };
+            let loaded = unsafe { loads(level, &halves, &words) };
+            let [f16s, bf16s, bits, sums, values, weights] = loaded;
             for lane in 0..LANES {
                 assert_eq!(
                     f16s[lane],
@@ -506,9 +508,11 @@ mod tests {
                 let word = words[lane].cast_signed();
                 let sum = word.wrapping_add(77);
                 assert_eq!(sums[lane], sum as f32, "{level:?}");
-                let [low, high] = [word as i16, (word >> 16) as i16];
-                let value = crate::pack::pairs::value(sum, [low, high]);
-                assert_eq!(pairs[lane], value as f32, "{level:?}");
+                let pair = [word as i16, (word >> 16) as i16];
+                let value = pairs::value(sum, pair);
+                assert_eq!(values[lane], value as f32, "{level:?}");
+                let weight = pairs::weight((words[lane] >> 12 & 15) as u8, pair);
+                assert_eq!(weights[lane], weight as f32, "{level:?}");
             }
         }
     }
