@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, field
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.driven_engine import DrivenEngine, EngineFailed, OrderRefused, Recipe
+from benchmarks.driven_engine import DrivenEngine, OrderRefused, Recipe
+from benchmarks.driven_process import ProcessFailed
 from benchmarks.drivers.orders import Order
 from benchmarks.machine import say
 from benchmarks.standings import COLUMNS, Lengths, Standing, ratios, shares
@@ -123,7 +124,7 @@ class Race:
         except OrderRefused as reason:
             contestant.refused.add(column)
             say(f"{contestant.called} is skipped in column {column}: {reason}")
-        except EngineFailed as reason:
+        except ProcessFailed as reason:
             contestant.out = True
             say(f"{contestant.called} is skipped from here on: {reason}")
 
@@ -131,7 +132,7 @@ class Race:
         say(f"starting {contestant.called}")
         missing = contestant.recipe.missing
         if missing is not None:
-            raise EngineFailed(f"there is no {missing}")
+            raise ProcessFailed(f"there is no {missing}")
         engine = DrivenEngine(contestant.recipe, threads=self._threads)
         self._stack.callback(engine.close)
         contestant.engine = engine

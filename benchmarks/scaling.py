@@ -28,7 +28,8 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.driven_engine import DRIVERS, OURS, DrivenEngine, EngineFailed, OrderRefused, Recipe
+from benchmarks.driven_engine import DRIVERS, OURS, DrivenEngine, OrderRefused, Recipe
+from benchmarks.driven_process import ProcessFailed
 from benchmarks.drivers.orders import Order
 from benchmarks.machine import say, write_result
 from benchmarks.race import VOCABULARY, Contestant, Race, print_table, prompts
@@ -62,9 +63,9 @@ def start(stack: ExitStack, recipes: list[Recipe], threads: int) -> list[DrivenE
         say(f"starting {one.called}")
         try:
             if one.missing is not None:
-                raise EngineFailed(f"there is no {one.missing}")
+                raise ProcessFailed(f"there is no {one.missing}")
             engine = DrivenEngine(one, threads=threads)
-        except EngineFailed as reason:
+        except ProcessFailed as reason:
             say(f"{one.called} is skipped: {reason}")
             continue
         stack.callback(engine.close)
@@ -150,7 +151,7 @@ def _fill(engine: DrivenEngine, every: list[list[int]], context: int) -> bool:
     say(f"{len(every)} × {context}: {engine.name} computes the prompts")
     try:
         engine.run(Order(1, every))
-    except (EngineFailed, OrderRefused) as reason:
+    except (ProcessFailed, OrderRefused) as reason:
         say(f"{engine.name} is skipped at {context} tokens: {reason}")
         return False
     return True
@@ -196,7 +197,7 @@ def prefix(options: argparse.Namespace, found: dict[str, Any], save: Save) -> No
                 whole = engine.run(
                     Order(1 + NEW_TOKENS, agents(seed + 1), shared_prefix=PREFIX_TOKENS)
                 )
-            except (EngineFailed, OrderRefused) as reason:
+            except (ProcessFailed, OrderRefused) as reason:
                 say(f"{engine.name} is skipped: {reason}")
                 continue
             short.append(first)

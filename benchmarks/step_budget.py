@@ -16,70 +16,22 @@ instruction.
 import argparse
 import json
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import numpy as np
-
+from benchmarks.step_shapes import (
+    TURN_S,
+    Shape,
+    add_shapes,
+    load_executor,
+    plan_of,
+    run_for,
+    shapes_of,
+)
 from engine import _core
-from engine.config import EngineConfig
-from engine.executors.base import SAMPLING_DTYPE, StepPlan
 from engine.executors.native import NativeExecutor
-from engine.executors.native_settings import native_kv_dtype
 from engine.memory.kv_cache import block_bytes
-from engine.models.loader import open_model
 from engine.models.spec import ModelSpec
-
-BLOCK_SIZE = 32
-MAX_LEN = 8192
-PROMPT = 64
-TURN_S = 0.2
-"""A shape runs so long before it is the next one's turn."""
-
-
-@dataclass(slots=True)
-class Shape:
-    """One kind of step, and the fastest seen of it.
-
-    Attributes:
-        rows: requests in the step.
-        tokens: tokens of each.
-        context: tokens that each holds before the step.
-        shared: how many of these stand in blocks that all rows share.
-        seconds: the fastest step.
-        phases: the fastest seen of each phase.
-    """
-
-    name: str
-    rows: int
-    tokens: int
-    context: int
-    shared: int = 0
-    seconds: float = float("inf")
-    phases: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def blocks(self) -> int:
-        """Blocks it needs."""
-        shared = self.shared // BLOCK_SIZE
-        return shared + self.rows * (-(-(self.context + self.tokens) // BLOCK_SIZE) - shared)
-
-
-def shapes_of(args: argparse.Namespace) -> list[Shape]:
-    """What `add_shapes` was told."""
-    shapes = [Shape(f"{n} rows", n, 1, args.context) for n in args.rows]
-    shapes += [Shape(f"prefill {n}", 1, n, 0) for n in args.prefill]
-    return shapes + [Shape(f"{n} prompts", n, PROMPT, 0) for n in args.prompts]
-
-
-def add_shapes(parser: argparse.ArgumentParser, rows: list[int]) -> None:
-    """Arguments that say which steps are measured."""
-    parser.add_argument("--rows", type=int, nargs="*", default=rows, help="rows that decode")
-    parser.add_argument("--context", type=int, default=96, help="tokens that each of them holds")
-    parser.add_argument("--prefill", type=int, nargs="*", default=[512], help="tokens of a prompt")
-    parser.add_argument(
-        "--prompts", type=int, nargs="*", default=[], help=f"prompts of {PROMPT} tokens each"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,80 +50,6 @@ class Ceilings:
     def f32(self) -> float:
         """Float multiply-adds: a quarter of the integer ones, as the lanes are four times as wide."""
         return self.int8 / 4
-
-
-def plan_of(shape: Shape, vocab: int, first: int | None = None) -> StepPlan:
-    """A greedy step of `shape` over blocks numbered from 0, behind its context or from `first` on."""
-    rows, end = shape.rows, shape.context + shape.tokens
-    first = shape.context if first is None else first
-    width = -(-MAX_LEN // BLOCK_SIZE)
-    tables = np.full((rows, width), -1, np.int32)
-    shared, own = shape.shared // BLOCK_SIZE, -(-end // BLOCK_SIZE) - shape.shared // BLOCK_SIZE
-    for row in range(rows):
-        tables[row, :shared] = np.arange(shared)
-        tables[row, shared : shared + own] = shared + row * own + np.arange(own)
-    sampling = np.zeros(rows, SAMPLING_DTYPE)
-    sampling["top_p"], sampling["repetition_penalty"], sampling["num_logprobs"] = 1.0, 1.0, -1
-    ids = np.random.default_rng(0).integers(0, vocab, rows * shape.tokens, dtype=np.int32)
-    none = np.zeros(0, np.int32)
-    return StepPlan(
-        rows=np.arange(rows, dtype=np.int32),
-        query_start=np.arange(rows + 1, dtype=np.int32) * shape.tokens,
-        token_ids=ids,
-        positions=np.tile(np.arange(first, first + shape.tokens, dtype=np.int32), rows),
-        needs_logits=np.ones(rows, np.uint8),
-        block_tables=tables,
-        token_table=np.zeros((rows, MAX_LEN), np.int32),
-        num_tokens=np.full(rows, first + shape.tokens, np.int32),
-        num_prompt_tokens=np.full(rows, first + shape.tokens, np.int32),
-        sampling=sampling,
-        bias_rows=none,
-        bias_ids=none,
-        bias_values=np.zeros(0, np.float32),
-    )
-
-
-def load_executor(
-    path: Path, shapes: list[Shape], kv_dtype: str = "auto", threads: int | None = None
-) -> tuple[NativeExecutor, ModelSpec]:
-    """An executor with room for every shape; contexts are written, and its clocks run."""
-    model = open_model(path)
-    config = EngineConfig(
-        model=path,
-        name=path.stem,
-        kv_dtype=native_kv_dtype(kv_dtype, model.spec, model.weight_format),
-        threads=threads,
-        block_size=BLOCK_SIZE,
-        max_num_seqs=max(shape.rows for shape in shapes),
-        max_num_batched_tokens=max(shape.rows * shape.tokens for shape in shapes),
-    )
-    executor = NativeExecutor.load(
-        model.spec,
-        model.paths,
-        config,
-        num_blocks=max(shape.blocks for shape in shapes),
-        max_model_len=MAX_LEN,
-        progress=lambda share: None,
-    )
-    largest = max(shapes, key=lambda shape: shape.rows * shape.context)
-    for first in range(0, largest.context, largest.tokens):
-        # What was never written is one page of zeros, which a core's own cache holds.
-        executor.execute(plan_of(largest, model.spec.vocab_size, first))
-    executor.time_phases(True)
-    return executor, model.spec
-
-
-def run_for(executor: NativeExecutor, shape: Shape, plan: StepPlan, seconds: float) -> None:
-    """Run a shape again and again, and note its fastest step and phases."""
-    begin = time.perf_counter()
-    while time.perf_counter() - begin < seconds:
-        executor.take_phase_seconds()
-        start = time.perf_counter()
-        executor.execute(plan)
-        elapsed = time.perf_counter() - start
-        shape.seconds = min(shape.seconds, elapsed)
-        for phase, taken in executor.take_phase_seconds().items():
-            shape.phases[phase] = min(taken, shape.phases.get(phase, taken))
 
 
 def measure(executor: NativeExecutor, shapes: list[Shape], vocab: int, seconds: float) -> None:

@@ -4,7 +4,7 @@
         [--prompts 8] [--context 96] [--turns 20]
 
 Every build has a process of its own, which lives from the first turn to the last and rests while another one
-runs. A turn is a fraction of a second of every shape of `step_budget.py`, and its fastest step and phases
+runs. A turn is a fraction of a second of every shape of `step_steps.py`, and its fastest step and phases
 count. Printed are the fastest of all turns, and over the turns the median of the ratio to the first build: a
 slow minute slows all builds and leaves that alone. `cargo build --release -p pravaha-py` leaves a build at
 `target/release/lib_core.so`, to be copied away before the next one.
@@ -15,10 +15,11 @@ import importlib.machinery
 import importlib.util
 import json
 import statistics
-import subprocess
 import sys
-from dataclasses import dataclass
+from contextlib import ExitStack
 from pathlib import Path
+
+from benchmarks.driven_process import DrivenProcess, ProcessFailed
 
 Turn = dict[str, dict[str, float]]
 """Of every shape the fastest step and the fastest of each phase, in milliseconds."""
@@ -28,8 +29,7 @@ CHILD = "--child"
 """First on the command line of a build's own process, and then the build."""
 
 
-@dataclass(frozen=True, slots=True)
-class Build:
+class Build(DrivenProcess):
     """A build of the extension in its process.
 
     Attributes:
@@ -37,24 +37,16 @@ class Build:
         turns: what it did so far.
     """
 
-    name: str
-    process: "subprocess.Popen[str]"
-    turns: list[Turn]
-
-    def answer(self) -> str:
-        """The process's next line."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit(f"{self.name} ended early: its last words stand above")
-        return line
+    def __init__(self, path: Path, flags: list[str]) -> None:
+        super().__init__(
+            [sys.executable, "-m", "benchmarks.versions", CHILD, path.resolve(), *flags]
+        )
+        self.name = path.stem
+        self.turns: list[Turn] = []
 
     def take_turn(self) -> None:
         """Run every shape once more."""
-        assert self.process.stdin is not None
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        self.turns.append(json.loads(self.answer()))
+        self.turns.append(self.ask("turn"))
 
     def least(self, shape: str, phase: str) -> float:
         """The fastest of all turns."""
@@ -78,17 +70,17 @@ def use_build(path: str) -> None:
 
 def take_turns(args: argparse.Namespace) -> None:
     """Take a turn for every line on standard input."""
-    from benchmarks import step_budget as budget
+    from benchmarks import step_shapes as steps
 
-    shapes = budget.shapes_of(args)
-    executor, model = budget.load_executor(args.model, shapes)
-    plans = [budget.plan_of(shape, model.vocab_size) for shape in shapes]
-    print("ready", flush=True)
+    shapes = steps.shapes_of(args)
+    executor, model = steps.load_executor(args.model, shapes)
+    plans = [steps.plan_of(shape, model.vocab_size) for shape in shapes]
+    print(json.dumps({"ready": True}), flush=True)
     for _ in sys.stdin:
         turn: Turn = {}
         for shape, plan in zip(shapes, plans, strict=True):
             shape.seconds, shape.phases = float("inf"), {}
-            budget.run_for(executor, shape, plan, budget.TURN_S)
+            steps.run_for(executor, shape, plan, steps.TURN_S)
             seconds = {STEP: shape.seconds, **shape.phases}
             turn[shape.name] = {phase: 1e3 * taken for phase, taken in seconds.items()}
         print(json.dumps(turn), flush=True)
@@ -102,7 +94,7 @@ def main() -> None:
         use_build(flags[1])
         flags = flags[2:]
     # Not before, and not above: it loads the build that is installed.
-    from benchmarks.step_budget import add_shapes
+    from benchmarks.step_shapes import add_shapes
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("builds", type=Path, nargs="+", metavar="BUILD.so")
@@ -116,26 +108,14 @@ def main() -> None:
     for path in (args.model, *args.builds):
         if not path.exists():
             parser.error(f"there is no {path}")
-    builds = [
-        Build(
-            path.stem,
-            subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.versions", CHILD, path.resolve(), *flags],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            ),
-            [],
-        )
-        for path in args.builds
-    ]
-    for build in builds:
-        build.answer()
-    for turn in range(args.turns):
-        for build in builds if turn % 2 == 0 else reversed(builds):
-            build.take_turn()
-    for build in builds:
-        build.process.communicate()
+    with ExitStack() as stack:
+        try:
+            builds = [stack.enter_context(Build(path, flags)) for path in args.builds]
+            for turn in range(args.turns):
+                for build in builds if turn % 2 == 0 else reversed(builds):
+                    build.take_turn()
+        except ProcessFailed as reason:
+            raise SystemExit(f"a build's process ended: {reason}") from None
     first = builds[0]
     print("ms (ratio)".ljust(22) + "".join(build.name.rjust(20) for build in builds))
     for shape, phases in first.turns[0].items():

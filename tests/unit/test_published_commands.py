@@ -35,7 +35,7 @@ COMMANDS = named(r"pravaha((?: (?:run|bench|chat|models|doctor))?)((?: [^`|#\n]*
 def test_65_a_published_benchmark_takes_the_flags_it_is_published_with(script, arguments):
     source = (ROOT / script).read_text()
     # Scripts share flags by functions that add them.
-    for module in re.findall(r"from benchmarks\.(\w+) import add_", source):
+    for module in re.findall(r"from benchmarks\.(\w+) import (?:\([^)]*|[^(\n]*)\badd_", source):
         source += (ROOT / "benchmarks" / f"{module}.py").read_text()
     missing = [flag for flag in FLAG.findall(arguments) if f'"{flag}"' not in source]
     assert missing == []

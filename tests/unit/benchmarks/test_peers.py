@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.driven_engine import DrivenEngine, EngineFailed, OrderRefused, Recipe
+from benchmarks.driven_engine import DrivenEngine, OrderRefused, Recipe
+from benchmarks.driven_process import ProcessFailed
 from benchmarks.drivers.orders import Order
 from benchmarks.peers import recipes
 from benchmarks.race import Contestant, Race
@@ -102,7 +103,7 @@ def test_an_engine_is_stopped_between_orders_and_gone_after_the_last(toy):
 def test_an_engine_that_dies_is_told_with_its_last_words(toy):
     engine = DrivenEngine(toy("e", runs=1), threads=1)
     engine.run(Order(1, [[1]]))
-    with pytest.raises(EngineFailed, match=r"exit status 1: out of memory$"):
+    with pytest.raises(ProcessFailed, match=r"exit status 1: out of memory$"):
         engine.run(Order(1, [[1]]))
 
 
