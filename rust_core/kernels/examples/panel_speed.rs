@@ -8,9 +8,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use pravaha_kernels::activation_quant::{
-    OUTLIER_RATIO, OutlierPlaces, QuantRows, TileGroup, quantize_row,
-};
+use pravaha_kernels::activation_quant::{OutlierPlaces, QuantRows, TileGroup, quantize_row};
 use pravaha_kernels::arena::Buffer;
 use pravaha_kernels::dispatch::Level;
 use pravaha_kernels::gemm::{Activations, Output, PanelScratch, Products};
@@ -60,7 +58,7 @@ impl Rows {
             unsafe {
                 let tile = rows.tiles.slice_mut(at / 4 * groups, groups);
                 let places = rows.places.slice_mut(at / 4 * groups, groups);
-                quantize_row(level, &row, None, OUTLIER_RATIO, at % 4, tile, places);
+                quantize_row(level, &row, None, at % 4, tile, Some(places));
             }
         }
         rows
@@ -71,8 +69,6 @@ impl Rows {
             quant: Some(QuantRows {
                 tiles: self.tiles.ptr(),
                 places: self.places.ptr(),
-                places_tile_stride: self.inputs / 32,
-                places_group_stride: 1,
                 row_tiles: std::ptr::null(),
                 inputs: self.inputs,
             }),

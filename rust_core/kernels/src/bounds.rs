@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 
 use crate::activation_quant::{
-    GroupColumn, OUTLIER_RATIO, TILE_ROWS, TileGroup, quantize_gated, quantize_row, quantize_tile,
+    GroupColumn, TILE_ROWS, TileGroup, quantize_gated, quantize_row, quantize_tile,
 };
 use crate::amx::row_tiles::{ROWS, RowTile, copy_row};
 use crate::dispatch::Level;
@@ -71,9 +71,9 @@ proptest! {
                 let places = &mut places[row / TILE_ROWS * groups..][..groups];
                 // SAFETY: the level is available; room for every row.
                 unsafe {
-                    quantize_row(level, &x, None, OUTLIER_RATIO, row % TILE_ROWS, tile, places);
+                    quantize_row(level, &x, None, row % TILE_ROWS, tile, Some(places));
                     if row % TILE_ROWS == 0 && row + TILE_ROWS <= rows {
-                        quantize_tile(level, [&*x; TILE_ROWS], None, OUTLIER_RATIO, tile, places);
+                        quantize_tile(level, [&*x; TILE_ROWS], None, tile, Some(places));
                     }
                     copy_row(row, tile, row_tiles.as_mut_ptr(), groups);
                 }
@@ -86,14 +86,12 @@ proptest! {
         on_both_sides(|| for level in levels() {
             let tiles_count = rows.div_ceil(TILE_ROWS);
             let mut tiles = Guarded::filled(TileGroup::default(), tiles_count * groups);
-            let mut places = Guarded::filled([0; TILE_ROWS], tiles_count * groups);
             let nothing = RowTile { codes: [[0; GROUP]; ROWS] };
             let mut row_tiles = Guarded::filled(nothing, rows.div_ceil(ROWS) * groups);
             let (gate, up) = (random(rows * GROUP, seed), random(rows * GROUP, 1));
             for group in 0..groups {
                 let to = GroupColumn {
                     tiles: tiles.as_mut_ptr().wrapping_add(group),
-                    places: places.as_mut_ptr().wrapping_add(group * tiles_count),
                     row_tiles: row_tiles.as_mut_ptr().wrapping_add(group),
                     groups,
                 };

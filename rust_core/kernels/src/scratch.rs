@@ -2,9 +2,7 @@
 
 use std::cell::UnsafeCell;
 
-use crate::activation_quant::{
-    JOINED_OUTLIER_RATIO, OUTLIER_RATIO, OutlierPlaces, TILE_ROWS, TileGroup,
-};
+use crate::activation_quant::{OutlierPlaces, TILE_ROWS, TileGroup};
 use crate::amx::row_tiles::{self, RowTile};
 use crate::arena::Buffer;
 use crate::attention;
@@ -29,28 +27,20 @@ const MIN_LOGIT_ROWS: usize = 32;
 pub struct QuantBuffers {
     /// `[ceil(rows / 4), widest / 32]`
     pub tiles: Buffer<TileGroup>,
-    /// As many, in either order, those of a group padded to whole cache lines (see [`group_stride`]).
+    /// As many, of normalised rows alone.
     pub places: Buffer<OutlierPlaces>,
     /// `[ceil(rows / 16), widest / 32]`; written, and so backed by memory, on level `amx` alone.
     pub row_tiles: Buffer<RowTile>,
-    /// How far outliers of these rows stand above their groups.
-    pub outlier_ratio: f32,
-}
-
-/// Tiles that places of outliers are kept for, for each group of `rows` rows prepared group by group.
-pub fn group_stride(rows: usize) -> usize {
-    const LINE: usize = 64 / size_of::<OutlierPlaces>();
-    rows.div_ceil(TILE_ROWS).next_multiple_of(LINE)
 }
 
 impl QuantBuffers {
-    fn new(rows: usize, widest: usize, outlier_ratio: f32) -> Result<Self, KernelError> {
+    fn new(rows: usize, widest: usize) -> Result<Self, KernelError> {
         let groups = widest.div_ceil(GROUP);
+        let tile_groups = rows.div_ceil(TILE_ROWS) * groups;
         Ok(Self {
-            tiles: Buffer::new(rows.div_ceil(TILE_ROWS) * groups)?,
-            places: Buffer::new(group_stride(rows) * groups)?,
+            tiles: Buffer::new(tile_groups)?,
+            places: Buffer::new(tile_groups)?,
             row_tiles: Buffer::new(rows.div_ceil(row_tiles::ROWS) * groups)?,
-            outlier_ratio,
         })
     }
 }
@@ -67,7 +57,7 @@ impl ActivationBuffers {
     fn new(rows: usize, widest: usize) -> Result<Self, KernelError> {
         Ok(Self {
             float: Buffer::new(rows * widest)?,
-            quant: QuantBuffers::new(rows, widest, OUTLIER_RATIO)?,
+            quant: QuantBuffers::new(rows, widest)?,
         })
     }
 }
@@ -254,7 +244,7 @@ impl Scratch {
             q: Buffer::new(tokens * strides.q)?,
             attention: Buffer::new(tokens * strides.attention)?,
             gate: Buffer::new(tokens * strides.gate)?,
-            joined: QuantBuffers::new(tokens, strides.gate, JOINED_OUTLIER_RATIO)?,
+            joined: QuantBuffers::new(tokens, strides.gate)?,
             logits: Buffer::new(logit_rows * strides.logits)?,
             logit_rows,
             results: Results {

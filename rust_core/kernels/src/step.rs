@@ -490,7 +490,7 @@ impl Step<'_> {
                             products.panels_of_rows(matrix, panels, rows, next, out);
                         }
                         if joining == Joining::Groups {
-                            let to = self.joined_group(unit, slice.start, rows, groups);
+                            let to = self.joined_group(unit, slice.start, groups);
                             quantize_gated(level, gate, up, slice.len(), to);
                         } else {
                             let stride = scratch.strides.gate;

@@ -1,6 +1,6 @@
 //! The arithmetic: sixteen groups at once, one a lane, wherever they come from and go.
 
-use super::NOWHERE;
+use super::{NOWHERE, OUTLIER_RATIO};
 use crate::pack::layout::GROUP;
 use crate::pack::pairs;
 use crate::simd::{LANES, Lanes};
@@ -8,8 +8,8 @@ use crate::simd::{LANES, Lanes};
 /// Groups that are worked on at once.
 pub(super) const BATCH: usize = LANES;
 
-/// Up to sixteen groups, and what they become by [`Batch::measure`], [`Batch::round`] of every four, and
-/// [`Batch::find_outliers`], in this order.
+/// Up to sixteen groups, and what they become by [`Batch::measure`] and [`Batch::round`] of every four, in this order;
+/// where outliers are set apart by [`Batch::measure_apart`], and [`Batch::find_outliers`] in the end.
 #[repr(C, align(64))]
 pub(super) struct Batch {
     pub values: [[f32; GROUP]; BATCH],
@@ -45,32 +45,56 @@ impl Batch {
         }
     }
 
-    /// Find the scales of the first `count` groups, and which of these have an outlier; what becomes of the others
-    /// means nothing.
+    /// Find the scales of the first `count` groups; what becomes of the others means nothing.
     ///
-    /// An outlier is more than `outlier_ratio` times the next largest. Each result waits for the one before, so that a
-    /// caller does well to do something else before it rounds.
+    /// Each result waits for the one before, so that a caller does well to do something else before it rounds.
     ///
     /// # Safety
     /// The level's instructions are enabled.
     #[inline(always)]
-    pub unsafe fn measure<L: Lanes>(&mut self, count: usize, outlier_ratio: f32) {
+    pub unsafe fn measure<L: Lanes>(&mut self, count: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let [largest] = L::largest_of_groups(&self.values, count);
+            self.scale(largest, largest, count);
+        }
+    }
+
+    /// The same, and find which groups have an outlier, which is no code: more than [`OUTLIER_RATIO`] times the next
+    /// largest.
+    ///
+    /// # Safety
+    /// The level's instructions are enabled.
+    #[inline(always)]
+    pub unsafe fn measure_apart<L: Lanes>(&mut self, count: usize) {
+        let first = u32::MAX >> (32 - count);
+        // SAFETY: an array of sixteen; instructions by the caller's promise.
+        unsafe {
+            let [largest, next] = L::largest_of_groups(&self.values, count);
+            largest.store(self.largest.as_mut_ptr());
+            let limit = next.mul(L::splat(OUTLIER_RATIO));
+            let finite = largest.mask_less(L::splat(f32::INFINITY));
+            self.odd = limit.mask_less(largest) & finite & first;
+            self.scale(largest, limit.select_less(largest, next, largest), count);
+        }
+    }
+
+    /// Scale groups to the largest magnitudes `among_codes`; the largest of all say which have no numbers.
+    ///
+    /// # Safety
+    /// The level's instructions are enabled.
+    #[inline(always)]
+    unsafe fn scale<L: Lanes>(&mut self, largest: L, among_codes: L, count: usize) {
         let first = u32::MAX >> (32 - count);
         // SAFETY: arrays of sixteen; instructions by the caller's promise.
         let bad = unsafe {
-            let (largest, next) = L::two_largest_of_groups(&self.values, count);
-            largest.store(self.largest.as_mut_ptr());
-            let limit = next.mul(L::splat(outlier_ratio));
-            let finite = largest.mask_less(L::splat(f32::INFINITY));
-            self.odd = limit.mask_less(largest) & finite & first;
             let most = L::splat(127.0);
-            let among_codes = limit.select_less(largest, next, largest);
             among_codes.div(most).store(self.scales.as_mut_ptr());
             // Up to here the inverse overflows; such a group is zero for every purpose.
             L::splat(1e-30)
                 .select_less(among_codes, most.div(among_codes), L::splat(0.0))
                 .store(self.factors.as_mut_ptr());
-            !finite & first
+            !largest.mask_less(L::splat(f32::INFINITY)) & first
         };
         if bad != 0 {
             for at in (0..BATCH).filter(|at| bad >> at & 1 == 1) {

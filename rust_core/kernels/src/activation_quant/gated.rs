@@ -4,7 +4,7 @@
 //! Sixteen rows are joined and quantised at a time, and the joined floats are never written.
 
 use super::batch::{BATCH, Batch};
-use super::{JOINED_OUTLIER_RATIO, OutlierPlaces, TILE_ROWS, TileGroup};
+use super::{TILE_ROWS, TileGroup};
 use crate::amx::row_tiles::{ROWS, RowTile};
 use crate::norm::silu_gate;
 use crate::pack::layout::GROUP;
@@ -15,8 +15,6 @@ use crate::simd::{LANES, Lanes, by_level};
 pub struct GroupColumn {
     /// The group of the first tile; that of the next one stands `groups` entries further.
     pub tiles: *mut TileGroup,
-    /// Likewise, one entry further for each tile.
-    pub places: *mut OutlierPlaces,
     /// The group of the first row tile, `groups` entries from the next one's; null if nobody wants row tiles.
     pub row_tiles: *mut RowTile,
     /// Groups of a row.
@@ -71,7 +69,7 @@ unsafe fn quantize_gated_body<L: Lanes>(
     for first in (0..rows).step_by(BATCH) {
         let count = BATCH.min(rows - first);
         // SAFETY: instructions by the caller's promise.
-        unsafe { batch.measure::<L>(count, JOINED_OUTLIER_RATIO) };
+        unsafe { batch.measure::<L>(count) };
         for lane in (0..count).step_by(TILE_ROWS) {
             let ahead = rows.min(first + BATCH + lane);
             let values = &mut next.values[lane..][..TILE_ROWS.min(rows - ahead)];
@@ -81,14 +79,10 @@ unsafe fn quantize_gated_body<L: Lanes>(
                 batch.round::<L>(lane);
             }
         }
-        batch.find_outliers();
         for lane in (0..count).step_by(TILE_ROWS) {
             let at = (first + lane) / TILE_ROWS;
-            // SAFETY: this tile's group and its places, which are ours by contract.
-            unsafe {
-                (*to.tiles.add(at * to.groups)).fill::<TILE_ROWS>(batch, lane, 0);
-                *to.places.add(at) = std::array::from_fn(|i| batch.places[lane + i]);
-            }
+            // SAFETY: this tile's group, which is ours by contract.
+            unsafe { (*to.tiles.add(at * to.groups)).fill::<TILE_ROWS>(batch, lane, 0) };
         }
         if !to.row_tiles.is_null() {
             const { assert!(ROWS == BATCH) };

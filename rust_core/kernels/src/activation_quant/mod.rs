@@ -5,7 +5,9 @@
 //! what is left comes from single channels that dwarf their group: an input of more than
 //! [`OUTLIER_RATIO`] times the next largest is therefore taken out, kept in full precision, and
 //! multiplied on its own. Measured on the demo model's prose (mean KL against exact activations): 0.0031
-//! without, 0.0010 at a ratio of 3, 0.0007 at 2, for one to four outliers a row of 576.
+//! without, 0.0010 at a ratio of 3, 0.0007 at 2, for one to four outliers a row of 576. Only a norm's
+//! weights make channels stand out so: taking them out of what attention leaves and of joined gate and up as well gains
+//! 0.0001.
 //!
 //! The sums of codes serve weights with an offset: `Σ (s·c + m)·x = s·Σ c·x + m·Σ x`. A group with a NaN or an
 //! infinity gets a NaN scale, so the row's results are NaN and nobody else's.
@@ -78,11 +80,7 @@ impl TileGroup {
 unsafe impl crate::arena::Plain for TileGroup {}
 
 /// How far above its group's other inputs an outlier stands.
-pub const OUTLIER_RATIO: f32 = 3.0;
-
-/// The same among joined rows of gate and up, where inputs far above their neighbours are common and matter less: mean KL
-/// 0.00099 at a ratio of 3, 0.00108 at 6, 0.00120 without, and the down projection takes an eighth less time than at 3.
-pub const JOINED_OUTLIER_RATIO: f32 = 6.0;
+const OUTLIER_RATIO: f32 = 3.0;
 
 /// Where in a group of inputs the outlier of each of a tile's rows stands (its code is 0), or [`NOWHERE`].
 pub type OutlierPlaces = [u8; TILE_ROWS];
@@ -94,18 +92,13 @@ pub const NOWHERE: u8 = u8::MAX;
 unsafe impl crate::arena::Plain for OutlierPlaces {}
 
 /// Quantised rows: `[ceil(rows / 4), inputs / 32]` tile groups and as many places of outliers, at most one a
-/// row and group; on level `amx` the codes once more, `[ceil(rows / 16), inputs / 32]` row tiles, elsewhere null.
+/// row and group, or none; on level `amx` the codes once more, `[ceil(rows / 16), inputs / 32]` row tiles, elsewhere null.
 /// Rows that fill a last tile up hold anything.
 #[derive(Debug, Clone, Copy)]
 pub struct QuantRows {
     pub tiles: *const TileGroup,
-    /// Group `g` of tile `t` at `t * places_tile_stride + g * places_group_stride`.
-    ///
-    /// Who prepares whole tiles writes those of a tile together, who prepares a group of all rows those of a
-    /// group: no two workers share a cache line that way.
+    /// Null where nothing stands apart.
     pub places: *const OutlierPlaces,
-    pub places_tile_stride: usize,
-    pub places_group_stride: usize,
     pub row_tiles: *const RowTile,
     pub inputs: usize,
 }
@@ -131,7 +124,11 @@ impl QuantRows {
         unsafe {
             Self {
                 tiles: self.tile(rows),
-                places: self.places.add(rows / TILE_ROWS * self.places_tile_stride),
+                places: if self.places.is_null() {
+                    self.places
+                } else {
+                    self.places.add(rows / TILE_ROWS * (self.inputs / GROUP))
+                },
                 row_tiles: if self.row_tiles.is_null() {
                     self.row_tiles
                 } else {
@@ -142,15 +139,16 @@ impl QuantRows {
         }
     }
 
-    /// Where outliers stand in group `group` of tile `tile`.
+    /// Where outliers stand in the groups of tile `tile`, if some may stand apart.
     ///
     /// # Safety
-    /// There are so many tiles and groups.
+    /// There are so many tiles.
     #[inline(always)]
-    pub unsafe fn places(&self, tile: usize, group: usize) -> OutlierPlaces {
-        let at = tile * self.places_tile_stride + group * self.places_group_stride;
+    pub unsafe fn places<'a>(&self, tile: usize) -> Option<&'a [OutlierPlaces]> {
+        let groups = self.inputs / GROUP;
         // SAFETY: within the array by contract.
-        unsafe { *self.places.add(at) }
+        (!self.places.is_null())
+            .then(|| unsafe { std::slice::from_raw_parts(self.places.add(tile * groups), groups) })
     }
 }
 
@@ -203,13 +201,13 @@ unsafe fn load_groups<L: Lanes, const ROWS: usize>(
 unsafe fn quantize_rows<L: Lanes, const ROWS: usize>(
     rows: [&[f32]; ROWS],
     norm: Option<RowsNorm<'_, ROWS>>,
-    outlier_ratio: f32,
     lane: usize,
     tile: &mut [TileGroup],
-    places: &mut [OutlierPlaces],
+    mut places: Option<&mut [OutlierPlaces]>,
 ) {
     let groups = tile.len();
-    assert!(places.len() == groups && lane + ROWS <= TILE_ROWS);
+    assert!(lane + ROWS <= TILE_ROWS);
+    assert!(places.as_ref().is_none_or(|places| places.len() == groups));
     assert!(rows.iter().all(|row| row.len() == groups * GROUP));
     assert!(norm.is_none_or(|norm| norm.weight.len() == groups * GROUP));
     let each = BATCH / ROWS;
@@ -222,17 +220,24 @@ unsafe fn quantize_rows<L: Lanes, const ROWS: usize>(
         let ahead = part.end..groups.min(part.end + each);
         // SAFETY: instructions by the caller's promise.
         unsafe {
-            batch.measure::<L>(part.len() * ROWS, outlier_ratio);
+            match places {
+                Some(_) => batch.measure_apart::<L>(part.len() * ROWS),
+                None => batch.measure::<L>(part.len() * ROWS),
+            }
             load_groups::<L, ROWS>(rows, norm, ahead, &mut next.values);
             for four in (0..part.len() * ROWS).step_by(4) {
                 batch.round::<L>(four);
             }
         }
-        batch.find_outliers();
+        if let Some(places) = &mut places {
+            batch.find_outliers();
+            for (at, group) in part.clone().enumerate() {
+                places[group][lane..lane + ROWS]
+                    .copy_from_slice(&batch.places[at * ROWS..(at + 1) * ROWS]);
+            }
+        }
         for (at, group) in part.enumerate() {
             tile[group].fill::<ROWS>(batch, at * ROWS, lane);
-            places[group][lane..lane + ROWS]
-                .copy_from_slice(&batch.places[at * ROWS..(at + 1) * ROWS]);
         }
         std::mem::swap(&mut batch, &mut next);
     }
@@ -244,23 +249,21 @@ unsafe fn quantize_rows<L: Lanes, const ROWS: usize>(
 unsafe fn quantize_row_body<L: Lanes>(
     row: &[f32],
     norm: Option<RowsNorm<'_, 1>>,
-    outlier_ratio: f32,
     lane: usize,
     tile: &mut [TileGroup],
-    places: &mut [OutlierPlaces],
+    places: Option<&mut [OutlierPlaces]>,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { quantize_rows::<L, 1>([row], norm, outlier_ratio, lane, tile, places) }
+    unsafe { quantize_rows::<L, 1>([row], norm, lane, tile, places) }
 }
 
 by_level! {
     /// Quantise one row, normalised first where a norm is given, into lane `lane` of `tile`, which has, as
-    /// `places`, one entry for each 32 inputs. What stands more than `outlier_ratio` times above the rest of its group is
-    /// set apart.
+    /// `places`, one entry for each 32 inputs. Without places nothing is set apart.
     ///
     /// # Safety
     /// The machine has the level.
-    pub unsafe fn quantize_row(row: &[f32], norm: Option<RowsNorm<'_, 1>>, outlier_ratio: f32, lane: usize, tile: &mut [TileGroup], places: &mut [OutlierPlaces]) = quantize_row_body;
+    pub unsafe fn quantize_row(row: &[f32], norm: Option<RowsNorm<'_, 1>>, lane: usize, tile: &mut [TileGroup], places: Option<&mut [OutlierPlaces]>) = quantize_row_body;
 }
 
 /// # Safety
@@ -269,12 +272,11 @@ by_level! {
 unsafe fn quantize_tile_body<L: Lanes>(
     rows: [&[f32]; TILE_ROWS],
     norm: Option<RowsNorm<'_, TILE_ROWS>>,
-    outlier_ratio: f32,
     tile: &mut [TileGroup],
-    places: &mut [OutlierPlaces],
+    places: Option<&mut [OutlierPlaces]>,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { quantize_rows::<L, TILE_ROWS>(rows, norm, outlier_ratio, 0, tile, places) }
+    unsafe { quantize_rows::<L, TILE_ROWS>(rows, norm, 0, tile, places) }
 }
 
 by_level! {
@@ -282,5 +284,5 @@ by_level! {
     ///
     /// # Safety
     /// The machine has the level.
-    pub unsafe fn quantize_tile(rows: [&[f32]; TILE_ROWS], norm: Option<RowsNorm<'_, TILE_ROWS>>, outlier_ratio: f32, tile: &mut [TileGroup], places: &mut [OutlierPlaces]) = quantize_tile_body;
+    pub unsafe fn quantize_tile(rows: [&[f32]; TILE_ROWS], norm: Option<RowsNorm<'_, TILE_ROWS>>, tile: &mut [TileGroup], places: Option<&mut [OutlierPlaces]>) = quantize_tile_body;
 }

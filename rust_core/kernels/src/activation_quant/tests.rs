@@ -31,20 +31,29 @@ pub(crate) fn outliers_of(
 
 /// A row in lane 2 of a tile, and its outliers.
 fn quantized(level: Level, row: &[f32]) -> (Vec<TileGroup>, Vec<Outlier>) {
-    normalized_and_quantized(level, row, None, OUTLIER_RATIO)
+    normalized_and_quantized(level, row, None, true)
 }
 
 fn normalized_and_quantized(
     level: Level,
     row: &[f32],
     norm: Option<RowsNorm<'_, 1>>,
-    outlier_ratio: f32,
+    apart: bool,
 ) -> (Vec<TileGroup>, Vec<Outlier>) {
     let groups = row.len() / GROUP;
     let mut tile = vec![TileGroup::default(); groups];
-    let mut places = vec![[1; TILE_ROWS]; groups];
+    let mut places = vec![[1, 1, NOWHERE, 1]; groups];
     // SAFETY: callers pass available levels.
-    unsafe { quantize_row(level, row, norm, outlier_ratio, 2, &mut tile, &mut places) };
+    unsafe {
+        quantize_row(
+            level,
+            row,
+            norm,
+            2,
+            &mut tile,
+            apart.then_some(&mut places[..]),
+        )
+    };
     assert!(
         places.iter().all(|p| (p[0], p[1], p[3]) == (1, 1, 1)),
         "others' lanes"
@@ -150,7 +159,7 @@ proptest! {
                 rms_scale(level, &row, 1e-5)
             };
             let norm = Some(RowsNorm { scales: [scale], weight: &weight });
-            let (tile, outliers) = normalized_and_quantized(level, &row, norm, OUTLIER_RATIO);
+            let (tile, outliers) = normalized_and_quantized(level, &row, norm, true);
             let (expected, apart) = quantized(Level::Portable, &normed);
             prop_assert_eq!(bits(&tile), bits(&expected), "{:?}, with a norm", level);
             prop_assert_eq!(outliers, apart, "{:?}, with a norm", level);
@@ -163,7 +172,7 @@ proptest! {
         bad in prop::option::of((any::<prop::sample::Index>(), prop::sample::select(vec![
             f32::NAN, f32::INFINITY, f32::NEG_INFINITY
         ]))),
-        normed: bool,
+        normed: bool, apart: bool,
     ) {
         let mut rows = rows;
         if let Some((at, bad)) = bad {
@@ -178,15 +187,15 @@ proptest! {
             let scales = unsafe { rms_scales_of_tile(level, rows, 1e-5) };
             let norm = normed.then_some(RowsNorm { scales, weight: &weight });
             let mut tile = vec![TileGroup::default(); inputs / GROUP];
-            let mut places = vec![[1; TILE_ROWS]; inputs / GROUP];
+            let mut places = vec![[NOWHERE; TILE_ROWS]; inputs / GROUP];
             // SAFETY: the level is available.
-            unsafe { quantize_tile(level, rows, norm, OUTLIER_RATIO, &mut tile, &mut places) };
+            unsafe { quantize_tile(level, rows, norm, &mut tile, apart.then_some(&mut places[..])) };
             for (lane, row) in rows.into_iter().enumerate() {
                 // SAFETY: the level is available.
                 let scale = unsafe { rms_scale(level, row, 1e-5) };
                 prop_assert_eq!(scale.to_bits(), scales[lane].to_bits(), "{:?}", level);
                 let norm = normed.then_some(RowsNorm { scales: [scale], weight: &weight });
-                let (alone, outliers) = normalized_and_quantized(level, row, norm, OUTLIER_RATIO);
+                let (alone, outliers) = normalized_and_quantized(level, row, norm, apart);
                 prop_assert_eq!(bits_of(lane, tile.iter()), bits(&alone), "{:?} {}", level, lane);
                 prop_assert_eq!(outliers_of(lane, &tile, &places), outliers, "{:?} {}", level, lane);
             }
@@ -217,7 +226,6 @@ proptest! {
         let tiles = rows.div_ceil(TILE_ROWS);
         for level in levels() {
             let mut joined_tiles = vec![TileGroup::default(); tiles * groups];
-            let mut places = vec![[1; TILE_ROWS]; tiles * groups];
             let nothing = RowTile { codes: [[1; GROUP]; row_tiles::ROWS] };
             let mut row_tiles = vec![nothing; rows.div_ceil(row_tiles::ROWS) * groups];
             let mut expected_row_tiles = row_tiles.clone();
@@ -226,7 +234,6 @@ proptest! {
             for group in (0..groups).rev() {
                 let to = GroupColumn {
                     tiles: &raw mut joined_tiles[group],
-                    places: &raw mut places[group * tiles],
                     row_tiles: &raw mut row_tiles[group],
                     groups,
                 };
@@ -247,15 +254,9 @@ proptest! {
                 let (tile, lane) = (row / TILE_ROWS, row % TILE_ROWS);
                 let groups_of = |tile: usize| &joined_tiles[tile * groups..][..groups];
                 let row_written = &written[row * groups * GROUP..][..groups * GROUP];
-                let (alone, outliers) =
-                    normalized_and_quantized(level, row_written, None, JOINED_OUTLIER_RATIO);
+                let (alone, _) = normalized_and_quantized(level, row_written, None, false);
                 let got = bits_of(lane, groups_of(tile).iter());
                 prop_assert_eq!(&got, &bits(&alone), "{:?} row {}", level, row);
-                let row_places: Vec<OutlierPlaces> =
-                    (0..groups).map(|group| places[group * tiles + tile]).collect();
-                prop_assert_eq!(
-                    outliers_of(lane, groups_of(tile), &row_places), outliers, "{:?} row {}", level, row
-                );
                 let is_bad = groups_of(tile).iter().any(|group| group.scales[lane].is_nan());
                 prop_assert_eq!(is_bad, poisoned == Some(row));
                 // SAFETY: room for every row.

@@ -96,10 +96,11 @@ impl OutlierIndex {
             // Of lanes without a row nothing counts.
             let lanes = TILE_ROWS.min(rows - tile * TILE_ROWS);
             let absent = u32::MAX.checked_shl(8 * lanes as u32).unwrap_or(0);
+            // SAFETY: `rows` rows of activations by contract.
+            let places = unsafe { x.places(tile) }.unwrap_or_default();
             // Counted without a branch: no processor foresees which groups have outliers.
-            for group in 0..groups {
-                // SAFETY: `rows` rows of activations by contract.
-                let places = unsafe { u32::from_le_bytes(x.places(tile, group)) } | absent;
+            for (group, places) in places.iter().enumerate() {
+                let places = u32::from_le_bytes(*places) | absent;
                 candidates[found] = Candidate {
                     tile: tile as u32,
                     group: group as u32,

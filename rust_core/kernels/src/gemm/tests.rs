@@ -2,9 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::activation_quant::tests::{Outlier, outliers_of};
-use crate::activation_quant::{
-    NOWHERE, OUTLIER_RATIO, OutlierPlaces, TILE_ROWS, TileGroup, quantize_row,
-};
+use crate::activation_quant::{NOWHERE, OutlierPlaces, TILE_ROWS, TileGroup, quantize_row};
 use crate::amx::row_tiles::{self, RowTile, copy_row};
 use crate::arena::Buffer;
 use crate::guarded::{Guarded, on_both_sides};
@@ -65,10 +63,9 @@ impl Rows {
                     Level::Portable,
                     &float[row * inputs..][..inputs],
                     None,
-                    OUTLIER_RATIO,
                     row % TILE_ROWS,
                     &mut tiles[row / TILE_ROWS * groups..][..groups],
-                    &mut places[row / TILE_ROWS * groups..][..groups],
+                    Some(&mut places[row / TILE_ROWS * groups..][..groups]),
                 );
             }
             let tile = &tiles[row / TILE_ROWS * groups..][..groups];
@@ -95,8 +92,6 @@ impl Rows {
             quant: (!self.tiles.is_empty()).then_some(QuantRows {
                 tiles: self.tiles.as_ptr(),
                 places: self.places.as_ptr(),
-                places_tile_stride: self.inputs / GROUP,
-                places_group_stride: 1,
                 row_tiles: self.row_tiles.as_ptr(),
                 inputs: self.inputs,
             }),
@@ -365,6 +360,30 @@ proptest! {
                 assert_eq!(*out, *whole, "{level:?} {dtype:?}");
             });
         }
+    }
+}
+
+#[test]
+fn rows_without_places_have_no_outliers() {
+    let tensor = TestTensor::random(DType::Q4_1, 20, 64, 3);
+    let (matrix, _memory) = tensor.pack();
+    let mut x = Rows::random(30, 64, true, 8);
+    let mut scratch = PanelScratch::new(30, 64).unwrap();
+    for level in levels() {
+        let mut results = |x: &Rows, places: bool| {
+            let mut activations = x.activations();
+            if let Some(quant) = activations.quant.as_mut().filter(|_| !places) {
+                quant.places = std::ptr::null();
+            }
+            product_in(&mut scratch, level, &matrix, activations, 30, None, None)
+        };
+        let with_outliers = results(&x, true);
+        let without = results(&x, false);
+        assert_ne!(with_outliers, without, "{level:?}");
+        let before = x.places.to_vec();
+        x.places.fill([NOWHERE; TILE_ROWS]);
+        assert_eq!(results(&x, true), without, "{level:?}");
+        x.places.copy_from_slice(&before);
     }
 }
 

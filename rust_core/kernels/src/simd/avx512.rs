@@ -3,24 +3,28 @@
 use std::arch::x86_64::*;
 
 use super::avx2::sum_of_eight;
-use super::{LANES, Lanes};
+use super::{LANES, Lanes, largest_one_by_one};
 use crate::pack::pairs;
 
-/// Largest magnitudes, and the largest of the others, of the same lanes.
-type Largest = (__m512i, __m512i);
+/// Largest magnitudes, or with `N` of 2 also the largest of the others, of the same lanes.
+type Largest<const N: usize> = [__m512i; N];
 
 /// Those of a group's two halves, lane by lane.
 ///
 /// # Safety
 /// AVX-512 enabled by the caller.
 #[inline(always)]
-unsafe fn largest_pair(group: &[f32; 2 * LANES]) -> Largest {
+unsafe fn largest_pair<const N: usize>(group: &[f32; 2 * LANES]) -> Largest<N> {
     // SAFETY: the caller's promise; 32 elements.
     unsafe {
         let sign = _mm512_set1_epi32(i32::MIN);
         let a = _mm512_andnot_si512(sign, _mm512_loadu_si512(group.as_ptr().cast()));
         let b = _mm512_andnot_si512(sign, _mm512_loadu_si512(group[LANES..].as_ptr().cast()));
-        (_mm512_max_epu32(a, b), _mm512_min_epu32(a, b))
+        let mut both = [_mm512_max_epu32(a, b); N];
+        if N == 2 {
+            both[N - 1] = _mm512_min_epu32(a, b);
+        }
+        both
     }
 }
 
@@ -29,66 +33,70 @@ unsafe fn largest_pair(group: &[f32; 2 * LANES]) -> Largest {
 /// # Safety
 /// AVX-512 enabled by the caller.
 #[inline(always)]
-unsafe fn join_largest(a: Largest, b: Largest) -> Largest {
+unsafe fn join_largest<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<N> {
     // SAFETY: the caller's promise.
     unsafe {
-        let smaller = _mm512_min_epu32(a.0, b.0);
-        let others = _mm512_max_epu32(a.1, b.1);
-        (
-            _mm512_max_epu32(a.0, b.0),
-            _mm512_max_epu32(others, smaller),
-        )
-    }
-}
-
-/// Two quarters of `a`, then two of `b`, as `SELECT` says.
-///
-/// # Safety
-/// AVX-512 enabled by the caller.
-#[inline(always)]
-unsafe fn select<const SELECT: i32>(a: Largest, b: Largest) -> Largest {
-    // SAFETY: the caller's promise.
-    unsafe {
-        (
-            _mm512_shuffle_i64x2::<SELECT>(a.0, b.0),
-            _mm512_shuffle_i64x2::<SELECT>(a.1, b.1),
-        )
-    }
-}
-
-/// Of every four words of `a` and then of `b` the first two (0) or the last two (1).
-///
-/// # Safety
-/// AVX-512 enabled by the caller.
-#[inline(always)]
-unsafe fn unpack_pairs<const HIGH: i32>(a: Largest, b: Largest) -> Largest {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if HIGH == 0 {
-            (
-                _mm512_unpacklo_epi64(a.0, b.0),
-                _mm512_unpacklo_epi64(a.1, b.1),
-            )
-        } else {
-            (
-                _mm512_unpackhi_epi64(a.0, b.0),
-                _mm512_unpackhi_epi64(a.1, b.1),
-            )
+        let mut both = [_mm512_max_epu32(a[0], b[0]); N];
+        if N == 2 {
+            let smaller = _mm512_min_epu32(a[0], b[0]);
+            both[N - 1] = _mm512_max_epu32(_mm512_max_epu32(a[N - 1], b[N - 1]), smaller);
         }
+        both
     }
 }
 
-/// Of every four words of `a` two, and then of `b` two, as `SELECT` says.
+/// Those of two quarters of `a` and of two of `b`, as `ONE` says, and of the others, as `OTHER` says.
 ///
 /// # Safety
 /// AVX-512 enabled by the caller.
 #[inline(always)]
-unsafe fn select_words<const SELECT: i32>(a: Largest, b: Largest) -> Largest {
+unsafe fn join_quarters<const N: usize, const ONE: i32, const OTHER: i32>(
+    a: Largest<N>,
+    b: Largest<N>,
+) -> Largest<N> {
     // SAFETY: the caller's promise.
     unsafe {
-        let first = _mm512_shuffle_ps::<SELECT>(_mm512_castsi512_ps(a.0), _mm512_castsi512_ps(b.0));
-        let next = _mm512_shuffle_ps::<SELECT>(_mm512_castsi512_ps(a.1), _mm512_castsi512_ps(b.1));
-        (_mm512_castps_si512(first), _mm512_castps_si512(next))
+        let (mut one, mut other) = (a, a);
+        for i in 0..N {
+            one[i] = _mm512_shuffle_i64x2::<ONE>(a[i], b[i]);
+            other[i] = _mm512_shuffle_i64x2::<OTHER>(a[i], b[i]);
+        }
+        join_largest(one, other)
+    }
+}
+
+/// The same of the first two of every four words, and of the last two.
+///
+/// # Safety
+/// AVX-512 enabled by the caller.
+#[inline(always)]
+unsafe fn join_pairs<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<N> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (mut one, mut other) = (a, a);
+        for i in 0..N {
+            one[i] = _mm512_unpacklo_epi64(a[i], b[i]);
+            other[i] = _mm512_unpackhi_epi64(a[i], b[i]);
+        }
+        join_largest(one, other)
+    }
+}
+
+/// The same of the even ones of every four words, and of the odd ones.
+///
+/// # Safety
+/// AVX-512 enabled by the caller.
+#[inline(always)]
+unsafe fn join_words<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<N> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (mut one, mut other) = (a, a);
+        for i in 0..N {
+            let (a, b) = (_mm512_castsi512_ps(a[i]), _mm512_castsi512_ps(b[i]));
+            one[i] = _mm512_castps_si512(_mm512_shuffle_ps::<0b10_00_10_00>(a, b));
+            other[i] = _mm512_castps_si512(_mm512_shuffle_ps::<0b11_01_11_01>(a, b));
+        }
+        join_largest(one, other)
     }
 }
 
@@ -338,54 +346,37 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn two_largest_of_groups(
+    unsafe fn largest_of_groups<const HOW_MANY: usize>(
         groups: &[[f32; 2 * LANES]; LANES],
         count: usize,
-    ) -> (Self, Self) {
+    ) -> [Self; HOW_MANY] {
         if count <= 4 {
-            let (mut largest, mut next) = ([0.0; LANES], [0.0; LANES]);
-            for (at, group) in groups.iter().enumerate().take(count) {
-                // SAFETY: enabled by the caller; 32 elements.
-                unsafe {
-                    let low = Self::load(group.as_ptr());
-                    let high = Self::load(group[LANES..].as_ptr());
-                    (largest[at], next[at]) = low.two_largest_magnitudes(high);
-                }
-            }
-            // SAFETY: enabled by the caller; sixteen elements each.
-            return unsafe { (Self::load(largest.as_ptr()), Self::load(next.as_ptr())) };
+            // SAFETY: the caller's promise.
+            return unsafe { largest_one_by_one::<Self, HOW_MANY>(groups, count) };
         }
         // SAFETY: enabled by the caller.
         unsafe {
             // Groups `at`, `at + 4`, `at + 8` and `at + 12`, a quarter of the lanes each.
             macro_rules! four {
-                ($at:expr) => {{
-                    let (a, b) = (largest_pair(&groups[$at]), largest_pair(&groups[$at + 4]));
-                    let low =
-                        join_largest(select::<0b01_00_01_00>(a, b), select::<0b11_10_11_10>(a, b));
-                    let (a, b) = (
-                        largest_pair(&groups[$at + 8]),
-                        largest_pair(&groups[$at + 12]),
-                    );
-                    let high =
-                        join_largest(select::<0b01_00_01_00>(a, b), select::<0b11_10_11_10>(a, b));
-                    let (a, b) = (low, high);
-                    join_largest(select::<0b10_00_10_00>(a, b), select::<0b11_01_11_01>(a, b))
+                ($at:literal) => {{
+                    let halves = |at: usize| largest_pair::<HOW_MANY>(&groups[at]);
+                    let (a, b) = (halves($at), halves($at + 4));
+                    let low = join_quarters::<HOW_MANY, 0b01_00_01_00, 0b11_10_11_10>(a, b);
+                    let (a, b) = (halves($at + 8), halves($at + 12));
+                    let high = join_quarters::<HOW_MANY, 0b01_00_01_00, 0b11_10_11_10>(a, b);
+                    join_quarters::<HOW_MANY, 0b10_00_10_00, 0b11_01_11_01>(low, high)
                 }};
             }
-            let (a, b) = (four!(0), four!(1));
-            let low = join_largest(unpack_pairs::<0>(a, b), unpack_pairs::<1>(a, b));
-            let (a, b) = (four!(2), four!(3));
-            let high = join_largest(unpack_pairs::<0>(a, b), unpack_pairs::<1>(a, b));
-            let (a, b) = (low, high);
-            let all = join_largest(
-                select_words::<0b10_00_10_00>(a, b),
-                select_words::<0b11_01_11_01>(a, b),
+            let (low, high) = (
+                join_pairs(four!(0), four!(1)),
+                join_pairs(four!(2), four!(3)),
             );
-            (
-                Self(_mm512_castsi512_ps(all.0)),
-                Self(_mm512_castsi512_ps(all.1)),
-            )
+            let all = join_words(low, high);
+            let mut largest = [Self(_mm512_setzero_ps()); HOW_MANY];
+            for i in 0..HOW_MANY {
+                largest[i] = Self(_mm512_castsi512_ps(all[i]));
+            }
+            largest
         }
     }
 

@@ -143,23 +143,15 @@ pub(crate) unsafe trait Lanes: Copy {
         sum
     }
 
-    /// [`Lanes::two_largest_magnitudes`] of the first `count` of sixteen groups of 32 values; anything of the others.
+    /// The largest magnitudes of the first `count` of sixteen groups of 32 values, or the [two
+    /// largest](Lanes::two_largest_magnitudes); anything of the others.
     #[inline(always)]
-    unsafe fn two_largest_of_groups(
+    unsafe fn largest_of_groups<const HOW_MANY: usize>(
         groups: &[[f32; 2 * LANES]; LANES],
         count: usize,
-    ) -> (Self, Self) {
-        let (mut largest, mut next) = ([0.0; LANES], [0.0; LANES]);
-        for (at, group) in groups.iter().enumerate().take(count) {
-            // SAFETY: 32 elements; the instructions are the caller's promise.
-            unsafe {
-                let low = Self::load(group.as_ptr());
-                let high = Self::load(group[LANES..].as_ptr());
-                (largest[at], next[at]) = low.two_largest_magnitudes(high);
-            }
-        }
-        // SAFETY: sixteen elements each; the instructions are the caller's promise.
-        unsafe { (Self::load(largest.as_ptr()), Self::load(next.as_ptr())) }
+    ) -> [Self; HOW_MANY] {
+        // SAFETY: the caller's promise.
+        unsafe { largest_one_by_one::<Self, HOW_MANY>(groups, count) }
     }
 
     /// Round each value times its group's factor to the nearest integer (ties to even), or to 0 if that is not in
@@ -291,6 +283,32 @@ pub(crate) unsafe trait Lanes: Copy {
                 .mul(rounded.pow2_of_rounded());
             self.select_less(lowest, Self::splat(0.0), e)
         }
+    }
+}
+
+/// [`Lanes::largest_of_groups`], group by group.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn largest_one_by_one<L: Lanes, const HOW_MANY: usize>(
+    groups: &[[f32; 2 * LANES]; LANES],
+    count: usize,
+) -> [L; HOW_MANY] {
+    const { assert!(HOW_MANY == 1 || HOW_MANY == 2) };
+    let mut all = [[0.0; LANES]; 2];
+    for (at, group) in groups.iter().enumerate().take(count) {
+        // SAFETY: 32 elements; the instructions are the caller's promise.
+        unsafe {
+            let (low, high) = (L::load(group.as_ptr()), L::load(group[LANES..].as_ptr()));
+            (all[0][at], all[1][at]) = low.two_largest_magnitudes(high);
+        }
+    }
+    // SAFETY: sixteen elements each; the instructions are the caller's promise.
+    unsafe {
+        let mut largest = [L::load(all[0].as_ptr()); HOW_MANY];
+        largest[HOW_MANY - 1] = L::load(all[HOW_MANY - 1].as_ptr());
+        largest
     }
 }
 

@@ -16,7 +16,7 @@ use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
 use crate::phase_clock::Phase;
 use crate::pool::Worker;
-use crate::scratch::{QuantBuffers, REDUNDANT_ROWS, WorkerScratch, group_stride};
+use crate::scratch::{QuantBuffers, REDUNDANT_ROWS, WorkerScratch};
 use crate::simd::prefetch_line;
 use crate::weights::Linear;
 use crate::work_share::Parts;
@@ -66,7 +66,7 @@ impl Step<'_> {
             &self.scratch.activations
         };
         let (stride, groups) = (inputs.next_multiple_of(PANEL_COLUMNS), inputs / GROUP);
-        let quant = self.quant_rows(&buffers.quant, inputs, (groups, 1));
+        let quant = self.quant_rows(&buffers.quant, inputs, norm.is_some());
         // Floats are wanted by other products alone, and where they stand will do if nothing changes them.
         let wants_floats = users.iter().any(|user| !user.matrix.kind.is_quantized());
         let copied = wants_floats && (norm.is_some() || source.index.is_some());
@@ -130,19 +130,15 @@ impl Step<'_> {
         activations
     }
 
-    /// Rows of `inputs` inputs as they stand in `buffers`, with the strides of their outliers' places from
-    /// tile to tile and from group to group.
-    fn quant_rows(
-        &self,
-        buffers: &QuantBuffers,
-        inputs: usize,
-        (places_tile_stride, places_group_stride): (usize, usize),
-    ) -> QuantRows {
+    /// Rows of `inputs` inputs as they stand in `buffers`.
+    fn quant_rows(&self, buffers: &QuantBuffers, inputs: usize, normalized: bool) -> QuantRows {
         QuantRows {
             tiles: buffers.tiles.ptr(),
-            places: buffers.places.ptr(),
-            places_tile_stride,
-            places_group_stride,
+            places: if normalized {
+                buffers.places.ptr()
+            } else {
+                std::ptr::null()
+            },
             row_tiles: if self.model.level == Level::Amx {
                 buffers.row_tiles.ptr()
             } else {
@@ -167,26 +163,25 @@ impl Step<'_> {
         all: usize,
     ) {
         let (level, eps) = (self.model.level, self.model.spec.rms_norm_eps);
-        let outlier_ratio = buffers.outlier_ratio;
         let first = rows.start / TILE_ROWS * all + groups.start;
         // SAFETY: the caller's promise; the level was checked at load.
         unsafe {
             let tile = buffers.tiles.slice_mut(first, groups.len());
-            let places = buffers.places.slice_mut(first, groups.len());
+            let mut places = norm.map(|_| buffers.places.slice_mut(first, groups.len()));
             if rows.len() == TILE_ROWS {
                 let x = std::array::from_fn(|lane| x(rows.start + lane));
                 let norm = norm.map(|weight| RowsNorm {
                     scales: rms_scales_of_tile(level, x, eps),
                     weight,
                 });
-                quantize_tile(level, x, norm, outlier_ratio, tile, places);
+                quantize_tile(level, x, norm, tile, places);
             } else {
                 for (lane, row) in rows.clone().enumerate() {
                     let norm = norm.map(|weight| RowsNorm {
                         scales: [rms_scale(level, x(row), eps)],
                         weight,
                     });
-                    quantize_row(level, x(row), norm, outlier_ratio, lane, tile, places);
+                    quantize_row(level, x(row), norm, lane, tile, places.as_deref_mut());
                 }
             }
             if level == Level::Amx {
@@ -208,13 +203,8 @@ impl Step<'_> {
 
     /// The joined rows, which `down` takes.
     pub(super) fn joined(&self, down: &Linear, rows: usize) -> Option<QuantRows> {
-        let inputs = down.matrix.inputs;
-        let strides = match self.joining(down, rows) {
-            Joining::Floats => return None,
-            Joining::Parts => (inputs / GROUP, 1),
-            Joining::Groups => (1, group_stride(rows)),
-        };
-        Some(self.quant_rows(&self.scratch.joined, inputs, strides))
+        let quantized = self.joining(down, rows) != Joining::Floats;
+        quantized.then(|| self.quant_rows(&self.scratch.joined, down.matrix.inputs, false))
     }
 
     /// Quantise groups `groups` of `rows` joined rows of `all` groups.
@@ -235,21 +225,12 @@ impl Step<'_> {
         }
     }
 
-    /// Where group `group` of the joined rows goes, from row `first` on, which begins a row tile; `rows` rows of
-    /// `groups` groups are joined in all.
-    pub(super) fn joined_group(
-        &self,
-        group: usize,
-        first: usize,
-        rows: usize,
-        groups: usize,
-    ) -> GroupColumn {
+    /// Where group `group` of the joined rows of `groups` groups goes, from row `first` on, which begins a row tile.
+    pub(super) fn joined_group(&self, group: usize, first: usize, groups: usize) -> GroupColumn {
         let joined = &self.scratch.joined;
         let (tile, row_tile) = (first / TILE_ROWS, first / ROWS);
-        let place = group * group_stride(rows) + tile;
         GroupColumn {
             tiles: joined.tiles.ptr().wrapping_add(tile * groups + group),
-            places: joined.places.ptr().wrapping_add(place),
             row_tiles: if self.model.level == Level::Amx {
                 let row_tiles = joined.row_tiles.ptr();
                 row_tiles.wrapping_add(row_tile * groups + group)
