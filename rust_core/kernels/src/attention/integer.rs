@@ -13,7 +13,8 @@ use super::visible::Visible;
 use super::{CHUNK, MAX_ROWS};
 use crate::kv_cache::{QUAD, ZERO_CODE};
 use crate::simd::{
-    ByteDots, CODES, LANES, LARGEST_BYTE, LARGEST_TWO_BYTES, hadamard, hadamard_size, step_of,
+    ByteDots, CODES, LANES, LARGEST_BYTE, LARGEST_TWO_BYTES, hadamard, hadamard_size, largest_of,
+    step_of, step_to,
 };
 
 /// Quads of a tile's tokens.
@@ -170,6 +171,10 @@ macro_rules! next_rows {
 
 /// What makes integers of the weights of a chunk's values.
 struct ValueScales {
+    /// What is seen of the chunk.
+    visible: Visible,
+    /// The largest of the scales there, or NaN if one is that.
+    largest: f32,
     /// The values' scales, the largest of which is [`LARGEST_WEIGHT`] here; zero for what is not seen.
     factors: Aligned<[[f32; LANES]; CHUNK / LANES]>,
     /// What one stands for.
@@ -181,21 +186,73 @@ impl ValueScales {
     /// The chunk is valid; the level's instructions are enabled.
     #[inline(always)]
     unsafe fn new<L: ByteDots>(chunk: &Chunk, visible: Visible) -> Self {
-        let mut factors = Aligned([[0.0; LANES]; CHUNK / LANES]);
-        let tiles = chunk.tiles.count();
-        // SAFETY: the caller's promise.
+        let mut scales = Self {
+            visible,
+            largest: 0.0,
+            factors: Aligned([[0.0; LANES]; CHUNK / LANES]),
+            step: 0.0,
+        };
+        // SAFETY: the caller's promise; sixteen factors.
         unsafe {
-            for (tile, factors) in factors.0[..tiles].iter_mut().enumerate() {
-                let scales = chunk.tiles.tiles[tile].add(chunk.layout.value_scales);
-                let scales = visible.select(tile, L::load(scales.cast()), L::splat(0.0));
-                scales.store(factors.as_mut_ptr());
-            }
-            let (step, inverse) = step_of::<L>(factors.0.as_flattened(), LARGEST_WEIGHT);
-            for factors in &mut factors.0[..tiles] {
+            scales.take::<L>(chunk, 1.0);
+            scales.largest = largest_of::<L>(scales.factors.0.as_flattened());
+            let (step, inverse) = step_to(scales.largest, LARGEST_WEIGHT);
+            scales.step = step;
+            for factors in &mut scales.factors.0[..chunk.tiles.count()] {
                 let scaled = L::load(factors.as_ptr()).mul(L::splat(inverse));
                 scaled.store(factors.as_mut_ptr());
             }
-            Self { factors, step }
+        }
+        scales
+    }
+
+    /// Those of a token that sees `visible`: as a rule one position more.
+    ///
+    /// # Safety
+    /// As [`ValueScales::new`], of the same chunk.
+    #[inline(always)]
+    unsafe fn turn_to<L: ByteDots>(&mut self, chunk: &Chunk, visible: Visible) {
+        let seen = std::mem::replace(&mut self.visible, visible);
+        // SAFETY: the caller's promise; positions are the chunk's.
+        unsafe {
+            if visible.first != seen.first || visible.end < seen.end {
+                *self = Self::new::<L>(chunk, visible);
+                return;
+            }
+            for position in seen.end..visible.end {
+                let scale = (*Self::of_tile(chunk, position / LANES))[position % LANES].abs();
+                // NaN stays, and is taken.
+                self.largest = if scale > self.largest || scale.is_nan() {
+                    scale
+                } else {
+                    self.largest
+                };
+            }
+            let (step, inverse) = step_to(self.largest, LARGEST_WEIGHT);
+            self.step = step;
+            self.take::<L>(chunk, inverse);
+        }
+    }
+
+    /// The scales of a tile's values.
+    fn of_tile(chunk: &Chunk, tile: usize) -> *const [f32; LANES] {
+        let scales = chunk.tiles.tiles[tile].wrapping_add(chunk.layout.value_scales);
+        scales.cast()
+    }
+
+    /// Take the scales of what is seen, times `inverse`, for factors.
+    ///
+    /// # Safety
+    /// As [`ValueScales::new`].
+    #[inline(always)]
+    unsafe fn take<L: ByteDots>(&mut self, chunk: &Chunk, inverse: f32) {
+        for (tile, factors) in self.factors.0[..chunk.tiles.count()].iter_mut().enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let scales = L::load(Self::of_tile(chunk, tile).cast()).mul(L::splat(inverse));
+                let scales = self.visible.select(tile, scales, L::splat(0.0));
+                scales.store(factors.as_mut_ptr());
+            }
         }
     }
 }
@@ -214,15 +271,14 @@ unsafe fn scale_weights<L: ByteDots>(
     scratch: &mut Scratch,
 ) {
     let tiles = chunk.tiles.count();
-    let mut seen = task.visible(from / task.heads, chunk.start);
+    let first = task.visible(from / task.heads, chunk.start);
     // SAFETY: the caller's promise.
-    let mut scales = unsafe { ValueScales::new::<L>(chunk, seen) };
+    let mut scales = unsafe { ValueScales::new::<L>(chunk, first) };
     for token in from / task.heads..to / task.heads {
         let visible = task.visible(token, chunk.start);
-        if visible != seen {
-            seen = visible;
+        if visible != scales.visible {
             // SAFETY: the caller's promise.
-            scales = unsafe { ValueScales::new::<L>(chunk, seen) };
+            unsafe { scales.turn_to::<L>(chunk, visible) };
         }
         for row in token * task.heads..(token + 1) * task.heads {
             let weights = &scratch.weights.0[row].as_chunks().0[..tiles];

@@ -119,17 +119,25 @@ pub(crate) unsafe trait ByteDots: Lanes {
 }
 
 /// What one stands for when `values`, whole vectors, become integers of magnitude up to `most`, and what to multiply them
-/// with to get these.
-///
-/// The step is NaN if a value is not finite. Then, and where all are zero for every purpose, the factor is zero.
+/// with to get these: [`step_to`] of the largest.
 ///
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
 pub(crate) unsafe fn step_of<L: ByteDots>(values: &[f32], most: f32) -> (f32, f32) {
+    // SAFETY: the caller's promise.
+    step_to(unsafe { largest_of::<L>(values) }, most)
+}
+
+/// The largest magnitude among `values`, whole vectors, or NaN if one of them is that.
+///
+/// # Safety
+/// The level's instructions are enabled.
+#[inline(always)]
+pub(crate) unsafe fn largest_of<L: ByteDots>(values: &[f32]) -> f32 {
     debug_assert!(values.len().is_multiple_of(LANES));
     // SAFETY: whole vectors; instructions by the caller's promise.
-    let largest = unsafe {
+    unsafe {
         let zero = L::splat(0.0);
         let mut largest = zero;
         for values in values.as_chunks::<LANES>().0 {
@@ -137,7 +145,15 @@ pub(crate) unsafe fn step_of<L: ByteDots>(values: &[f32], most: f32) -> (f32, f3
             largest = largest.larger_or_nan(x.max(zero.sub(x)));
         }
         largest.largest_or_nan()
-    };
+    }
+}
+
+/// What one stands for when values of magnitude up to `largest` become integers of magnitude up to `most`, and what to
+/// multiply them with to get these.
+///
+/// The step is NaN if the largest is not finite. Then, and where it is zero for every purpose, the factor is zero.
+#[inline(always)]
+pub(crate) fn step_to(largest: f32, most: f32) -> (f32, f32) {
     if !largest.is_finite() {
         return (f32::NAN, 0.0);
     }

@@ -20,7 +20,9 @@ mod portable;
 pub(crate) use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::Avx512;
-pub(crate) use byte_dots::{ByteDots, CODES, LARGEST_BYTE, LARGEST_TWO_BYTES, step_of};
+pub(crate) use byte_dots::{
+    ByteDots, CODES, LARGEST_BYTE, LARGEST_TWO_BYTES, largest_of, step_of, step_to,
+};
 #[cfg(test)]
 pub(crate) use fused::Fused;
 #[cfg(test)]
