@@ -90,11 +90,14 @@ class AnswerMarkdown(UniformRows, LaidOutOnce, Markdown):
 
     async def grow(self, text: str) -> None:
         """Append text: as `append`, but a paragraph that goes on is changed in place."""
-        if not self._go_on(text):
+        if self._go_on(text):
+            return
+        # Each of these asks for a layout, some of them much later than others: one serves all.
+        with self.app.batch_update():
             self.release()
             await self.append(text)
-            # With the layout that the new block needs anyway: later it would need another.
             self._reserve(self.reserve)
+        self.screen.check_idle()  # what was asked for meanwhile
 
     def release(self) -> None:
         """The last paragraph grows no more: give its reserve back."""
