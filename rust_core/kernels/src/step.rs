@@ -74,8 +74,8 @@ pub struct Step<'a> {
     pub attention: &'a Work,
     /// Flat tokens whose logits are needed: those of the plan's samples, then those of its scores.
     pub logit_tokens: &'a [usize],
-    /// Whether rows that need no logits leave behind the last layer's attention: their keys and values are
-    /// written, and nothing else of them is read. See [`narrows`].
+    /// Whether rows that need no logits leave in the last layer: their keys and values are written there, and nothing
+    /// else of them is read. See [`narrows`].
     pub narrow: bool,
     /// [`COUNTERS`] a layer, then as many for what is before and behind the layers; zero at the start.
     pub counters: &'a [AtomicUsize],
@@ -160,7 +160,7 @@ impl Step<'_> {
         self.plan.token_ids.len()
     }
 
-    /// Whether behind the attention of layer `index` only rows that need logits go on.
+    /// Whether in layer `index` only rows that need logits have queries and go on.
     fn is_narrowed(&self, index: usize) -> bool {
         self.narrow && index + 1 == self.layers()
     }
@@ -171,6 +171,16 @@ impl Step<'_> {
         } else {
             self.tokens()
         }
+    }
+
+    /// Whether one of these tokens needs logits.
+    fn needs_logits(&self, tokens: Range<usize>) -> bool {
+        let first = self
+            .logit_tokens
+            .partition_point(|&token| token < tokens.start);
+        self.logit_tokens
+            .get(first)
+            .is_some_and(|&token| token < tokens.end)
     }
 
     /// Move the rows that need logits to the front of the residual stream.
@@ -245,7 +255,10 @@ impl Step<'_> {
         let (items, counter) = (&self.attention.items, self.counter(index, ATTENTION));
         let mut parts = Parts::taken(worker, counter, items.len());
         while let Some(part) = parts.next() {
-            for at in part.clone() {
+            for at in part
+                .clone()
+                .filter(|&at| self.has_queries(index, &items[at]))
+            {
                 // Probably what this worker does next: what it begins with is fetched meanwhile.
                 let next = parts.after(&part, at).map(|next| &items[next]);
                 let ahead = next.filter(|next| next.split.is_none());
@@ -253,6 +266,15 @@ impl Step<'_> {
                 self.attend_to(own, index, &items[at], ahead.as_ref());
             }
         }
+    }
+
+    /// Whether something reads what comes of an item of a layer's attention.
+    fn has_queries(&self, index: usize, item: &Item) -> bool {
+        let tokens = item.tokens.start as usize..item.tokens.end as usize;
+        let mut tokens = self.attention.tokens[tokens]
+            .iter()
+            .map(|&token| token as usize);
+        !self.is_narrowed(index) || tokens.any(|token| self.needs_logits(token..token + 1))
     }
 
     /// One item of a layer's attention.

@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use super::{QKV, Step, Target};
+use crate::amx::row_tiles::ROWS;
 use crate::gemm::Products;
 use crate::kv_cache::{KvHead, QUAD};
 use crate::norm::rms_norm;
@@ -103,17 +104,30 @@ impl Step<'_> {
                 let upcoming = parts.after(&part, at).map(|next| item(next).first_panel());
                 let item = item(at);
                 let target = self.target_of(&item, own.head.ptr());
-                let (panels, rows) = (item.panels(), item.rows.clone());
-                // SAFETY: a head's columns of these rows: this worker's alone.
-                unsafe {
-                    Self::multiply(&mut products, item.linear, panels, rows, upcoming, target);
-                    match item.role {
-                        Role::Query => self.position(&item, item.rows.clone(), target),
-                        Role::Key | Role::Value => self.cache(index, &item, target),
+                for rows in self.projected_rows(index, &item) {
+                    let panels = item.panels();
+                    // SAFETY: a head's columns of these rows: this worker's alone.
+                    unsafe {
+                        let (to, of) = (rows.clone(), item.linear);
+                        Self::multiply(&mut products, of, panels, to, upcoming, target);
+                        match item.role {
+                            Role::Query => self.position(&item, rows, target),
+                            Role::Key | Role::Value => self.cache(index, &item, target),
+                        }
                     }
                 }
             }
         }
+    }
+
+    /// An item's rows, or of queries that few rows need the row tiles that hold these.
+    fn projected_rows(&self, index: usize, item: &Item<'_>) -> impl Iterator<Item = Range<usize>> {
+        let rows = item.rows.clone();
+        let few = item.role == Role::Query && self.is_narrowed(index);
+        let each = if few { ROWS } else { rows.len().max(1) };
+        let parts = rows.clone().step_by(each);
+        let parts = parts.map(move |first| first..rows.end.min(first + each));
+        parts.filter(move |part| !few || self.needs_logits(part.clone()))
     }
 
     /// Where an item's columns go: queries into the matrix that attention reads, others to `own`.
