@@ -112,6 +112,12 @@ fn executor(level: Level, spec: &ModelSpec, source: &RandomModel) -> Executor {
 
 /// The bits of the logprob of each of `tokens` tokens of a prompt, read at once.
 fn prompt_logprobs(executor: &mut Executor, tokens: usize) -> Vec<u32> {
+    let all: Vec<i32> = (0..tokens as i32).collect();
+    logprobs_of(executor, tokens, &all)
+}
+
+/// Those of tokens `scored`, while no other one's logits are needed.
+fn logprobs_of(executor: &mut Executor, tokens: usize, scored: &[i32]) -> Vec<u32> {
     let ids: Vec<i32> = (0..=tokens).map(|at| (7 * at % VOCAB) as i32).collect();
     let greedy = GREEDY;
     // SAFETY: numbers, seen as bytes.
@@ -137,12 +143,15 @@ fn prompt_logprobs(executor: &mut Executor, tokens: usize) -> Vec<u32> {
         mask_rows: &[],
         mask_bits: &[],
         num_draft_tokens: &[],
-        score_tokens: &(0..tokens as i32).collect::<Vec<_>>(),
-        score_targets: &ids[1..],
-        score_tops: &vec![0; tokens],
+        score_tokens: scored,
+        score_targets: &scored
+            .iter()
+            .map(|&at| ids[at as usize + 1])
+            .collect::<Vec<_>>(),
+        score_tops: &vec![0; scored.len()],
     };
-    let mut logprobs = vec![0.0; tokens];
-    let tops = tokens * MAX_TOP_LOGPROBS;
+    let mut logprobs = vec![0.0; scored.len()];
+    let tops = scored.len() * MAX_TOP_LOGPROBS;
     executor
         .execute(
             &input,
@@ -157,7 +166,7 @@ fn prompt_logprobs(executor: &mut Executor, tokens: usize) -> Vec<u32> {
                 draft_top_ids: &mut [],
                 draft_top_logprobs: &mut [],
                 score_logprobs: &mut logprobs,
-                score_ranks: &mut vec![0; tokens],
+                score_ranks: &mut vec![0; scored.len()],
                 score_top_ids: &mut vec![0; tops],
                 score_top_logprobs: &mut vec![0.0; tops],
             },
@@ -188,6 +197,23 @@ fn whole_steps_have_the_same_bits_on_levels_with_fused_products() {
             };
             for (level, other) in results {
                 assert_eq!(other, first, "{level:?} {dtype:?} {tokens} tokens");
+            }
+        }
+    }
+}
+
+#[test]
+fn tokens_whose_logits_are_needed_alone_have_the_same_bits() {
+    let spec = tiny_spec();
+    for level in Level::ALL.into_iter().filter(|level| level.available()) {
+        let mut executor = executor(level, &spec, &RandomModel::new(&spec, DType::Q4_1));
+        for tokens in [9, 40, 63] {
+            let all = prompt_logprobs(&mut executor, tokens);
+            let last = tokens as i32 - 1;
+            for scored in [&[last][..], &[0], &[3, last], &[7, 8, last - 1], &[]] {
+                let expected: Vec<u32> = scored.iter().map(|&at| all[at as usize]).collect();
+                let alone = logprobs_of(&mut executor, tokens, scored);
+                assert_eq!(alone, expected, "{level:?} {scored:?} of {tokens} tokens");
             }
         }
     }
