@@ -3,12 +3,14 @@
 //! Whoever computes 32 columns of both projections has a whole group of the next product's inputs for every row.
 //! Sixteen rows are joined and quantised at a time, and the joined floats are never written.
 
+use std::ops::Range;
+
 use super::batch::{BATCH, Batch};
 use super::{TILE_ROWS, TileGroup};
 use crate::amx::row_tiles::{ROWS, RowTile};
 use crate::norm::silu_gate;
 use crate::pack::layout::GROUP;
-use crate::simd::{LANES, Lanes, by_level};
+use crate::simd::{LANES, Lanes, by_level, prefetch_for_writing};
 
 /// Where one group of all rows goes.
 #[derive(Debug, Clone, Copy)]
@@ -62,6 +64,15 @@ unsafe fn quantize_gated_body<L: Lanes>(
     rows: usize,
     to: GroupColumn,
 ) {
+    let ask_for = |rows: Range<usize>| {
+        for row in rows.step_by(TILE_ROWS) {
+            let tile = to.tiles.wrapping_add(row / TILE_ROWS * to.groups);
+            for line in (0..size_of::<TileGroup>()).step_by(64) {
+                prefetch_for_writing(tile.cast::<u8>().wrapping_add(line));
+            }
+        }
+    };
+    ask_for(0..BATCH.min(rows));
     // The sigmoids of one batch fill the time in which the one before waits for its own results.
     let (mut batch, mut next) = (&mut Batch::new(), &mut Batch::new());
     // SAFETY: whole rows by contract; instructions likewise.
@@ -73,6 +84,7 @@ unsafe fn quantize_gated_body<L: Lanes>(
         for lane in (0..count).step_by(TILE_ROWS) {
             let ahead = rows.min(first + BATCH + lane);
             let values = &mut next.values[lane..][..TILE_ROWS.min(rows - ahead)];
+            ask_for(ahead..ahead + values.len());
             // SAFETY: as above.
             unsafe {
                 join::<L>(gate.add(ahead * GROUP), up.add(ahead * GROUP), values);

@@ -3,7 +3,7 @@
 use super::codes::{write_key, write_keys, write_value, write_values};
 use super::{KvDtype, KvShape, QUAD};
 use crate::dispatch::Level;
-use crate::simd::{CODES, LANES};
+use crate::simd::{CODES, LANES, prefetch_for_writing};
 
 /// One KV head of one layer: its part of every block.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +24,22 @@ impl KvHead<'_> {
         let at = block * self.block_stride + slot / LANES * self.tile_bytes;
         // SAFETY: inside the head's part of the block by the check.
         unsafe { self.first.add(at) }
+    }
+
+    /// Ask for where the keys, or the values, of the tile that holds token `slot` of a block will be written.
+    pub fn fetch_tile(&self, block: usize, slot: usize, keys: bool) {
+        let (tile, layout) = (self.tile(block, slot), self.shape.tile_layout());
+        let (numbers, scales) = if keys {
+            (0..layout.key_scales, layout.key_scales)
+        } else {
+            (
+                layout.values..self.shape.bytes_of(LANES),
+                layout.value_scales,
+            )
+        };
+        for at in numbers.step_by(64).chain([scales]) {
+            prefetch_for_writing(tile.wrapping_add(at));
+        }
     }
 
     /// Write a token's key.

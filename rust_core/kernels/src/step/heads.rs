@@ -11,6 +11,7 @@ use crate::kv_cache::{KvHead, QUAD};
 use crate::norm::rms_norm;
 use crate::pool::Worker;
 use crate::scratch::WorkerScratch;
+use crate::simd::LANES;
 use crate::spec::MAX_HEAD_DIM;
 use crate::weights::{LayerWeights, Linear};
 use crate::work_share::{Parts, SlicedItems};
@@ -181,6 +182,11 @@ impl Step<'_> {
         while !rows.is_empty() {
             let (tokens, (block, slot)) = self.neighbours(&cached, &rows);
             rows.start = tokens.end;
+            let later = tokens.start + LANES;
+            if tokens.len() == QUAD && slot % LANES == 0 && later < rows.end {
+                let (block, slot) = self.slot(later);
+                cached.fetch_tile(block, slot, is_key); // it was written to long ago, if ever
+            }
             // SAFETY: by contract; no other worker has this head, and no other row these slots (checked).
             unsafe {
                 if is_key {
