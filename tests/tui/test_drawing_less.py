@@ -130,22 +130,6 @@ async def test_a_new_row_is_laid_out_once(screen, monkeypatch):
         assert len(reflows) == ui.last.query_one(Markdown).size.height - height
 
 
-async def test_in_a_crowd_the_parts_of_a_new_paragraph_are_laid_out_together(screen, monkeypatch):
-    async with screen([*["word "] * 300, "\n\nAnother paragraph ", *["word "] * 9]) as ui:
-        await ui.ask("question")
-        for _ in range(CROWD):
-            ui.client.submit(Request((1, 2, 3), SamplingParams()))
-        ui.client.step(300)  # the transcript scrolls
-        await ui.pilot.pause(0.3)
-        reflows = []
-        reflow = PartialCompositor.reflow
-        monkeypatch.setattr(PartialCompositor, "reflow", lambda *a: reflows.append(a) or reflow(*a))
-        ui.client.step(1)
-        await ui.shown("Another paragraph")
-        await ui.pilot.pause(0.2)
-        assert len(reflows) <= 2  # three where each part of it is laid out as it comes
-
-
 async def test_in_a_crowd_an_answer_scrolls_by_several_rows(screen, monkeypatch):
     async with screen(["word "] * 900) as ui:
         await ui.ask("question")
