@@ -8,7 +8,9 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use pravaha_kernels::activation_quant::{OutlierPlaces, QuantRows, TileGroup, quantize_row};
+use pravaha_kernels::activation_quant::{
+    OutlierPlaces, QuantRows, Scales, TileGroup, quantize_row,
+};
 use pravaha_kernels::arena::Buffer;
 use pravaha_kernels::dispatch::Level;
 use pravaha_kernels::gemm::{Activations, Output, PanelScratch, Products};
@@ -58,7 +60,15 @@ impl Rows {
             unsafe {
                 let tile = rows.tiles.slice_mut(at / 4 * groups, groups);
                 let places = rows.places.slice_mut(at / 4 * groups, groups);
-                quantize_row(level, &row, None, at % 4, tile, Some(places));
+                quantize_row(
+                    level,
+                    &row,
+                    None,
+                    Scales::Powers,
+                    at % 4,
+                    tile,
+                    Some(places),
+                );
             }
         }
         rows
@@ -72,6 +82,7 @@ impl Rows {
                 row_tiles: std::ptr::null(),
                 inputs: self.inputs,
             }),
+            scales: Scales::Powers,
             float: std::ptr::null(),
             float_stride: 0,
         }

@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 
 use crate::activation_quant::{
-    GroupColumn, TILE_ROWS, TileGroup, quantize_gated, quantize_row, quantize_tile,
+    GroupColumn, Scales, TILE_ROWS, TileGroup, quantize_gated, quantize_row, quantize_tile,
 };
 use crate::amx::row_tiles::{ROWS, RowTile, copy_row};
 use crate::dispatch::Level;
@@ -71,9 +71,9 @@ proptest! {
                 let places = &mut places[row / TILE_ROWS * groups..][..groups];
                 // SAFETY: the level is available; room for every row.
                 unsafe {
-                    quantize_row(level, &x, None, row % TILE_ROWS, tile, Some(places));
+                    quantize_row(level, &x, None, Scales::Powers, row % TILE_ROWS, tile, Some(places));
                     if row % TILE_ROWS == 0 && row + TILE_ROWS <= rows {
-                        quantize_tile(level, [&*x; TILE_ROWS], None, tile, Some(places));
+                        quantize_tile(level, [&*x; TILE_ROWS], None, Scales::Least, tile, Some(places));
                     }
                     copy_row(row, tile, row_tiles.as_mut_ptr(), groups);
                 }

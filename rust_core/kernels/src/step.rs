@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use self::activations::{Joining, Source};
-use crate::activation_quant::quantize_gated;
+use crate::activation_quant::{Scales, quantize_gated};
 use crate::attention::{Item, Task, Work, attend, combine};
 use crate::dispatch::Level;
 use crate::gemm::{Activations, Output, Products};
@@ -221,6 +221,7 @@ impl Step<'_> {
             stride: scratch.strides.hidden,
             index: None,
             norm: Some(norm),
+            scales: Scales::Powers,
         }
     }
 
@@ -355,6 +356,7 @@ impl Step<'_> {
             stride: scratch.strides.attention,
             index: self.is_narrowed(index).then_some(self.logit_tokens),
             norm: None,
+            scales: Scales::Powers,
         };
         let rows = self.rows_after_attention(index);
         let counter = self.prepare_counter(index, OUTPUT);
@@ -375,6 +377,7 @@ impl Step<'_> {
         let activations = match self.joined(&layer.down, rows) {
             Some(joined) => Activations {
                 quant: Some(joined),
+                scales: Scales::Least,
                 float: std::ptr::null(),
                 float_stride: 0,
             },
@@ -384,6 +387,7 @@ impl Step<'_> {
                     stride: scratch.strides.gate,
                     index: None,
                     norm: None,
+                    scales: Scales::Least,
                 };
                 let counter = self.prepare_counter(index, DOWN);
                 self.prepare(worker, own, rows, source, &[&layer.down], counter)
@@ -534,7 +538,10 @@ impl Step<'_> {
     fn lm_head<'w>(&'w self, worker: &'w Worker<'w>, own: &mut WorkerScratch, part: Range<usize>) {
         let (scratch, weights) = (self.scratch, &self.model.weights);
         let (rows, stride) = (part.len(), scratch.strides.logits);
-        let hidden = self.hidden(&weights.final_norm);
+        let hidden = Source {
+            scales: Scales::Least,
+            ..self.hidden(&weights.final_norm)
+        };
         let source = if self.narrow {
             Source {
                 rows: hidden.rows.wrapping_add(part.start * hidden.stride),

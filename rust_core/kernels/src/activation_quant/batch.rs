@@ -1,6 +1,7 @@
 //! The arithmetic: sixteen groups at once, one a lane, wherever they come from and go.
 
-use super::{NOWHERE, OUTLIER_RATIO};
+use super::scales::power_at_or_above;
+use super::{NOWHERE, OUTLIER_RATIO, Scales};
 use crate::pack::layout::GROUP;
 use crate::pack::pairs;
 use crate::simd::{LANES, Lanes};
@@ -52,11 +53,11 @@ impl Batch {
     /// # Safety
     /// The level's instructions are enabled.
     #[inline(always)]
-    pub unsafe fn measure<L: Lanes>(&mut self, count: usize) {
+    pub unsafe fn measure<L: Lanes>(&mut self, scales: Scales, count: usize) {
         // SAFETY: the caller's promise.
         unsafe {
             let [largest] = L::largest_of_groups(&self.values, count);
-            self.scale(largest, largest, count);
+            self.scale(scales, largest, largest, count);
         }
     }
 
@@ -66,7 +67,7 @@ impl Batch {
     /// # Safety
     /// The level's instructions are enabled.
     #[inline(always)]
-    pub unsafe fn measure_apart<L: Lanes>(&mut self, count: usize) {
+    pub unsafe fn measure_apart<L: Lanes>(&mut self, scales: Scales, count: usize) {
         let first = u32::MAX >> (32 - count);
         // SAFETY: an array of sixteen; instructions by the caller's promise.
         unsafe {
@@ -75,7 +76,8 @@ impl Batch {
             let limit = next.mul(L::splat(OUTLIER_RATIO));
             let finite = largest.mask_less(L::splat(f32::INFINITY));
             self.odd = limit.mask_less(largest) & finite & first;
-            self.scale(largest, limit.select_less(largest, next, largest), count);
+            let among_codes = limit.select_less(largest, next, largest);
+            self.scale(scales, largest, among_codes, count);
         }
     }
 
@@ -84,15 +86,25 @@ impl Batch {
     /// # Safety
     /// The level's instructions are enabled.
     #[inline(always)]
-    unsafe fn scale<L: Lanes>(&mut self, largest: L, among_codes: L, count: usize) {
+    unsafe fn scale<L: Lanes>(&mut self, scales: Scales, largest: L, among_codes: L, count: usize) {
         let first = u32::MAX >> (32 - count);
         // SAFETY: arrays of sixteen; instructions by the caller's promise.
         let bad = unsafe {
             let most = L::splat(127.0);
-            among_codes.div(most).store(self.scales.as_mut_ptr());
+            let factors = match scales {
+                Scales::Least => {
+                    among_codes.div(most).store(self.scales.as_mut_ptr());
+                    most.div(among_codes)
+                }
+                Scales::Powers => {
+                    let least = among_codes.mul(L::splat(1.0 / 127.0)).to_array();
+                    self.scales = least.map(power_at_or_above);
+                    L::splat(1.0).div(L::load(self.scales.as_ptr()))
+                }
+            };
             // Up to here the inverse overflows; such a group is zero for every purpose.
             L::splat(1e-30)
-                .select_less(among_codes, most.div(among_codes), L::splat(0.0))
+                .select_less(among_codes, factors, L::splat(0.0))
                 .store(self.factors.as_mut_ptr());
             !largest.mask_less(L::splat(f32::INFINITY)) & first
         };

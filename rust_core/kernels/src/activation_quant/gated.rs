@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::batch::{BATCH, Batch};
-use super::{TILE_ROWS, TileGroup};
+use super::{Scales, TILE_ROWS, TileGroup};
 use crate::amx::row_tiles::{ROWS, RowTile};
 use crate::norm::silu_gate;
 use crate::pack::layout::GROUP;
@@ -80,7 +80,7 @@ unsafe fn quantize_gated_body<L: Lanes>(
     for first in (0..rows).step_by(BATCH) {
         let count = BATCH.min(rows - first);
         // SAFETY: instructions by the caller's promise.
-        unsafe { batch.measure::<L>(count) };
+        unsafe { batch.measure::<L>(Scales::Least, count) };
         for lane in (0..count).step_by(TILE_ROWS) {
             let ahead = rows.min(first + BATCH + lane);
             let values = &mut next.values[lane..][..TILE_ROWS.min(rows - ahead)];

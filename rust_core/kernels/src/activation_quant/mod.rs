@@ -17,12 +17,14 @@
 
 mod batch;
 mod gated;
+mod scales;
 #[cfg(test)]
 pub(crate) mod tests;
 
 use std::ops::Range;
 
 pub use self::gated::{GroupColumn, quantize_gated};
+pub use self::scales::Scales;
 
 use self::batch::{BATCH, Batch};
 use crate::amx::row_tiles::{ROWS, RowTile};
@@ -201,6 +203,7 @@ unsafe fn load_groups<L: Lanes, const ROWS: usize>(
 unsafe fn quantize_rows<L: Lanes, const ROWS: usize>(
     rows: [&[f32]; ROWS],
     norm: Option<RowsNorm<'_, ROWS>>,
+    scales: Scales,
     lane: usize,
     tile: &mut [TileGroup],
     mut places: Option<&mut [OutlierPlaces]>,
@@ -221,8 +224,8 @@ unsafe fn quantize_rows<L: Lanes, const ROWS: usize>(
         // SAFETY: instructions by the caller's promise.
         unsafe {
             match places {
-                Some(_) => batch.measure_apart::<L>(part.len() * ROWS),
-                None => batch.measure::<L>(part.len() * ROWS),
+                Some(_) => batch.measure_apart::<L>(scales, part.len() * ROWS),
+                None => batch.measure::<L>(scales, part.len() * ROWS),
             }
             load_groups::<L, ROWS>(rows, norm, ahead, &mut next.values);
             for four in (0..part.len() * ROWS).step_by(4) {
@@ -249,12 +252,13 @@ unsafe fn quantize_rows<L: Lanes, const ROWS: usize>(
 unsafe fn quantize_row_body<L: Lanes>(
     row: &[f32],
     norm: Option<RowsNorm<'_, 1>>,
+    scales: Scales,
     lane: usize,
     tile: &mut [TileGroup],
     places: Option<&mut [OutlierPlaces]>,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { quantize_rows::<L, 1>([row], norm, lane, tile, places) }
+    unsafe { quantize_rows::<L, 1>([row], norm, scales, lane, tile, places) }
 }
 
 by_level! {
@@ -263,7 +267,7 @@ by_level! {
     ///
     /// # Safety
     /// The machine has the level.
-    pub unsafe fn quantize_row(row: &[f32], norm: Option<RowsNorm<'_, 1>>, lane: usize, tile: &mut [TileGroup], places: Option<&mut [OutlierPlaces]>) = quantize_row_body;
+    pub unsafe fn quantize_row(row: &[f32], norm: Option<RowsNorm<'_, 1>>, scales: Scales, lane: usize, tile: &mut [TileGroup], places: Option<&mut [OutlierPlaces]>) = quantize_row_body;
 }
 
 /// # Safety
@@ -272,11 +276,12 @@ by_level! {
 unsafe fn quantize_tile_body<L: Lanes>(
     rows: [&[f32]; TILE_ROWS],
     norm: Option<RowsNorm<'_, TILE_ROWS>>,
+    scales: Scales,
     tile: &mut [TileGroup],
     places: Option<&mut [OutlierPlaces]>,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { quantize_rows::<L, TILE_ROWS>(rows, norm, 0, tile, places) }
+    unsafe { quantize_rows::<L, TILE_ROWS>(rows, norm, scales, 0, tile, places) }
 }
 
 by_level! {
@@ -284,5 +289,5 @@ by_level! {
     ///
     /// # Safety
     /// The machine has the level.
-    pub unsafe fn quantize_tile(rows: [&[f32]; TILE_ROWS], norm: Option<RowsNorm<'_, TILE_ROWS>>, tile: &mut [TileGroup], places: Option<&mut [OutlierPlaces]>) = quantize_tile_body;
+    pub unsafe fn quantize_tile(rows: [&[f32]; TILE_ROWS], norm: Option<RowsNorm<'_, TILE_ROWS>>, scales: Scales, tile: &mut [TileGroup], places: Option<&mut [OutlierPlaces]>) = quantize_tile_body;
 }

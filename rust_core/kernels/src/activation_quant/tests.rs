@@ -30,14 +30,15 @@ pub(crate) fn outliers_of(
 }
 
 /// A row in lane 2 of a tile, and its outliers.
-fn quantized(level: Level, row: &[f32]) -> (Vec<TileGroup>, Vec<Outlier>) {
-    normalized_and_quantized(level, row, None, true)
+fn quantized(level: Level, row: &[f32], scales: Scales) -> (Vec<TileGroup>, Vec<Outlier>) {
+    normalized_and_quantized(level, row, None, scales, true)
 }
 
 fn normalized_and_quantized(
     level: Level,
     row: &[f32],
     norm: Option<RowsNorm<'_, 1>>,
+    scales: Scales,
     apart: bool,
 ) -> (Vec<TileGroup>, Vec<Outlier>) {
     let groups = row.len() / GROUP;
@@ -49,6 +50,7 @@ fn normalized_and_quantized(
             level,
             row,
             norm,
+            scales,
             2,
             &mut tile,
             apart.then_some(&mut places[..]),
@@ -73,7 +75,24 @@ fn codes_are_within_half_a_step_and_levels_agree_bit_for_bit() {
         .map(|i| random.unit() * 10f32.powi(i / 32 - 4))
         .collect();
     (row[40], row[287]) = (70.0, -1e9);
-    let (tile, outliers) = quantized(Level::Portable, &row);
+    let (least, _) = quantized(Level::Portable, &row, Scales::Least);
+    for scales in [Scales::Least, Scales::Powers] {
+        within_half_a_step(&row, scales, &least);
+    }
+}
+
+fn within_half_a_step(row: &[f32], scales: Scales, least: &[TileGroup]) {
+    let (tile, outliers) = quantized(Level::Portable, row, scales);
+    for (group, least) in tile.iter().zip(least) {
+        let (scale, least) = (group.scales[2], least.scales[2]);
+        match scales {
+            Scales::Least => assert_eq!(scale, least),
+            Scales::Powers => {
+                assert_eq!(scale.to_bits() & 0x007f_ffff, 0, "a power of two");
+                assert!((1.0 - 1e-6..2.0).contains(&(scale / least)));
+            }
+        }
+    }
     assert_eq!(
         outliers.iter().map(|o| o.input).collect::<Vec<_>>(),
         [40, 287]
@@ -102,7 +121,7 @@ fn codes_are_within_half_a_step_and_levels_agree_bit_for_bit() {
     }
     for level in levels() {
         let expected = (tile.clone(), outliers.clone());
-        assert_eq!(quantized(level, &row), expected, "{level:?}");
+        assert_eq!(quantized(level, row, scales), expected, "{level:?}");
     }
 }
 
@@ -132,6 +151,10 @@ fn value() -> impl Strategy<Value = f32> {
     ]
 }
 
+fn scales() -> impl Strategy<Value = Scales> {
+    prop::sample::select(vec![Scales::Least, Scales::Powers])
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
     #[test]
@@ -140,16 +163,17 @@ proptest! {
         bad in prop::option::of((any::<prop::sample::Index>(), prop::sample::select(vec![
             f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -f32::NAN
         ]))),
+        scales in scales(),
     ) {
         let mut row = row;
         if let Some((at, bad)) = bad {
             let at = at.index(row.len());
             row[at] = bad;
         }
-        let (portable, apart) = quantized(Level::Portable, &row);
+        let (portable, apart) = quantized(Level::Portable, &row, scales);
         let weight: Vec<f32> = (0..row.len()).map(|i| (i as f32).cos()).collect();
         for level in levels() {
-            let (tile, outliers) = quantized(level, &row);
+            let (tile, outliers) = quantized(level, &row, scales);
             prop_assert_eq!(bits(&tile), bits(&portable), "{:?}", level);
             prop_assert_eq!(&outliers, &apart, "{:?}", level);
             let mut normed = vec![0.0; row.len()];
@@ -159,8 +183,8 @@ proptest! {
                 rms_scale(level, &row, 1e-5)
             };
             let norm = Some(RowsNorm { scales: [scale], weight: &weight });
-            let (tile, outliers) = normalized_and_quantized(level, &row, norm, true);
-            let (expected, apart) = quantized(Level::Portable, &normed);
+            let (tile, outliers) = normalized_and_quantized(level, &row, norm, scales, true);
+            let (expected, apart) = quantized(Level::Portable, &normed, scales);
             prop_assert_eq!(bits(&tile), bits(&expected), "{:?}, with a norm", level);
             prop_assert_eq!(outliers, apart, "{:?}, with a norm", level);
         }
@@ -172,7 +196,7 @@ proptest! {
         bad in prop::option::of((any::<prop::sample::Index>(), prop::sample::select(vec![
             f32::NAN, f32::INFINITY, f32::NEG_INFINITY
         ]))),
-        normed: bool, apart: bool,
+        normed: bool, apart: bool, kind in scales(),
     ) {
         let mut rows = rows;
         if let Some((at, bad)) = bad {
@@ -189,13 +213,13 @@ proptest! {
             let mut tile = vec![TileGroup::default(); inputs / GROUP];
             let mut places = vec![[NOWHERE; TILE_ROWS]; inputs / GROUP];
             // SAFETY: the level is available.
-            unsafe { quantize_tile(level, rows, norm, &mut tile, apart.then_some(&mut places[..])) };
+            unsafe { quantize_tile(level, rows, norm, kind, &mut tile, apart.then_some(&mut places[..])) };
             for (lane, row) in rows.into_iter().enumerate() {
                 // SAFETY: the level is available.
                 let scale = unsafe { rms_scale(level, row, 1e-5) };
                 prop_assert_eq!(scale.to_bits(), scales[lane].to_bits(), "{:?}", level);
                 let norm = normed.then_some(RowsNorm { scales: [scale], weight: &weight });
-                let (alone, outliers) = normalized_and_quantized(level, row, norm, apart);
+                let (alone, outliers) = normalized_and_quantized(level, row, norm, kind, apart);
                 prop_assert_eq!(bits_of(lane, tile.iter()), bits(&alone), "{:?} {}", level, lane);
                 prop_assert_eq!(outliers_of(lane, &tile, &places), outliers, "{:?} {}", level, lane);
             }
@@ -254,7 +278,7 @@ proptest! {
                 let (tile, lane) = (row / TILE_ROWS, row % TILE_ROWS);
                 let groups_of = |tile: usize| &joined_tiles[tile * groups..][..groups];
                 let row_written = &written[row * groups * GROUP..][..groups * GROUP];
-                let (alone, _) = normalized_and_quantized(level, row_written, None, false);
+                let (alone, _) = normalized_and_quantized(level, row_written, None, Scales::Least, false);
                 let got = bits_of(lane, groups_of(tile).iter());
                 prop_assert_eq!(&got, &bits(&alone), "{:?} row {}", level, row);
                 let is_bad = groups_of(tile).iter().any(|group| group.scales[lane].is_nan());
@@ -275,7 +299,7 @@ proptest! {
 fn equal_giants_share_a_scale() {
     let mut row = [0.01f32; 32];
     (row[3], row[30]) = (5.0, -5.0);
-    let (tile, outliers) = quantized(Level::Portable, &row);
+    let (tile, outliers) = quantized(Level::Portable, &row, Scales::Least);
     let codes = tile[0].codes[2];
     assert_eq!((codes[3], codes[30], outliers.len()), (127, -127, 0));
 }
@@ -285,7 +309,7 @@ fn zero_stays_zero_and_bad_numbers_poison_their_group_alone() {
     for level in levels() {
         let mut row = vec![0.0; 96];
         (row[40], row[70]) = (f32::NAN, f32::NEG_INFINITY);
-        let (tile, outliers) = quantized(level, &row);
+        let (tile, outliers) = quantized(level, &row, Scales::Powers);
         assert!(
             tile.iter()
                 .all(|group| group.codes == TileGroup::default().codes)

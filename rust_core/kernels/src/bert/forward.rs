@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::attention::{HeadScratch, Text, attend};
 use super::weights::{BertWeights, Dense, Norm};
 use super::{BertSpec, GROUP_TOKENS};
+use crate::activation_quant::Scales;
 use crate::arena::Buffer;
 use crate::dispatch::Level;
 use crate::error::KernelError;
@@ -125,6 +126,7 @@ impl<'a> Forward<'a> {
         let matrix = &dense.matrix;
         let activations = Activations {
             quant: None,
+            scales: Scales::Least,
             float: input.ptr(),
             float_stride: matrix.inputs,
         };

@@ -15,7 +15,7 @@ use std::ops::Range;
 use super::avx512::ExpandedPanels;
 use super::outliers::finish;
 use super::{PanelProduct, by_layout};
-use crate::activation_quant::{TILE_ROWS, TileGroup};
+use crate::activation_quant::{Scales, TILE_ROWS, TileGroup};
 use crate::amx::row_tiles::{ROWS as TALLEST, RowTile};
 use crate::amx::tiles::{CodeTile, Dots, Tiles};
 use crate::pack::layout::{Offset, PANEL_COLUMNS, QuantLayout};
@@ -352,8 +352,9 @@ pub(super) unsafe fn multiply(
         if tiled > 0 {
             rest.panel.next = rest.panel.data; // fetched already
         }
+        // So few rows' products do not depend on what their scales are.
         // SAFETY: the caller's promise.
-        unsafe { super::avx512::multiply(layout, [rest], scratch) };
+        unsafe { super::avx512::multiply(layout, [rest], Scales::Least, scratch) };
     }
 }
 

@@ -7,7 +7,8 @@
 //! fill buffers hold little more than a dozen lines.
 //!
 //! Beside its eight dot products a group of 4-bit codes costs a row one product of pairs ([`crate::pack::pairs`]), a
-//! conversion, and a multiply-add with the activations' scale. Of more rows than [`SINGLE_ROWS`] two panels are walked
+//! conversion, and a multiply-add with the activations' scale; where that is a power of two and additions have pipes of
+//! their own, an exponent's change and an addition instead. Of more rows than [`SINGLE_ROWS`] two panels are walked
 //! side by side: broadcast activations then serve both, and two loads a cycle keep up with two dot products.
 
 mod weights;
@@ -18,7 +19,7 @@ pub(super) use self::weights::ExpandedPanels;
 use self::weights::{Bytes, ExpandedNibbles, Format, Nibbles, Weights, opaque};
 use super::outliers::finish_tile;
 use super::{PanelProduct, by_layout};
-use crate::activation_quant::TILE_ROWS;
+use crate::activation_quant::{Scales, TILE_ROWS};
 use crate::pack::PanelKind;
 use crate::pack::layout::{GROUP, QuantLayout};
 use crate::simd::{Avx512, prefetch_for_writing, prefetch_line};
@@ -137,9 +138,8 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
                     for row in 0..ROWS {
                         let (tile, lane) = (tile(row), lane(row));
                         let value = W::Format::value(dots[panel][row], scales, tile, lane);
-                        let row_scale = _mm512_set1_ps(tile.scales[lane]);
                         let sum = &mut sums[panel][row];
-                        *sum = _mm512_fmadd_ps(value, row_scale, *sum);
+                        *sum = W::Format::add(*sum, value, tile, lane);
                     }
                 }
             }
@@ -252,6 +252,7 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn nibbles<const PANELS: usize>(
     products: [PanelProduct; PANELS],
+    scales: Scales,
     scratch: &mut ExpandedPanels,
 ) {
     let weights = products.map(|product| Nibbles::new(product.panel));
@@ -260,9 +261,12 @@ unsafe fn nibbles<const PANELS: usize>(
     unsafe {
         if rows < EXPAND_ROWS {
             blocks(weights, products);
+        } else if scratch.adds_beside_products && scales == Scales::Powers {
+            let expanded = std::array::from_fn(|at| weights[at].expand(groups, scratch, at));
+            blocks::<ExpandedNibbles<true>, PANELS>(expanded, products);
         } else {
             let expanded = std::array::from_fn(|at| weights[at].expand(groups, scratch, at));
-            blocks::<ExpandedNibbles, PANELS>(expanded, products);
+            blocks::<ExpandedNibbles<false>, PANELS>(expanded, products);
         }
     }
 }
@@ -287,13 +291,14 @@ unsafe fn bytes<const PANELS: usize, const SPLIT: bool, const HALF: bool, const 
 pub(super) unsafe fn multiply<const PANELS: usize>(
     layout: QuantLayout,
     products: [PanelProduct; PANELS],
+    scales: Scales,
     scratch: &mut ExpandedPanels,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
         macro_rules! run {
             () => {
-                nibbles(products, scratch)
+                nibbles(products, scales, scratch)
             };
             ($split:literal, $half:literal, $zero:literal) => {
                 bytes::<PANELS, $split, $half, $zero>(products)

@@ -7,9 +7,9 @@
 use proptest::prelude::*;
 
 use super::outliers::OutlierIndex;
-use super::tests::{Rows, product};
+use super::tests::{Rows, product, product_in};
 use super::*;
-use crate::activation_quant::TILE_ROWS;
+use crate::activation_quant::{Scales, TILE_ROWS};
 use crate::amx::emulated::Emulated;
 use crate::amx::tiles::CodeTile;
 use crate::guarded::Guarded;
@@ -218,7 +218,7 @@ proptest! {
     ) {
         for dtype in QUANTISED {
             let inputs = blocks * dtype.block_len();
-            let tensor = TestTensor::random(dtype, 16, inputs, seed);
+            let tensor = TestTensor::random(dtype, 48, inputs, seed);
             let (matrix, _memory) = tensor.pack();
             let x = Rows::random(rows, inputs, true, seed);
             for level in [Level::Amx, Level::Avx512, Level::Avx2] {
@@ -226,12 +226,87 @@ proptest! {
                     continue;
                 }
                 let out = product(level, &matrix, x.activations(), rows, None, None);
-                for (row, out) in out.chunks_exact(PANEL_COLUMNS).enumerate() {
-                    let panel = matrix.panel_slice(0);
-                    let expected = model_with_outliers(layout_of(&matrix), panel, &x, row);
-                    prop_assert_eq!(bits(out), bits(&expected), "{:?} {:?} row {}", level, dtype, row);
+                for (row, out) in out.chunks_exact(48).enumerate() {
+                    for (panel, out) in out.chunks_exact(PANEL_COLUMNS).enumerate() {
+                        let panel = matrix.panel_slice(panel);
+                        let expected = model_with_outliers(layout_of(&matrix), panel, &x, row);
+                        prop_assert_eq!(bits(out), bits(&expected), "{:?} {:?} row {}", level, dtype, row);
+                    }
                 }
             }
+        }
+    }
+}
+
+/// Whatever this machine's pipes are.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn exponents_that_are_added_make_the_same_bits() {
+    if let Some(why) = Level::Avx512.obstacle() {
+        eprintln!("skipped: {why}");
+        return;
+    }
+    // One panel, and two side by side; `Rows` of an odd seed have powers of two.
+    let tensor = TestTensor::random(DType::Q4_1, 48, 96, 3);
+    let (matrix, _memory) = tensor.pack();
+    for rows in [24, 25, 31, 60] {
+        let x = Rows::random(rows, 96, true, 2 * rows as u64 + 1);
+        let mut scratch = PanelScratch::new(rows, 96).unwrap();
+        for beside in [false, true] {
+            scratch.expanded.adds_beside_products = beside;
+            let activations = x.activations();
+            assert_eq!(activations.scales, Scales::Powers);
+            let out = product_in(
+                &mut scratch,
+                Level::Avx512,
+                &matrix,
+                activations,
+                rows,
+                None,
+                None,
+            );
+            for (row, out) in out.chunks_exact(48).enumerate() {
+                for (panel, out) in out.chunks_exact(PANEL_COLUMNS).enumerate() {
+                    let panel = matrix.panel_slice(panel);
+                    let expected = model_with_outliers(layout_of(&matrix), panel, &x, row);
+                    assert_eq!(bits(out), bits(&expected), "row {row} of {rows}, {beside}");
+                }
+            }
+        }
+    }
+}
+
+/// A row with a group that has no numbers is no number, however its exponents are added.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn added_exponents_keep_what_is_no_number() {
+    if let Some(why) = Level::Avx512.obstacle() {
+        eprintln!("skipped: {why}");
+        return;
+    }
+    let tensor = TestTensor::random(DType::Q4_1, 32, 64, 5);
+    let (matrix, _memory) = tensor.pack();
+    let mut float = vec![0.5; 30 * 64];
+    (float[7 * 64 + 3], float[11 * 64 + 40]) = (f32::NAN, f32::INFINITY);
+    float[20 * 64..21 * 64].fill(0.0);
+    let x = Rows::of(&float, 64, true, Scales::Powers);
+    let mut scratch = PanelScratch::new(30, 64).unwrap();
+    for beside in [false, true] {
+        scratch.expanded.adds_beside_products = beside;
+        let activations = x.activations();
+        let out = product_in(
+            &mut scratch,
+            Level::Avx512,
+            &matrix,
+            activations,
+            30,
+            None,
+            None,
+        );
+        for (row, out) in out.chunks_exact(32).enumerate() {
+            let (bad, zero) = (matches!(row, 7 | 11), row == 20);
+            assert!(out.iter().all(|x| x.is_nan() == bad), "row {row}");
+            assert!(!zero || out.iter().all(|&x| x == 0.0), "row {row}");
         }
     }
 }

@@ -22,7 +22,7 @@ pub use scratch::PanelScratch;
 use std::ops::Range;
 
 use self::outliers::Outliers;
-use crate::activation_quant::QuantRows;
+use crate::activation_quant::{QuantRows, Scales};
 use crate::amx::row_tiles;
 use crate::dispatch::Level;
 use crate::pack::layout::{GROUP, PANEL_COLUMNS};
@@ -33,6 +33,8 @@ use crate::simd::Lanes;
 #[derive(Debug, Clone, Copy)]
 pub struct Activations {
     pub quant: Option<QuantRows>,
+    /// The quantised form's.
+    pub scales: Scales,
     /// `[rows, stride]` floats.
     pub float: *const f32,
     pub float_stride: usize,
@@ -338,6 +340,7 @@ impl<'a> Products<'a> {
                 .activations
                 .quant
                 .expect("activations of the matrix's kind");
+            let scales = self.activations.scales;
             assert_eq!(x.inputs, inputs);
             if !std::mem::replace(&mut self.listed, true) {
                 self.scratch.outliers.list(x, self.rows);
@@ -357,11 +360,12 @@ impl<'a> Products<'a> {
                 #[cfg(target_arch = "x86_64")]
                 Level::Avx512 if panels.len() == 2 => {
                     let products = [product_of_first, product(1)];
-                    avx512::multiply(layout, products, &mut self.scratch.expanded);
+                    avx512::multiply(layout, products, scales, &mut self.scratch.expanded);
                 }
                 #[cfg(target_arch = "x86_64")]
                 Level::Avx512 => {
-                    avx512::multiply(layout, [product_of_first], &mut self.scratch.expanded);
+                    let scratch = &mut self.scratch.expanded;
+                    avx512::multiply(layout, [product_of_first], scales, scratch);
                 }
                 #[cfg(target_arch = "x86_64")]
                 Level::Avx2 => avx2::multiply(layout, product_of_first),

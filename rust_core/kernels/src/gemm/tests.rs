@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::activation_quant::tests::{Outlier, outliers_of};
-use crate::activation_quant::{NOWHERE, OutlierPlaces, TILE_ROWS, TileGroup, quantize_row};
+use crate::activation_quant::{NOWHERE, OutlierPlaces, Scales, TILE_ROWS, TileGroup, quantize_row};
 use crate::amx::row_tiles::{self, RowTile, copy_row};
 use crate::arena::Buffer;
 use crate::guarded::{Guarded, on_both_sides};
@@ -23,6 +23,7 @@ pub(super) struct Rows {
     tiles: Guarded<TileGroup>,
     places: Guarded<OutlierPlaces>,
     row_tiles: Guarded<RowTile>,
+    scales: Scales,
     inputs: usize,
 }
 
@@ -37,10 +38,15 @@ impl Rows {
         for at in (inputs / 2..float.len()).step_by(3 * inputs) {
             float[at] = 30.0;
         }
-        Self::of(&float, inputs, quantized)
+        let scales = if seed.is_multiple_of(2) {
+            Scales::Least
+        } else {
+            Scales::Powers
+        };
+        Self::of(&float, inputs, quantized, scales)
     }
 
-    fn of(float: &[f32], inputs: usize, quantized: bool) -> Self {
+    pub fn of(float: &[f32], inputs: usize, quantized: bool, scales: Scales) -> Self {
         let rows = float.len() / inputs;
         let groups = if quantized { inputs / GROUP } else { 0 };
         // Lanes without a row hold what must not show.
@@ -63,6 +69,7 @@ impl Rows {
                     Level::Portable,
                     &float[row * inputs..][..inputs],
                     None,
+                    scales,
                     row % TILE_ROWS,
                     &mut tiles[row / TILE_ROWS * groups..][..groups],
                     Some(&mut places[row / TILE_ROWS * groups..][..groups]),
@@ -77,6 +84,7 @@ impl Rows {
             tiles,
             places,
             row_tiles,
+            scales,
             inputs,
         }
     }
@@ -84,7 +92,7 @@ impl Rows {
     /// One of the rows, alone.
     fn row(&self, row: usize) -> Self {
         let float = &self.float[row * self.inputs..][..self.inputs];
-        Self::of(float, self.inputs, !self.tiles.is_empty())
+        Self::of(float, self.inputs, !self.tiles.is_empty(), self.scales)
     }
 
     pub fn activations(&self) -> Activations {
@@ -95,6 +103,7 @@ impl Rows {
                 row_tiles: self.row_tiles.as_ptr(),
                 inputs: self.inputs,
             }),
+            scales: self.scales,
             float: self.float.as_ptr(),
             float_stride: self.inputs,
         }
@@ -155,7 +164,7 @@ pub(super) fn product(
 }
 
 /// The same in memory that was used before.
-fn product_in(
+pub(super) fn product_in(
     scratch: &mut PanelScratch,
     level: Level,
     matrix: &PackedMatrix,
@@ -291,6 +300,7 @@ fn extreme_codes_do_not_saturate() {
             ),
             places: Guarded::filled([NOWHERE; TILE_ROWS], 8),
             row_tiles: Guarded::from(&[][..]), // one row needs none
+            scales: Scales::Powers,
             inputs: 256,
         };
         let reference = product(Level::Portable, &matrix, x.activations(), 1, None, None);

@@ -6,14 +6,14 @@ use std::sync::atomic::AtomicUsize;
 
 use super::{Step, meet};
 use crate::activation_quant::{
-    GroupColumn, QuantRows, RowsNorm, TILE_ROWS, quantize_row, quantize_tile,
+    GroupColumn, QuantRows, RowsNorm, Scales, TILE_ROWS, quantize_row, quantize_tile,
 };
 use crate::amx::row_tiles::{ROWS, copy_row};
 use crate::dispatch::Level;
 use crate::gemm::Activations;
 use crate::norm::{rms_norm, rms_scale, rms_scales_of_tile};
-use crate::pack::PANEL_COLUMNS;
-use crate::pack::layout::GROUP;
+use crate::pack::layout::{GROUP, QuantLayout};
+use crate::pack::{PANEL_COLUMNS, PanelKind};
 use crate::phase_clock::Phase;
 use crate::pool::Worker;
 use crate::scratch::{QuantBuffers, REDUNDANT_ROWS, WorkerScratch};
@@ -30,6 +30,8 @@ pub(super) struct Source<'a> {
     pub index: Option<&'a [usize]>,
     /// What they are normalised with, if they are.
     pub norm: Option<&'a [f32]>,
+    /// What scales their groups get where all weights are pairs of integers.
+    pub scales: Scales,
 }
 
 /// How gate and up are joined to the rows that the down projection takes.
@@ -66,6 +68,12 @@ impl Step<'_> {
             &self.scratch.activations
         };
         let (stride, groups) = (inputs.next_multiple_of(PANEL_COLUMNS), inputs / GROUP);
+        let paired = |user: &&Linear| user.matrix.kind == PanelKind::Quant(QuantLayout::PAIRED);
+        let scales = if users.iter().all(paired) {
+            source.scales
+        } else {
+            Scales::Least
+        };
         let quant = self.quant_rows(&buffers.quant, inputs, norm.is_some());
         // Floats are wanted by other products alone, and where they stand will do if nothing changes them.
         let wants_floats = users.iter().any(|user| !user.matrix.kind.is_quantized());
@@ -77,6 +85,7 @@ impl Step<'_> {
         };
         let activations = Activations {
             quant: quantize.then_some(quant),
+            scales,
             float,
             float_stride,
         };
@@ -118,7 +127,8 @@ impl Step<'_> {
                     }
                 }
                 if quantize {
-                    self.quantize_rows(&buffers.quant, tile_rows, x, norm, 0..groups, groups);
+                    let groups = (0..groups, groups);
+                    self.quantize_rows(&buffers.quant, tile_rows, x, norm, scales, groups);
                 }
             }
         }
@@ -159,8 +169,8 @@ impl Step<'_> {
         rows: Range<usize>,
         x: impl Fn(usize) -> &'x [f32],
         norm: Option<&[f32]>,
-        groups: Range<usize>,
-        all: usize,
+        scales: Scales,
+        (groups, all): (Range<usize>, usize),
     ) {
         let (level, eps) = (self.model.level, self.model.spec.rms_norm_eps);
         let first = rows.start / TILE_ROWS * all + groups.start;
@@ -174,14 +184,15 @@ impl Step<'_> {
                     scales: rms_scales_of_tile(level, x, eps),
                     weight,
                 });
-                quantize_tile(level, x, norm, tile, places);
+                quantize_tile(level, x, norm, scales, tile, places);
             } else {
                 for (lane, row) in rows.clone().enumerate() {
                     let norm = norm.map(|weight| RowsNorm {
                         scales: [rms_scale(level, x(row), eps)],
                         weight,
                     });
-                    quantize_row(level, x(row), norm, lane, tile, places.as_deref_mut());
+                    let places = places.as_deref_mut();
+                    quantize_row(level, x(row), norm, scales, lane, tile, places);
                 }
             }
             if level == Level::Amx {
@@ -220,7 +231,8 @@ impl Step<'_> {
                 let x = |row| std::slice::from_raw_parts(gate.add(row * stride + first), len);
                 let tile_rows = tile..rows.min(tile + TILE_ROWS);
                 let joined = &self.scratch.joined;
-                self.quantize_rows(joined, tile_rows, x, None, groups.clone(), all);
+                let groups = (groups.clone(), all);
+                self.quantize_rows(joined, tile_rows, x, None, Scales::Least, groups);
             }
         }
     }

@@ -10,6 +10,7 @@ use std::arch::x86_64::*;
 use super::QUADS;
 use crate::activation_quant::TileGroup;
 use crate::arena::{Buffer, Plain};
+use crate::dispatch::adds_beside_products;
 use crate::error::KernelError;
 use crate::gemm::Panel;
 use crate::pack::layout::{GROUP, PANEL_COLUMNS, QuantLayout};
@@ -27,6 +28,15 @@ pub(super) trait Format {
     const UNITS: bool = Self::LAYOUT.unit_bytes() > 0;
     /// Those of 16 columns, for a group or for half of one.
     type Scales: Copy;
+    /// A row's sums with a group's value times the row's scale added, in one rounding.
+    ///
+    /// # Safety
+    /// The trait's.
+    #[inline(always)]
+    unsafe fn add(sum: __m512, value: __m512, tile: &TileGroup, lane: usize) -> __m512 {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_fmadd_ps(value, _mm512_set1_ps(tile.scales[lane]), sum) }
+    }
     /// Where the dot products of a row with a group, or with each of its halves, start.
     ///
     /// # Safety
@@ -86,12 +96,26 @@ unsafe fn low_half_times(of: i32, by: i32) -> __m512i {
     unsafe { _mm512_madd_epi16(_mm512_set1_epi32(of), _mm512_set1_epi32(by & 0xffff)) }
 }
 
-/// Scale and offset as a pair of integers ([`pairs`]).
-pub(super) struct Paired;
+/// Scale and offset as a pair of integers ([`pairs`]). With `POWERS` rows' scales are powers of two, and their exponents are
+/// added to the values': the multiply-add's bits, of which a power's product is exact, without a product.
+pub(super) struct Paired<const POWERS: bool>;
 
-impl Format for Paired {
+impl<const POWERS: bool> Format for Paired<POWERS> {
     const LAYOUT: QuantLayout = QuantLayout::PAIRED;
     type Scales = __m512i;
+
+    #[inline(always)]
+    unsafe fn add(sum: __m512, value: __m512, tile: &TileGroup, lane: usize) -> __m512 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let scale = _mm512_set1_ps(tile.scales[lane]);
+            if POWERS {
+                _mm512_add_ps(sum, _mm512_scalef_ps(value, _mm512_getexp_ps(scale)))
+            } else {
+                _mm512_fmadd_ps(value, scale, sum)
+            }
+        }
+    }
 
     #[inline(always)]
     unsafe fn starts(tile: &TileGroup, lane: usize) -> [__m512i; 2] {
@@ -115,7 +139,7 @@ pub(super) struct Nibbles {
 impl Nibbles {
     pub fn new(panel: Panel) -> Self {
         Self {
-            record: panel.records(Paired::LAYOUT),
+            record: panel.records(QuantLayout::PAIRED),
         }
     }
 
@@ -124,12 +148,12 @@ impl Nibbles {
     /// # Safety
     /// So many groups stand here; AVX-512 enabled by the caller.
     #[inline(always)]
-    pub unsafe fn expand(
+    pub unsafe fn expand<const POWERS: bool>(
         self,
         groups: usize,
         scratch: &mut ExpandedPanels,
         at: usize,
-    ) -> ExpandedNibbles {
+    ) -> ExpandedNibbles<POWERS> {
         let all = scratch.groups(groups, at);
         // SAFETY: groups `0..groups` of the panel, and of the scratch.
         unsafe {
@@ -148,12 +172,12 @@ impl Nibbles {
 }
 
 impl Weights for Nibbles {
-    type Format = Paired;
+    type Format = Paired<false>;
 
     #[inline(always)]
     fn next(self) -> Self {
         Self {
-            record: opaque(self.record.wrapping_add(Paired::LAYOUT.record_bytes())),
+            record: opaque(self.record.wrapping_add(QuantLayout::PAIRED.record_bytes())),
         }
     }
 
@@ -174,18 +198,18 @@ impl Weights for Nibbles {
     #[inline(always)]
     unsafe fn scales(self, _part: usize) -> __m512i {
         // SAFETY: the caller's promise.
-        unsafe { _mm512_loadu_si512(self.record.add(Paired::LAYOUT.code_bytes()).cast()) }
+        unsafe { _mm512_loadu_si512(self.record.add(QuantLayout::PAIRED.code_bytes()).cast()) }
     }
 }
 
 /// The same, a byte a code.
 #[derive(Clone, Copy)]
-pub(super) struct ExpandedNibbles {
+pub(super) struct ExpandedNibbles<const POWERS: bool> {
     group: *const ExpandedGroup,
 }
 
-impl Weights for ExpandedNibbles {
-    type Format = Paired;
+impl<const POWERS: bool> Weights for ExpandedNibbles<POWERS> {
+    type Format = Paired<POWERS>;
 
     #[inline(always)]
     fn next(self) -> Self {
@@ -326,11 +350,13 @@ pub(super) struct ExpandedGroup {
 // SAFETY: plain numbers.
 unsafe impl Plain for ExpandedGroup {}
 
-/// Room for two panels taken apart.
+/// Room for two panels taken apart, and how they are multiplied then.
 #[derive(Debug)]
 pub(in crate::gemm) struct ExpandedPanels {
     /// `[2, ≤ inputs / 32]`
     groups: Buffer<ExpandedGroup>,
+    /// See [`adds_beside_products`].
+    pub(in crate::gemm) adds_beside_products: bool,
 }
 
 impl ExpandedPanels {
@@ -338,6 +364,7 @@ impl ExpandedPanels {
     pub fn new(inputs: usize) -> Result<Self, KernelError> {
         Ok(Self {
             groups: Buffer::new(2 * inputs.div_ceil(GROUP))?,
+            adds_beside_products: adds_beside_products(),
         })
     }
 
