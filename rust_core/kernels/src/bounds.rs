@@ -96,7 +96,7 @@ proptest! {
                     groups,
                 };
                 // SAFETY: the level is available; room for every row.
-                unsafe { quantize_gated(level, gate.as_ptr(), up.as_ptr(), rows, to) };
+                unsafe { quantize_gated(level, gate.as_ptr(), up.as_ptr(), rows, Scales::Powers, to) };
             }
         });
     }

@@ -13,8 +13,8 @@ mod heads;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use self::activations::{Joining, Source};
-use crate::activation_quant::{Scales, quantize_gated};
+use self::activations::{Joining, Source, scales_for};
+use crate::activation_quant::quantize_gated;
 use crate::attention::{Item, Task, Work, attend, combine};
 use crate::dispatch::Level;
 use crate::gemm::{Activations, Output, Products};
@@ -221,7 +221,6 @@ impl Step<'_> {
             stride: scratch.strides.hidden,
             index: None,
             norm: Some(norm),
-            scales: Scales::Powers,
         }
     }
 
@@ -356,7 +355,6 @@ impl Step<'_> {
             stride: scratch.strides.attention,
             index: self.is_narrowed(index).then_some(self.logit_tokens),
             norm: None,
-            scales: Scales::Powers,
         };
         let rows = self.rows_after_attention(index);
         let counter = self.prepare_counter(index, OUTPUT);
@@ -377,7 +375,7 @@ impl Step<'_> {
         let activations = match self.joined(&layer.down, rows) {
             Some(joined) => Activations {
                 quant: Some(joined),
-                scales: Scales::Least,
+                scales: scales_for(&[&layer.down]),
                 float: std::ptr::null(),
                 float_stride: 0,
             },
@@ -387,7 +385,6 @@ impl Step<'_> {
                     stride: scratch.strides.gate,
                     index: None,
                     norm: None,
-                    scales: Scales::Least,
                 };
                 let counter = self.prepare_counter(index, DOWN);
                 self.prepare(worker, own, rows, source, &[&layer.down], counter)
@@ -480,7 +477,7 @@ impl Step<'_> {
             PANEL_COLUMNS
         };
         let joined = columns / PANEL_COLUMNS;
-        let groups = layer.down.matrix.inputs / GROUP;
+        let (groups, scales) = (layer.down.matrix.inputs / GROUP, scales_for(&[&layer.down]));
         let counter = self.counter(index, GATE_UP);
         let sliced = SlicedItems::new(panels / each, rows, worker.size());
         let mut parts = Parts::new(worker, counter, sliced.count(), rows);
@@ -517,7 +514,7 @@ impl Step<'_> {
                         }
                         if joining == Joining::Groups {
                             let to = self.joined_group(unit, slice.start, groups);
-                            quantize_gated(level, gate, up, slice.len(), to);
+                            quantize_gated(level, gate, up, slice.len(), scales, to);
                         } else {
                             let stride = scratch.strides.gate;
                             let out = scratch.gate.ptr().add(slice.start * stride);
@@ -529,7 +526,7 @@ impl Step<'_> {
             }
             if joining == Joining::Parts {
                 // SAFETY: as above; so few rows are not cut into slices.
-                unsafe { self.quantize_joined(part, rows, groups) };
+                unsafe { self.quantize_joined(part, rows, &layer.down) };
             }
         }
     }
@@ -538,10 +535,7 @@ impl Step<'_> {
     fn lm_head<'w>(&'w self, worker: &'w Worker<'w>, own: &mut WorkerScratch, part: Range<usize>) {
         let (scratch, weights) = (self.scratch, &self.model.weights);
         let (rows, stride) = (part.len(), scratch.strides.logits);
-        let hidden = Source {
-            scales: Scales::Least,
-            ..self.hidden(&weights.final_norm)
-        };
+        let hidden = self.hidden(&weights.final_norm);
         let source = if self.narrow {
             Source {
                 rows: hidden.rows.wrapping_add(part.start * hidden.stride),

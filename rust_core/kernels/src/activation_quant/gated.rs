@@ -62,6 +62,7 @@ unsafe fn quantize_gated_body<L: Lanes>(
     gate: *const f32,
     up: *const f32,
     rows: usize,
+    scales: Scales,
     to: GroupColumn,
 ) {
     let ask_for = |rows: Range<usize>| {
@@ -80,7 +81,7 @@ unsafe fn quantize_gated_body<L: Lanes>(
     for first in (0..rows).step_by(BATCH) {
         let count = BATCH.min(rows - first);
         // SAFETY: instructions by the caller's promise.
-        unsafe { batch.measure::<L>(Scales::Least, count) };
+        unsafe { batch.measure::<L>(scales, count) };
         for lane in (0..count).step_by(TILE_ROWS) {
             let ahead = rows.min(first + BATCH + lane);
             let values = &mut next.values[lane..][..TILE_ROWS.min(rows - ahead)];
@@ -111,5 +112,5 @@ by_level! {
     /// # Safety
     /// The machine has the level. `gate` and `up` hold `rows` rows of 32 floats; `to` has room for as many rows, and
     /// nobody else uses the group's part of it.
-    pub unsafe fn quantize_gated(gate: *const f32, up: *const f32, rows: usize, to: GroupColumn) = quantize_gated_body;
+    pub unsafe fn quantize_gated(gate: *const f32, up: *const f32, rows: usize, scales: Scales, to: GroupColumn) = quantize_gated_body;
 }

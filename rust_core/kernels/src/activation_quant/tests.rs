@@ -228,7 +228,7 @@ proptest! {
 
     #[test]
     fn joined_rows_are_quantised_as_if_they_had_been_written(
-        rows in 1usize..38, groups in 1usize..4, seed: u64,
+        rows in 1usize..38, groups in 1usize..4, seed: u64, kind in scales(),
         apart in prop::collection::vec((any::<prop::sample::Index>(), value()), 0..20),
         bad in prop::option::of((any::<prop::sample::Index>(), prop::sample::select(vec![
             f32::NAN, f32::INFINITY
@@ -264,7 +264,7 @@ proptest! {
                 let from = group * rows * GROUP;
                 let (gate, up) = (&gate[from..][..rows * GROUP], &up[from..][..rows * GROUP]);
                 // SAFETY: the level is available; room for every row.
-                unsafe { quantize_gated(level, gate.as_ptr(), up.as_ptr(), rows, to) };
+                unsafe { quantize_gated(level, gate.as_ptr(), up.as_ptr(), rows, kind, to) };
                 for row in 0..rows {
                     for half in [0, 16] {
                         let out = &raw mut written[(row * groups + group) * GROUP + half];
@@ -278,7 +278,7 @@ proptest! {
                 let (tile, lane) = (row / TILE_ROWS, row % TILE_ROWS);
                 let groups_of = |tile: usize| &joined_tiles[tile * groups..][..groups];
                 let row_written = &written[row * groups * GROUP..][..groups * GROUP];
-                let (alone, _) = normalized_and_quantized(level, row_written, None, Scales::Least, false);
+                let (alone, _) = normalized_and_quantized(level, row_written, None, kind, false);
                 let got = bits_of(lane, groups_of(tile).iter());
                 prop_assert_eq!(&got, &bits(&alone), "{:?} row {}", level, row);
                 let is_bad = groups_of(tile).iter().any(|group| group.scales[lane].is_nan());

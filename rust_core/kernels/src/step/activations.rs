@@ -21,6 +21,16 @@ use crate::simd::prefetch_line;
 use crate::weights::Linear;
 use crate::work_share::Parts;
 
+/// The scales of what `users` take: powers of two help where all weights are pairs of integers.
+pub(super) fn scales_for(users: &[&Linear]) -> Scales {
+    let paired = |user: &&Linear| user.matrix.kind == PanelKind::Quant(QuantLayout::PAIRED);
+    if users.iter().all(paired) {
+        Scales::Powers
+    } else {
+        Scales::Least
+    }
+}
+
 /// Rows that a phase reads: row `i` stands at `index(i) * stride`.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
@@ -30,8 +40,6 @@ pub(super) struct Source<'a> {
     pub index: Option<&'a [usize]>,
     /// What they are normalised with, if they are.
     pub norm: Option<&'a [f32]>,
-    /// What scales their groups get where all weights are pairs of integers.
-    pub scales: Scales,
 }
 
 /// How gate and up are joined to the rows that the down projection takes.
@@ -68,12 +76,7 @@ impl Step<'_> {
             &self.scratch.activations
         };
         let (stride, groups) = (inputs.next_multiple_of(PANEL_COLUMNS), inputs / GROUP);
-        let paired = |user: &&Linear| user.matrix.kind == PanelKind::Quant(QuantLayout::PAIRED);
-        let scales = if users.iter().all(paired) {
-            source.scales
-        } else {
-            Scales::Least
-        };
+        let scales = scales_for(users);
         let quant = self.quant_rows(&buffers.quant, inputs, norm.is_some());
         // Floats are wanted by other products alone, and where they stand will do if nothing changes them.
         let wants_floats = users.iter().any(|user| !user.matrix.kind.is_quantized());
@@ -218,11 +221,12 @@ impl Step<'_> {
         quantized.then(|| self.quant_rows(&self.scratch.joined, down.matrix.inputs, false))
     }
 
-    /// Quantise groups `groups` of `rows` joined rows of `all` groups.
+    /// Quantise groups `groups` of `rows` joined rows, which `down` takes.
     ///
     /// # Safety
     /// This worker joined these columns, and nobody else uses them.
-    pub(super) unsafe fn quantize_joined(&self, groups: Range<usize>, rows: usize, all: usize) {
+    pub(super) unsafe fn quantize_joined(&self, groups: Range<usize>, rows: usize, down: &Linear) {
+        let (scales, all) = (scales_for(&[down]), down.matrix.inputs / GROUP);
         let (gate, stride) = (self.scratch.gate.ptr(), self.scratch.strides.gate);
         let (first, len) = (groups.start * GROUP, groups.len() * GROUP);
         for tile in (0..rows).step_by(TILE_ROWS) {
@@ -232,7 +236,7 @@ impl Step<'_> {
                 let tile_rows = tile..rows.min(tile + TILE_ROWS);
                 let joined = &self.scratch.joined;
                 let groups = (groups.clone(), all);
-                self.quantize_rows(joined, tile_rows, x, None, Scales::Least, groups);
+                self.quantize_rows(joined, tile_rows, x, None, scales, groups);
             }
         }
     }
