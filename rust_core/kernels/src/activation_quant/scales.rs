@@ -5,8 +5,9 @@
 pub enum Scales {
     /// With which the largest activation is code 127.
     Least,
-    /// The next power of two. Its codes are 1.4 times as coarse on average, and a product with it is a change of an exponent,
-    /// which some processors do while they multiply something else.
+    /// The next power of two. Its codes are 1.4 times as coarse on average (a mean KL of 0.0020 instead of 0.0013, the demo
+    /// model with int8 keys and values), and a product with it is a change of an exponent, which some processors do while
+    /// they multiply something else.
     Powers,
 }
 

@@ -130,8 +130,8 @@ impl Step<'_> {
                     }
                 }
                 if quantize {
-                    let groups = (0..groups, groups);
-                    self.quantize_rows(&buffers.quant, tile_rows, x, norm, scales, groups);
+                    let all = (0..groups, groups);
+                    self.quantize_rows(&buffers.quant, tile_rows, x, norm, scales, all);
                 }
             }
         }
