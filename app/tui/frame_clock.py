@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 log = logging.getLogger(__name__)
 
 FULL_HZ = 15.0
-CROWDED_HZ = 6.0
+CROWDED_HZ = 5.0
 """The most while many requests run: text still flows, half a dozen words at a time, and each frame not
 drawn is time for them."""
 MIN_HZ = 2.0
