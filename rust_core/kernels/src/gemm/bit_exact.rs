@@ -238,38 +238,37 @@ proptest! {
     }
 }
 
-/// Whatever this machine's pipes are.
+/// Products of rows whose scales are powers of two at level `avx512`, multiplied with these and with their exponents added,
+/// whatever this machine's pipes are; None, and a word why, if it lacks the level.
+#[cfg(target_arch = "x86_64")]
+fn multiplied_and_added(matrix: &PackedMatrix, x: &Rows, rows: usize) -> Option<[Vec<f32>; 2]> {
+    if let Some(why) = Level::Avx512.obstacle() {
+        eprintln!("skipped: {why}");
+        return None;
+    }
+    assert_eq!(x.activations().scales, Scales::Powers);
+    let mut scratch = PanelScratch::new(rows, matrix.inputs).unwrap();
+    Some([false, true].map(|beside| {
+        scratch.expanded.adds_beside_products = beside;
+        let (level, x) = (Level::Avx512, x.activations());
+        product_in(&mut scratch, level, matrix, x, rows, None, None)
+    }))
+}
+
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn exponents_that_are_added_make_the_same_bits() {
-    if let Some(why) = Level::Avx512.obstacle() {
-        eprintln!("skipped: {why}");
-        return;
-    }
     // One panel, and two side by side; `Rows` of an odd seed have powers of two.
     let tensor = TestTensor::random(DType::Q4_1, 48, 96, 3);
     let (matrix, _memory) = tensor.pack();
     for rows in [24, 25, 31, 60] {
         let x = Rows::random(rows, 96, true, 2 * rows as u64 + 1);
-        let mut scratch = PanelScratch::new(rows, 96).unwrap();
-        for beside in [false, true] {
-            scratch.expanded.adds_beside_products = beside;
-            let activations = x.activations();
-            assert_eq!(activations.scales, Scales::Powers);
-            let out = product_in(
-                &mut scratch,
-                Level::Avx512,
-                &matrix,
-                activations,
-                rows,
-                None,
-                None,
-            );
+        for out in multiplied_and_added(&matrix, &x, rows).iter().flatten() {
             for (row, out) in out.chunks_exact(48).enumerate() {
                 for (panel, out) in out.chunks_exact(PANEL_COLUMNS).enumerate() {
                     let panel = matrix.panel_slice(panel);
                     let expected = model_with_outliers(layout_of(&matrix), panel, &x, row);
-                    assert_eq!(bits(out), bits(&expected), "row {row} of {rows}, {beside}");
+                    assert_eq!(bits(out), bits(&expected), "row {row} of {rows}");
                 }
             }
         }
@@ -280,29 +279,13 @@ fn exponents_that_are_added_make_the_same_bits() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn added_exponents_keep_what_is_no_number() {
-    if let Some(why) = Level::Avx512.obstacle() {
-        eprintln!("skipped: {why}");
-        return;
-    }
     let tensor = TestTensor::random(DType::Q4_1, 32, 64, 5);
     let (matrix, _memory) = tensor.pack();
     let mut float = vec![0.5; 30 * 64];
     (float[7 * 64 + 3], float[11 * 64 + 40]) = (f32::NAN, f32::INFINITY);
     float[20 * 64..21 * 64].fill(0.0);
     let x = Rows::of(&float, 64, true, Scales::Powers);
-    let mut scratch = PanelScratch::new(30, 64).unwrap();
-    for beside in [false, true] {
-        scratch.expanded.adds_beside_products = beside;
-        let activations = x.activations();
-        let out = product_in(
-            &mut scratch,
-            Level::Avx512,
-            &matrix,
-            activations,
-            30,
-            None,
-            None,
-        );
+    for out in multiplied_and_added(&matrix, &x, 30).iter().flatten() {
         for (row, out) in out.chunks_exact(32).enumerate() {
             let (bad, zero) = (matches!(row, 7 | 11), row == 20);
             assert!(out.iter().all(|x| x.is_nan() == bad), "row {row}");
