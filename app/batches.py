@@ -3,8 +3,8 @@
 import threading
 from collections.abc import Iterator
 
-from engine.client import EngineClient
-from engine.request import TokenBatch
+from engine.api.request import TokenBatch
+from engine.clients.engine_client import EngineClient
 
 _WAKE_S = 0.5
 """Looks at least so often, whatever woke it or did not."""

@@ -1,6 +1,6 @@
 """Errors of the interaction layer."""
 
-from engine.errors import PravahaError
+from engine.api.errors import PravahaError
 
 
 class ConfigurationError(PravahaError):

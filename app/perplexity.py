@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.batches import BatchReader
-from engine.client import EngineClient
-from engine.errors import EngineUnavailable, InvalidRequest
-from engine.request import FinishReason, PromptLogprobs, Request, SamplingParams
+from engine.api.errors import EngineUnavailable, InvalidRequest
+from engine.api.request import FinishReason, PromptLogprobs, Request, SamplingParams
+from engine.clients.engine_client import EngineClient
 
 
 @dataclass(frozen=True, slots=True)

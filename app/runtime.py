@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from app.settings import DEMO_MODEL, Settings
-from engine.errors import EngineUnavailable, ModelNotFound
+from engine.api.errors import EngineUnavailable, ModelNotFound
+from engine.api.snapshot import EngineSnapshot, EngineState
 from engine.models.progress import ProgressCallback, ignore_progress
-from engine.snapshot import EngineSnapshot, EngineState
 
 if TYPE_CHECKING:
-    from engine.branching.session import TreeSession
-    from engine.client import EngineClient
-    from engine.config import EngineConfig
+    from engine.api.config import EngineConfig
+    from engine.clients.engine_client import EngineClient
+    from engine.conversations.session import TreeSession
     from engine.embedding.embedder import Embedder
     from engine.models.record import InstalledModel
 
@@ -101,7 +101,7 @@ def open_client(
         ModelError: the model is not installed, or could not be fetched.
     """
     if settings.attach is not None:
-        from engine.http_client import HttpClient
+        from engine.clients.http_client import HttpClient
 
         key = settings.api_key.get_secret_value() if settings.api_key else None
         remote = HttpClient(settings.attach, api_key=key)
@@ -110,8 +110,8 @@ def open_client(
         finally:
             remote.close()
         return
-    from engine.engine import AsyncPravahaEngine
-    from engine.in_process import InProcessClient
+    from engine.clients.in_process import InProcessClient
+    from engine.runtime.engine import AsyncPravahaEngine
 
     config = engine_config(settings, progress, niceness=niceness)
     engine = AsyncPravahaEngine(config, embedder=embedder(settings))
@@ -143,8 +143,8 @@ def open_session(
     Raises:
         StoreError: the conversation database can't be used.
     """
-    from engine.branching.session import TreeSession
-    from engine.branching.store import Store
+    from engine.conversations.session import TreeSession
+    from engine.conversations.store import Store
 
     with ExitStack() as stack:
         store = Store.open(settings.conversations)

@@ -1,6 +1,6 @@
 """What the scheduling policies and batch formers are called where people choose or read them."""
 
-from engine.scheduling import BatchFormerName, Policy
+from engine.api.scheduling import BatchFormerName, Policy
 
 POLICY_TITLES: dict[Policy, str] = {
     "fcfs": "first come, first served",

@@ -20,7 +20,7 @@ from pydantic_settings import (
 )
 
 from app.byte_size import parse_size
-from engine.config import (
+from engine.api.config import (
     AttentionBackend,
     Device,
     DispatchLevel,
@@ -29,8 +29,8 @@ from engine.config import (
     ExecutorChoice,
     KvDtype,
 )
-from engine.request import SamplingParams
-from engine.scheduling import (
+from engine.api.request import SamplingParams
+from engine.api.scheduling import (
     MAX_STEP_TARGET_MS,
     MIN_STEP_TARGET_MS,
     BatchFormerName,

@@ -24,8 +24,8 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.machine import say, write_result
-from engine.config import KvDtype
-from engine.models.loader import open_model
+from engine.api.config import KvDtype
+from engine.executors.open_model import open_model
 from tests.parity.accuracy import PROSE, QUESTIONS, ProseScore, departures, score_prose
 from tests.parity.loading import load_stepper
 from tests.parity.reference import llama_from_gguf

@@ -30,8 +30,8 @@ import numpy as np
 import torch
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM, GenerationConfig
 
-from engine.config import EngineConfig
-from engine.errors import PravahaError
+from engine.api.config import EngineConfig
+from engine.api.errors import PravahaError
 from engine.executors.base import SAMPLING_DTYPE, StepPlan
 from engine.executors.torch.checkpoint import DUMMY_SEED
 from engine.executors.torch.executor import TorchExecutor

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.grammar import Grammar
+from engine.api.grammar import Grammar
+from engine.batch.grammar_rows import GrammarRows
+from engine.executors.open_model import open_model
+from engine.grammar.compiler import GrammarCompiler
+from engine.grammar.matcher import Matcher
 from engine.models.demo import SMOLLM2
-from engine.models.loader import open_model
 from engine.models.store import ModelStore
-from engine.pipeline.grammar.compiler import GrammarCompiler
-from engine.pipeline.grammar.masks import GrammarRows
-from engine.pipeline.grammar.matcher import Matcher
 
 ROWS = 64
 TOKENS = 200

@@ -11,9 +11,9 @@ import resource
 import time
 from pathlib import Path
 
-from engine.config import EngineConfig
+from engine.api.config import EngineConfig
 from engine.executors.native import NativeExecutor
-from engine.models.loader import open_model
+from engine.executors.open_model import open_model
 
 
 def clocks() -> tuple[float, float, float]:

@@ -14,9 +14,9 @@ from benchmarks.driven_process import ProcessFailed
 from benchmarks.drivers.orders import Order
 from benchmarks.machine import say
 from benchmarks.standings import COLUMNS, Lengths, Standing, ratios, shares
-from engine.observability.self_benchmark import SINGLE_TEXT
-from engine.observability.step_work import Ceilings, ModelWork
-from engine.observability.workload import random_tokens
+from engine.benchmark.self_benchmark import SINGLE_TEXT
+from engine.benchmark.step_work import Ceilings, ModelWork
+from engine.benchmark.workload import random_tokens
 
 VOCABULARY = 49_152
 """Ids of the demo model; larger vocabularies have these, too."""

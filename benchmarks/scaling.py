@@ -34,8 +34,8 @@ from benchmarks.drivers.orders import Order
 from benchmarks.machine import say, write_result
 from benchmarks.race import VOCABULARY, Contestant, Race, print_table, prompts
 from benchmarks.standings import Lengths
-from engine.models.cache_dir import cache_dir
-from engine.observability.workload import random_tokens
+from engine.benchmark.workload import random_tokens
+from engine.files.cache_dir import cache_dir
 
 PARTS = ("shapes", "contexts", "prefix")
 PEERS = ("llama_cpp", "openvino")

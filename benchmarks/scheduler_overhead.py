@@ -29,21 +29,21 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.config import EngineConfig
-from engine.engine import AsyncPravahaEngine
-from engine.events import EventBus
+from engine.api.config import EngineConfig
+from engine.api.events import EventBus
+from engine.api.request import Request, SamplingParams
+from engine.api.scheduling import POLICIES, Policy, Scheduling
+from engine.batch.mailbox import Mailbox
+from engine.batch.request_queue import RequestQueue
+from engine.batch.rows import RowTable
+from engine.batch.sampling_validator import Sampler
+from engine.batch.sequence import Sequence
 from engine.executors.base import Executor, ExecutorInfo, StepPlan, StepResult
-from engine.loading import load_executor
-from engine.mailbox import Mailbox
 from engine.memory.block_manager import BlockManager
 from engine.memory.prefix_cache import PrefixCache
-from engine.pipeline.pipeline import Pipeline
-from engine.pipeline.rows import RowTable
-from engine.pipeline.sampler import Sampler
-from engine.pipeline.sequence import Sequence
-from engine.queue import RequestQueue
-from engine.request import Request, SamplingParams
-from engine.scheduling import POLICIES, Policy, Scheduling
+from engine.runtime.engine import AsyncPravahaEngine
+from engine.runtime.loading import load_executor
+from engine.step.pipeline import Pipeline
 
 BLOCK_SIZE = 32
 MAX_MODEL_LEN = 8192

@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from engine.client import EngineClient
+    from engine.clients.engine_client import EngineClient
 
 ROOT = Path(__file__).resolve().parents[1]
 WARM_UP_S = 10.0
@@ -68,7 +68,7 @@ def keep_busy(client: "EngineClient", streams: int, report: Path, *, chat: bool)
     With `chat` also one that goes on and on, in place of a chat's answer.
     """
     from app.runtime import wait_loaded
-    from engine.request import Request, SamplingParams
+    from engine.api.request import Request, SamplingParams
 
     generator = random.Random(1)
 

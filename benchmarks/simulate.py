@@ -25,22 +25,22 @@ from numpy.typing import NDArray
 
 from benchmarks.traces import TRACES, Arrival, take
 from engine._core import BlockAllocator, PrefixTrie
-from engine.events import EventBus
+from engine.api.events import EventBus
+from engine.api.request import Request, SamplingParams
+from engine.api.scheduling import BATCH_FORMERS, POLICIES, Scheduling
+from engine.api.step_costs import StepCosts
+from engine.batch.mailbox import Mailbox
+from engine.batch.request_queue import RequestQueue
+from engine.batch.rows import RowTable
+from engine.batch.sampling_validator import Sampler
+from engine.batch.sequence import Sequence
 from engine.executors.base import ExecutorInfo, StepPlan, StepResult
-from engine.mailbox import Mailbox
 from engine.memory.block_manager import BlockManager
 from engine.memory.prefix_cache import PrefixCache
 from engine.observability.counters import EngineCounters, StepRecord
-from engine.pipeline.calibration import Calibration
-from engine.pipeline.pipeline import Pipeline
-from engine.pipeline.rows import RowTable
-from engine.pipeline.sampler import Sampler
-from engine.pipeline.sequence import Sequence
-from engine.pipeline.step_load import load_of
-from engine.pipeline.step_time import StepCosts
-from engine.queue import RequestQueue
-from engine.request import Request, SamplingParams
-from engine.scheduling import BATCH_FORMERS, POLICIES, Scheduling
+from engine.scheduler.step_time import load_of
+from engine.step.calibration import Calibration
+from engine.step.pipeline import Pipeline
 
 STORED = StepCosts(constant=1.8e-3, prefill_token=6.4e-4, decode_row=1.6e-3, kv_token=2.1e-6)
 """SmolLM2-135M Q4_1 on two AVX-512 cores that other programs used, too: `--fit` of 2026-11-21, rounded."""
@@ -269,8 +269,8 @@ def fit(model: Path) -> StepCosts:
 
     Whatever else ran meanwhile is in the figures.
     """
-    from engine.config import EngineConfig
-    from engine.engine import AsyncPravahaEngine
+    from engine.api.config import EngineConfig
+    from engine.runtime.engine import AsyncPravahaEngine
 
     config = EngineConfig(model=model, name="fit", prefix_caching=False)
     engine = AsyncPravahaEngine(config)

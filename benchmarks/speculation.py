@@ -9,7 +9,7 @@ runs; prefills are not counted. Answers with and without are compared, too: they
 
 `--replay` takes the machine out of it: the answers are played through the policy with stated step
 times, milliseconds at 1, 2, 4, 8 and 16 tokens. `--acceptance` prints what share of guesses is right
-after so many agreeing tokens, which is where the prior in `engine/pipeline/speculation.py` comes from.
+after so many agreeing tokens, which is where the prior in `engine/scheduler/speculation.py` comes from.
 """
 
 import argparse
@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine._core import draft_by_lookup
-from engine.config import EngineConfig
-from engine.engine import AsyncPravahaEngine
-from engine.pipeline.rows import RowTable
-from engine.pipeline.speculation import LEAST_MATCH, MOST_MATCH, Speculation
-from engine.pipeline.step_time import StepCosts
-from engine.request import Request, RequestOutput, SamplingParams
+from engine.api.config import EngineConfig
+from engine.api.request import Request, RequestOutput, SamplingParams
+from engine.api.step_costs import StepCosts
+from engine.batch.rows import RowTable
+from engine.runtime.engine import AsyncPravahaEngine
+from engine.scheduler.speculation import LEAST_MATCH, MOST_MATCH, Speculation
 
 CODE = '''def load_settings(path):
     """Read settings from a JSON file."""

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.config import EngineConfig
+from engine.api.config import EngineConfig
 from engine.executors.base import SAMPLING_DTYPE, StepPlan
 from engine.executors.native import NativeExecutor
 from engine.executors.native_settings import native_kv_dtype
-from engine.models.loader import open_model
+from engine.executors.open_model import open_model
 from engine.models.spec import ModelSpec
 
 BLOCK_SIZE = 32

@@ -133,7 +133,7 @@ class BlockAllocator:
         """The pool's numbers now; O(1)."""
 
     def states(self) -> NDArray[np.uint8]:
-        """[num_blocks] uint8, values of `engine.snapshot.BlockState`; O(blocks)."""
+        """[num_blocks] uint8, values of `engine.api.snapshot.BlockState`; O(blocks)."""
 
     def refcounts(self) -> NDArray[np.uint16]:
         """[num_blocks] uint16, holders of each block; O(blocks)."""
@@ -280,7 +280,7 @@ class SteadyRows:
         drained: NDArray[np.bool_],
         block_size: int,
     ) -> SteadyRows:
-        """Hold the rows of a step and the row-indexed arrays; see `engine.pipeline.rows`.
+        """Hold the rows of a step and the row-indexed arrays; see `engine.batch.rows`.
 
         Args:
             rows: [R] int32, each once.

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -61,7 +62,7 @@ def show(
     """Show what a model is and where it came from."""
     from dataclasses import asdict
 
-    from engine.models.loader import open_model
+    from engine.executors.open_model import open_model
 
     with one_sentence_errors():
         model = _store().get(name)
@@ -98,8 +99,8 @@ def show(
 
 
 def _is_encoder(model: "InstalledModel") -> bool:
-    from engine.models.json_file import read_json
-    from engine.models.loader import is_encoder
+    from engine.executors.open_model import is_encoder
+    from engine.files.json_file import read_json
 
     config = model.path / "config.json"
     return config.is_file() and is_encoder(read_json(config))
@@ -168,7 +169,14 @@ def _store() -> "ModelStore":
     from app.settings_sources import load_settings
     from engine.models.store import ModelStore
 
-    return ModelStore(load_settings().models)
+    return ModelStore(load_settings().models, check=_check_usable)
+
+
+def _check_usable(path: Path) -> None:
+    """Open a model's headers; raises ModelError."""
+    from engine.executors.open_model import open_model  # loads the Rust core
+
+    open_model(path)
 
 
 def _print_json(value: object) -> None:

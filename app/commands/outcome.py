@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import typer
 
-from engine.errors import PravahaError
+from engine.api.errors import PravahaError
 
 EXIT_ERROR = 1
 EXIT_USAGE = 2

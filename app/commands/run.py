@@ -20,9 +20,9 @@ from app.commands.setting_options import (
 if TYPE_CHECKING:
     from app.runtime import OpenClient
     from app.settings import Settings
-    from engine.client import EngineClient
-    from engine.grammar import Grammar
-    from engine.request import SamplingParams, TokenBatch
+    from engine.api.grammar import Grammar
+    from engine.api.request import SamplingParams, TokenBatch
+    from engine.clients.engine_client import EngineClient
 
 DEFAULT_MAX_TOKENS = 512
 """Small models may not end by themselves; `--max-tokens` asks for more."""
@@ -84,7 +84,7 @@ def run(
         from app.logs import log_to_file
         from app.runtime import open_client
         from app.settings_sources import load_settings
-        from engine.errors import InvalidRequest
+        from engine.api.errors import InvalidRequest
 
         settings = load_settings(given)
         log_to_file(settings.log)
@@ -152,7 +152,7 @@ def _answer(
 ) -> int:
     """Ask, print, and tell how it went as an exit status."""
     from app.runtime import wait_loaded
-    from engine.request import FinishReason, Request
+    from engine.api.request import FinishReason, Request
 
     client = opened.client
     began = time.monotonic()
@@ -250,9 +250,9 @@ def _read_schema(path: Path) -> "Grammar":
     Raises:
         InvalidRequest: the file cannot be read, or holds no JSON schema.
     """
-    from engine.errors import InvalidRequest
-    from engine.grammar import Grammar
-    from engine.pipeline.grammar.source import check_shape
+    from engine.api.errors import InvalidRequest
+    from engine.api.grammar import Grammar
+    from engine.grammar.source import check_shape
 
     try:
         grammar = Grammar.json_schema(path.read_text())
@@ -288,8 +288,8 @@ def _chat_ids(client: "EngineClient", settings: "Settings", text: str) -> tuple[
 
     The default system prompt is left out where the template takes none; the user's own is not.
     """
-    from engine.errors import InvalidRequest
-    from engine.pipeline.chat_encoding import ChatEncoder
+    from engine.api.errors import InvalidRequest
+    from engine.text.chat_encoding import ChatEncoder
 
     encoder = ChatEncoder(client.tokenize, client.render_chat, client.control_tokens())
     question = {"role": "user", "content": text}

@@ -17,7 +17,7 @@ def read_text(file: str) -> str:
     Raises:
         InvalidRequest: it cannot be read, or is no UTF-8.
     """
-    from engine.errors import InvalidRequest
+    from engine.api.errors import InvalidRequest
 
     try:
         raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
@@ -45,7 +45,7 @@ def score_file(opened: "OpenClient", file: str, *, stride: int | None, as_json: 
     """
     from app.perplexity import score_text
     from app.runtime import wait_loaded
-    from engine.errors import EngineUnavailable
+    from engine.api.errors import EngineUnavailable
 
     text = read_text(file)
     opened.start()

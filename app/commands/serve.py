@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from app.server.config import DRAIN_S, MAX_BODY_BYTES, ServerConfig
-from engine.config import EngineConfig
+from engine.api.config import EngineConfig
 
 if TYPE_CHECKING:
     from app.server.process import DrainingServer
     from engine.embedding.embedder import Embedder
-    from engine.engine import AsyncPravahaEngine
+    from engine.runtime.engine import AsyncPravahaEngine
 
 MIB = 1024**2
 
@@ -49,7 +49,7 @@ def run_server(
             opened.
     """
     # Here, so that importing this module for the command's help costs nothing.
-    from engine.engine import AsyncPravahaEngine
+    from engine.runtime.engine import AsyncPravahaEngine
 
     config = ServerConfig(
         host=host,

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from app.byte_size import format_size
 from app.doctor.facts import Fact, Section
 from app.settings import DEMO_MODEL, Settings
-from engine.errors import ModelError
+from engine.api.errors import ModelError
 
 
 def memory(settings: Settings) -> Section:
@@ -24,8 +24,8 @@ def memory(settings: Settings) -> Section:
 
 
 def _pool(settings: Settings) -> Fact:
-    from engine.loading import open_from_disk, open_with_headers
     from engine.models.store import ModelStore
+    from engine.runtime.loading import open_from_disk, open_with_headers
 
     label = f"KV pool of {settings.model}"
     try:

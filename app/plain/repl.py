@@ -12,10 +12,10 @@ from typing import TextIO
 
 from app.plain.commands import Command, Message, Unknown, help_lines, read_line
 from app.safe_text import SafeStream, safe_line, safe_text
-from engine.branching.session import TreeSession
-from engine.branching.tree import NodeKind, NodeStatus, NodeView, TreeSummary
-from engine.client import EngineClient
-from engine.errors import PravahaError
+from engine.api.errors import PravahaError
+from engine.clients.engine_client import EngineClient
+from engine.conversations.session import TreeSession
+from engine.conversations.tree import NodeKind, NodeStatus, NodeView, TreeSummary
 
 _WAKE_S = 0.5
 """Longest wait for the engine's word before looking again."""

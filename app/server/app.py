@@ -26,7 +26,7 @@ from app.server.disconnect import ClientGone
 from app.server.envelope import Envelope
 from app.server.hosts import LoopbackHosts
 from app.server.limits import BodyLimit
-from engine.engine import AsyncPravahaEngine
+from engine.runtime.engine import AsyncPravahaEngine
 
 _ROUTERS = (
     chat.router,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from app.server.errors import bad_request
 from app.server.schemas import CompletionRequest
-from engine.request import RequestOutput
+from engine.api.request import RequestOutput
 
 
 def check_best_of(body: CompletionRequest) -> None:

@@ -21,8 +21,8 @@ from app.server.sampling import chat_sampling
 from app.server.schemas import ChatCompletionRequest, Message
 from app.server.sse import DONE, EventStream, event
 from app.server.usage import Usage
-from engine.client import ChatMessage
-from engine.request import RequestOutput, TokenBatch
+from engine.api.chat import ChatMessage
+from engine.api.request import RequestOutput, TokenBatch
 
 router = APIRouter(route_class=JsonRoute)
 

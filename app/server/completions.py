@@ -27,7 +27,7 @@ from app.server.sampling import completion_sampling
 from app.server.schemas import CompletionRequest, ForkRequest, Prompt
 from app.server.sse import DONE, EventStream, event
 from app.server.usage import Usage
-from engine.request import RequestOutput, TokenBatch
+from engine.api.request import RequestOutput, TokenBatch
 
 router = APIRouter(route_class=JsonRoute)
 

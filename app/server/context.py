@@ -8,7 +8,7 @@ from starlette.requests import Request
 from app.server.config import ServerConfig
 from app.server.counters import ServerCounters
 from app.server.drain import Drain
-from engine.engine import AsyncPravahaEngine
+from engine.runtime.engine import AsyncPravahaEngine
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from app.server.errors import ApiError, bad_request, unavailable
 from app.server.fields import settle_extra_fields
 from app.server.json_response import json_response
 from app.server.schemas import EmbeddingRequest
-from engine.embedding.embeddings import Embeddings
-from engine.errors import ModelError, ModelNotFound
+from engine.api.embeddings import Embeddings
+from engine.api.errors import ModelError, ModelNotFound
 
 router = APIRouter(route_class=JsonRoute)
 

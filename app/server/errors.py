@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from engine.errors import EngineUnavailable, InvalidRequest, QueueFull
+from engine.api.errors import EngineUnavailable, InvalidRequest, QueueFull
 
 log = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.server.schemas import SamplingFields
-from engine.request import RequestOutput, Timings, TokenBatch
+from engine.api.request import RequestOutput, Timings, TokenBatch
 
 
 def choice_extras(body: SamplingFields, part: RequestOutput | TokenBatch) -> dict[str, Any]:

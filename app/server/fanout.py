@@ -12,10 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from engine.engine import AsyncPravahaEngine
-from engine.forking import child_seed
-from engine.handle import RequestHandle
-from engine.request import (
+from engine.api.request import (
     FinishReason,
     Request,
     RequestOutput,
@@ -23,6 +20,9 @@ from engine.request import (
     TokenBatch,
     new_request_id,
 )
+from engine.runtime.engine import AsyncPravahaEngine
+from engine.runtime.forking import child_seed
+from engine.runtime.request_handle import RequestHandle
 
 
 def choice_seed(seed: int | None, index: int) -> int | None:

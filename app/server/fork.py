@@ -25,10 +25,10 @@ from app.server.sampling import sampling_fields
 from app.server.schemas import ForkRequest
 from app.server.sse import EventStream
 from app.server.structured import GRAMMAR_FIELDS, build_grammar
-from engine.errors import UnknownRequest
-from engine.forking import SamplingChange
-from engine.http_wire import FORKED_AT
-from engine.request import SamplingParams, new_request_id
+from engine.api.errors import UnknownRequest
+from engine.api.request import SamplingParams, new_request_id
+from engine.clients.http_wire import FORKED_AT
+from engine.runtime.forking import SamplingChange
 
 router = APIRouter(route_class=JsonRoute)
 

@@ -12,7 +12,7 @@ from app.server.errors import ApiError, bad_request
 from app.server.fanout import Choices, fan_out
 from app.server.schemas import SamplingFields
 from app.server.structured import build_grammar
-from engine.request import FinishReason, RequestOutput, SamplingParams, TokenBatch
+from engine.api.request import FinishReason, RequestOutput, SamplingParams, TokenBatch
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from app.server.auth import requires
 from app.server.context import ServerContext, server_context
 from app.server.errors import UNAVAILABLE_RETRY_S, retry_hints
 from app.server.json_response import json_response
-from engine.snapshot import EngineState
+from engine.api.snapshot import EngineState
 
 router = APIRouter()
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from engine.pipeline.tokenizer import Tokenizer
-from engine.request import PromptLogprobs, TopLogprob
+from engine.api.request import PromptLogprobs, TopLogprob
+from engine.text.tokenizer import Tokenizer
 
 Tops = Sequence[Sequence[TopLogprob]]
 

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from app.server.context import ServerContext
 from app.server.errors import ApiError, bad_request, unavailable
-from engine.pipeline.tokenizer import Tokenizer
-from engine.snapshot import ModelInfo
+from engine.api.snapshot import ModelInfo
+from engine.text.tokenizer import Tokenizer
 
 Result = TypeVar("Result")
 

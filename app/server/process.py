@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from app.server.config import ServerConfig
 from app.server.connection import Connection
 from app.server.context import ServerContext
-from engine.errors import PravahaError
+from engine.api.errors import PravahaError
 
 KEEP_ALIVE_S = 30
 CLOSE_CONNECTIONS_S = 3

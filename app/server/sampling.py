@@ -8,7 +8,7 @@ from app.server.schemas import (
     SamplingFields,
 )
 from app.server.structured import grammar_of
-from engine.request import SamplingParams
+from engine.api.request import SamplingParams
 
 
 def chat_sampling(body: ChatCompletionRequest, *, vocab_size: int) -> SamplingParams:

@@ -15,8 +15,8 @@ from pydantic import (
     StringConstraints,
 )
 
-from engine.request import MAX_DEADLINE_MS
-from engine.scheduling import MAX_STEP_TARGET_MS, MIN_STEP_TARGET_MS, BatchFormerName, Policy
+from engine.api.request import MAX_DEADLINE_MS
+from engine.api.scheduling import MAX_STEP_TARGET_MS, MIN_STEP_TARGET_MS, BatchFormerName, Policy
 
 MAX_MESSAGES = 4096
 MAX_BIASES = 1024

@@ -6,8 +6,8 @@ from typing import Any
 from app.server.context import ServerContext
 from app.server.errors import bad_request
 from app.server.schemas import SamplingFields
-from engine.errors import InvalidRequest
-from engine.grammar import Grammar
+from engine.api.errors import InvalidRequest
+from engine.api.grammar import Grammar
 
 Wanted = tuple[str, Grammar]
 """The field that asks, as a path into the body, and what it asks for."""

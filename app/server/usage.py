@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from engine.request import RequestOutput, TokenBatch
+from engine.api.request import RequestOutput, TokenBatch
 
 
 class Usage:

@@ -54,10 +54,10 @@ from app.tui.widgets.status_bar import MIN_COLUMNS, MIN_ROWS, StatusBar
 from app.tui.widgets.theme_picker import ThemePicker
 from app.tui.widgets.transcript import MessageScroll, Transcript
 from app.tui.widgets.vitals import Vitals
-from engine.branching.session import TreeSession
-from engine.branching.tree import NodeKind
-from engine.client import EngineClient
-from engine.errors import PravahaError
+from engine.api.errors import PravahaError
+from engine.clients.engine_client import EngineClient
+from engine.conversations.session import TreeSession
+from engine.conversations.tree import NodeKind
 
 Pane = Literal["chat", "kv", "stats"]
 Severity = Literal["information", "warning", "error"]

@@ -23,10 +23,10 @@ from app.tui.widgets.stats import StatsPane
 from app.tui.widgets.status_bar import StatusBar
 from app.tui.widgets.transcript import Transcript
 from app.tui.widgets.vitals import Vitals
-from engine.branching.session import TreeSession
-from engine.branching.tree import NodeStatus
-from engine.client import EngineClient
-from engine.snapshot import EngineSnapshot, EngineState
+from engine.api.snapshot import EngineSnapshot, EngineState
+from engine.clients.engine_client import EngineClient
+from engine.conversations.session import TreeSession
+from engine.conversations.tree import NodeStatus
 
 if TYPE_CHECKING:
     from textual.screen import Screen

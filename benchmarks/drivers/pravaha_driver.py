@@ -9,10 +9,10 @@ from orders import Order, arguments, serve
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from engine.config import EngineConfig
-from engine.engine import AsyncPravahaEngine
-from engine.observability.step_work import ModelWork
-from engine.request import Request, SamplingParams
+from engine.api.config import EngineConfig
+from engine.api.request import Request, SamplingParams
+from engine.benchmark.step_work import ModelWork
+from engine.runtime.engine import AsyncPravahaEngine
 
 os.environ.pop("PRAVAHA_DISPATCH", None)
 options = arguments()

@@ -10,9 +10,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.config import DispatchLevel
-from engine.embedding.embeddings import Embeddings
-from engine.errors import EngineUnavailable, ModelNotFound, QueueFull
+from engine.api.config import DispatchLevel
+from engine.api.embeddings import Embeddings
+from engine.api.errors import EngineUnavailable, ModelNotFound, QueueFull
 from engine.models.demo import MINILM
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ import numpy as np
 import tokenizers
 
 from engine import _core
-from engine.config import DispatchLevel
-from engine.embedding.embeddings import Embeddings
-from engine.errors import InvalidRequest, ModelError
+from engine.api.config import DispatchLevel
+from engine.api.embeddings import Embeddings
+from engine.api.errors import InvalidRequest, ModelError
 
 TRAINED_TOKENS = 256
 """What all-MiniLM-L6-v2 was made for; the position table goes on, the quality does not."""

@@ -40,11 +40,6 @@ _NO_INTS: NDArray[np.int32] = np.zeros(0, np.int32)
 _NO_MASK_BITS: NDArray[np.uint32] = np.zeros((0, 0), np.uint32)
 
 
-def mask_words(vocab_size: int) -> int:
-    """Words of one token mask: a bit a token."""
-    return -(-vocab_size // 32)
-
-
 @dataclass(frozen=True, slots=True)
 class StepPlan:
     """One ragged step. The row-indexed arrays are live views: valid until `execute` returns.

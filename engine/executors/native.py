@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine import _core
-from engine.config import EngineConfig
-from engine.errors import ExecutorError, ModelError
+from engine.api.config import EngineConfig
+from engine.api.errors import ExecutorError, ModelError
 from engine.executors.base import (
     MAX_DRAFT_TOKENS,
     ExecutorInfo,

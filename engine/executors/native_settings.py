@@ -1,7 +1,7 @@
 """Which of an engine's settings the native executor obeys. Imports no Rust."""
 
-from engine.config import EngineConfig, KvDtype
-from engine.errors import ModelError
+from engine.api.config import EngineConfig, KvDtype
+from engine.api.errors import ModelError
 from engine.models.spec import ModelSpec
 
 _FLOAT_FORMATS = frozenset({"F32", "F16", "BF16"})

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.snapshot import BlockCounts, BlockState, SwapCounts
+from engine.api.snapshot import BlockCounts, BlockState, SwapCounts
 
 if TYPE_CHECKING:
+    from engine.batch.rows import RowTable
     from engine.memory.prefix_cache import PrefixCache
     from engine.memory.swap_tier import SwapTier
-    from engine.pipeline.rows import RowTable
 
 
 class Stats(Protocol):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from engine.api.snapshot import BlockMap, BlockState
+from engine.batch.rows import RowTable
 from engine.memory.block_manager import BlockManager
-from engine.pipeline.rows import RowTable
-from engine.snapshot import BlockMap, BlockState
 
 
 def draw_blocks(epoch: int, blocks: BlockManager, table: RowTable) -> BlockMap:

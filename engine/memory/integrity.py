@@ -6,9 +6,9 @@ For tests and debugging: O(tables), with loops over rows.
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.batch.rows import RowTable
 from engine.executors.base import StepPlan
 from engine.memory.block_manager import BlockManager
-from engine.pipeline.rows import RowTable
 
 
 def check_tables(blocks: BlockManager, table: RowTable) -> None:

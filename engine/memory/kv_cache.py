@@ -6,8 +6,8 @@ The executor owns the storage; which request holds which block is the block mana
 from dataclasses import dataclass
 from typing import Protocol
 
-from engine.config import KvDtype
-from engine.errors import ModelError
+from engine.api.config import KvDtype
+from engine.api.errors import ModelError
 
 _KV_ELEMENT_BYTES: dict[KvDtype, int] = {"f16": 2, "bf16": 2, "f32": 4, "int8": 1}
 _KV_SCALE_BYTES: dict[KvDtype, int] = {"int8": 4}

@@ -9,10 +9,10 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from engine.config import EngineConfig
+from engine.api.config import EngineConfig
 
 if TYPE_CHECKING:
-    from engine.models.loader import OpenModel
+    from engine.executors.open_model import OpenModel
 
 _VERSION = 2
 

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.pipeline.rows import RowTable
+from engine.batch.rows import RowTable
 
 
 class PrefixIndex(Protocol):

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.batch.rows import RowTable
+from engine.batch.sequence import NO_ROW, Sequence
 from engine.memory.block_manager import BlockManager
 from engine.memory.swap_tier import NO_ENTRIES
-from engine.pipeline.rows import RowTable
-from engine.pipeline.sequence import NO_ROW, Sequence
 
 _NO_BLOCKS: NDArray[np.int32] = np.zeros(0, np.int32)
 

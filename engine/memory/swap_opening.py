@@ -11,11 +11,11 @@ import logging
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from engine.config import EngineConfig
+from engine.api.config import EngineConfig
 from engine.executors.base import Executor, ExecutorInfo
+from engine.files.file_lock import try_hold
 from engine.memory.prefix_cache import PrefixIndex
 from engine.memory.swap_tier import SwapTier
-from engine.models.file_lock import try_hold
 
 _log = logging.getLogger(__name__)
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import ExecutorError
+from engine.api.errors import ExecutorError
+from engine.api.snapshot import SwapCounts
 from engine.memory.swap_writer import BUFFERS, SwapWriter
 from engine.observability.rates import Speed
-from engine.snapshot import SwapCounts
 
 if TYPE_CHECKING:
     from engine._core import PrefixTrie, SwapStore

@@ -12,7 +12,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from engine.errors import FetchError
+from engine.api.errors import FetchError
 from engine.models.demo import PackagedFile, PackagedModel
 from engine.models.progress import FetchProgress, ProgressCallback
 

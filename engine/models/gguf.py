@@ -3,8 +3,8 @@
 import math
 from collections.abc import Collection, Mapping
 
-from engine.errors import ModelError
-from engine.models.fields import Fields
+from engine.api.errors import ModelError
+from engine.files.fields import Fields
 from engine.models.llama3_frequencies import fit_scaling
 from engine.models.spec import Architecture, ModelSpec, RopeScaling, RopeStyle
 

@@ -15,11 +15,11 @@ from huggingface_hub import HfApi, hf_hub_download
 from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 from huggingface_hub.utils.tqdm import tqdm
 
-from engine.errors import FetchError
+from engine.api.error_text import first_line
+from engine.api.errors import FetchError
 from engine.models.digest import sha256_of
 from engine.models.hub_id import HubId
 from engine.models.progress import FetchProgress, ProgressCallback
-from engine.one_line import first_line
 
 _DIRECTORY_FILES = (
     "config.json",

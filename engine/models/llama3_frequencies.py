@@ -8,7 +8,7 @@ being approximated.
 import math
 from collections.abc import Collection
 
-from engine.errors import ModelError
+from engine.api.errors import ModelError
 from engine.models.spec import RopeScaling
 
 _ORIGINAL_CONTEXT = 8192  # pre-training length of every Llama 3 model, and the converters' default

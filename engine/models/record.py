@@ -9,8 +9,8 @@ from typing import Literal
 
 import orjson
 
-from engine.errors import ModelError
-from engine.models.json_file import read_json
+from engine.api.errors import ModelError
+from engine.files.json_file import read_json
 
 Origin = Literal["package", "hub", "linked"]
 """Fetched with pip, fetched from a hub, or the user's own files, left where they are."""

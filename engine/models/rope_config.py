@@ -4,8 +4,8 @@
 under `rope_type` or, older, `type`.
 """
 
-from engine.errors import UnsupportedByNativeError
-from engine.models.fields import Fields
+from engine.api.errors import UnsupportedByNativeError
+from engine.files.fields import Fields
 from engine.models.spec import RopeScaling
 
 _DEFAULT_THETA = 10_000.0

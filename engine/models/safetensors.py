@@ -7,9 +7,9 @@ Only data is read: safetensors and JSON. Checkpoints in pickle form, code beside
 from collections.abc import Mapping
 from pathlib import Path
 
-from engine.errors import ModelError, UnsupportedByNativeError
-from engine.models.fields import Fields
-from engine.models.json_file import read_json
+from engine.api.errors import ModelError, UnsupportedByNativeError
+from engine.files.fields import Fields
+from engine.files.json_file import read_json
 from engine.models.rope_config import read_rope
 from engine.models.safetensors_header import NATIVE_DTYPES, TensorEntry, read_header
 from engine.models.spec import Architecture, ModelSpec

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import orjson
 
-from engine.errors import ModelError, UnsupportedByNativeError
+from engine.api.errors import ModelError, UnsupportedByNativeError
 
 _MAX_HEADER_BYTES = 100 << 20
 NATIVE_DTYPES: Mapping[str, int] = {"F32": 4, "F16": 2, "BF16": 2}

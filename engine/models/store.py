@@ -20,9 +20,9 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from engine.errors import ModelError, ModelNotFound
-from engine.models import file_lock
-from engine.models.cache_dir import models_dir
+from engine.api.errors import ModelError, ModelNotFound
+from engine.files import file_lock
+from engine.files.cache_dir import models_dir
 from engine.models.demo import PACKAGED_MODELS, PackagedModel
 from engine.models.digest import sha256_of
 from engine.models.fetch import fetch_packaged
@@ -41,12 +41,6 @@ from engine.models.record import (
 _DIRECTORY_FILES = ("*.safetensors", "*.json", "*.jinja")
 
 
-def _open(path: Path) -> object:
-    from engine.models.loader import open_model  # the Rust core loads when it is first needed
-
-    return open_model(path)
-
-
 class ModelStore:
     """Finds, adds and removes models. Safe to use from several processes at once."""
 
@@ -55,7 +49,7 @@ class ModelStore:
         root: Path | None = None,
         *,
         packaged: tuple[PackagedModel, ...] = PACKAGED_MODELS,
-        open_model: Callable[[Path], object] = _open,
+        check: Callable[[Path], object] | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         """Use the store at `root`, by default the user's own.
@@ -63,12 +57,13 @@ class ModelStore:
         Args:
             root: the store's folder, made when something is added.
             packaged: models that `add` knows by name.
-            open_model: opens a model or raises ModelError; nothing that fails it is added.
+            check: raises ModelError for a file or directory that is no usable model; nothing that
+                fails it is added. Required to add anything but a packaged model.
             now: the clock.
         """
         self.root = models_dir() if root is None else root
         self._packaged = {model.name: model for model in packaged}
-        self._open_model = open_model
+        self._check = check
         self._now = now
 
     def list(self) -> list[InstalledModel]:
@@ -183,7 +178,7 @@ class ModelStore:
 
         def fetch(staging: Path) -> tuple[Path, str]:
             payload, revision = fetch_from_hub(hub_id, staging, progress)
-            self._open_model(payload)
+            self._require_usable(payload)
             return payload, revision
 
         chosen = name_from(hub_id.default_name) if name is None else check_name(name)
@@ -227,6 +222,11 @@ class ModelStore:
                 shutil.rmtree(self._staging / name, ignore_errors=True)
             return model
 
+    def _require_usable(self, path: Path) -> None:
+        if self._check is None:
+            raise AssertionError("a ModelStore without `check` adds packaged models only")
+        self._check(path)
+
     def _clear_abandoned(self) -> None:
         """Delete what killed fetches of other models left: nobody holds their locks."""
         for leftover in self._staging.iterdir():
@@ -242,7 +242,7 @@ class ModelStore:
             existing = self._already(chosen, str(path))
             if existing is not None:
                 return existing
-            self._open_model(path)
+            self._require_usable(path)
             files = _file_records(path, progress)
             return self._record(chosen, path, "linked", str(path), "", files)
 

@@ -6,7 +6,7 @@ bounds requests is here.
 
 from dataclasses import dataclass
 
-from engine.config import ComputeDtype
+from engine.api.config import ComputeDtype
 
 
 @dataclass(frozen=True, slots=True)

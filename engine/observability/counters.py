@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.api.request import FinishReason, Timings
+from engine.api.snapshot import Rates, Totals
 from engine.observability.histogram import (
     SECONDS_INTER_TOKEN,
     SECONDS_REQUEST,
@@ -25,8 +27,6 @@ from engine.observability.histogram import (
     HistogramState,
 )
 from engine.observability.rates import RateWindow, RecentSamples
-from engine.request import FinishReason, Timings
-from engine.snapshot import Rates, Totals
 
 _PERCENTILE_PERIOD_S = 0.25
 _PENDING_STEPS = 64

@@ -18,10 +18,10 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
+from engine.api.request import FinishReason
+from engine.api.snapshot import EngineSnapshot, EngineState, SwapCounts
 from engine.observability.counters import CountersState
 from engine.observability.histogram import HistogramState
-from engine.request import FinishReason
-from engine.snapshot import EngineSnapshot, EngineState, SwapCounts
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

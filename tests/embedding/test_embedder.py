@@ -8,11 +8,11 @@ import numpy as np
 import openai
 import pytest
 
+from engine.api.errors import EngineUnavailable, InvalidRequest, ModelNotFound, QueueFull
+from engine.clients.http_client import HttpClient
+from engine.clients.in_process import InProcessClient
 from engine.embedding.embedder import MAX_PENDING, Embedder, installed_encoder
 from engine.embedding.text_encoder import TextEncoder
-from engine.errors import EngineUnavailable, InvalidRequest, ModelNotFound, QueueFull
-from engine.http_client import HttpClient
-from engine.in_process import InProcessClient
 from tests.embedding.tiny_bert import save_tiny_bert
 from tests.fakes.toy_engine import ask, toy_engine
 from tests.fakes.toy_executor import oracle

@@ -7,8 +7,8 @@ import torch
 from transformers import BertModel
 
 from engine._core import BertEncoder, cpu_features
+from engine.api.errors import ModelError
 from engine.embedding.text_encoder import TextEncoder
-from engine.errors import ModelError
 from tests.embedding.tiny_bert import WORDS, reference, save_tiny_bert
 
 TEXTS = [

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from engine.errors import ExecutorError
+from engine.api.errors import ExecutorError
 from engine.executors.base import Executor
 
 

@@ -11,13 +11,13 @@ from contextlib import AbstractContextManager, nullcontext
 
 import jinja2
 
-from engine.client import ChatMessage
-from engine.errors import EngineUnavailable, InvalidRequest, PravahaError
-from engine.fork_price import ForkPrice
-from engine.pipeline.control_tokens import ControlTokens
-from engine.request import FinishReason, Request, Timings, TokenBatch
-from engine.scheduling import Scheduling
-from engine.snapshot import BlockMap, EngineSnapshot, EngineState, ModelInfo
+from engine.api.chat import ChatMessage
+from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
+from engine.api.fork_price import ForkPrice
+from engine.api.request import FinishReason, Request, Timings, TokenBatch
+from engine.api.scheduling import Scheduling
+from engine.api.snapshot import BlockMap, EngineSnapshot, EngineState, ModelInfo
+from engine.text.control_tokens import ControlTokens
 
 CHATML = (
     "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}"

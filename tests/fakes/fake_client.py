@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from engine.request import FinishReason, Request, TokenBatch
-from engine.snapshot import (
+from engine.api.request import FinishReason, Request, TokenBatch
+from engine.api.snapshot import (
     BlockCounts,
     BlockMap,
     BlockState,

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from engine.executors.base import mask_words
-from engine.pipeline.grammar.compiler import GrammarCompiler
+from engine.grammar.compiler import GrammarCompiler
+from engine.grammar.matcher import mask_words
 from tests.fakes.toy_tokenizer import VOCAB_SIZE, ToyTokenizer
 
 NUMBERS = r"[1-9][0-9]{2,5}( [a-z]{1,4})*"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.pipeline.speculation import Drafts, Speculation
+from engine.scheduler.speculation import Drafts, Speculation
 from tests.fakes.toy_executor import next_token
 
 

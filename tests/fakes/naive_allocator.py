@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from engine.snapshot import BlockState
+from engine.api.snapshot import BlockState
 
 
 class NaiveOutOfBlocksError(Exception):

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from engine.events import RequestScheduled
-from engine.pipeline.step_load import StepLoad
-from engine.request import Request, SamplingParams
-from engine.scheduling import Scheduling
+from engine.api.events import RequestScheduled
+from engine.api.request import Request, SamplingParams
+from engine.api.scheduling import Scheduling
+from engine.api.step_costs import StepLoad
 from tests.fakes.toy_pipeline import ToyPipeline
 
 COSTS = (0.01, 0.001, 0.0005)

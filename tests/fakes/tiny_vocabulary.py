@@ -1,6 +1,6 @@
 """Small complete vocabularies: every byte, a few merges, ChatML's control tokens."""
 
-from engine.pipeline.token_bytes import byte_alphabet
+from engine.text.token_bytes import byte_alphabet
 
 CONTROLS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 CHATML = (

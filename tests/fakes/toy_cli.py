@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 from app import runtime
 from app.cli import main
-from engine.request import FinishReason
-from engine.snapshot import EngineSnapshot, EngineState
+from engine.api.request import FinishReason
+from engine.api.snapshot import EngineSnapshot, EngineState
 from tests.fakes.chat_toys import ToyClient
 
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from engine.config import EngineConfig
-from engine.engine import AsyncPravahaEngine
-from engine.request import Request, SamplingParams
+from engine.api.config import EngineConfig
+from engine.api.request import Request, SamplingParams
+from engine.runtime.engine import AsyncPravahaEngine
 from tests.fakes.toy_executor import ToyExecutor, toy_model
 from tests.fakes.toy_tokenizer import ToyTokenizer
 

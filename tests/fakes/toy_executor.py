@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from engine.errors import ExecutorError
+from engine.api.errors import ExecutorError
+from engine.batch.sampling_validator import Sampler
 from engine.executors.base import MAX_DRAFT_TOKENS, ExecutorInfo, StepPlan
+from engine.executors.reference_sampler import sample_reference
 from engine.models.spec import ModelSpec, RopeScaling
-from engine.pipeline.reference_sampler import sample_reference
-from engine.pipeline.sampler import Sampler
 from tests.fakes.toy_tokenizer import VOCAB_SIZE, ToyTokenizer
 
 _NEVER_WRITTEN = -7

@@ -5,20 +5,20 @@ from types import SimpleNamespace
 import numpy as np
 
 from engine._core import BlockAllocator, PrefixTrie, SwapStore
-from engine.events import EventBus
-from engine.forking import child_request, fork_point, known_tokens
-from engine.handle import RequestHandle
-from engine.intake import take_in
-from engine.loading import open_with_headers
+from engine.api.events import EventBus
+from engine.batch.request_queue import RequestQueue
+from engine.batch.rows import RowTable
 from engine.memory.block_manager import BlockManager
 from engine.memory.integrity import check_writes
 from engine.memory.prefix_cache import PrefixCache
 from engine.memory.swap_tier import SwapTier
 from engine.observability.counters import EngineCounters
-from engine.pipeline.pipeline import Pipeline
-from engine.pipeline.rows import RowTable
-from engine.queue import RequestQueue
-from engine.wakeups import WakeHub
+from engine.runtime.forking import child_request, fork_point, known_tokens
+from engine.runtime.intake import take_in
+from engine.runtime.loading import open_with_headers
+from engine.runtime.request_handle import RequestHandle
+from engine.runtime.wakeups import WakeHub
+from engine.step.pipeline import Pipeline
 from tests.fakes.naive_allocator import NaiveAllocator
 from tests.fakes.toy_engine import toy_config
 from tests.fakes.toy_executor import ToyExecutor, toy_model

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from engine.config import EngineConfig, KvDtype
+from engine.api.config import EngineConfig, KvDtype
 from engine.executors.native import NativeExecutor
-from engine.models.json_file import read_json
-from engine.models.loader import open_model
+from engine.executors.open_model import open_model
+from engine.files.json_file import read_json
 from engine.models.safetensors import read_spec, read_tensors, weight_files
 from engine.models.spec import ModelSpec
 from tests.parity.stepper import Stepper

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from engine.config import EngineConfig, KvDtype
-from engine.engine import AsyncPravahaEngine
+from engine.api.config import EngineConfig, KvDtype
+from engine.runtime.engine import AsyncPravahaEngine
 
 PATIENCE_S = 300
 """After so long a wait is given up: nothing is slow enough for it."""

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from engine.errors import ModelError
-from engine.models.loader import open_model
+from engine.api.errors import ModelError
+from engine.executors.open_model import open_model
 from tests.parity.levels import FUSED_LEVELS, LEVELS, available, each_level, forced, require
 from tests.parity.loading import load_stepper
 from tests.parity.quantised_models import write_model

@@ -8,9 +8,9 @@ import torch
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
 from engine._core import GgufFile
-from engine.config import EngineConfig
+from engine.api.config import EngineConfig
 from engine.executors.native import NativeExecutor
-from engine.models.loader import open_model
+from engine.executors.open_model import open_model
 from tests.fakes.tiny_gguf import (
     CONTEXT,
     FFN,

@@ -2,9 +2,9 @@
 
 import time
 
-from engine.config import EngineConfig
+from engine.api.config import EngineConfig
 from engine.executors.native import NativeExecutor
-from engine.models.loader import open_model
+from engine.executors.open_model import open_model
 from tests.fakes.tiny_gguf import write_tiny_gguf
 from tests.parity.stepper import Run, Stepper
 

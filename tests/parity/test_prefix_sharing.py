@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from engine.request import Request, SamplingParams
+from engine.api.request import Request, SamplingParams
 from tests.parity.real_engine import BLOCK, PATIENCE_S, prose, running
 
 

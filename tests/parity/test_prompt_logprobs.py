@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from app.perplexity import score_text, windows
-from engine.config import EngineConfig
-from engine.engine import AsyncPravahaEngine
-from engine.in_process import InProcessClient
+from engine.api.config import EngineConfig
+from engine.clients.in_process import InProcessClient
+from engine.runtime.engine import AsyncPravahaEngine
 from tests.parity.accuracy import PROSE
 from tests.parity.loading import load_stepper
 from tests.parity.reference import llama_from_gguf, logits

@@ -9,7 +9,7 @@ import torch
 
 from engine import _core
 from engine.executors.base import MAX_TOP_LOGPROBS, SAMPLING_DTYPE, Executor, StepPlan, StepResult
-from engine.pipeline.reference_sampler import sample_reference
+from engine.executors.reference_sampler import sample_reference
 from tests.parity.loading import load_stepper
 from tests.parity.reference import logits
 from tests.parity.stepper import Run, Stepper

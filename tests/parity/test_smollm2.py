@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from transformers import LlamaForCausalLM
 
-from engine.models.loader import OpenModel, open_model
+from engine.executors.open_model import OpenModel, open_model
 from tests.parity.accuracy import PROSE, QUESTIONS, departures, score_prose
 from tests.parity.loading import load_stepper
 from tests.parity.reference import answer_logits, llama_from_gguf

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from engine.config import EngineConfig
-from engine.engine import AsyncPravahaEngine
-from engine.pipeline.step_time import StepCosts, StepTimeModel
-from engine.request import FinishReason, Request, RequestOutput, SamplingParams
-from engine.snapshot import Totals
+from engine.api.config import EngineConfig
+from engine.api.request import FinishReason, Request, RequestOutput, SamplingParams
+from engine.api.snapshot import Totals
+from engine.api.step_costs import StepCosts
+from engine.runtime.engine import AsyncPravahaEngine
+from engine.scheduler.step_time import StepTimeModel
 
 TEXT = (
     "The lighthouse stood at the end of a long and narrow spit of land, and on most days the wind "

@@ -1,6 +1,6 @@
 """The swap tier with the demo model: what a restart, pressure and damage cost and answer."""
 
-from engine.request import Request, SamplingParams
+from engine.api.request import Request, SamplingParams
 from tests.parity.real_engine import BLOCK, PATIENCE_S, prose, running
 
 SAMPLING = SamplingParams(temperature=0.0, max_tokens=150, ignore_eos=True)

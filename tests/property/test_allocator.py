@@ -16,7 +16,7 @@ from hypothesis.stateful import (
 )
 
 from engine._core import BlockAllocator, IntegrityError, OutOfBlocks, PrefixTrie
-from engine.snapshot import BlockState
+from engine.api.snapshot import BlockState
 
 NUM_BLOCKS = 10
 BLOCK_SIZE = 2

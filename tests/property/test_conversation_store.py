@@ -9,10 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
 
-from engine.branching.oplog import Assignment
-from engine.branching.store import Store
-from engine.branching.tree import Node, NodeKind, NodeStatus
-from engine.request import TopLogprob
+from engine.api.request import TopLogprob
+from engine.conversations.oplog import Assignment
+from engine.conversations.store import Store
+from engine.conversations.tree import Node, NodeKind, NodeStatus
 
 texts = st.text(max_size=20)
 ids = st.lists(st.integers(0, 2**32 - 1), max_size=5).map(tuple)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.models.gguf_vocabulary import read_tokenizer
+from engine.text.gguf_vocabulary import read_tokenizer
 from tests.fakes.tiny_vocabulary import byte_level_fields, sentencepiece_fields
 
 ANY_TEXT = st.text() | st.text(st.sampled_from("aहि्न🇫🇷👩\u200d💻 \n<|im_end|>Ġ▁é"), max_size=40)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from app.server.chat import chat_ids
 from app.server.model import LoadedModel
 from app.server.schemas import Message
-from engine.branching.prompt_builder import PromptBuilder
-from engine.branching.tree import Node, NodeKind, NodeStatus
-from engine.in_process import InProcessClient
+from engine.clients.in_process import InProcessClient
+from engine.conversations.prompt_builder import PromptBuilder
+from engine.conversations.tree import Node, NodeKind, NodeStatus
 from tests.fakes.chat_toys import ALTERNATING, CHATML, REWRITING, TRIMMED
 from tests.server.scripted_engine import INFO, ScriptedEngine, words
 from tests.server.toy_tokenizer import CONTROLS, IM_END

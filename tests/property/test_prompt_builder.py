@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.branching.prompt_builder import PromptBuilder
-from engine.branching.tree import Node, NodeKind, NodeStatus
+from engine.conversations.prompt_builder import PromptBuilder
+from engine.conversations.tree import Node, NodeKind, NodeStatus
 from tests.fakes.chat_toys import (
     CHATML,
     CONTROLS,
@@ -168,6 +168,6 @@ def test_the_demo_models_prompts_are_the_tokenised_rendering(demo_tokenizer, que
 
 @pytest.fixture(scope="module")
 def demo_tokenizer(demo_model):
-    from engine.models.loader import open_model
+    from engine.executors.open_model import open_model
 
     return open_model(demo_model).tokenizer

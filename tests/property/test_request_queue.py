@@ -6,10 +6,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from engine.errors import QueueFull
-from engine.intake import take_in
-from engine.loading import open_with_headers
-from engine.queue import RequestQueue
+from engine.api.errors import QueueFull
+from engine.batch.request_queue import RequestQueue
+from engine.runtime.intake import take_in
+from engine.runtime.loading import open_with_headers
 from tests.fakes.toy_engine import ask, toy_config
 from tests.fakes.toy_executor import toy_model
 

@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from engine._core import BlockAllocator
-from engine.errors import ExecutorError, QueueFull
-from engine.forking import known_tokens
-from engine.request import FinishReason
-from engine.scheduling import BATCH_FORMERS, POLICIES, Scheduling
+from engine.api.errors import ExecutorError, QueueFull
+from engine.api.request import FinishReason
+from engine.api.scheduling import BATCH_FORMERS, POLICIES, Scheduling
+from engine.runtime.forking import known_tokens
 from tests.fakes.guesser import guess
 from tests.fakes.naive_allocator import NaiveAllocator
 from tests.fakes.toy_engine import ask

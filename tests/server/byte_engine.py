@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 
-from engine.engine import AsyncPravahaEngine
+from engine.runtime.engine import AsyncPravahaEngine
 from tests.fakes.toy_engine import toy_config, toy_engine
 from tests.fakes.toy_executor import ToyExecutor, toy_spec
 from tests.server.toy_tokenizer import VOCAB_SIZE, byte_tokenizer

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from engine.client import EngineClient
-from engine.errors import InvalidRequest, UnknownRequest
-from engine.forking import child_seed
-from engine.grammar import Grammar
-from engine.request import FinishReason, Request, SamplingParams
-from engine.scheduling import Scheduling
-from engine.snapshot import EngineState
+from engine.api.errors import InvalidRequest, UnknownRequest
+from engine.api.grammar import Grammar
+from engine.api.request import FinishReason, Request, SamplingParams
+from engine.api.scheduling import Scheduling
+from engine.api.snapshot import EngineState
+from engine.clients.engine_client import EngineClient
+from engine.runtime.forking import child_seed
 from tests.server.byte_engine import is_quiet, wait_until
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from engine.request import FinishReason, Request, RequestOutput, Timings, TokenBatch
-from engine.snapshot import BlockCounts, EngineSnapshot, EngineState, ModelInfo
+from engine.api.request import FinishReason, Request, RequestOutput, Timings, TokenBatch
+from engine.api.snapshot import BlockCounts, EngineSnapshot, EngineState, ModelInfo
 from tests.server.toy_tokenizer import VOCAB_SIZE, byte_tokenizer
 
 INFO = ModelInfo("toy", "toy", 1, "F32", "f32", 512, VOCAB_SIZE, 4, "scripted", "none", 1)

@@ -6,7 +6,7 @@ from app.server.app import create_app
 from app.server.auth import scope_of, walk_routes
 from app.server.config import ServerConfig, is_loopback
 from app.server.process import listen
-from engine.errors import PravahaError
+from engine.api.errors import PravahaError
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, words
 

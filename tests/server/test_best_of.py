@@ -5,7 +5,7 @@ import pytest
 
 from app.server.best_of import best_candidates
 from app.server.config import ServerConfig
-from engine.request import FinishReason, RequestOutput, Timings
+from engine.api.request import FinishReason, RequestOutput, Timings
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, words
 

@@ -4,11 +4,11 @@ import socket
 
 import pytest
 
-from engine.errors import EngineUnavailable, InvalidRequest, QueueFull
-from engine.http_client import HttpClient
-from engine.in_process import InProcessClient
-from engine.request import FinishReason
-from engine.snapshot import EngineState
+from engine.api.errors import EngineUnavailable, InvalidRequest, QueueFull
+from engine.api.request import FinishReason
+from engine.api.snapshot import EngineState
+from engine.clients.http_client import HttpClient
+from engine.clients.in_process import InProcessClient
 from tests.server.byte_engine import byte_engine, wait_until
 from tests.server.client_contract import ClientContract, ask, drain_all
 from tests.server.live import live

@@ -5,8 +5,8 @@ import httpx
 import pytest
 
 from app.server.connection import Connection
-from engine.errors import EngineUnavailable, InvalidRequest, QueueFull
-from engine.snapshot import EngineState
+from engine.api.errors import EngineUnavailable, InvalidRequest, QueueFull
+from engine.api.snapshot import EngineState
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, words
 

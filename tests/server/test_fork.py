@@ -7,8 +7,8 @@ import pytest
 
 from app.server.fork import sampling_change
 from app.server.schemas import ForkRequest
-from engine.forking import child_seed
-from engine.request import Request, SamplingParams
+from engine.api.request import Request, SamplingParams
+from engine.runtime.forking import child_seed
 from tests.server.byte_engine import byte_engine, is_quiet, wait_until
 from tests.server.live import live
 

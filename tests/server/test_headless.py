@@ -3,7 +3,7 @@ import sys
 
 IMPORT_ALL = """
 import sys
-import app.commands.serve, app.server.app, app.server.process, engine.http_client
+import app.commands.serve, app.server.app, app.server.process, engine.clients.http_client
 heavy = {"textual", "torch", "transformers"} & {name.partition(".")[0] for name in sys.modules}
 sys.exit(f"imported: {heavy}" if heavy else 0)
 """
@@ -59,7 +59,7 @@ NO_MODEL = """
 import sys
 from pathlib import Path
 from app.commands.serve import run_server
-from engine.config import EngineConfig
+from engine.api.config import EngineConfig
 
 sys.exit(run_server(EngineConfig(model=Path("/nowhere.gguf"), name="x"), port=0))
 """

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from app.server.logprobs import LegacyLogprobs, vllm_prompt_logprobs
-from engine.pipeline.reference_sampler import log_softmax
-from engine.request import PromptLogprobs, TopLogprob
+from engine.api.request import PromptLogprobs, TopLogprob
+from engine.executors.reference_sampler import log_softmax
 from tests.fakes.toy_executor import toy_logits
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, words

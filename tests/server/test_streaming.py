@@ -6,7 +6,7 @@ from contextlib import closing
 import httpx
 import pytest
 
-from engine.request import FinishReason
+from engine.api.request import FinishReason
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, batch, words
 

@@ -3,9 +3,9 @@
 import tokenizers
 from tokenizers import AddedToken, models, normalizers, pre_tokenizers
 
-from engine.pipeline.chat_template import ChatTemplate
-from engine.pipeline.token_bytes import byte_alphabet
-from engine.pipeline.tokenizer import Tokenizer
+from engine.text.chat_template import ChatTemplate
+from engine.text.token_bytes import byte_alphabet
+from engine.text.tokenizer import Tokenizer
 
 CONTROLS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 END_OF_TEXT, IM_START, IM_END = 256, 257, 258

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.config import EngineConfig
-from engine.engine import AsyncPravahaEngine
-from engine.errors import InvalidRequest
-from engine.handle import RequestHandle
-from engine.request import FinishReason, Request, SamplingParams
+from engine.api.config import EngineConfig
+from engine.api.errors import InvalidRequest
+from engine.api.request import FinishReason, Request, SamplingParams
+from engine.runtime.engine import AsyncPravahaEngine
+from engine.runtime.request_handle import RequestHandle
 
 MINUTES = float(os.environ.get("PRAVAHA_SOAK_MINUTES", "30"))
 WARM_UP_SHARE = 0.15

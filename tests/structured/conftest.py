@@ -1,6 +1,6 @@
 import pytest
 
-from engine.models.loader import open_model
+from engine.executors.open_model import open_model
 from tests.fakes.grammars import toy_compiler
 from tests.structured.random_writer import RandomWriter
 

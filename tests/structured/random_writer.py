@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from engine.errors import InvalidRequest
-from engine.grammar import Grammar
+from engine.api.errors import InvalidRequest
+from engine.api.grammar import Grammar
 
 _CLOSING = [b'"', b"}", b"]", b'"}', b'"]', b"0", b"1", b"true", b"null"]
 

@@ -7,11 +7,11 @@ import jsonschema
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from engine.config import EngineConfig
-from engine.engine import AsyncPravahaEngine
-from engine.errors import InvalidRequest
-from engine.grammar import Grammar
-from engine.request import FinishReason, Request, SamplingParams
+from engine.api.config import EngineConfig
+from engine.api.errors import InvalidRequest
+from engine.api.grammar import Grammar
+from engine.api.request import FinishReason, Request, SamplingParams
+from engine.runtime.engine import AsyncPravahaEngine
 from tests.structured.schemas import documents
 
 GENERATED = 12

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.grammar import Grammar
+from engine.api.grammar import Grammar
 from tests.structured.schemas import documents
 
 DEFAULT_SCHEMAS = 150

@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine.config import EngineConfig
+from engine.api.config import EngineConfig
+from engine.executors.open_model import open_model
 from engine.executors.torch.executor import TorchExecutor
-from engine.models.loader import open_model
 from tests.torch_executor.stepper import Stepper
 
 BLOCK = 8

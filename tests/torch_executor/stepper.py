@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.config import EngineConfig
+from engine.api.config import EngineConfig
 from engine.executors.base import SAMPLING_DTYPE, Executor, StepPlan, StepResult
 
 _GREEDY = {"top_p": 1.0, "repetition_penalty": 1.0, "num_logprobs": -1}

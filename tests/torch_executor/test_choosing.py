@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from engine.config import EngineConfig
-from engine.errors import ModelError
+from engine.api.config import EngineConfig
+from engine.api.errors import ModelError
 from engine.executors.native_settings import native_kv_dtype
-from engine.loading import open_from_disk, open_with_headers
-from engine.models.loader import open_model
+from engine.executors.open_model import open_model
 from engine.models.spec import ModelSpec
 from engine.models.transformers_spec import KvLayer, TransformersSpec
+from engine.runtime.loading import open_from_disk, open_with_headers
 from tests.fakes.tiny_checkpoint import tiny_config, write_checkpoint
 from tests.fakes.tiny_gguf import write_tiny_gguf
 from tests.fakes.tiny_transformers import CONTEXT, greedy, save_tiny, tiny_hf_config, tiny_hf_model
@@ -211,9 +211,9 @@ real = importlib.util.find_spec
 absent = ("torch", "transformers")
 importlib.util.find_spec = lambda name, *rest: None if name in absent else real(name, *rest)
 from pathlib import Path
-from engine.config import EngineConfig
-from engine.errors import ModelError
-from engine.models.loader import open_model
+from engine.api.config import EngineConfig
+from engine.api.errors import ModelError
+from engine.executors.open_model import open_model
 for path in sys.argv[1:]:
     try:
         print(type(open_model(Path(path)).spec).__name__)
@@ -242,7 +242,7 @@ def test_without_torch_native_models_open_and_others_say_what_to_install(llama, 
 
 def test_native_models_never_import_torch(llama):
     code = (
-        "import sys; from pathlib import Path; from engine.models.loader import open_model; "
+        "import sys; from pathlib import Path; from engine.executors.open_model import open_model; "
         f"open_model(Path({str(llama)!r})); import engine.engine; "
         "assert not {'torch', 'transformers', 'triton'} & set(sys.modules)"
     )

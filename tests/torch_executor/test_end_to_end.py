@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.engine import AsyncPravahaEngine
-from engine.request import FinishReason, Request, SamplingParams
+from engine.api.request import FinishReason, Request, SamplingParams
+from engine.runtime.engine import AsyncPravahaEngine
 from tests.fakes.tiny_transformers import VOCAB, greedy, save_tiny, tiny_hf_model
 from tests.torch_executor.loaded import torch_config
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from engine.errors import ExecutorError, ModelError
+from engine.api.errors import ExecutorError, ModelError
 from engine.executors.torch.self_check import check_attention
 from tests.fakes.tiny_transformers import VOCAB, greedy, save_tiny, tiny_hf_model
 from tests.torch_executor.loaded import load_torch, stepper
@@ -187,8 +187,8 @@ def test_attention_unlike_transformers_own_is_noticed(mistral):
         def attend(self, layer, query, key, value, traits):
             return query.new_zeros(query.shape[0], query.shape[1], value.shape[2])
 
+    from engine.executors.open_model import open_model
     from engine.executors.torch.backends import Backend
-    from engine.models.loader import open_model
     from tests.torch_executor.loaded import torch_config
 
     executor = load_torch(mistral)

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from engine.executors.base import MAX_TOP_LOGPROBS, SAMPLING_DTYPE, StepPlan, mask_words
+from engine.executors import reference_sampler
+from engine.executors.base import MAX_TOP_LOGPROBS, SAMPLING_DTYPE, StepPlan
 from engine.executors.torch.gumbel import gumbel_noise, mix64
 from engine.executors.torch.sampler import sample
 from engine.executors.torch.sampling_batch import sampling_batch
 from engine.executors.torch.top_tokens import top_tokens
-from engine.pipeline import reference_sampler
+from engine.grammar.matcher import mask_words
 
 VOCAB = 301
 KINDS = [

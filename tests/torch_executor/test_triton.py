@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import pytest
 
-from engine.errors import ModelError
+from engine.api.errors import ModelError
 from engine.executors.torch.backends import choose_backend
 from engine.executors.torch.decode_graphs import graph_sizes
 from engine.executors.torch.devices import resolve_device

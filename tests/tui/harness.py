@@ -14,8 +14,8 @@ from app.tui.app import PravahaApp
 from app.tui.widgets.message import Message
 from app.tui.widgets.prompt import Prompt
 from app.tui.widgets.transcript import Transcript
-from engine.branching.session import TreeSession
-from engine.branching.store import Store
+from engine.conversations.session import TreeSession
+from engine.conversations.store import Store
 from tests.fakes.fake_client import FakeClient
 
 DEADLINE_S = 20.0

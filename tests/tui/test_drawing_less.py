@@ -20,7 +20,7 @@ from app.tui.widgets.answer_markdown import AnswerMarkdown, GrowingParagraph
 from app.tui.widgets.kv_map import KvMap
 from app.tui.widgets.message import CROWDED_RESERVE
 from app.tui.widgets.transcript import Transcript
-from engine.request import Request, SamplingParams
+from engine.api.request import Request, SamplingParams
 
 REGIONS = st.lists(
     st.builds(

@@ -4,7 +4,7 @@ import pytest
 
 from app.tui.view.mood import Mood
 from app.tui.widgets.avatar import Avatar
-from engine.snapshot import EngineState
+from engine.api.snapshot import EngineState
 from tests.fakes.fake_client import FakeClient
 
 

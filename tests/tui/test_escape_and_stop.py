@@ -1,6 +1,6 @@
 """Stopping an answer, and the ladder: one Esc undoes exactly one thing and never quits."""
 
-from engine.branching.tree import NodeStatus
+from engine.conversations.tree import NodeStatus
 from tests.tui.harness import converse
 
 

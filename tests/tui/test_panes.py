@@ -8,7 +8,7 @@ from app.tui.slash import COMMANDS
 from app.tui.widgets.help import HelpScreen, build_help
 from app.tui.widgets.kv_map import KvMap
 from app.tui.widgets.stats import StatsPane
-from engine.scheduling import Scheduling
+from engine.api.scheduling import Scheduling
 from tests.tui.harness import converse
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.branching.tree import NodeStatus
-from engine.errors import QueueFull
+from engine.api.errors import QueueFull
+from engine.conversations.tree import NodeStatus
 from tests.tui.harness import converse
 
 

@@ -6,7 +6,7 @@
 import pytest
 
 from app.tui.themes import BUILT_IN, load_themes
-from engine.snapshot import EngineState
+from engine.api.snapshot import EngineState
 from tests.fakes.fake_client import FakeClient
 from tests.tui.harness import Clock, Harness, converse, make_app, make_session
 

@@ -6,8 +6,8 @@ from textual.widgets import Markdown
 from app.tui.frame_clock import Governor
 from app.tui.widgets.answer_markdown import AnswerMarkdown
 from app.tui.widgets.message import FENCE_LIMIT
-from engine.branching.tree import NodeStatus
-from engine.request import FinishReason
+from engine.api.request import FinishReason
+from engine.conversations.tree import NodeStatus
 
 CODE = "".join(f"line_{number} = {number}\n" for number in range(FENCE_LIMIT // 8))
 

@@ -5,7 +5,7 @@ from rich.cells import cell_len
 
 from app.tui.view.window import LIMIT
 from app.tui.widgets.message import Message
-from engine.branching.tree import NodeKind, NodeStatus, NodeView
+from engine.conversations.tree import NodeKind, NodeStatus, NodeView
 from tests.tui.harness import converse
 
 

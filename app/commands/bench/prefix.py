@@ -13,8 +13,8 @@ from app.commands.bench.setup import (
 )
 
 if TYPE_CHECKING:
-    from engine.engine import AsyncPravahaEngine
-    from engine.observability.prefix_benchmark import PrefixReport
+    from engine.benchmark.prefix_benchmark import PrefixReport
+    from engine.runtime.engine import AsyncPravahaEngine
 
 
 def bench_prefix(flags: dict[str, Any], *, as_json: bool) -> None:
@@ -24,8 +24,8 @@ def bench_prefix(flags: dict[str, Any], *, as_json: bool) -> None:
         PravahaError: a setting or the model is unusable, or prefix caching is off.
     """
     from app.settings_sources import load_settings
-    from engine.errors import InvalidRequest
-    from engine.observability.prefix_benchmark import PrefixBenchmark
+    from engine.api.errors import InvalidRequest
+    from engine.benchmark.prefix_benchmark import PrefixBenchmark
 
     settings = load_settings(flags)
     if not settings.prefix_caching:

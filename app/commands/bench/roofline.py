@@ -8,7 +8,7 @@ from app.commands.bench.setup import clear_measuring, say_measuring
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from engine.observability.roofline import RooflineReport
+    from engine.benchmark.roofline import RooflineReport
 
 
 def bench_roofline(flags: dict[str, Any], *, as_json: bool) -> None:
@@ -18,9 +18,9 @@ def bench_roofline(flags: dict[str, Any], *, as_json: bool) -> None:
         PravahaError: a setting is unusable, or there are not that many threads to be had.
     """
     from app.settings_sources import load_settings
-    from engine.errors import InvalidRequest
+    from engine.api.errors import InvalidRequest
+    from engine.benchmark.roofline import FOOTPRINTS, measure_roofline
     from engine.memory.host import available_memory
-    from engine.observability.roofline import FOOTPRINTS, measure_roofline
 
     settings = load_settings(flags)
     room = available_memory() // 2

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from app.settings import Settings
-    from engine.config import EngineConfig
-    from engine.engine import AsyncPravahaEngine
+    from engine.api.config import EngineConfig
+    from engine.runtime.engine import AsyncPravahaEngine
 
 
 def configuration(settings: "Settings") -> "EngineConfig":
@@ -37,7 +37,7 @@ def running_engine(config: "EngineConfig") -> "Iterator[AsyncPravahaEngine]":
     Raises:
         PravahaError: it could not start.
     """
-    from engine.engine import AsyncPravahaEngine
+    from engine.runtime.engine import AsyncPravahaEngine
 
     engine = AsyncPravahaEngine(config, probes=())
     engine.start()

@@ -12,7 +12,7 @@ from app.commands.bench.setup import (
 )
 
 if TYPE_CHECKING:
-    from engine.observability.self_benchmark import BenchmarkReport
+    from engine.benchmark.self_benchmark import BenchmarkReport
 
 
 def bench_throughput(flags: dict[str, Any], *, repeats: int, as_json: bool) -> None:
@@ -22,8 +22,8 @@ def bench_throughput(flags: dict[str, Any], *, repeats: int, as_json: bool) -> N
         PravahaError: a setting or the model is unusable, or the engine has too few rows.
     """
     from app.settings_sources import load_settings
-    from engine.errors import InvalidRequest
-    from engine.observability.self_benchmark import BATCHES, SelfBenchmark
+    from engine.api.errors import InvalidRequest
+    from engine.benchmark.self_benchmark import BATCHES, SelfBenchmark
 
     settings = load_settings(flags)
     if settings.max_num_seqs < max(BATCHES):

@@ -8,7 +8,7 @@ from app.tui.glyphs import Glyphs, gauge
 from app.tui.numbers import compact, duration, percent, rate
 from app.tui.view.spans import Line, Span, cut, fit, justify, width
 from app.tui.view.stats import is_busy
-from engine.snapshot import EngineSnapshot, EngineState
+from engine.api.snapshot import EngineSnapshot, EngineState
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from app.safe_text import safe_line
 from app.tui.glyphs import Glyphs
 from app.tui.numbers import age
 from app.tui.view.spans import Line, Span, fit
-from engine.branching.tree import TreeSummary
+from engine.conversations.tree import TreeSummary
 
 UNTITLED = "New conversation"
 

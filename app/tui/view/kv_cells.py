@@ -10,7 +10,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.snapshot import BlockCounts, BlockMap, BlockState
+from engine.api.snapshot import BlockCounts, BlockMap, BlockState
 
 ZOOMS = (1, 2, 4, 8)
 """Blocks a cell may stand for."""

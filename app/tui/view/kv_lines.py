@@ -5,7 +5,7 @@ from app.tui.glyphs import Glyphs
 from app.tui.numbers import percent, size
 from app.tui.view.kv_cells import ROLES, WORDS, BlockInfo, Cell
 from app.tui.view.spans import Line, Span
-from engine.snapshot import BlockCounts
+from engine.api.snapshot import BlockCounts
 
 
 def build_legend(counts: BlockCounts, glyphs: Glyphs, *, own: int, colored: bool) -> list[Line]:

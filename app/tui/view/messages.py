@@ -6,7 +6,7 @@ from app.safe_text import safe_line
 from app.tui.glyphs import Glyphs
 from app.tui.view.bars import build_timing
 from app.tui.view.spans import Line, Span
-from engine.branching.tree import NodeKind, NodeStatus, NodeView
+from engine.conversations.tree import NodeKind, NodeStatus, NodeView
 
 _NAMES = {
     NodeKind.USER: "you",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from app.tui.numbers import clamp, percent, rate
-from engine.snapshot import EngineSnapshot, EngineState
+from engine.api.snapshot import EngineSnapshot, EngineState
 
 DWELL_S = 0.4
 """A mood holds at least this long, so that single steps do not make the figure flicker."""

@@ -11,7 +11,7 @@ from app.tui.glyphs import Glyphs, gauge
 from app.tui.numbers import compact, duration, percent, rate, size
 from app.tui.view.spans import Line, Span, cut, fit, width
 from app.tui.view.spark import SampleRing, build_spark
-from engine.snapshot import EngineSnapshot
+from engine.api.snapshot import EngineSnapshot
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from app.tui.avatar.half_blocks import render_frame
 from app.tui.glyphs import Glyphs
 from app.tui.view.mood import Mood, MoodState, build_mood_words, decode_fps
 from app.tui.widgets.theme_colors import parsed
-from engine.snapshot import EngineSnapshot
+from engine.api.snapshot import EngineSnapshot
 
 
 class Avatar(Widget):

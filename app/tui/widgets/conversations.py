@@ -18,7 +18,7 @@ from app.tui.view.content import to_content
 from app.tui.view.conversations import build_row
 from app.tui.view.spans import Span
 from app.tui.widgets.lines import Lines
-from engine.branching.tree import TreeSummary
+from engine.conversations.tree import TreeSummary
 
 
 class ConversationOptions(OptionList):

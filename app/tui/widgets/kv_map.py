@@ -34,7 +34,7 @@ from app.tui.view.kv_cells import (
     zoomed,
 )
 from app.tui.widgets.theme_colors import rich_color
-from engine.snapshot import BlockMap
+from engine.api.snapshot import BlockMap
 
 _NOTHING = -1
 _EMPTY: NDArray[np.int16] = np.zeros((0, 0), dtype=np.int16)

@@ -13,7 +13,7 @@ from app.tui.view.kv_lines import build_block_line, build_legend, build_summary
 from app.tui.widgets.kv_map import KvMap
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.needs_drawing import DrawnOnTicks
-from engine.snapshot import BlockCounts, BlockMap
+from engine.api.snapshot import BlockCounts, BlockMap
 
 
 class KvPane(DrawnOnTicks, Vertical):

@@ -11,7 +11,7 @@ from app.tui.view.spans import Line, Span
 from app.tui.widgets.avatar import Avatar
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.needs_drawing import DrawnOnTicks
-from engine.snapshot import EngineSnapshot, EngineState
+from engine.api.snapshot import EngineSnapshot, EngineState
 
 
 def build_welcome(snapshot: EngineSnapshot, glyphs: Glyphs, cells: int) -> list[Line]:

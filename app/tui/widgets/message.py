@@ -24,7 +24,7 @@ from app.tui.widgets.answer_markdown import AnswerMarkdown
 from app.tui.widgets.laid_out_once import LaidOutOnce
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.uniform_rows import UniformRows
-from engine.branching.tree import NodeKind, NodeStatus, NodeView
+from engine.conversations.tree import NodeKind, NodeStatus, NodeView
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from app.tui.glyphs import Glyphs
 from app.tui.view.stats import History, build_stats
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.needs_drawing import DrawnOnTicks
-from engine.snapshot import EngineSnapshot
+from engine.api.snapshot import EngineSnapshot
 
 
 class StatsPane(DrawnOnTicks, VerticalScroll, can_focus=True):

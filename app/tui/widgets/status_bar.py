@@ -3,7 +3,7 @@
 from app.tui.glyphs import Glyphs
 from app.tui.view.bars import StatusFacts, build_status, build_too_small
 from app.tui.widgets.lines import Lines
-from engine.snapshot import EngineSnapshot
+from engine.api.snapshot import EngineSnapshot
 
 MIN_COLUMNS, MIN_ROWS = 40, 10
 

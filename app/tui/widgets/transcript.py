@@ -21,7 +21,7 @@ from app.tui.widgets.laid_out_once import LaidOutOnce
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.message import Message
 from app.tui.widgets.uniform_rows import UniformRows
-from engine.branching.tree import NodeDelta, NodeStatus, NodeView
+from engine.conversations.tree import NodeDelta, NodeStatus, NodeView
 
 _RECENT = 4
 """Nodes at the path's end among which a streaming one is looked for."""

@@ -10,7 +10,7 @@ from app.tui.view.stats import History, build_vitals
 from app.tui.widgets.avatar import Avatar
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.needs_drawing import DrawnOnTicks
-from engine.snapshot import EngineSnapshot
+from engine.api.snapshot import EngineSnapshot
 
 
 class Vitals(DrawnOnTicks, Horizontal):

@@ -7,8 +7,8 @@ from importlib.util import find_spec
 
 import torch
 
-from engine.config import AttentionBackend
-from engine.errors import ModelError
+from engine.api.config import AttentionBackend
+from engine.api.errors import ModelError
 from engine.executors.torch.attention import PagedStep
 from engine.executors.torch.kv_pool import KvPool
 from engine.executors.torch.reference_attention import ReferenceStep

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from engine.errors import ModelError
+from engine.api.errors import ModelError
 from engine.executors.base import StepPlan
 from engine.executors.torch.attention import PagedStep
 from engine.executors.torch.kv_pool import KvPool

@@ -2,8 +2,8 @@
 
 import torch
 
-from engine.config import ComputeDtype, Device, KvDtype
-from engine.errors import ModelError
+from engine.api.config import ComputeDtype, Device, KvDtype
+from engine.api.errors import ModelError
 
 DTYPES: dict[str, torch.dtype] = {
     "f32": torch.float32,

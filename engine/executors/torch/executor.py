@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from engine.config import EngineConfig
-from engine.errors import ExecutorError, ModelError
+from engine.api.config import EngineConfig
+from engine.api.error_text import first_line
+from engine.api.errors import ExecutorError, ModelError
 from engine.executors.base import ExecutorInfo, StepPlan, StepResult
 from engine.executors.torch.attention import PagedStep
 from engine.executors.torch.backends import Backend, choose_backend
@@ -27,7 +28,6 @@ from engine.executors.torch.self_check import check_attention
 from engine.executors.torch.step_layout import StepLayout, lay_out
 from engine.executors.torch.step_result import step_result
 from engine.models.transformers_spec import TransformersSpec
-from engine.one_line import first_line
 
 if TYPE_CHECKING:  # these import triton
     from engine.executors.torch.decode_graphs import DecodeGraphs, Record

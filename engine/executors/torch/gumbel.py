@@ -1,4 +1,4 @@
-"""Gumbel noise from a counter: torch's twin of `engine.pipeline.reference_sampler.gumbel_noise`.
+"""Gumbel noise from a counter: torch's twin of `engine.executors.reference_sampler.gumbel_noise`.
 
 torch has no full unsigned 64-bit arithmetic. Signed multiplication and addition wrap to the same
 bits; only the shift to the right differs, so its sign bits are masked off.

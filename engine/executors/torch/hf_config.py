@@ -10,8 +10,8 @@ from typing import Any
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
 from transformers.utils import logging as transformers_logging
 
-from engine.errors import ModelError
-from engine.one_line import first_line
+from engine.api.error_text import first_line
+from engine.api.errors import ModelError
 
 _LOGGING: Any = transformers_logging
 _EXPECTED = {"full_attention", "sliding_attention", "attention"}

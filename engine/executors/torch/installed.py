@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-from engine.errors import ModelError
+from engine.api.errors import ModelError
 
 INSTALL = "pip install 'pravaha[torch]'"
 

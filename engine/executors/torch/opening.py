@@ -4,8 +4,8 @@ from pathlib import Path
 
 import torch
 
-from engine.config import ComputeDtype, EngineConfig
-from engine.errors import ModelError
+from engine.api.config import ComputeDtype, EngineConfig
+from engine.api.errors import ModelError
 from engine.executors.torch.hf_config import context_length, read_config
 from engine.executors.torch.probe import probe
 from engine.models.transformers_spec import TransformersSpec

@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedConfig
 
-from engine.errors import ModelError
+from engine.api.error_text import first_line
+from engine.api.errors import ModelError
 from engine.executors.torch.attention import IMPLEMENTATION, AttentionTraits
 from engine.executors.torch.hf_config import STRETCHING, rope_settings
 from engine.models.transformers_spec import KvLayer
-from engine.one_line import first_line
 
 _MODELS: Any = AutoModelForCausalLM  # its annotations lag behind its behaviour
 

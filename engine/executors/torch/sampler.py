@@ -1,6 +1,6 @@
 """Sampling on tensors, all rows of a step at once.
 
-Algorithm, order and random numbers are those of `engine.pipeline.reference_sampler`, which is the
+Algorithm, order and random numbers are those of `engine.executors.reference_sampler`, which is the
 oracle. Rows without penalties, filters or logprobs pay nothing for those of others.
 """
 

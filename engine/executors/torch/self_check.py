@@ -8,14 +8,14 @@ both ways: at once through transformers, and in chunks of two rows through the p
 import numpy as np
 import torch
 
-from engine.errors import ModelError
+from engine.api.error_text import first_line
+from engine.api.errors import ModelError
 from engine.executors.base import SAMPLING_DTYPE, StepPlan
 from engine.executors.torch.attention import IMPLEMENTATION
 from engine.executors.torch.backends import Backend
 from engine.executors.torch.kv_pool import KvPool
 from engine.executors.torch.step_layout import lay_out
 from engine.models.transformers_spec import TransformersSpec
-from engine.one_line import first_line
 
 _TOKENS = 11
 _CUT = 5

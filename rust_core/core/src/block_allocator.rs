@@ -16,7 +16,7 @@ use crate::error::PoolError;
 use crate::free_list::FreeList;
 use crate::{AllocatorStats, BlockId};
 
-/// State of a block; the numbers are those of `engine.snapshot.BlockState`, whose 3 (swapped) no block of
+/// State of a block; the numbers are those of `engine.api.snapshot.BlockState`, whose 3 (swapped) no block of
 /// this pool has: what is swapped out has left it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]

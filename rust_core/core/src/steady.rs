@@ -9,7 +9,7 @@ use crate::prompt_lookup::find;
 
 /// The rows, and the row-indexed arrays of the engine that a steady step reads or changes.
 ///
-/// Every array has as many rows as `num_tokens`; see `RowTable` in `engine/pipeline/rows.py`.
+/// Every array has as many rows as `num_tokens`; see `RowTable` in `engine/batch/rows.py`.
 #[derive(Debug)]
 pub struct SteadyRows<'a> {
     /// The rows of the step, each once.

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 ///
 /// Contract of whoever hands it over: its memory stays where it is (numpy moves none that somebody else
 /// refers to, but for `resize(refcheck=False)`), and during a call that uses it nobody else writes what
-/// Rust reads or writes. Readers of what Rust writes find out afterwards (`engine.mailbox`).
+/// Rust reads or writes. Readers of what Rust writes find out afterwards (`engine.batch.mailbox`).
 pub(crate) struct Held<T> {
     array: Py<PyAny>,
     data: *mut T,

@@ -23,8 +23,8 @@ from app.tui.view.messages import build_head, build_mark, build_waiting
 from app.tui.view.spans import plain, width
 from app.tui.view.stats import History, build_stats, build_vitals
 from app.tui.widgets.loading import build_welcome
-from engine.branching.tree import NodeKind, NodeStatus, NodeView, TreeSummary
-from engine.snapshot import EngineSnapshot, EngineState
+from engine.api.snapshot import EngineSnapshot, EngineState
+from engine.conversations.tree import NodeKind, NodeStatus, NodeView, TreeSummary
 from tests.fakes.fake_client import MODEL, RATES, FakeClient
 
 READY = replace(FakeClient().snapshot(), rates=RATES, running=1)

@@ -23,7 +23,7 @@ from app.tui.view.kv_cells import (
 )
 from app.tui.view.kv_lines import build_block_line, build_legend, build_summary
 from app.tui.view.spans import plain
-from engine.snapshot import BlockCounts, BlockMap, BlockState
+from engine.api.snapshot import BlockCounts, BlockMap, BlockState
 
 CELLS = st.lists(st.integers(0, 5), max_size=60).map(lambda values: np.array(values, np.uint8))
 

@@ -14,7 +14,7 @@ from app.tui.view.mood import (
     decode_fps,
     mood,
 )
-from engine.snapshot import BlockCounts, EngineSnapshot, EngineState, StepStats, Totals
+from engine.api.snapshot import BlockCounts, EngineSnapshot, EngineState, StepStats, Totals
 
 CALM = EngineSnapshot(step=1, time=100.0, state=EngineState.READY)
 DECODING = replace(CALM, running=1, last_step=StepStats(0.02, 0, 4, 4))

@@ -12,9 +12,9 @@ from app.cli import cli
 from app.commands import score as score_command
 from app.perplexity import TextScore, score_text, windows
 from app.runtime import OpenClient
-from engine.errors import InvalidRequest
-from engine.in_process import InProcessClient
-from engine.pipeline.reference_sampler import log_softmax
+from engine.api.errors import InvalidRequest
+from engine.clients.in_process import InProcessClient
+from engine.executors.reference_sampler import log_softmax
 from tests.fakes.toy_engine import toy_config, toy_engine
 from tests.fakes.toy_executor import toy_logits
 

@@ -6,9 +6,9 @@ import pytest
 
 from app.plain.commands import COMMANDS
 from app.plain.repl import PlainChat
-from engine.branching.session import TreeSession
-from engine.branching.store import Store
-from engine.request import FinishReason
+from engine.api.request import FinishReason
+from engine.conversations.session import TreeSession
+from engine.conversations.store import Store
 from tests.fakes.chat_toys import ToyClient
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from app.runtime import engine_config, find_model, open_session, wait_loaded
 from app.settings import Settings
-from engine.errors import EngineUnavailable, ModelNotFound
-from engine.snapshot import EngineState
+from engine.api.errors import EngineUnavailable, ModelNotFound
+from engine.api.snapshot import EngineState
 from tests.fakes.chat_toys import ToyClient
 
 

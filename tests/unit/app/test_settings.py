@@ -10,7 +10,7 @@ from app.errors import ConfigurationError
 from app.setting_help import HELP
 from app.settings import DEFAULT_SYSTEM, HOT, Settings
 from app.settings_sources import FILE_NAME, load_settings
-from engine.config import EngineConfig
+from engine.api.config import EngineConfig
 
 
 @pytest.fixture

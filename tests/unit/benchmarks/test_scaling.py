@@ -9,7 +9,7 @@ import pytest
 from benchmarks.accuracy import rewrite
 from benchmarks.scaling import AGENTS, PREFIX_TOKENS, agents, recipe, tokens_per_second, turns
 from benchmarks.synthetic_models import SHAPES, SPREAD, QwenShape, q4_1, q8_0, synthetic_model
-from engine.models.loader import open_model
+from engine.executors.open_model import open_model
 from tests.fakes.tiny_gguf import write_tiny_gguf
 from tests.parity.loading import load_stepper
 from tests.parity.stepper import Run

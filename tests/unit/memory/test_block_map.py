@@ -1,7 +1,7 @@
 import numpy as np
 
+from engine.api.snapshot import BlockState
 from engine.memory.block_map import draw_blocks
-from engine.snapshot import BlockState
 from tests.fakes.toy_engine import ask
 from tests.fakes.toy_pipeline import ToyPipeline
 

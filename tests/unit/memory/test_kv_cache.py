@@ -1,6 +1,6 @@
 import pytest
 
-from engine.errors import ModelError
+from engine.api.errors import ModelError
 from engine.memory.kv_cache import block_bytes, default_pool_bytes, size_pool
 from tests.fakes.toy_executor import toy_spec
 

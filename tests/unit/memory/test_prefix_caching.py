@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from engine._core import BlockAllocator
-from engine.errors import ExecutorError
+from engine.api.errors import ExecutorError
+from engine.api.request import FinishReason
+from engine.api.snapshot import BlockState
 from engine.memory.reuse import Reuse
-from engine.request import FinishReason
-from engine.snapshot import BlockState
 from tests.fakes.toy_engine import ask
 from tests.fakes.toy_executor import oracle
 from tests.fakes.toy_pipeline import ToyPipeline

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from engine._core import BlockAllocator, PrefixTrie, SwapStore
+from engine.api.request import FinishReason
 from engine.memory.swap_tier import SwapTier
 from engine.memory.swap_writer import BUFFERS
-from engine.request import FinishReason
 from tests.fakes.toy_engine import ask
 from tests.fakes.toy_executor import ToyExecutor, oracle
 from tests.fakes.toy_pipeline import ToyPipeline

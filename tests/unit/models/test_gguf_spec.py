@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from engine.errors import ModelError
+from engine.api.errors import ModelError
 from engine.models.gguf import read_spec
 from engine.models.spec import RopeScaling
 from tests.fakes.tiny_gguf import LAYERS, model_fields, model_shapes

@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from engine.errors import FetchError, ModelError
+from engine.api.errors import FetchError, ModelError
+from engine.executors.open_model import open_model
 from engine.models.hub_id import HubId, parse_hub_id
 from engine.models.store import ModelStore
 from tests.fakes.hub_server import COMMIT, serve_hub
@@ -14,7 +15,7 @@ REPOSITORY = "example/tiny-llama"
 
 @pytest.fixture
 def store(tmp_path):
-    return ModelStore(tmp_path / "store")
+    return ModelStore(tmp_path / "store", check=open_model)
 
 
 @pytest.fixture

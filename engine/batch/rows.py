@@ -1,0 +1,239 @@
+"""`RowTable`: the state of every running request, as a structure of arrays.
+
+Hot. A request owns one *row* from admission until it ends or is preempted, and everything a step
+needs to know of it is in that row of these arrays. So scheduling, planning and applying a step are
+numpy expressions over rows. Do not add a Python loop over rows to the step; `place` and `release`
+run once per admission and per end.
+
+Written by the engine's thread alone (but for `drained`). Readers copy through `engine.batch.mailbox`.
+"""
+
+import heapq
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.api.request import Timings
+from engine.batch.grammar_rows import GrammarRows
+from engine.batch.sequence import NO_ROW, Sequence
+from engine.batch.top_logprobs import TopLogprobs
+from engine.executors.base import SAMPLING_DTYPE
+from engine.text.detokenizer import Decoder
+
+DEFAULT_STOP_IDS = 16
+
+
+class RowTable:
+    """Arrays indexed by row; `max_rows` rows of `max_model_len` tokens.
+
+    The large tables are zero pages until a row's tokens touch them, and the lowest free row is
+    taken first, so resident memory follows the requests that really ran.
+
+    Attributes:
+        token_table: [max_rows, max_model_len] int32, known tokens. logprob_table: [max_rows,
+        max_model_len] float32, of generated tokens, where asked for. top_logprobs: alternatives of
+        generated tokens, where asked for. num_tokens: [max_rows] int32, known tokens. Raised last:
+        it publishes a token to readers. num_computed: [max_rows] int32, tokens whose KV is in the
+        row's blocks. num_prompt_tokens: [max_rows] int32. penalty_start: [max_rows] int32,
+        penalties count tokens from here on as output: the prompt's length, or that of the prompt a
+        fork's oldest ancestor had. max_total: [max_rows] int32, the row ends at this many tokens.
+        num_blocks: [max_rows] int32, valid entries of `block_tables`. block_tables: [max_rows,
+        max_blocks] int32, -1 beyond `num_blocks`. num_indexed: [max_rows] int32, how many of these
+        the prefix trie names. stop_ids: [max_rows, max_stop_ids] int32, padded with -1. sampling:
+        [max_rows] of `SAMPLING_DTYPE`. may_draft: [max_rows] bool, whether the row's next tokens
+        may be guessed. prompt_counted: [max_rows] int32, prompt tokens the metrics have counted.
+        arrival: [max_rows] int64, submission numbers. priority: [max_rows] int32. deadline:
+        [max_rows] float64, instants by which the first token is wanted; inf for none. queued_at,
+        scheduled_at, first_token_at, last_token_at: [max_rows] float64, seconds, NaN until.
+        drained: [max_rows] bool, set by readers: nothing was left to read. sequences: row → its
+        sequence, None for a free row. bias_rows, bias_ids, bias_values: [B] the logit biases of all
+        rows, sorted by row. scoring_rows: the rows that want prompt logprobs. decoded_rows: the
+        rows with stop strings. grammars: the rows with a grammar. logprob_rows, top_rows: how many
+        rows want logprobs, and alternatives.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_rows: int,
+        max_model_len: int,
+        block_size: int,
+        max_stop_ids: int = DEFAULT_STOP_IDS,
+    ) -> None:
+        self.max_rows = max_rows
+        self.max_model_len = max_model_len
+        self.block_size = block_size
+        max_blocks = -(-max_model_len // block_size)
+        self.token_table = np.zeros((max_rows, max_model_len), np.int32)
+        self.logprob_table = np.zeros((max_rows, max_model_len), np.float32)
+        self.top_logprobs = TopLogprobs(max_rows)
+        self.num_tokens = np.zeros(max_rows, np.int32)
+        self.num_computed = np.zeros(max_rows, np.int32)
+        self.num_prompt_tokens = np.zeros(max_rows, np.int32)
+        self.penalty_start = np.zeros(max_rows, np.int32)
+        self.max_total = np.zeros(max_rows, np.int32)
+        self.num_blocks = np.zeros(max_rows, np.int32)
+        self.block_tables = np.full((max_rows, max_blocks), -1, np.int32)
+        self.num_indexed = np.zeros(max_rows, np.int32)
+        self.stop_ids = np.full((max_rows, max_stop_ids), -1, np.int32)
+        self.sampling = np.zeros(max_rows, SAMPLING_DTYPE)
+        self.may_draft = np.zeros(max_rows, np.bool_)
+        self.prompt_counted = np.zeros(max_rows, np.int32)
+        self.arrival = np.zeros(max_rows, np.int64)
+        self.priority = np.zeros(max_rows, np.int32)
+        self.deadline = np.full(max_rows, np.inf)
+        self.queued_at = np.full(max_rows, np.nan)
+        self.scheduled_at = np.full(max_rows, np.nan)
+        self.first_token_at = np.full(max_rows, np.nan)
+        self.last_token_at = np.full(max_rows, np.nan)
+        self.drained = np.zeros(max_rows, np.bool_)
+        self.sequences: list[Sequence | None] = [None] * max_rows
+        self.bias_rows = np.zeros(0, np.int32)
+        self.bias_ids = np.zeros(0, np.int32)
+        self.bias_values = np.zeros(0, np.float32)
+        self.scoring_rows: dict[int, Sequence] = {}
+        self.decoded_rows: dict[int, tuple[Sequence, Decoder]] = {}
+        self.grammars = GrammarRows(max_rows)
+        self.logprob_rows = 0
+        self.top_rows = 0
+        self._free = list(range(max_rows))
+
+    @property
+    def num_free(self) -> int:
+        """Rows that can be placed."""
+        return len(self._free)
+
+    def place(self, sequence: Sequence, now: float) -> int:
+        """Give a sequence the lowest free row. It holds no blocks yet."""
+        row = heapq.heappop(self._free)
+        count = len(sequence.tokens)
+        self.token_table[row, :count] = sequence.tokens
+        self.num_prompt_tokens[row] = sequence.num_prompt
+        self.penalty_start[row] = sequence.penalty_start
+        self.num_computed[row] = 0
+        self.max_total[row] = sequence.max_total
+        self.stop_ids[row] = -1
+        self.stop_ids[row, : len(sequence.stop_ids)] = sequence.stop_ids
+        self.sampling[row] = sequence.sampling
+        self.may_draft[row] = sequence.matcher is None  # a mask holds for one position
+        self.prompt_counted[row] = sequence.prompt_counted
+        self.arrival[row] = sequence.arrival
+        self.priority[row] = sequence.request.priority
+        self.deadline[row] = sequence.deadline
+        self.queued_at[row] = sequence.queued_at
+        self.drained[row] = True
+        self._restore(row, sequence, now)
+        self.num_tokens[row] = count
+        self.sequences[row] = sequence
+        sequence.row = row
+        self._count_wants(row, sequence, 1)
+        if sequence.bias_ids.size:
+            at = int(np.searchsorted(self.bias_rows, row))
+            self.bias_rows = np.insert(self.bias_rows, at, [row] * len(sequence.bias_ids))
+            self.bias_ids = np.insert(self.bias_ids, at, sequence.bias_ids)
+            self.bias_values = np.insert(self.bias_values, at, sequence.bias_values)
+        sequence.mailbox.place(self, row)
+        return row
+
+    def begin_with(
+        self, row: int, blocks: NDArray[np.int32], *, computed: int, indexed: int
+    ) -> None:
+        """Let a row that was just placed begin with blocks that the caller holds for it.
+
+        Args:
+            row: the row.
+            blocks: [B] int32, in sequence order.
+            computed: tokens whose KV they hold; fewer than the row has.
+            indexed: how many of them the trie names.
+        """
+        self.block_tables[row, : len(blocks)] = blocks
+        self.num_blocks[row] = len(blocks)
+        self.num_computed[row] = computed
+        self.num_indexed[row] = indexed
+        found = min(computed, int(self.num_prompt_tokens[row]))
+        self.prompt_counted[row] = max(int(self.prompt_counted[row]), found)
+
+    def release(self, row: int) -> NDArray[np.int32]:
+        """Take a sequence out of its row, its outputs detached into the mailbox.
+
+        Returns:
+            The blocks it held, in sequence order; the caller frees them.
+        """
+        sequence = self.sequence(row)
+        sequence.tokens = self.token_table[row, : self.num_tokens[row]].copy()
+        sequence.prompt_counted = int(self.prompt_counted[row])
+        sequence.kept = sequence.mailbox.detach()
+        sequence.row = NO_ROW
+        blocks = self.block_tables[row, : self.num_blocks[row]].copy()
+        self.block_tables[row, : len(blocks)] = -1
+        self.num_blocks[row] = 0
+        self.num_tokens[row] = 0
+        self.num_computed[row] = 0
+        self.num_indexed[row] = 0
+        self._count_wants(row, sequence, -1)
+        if sequence.bias_ids.size:
+            others = self.bias_rows != row
+            self.bias_rows = self.bias_rows[others]
+            self.bias_ids = self.bias_ids[others]
+            self.bias_values = self.bias_values[others]
+        self.sequences[row] = None
+        heapq.heappush(self._free, row)
+        return blocks
+
+    def sequence(self, row: int) -> Sequence:
+        """The sequence in a row that is taken."""
+        sequence = self.sequences[row]
+        if sequence is None:
+            raise AssertionError(f"row {row} holds no request")
+        return sequence
+
+    def timings(self, row: int) -> Timings:
+        """The row's instants."""
+        return Timings(
+            queued=float(self.queued_at[row]),
+            scheduled=_instant(self.scheduled_at[row]),
+            first_token=_instant(self.first_token_at[row]),
+            last_token=_instant(self.last_token_at[row]),
+        )
+
+    def _restore(self, row: int, sequence: Sequence, now: float) -> None:
+        """Instants and logprobs: fresh, or as they were when the sequence was preempted."""
+        kept = sequence.kept
+        if kept is None:
+            self.scheduled_at[row] = now
+            self.first_token_at[row] = np.nan
+            self.last_token_at[row] = np.nan
+            return
+        timings = kept.timings
+        self.scheduled_at[row] = now if timings.scheduled is None else timings.scheduled
+        self.first_token_at[row] = np.nan if timings.first_token is None else timings.first_token
+        self.last_token_at[row] = np.nan if timings.last_token is None else timings.last_token
+        if kept.logprobs.size:
+            start = sequence.num_prompt
+            self.logprob_table[row, start : start + len(kept.logprobs)] = kept.logprobs
+        if kept.top_ids.size:
+            self.top_logprobs.restore(row, kept.top_ids, kept.top_logprobs)
+
+    def _count_wants(self, row: int, sequence: Sequence, change: int) -> None:
+        wanted = sequence.mailbox.num_logprobs
+        self.logprob_rows += change * (wanted is not None)
+        self.top_rows += change * bool(wanted)
+        if sequence.mailbox.prompt_scores is not None:
+            if change > 0:
+                self.scoring_rows[row] = sequence
+            else:
+                del self.scoring_rows[row]
+        if sequence.decoder is not None:
+            if change > 0:
+                self.decoded_rows[row] = (sequence, sequence.decoder)
+            else:
+                del self.decoded_rows[row]
+        if sequence.matcher is not None:
+            if change > 0:
+                self.grammars.place(row, sequence.matcher)
+            else:
+                self.grammars.release(row)
+
+
+def _instant(seconds: np.float64) -> float | None:
+    return None if np.isnan(seconds) else float(seconds)

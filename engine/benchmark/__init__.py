@@ -1,0 +1,1 @@
+"""Self-benchmarks of the engine and this machine's measured roofline."""

@@ -1,0 +1,165 @@
+"""`PrefixBenchmark`: what sharing one prefix saves, on the workload of many agents.
+
+`AGENTS` requests arrive together; they share a prefix of `PREFIX_TOKENS` random tokens and end in
+`TAIL_TOKENS` of their own; each answers `NEW_TOKENS`, greedily, end-of-sequence ignored. They run
+twice: in an engine that finds prefixes, and in one that does not. Answers are compared, and every
+figure is the engine's own counter or clock.
+"""
+
+import random
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any
+
+from engine.api.request import Request, SamplingParams
+from engine.benchmark.workload import elapsed_seconds, random_tokens
+from engine.runtime.engine import AsyncPravahaEngine
+
+AGENTS = 51
+PREFIX_TOKENS = 1000
+TAIL_TOKENS = 24
+NEW_TOKENS = 16
+RUN_TIMEOUT_S = 3600.0
+
+StartEngine = Callable[[bool], AbstractContextManager[AsyncPravahaEngine]]
+"""Starts an engine, with prefix caching or without, and shuts it down at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixRun:
+    """One run of the workload.
+
+    Attributes:
+        seconds: from the first request queued to the last token of all.
+        median_ttft_ms: from a request queued to its first token.
+        prompt_tokens: prompt tokens that were computed.
+        hits, queries: prompt tokens found computed, and looked up.
+        peak_blocks: most KV blocks held at once, as seen whenever a token arrived.
+        preemptions: requests that had to give up their blocks meanwhile.
+    """
+
+    seconds: float
+    median_ttft_ms: float
+    prompt_tokens: int
+    hits: int
+    queries: int
+    peak_blocks: int
+    preemptions: int
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of the looked-up prompt tokens that were found, 0–1."""
+        return self.hits / self.queries if self.queries else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixReport:
+    """Both runs.
+
+    Attributes:
+        model: the loaded model.
+        agents, prefix_tokens, tail_tokens: the workload.
+        least_blocks: blocks of the shared prefix, and those each agent has for itself.
+        shared, private: the run that shares the prefix, and the one that does not.
+        equal_answers: how many of the answers are the same in both.
+    """
+
+    model: dict[str, Any]
+    agents: int
+    prefix_tokens: int
+    tail_tokens: int
+    least_blocks: int
+    shared: PrefixRun
+    private: PrefixRun
+    equal_answers: int
+
+    @property
+    def seconds_saved(self) -> float:
+        """Time that sharing saves."""
+        return self.private.seconds - self.shared.seconds
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json`."""
+        derived = {"seconds_saved": self.seconds_saved, "hit_rate": self.shared.hit_rate}
+        return asdict(self) | derived
+
+
+class PrefixBenchmark:
+    """Runs the workload on engines of its own.
+
+    Args:
+        start: starts an engine that serves nobody else.
+        on_progress: told which run begins.
+    """
+
+    def __init__(
+        self,
+        start: StartEngine,
+        *,
+        agents: int = AGENTS,
+        prefix_tokens: int = PREFIX_TOKENS,
+        on_progress: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._start = start
+        self._agents = agents
+        self._prefix_tokens = prefix_tokens
+        self._on_progress = on_progress
+
+    def run(self) -> PrefixReport:
+        """Both runs, each in a fresh engine."""
+        self._on_progress("a shared prefix")
+        shared, answers, model, least = self._run(prefix_caching=True)
+        self._on_progress("private prefixes")
+        private, alone, _, _ = self._run(prefix_caching=False)
+        return PrefixReport(
+            model=model,
+            agents=self._agents,
+            prefix_tokens=self._prefix_tokens,
+            tail_tokens=TAIL_TOKENS,
+            least_blocks=least,
+            shared=shared,
+            private=private,
+            equal_answers=sum(one == other for one, other in zip(answers, alone, strict=True)),
+        )
+
+    def _run(
+        self, *, prefix_caching: bool
+    ) -> tuple[PrefixRun, list[tuple[int, ...]], dict[str, Any], int]:
+        with self._start(prefix_caching) as engine:
+            engine.wait_ready()
+            vocabulary = engine.model_info.vocab_size
+            prompts = agent_prompts(self._agents, self._prefix_tokens, vocabulary)
+            sampling = SamplingParams(temperature=0.0, max_tokens=NEW_TOKENS, ignore_eos=True)
+            warm = random_tokens(random.Random(-1), 2 * TAIL_TOKENS, vocabulary)  # noqa: S311
+            engine.submit(Request(tuple(warm), sampling)).wait_result(RUN_TIMEOUT_S)
+            before = engine.snapshot().totals
+            held = [0]
+            engine.on_wake(lambda: held.append(max(held[-1], engine.snapshot().blocks.active)))
+            handles = [engine.submit(Request(prompt, sampling)) for prompt in prompts]
+            outputs = [handle.wait_result(RUN_TIMEOUT_S) for handle in handles]
+            after = engine.snapshot()
+            totals = after.totals
+            size = after.blocks.block_size
+            run = PrefixRun(
+                seconds=elapsed_seconds(outputs),
+                median_ttft_ms=1e3 * median(output.timings.ttft or 0.0 for output in outputs),
+                prompt_tokens=totals.prompt_tokens - before.prompt_tokens,
+                hits=totals.prefix_cache_hits - before.prefix_cache_hits,
+                queries=totals.prefix_cache_queries - before.prefix_cache_queries,
+                peak_blocks=held[-1],
+                preemptions=totals.preemptions - before.preemptions,
+            )
+            shared = self._prefix_tokens // size
+            whole = -(-(self._prefix_tokens + TAIL_TOKENS + NEW_TOKENS) // size)
+            least = shared + self._agents * (whole - shared)
+            answers = [output.token_ids for output in outputs]
+            return run, answers, asdict(engine.model_info), least
+
+
+def agent_prompts(agents: int, prefix_tokens: int, vocab_size: int) -> list[tuple[int, ...]]:
+    """Reproducible prompts that share their first `prefix_tokens` ids."""
+    generator = random.Random(0)  # noqa: S311 - benchmark data, not a secret
+    prefix = random_tokens(generator, prefix_tokens, vocab_size)
+    return [(*prefix, *random_tokens(generator, TAIL_TOKENS, vocab_size)) for _ in range(agents)]

@@ -1,0 +1,190 @@
+"""`SelfBenchmark`: what this machine does with this model, and what share of its roofline that is.
+
+The work is that of `benchmarks/peers.py`: *single* is one stream of 128 tokens from a short text; a
+batch of n is n streams of 64 random prompt tokens and 64 new tokens each, end-of-sequence ignored,
+greedy. Everything goes through the engine's public door, scheduler and detokenisation included. Throughput
+is by the caller's clock, from the first request handed in to the last text in hand; latencies are by the
+engine's. The roofline is that of `engine.benchmark.step_work`.
+"""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean, median
+from typing import Any
+
+from engine.api.request import Request, RequestOutput, SamplingParams
+from engine.benchmark.step_work import Ceilings, ModelWork
+from engine.benchmark.workload import random_tokens
+from engine.runtime.engine import AsyncPravahaEngine
+
+BATCHES = (1, 4, 16, 32, 64)
+PROMPT_TOKENS = NEW_TOKENS = 64
+SINGLE_TOKENS = 128
+MEAN_CONTEXT = PROMPT_TOKENS + NEW_TOKENS / 2
+"""Tokens a stream of a batch holds on average while it decodes."""
+SINGLE_TEXT = (
+    "<|im_start|>user\nWrite a long story about a dragon.<|im_end|>\n<|im_start|>assistant\n"
+)
+"""What every engine is given, with the demo model's markers written out."""
+SINGLE_CONTEXT = 20 + SINGLE_TOKENS / 2
+"""Tokens that the one stream holds on average."""
+RUN_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One row of the printed table. Latency names are those of `vllm bench serve`.
+
+    Attributes:
+        streams: requests at once.
+        prefill_throughput: prompt tokens per second; None for *single*.
+        output_throughput: generated tokens per second, all streams together. *single* counts its
+            short prompt's time in, batches leave prefill out.
+        roofline_share: roofline time over measured time of a decode step, 0–1.
+        prefill_roofline_share: the same for the prompt; None for *single*, and without an integer peak.
+    """
+
+    streams: int
+    prefill_throughput: float | None
+    output_throughput: float
+    median_ttft_ms: float
+    mean_itl_ms: float
+    roofline_share: float
+    prefill_roofline_share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkReport:
+    """The whole run; columns by name: `single`, then the numbers of streams."""
+
+    model: dict[str, Any]
+    roofline: Ceilings
+    columns: dict[str, Column]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json`."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One timed run.
+
+    Attributes:
+        seconds: by the caller's clock.
+    """
+
+    outputs: tuple[RequestOutput, ...]
+    seconds: float
+
+    @property
+    def median_ttft(self) -> float:
+        return median(o.timings.ttft or 0.0 for o in self.outputs)
+
+    @property
+    def mean_itl(self) -> float:
+        return fmean(_mean_itl(o) for o in self.outputs)
+
+
+def _mean_itl(output: RequestOutput) -> float:
+    first, last = output.timings.first_token, output.timings.last_token
+    if first is None or last is None or len(output.token_ids) < 2:
+        return 0.0
+    return (last - first) / (len(output.token_ids) - 1)
+
+
+class SelfBenchmark:
+    """Runs the columns on a started engine that serves nobody else.
+
+    Args:
+        engine: ready, with at least as many rows as the largest batch.
+        repeats: runs of each column; the best is reported, as for the peers.
+        on_progress: told the name of each column before it runs.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncPravahaEngine,
+        *,
+        repeats: int = 3,
+        on_progress: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._engine = engine
+        self._repeats = repeats
+        self._on_progress = on_progress
+
+    def run(self, batches: Sequence[int] = BATCHES) -> BenchmarkReport:
+        """Measure the roofline, then *single* and every batch."""
+        work = ModelWork.of(self._engine)
+        self._on_progress("roofline")
+        ceilings = Ceilings.measure(
+            (work.decode(streams, MEAN_CONTEXT).nbytes for streams in (1, *batches)),
+            threads=self._engine.model_info.threads,
+            integer=work.integer,
+            seconds_each=0.2,
+        )
+        self._on_progress("single")
+        columns = {"single": self._single(work, ceilings)}
+        for streams in batches:
+            self._on_progress(str(streams))
+            columns[str(streams)] = self._batch(streams, work, ceilings)
+        return BenchmarkReport(asdict(self._engine.model_info), ceilings, columns)
+
+    def _single(self, work: ModelWork, ceilings: Ceilings) -> Column:
+        """One stream, its short prompt counted in, as a person would wait for it."""
+        prompt = self._engine.tokenizer.encode(SINGLE_TEXT, special=True)
+        self._generate([prompt], new_tokens=2)  # warm: pages, caches, threads
+        runs = [self._generate([prompt], new_tokens=SINGLE_TOKENS) for _ in range(self._repeats)]
+        best = min(runs, key=lambda run: run.seconds)
+        rate = SINGLE_TOKENS / best.seconds
+        return Column(
+            streams=1,
+            prefill_throughput=None,
+            output_throughput=rate,
+            median_ttft_ms=1e3 * best.median_ttft,
+            mean_itl_ms=1e3 * best.mean_itl,
+            roofline_share=ceilings.seconds(work.decode(1, SINGLE_CONTEXT)) * rate,
+            prefill_roofline_share=None,
+        )
+
+    def _batch(self, streams: int, work: ModelWork, ceilings: Ceilings) -> Column:
+        """Prefill and decode told apart by a run of 1 new token and one of 1 + `NEW_TOKENS`."""
+        vocabulary = self._engine.model_info.vocab_size
+        self._generate(random_prompts(streams, 1, vocabulary), new_tokens=2)
+        short, long = [], []
+        for repeat in range(self._repeats):
+            prompts = random_prompts(streams, 2 + 2 * repeat, vocabulary)
+            short.append(self._generate(prompts, new_tokens=1))
+            prompts = random_prompts(streams, 3 + 2 * repeat, vocabulary)
+            long.append(self._generate(prompts, new_tokens=1 + NEW_TOKENS))
+        prefill_s = min(run.seconds for run in short)
+        best = min(long, key=lambda run: run.seconds)
+        rate = streams * NEW_TOKENS / (best.seconds - prefill_s)
+        prompt_tokens = streams * PROMPT_TOKENS
+        return Column(
+            streams=streams,
+            prefill_throughput=prompt_tokens / prefill_s,
+            output_throughput=rate,
+            median_ttft_ms=1e3 * best.median_ttft,
+            mean_itl_ms=1e3 * best.mean_itl,
+            roofline_share=ceilings.seconds(work.decode(streams, MEAN_CONTEXT)) * rate / streams,
+            prefill_roofline_share=ceilings.seconds(work.prefill(prompt_tokens)) / prefill_s
+            if work.integer
+            else None,
+        )
+
+    def _generate(self, prompts: Sequence[Sequence[int]], *, new_tokens: int) -> _Run:
+        """Run the prompts at once."""
+        sampling = SamplingParams(temperature=0.0, max_tokens=new_tokens, ignore_eos=True)
+        start = time.perf_counter()
+        handles = [self._engine.submit(Request(tuple(p), sampling)) for p in prompts]
+        outputs = tuple(h.wait_result(RUN_TIMEOUT_S) for h in handles)
+        return _Run(outputs, time.perf_counter() - start)
+
+
+def random_prompts(count: int, seed: int, vocab_size: int) -> list[list[int]]:
+    """Reproducible prompts of `PROMPT_TOKENS` ordinary token ids, the same for every engine."""
+    generator = random.Random(seed)  # noqa: S311 - benchmark data, not a secret
+    return [random_tokens(generator, PROMPT_TOKENS, vocab_size) for _ in range(count)]

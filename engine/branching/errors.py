@@ -1,7 +1,0 @@
-"""Errors of the conversation store."""
-
-from engine.errors import PravahaError
-
-
-class StoreError(PravahaError):
-    """The conversation database cannot be used; the message says why and what to do."""

@@ -1,0 +1,283 @@
+"""What `HttpClient` says and hears: the API's JSON to and from the engine's frozen dataclasses.
+
+Pure functions. Unknown members of an answer are ignored, so that a newer server can be joined;
+missing ones raise `WireError`.
+"""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import orjson
+
+from engine.api.embeddings import Embeddings
+from engine.api.errors import (
+    EngineUnavailable,
+    InvalidRequest,
+    ModelNotFound,
+    PravahaError,
+    QueueFull,
+    UnknownRequest,
+)
+from engine.api.fork_price import ForkPrice
+from engine.api.grammar import Grammar
+from engine.api.request import (
+    FinishReason,
+    PromptLogprobs,
+    Request,
+    SamplingParams,
+    Timings,
+    TokenBatch,
+    TopLogprob,
+)
+from engine.api.scheduling import Scheduling
+from engine.api.snapshot import (
+    BlockCounts,
+    BlockMap,
+    EngineSnapshot,
+    EngineState,
+    ModelInfo,
+    Rates,
+    StepStats,
+    SwapCounts,
+    Totals,
+)
+from engine.api.step_costs import StepCosts
+
+FORKED_AT = "x-pravaha-forked-at"
+"""Response header of `POST /fork`: how many of the parent's tokens the children share."""
+
+_TOKEN_ID = "token_id:"  # noqa: S105 - a prefix, not a secret
+_NO_LIMIT = 2**31 - 1  # the API defaults to 16 tokens; the server bounds this by the context
+
+Shape = TypeVar("Shape")
+
+
+class WireError(PravahaError):
+    """The server's answer is not one of ours."""
+
+
+def completion_body(request: Request, model: str) -> dict[str, Any]:
+    """The body of `POST /v1/completions` that asks for exactly this request."""
+    return {
+        "model": model,
+        "prompt": list(request.prompt_ids),
+        "request_id": request.request_id,
+        "priority": request.priority,
+        "deadline_ms": request.deadline_ms,
+        **_STREAMED,
+        **_sampling_fields(request.sampling),
+    }
+
+
+def fork_body(
+    parent: str, *, child: str, at: int | None, sampling: SamplingParams | None
+) -> dict[str, Any]:
+    """The body of `POST /fork` that asks for one child."""
+    fields = {} if sampling is None else _sampling_fields(sampling)
+    return {"parent": parent, "request_id": child, "at": at, **_STREAMED, **fields}
+
+
+_STREAMED = {
+    "stream": True,
+    "return_token_ids": True,
+    "return_timings": True,
+    "return_tokens_as_token_ids": True,
+}
+
+
+def _sampling_fields(sampling: SamplingParams) -> dict[str, Any]:
+    return {
+        "temperature": sampling.temperature,
+        "top_k": sampling.top_k,
+        "top_p": sampling.top_p,
+        "min_p": sampling.min_p,
+        "repetition_penalty": sampling.repetition_penalty,
+        "presence_penalty": sampling.presence_penalty,
+        "frequency_penalty": sampling.frequency_penalty,
+        "logit_bias": {str(token_id): bias for token_id, bias in sampling.logit_bias},
+        "seed": sampling.seed,
+        "logprobs": sampling.logprobs,
+        "prompt_logprobs": sampling.prompt_logprobs,
+        "max_tokens": _NO_LIMIT if sampling.max_tokens is None else sampling.max_tokens,
+        "stop": list(sampling.stop),
+        "stop_token_ids": list(sampling.stop_token_ids),
+        "ignore_eos": sampling.ignore_eos,
+        "include_stop_str_in_output": sampling.include_stop,
+        **_grammar_fields(sampling.grammar),
+    }
+
+
+def _grammar_fields(grammar: Grammar | None) -> dict[str, Any]:
+    """The fields that ask for exactly this grammar, or for none where a fork's parent has one."""
+    if grammar is None:
+        return {"response_format": {"type": "text"}}
+    if grammar.kind == "json_object":
+        return {"response_format": {"type": "json_object"}}
+    if grammar.kind == "choice":
+        return {"guided_choice": orjson.loads(grammar.source)}
+    field = {"json_schema": "guided_json", "regex": "guided_regex", "lark": "guided_grammar"}
+    return {field[grammar.kind]: grammar.source}
+
+
+def token_batch(
+    choice: Mapping[str, Any], *, request_id: str, queued: float, prompt_alternatives: int = 0
+) -> TokenBatch:
+    """One streamed choice as a batch; instants count from `queued` on this machine's clock.
+
+    Prompt logprobs come with `prompt_alternatives` tokens beside the prompt's own.
+
+    Raises:
+        WireError: members are missing.
+    """
+    try:
+        finish = choice["finish_reason"]
+        arrays = choice["logprobs"] or {}
+        tops = arrays.get("top_logprobs") or [{} for _ in arrays.get("token_logprobs", ())]
+        return TokenBatch(
+            request_id=request_id,
+            token_ids=tuple(choice["token_ids"]),
+            text=choice["text"],
+            timings=Timings(
+                queued=queued,
+                **{
+                    name: None if offset is None else queued + offset
+                    for name, offset in choice["timings"].items()
+                    if name in ("scheduled", "first_token", "last_token")
+                },
+            ),
+            seed=choice["seed"],
+            logprobs=tuple(arrays.get("token_logprobs", ())),
+            top_logprobs=tuple(
+                tuple(
+                    TopLogprob(int(name.removeprefix(_TOKEN_ID)), value)
+                    for name, value in row.items()
+                )
+                for row in tops
+            ),
+            finish_reason=None if finish is None else FinishReason(finish),
+            cached_tokens=choice["cached_tokens"],
+            prompt_logprobs=_prompt_logprobs(choice.get("prompt_logprobs"), prompt_alternatives),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise WireError(f"The server's stream is not one Pravāha sends ({error}).") from error
+
+
+def _prompt_logprobs(entries: Any, alternatives: int) -> PromptLogprobs | None:
+    """From an object of each token but the first, by token id, its own entry first."""
+    if entries is None:
+        return None
+    logprobs, ranks, top = [], [], []
+    for entry in entries[1:]:
+        values = list(entry.values())
+        logprobs.append(float(values[0]["logprob"]))
+        ranks.append(int(values[0]["rank"]))
+        ranked = sorted(
+            (value["rank"], int(name), value["logprob"]) for name, value in entry.items()
+        )
+        top.append(tuple(TopLogprob(one, value) for _, one, value in ranked[:alternatives]))
+    return PromptLogprobs(tuple(logprobs), tuple(ranks), tuple(top))
+
+
+def engine_snapshot(data: Mapping[str, Any], *, now: float) -> EngineSnapshot:
+    """A snapshot whose instants are on this machine's clock, where it is `now`.
+
+    Raises:
+        WireError: members are missing.
+    """
+    try:
+        snapshot = EngineSnapshot(
+            **{
+                **_known(EngineSnapshot, data),
+                "state": EngineState(data["state"]),
+                "model": data["model"] and ModelInfo(**_known(ModelInfo, data["model"])),
+                "blocks": BlockCounts(**_known(BlockCounts, data["blocks"])),
+                "swap": SwapCounts(**_known(SwapCounts, data["swap"])),
+                "last_step": StepStats(**_known(StepStats, data["last_step"])),
+                "totals": Totals(**_known(Totals, data["totals"])),
+                "rates": Rates(**_known(Rates, data["rates"])),
+                "scheduling": Scheduling(**_known(Scheduling, data["scheduling"])),
+                "step_costs": data["step_costs"]
+                and StepCosts(**_known(StepCosts, data["step_costs"])),
+            }
+        )
+        offset = now - snapshot.time
+        error_time = snapshot.last_error_time
+        return replace(
+            snapshot,
+            time=now,
+            last_error_time=None if error_time is None else error_time + offset,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise WireError(f"The server's snapshot is not one Pravāha sends ({error}).") from error
+
+
+def block_map(data: Mapping[str, Any]) -> BlockMap:
+    """The KV blocks.
+
+    Raises:
+        WireError: members are missing.
+    """
+    try:
+        return BlockMap(
+            epoch=data["epoch"],
+            state=np.asarray(data["state"], np.uint8),
+            refcount=np.asarray(data["refcount"], np.uint16),
+            fill=np.asarray(data["fill"], np.uint8),
+            owner=np.asarray(data["owner"], np.int32),
+            owners=tuple(data["owners"]),
+            first_token=np.asarray(data["first_token"], np.int32),
+        )
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise WireError(f"The server's block map is not one Pravāha sends ({error}).") from error
+
+
+def embeddings(data: Mapping[str, Any]) -> Embeddings:
+    """The vectors of an answer of `/v1/embeddings` in base64.
+
+    Raises:
+        WireError: members are missing, or no vectors.
+    """
+    try:
+        rows = [np.frombuffer(base64.b64decode(one["embedding"]), "<f4") for one in data["data"]]
+        return Embeddings(
+            model=data["model"],
+            vectors=np.stack(rows).astype(np.float32, copy=False),
+            tokens=data["usage"]["prompt_tokens"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise WireError(f"The server's vectors are not ones Pravāha sends ({error}).") from error
+
+
+def fork_price(data: Mapping[str, Any]) -> ForkPrice:
+    """The price of continuing some tokens.
+
+    Raises:
+        WireError: members are missing.
+    """
+    try:
+        return ForkPrice(**{field.name: data[field.name] for field in fields(ForkPrice)})
+    except (KeyError, TypeError) as error:
+        raise WireError(f"The server's price is not one Pravāha sends ({error}).") from error
+
+
+def refusal(status: int, body: Any) -> PravahaError:
+    """The engine's own error behind an HTTP status."""
+    error = body.get("error") if isinstance(body, dict) else None
+    error = error if isinstance(error, dict) else {}
+    message = str(error.get("message") or f"The server answered with status {status}.")
+    if error.get("code") == "model_not_found":
+        return ModelNotFound(message)
+    if status == 429:
+        return QueueFull(message)
+    if error.get("code") == "request_not_found":
+        return UnknownRequest(message, param="request_id")
+    if status in (400, 404, 413, 422):
+        return InvalidRequest(message, param=error.get("param"))
+    return EngineUnavailable(message)
+
+
+def _known(shape: type[Shape], data: Mapping[str, Any]) -> dict[str, Any]:
+    return {field.name: data[field.name] for field in fields(shape) if field.name in data}  # type: ignore[arg-type]

@@ -1,0 +1,270 @@
+"""Getting conversations answered: begin, stop, take in what arrives, save it, begin the next.
+
+Keeps each `Conversation`, the store and the engine's requests in step. An answer's life:
+
+```
+begin ──submit──▶ streaming ──drain, save ≤ 2/s──▶ ended ──save──▶ settled ──▶ next queued message
+   └─(engine loading)─▶ waiting ─┘
+```
+"""
+
+from collections.abc import Callable, Sequence
+
+from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
+from engine.api.request import FinishReason, Request, SamplingParams
+from engine.api.snapshot import EngineState
+from engine.clients.engine_client import EngineClient
+from engine.conversations.answer import Answer
+from engine.conversations.conversation import Conversation
+from engine.conversations.prompt_builder import PromptBuilder
+from engine.conversations.store import Store
+from engine.conversations.titles import UNTITLED, title_of
+from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus
+
+
+class Answering:
+    """The running answers of a session's conversations, at most one in each.
+
+    Args:
+        clock: monotonic seconds.
+        wall: seconds since the epoch.
+        new_id: makes increasing ids.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        client: EngineClient,
+        *,
+        clock: Callable[[], float],
+        wall: Callable[[], float],
+        new_id: Callable[[], str],
+    ) -> None:
+        self._store = store
+        self._client = client
+        self._clock = clock
+        self._wall = wall
+        self._new_id = new_id
+        self._builder = PromptBuilder(client)
+        self._busy: dict[str, tuple[Conversation, Answer]] = {}  # by tree id
+        self._news: list[NodeDelta] = []  # what ended outside `pump`
+
+    def running(self, tree_id: str) -> Conversation | None:
+        """The conversation, if an answer is being written in it."""
+        busy = self._busy.get(tree_id)
+        return None if busy is None else busy[0]
+
+    def ask(
+        self,
+        conversation: Conversation,
+        text: str,
+        sampling: SamplingParams,
+        *,
+        keep_failed: bool = False,
+    ) -> None:
+        """Add a user's message, after the system prompt if that changed, and begin its answer.
+
+        Args:
+            conversation: one without a running answer.
+            text: the message.
+            sampling: how to write the answer.
+            keep_failed: record a refusal as a failed answer instead of raising.
+
+        Raises:
+            PravahaError: the template or the engine refuses; nothing was added.
+        """
+        self._leave_out_optional_system(conversation)
+        added: list[Node] = []
+        parent = conversation.nodes[-1] if conversation.nodes else None
+        if conversation.system_prompt != conversation.sent_system_prompt():
+            parent = self._node(
+                conversation, parent, NodeKind.SYSTEM, conversation.system_prompt or ""
+            )
+            added.append(parent)
+        added.append(self._node(conversation, parent, NodeKind.USER, text))
+        self._begin(conversation, conversation.nodes, added, sampling, "send", keep_failed)
+
+    def answer_again(
+        self, conversation: Conversation, path: list[Node], sampling: SamplingParams
+    ) -> None:
+        """Begin another answer to the last node of `path`, which is a user's.
+
+        Raises:
+            PravahaError: the template or the engine refuses; nothing was added.
+        """
+        self._begin(conversation, path, [], sampling, "regenerate", keep_failed=False)
+
+    def stop(self, conversation: Conversation) -> None:
+        """End the running answer at the engine's next step; what is written stays."""
+        answer = conversation.answer
+        if answer is None or answer.ended:
+            return
+        if answer.request_id is not None:
+            self._client.cancel(answer.request_id)
+        else:
+            self._news.append(answer.end(NodeStatus.STOPPED, FinishReason.ABORT))
+
+    def pump(self) -> list[NodeDelta]:
+        """Take in what the engine wrote; what it changed. Microseconds when nothing is new."""
+        if not self._busy:
+            return []
+        deltas, self._news = self._news, []
+        now = self._clock()
+        for conversation, answer in list(self._busy.values()):
+            if not answer.ended:
+                self._advance(conversation, answer, deltas)
+            self._save(answer, now)
+            if answer.ended:
+                self._settle(conversation)
+                self._begin_queued(conversation, answer.sampling, deltas)
+        return deltas
+
+    def close(self) -> None:
+        """Stop every answer and save what is written. Idempotent."""
+        for conversation, answer in list(self._busy.values()):
+            conversation.queued.clear()
+            self.stop(conversation)
+            if not answer.ended and answer.request_id is not None:
+                self._drain(answer, answer.request_id, [])
+            if not answer.ended:
+                answer.end(NodeStatus.STOPPED, FinishReason.ABORT)
+            self._save(answer, self._clock())
+            self._settle(conversation)
+
+    def _begin(
+        self,
+        conversation: Conversation,
+        path: list[Node],
+        added: list[Node],
+        sampling: SamplingParams,
+        operation: str,
+        keep_failed: bool,
+    ) -> None:
+        """Begin the answer to `path` + `added`; then record what is new under `operation`."""
+        asked = [*path, *added]
+        node = self._node(
+            conversation, asked[-1], NodeKind.ASSISTANT, "", status=NodeStatus.STREAMING
+        )
+        answer = Answer(node, sampling, self._clock())
+        try:
+            tokenized = self._submit(answer, asked)
+        except PravahaError as error:
+            tokenized = ()
+            if not self._is_loading(error):  # else the pump submits it when the engine is there
+                if not keep_failed:
+                    raise
+                answer.end(NodeStatus.ERROR, FinishReason.ERROR, str(error))
+        self._create_tree(conversation, asked)
+        node = answer.node()
+        self._store.add_nodes([*added, node], name=operation)
+        answer.saved(self._clock())
+        conversation.nodes = [*asked, node]
+        conversation.answer = answer
+        self._busy[conversation.id] = (conversation, answer)
+        self._keep_ids(conversation, tokenized)
+
+    def _leave_out_optional_system(self, conversation: Conversation) -> None:
+        if not conversation.system_optional or conversation.nodes:
+            return
+        try:
+            if not self._builder.takes_system_prompt():
+                conversation.system_prompt = None
+        except EngineUnavailable:
+            pass  # `_begin` tells, or waits for the model
+
+    def _create_tree(self, conversation: Conversation, asked: Sequence[Node]) -> None:
+        if conversation.saved:
+            return
+        if conversation.title == UNTITLED:
+            conversation.title = title_of(asked[-1].text)
+        self._store.create_tree(conversation.id, conversation.title)
+        conversation.saved = True
+
+    def _submit(self, answer: Answer, asked: Sequence[Node]) -> tuple[Node, ...]:
+        """Hand the answer's request to the engine; user nodes whose ids are new."""
+        prompt = self._builder.build(asked)
+        length = len(prompt.token_ids)
+        model = self._client.snapshot().model
+        if model is not None and length >= model.context_length:
+            raise InvalidRequest(
+                f"The conversation is {length} tokens long and {model.name}'s context holds "
+                f"{model.context_length} with the answer: start a new conversation, shorten the "
+                "message, or restart with a larger --ctx if the model allows it."
+            )
+        answer.submitted(
+            self._client.submit(Request(prompt.token_ids, answer.sampling)),
+            n_prompt=length,
+            tokenizer=self._client.tokenizer_fingerprint(),
+            model=None if model is None else model.name,
+        )
+        return prompt.tokenized
+
+    def _keep_ids(self, conversation: Conversation, tokenized: Sequence[Node]) -> None:
+        """Store the ids of turns that were tokenised now."""
+        fresh = {node.id: node for node in tokenized}
+        conversation.nodes = [fresh.get(node.id, node) for node in conversation.nodes]
+        for node in tokenized:
+            self._store.set_token_ids(node)
+
+    def _is_loading(self, error: PravahaError) -> bool:
+        return (
+            isinstance(error, EngineUnavailable)
+            and self._client.snapshot().state is EngineState.LOADING
+        )
+
+    def _advance(self, conversation: Conversation, answer: Answer, deltas: list[NodeDelta]) -> None:
+        if answer.request_id is not None:
+            self._drain(answer, answer.request_id, deltas)
+        elif self._client.snapshot().state is not EngineState.LOADING:
+            try:
+                self._keep_ids(conversation, self._submit(answer, conversation.nodes[:-1]))
+            except PravahaError as error:
+                deltas.append(answer.end(NodeStatus.ERROR, FinishReason.ERROR, str(error)))
+
+    def _drain(self, answer: Answer, request_id: str, deltas: list[NodeDelta]) -> None:
+        try:
+            batch = self._client.drain(request_id)
+        except PravahaError as error:
+            deltas.append(answer.end(NodeStatus.ERROR, FinishReason.ERROR, str(error)))
+            return
+        if batch is not None:
+            deltas.append(answer.take(batch))
+
+    def _save(self, answer: Answer, now: float) -> None:
+        if answer.due(now):
+            self._store.update_streaming(answer.node())
+            answer.saved(now)
+
+    def _settle(self, conversation: Conversation) -> None:
+        conversation.settle()
+        del self._busy[conversation.id]
+
+    def _begin_queued(
+        self, conversation: Conversation, sampling: SamplingParams, deltas: list[NodeDelta]
+    ) -> None:
+        if not conversation.queued:
+            return
+        before = len(conversation.nodes)
+        self.ask(conversation, conversation.queued.popleft(), sampling, keep_failed=True)
+        deltas += [
+            NodeDelta(node.id, "", node.status, node.finish, node.error)
+            for node in conversation.nodes[before:]
+        ]
+
+    def _node(
+        self,
+        conversation: Conversation,
+        parent: Node | None,
+        kind: NodeKind,
+        text: str,
+        status: NodeStatus = NodeStatus.DONE,
+    ) -> Node:
+        return Node(
+            id=self._new_id(),
+            tree_id=conversation.id,
+            parent_id=None if parent is None else parent.id,
+            kind=kind,
+            text=text,
+            status=status,
+            created_at=self._wall(),
+        )

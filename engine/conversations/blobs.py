@@ -1,0 +1,64 @@
+"""How token ids and logprobs lie in the database: little-endian u32 and IEEE half floats."""
+
+import struct
+import sys
+from array import array
+from collections.abc import Sequence
+
+from engine.api.request import TopLogprob
+
+_HALF_MIN = -65504.0
+
+
+def pack_ids(ids: Sequence[int]) -> bytes:
+    """[n] token ids → 4n bytes."""
+    packed = array("I", ids)
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return packed.tobytes()
+
+
+def unpack_ids(blob: bytes) -> tuple[int, ...]:
+    """4n bytes → [n] token ids."""
+    ids = array("I")
+    ids.frombytes(blob)
+    if sys.byteorder == "big":
+        ids.byteswap()
+    return tuple(ids)
+
+
+def _half(value: float) -> float:
+    # -inf (a token forced by a bias) and anything below the half range become its lowest number.
+    return max(value, _HALF_MIN)
+
+
+def pack_logprobs(values: Sequence[float]) -> bytes:
+    """[n] log-probabilities → 2n bytes (half precision: about three digits)."""
+    return struct.pack(f"<{len(values)}e", *map(_half, values))
+
+
+def unpack_logprobs(blob: bytes) -> tuple[float, ...]:
+    """2n bytes → [n] log-probabilities."""
+    return struct.unpack(f"<{len(blob) // 2}e", blob)
+
+
+def pack_top(positions: Sequence[Sequence[TopLogprob]]) -> bytes:
+    """[n] lists of alternatives → per position a count (u8), then (u32 id, f16 logprob) pairs."""
+    out = bytearray()
+    for alternatives in positions:
+        out.append(len(alternatives))
+        for item in alternatives:
+            out += struct.pack("<Ie", item.token_id, _half(item.logprob))
+    return bytes(out)
+
+
+def unpack_top(blob: bytes) -> tuple[tuple[TopLogprob, ...], ...]:
+    """The inverse of `pack_top`."""
+    positions: list[tuple[TopLogprob, ...]] = []
+    at = 0
+    while at < len(blob):
+        end = at + 1 + 6 * blob[at]
+        pairs = struct.iter_unpack("<Ie", blob[at + 1 : end])
+        positions.append(tuple(TopLogprob(token_id, logprob) for token_id, logprob in pairs))
+        at = end
+    return tuple(positions)

@@ -1,0 +1,57 @@
+"""Schema versions of the conversation database, kept in `PRAGMA user_version`."""
+
+import sqlite3
+from importlib.resources import files
+from pathlib import Path
+
+from engine.conversations.errors import StoreError
+
+
+def _migrations() -> tuple[str, ...]:
+    """Scripts in order: script i takes a database from version i to i + 1."""
+    return (files("engine.conversations").joinpath("schema.sql").read_text(encoding="utf-8"),)
+
+
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the database to the newest schema, each step in one transaction.
+
+    Raises:
+        StoreError: a newer Pravāha wrote the file.
+    """
+    scripts = _migrations()
+    newest = len(scripts)
+    version = _version(connection)
+    if version > newest:
+        raise StoreError(
+            f"The database {path} was written by a newer Pravāha (schema {version}, this "
+            f"one knows {newest}): install that version, or set PRAVAHA_DATA_DIR to another folder."
+        )
+    while version < newest:
+        # The version is read again inside the transaction: two processes may start at once.
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            version = _version(connection)
+            if version < newest:
+                for statement in _statements(scripts[version]):
+                    connection.execute(statement)
+                version += 1
+                connection.execute(f"PRAGMA user_version = {version}")
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _statements(script: str) -> list[str]:
+    """The script's statements. `executescript` would commit the transaction around them."""
+    statements, current = [], ""
+    for line in script.splitlines(keepends=True):
+        current += line
+        if sqlite3.complete_statement(current):
+            statements.append(current)
+            current = ""
+    return statements

@@ -1,0 +1,76 @@
+"""`Node` ↔ the row of table `node`."""
+
+import re
+from typing import Any
+
+from engine.conversations.blobs import (
+    pack_ids,
+    pack_logprobs,
+    pack_top,
+    unpack_ids,
+    unpack_logprobs,
+    unpack_top,
+)
+from engine.conversations.tree import Node, NodeKind, NodeStatus
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+NODE_COLUMNS = (
+    "id",
+    "tree_id",
+    "parent_id",
+    "kind",
+    "text",
+    "status",
+    "created_at",
+    "token_ids",
+    "logprobs",
+    "topk",
+    "tokenizer",
+    "template",
+    "finish",
+    "error",
+    "model",
+    "sampling",
+    "seed",
+    "forked_from",
+    "fork_token",
+    "n_prompt",
+    "n_cached",
+    "n_gen",
+    "ttft_us",
+    "decode_us",
+    "label",
+    "rating",
+    "pruned_at",
+)
+"""In the order of `Node`'s fields."""
+
+
+def row_from_node(node: Node, writer: str | None) -> tuple[Any, ...]:
+    """The values of `NODE_COLUMNS`, then `writer`."""
+    values = {name: getattr(node, name) for name in NODE_COLUMNS}
+    values["kind"], values["status"] = node.kind.value, node.status.value
+    values["text"] = storable(node.text)
+    values["token_ids"] = None if node.token_ids is None else pack_ids(node.token_ids)
+    values["logprobs"] = pack_logprobs(node.logprobs) if node.logprobs else None
+    values["topk"] = pack_top(node.topk) if node.topk else None
+    values["seed"] = None if node.seed is None else str(node.seed)
+    return (*values.values(), writer)
+
+
+def node_from_row(row: tuple[Any, ...]) -> Node:
+    """The node of a row selected by `NODE_COLUMNS`."""
+    values = dict(zip(NODE_COLUMNS, row, strict=True))
+    values["kind"], values["status"] = NodeKind(values["kind"]), NodeStatus(values["status"])
+    if values["token_ids"] is not None:
+        values["token_ids"] = unpack_ids(values["token_ids"])
+    values["logprobs"] = unpack_logprobs(values["logprobs"] or b"")
+    values["topk"] = unpack_top(values["topk"] or b"")
+    values["seed"] = None if values["seed"] is None else int(values["seed"])
+    return Node(**values)
+
+
+def storable(text: str) -> str:
+    """Text as SQLite can keep it: lone surrogates (from a terminal's bad bytes) become U+FFFD."""
+    return _SURROGATE.sub("\ufffd", text)

@@ -1,0 +1,406 @@
+"""Conversations in SQLite: one writer thread, readers on their own connection.
+
+Writes are queued and return at once; `flush` waits until all of them are on disk and raises what
+went wrong with any. Reads see what is committed: call `settle` first to read your own writes.
+Reading methods belong to one thread (the one that opened the store).
+
+Killed at any moment, the database holds every committed message; nodes that a dead process was
+streaming become `stopped` when the next one opens the file.
+"""
+
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from engine.conversations import lease, oplog
+from engine.conversations.errors import StoreError
+from engine.conversations.migrations import migrate
+from engine.conversations.node_rows import NODE_COLUMNS, node_from_row, row_from_node
+from engine.conversations.oplog import Assignment
+from engine.conversations.tree import Node, TreeSummary
+from engine.conversations.writer import WriterThread
+
+_BUSY_MS = 5000
+_MIN_TRIGRAM = 3
+
+_SUMMARY = (
+    "SELECT id, title, updated_at, (SELECT count(*) FROM node WHERE tree_id = tree.id "
+    "AND kind IN ('user', 'assistant') AND pruned_at IS NULL) FROM tree"
+)
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Store:
+    """The tables' only door. Open it with `Store.open`.
+
+    Attributes:
+        file: the database.
+        notice: one sentence for the user about what happened on opening, or None.
+    """
+
+    def __init__(
+        self, path: Path, notice: str | None, clock: Callable[[], float] = time.time
+    ) -> None:
+        """Use `open`, which prepares the file first."""
+        self.file = path
+        self.notice = notice
+        self._clock = clock
+        self._lease = lease.WriterLease(_lease_folder(path))
+        self._reader = _connect(path)
+        self._writer = WriterThread(lambda: _connect(path))
+        self._failures: list[BaseException] = []
+        self._stop_orphans()
+
+    @classmethod
+    def open(cls, path: Path, *, clock: Callable[[], float] = time.time) -> Self:
+        """Open or create the database.
+
+        A damaged file is renamed, never deleted, and a fresh one takes its place; `notice` says so.
+
+        Raises:
+            StoreError: a newer Pravāha wrote the file, or it can't be opened or created.
+        """
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            unclean = lease.sweep(_lease_folder(path))
+            notice = None
+            try:
+                _prepare(path, check=unclean)
+            except sqlite3.OperationalError:
+                raise
+            except sqlite3.DatabaseError as error:
+                notice = _set_aside(path, error)
+                _prepare(path, check=False)
+            return cls(path, notice, clock)
+        except (OSError, sqlite3.OperationalError) as error:
+            raise StoreError(
+                f"The conversation database {path} can't be opened ({error}): check the folder's "
+                "permissions and free space, or set PRAVAHA_DATA_DIR to another folder."
+            ) from error
+
+    # Writing: queued, in order.
+
+    def create_tree(self, tree_id: str, title: str) -> None:
+        """Add an empty tree."""
+        now = self._clock()
+        self._write(
+            lambda c: c.execute(
+                "INSERT INTO tree (id, title, created_at, updated_at) VALUES (?, ?, ?, ?)",
+                (tree_id, title, now, now),
+            )
+        )
+
+    def set_title(self, tree_id: str, title: str) -> None:
+        """Title a tree without an undo record (the first message names it)."""
+        self._write(lambda c: c.execute("UPDATE tree SET title = ? WHERE id = ?", (title, tree_id)))
+
+    def add_nodes(self, nodes: Sequence[Node], *, name: str) -> None:
+        """Add a chain of nodes, each the parent of the next, and move HEAD to the last.
+
+        Args:
+            nodes: all of one tree.
+            name: what the oplog calls it, e.g. `send`.
+        """
+        now = self._clock()
+        rows = [
+            row_from_node(node, self._lease.id if node.status == "streaming" else None)
+            for node in nodes
+        ]
+        tree_id = nodes[-1].tree_id
+        changes = [Assignment("checkout", node.parent_id or "", node.id) for node in nodes]
+        changes.append(Assignment("head", "HEAD", nodes[-1].id))
+        columns = ", ".join((*NODE_COLUMNS, "writer"))
+        marks = ", ".join("?" * (len(NODE_COLUMNS) + 1))
+
+        def job(connection: sqlite3.Connection) -> None:
+            connection.executemany(
+                f"INSERT INTO node ({columns}) VALUES ({marks})",  # noqa: S608
+                rows,
+            )
+            oplog.record(connection, tree_id, name, changes, now)
+            _touch(connection, tree_id, now)
+
+        self._write(job)
+
+    def update_streaming(self, node: Node) -> None:
+        """Save what a node holds so far; its status may end the streaming.
+
+        The write is refused if the node's status on disk is not `streaming` any more.
+        """
+        now = self._clock()
+        fixed = {"id", "tree_id", "parent_id", "kind", "created_at"}
+        row = dict(zip(NODE_COLUMNS, row_from_node(node, None)[:-1], strict=True))
+        values = {name: value for name, value in row.items() if name not in fixed}
+        columns = ", ".join(f"{name} = :{name}" for name in values)
+        parameters = {**values, "id": node.id}
+
+        def job(connection: sqlite3.Connection) -> None:
+            changed = connection.execute(
+                f"UPDATE node SET {columns} "  # noqa: S608
+                "WHERE id = :id AND status = 'streaming'",
+                parameters,
+            ).rowcount
+            if changed != 1:
+                raise StoreError(f"Node {node.id} is finished and can't be written to.")
+            if node.status != "streaming":
+                _touch(connection, node.tree_id, now)
+
+        self._write(job)
+
+    def set_token_ids(self, node: Node) -> None:
+        """Keep the ids of a user's turn, with the tokenizer and rendering they belong to."""
+        row = dict(zip(NODE_COLUMNS, row_from_node(node, None)[:-1], strict=True))
+        self._write(
+            lambda c: c.execute(
+                "UPDATE node SET token_ids = :token_ids, tokenizer = :tokenizer, "
+                "template = :template WHERE id = :id",
+                row,
+            )
+        )
+
+    def assign(self, tree_id: str, name: str, changes: Sequence[Assignment]) -> None:
+        """Change pointers or flags; can be undone."""
+        now = self._clock()
+        self._write(lambda c: oplog.record(c, tree_id, name, changes, now))
+
+    def undo(self, tree_id: str) -> str | None:
+        """Take back the newest change of pointers or flags; its name. Waits for the disk."""
+        now = self._clock()
+        return self._wait(lambda c: oplog.undo(c, tree_id, now))
+
+    def redo(self, tree_id: str) -> str | None:
+        """Repeat the change undone last; its name. Waits for the disk."""
+        now = self._clock()
+        return self._wait(lambda c: oplog.redo(c, tree_id, now))
+
+    def flush(self) -> None:
+        """Wait until everything queued is committed.
+
+        Raises:
+            StoreError: something queued since the last flush could not be written.
+        """
+        self.settle()
+        failures, self._failures = self._failures, []
+        if failures:
+            raise StoreError(f"Conversations could not be saved to {self.file} ({failures[0]}).")
+
+    def settle(self) -> None:
+        """Wait until everything queued is committed or has failed; never raises for a write."""
+        self._writer.submit(lambda _: None).exception()
+
+    def take_failure(self) -> str | None:
+        """One sentence if a write failed since the last look, without waiting; else None."""
+        if not self._failures:
+            return None
+        failures, self._failures = self._failures, []
+        return f"Conversations could not be saved to {self.file} ({failures[0]})."
+
+    # Reading: what is committed.
+
+    def trees(self, query: str = "") -> list[TreeSummary]:
+        """Trees that are not archived, newest first; with a query, those that contain it.
+
+        The query is a literal substring of the title or of any message, letter case ignored.
+        """
+        condition, parameters = _contains(query.strip())
+        rows = self._reader.execute(
+            f"{_SUMMARY} WHERE archived = 0 AND ({condition}) ORDER BY updated_at DESC, id DESC",
+            parameters,
+        )
+        return [TreeSummary(*row) for row in rows]
+
+    def tree(self, tree_id: str) -> TreeSummary | None:
+        """One tree, archived or not."""
+        row = self._reader.execute(f"{_SUMMARY} WHERE id = ?", (tree_id,)).fetchone()
+        return TreeSummary(*row) if row else None
+
+    def head(self, tree_id: str, name: str = "HEAD") -> str | None:
+        """The node that a head points to."""
+        row = self._reader.execute(
+            "SELECT node_id FROM head WHERE tree_id = ? AND name = ?", (tree_id, name)
+        ).fetchone()
+        return str(row[0]) if row else None
+
+    def checkout(self, tree_id: str, parent_id: str | None) -> str | None:
+        """The current child at a fork; None for the root asks for the current root."""
+        row = self._reader.execute(
+            "SELECT child_id FROM checkout WHERE tree_id = ? AND parent_id = ?",
+            (tree_id, parent_id or ""),
+        ).fetchone()
+        return str(row[0]) if row else None
+
+    def node(self, node_id: str) -> Node | None:
+        """One node."""
+        row = self._reader.execute(
+            f"SELECT {', '.join(NODE_COLUMNS)} FROM node WHERE id = ?",  # noqa: S608
+            (node_id,),
+        ).fetchone()
+        return node_from_row(row) if row else None
+
+    def path(self, node_id: str) -> list[Node]:
+        """The nodes from the root to this one."""
+        columns = ", ".join(f"node.{name}" for name in NODE_COLUMNS)
+        # Only names from NODE_COLUMNS are interpolated.
+        query = f"""
+            WITH RECURSIVE up (id, parent_id, depth) AS (
+                SELECT id, parent_id, 0 FROM node WHERE id = ?
+                UNION ALL
+                SELECT node.id, node.parent_id, up.depth + 1
+                FROM node JOIN up ON node.id = up.parent_id
+            )
+            SELECT {columns} FROM up JOIN node ON node.id = up.id ORDER BY up.depth DESC
+        """  # noqa: S608
+        rows = self._reader.execute(query, (node_id,))
+        return [node_from_row(row) for row in rows]
+
+    def nodes(self, tree_id: str) -> Iterator[Node]:
+        """Every node of a tree, parents before children."""
+        rows = self._reader.execute(
+            f"SELECT {', '.join(NODE_COLUMNS)} FROM node WHERE tree_id = ? ORDER BY n",  # noqa: S608
+            (tree_id,),
+        )
+        return map(node_from_row, rows)
+
+    def prompts(self, limit: int) -> list[str]:
+        """The newest user messages of all trees, oldest first."""
+        rows = self._reader.execute(
+            "SELECT text FROM node WHERE kind = 'user' ORDER BY created_at DESC, n DESC LIMIT ?",
+            (limit,),
+        )
+        return [str(row[0]) for row in rows][::-1]
+
+    def check_integrity(self) -> None:
+        """Verify the file, foreign keys, the text index and the tree's shape.
+
+        Raises:
+            StoreError: naming the first thing that does not hold.
+        """
+        self.flush()
+        self._wait(_check)
+
+    def close(self) -> None:
+        """Write what is queued and close. Idempotent."""
+        self._writer.close()
+        self._reader.close()
+        self._lease.release()
+
+    # Internal.
+
+    def _write(self, job: Callable[[sqlite3.Connection], Any]) -> None:
+        self._writer.submit(job).add_done_callback(self._note_failure)
+
+    def _note_failure(self, future: "Future[Any]") -> None:
+        error = future.exception()
+        if error is not None:
+            log.error("conversation store: %s", error)
+            self._failures.append(error)
+
+    def _wait(self, job: Callable[[sqlite3.Connection], T]) -> T:
+        result: T = self._writer.submit(job).result()
+        return result
+
+    def _stop_orphans(self) -> None:
+        """Nodes whose writer died keep what was saved and become `stopped`."""
+        folder = _lease_folder(self.file)
+        writers = self._reader.execute(
+            "SELECT DISTINCT writer FROM node WHERE status = 'streaming'"
+        ).fetchall()
+        dead = [w for (w,) in writers if w is None or not lease.is_alive(folder, w)]
+        for writer in dead:
+            self._wait(partial(_stop_nodes_of, writer))
+
+
+def _lease_folder(path: Path) -> Path:
+    return path.with_name(path.name + ".writers")
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_MS / 1000)
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection
+
+
+def _prepare(path: Path, *, check: bool) -> None:
+    """Create the file (0600) if missing, put it in WAL mode and bring the schema up to date."""
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    path.chmod(0o600)
+    connection = _connect(path)
+    try:
+        if check:
+            problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if problem != "ok":
+                raise sqlite3.DatabaseError(problem)
+        connection.execute("PRAGMA journal_mode = WAL")
+        migrate(connection, path)
+        connection.execute("SELECT count(*) FROM (SELECT 1 FROM tree LIMIT 1)").fetchone()
+    finally:
+        connection.close()
+
+
+def _set_aside(path: Path, error: sqlite3.Error) -> str:
+    """Rename a damaged database and its companions; the sentence that says so."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    aside = path.with_name(f"{path.stem}.damaged-{stamp}{path.suffix}")
+    for suffix in ("", "-wal", "-shm"):
+        companion = path.with_name(path.name + suffix)
+        if companion.exists():
+            companion.rename(aside.with_name(aside.name + suffix))
+    return (
+        f"The conversation database was damaged ({error}): it was kept as {aside}, and a new one "
+        "was started."
+    )
+
+
+def _stop_nodes_of(writer: str | None, connection: sqlite3.Connection) -> None:
+    connection.execute(
+        "UPDATE node SET status = 'stopped' WHERE status = 'streaming' AND writer IS ?", (writer,)
+    )
+
+
+def _touch(connection: sqlite3.Connection, tree_id: str, now: float) -> None:
+    connection.execute("UPDATE tree SET updated_at = ? WHERE id = ?", (now, tree_id))
+
+
+def _contains(query: str) -> tuple[str, list[str]]:
+    """A condition on `tree` that some text contains the query, and its parameters."""
+    if not query:
+        return "1", []
+    pattern = "%" + "".join("\\" + c if c in "\\%_" else c for c in query) + "%"
+    if len(query) < _MIN_TRIGRAM:  # the trigram index knows nothing shorter
+        return (
+            "title LIKE ? ESCAPE '\\' OR id IN (SELECT tree_id FROM node "
+            "WHERE status <> 'streaming' AND pruned_at IS NULL AND text LIKE ? ESCAPE '\\')",
+            [pattern, pattern],
+        )
+    phrase = '"' + query.replace('"', '""') + '"'
+    return (
+        "title LIKE ? ESCAPE '\\' OR id IN (SELECT node.tree_id FROM node_fts "
+        "JOIN node ON node.n = node_fts.rowid "
+        "WHERE node_fts MATCH ? AND node.pruned_at IS NULL)",
+        [pattern, phrase],
+    )
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if problem != "ok":
+        raise StoreError(f"The conversation database is damaged: {problem}.")
+    if connection.execute("PRAGMA foreign_key_check").fetchone():
+        raise StoreError("The conversation database refers to a node or tree that is missing.")
+    connection.execute("INSERT INTO node_fts (node_fts) VALUES ('integrity-check')")
+    foreign = connection.execute(
+        "SELECT node.id FROM node JOIN node AS parent ON parent.id = node.parent_id "
+        "WHERE parent.tree_id <> node.tree_id LIMIT 1"
+    ).fetchone()
+    if foreign:
+        raise StoreError(f"Node {foreign[0]} hangs under a node of another tree.")

@@ -1,0 +1,221 @@
+"""Opening a model: everything but its weights, from a GGUF file or a safetensors directory.
+
+Cheap by contract: headers and vocabulary only. Weights are the executor's, which maps `paths`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+from engine._core import GgufFile
+from engine.api.config import EngineConfig
+from engine.api.errors import ModelError, UnsupportedByNativeError
+from engine.executors.native_settings import refuse_foreign_settings
+from engine.executors.torch.installed import require_torch
+from engine.files.fields import Fields
+from engine.files.json_file import read_json
+from engine.models import gguf, safetensors
+from engine.models.safetensors_header import ALL_DTYPES, TensorEntry
+from engine.models.spec import ModelSpec
+from engine.models.transformers_spec import TransformersSpec
+from engine.text import gguf_vocabulary, tokenizer_json
+from engine.text.tokenizer import Tokenizer
+
+_MAGIC = b"GGUF"
+_PICKLED = frozenset({".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle"})
+
+
+@dataclass(frozen=True, slots=True)
+class OpenModel:
+    """A model that is ready to be loaded.
+
+    Attributes:
+        name: what the file calls it, else the file's name.
+        spec: shapes and constants; its class says which executor will run the model.
+        paths: weight files; none with dummy weights.
+        tokenizer: its tokenizer, ready to use.
+        weight_format: the element type that holds most parameters, such as `Q4_1`.
+        parameters: number of weights.
+        file_bytes: size of the weight files.
+    """
+
+    name: str
+    spec: ModelSpec | TransformersSpec
+    paths: tuple[Path, ...]
+    tokenizer: Tokenizer
+    weight_format: str
+    parameters: int
+    file_bytes: int
+
+
+def open_model(path: Path, settings: EngineConfig | None = None) -> OpenModel:
+    """Open a GGUF file or a directory with config.json and safetensors.
+
+    Args:
+        path: the file or directory.
+        settings: what the engine is to be started with, which decides the executor; None opens
+            the model as with default settings.
+
+    Raises:
+        ModelError: missing, damaged, unsupported, or a kind of file that can run code.
+    """
+    settings = settings or EngineConfig(path, path.name)
+    if path.is_dir():
+        return _open_directory(path, settings)
+    if path.suffix.lower() in _PICKLED:
+        raise ModelError(
+            f"{path} looks like a pickled checkpoint, which can run code when loaded: "
+            "use its safetensors or GGUF version."
+        )
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(_MAGIC))
+    except FileNotFoundError as error:
+        raise ModelError(f"There is no model at {path}.") from error
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}.") from error
+    if magic != _MAGIC:
+        raise ModelError(f"{path} is neither a GGUF file nor a model directory.")
+    if _wants_torch(settings):
+        raise ModelError(
+            f"{path} is a GGUF file, which the torch executor does not read: use its "
+            "safetensors version, or leave out executor, device, dtype, attention, dummy_weights."
+        )
+    refuse_foreign_settings(settings)
+    return _open_gguf(path)
+
+
+def _open_gguf(path: Path) -> OpenModel:
+    try:
+        file = GgufFile(path)
+        tensors = {tensor.name: tensor for tensor in file.tensors}
+        divisors = (
+            file.dequantize(gguf.ROPE_FREQUENCIES).ravel().tolist()
+            if gguf.ROPE_FREQUENCIES in tensors
+            else ()
+        )
+    except ValueError as error:
+        raise ModelError(str(error)) from error
+    metadata, source = file.metadata, str(path)
+    for tensor in tensors.values():
+        if tensor.dtype not in gguf.SUPPORTED_DTYPES:
+            raise ModelError(
+                f"{path}: {tensor.name} is stored as {tensor.dtype}, which is not supported "
+                f"(known: {', '.join(sorted(gguf.SUPPORTED_DTYPES))})."
+            )
+    spec = gguf.read_spec(
+        metadata,
+        {name: tuple(tensor.shape) for name, tensor in tensors.items()},
+        source=source,
+        rope_divisors=divisors,
+    )
+    sizes = [(tensor.dtype, prod(tensor.shape)) for tensor in tensors.values()]
+    return OpenModel(
+        name=_display_name(Fields(metadata, source=source).optional_text("general.name"), path),
+        spec=spec,
+        paths=(path,),
+        tokenizer=gguf_vocabulary.read_tokenizer(
+            metadata, source=source, vocab_size=spec.vocab_size
+        ),
+        weight_format=_prevailing(sizes),
+        parameters=sum(count for _, count in sizes),
+        file_bytes=path.stat().st_size,
+    )
+
+
+def is_encoder(config: Fields) -> bool:
+    """Whether a configuration describes an encoder for embeddings."""
+    architectures = config.texts("architectures") if config.is_list("architectures") else []
+    return config.optional_text("model_type") == "bert" and architectures == ["BertModel"]
+
+
+def _open_directory(directory: Path, settings: EngineConfig) -> OpenModel:
+    """Open natively what the native executor runs, unless the settings ask for torch."""
+    config = read_json(directory / "config.json")
+    safetensors.refuse_code(config)
+    if is_encoder(config):
+        raise ModelError(
+            f"{directory} is an encoder, which turns texts into vectors and writes none: it serves "
+            "embeddings beside another model."
+        )
+    if _wants_torch(settings):
+        return _open_for_torch(directory, config, settings, reason="The torch executor needs torch")
+    try:
+        return _open_for_native(directory, config, settings)
+    except UnsupportedByNativeError as error:
+        if settings.executor == "native":
+            raise
+        reason = f"{str(error).rstrip('.')}; the torch executor may run it with torch"
+        return _open_for_torch(directory, config, settings, reason=reason)
+
+
+def _wants_torch(settings: EngineConfig) -> bool:
+    """Whether the settings name the torch executor, or something that only it obeys."""
+    if settings.executor != "auto":
+        return settings.executor == "torch"
+    return (
+        settings.device == "cuda"
+        or settings.dtype != "auto"
+        or settings.attention != "auto"
+        or settings.kv_dtype == "bf16"
+        or settings.cuda_graphs
+        or settings.dummy_weights
+    )
+
+
+def _open_for_native(directory: Path, config: Fields, settings: EngineConfig) -> OpenModel:
+    refuse_foreign_settings(settings)
+    paths = safetensors.weight_files(directory)
+    tensors = safetensors.read_tensors(paths)
+    spec = safetensors.read_spec(config, tensors)
+    sizes = _sizes(tensors)
+    return OpenModel(
+        name=_display_name(config.optional_text("_name_or_path"), directory),
+        spec=spec,
+        paths=paths,
+        tokenizer=tokenizer_json.read_tokenizer(directory, config, vocab_size=spec.vocab_size),
+        weight_format=_prevailing(sizes),
+        parameters=sum(count for _, count in sizes),
+        file_bytes=sum(path.stat().st_size for path in paths),
+    )
+
+
+def _open_for_torch(
+    directory: Path, config: Fields, settings: EngineConfig, *, reason: str
+) -> OpenModel:
+    require_torch(reason)
+    from engine.executors.torch.opening import read_spec
+
+    dummy = settings.dummy_weights
+    paths = () if dummy else safetensors.weight_files(directory)
+    sizes = _sizes(safetensors.read_tensors(paths, known=ALL_DTYPES))
+    stored = _prevailing(sizes)
+    spec, parameters = read_spec(directory, settings, stored=None if dummy else stored)
+    return OpenModel(
+        name=_display_name(config.optional_text("_name_or_path"), directory),
+        spec=spec,
+        paths=paths,
+        tokenizer=tokenizer_json.read_tokenizer(directory, config, vocab_size=spec.vocab_size),
+        weight_format="dummy" if dummy else stored,
+        parameters=parameters,
+        file_bytes=sum(path.stat().st_size for path in paths),
+    )
+
+
+def _sizes(tensors: Mapping[str, TensorEntry]) -> list[tuple[str, int]]:
+    return [(tensor.dtype, tensor.elements) for tensor in tensors.values()]
+
+
+def _display_name(declared: str | None, path: Path) -> str:
+    """The file's own name for the model, on one line; else the path's."""
+    cleaned = " ".join("".join(c if c.isprintable() else " " for c in declared or "").split())
+    return cleaned[:100] or (path.name if path.is_dir() else path.stem)
+
+
+def _prevailing(sizes: Iterable[tuple[str, int]]) -> str:
+    totals: Counter[str] = Counter()
+    for dtype, count in sizes:
+        totals[dtype] += count
+    return totals.most_common(1)[0][0] if totals else "none"

@@ -1,0 +1,1 @@
+"""Small helpers over files: typed JSON fields, locks, the cache directory."""

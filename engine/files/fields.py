@@ -1,0 +1,155 @@
+"""Typed reading of the key-value data in a model's files, which nobody has checked yet.
+
+Every getter says in one sentence which key of which file is wrong, so that no loader passes an
+unchecked number on to something that sizes memory by it.
+"""
+
+import math
+from collections.abc import Mapping
+
+from engine.api.errors import ModelError
+
+MAX_COUNT = 1 << 31
+"""No dimension, id or length of any real model comes near 2³¹."""
+
+
+class Fields:
+    """Read access to a mapping of untrusted values. A missing key and a null one are the same."""
+
+    def __init__(self, values: Mapping[str, object], *, source: str) -> None:
+        """`source` names the file in messages."""
+        self._values = values
+        self.source = source
+
+    @classmethod
+    def none(cls) -> "Fields":
+        """No fields at all, for an object that may be missing."""
+        return cls({}, source="")
+
+    def __contains__(self, key: str) -> bool:
+        return self._values.get(key) is not None
+
+    def is_list(self, key: str) -> bool:
+        """Whether the key holds a list."""
+        return isinstance(self._values.get(key), list)
+
+    def is_mapping(self, key: str) -> bool:
+        """Whether the key holds an object."""
+        return isinstance(self._values.get(key), dict)
+
+    def under(self, prefix: str) -> "Fields":
+        """The keys that begin with `prefix.`, by the rest of their name."""
+        start = prefix + "."
+        nested = {
+            key.removeprefix(start): value
+            for key, value in self._values.items()
+            if key.startswith(start)
+        }
+        return Fields(nested, source=f"{self.source}: {prefix}")
+
+    def wrong(self, key: str, expected: str) -> ModelError:
+        """The error for a key whose value is missing or not what was expected."""
+        value = self._values.get(key)
+        if value is None:
+            return ModelError(f"{self.source} has no {key}, which must be {expected}.")
+        shown = repr(value) if isinstance(value, str | int | float) else f"a {type(value).__name__}"
+        return ModelError(f"{self.source}: {key} must be {expected}, not {shown[:60]}.")
+
+    def integer(
+        self, key: str, *, default: int | None = None, low: int = 0, high: int = MAX_COUNT
+    ) -> int:
+        """An integer in [low, high]; `default` if the key is missing, required without one."""
+        value = self._values.get(key)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise self.wrong(key, f"an integer from {low} to {high}")
+        return value
+
+    def optional_integer(self, key: str, *, low: int = 0, high: int = MAX_COUNT) -> int | None:
+        """An integer in [low, high], or None if the key is missing."""
+        return self.integer(key, low=low, high=high) if key in self else None
+
+    def number(self, key: str, *, default: float | None = None, positive: bool = True) -> float:
+        """A finite number; above zero unless `positive` is False."""
+        value = self._values.get(key)
+        if value is None and default is not None:
+            return default
+        kind = "a number above zero" if positive else "a number"
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise self.wrong(key, kind)
+        try:
+            number = float(value)
+        except OverflowError as error:
+            raise self.wrong(key, kind) from error
+        if not math.isfinite(number) or (positive and number <= 0):
+            raise self.wrong(key, kind)
+        return number
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        """A boolean."""
+        value = self._values.get(key)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise self.wrong(key, "true or false")
+        return value
+
+    def text(self, key: str, *, default: str | None = None) -> str:
+        """A string; required without a default."""
+        value = self._values.get(key)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, str):
+            raise self.wrong(key, "a string")
+        return value
+
+    def optional_text(self, key: str) -> str | None:
+        """A string, or None if the key is missing."""
+        return self.text(key) if key in self else None
+
+    def texts(self, key: str) -> list[str]:
+        """A list of strings; required."""
+        value = self._values.get(key)
+        if not isinstance(value, list) or not all(type(item) is str for item in value):
+            raise self.wrong(key, "a list of strings")
+        return value
+
+    def integers(self, key: str) -> list[int]:
+        """A list of integers; required."""
+        value = self._values.get(key)
+        if not isinstance(value, list) or not all(type(item) is int for item in value):
+            raise self.wrong(key, "a list of integers")
+        return value
+
+    def numbers(self, key: str) -> list[float]:
+        """A list of finite numbers; required."""
+        value = self._values.get(key)
+        if not isinstance(value, list) or not all(
+            type(item) in (int, float) and math.isfinite(item) for item in value
+        ):
+            raise self.wrong(key, "a list of numbers")
+        return value
+
+    def mapping(self, key: str) -> "Fields | None":
+        """A nested object, or None if the key is missing."""
+        value = self._values.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise self.wrong(key, "an object")
+        return Fields(value, source=f"{self.source}: {key}")
+
+    def objects(self, key: str) -> list["Fields"]:
+        """A list of objects; required."""
+        value = self._values.get(key)
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            raise self.wrong(key, "a list of objects")
+        return [Fields(item, source=f"{self.source}: {key}") for item in value]
+
+    def string_values(self) -> set[str]:
+        """The distinct values, all of which must be strings."""
+        for key, value in self._values.items():
+            if not isinstance(value, str):
+                raise self.wrong(key, "a string")
+        return {value for value in self._values.values() if isinstance(value, str)}

@@ -1,0 +1,41 @@
+"""Reading a model directory's JSON files, which may be missing, huge or hostile."""
+
+from pathlib import Path
+
+import orjson
+
+from engine.api.error_text import first_line
+from engine.api.errors import ModelError
+from engine.files.fields import Fields
+
+_MAX_BYTES = 64 << 20
+
+
+def read_json(path: Path) -> Fields:
+    """The object in a JSON file.
+
+    Raises:
+        ModelError: missing, too large, or no JSON object.
+    """
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise ModelError(f"{path} is larger than {_MAX_BYTES >> 20} MB.")
+        value = orjson.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise ModelError(f"{path.parent} has no {path.name}.") from error
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}.") from error
+    except orjson.JSONDecodeError as error:
+        raise ModelError(f"{path} is not valid JSON: {first_line(error)}.") from error
+    if not isinstance(value, dict):
+        raise ModelError(f"{path} does not hold a JSON object.")
+    return Fields(value, source=str(path))
+
+
+def read_optional_json(path: Path) -> Fields:
+    """The object in a JSON file; no fields if there is no such file.
+
+    Raises:
+        ModelError: too large, or no JSON object.
+    """
+    return read_json(path) if path.is_file() else Fields({}, source=str(path))

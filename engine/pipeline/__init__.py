@@ -1,1 +1,0 @@
-"""Layer 3: tokenise, schedule, sample, decode."""

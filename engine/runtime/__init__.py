@@ -1,0 +1,1 @@
+"""`AsyncPravahaEngine`: the thread that serves one model, and everything around its steps."""

@@ -1,0 +1,124 @@
+"""From an opened model to a pipeline that can run.
+
+In two parts, because weights take long to load: with the pool and the pipeline requests can be
+queued, priced and aborted; with the executor and its swap tier they can be computed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.api.config import EngineConfig
+from engine.api.events import EventBus
+from engine.api.scheduling import Scheduling
+from engine.batch.request_queue import RequestQueue
+from engine.batch.rows import DEFAULT_STOP_IDS, RowTable
+from engine.batch.sampling_validator import MAX_STOP_TOKEN_IDS
+from engine.batch.sequence import Sequence
+from engine.executors.base import Executor
+from engine.memory.block_manager import Allocator, BlockManager
+from engine.memory.kv_identity import kv_salt
+from engine.memory.prefix_cache import PrefixCache, PrefixIndex
+from engine.memory.swap_opening import open_swap_tier
+from engine.observability.counters import EngineCounters
+from engine.runtime.loading import Opened
+from engine.step.pipeline import Pipeline
+
+PoolFactory = Callable[[int, int], tuple[Allocator, PrefixIndex | None]]
+"""Makes the block allocator, and the index of its blocks, from (blocks, block size)."""
+
+
+def rust_pool(num_blocks: int, block_size: int) -> tuple[Allocator, PrefixIndex | None]:
+    """The default pool factory: the core's allocator and its trie."""
+    from engine._core import BlockAllocator, PrefixTrie
+
+    allocator = BlockAllocator(num_blocks, block_size)
+    return allocator, PrefixTrie(allocator)
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The KV pool of an opened model, before there is an executor to fill it.
+
+    Attributes:
+        blocks: who holds which block.
+        index: which tokens the blocks hold; None when prefix caching is off.
+        salt: stands for all beside the tokens that changes KV bytes; empty without an index.
+    """
+
+    blocks: BlockManager
+    index: PrefixIndex | None
+    salt: bytes
+
+
+def build_pool(config: EngineConfig, opened: Opened, factory: PoolFactory) -> Pool:
+    """The pool that was decided on when the model was opened."""
+    cache = opened.kv_cache
+    allocator, index = factory(cache.num_blocks, cache.block_size)
+    prefixes, salt = None, b""
+    if not config.prefix_caching:
+        index = None
+    if index is not None:
+        salt = kv_salt(opened.model, config)
+        prefixes = PrefixCache(index, salt, block_size=cache.block_size)
+    blocks = BlockManager(
+        allocator,
+        block_size=cache.block_size,
+        block_bytes=cache.block_bytes,
+        prefixes=prefixes,
+    )
+    return Pool(blocks, index, salt)
+
+
+def build_pipeline(
+    config: EngineConfig,
+    opened: Opened,
+    pool: Pool,
+    waiting: RequestQueue,
+    *,
+    scheduling: Scheduling,
+    counters: EngineCounters,
+    events: EventBus,
+    clock: Callable[[], float],
+    on_finish: Callable[[Sequence], None],
+) -> Pipeline:
+    """The model's pipeline, still without an executor.
+
+    Args:
+        config: how many rows, how many tokens a step, whether to speculate.
+        opened: the model.
+        pool: its KV blocks.
+        waiting: where requests come from.
+        scheduling: the policy and batch former to begin with.
+        counters: counts what happens.
+        events: tells of it.
+        clock: monotonic seconds.
+        on_finish: called for every sequence that ended, when its end is announced.
+    """
+    eos_ids = opened.model.tokenizer.eos_ids
+    table = RowTable(
+        max_rows=config.max_num_seqs,
+        max_model_len=opened.max_model_len,
+        block_size=opened.kv_cache.block_size,
+        max_stop_ids=max(DEFAULT_STOP_IDS, MAX_STOP_TOKEN_IDS + len(eos_ids)),
+    )
+    return Pipeline(
+        table,
+        pool.blocks,
+        waiting,
+        token_budget=config.max_num_batched_tokens,
+        scheduling=scheduling,
+        speculation=config.speculation and not config.cuda_graphs,
+        counters=counters,
+        events=events,
+        clock=clock,
+        on_finish=on_finish,
+    )
+
+
+def install(executor: Executor, pipeline: Pipeline, pool: Pool, config: EngineConfig) -> None:
+    """Give a pipeline the loaded executor, and its pool the swap tier that goes with it."""
+    pipeline.executor = executor
+    if pool.index is not None:
+        pool.blocks.tier = open_swap_tier(
+            config, salt=pool.salt, index=pool.index, executor=executor
+        )

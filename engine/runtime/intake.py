@@ -1,0 +1,166 @@
+"""Taking a request in: everything that can be checked and prepared without the engine's thread."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.api.errors import InvalidRequest
+from engine.api.request import MAX_DEADLINE_MS, MAX_PRIORITY, Request
+from engine.batch.mailbox import Mailbox
+from engine.batch.prompt_scores import PromptScores
+from engine.batch.sequence import Sequence
+from engine.grammar.compiler import CompiledGrammar
+from engine.runtime.loading import Opened
+from engine.text.detokenizer import Decoder
+
+
+def take_in(
+    request: Request,
+    opened: Opened,
+    *,
+    now: float,
+    draw_seed: Callable[[], int],
+    parent: Sequence | None = None,
+) -> tuple[Sequence, Decoder]:
+    """Check a request and derive from it what the scheduler needs.
+
+    Args:
+        request: what is asked.
+        opened: the model it is asked of.
+        now: the instant of queueing.
+        draw_seed: called when the request brings no seed.
+        parent: what the request is a fork of; its first tokens are the request's prompt.
+
+    Returns:
+        The sequence, and the answer's decoder: the sequence's own if stop strings make the engine's
+        thread decode, else for the reader.
+
+    Raises:
+        InvalidRequest: a parameter out of range, or a prompt that cannot be one.
+    """
+    params, tokenizer, sampler = request.sampling, opened.model.tokenizer, opened.sampler
+    sampler.validate(params)
+    deadline = _deadline(request, now)
+    prompt = prompt_array(request.prompt_ids, opened, answer_room=int(params.max_tokens != 0))
+    limit = opened.max_model_len
+    if params.max_tokens is not None:
+        limit = min(limit, len(prompt) + params.max_tokens)
+    stop_ids = sampler.stop_ids(params, tokenizer.eos_ids)
+    answer = len(prompt) if parent is None else min(parent.penalty_start, len(prompt))
+    decoder = Decoder(
+        tokenizer.stream(after=int(prompt[answer - 1])),
+        stop_ids=frozenset(stop_ids),
+        stops=params.stop,
+        include_stop=params.include_stop,
+    )
+    if answer < len(prompt):
+        decoder.resume_after(prompt[answer:].tolist())
+    bias_ids, bias_values = sampler.pack_bias(params)
+    sequence = Sequence(
+        request=request,
+        mailbox=Mailbox(
+            num_logprobs=params.logprobs,
+            queued=now,
+            prompt_scores=None
+            if params.prompt_logprobs is None
+            else PromptScores(len(prompt), params.prompt_logprobs),
+        ),
+        arrival=0,
+        tokens=prompt,
+        num_prompt=len(prompt),
+        penalty_start=answer,
+        max_total=limit,
+        stop_ids=stop_ids,
+        sampling=sampler.pack(params, draw_seed() if params.seed is None else params.seed),
+        bias_ids=bias_ids,
+        bias_values=bias_values,
+        queued_at=now,
+        decoder=decoder if params.stop else None,
+        deadline=deadline,
+        donor=parent,
+        donor_tokens=0 if parent is None else len(prompt),
+    )
+    return sequence, decoder
+
+
+def follow_grammar(sequence: Sequence, compiled: CompiledGrammar) -> None:
+    """Give a sequence that waits for its grammar the matcher of its answer.
+
+    A fork that keeps its parent's grammar goes on in it, so the matcher sees the parent's answer
+    first; one that brings another grammar begins it where it was forked.
+
+    Raises:
+        InvalidRequest: the grammar allows no such beginning.
+    """
+    matcher = compiled.matcher()
+    parent = sequence.donor
+    if parent is not None and parent.request.sampling.grammar == compiled.grammar:
+        begun = sequence.tokens[sequence.penalty_start :].tolist()
+        if not matcher.consume(begun):
+            raise InvalidRequest(
+                "The grammar does not allow the tokens that the fork keeps.", param="grammar"
+            )
+    sequence.matcher = matcher
+
+
+def _deadline(request: Request, now: float) -> float:
+    """The instant by which the first token is wanted, inf for none; checks the priority, too.
+
+    Raises:
+        InvalidRequest: a priority or a deadline out of range.
+    """
+    priority, most = request.priority, MAX_PRIORITY
+    whole = isinstance(priority, int) and not isinstance(priority, bool)
+    if not whole or not -most <= priority < most:
+        raise InvalidRequest(
+            f"priority is {priority!r:.40}; it must be an integer from {-most} to {most - 1}.",
+            param="priority",
+        )
+    allowed = request.deadline_ms
+    if allowed is None:
+        return math.inf
+    number = isinstance(allowed, int | float) and not isinstance(allowed, bool)
+    if not number or not 0 < allowed <= MAX_DEADLINE_MS:
+        raise InvalidRequest(
+            f"deadline_ms is {allowed!r:.40}; it must be above 0 and at most {MAX_DEADLINE_MS:.0f} "
+            "milliseconds.",
+            param="deadline_ms",
+        )
+    return now + allowed / 1000
+
+
+def prompt_array(
+    prompt_ids: tuple[int, ...], opened: Opened, *, answer_room: int = 1
+) -> NDArray[np.int32]:
+    """The prompt as [n] int32, if it is one and leaves the answer `answer_room` tokens of context.
+
+    Raises:
+        InvalidRequest: empty, not token ids of this model, or too long.
+    """
+    if not prompt_ids:
+        raise InvalidRequest("The prompt is empty.", param="prompt")
+    prompt = np.array(prompt_ids)
+    if prompt.ndim != 1 or prompt.dtype.kind not in "iu":
+        raise InvalidRequest("The prompt must be a list of integers.", param="prompt")
+    vocab_size = opened.model.spec.vocab_size
+    if prompt.min() < 0 or prompt.max() >= vocab_size:
+        raise InvalidRequest(
+            f"The prompt holds a token id outside the vocabulary of {vocab_size}.", param="prompt"
+        )
+    count = len(prompt)
+    if count + answer_room > opened.max_model_len:
+        needs = ", of which the answer needs at least one" if answer_room else ""
+        raise InvalidRequest(
+            f"The prompt has {count} tokens; the context holds {opened.max_model_len}{needs}.",
+            param="prompt",
+        )
+    cache = opened.kv_cache
+    if cache.blocks_for(count) > cache.num_blocks:
+        raise InvalidRequest(
+            f"The prompt has {count} tokens and the KV pool holds {cache.capacity_tokens}: give "
+            "it more memory (kv_cache_bytes) or shorten the prompt.",
+            param="prompt",
+        )
+    return prompt.astype(np.int32)

@@ -1,0 +1,202 @@
+"""From an `EngineConfig` to a model that can run: headers first, weights later.
+
+Opening is quick and tells everything that submitting needs; loading takes as long as the weights
+take.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from engine.api.config import EngineConfig, KvDtype
+from engine.api.errors import ModelError
+from engine.api.snapshot import ModelInfo
+from engine.batch.sampling_validator import Sampler
+from engine.executors.base import Executor, ExecutorInfo
+from engine.executors.native_settings import native_kv_dtype
+from engine.memory.host import available_memory
+from engine.memory.kv_cache import PagedKVCache, size_pool
+from engine.models.transformers_spec import TransformersSpec
+
+if TYPE_CHECKING:
+    from engine.executors.open_model import OpenModel
+
+_log = logging.getLogger(__name__)
+
+ModelOpener = Callable[[EngineConfig], "OpenModel"]
+
+
+class ExecutorFactory(Protocol):
+    """Loads weights. Called on the engine's thread; may take long and says how far it is."""
+
+    def __call__(
+        self,
+        model: "OpenModel",
+        config: EngineConfig,
+        *,
+        num_blocks: int,
+        max_model_len: int,
+        progress: Callable[[float], None],
+    ) -> Executor:
+        """An executor for the model, with KV storage for `num_blocks` blocks."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A model whose headers were read, and what was decided from them.
+
+    Attributes:
+        max_model_len: tokens a request may have, prompt and answer.
+        kv_cache: geometry of the KV pool.
+        kv_dtype: element type of the KV pool; never `auto`.
+        sampler: checks and packs sampling parameters.
+    """
+
+    model: "OpenModel"
+    max_model_len: int
+    kv_cache: PagedKVCache
+    kv_dtype: KvDtype
+    sampler: Sampler
+
+
+def open_with_headers(config: EngineConfig, opener: ModelOpener) -> Opened:
+    """Read headers and vocabulary, settle the context length and the KV pool.
+
+    Raises:
+        ModelError: the model cannot be used, or its cache does not fit.
+    """
+    _check_limits(config)
+    model = opener(config)
+    trained = model.spec.context_length
+    max_model_len = config.max_model_len or trained
+    if max_model_len > trained:
+        raise ModelError(
+            f"max_model_len is {max_model_len}, but {config.name} was made for {trained} tokens."
+        )
+    if max_model_len < 2:
+        raise ModelError(f"max_model_len must be at least 2, not {max_model_len}.")
+    kv_dtype = _kv_dtype(model, config)
+    kv_cache = size_pool(
+        model.spec,
+        block_size=config.block_size,
+        kv_dtype=kv_dtype,
+        context_length=max_model_len,
+        requested_bytes=config.kv_cache_bytes,
+        available=0
+        if config.kv_cache_bytes is not None
+        else max(0, _free_memory(model, config) - _weight_bytes(model)),
+    )
+    _log.info(
+        "KV pool: %d blocks of %d tokens, %.1f MiB, %s; context %d tokens.",
+        kv_cache.num_blocks,
+        kv_cache.block_size,
+        kv_cache.pool_bytes / 2**20,
+        kv_dtype,
+        max_model_len,
+    )
+    return Opened(model, max_model_len, kv_cache, kv_dtype, Sampler(model.spec.vocab_size))
+
+
+def _kv_dtype(model: "OpenModel", config: EngineConfig) -> KvDtype:
+    """Element type of the KV cache, `auto` resolved.
+
+    Raises:
+        ModelError: the model's executor has no such type.
+    """
+    if isinstance(model.spec, TransformersSpec):
+        return model.spec.compute_dtype if config.kv_dtype == "auto" else config.kv_dtype
+    return native_kv_dtype(config.kv_dtype, model.spec, model.weight_format)
+
+
+def _free_memory(model: "OpenModel", config: EngineConfig) -> int:
+    """Free bytes where the model and its KV cache will be."""
+    if isinstance(model.spec, TransformersSpec):
+        from engine.executors.torch.devices import free_device_memory, resolve_device
+
+        free = free_device_memory(resolve_device(config.device))
+        if free is not None:
+            return free
+    return available_memory()
+
+
+def _weight_bytes(model: "OpenModel") -> int:
+    """What the weights will take: as much as in their files, or as in what torch computes in."""
+    if isinstance(model.spec, TransformersSpec):
+        width = 4 if model.spec.compute_dtype == "f32" else 2
+        quantised = model.weight_format not in ("F32", "F16", "BF16", "dummy")
+        return model.file_bytes if quantised else model.parameters * width
+    return model.file_bytes
+
+
+def _check_limits(config: EngineConfig) -> None:
+    """Refuse settings that no engine can run with, by name."""
+    limits = {
+        "max_num_seqs": (config.max_num_seqs, 1, 65_536),
+        "max_num_batched_tokens": (config.max_num_batched_tokens, 1, 2**20),
+        "max_queue": (config.max_queue, 1, 2**20),
+        "block_size": (config.block_size, 1, 255),
+    }
+    for name, (value, low, high) in limits.items():
+        if not low <= value <= high:
+            raise ModelError(f"{name} must be between {low:,} and {high:,}, not {value:,}.")
+
+
+def describe(config: EngineConfig, opened: Opened, executor: ExecutorInfo) -> ModelInfo:
+    """The loaded model, as shown to people."""
+    spec = opened.model.spec
+    return ModelInfo(
+        name=config.name,
+        architecture=spec.architecture,
+        parameters=opened.model.parameters,
+        weight_format=executor.weight_format,
+        kv_dtype=executor.kv_dtype,
+        context_length=opened.max_model_len,
+        vocab_size=spec.vocab_size,
+        weight_bytes=executor.weight_bytes,
+        executor=executor.kind,
+        dispatch=executor.dispatch,
+        threads=executor.threads,
+    )
+
+
+def open_from_disk(config: EngineConfig) -> "OpenModel":
+    """The default opener: a GGUF file or a safetensors directory."""
+    from engine.executors.open_model import open_model
+
+    return open_model(config.model, config)
+
+
+def load_executor(
+    model: "OpenModel",
+    config: EngineConfig,
+    *,
+    num_blocks: int,
+    max_model_len: int,
+    progress: Callable[[float], None],
+) -> Executor:
+    """The default executor factory: the executor that opening the model chose."""
+    if isinstance(model.spec, TransformersSpec):
+        from engine.executors.torch.executor import TorchExecutor
+
+        return TorchExecutor.load(
+            model.spec,
+            config,
+            num_blocks=num_blocks,
+            max_model_len=max_model_len,
+            weight_format=model.weight_format,
+            parameters=model.parameters,
+            progress=progress,
+        )
+    from engine.executors.native import NativeExecutor
+
+    executor: Executor = NativeExecutor.load(
+        model.spec,
+        model.paths,
+        replace(config, kv_dtype=_kv_dtype(model, config)),
+        num_blocks=num_blocks,
+        max_model_len=max_model_len,
+        progress=progress,
+    )
+    return executor

@@ -1,0 +1,210 @@
+"""`RequestHandle`: the caller's end of one request.
+
+Reading costs the engine nothing: tokens are copied out of the request's row, and turned into text,
+in the thread that asks. A handle that nobody holds any more aborts its request.
+"""
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from engine.api.request import (
+    FinishReason,
+    PromptLogprobs,
+    Request,
+    RequestOutput,
+    TokenBatch,
+    TopLogprob,
+)
+from engine.batch.mailbox import Finish, Mailbox, Outputs
+from engine.runtime.wakeups import WakeHub
+from engine.text.detokenizer import Decoder
+
+
+class RequestHandle:
+    """Reads one answer: by `drain`, `async for`, `await result()` or `wait_result`.
+
+    `drain` may be called from any thread, but batches go to whoever drains: give a handle one
+    reader. Used as a context manager it aborts the request on the way out if it still runs.
+
+    Attributes:
+        request: what was asked.
+        seed: the seed in effect.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        mailbox: Mailbox,
+        *,
+        seed: int,
+        decoder: Decoder | None,
+        abort: Callable[[], None],
+        hub: WakeHub,
+    ) -> None:
+        """Made by `AsyncPravahaEngine.submit`.
+
+        Args:
+            request: what was asked.
+            mailbox: where the answer appears.
+            seed: the seed in effect.
+            decoder: turns ids into text; None when the engine's thread does, to find stop strings.
+            abort: asks the engine to end the request; reentrant, because finalisers call it.
+            hub: wakes coroutines.
+        """
+        self.request = request
+        self.seed = seed
+        self._mailbox = mailbox
+        self._decoder = decoder
+        self._abort = abort
+        self._hub = hub
+        self._lock = threading.Lock()
+        self._read = 0  # output tokens handed out
+        self._text: list[str] = []
+        self._begun = False
+        self._delivered = False
+
+    @property
+    def request_id(self) -> str:
+        """The request's id."""
+        return self.request.request_id
+
+    @property
+    def finished(self) -> bool:
+        """Whether the answer is complete, drained or not."""
+        return self._mailbox.finish is not None
+
+    def has_news(self) -> bool:
+        """Whether `drain` would probably return a batch. Never blocks."""
+        return not self._delivered and self._mailbox.has_more_than(self._read)
+
+    def drain(self) -> TokenBatch | None:
+        """Everything new, or None. Never blocks. The last batch has `finish_reason`."""
+        with self._lock:
+            if self._delivered:
+                return None
+            finish = self._mailbox.finish  # before the tokens: see `engine.batch.mailbox`
+            outputs = self._mailbox.read(self._read)
+            ids = outputs.ids.tolist()
+            text = self._new_text(ids, finish)
+            if finish is None and not ids and not text:
+                return None
+            self._read += len(ids)
+            self._text.append(text)
+            self._delivered = finish is not None
+            prompt_logprobs = None if self._begun else self._prompt_logprobs()
+            self._begun = True
+            return self._batch(ids, text, outputs, finish, prompt_logprobs)
+
+    def abort(self) -> None:
+        """Ask for the end; what was generated until then stays readable."""
+        self._abort()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> TokenBatch:
+        waker = None
+        while True:
+            batch = self.drain()
+            if batch is not None:
+                return batch
+            if self._delivered:
+                raise StopAsyncIteration
+            waker = waker or self._hub.waker()
+            await waker.wait(self, for_end=False)
+
+    async def result(self) -> RequestOutput:
+        """Wait for the end and return the whole answer, batches drained before included."""
+        if not self.finished:
+            await self._hub.waker().wait(self, for_end=True)
+        return self._whole()
+
+    def wait_result(self, timeout: float | None = None) -> RequestOutput:
+        """Like `result`, for threads without an event loop.
+
+        Raises:
+            TimeoutError: the answer is not complete after `timeout` seconds.
+        """
+        if not self._mailbox.done.wait(timeout):
+            raise TimeoutError(f"{self.request_id} was not complete after {timeout} s")
+        return self._whole()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not self.finished:
+            self.abort()
+
+    def __del__(self) -> None:
+        # Nobody can read the answer any more: the client vanished.
+        mailbox = getattr(self, "_mailbox", None)
+        if mailbox is not None and mailbox.finish is None:
+            self._abort()
+
+    def _new_text(self, ids: list[int], finish: Finish | None) -> str:
+        if self._decoder is None:
+            parts = self._mailbox.text
+            return "".join([parts.popleft() for _ in range(len(parts))])
+        text = self._decoder.feed(ids) if ids else ""
+        return text if finish is None else text + self._decoder.flush()
+
+    def _batch(
+        self,
+        ids: list[int],
+        text: str,
+        outputs: Outputs,
+        finish: Finish | None,
+        prompt_logprobs: PromptLogprobs | None,
+    ) -> TokenBatch:
+        return TokenBatch(
+            request_id=self.request_id,
+            token_ids=tuple(ids),
+            text=text,
+            timings=outputs.timings,
+            seed=self.seed,
+            logprobs=tuple(outputs.logprobs.tolist()),
+            top_logprobs=self._top(outputs),
+            finish_reason=None if finish is None else finish.reason,
+            error=None if finish is None else finish.error,
+            cached_tokens=self._mailbox.cached_tokens,
+            prompt_logprobs=prompt_logprobs,
+        )
+
+    def _prompt_logprobs(self) -> PromptLogprobs | None:
+        scores = self._mailbox.prompt_scores
+        return scores.result() if scores is not None and scores.complete else None
+
+    def _top(self, outputs: Outputs) -> tuple[tuple[TopLogprob, ...], ...]:
+        if self._mailbox.num_logprobs is None:
+            return ()
+        pairs = zip(outputs.top_ids.tolist(), outputs.top_logprobs.tolist(), strict=True)
+        return tuple(tuple(map(TopLogprob, ids, logprobs)) for ids, logprobs in pairs)
+
+    def _whole(self) -> RequestOutput:
+        self.drain()
+        finish = self._mailbox.finish
+        if finish is None:
+            raise AssertionError(f"{self.request_id} was joined before its end")
+        outputs = self._mailbox.kept
+        return RequestOutput(
+            request_id=self.request_id,
+            prompt_tokens=len(self.request.prompt_ids),
+            token_ids=tuple(outputs.ids.tolist()),
+            text="".join(self._text),
+            finish_reason=FinishReason(finish.reason),
+            timings=outputs.timings,
+            seed=self.seed,
+            logprobs=tuple(outputs.logprobs.tolist()),
+            top_logprobs=self._top(outputs),
+            error=finish.error,
+            cached_tokens=self._mailbox.cached_tokens,
+            prompt_logprobs=self._prompt_logprobs(),
+        )

@@ -1,0 +1,129 @@
+"""`Calibration`: a few dummy steps that give the step-time model something to go by.
+
+They run one at a time, while the engine has nothing to do, in rows and blocks that are free. None
+is begun that is expected to take longer than `LONGEST_S`, so whoever asks meanwhile waits no longer
+than that; what a slow machine does not find out here it learns from real steps.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.api.request import SamplingParams
+from engine.batch.rows import RowTable
+from engine.batch.sampling_validator import Sampler
+from engine.executors.base import Executor, StepPlan
+from engine.memory.block_manager import BlockManager
+from engine.scheduler.step_time import StepTimeModel, load_of
+
+_log = logging.getLogger(__name__)
+
+LONGEST_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A dummy step.
+
+    Attributes:
+        rows: rows in it.
+        tokens: tokens that each computes; one is a decode.
+        context: tokens before them.
+        counts: whether it is learnt from; the very first step touches cold memory.
+    """
+
+    rows: int
+    tokens: int
+    context: int = 0
+    counts: bool = True
+
+
+PROBES = (
+    Probe(1, 1, 31, counts=False),
+    Probe(1, 1, 31),
+    Probe(4, 1, 31),
+    Probe(1, 32),
+    Probe(4, 1, 31),
+    Probe(1, 64),
+    Probe(1, 1, 31),
+    Probe(1, 64),
+)
+
+
+class Calibration:
+    """Runs probes, each once. Engine's thread only."""
+
+    def __init__(self, probes: tuple[Probe, ...] = PROBES) -> None:
+        self._left = list(probes)
+
+    @property
+    def pending(self) -> bool:
+        """Whether a probe is left."""
+        return bool(self._left)
+
+    def step(
+        self,
+        executor: Executor,
+        table: RowTable,
+        blocks: BlockManager,
+        model: StepTimeModel,
+        clock: Callable[[], float],
+    ) -> None:
+        """Run the next probe; no request may be running. Gives up for good where one cannot be."""
+        probe = self._left.pop(0)
+        end = probe.context + probe.tokens
+        needed = probe.rows * blocks.blocks_for(end)
+        if (
+            probe.rows > table.max_rows
+            or end >= table.max_model_len
+            or needed > blocks.counts().free  # nothing cached is worth less than a probe
+        ):
+            self._left.clear()
+            return
+        grant = np.full(probe.rows, probe.tokens, np.int32)
+        load = load_of(grant, np.full(probe.rows, end, np.int32), int(grant.sum()))
+        expected = model.predict(load)
+        if expected is not None and expected > LONGEST_S:
+            self._left.clear()
+            return
+        taken = blocks.allocate(needed)
+        try:
+            plan = _plan(probe, table, taken.reshape(probe.rows, -1))
+            began = clock()
+            executor.execute(plan)
+            if probe.counts:
+                model.observe(load, clock() - began)
+        except Exception:
+            _log.exception("A calibrating step failed.")
+            self._left.clear()
+        finally:
+            blocks.release(taken)
+
+
+def _plan(probe: Probe, table: RowTable, taken: NDArray[np.int32]) -> StepPlan:
+    """The probe as a step of its own tables, shaped as the real ones are; `taken` is [rows, B]."""
+    end = probe.context + probe.tokens
+    rows = np.arange(probe.rows, dtype=np.int32)
+    block_tables = np.full_like(table.block_tables, -1)
+    block_tables[: probe.rows, : taken.shape[1]] = taken
+    sampling = np.zeros_like(table.sampling)
+    sampling[:] = Sampler.pack(SamplingParams(temperature=0.0), 0)
+    count = probe.rows * probe.tokens
+    return StepPlan(
+        rows=rows,
+        query_start=np.arange(0, count + 1, probe.tokens, dtype=np.int32),
+        token_ids=np.zeros(count, np.int32),
+        positions=np.tile(np.arange(probe.context, end, dtype=np.int32), probe.rows),
+        needs_logits=np.ones(probe.rows, np.uint8),
+        block_tables=block_tables,
+        token_table=np.zeros(table.token_table.shape, np.int32),  # pages nobody touches
+        num_tokens=np.full(table.max_rows, end, np.int32),
+        num_prompt_tokens=np.full(table.max_rows, end, np.int32),
+        sampling=sampling,
+        bias_rows=np.zeros(0, np.int32),
+        bias_ids=np.zeros(0, np.int32),
+        bias_values=np.zeros(0, np.float32),
+    )

@@ -1,0 +1,196 @@
+"""`StepApplier`: what a step computed, into the rows.
+
+Hot, like `TokenWriter`, which it leaves the sampled tokens to: numpy expressions over a step's rows, and
+one native call for rows that just go on decoding. It ends no request itself.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.api.events import EventBus
+from engine.api.request import FinishReason
+from engine.api.step_costs import StepLoad
+from engine.batch.rows import RowTable
+from engine.batch.sequence import Sequence
+from engine.batch.steady_decode import SteadyDecode
+from engine.executors.base import StepPlan, StepResult
+from engine.memory.block_manager import BlockManager
+from engine.observability.counters import EngineCounters
+from engine.scheduler.drafts import record_accepted, release_unused
+from engine.scheduler.scheduler import Schedule, Scheduler
+from engine.scheduler.speculation import Drafts
+from engine.scheduler.step_time import load_of
+from engine.step.token_writer import NO_SAMPLES, Ending, TokenWriter
+
+_NOT_A_NUMBER = "The model's output for this request was not a number (NaN)."
+
+
+class AppliedStep(NamedTuple):
+    """What a step did.
+
+    Attributes:
+        load: the work in it.
+        prefill_tokens: tokens computed that were not a decode, recomputed ones included.
+        decodes: tokens computed that were.
+        new_prompt_tokens: prompt tokens computed for the first time.
+        generated: tokens sampled.
+        first_tokens: [N] float64, times to first token of requests that got their first.
+        intervals: [N] float64, times since the previous token of the others, as bytes.
+        endings: requests that end here; of those named twice, the first reason counts.
+    """
+
+    load: StepLoad
+    prefill_tokens: int
+    decodes: int
+    new_prompt_tokens: int
+    generated: int
+    first_tokens: NDArray[np.float64]
+    intervals: bytes
+    endings: list[Ending]
+
+
+class StepApplier:
+    """Applies step after step. Engine's thread only.
+
+    Attributes:
+        writer: writes sampled tokens into the rows.
+    """
+
+    def __init__(
+        self,
+        table: RowTable,
+        blocks: BlockManager,
+        scheduler: Scheduler,
+        *,
+        counters: EngineCounters,
+        events: EventBus,
+        clock: Callable[[], float],
+    ) -> None:
+        """Apply to `table`; index full blocks, tell the scheduler what became of drafts."""
+        self.writer = TokenWriter(table, counters=counters, events=events)
+        self._table = table
+        self._blocks = blocks
+        self._scheduler = scheduler
+        self._counters = counters
+        self._clock = clock
+
+    def apply(self, schedule: Schedule, plan: StepPlan, result: StepResult) -> AppliedStep:
+        """Write a step's tokens into the rows, and make full blocks findable.
+
+        Args:
+            schedule: what was decided.
+            plan: its step.
+            result: what came of it.
+        """
+        applied = None if schedule.steady is None else self._apply_steady(schedule.steady, result)
+        return applied or self._apply_any(schedule, plan, result)
+
+    def _apply_steady(self, steady: SteadyDecode, result: StepResult) -> AppliedStep | None:
+        """Apply a step of rows that just decode; None, with nothing done, if one of them failed."""
+        advance = self.writer.advance(steady, result, self._clock())
+        if advance is None:
+            return None
+        kv_tokens, intervals, filled, endings = advance
+        if filled is not None and self._blocks.prefixes is not None:
+            self._blocks.prefixes.index_blocks(self._table, *filled)
+        rows = len(steady.rows)
+        return AppliedStep(
+            StepLoad(0, rows, kv_tokens), 0, rows, 0, rows, NO_SAMPLES, intervals, endings
+        )
+
+    def _apply_any(self, schedule: Schedule, plan: StepPlan, result: StepResult) -> AppliedStep:
+        """Apply a step of any kind."""
+        table, batch, drafts = self._table, plan.rows, schedule.drafts
+        grant = plan.query_start[1:] - plan.query_start[:-1]
+        computed = table.num_computed[batch] + grant
+        guessed, accepted = None, None
+        if drafts is not None:
+            guessed, accepted = drafts.counts, result.accepted
+        load = load_of(grant, computed, len(plan.token_ids), guessed)
+        if guessed is not None:
+            grant = grant - guessed
+            computed += result.accepted - guessed
+        table.num_computed[batch] = computed
+        prompt = table.num_prompt_tokens[batch]
+        new_prompt = self._count_prompt(batch, computed, prompt)
+        decodes = int(np.count_nonzero((grant == 1) & (computed > prompt)))
+        failed = self._take_scores(schedule, result)
+        if drafts is not None:
+            record_accepted(table, plan, result)
+            release_unused(table, self._blocks, batch[drafts.batch])
+        rows, sound, whole, chosen = batch, batch, batch[:0], None
+        if np.count_nonzero(result.sampled < 0):
+            # A row that wanted a token and got none has failed, whatever `failed` says; it keeps the
+            # draft tokens that were accepted before that.
+            got = result.sampled >= 0
+            chosen = np.flatnonzero(got if accepted is None else got | (accepted > 0))
+            rows = batch[chosen]
+            broken = (result.sampled < 0) & (plan.needs_logits != 0)
+            failed += map(table.sequence, batch[broken].tolist())
+            sound = batch[~broken]
+            whole = batch[computed >= table.max_total[batch]]  # nothing wanted after the prompt
+        known = None if accepted is None else table.num_tokens[rows]
+        now = self._clock()
+        endings, first_tokens, intervals = self.writer.write(rows, result, chosen, accepted, now)
+        if drafts is not None:
+            self._settle_drafts(drafts, batch, result.accepted)
+        generated = len(rows) if known is None else int((table.num_tokens[rows] - known).sum())
+        if self._blocks.prefixes is not None:  # before a row ends, so that its blocks stay cached
+            self._blocks.prefixes.index(table, sound)
+        endings += [(one, FinishReason.ERROR, _failure(one)) for one in failed]
+        endings += [(table.sequence(row), FinishReason.LENGTH, None) for row in whole.tolist()]
+        return AppliedStep(
+            load=load,
+            prefill_tokens=len(plan.token_ids) - decodes - (0 if drafts is None else drafts.total),
+            decodes=decodes,
+            new_prompt_tokens=new_prompt,
+            generated=generated,
+            first_tokens=first_tokens,
+            intervals=intervals.tobytes(),
+            endings=endings,
+        )
+
+    def _take_scores(self, schedule: Schedule, result: StepResult) -> list[Sequence]:
+        """Keep the scores of prompt tokens; the sequences for which that failed.
+
+        Called before a token is published, so that whoever reads it finds the scores complete.
+        """
+        failed: list[Sequence] = []
+        for run in schedule.scored:
+            scores = run.sequence.mailbox.prompt_scores
+            if scores is not None and not scores.take(result, run.part):
+                failed.append(run.sequence)
+        return failed
+
+    def _settle_drafts(
+        self, drafts: Drafts, batch: NDArray[np.int32], accepted: NDArray[np.int32]
+    ) -> None:
+        """Count a step's drafts, and learn from what became of them."""
+        table = self._table
+        # A stop string may have ended a row before its last accepted token.
+        last = table.num_tokens[batch] - 1
+        table.num_computed[batch] = np.minimum(table.num_computed[batch], last)
+        if self._scheduler.speculation is not None:
+            self._scheduler.speculation.learn(batch, drafts, accepted)
+        self._counters.record_drafts(
+            drafts=len(drafts.batch), tokens=drafts.total, accepted=int(accepted.sum())
+        )
+
+    def _count_prompt(
+        self, batch: NDArray[np.int32], computed: NDArray[np.int32], prompt: NDArray[np.int32]
+    ) -> int:
+        """Prompt tokens computed for the first time; a recomputation counts none twice."""
+        counted = self._table.prompt_counted[batch]
+        fresh = np.maximum(np.minimum(computed, prompt) - counted, 0)
+        total = int(fresh.sum())
+        if total:
+            self._table.prompt_counted[batch] = counted + fresh
+        return total
+
+
+def _failure(sequence: Sequence) -> str:
+    """Why a sequence got no token."""
+    return (sequence.matcher is not None and sequence.matcher.error) or _NOT_A_NUMBER

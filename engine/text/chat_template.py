@@ -1,0 +1,108 @@
+"""A conversation as the text a model was trained on.
+
+Chat templates come with model files and are as hostile as any download: `TemplateSandbox` bounds
+what they can reach, do and take.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from jinja2 import Template
+
+from engine.api.chat import ChatMessage
+from engine.api.error_text import first_line
+from engine.api.errors import InvalidRequest
+from engine.text.template_budget import MAX_TEXT, TemplateBudget, TemplateLimitError, spending
+from engine.text.template_sandbox import RefusedMessagesError, TemplateSandbox
+
+CHATML = (
+    "{% for message in messages %}"
+    "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+)
+"""For models without a template: the format most of them have seen."""
+
+_MAX_SOURCE = 128 << 10
+"""Characters of source; the longest published templates have about 30 thousand."""
+
+
+class ChatTemplate:
+    """A chat template, compiled when it is first used. Safe to use from several threads.
+
+    Attributes:
+        source: its Jinja source.
+        is_fallback: the model has none, and this is ChatML.
+    """
+
+    def __init__(
+        self,
+        source: str | None,
+        *,
+        tokens: Mapping[str, str],
+        sandbox: TemplateSandbox | None = None,
+    ) -> None:
+        """Use `source`, or ChatML without one.
+
+        Args:
+            source: Jinja source, which may be broken: `render` says so.
+            tokens: texts of special tokens by the name templates know, such as `bos_token`.
+            sandbox: where to run it; None makes one.
+        """
+        self.is_fallback = source is None
+        self.source = CHATML if source is None else source
+        self._tokens = dict(tokens)
+        self._sandbox = sandbox
+
+    def render(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        add_generation_prompt: bool = True,
+        budget: TemplateBudget | None = None,
+    ) -> str:
+        """The conversation as text.
+
+        Raises:
+            InvalidRequest: the template refuses the messages, is broken, or goes over a limit.
+        """
+        try:
+            with spending(budget or TemplateBudget()):
+                return self._write(messages, add_generation_prompt)
+        except RefusedMessagesError as error:
+            raise InvalidRequest(
+                f"The model's chat template refuses these messages: {first_line(error)}.",
+                param="messages",
+            ) from error
+        except TemplateLimitError as error:
+            raise InvalidRequest(
+                f"The model's chat template was stopped: {first_line(error)}.", param="messages"
+            ) from error
+        except (Exception, RecursionError) as error:  # a template can raise anything
+            raise InvalidRequest(
+                f"The model's chat template fails on these messages: {first_line(error)}.",
+                param="messages",
+            ) from error
+
+    def _write(self, messages: Sequence[ChatMessage], add_generation_prompt: bool) -> str:
+        parts: list[str] = []
+        length = 0
+        pieces = self._template.generate(
+            messages=[dict(message) for message in messages],
+            tools=None,
+            documents=None,
+            add_generation_prompt=add_generation_prompt,
+            **self._tokens,
+        )
+        for piece in pieces:
+            length += len(piece)
+            if length > MAX_TEXT:
+                raise TemplateLimitError(f"it writes more than {MAX_TEXT >> 20} million characters")
+            parts.append(piece)
+        return "".join(parts)
+
+    @cached_property
+    def _template(self) -> Template:
+        if len(self.source) > _MAX_SOURCE:
+            raise TemplateLimitError(f"its source is longer than {_MAX_SOURCE >> 10} KiB")
+        return (self._sandbox or TemplateSandbox()).from_string(self.source)

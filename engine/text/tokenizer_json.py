@@ -1,0 +1,160 @@
+"""The tokenizer of a Hugging Face model directory: tokenizer.json and the configs around it."""
+
+import hashlib
+from pathlib import Path
+
+import orjson
+from tokenizers import Tokenizer as Encoder
+
+from engine.api.error_text import first_line
+from engine.api.errors import ModelError
+from engine.files.fields import Fields
+from engine.files.json_file import read_optional_json
+from engine.text.chat_template import ChatTemplate
+from engine.text.end_of_turn import end_ids
+from engine.text.token_bytes import Scheme
+from engine.text.tokenizer import Tokenizer
+
+_MAX_BYTES = 256 << 20
+_TEMPLATE_FILE = "chat_template.jinja"
+
+
+def read_tokenizer(directory: Path, config: Fields, *, vocab_size: int) -> Tokenizer:
+    """The tokenizer of a model directory.
+
+    Args:
+        directory: holds tokenizer.json; tokenizer_config.json, generation_config.json and
+            chat_template.jinja are read if present.
+        config: the model's config.json.
+        vocab_size: rows of the embedding.
+
+    Raises:
+        ModelError: a file is missing or damaged, or the tokenizer's kind is not supported.
+    """
+    path = directory / "tokenizer.json"
+    raw = _read(path)
+    try:
+        encoder = Encoder.from_buffer(raw)
+        description = orjson.loads(raw)
+    except Exception as error:  # the library raises bare Exception for a damaged file
+        raise ModelError(f"{path} is damaged: {first_line(error)}.") from error
+    encoder.no_truncation()
+    encoder.no_padding()
+    highest = max(encoder.get_vocab(with_added_tokens=True).values(), default=-1)
+    if highest >= vocab_size:
+        raise ModelError(f"{path} has token {highest}, but the embedding {vocab_size} rows.")
+    scheme, strips = _scheme(description, path)
+    settings = read_optional_json(directory / "tokenizer_config.json")
+    if "auto_map" in settings:
+        raise ModelError(f"{settings.source} wants to run code of its own (auto_map): refused.")
+    template = _template(directory, settings)
+    generation = read_optional_json(directory / "generation_config.json")
+    special = {
+        token.content: token_id
+        for token_id, token in encoder.get_added_tokens_decoder().items()
+        if token.special
+    }
+    bos = _token_text(settings, "bos_token")
+    eos = _token_text(settings, "eos_token")
+    bos_id = None if bos is None else encoder.token_to_id(bos)
+    declared = {*_token_ids(config, vocab_size), *_token_ids(generation, vocab_size)}
+    if eos is not None and (eos_id := encoder.token_to_id(eos)) is not None:
+        declared.add(eos_id)
+    return Tokenizer(
+        encoder,
+        scheme=scheme,
+        vocab_size=vocab_size,
+        bos_id=bos_id,
+        eos_ids=end_ids(declared, special, template),
+        add_bos=bos_id is not None and _adds_bos(encoder, settings, bos_id),
+        strip_leading_space=strips,
+        chat_template=ChatTemplate(template, tokens=_named_tokens(settings)),
+        fingerprint=hashlib.sha256(raw + (template or "").encode()).hexdigest(),
+    )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise ModelError(f"{path} is larger than {_MAX_BYTES >> 20} MB.")
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise ModelError(f"{path.parent} has no {path.name}.") from error
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _scheme(description: object, path: Path) -> tuple[Scheme, bool]:
+    """How pieces spell bytes, and whether decoding drops a leading space."""
+    decoder = description.get("decoder") if isinstance(description, dict) else None
+    steps = _steps(decoder)
+    kinds = {str(step.get("type")) for step in steps}
+    if kinds == {"ByteLevel"}:
+        return "byte-level", False
+    if kinds and kinds <= {"Replace", "ByteFallback", "Fuse", "Strip", "Metaspace"}:
+        metaspace = [step for step in steps if step.get("type") == "Metaspace"]
+        return "sentencepiece", "Strip" in kinds or any(
+            step.get("prepend_scheme", "always") != "never" for step in metaspace
+        )
+    raise ModelError(
+        f"{path} decodes with {', '.join(sorted(kinds)) or 'nothing'}, which is not supported "
+        "(byte-level and SentencePiece vocabularies are)."
+    )
+
+
+def _steps(decoder: object) -> list[dict[str, object]]:
+    match decoder:
+        case {"type": "Sequence", "decoders": list(steps)}:
+            return [step for step in steps if isinstance(step, dict)]
+        case dict():
+            return [decoder]
+        case _:
+            return []
+
+
+def _template(directory: Path, settings: Fields) -> str | None:
+    file = directory / _TEMPLATE_FILE
+    if file.is_file():
+        try:
+            return _read(file).decode()
+        except UnicodeDecodeError as error:
+            raise ModelError(f"{file} is not UTF-8.") from error
+    if not settings.is_list("chat_template"):
+        return settings.optional_text("chat_template")
+    for named in settings.objects("chat_template"):
+        if named.text("name") == "default":
+            return named.text("template")
+    return None
+
+
+def _named_tokens(settings: Fields) -> dict[str, str]:
+    """Special tokens as chat templates name them."""
+    names = ("bos_token", "eos_token", "unk_token", "pad_token")
+    texts = {name: _token_text(settings, name) for name in names}
+    return {name: text for name, text in texts.items() if text is not None}
+
+
+def _token_text(settings: Fields, key: str) -> str | None:
+    """A special token's text, spelled as a string or as an object with `content`."""
+    if settings.is_mapping(key):
+        nested = settings.mapping(key)
+        return None if nested is None else nested.text("content")
+    return settings.optional_text(key)
+
+
+def _token_ids(fields: Fields, vocab_size: int) -> list[int]:
+    """End-of-sequence ids: one, or a list."""
+    key = "eos_token_id"
+    if key not in fields:
+        return []
+    ids = fields.integers(key) if fields.is_list(key) else [fields.integer(key)]
+    if not all(0 <= token_id < vocab_size for token_id in ids):
+        raise fields.wrong(key, f"token ids below {vocab_size}")
+    return ids
+
+
+def _adds_bos(encoder: Encoder, settings: Fields, bos_id: int) -> bool:
+    """What tokenizer_config says; else whether the post-processor puts bos first."""
+    if "add_bos_token" in settings:
+        return settings.flag("add_bos_token", default=False)
+    return encoder.encode("", add_special_tokens=True).ids[:1] == [bos_id]

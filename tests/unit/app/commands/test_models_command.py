@@ -1,0 +1,64 @@
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from app.commands.models import models_app
+from engine.files.cache_dir import CACHE_DIR_VARIABLE
+from tests.fakes.tiny_gguf import write_tiny_gguf
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.setenv(CACHE_DIR_VARIABLE, str(tmp_path / "cache"))
+    return lambda *words: CliRunner().invoke(models_app, words)
+
+
+@pytest.fixture
+def model_file(tmp_path):
+    return write_tiny_gguf(tmp_path / "tiny.gguf", fields={"general.name": "Tiny [bold]Thing"})
+
+
+def test_add_list_show_verify_remove(run, model_file):
+    assert "No models are installed" in run("list").stdout
+    assert "mine is ready" in run("add", str(model_file), "--name", "mine").stdout
+    assert "mine" in run("list").stdout
+    shown = run("show", "mine").stdout
+    assert "Tiny [bold]Thing" in shown
+    assert "llama, 2 layers" in shown
+    assert "every file is as it was added" in run("verify", "mine").stdout
+    assert "is yours and stays" in run("remove", "mine").stdout
+    assert model_file.exists()
+
+
+def test_json(run, model_file):
+    assert json.loads(run("list", "--json").stdout) == []
+    run("add", str(model_file))
+    (listed,) = json.loads(run("list", "--json").stdout)
+    assert listed["path"] == str(model_file)
+    shown = json.loads(run("show", "tiny", "--json").stdout)
+    assert shown["architecture"] == "llama"
+    assert shown["spec"]["num_layers"] == 2
+
+
+def test_show_takes_a_path(run, model_file):
+    assert "not in the store" in run("show", str(model_file)).stdout
+
+
+@pytest.mark.parametrize(
+    "words", [("add", "no such"), ("show", "x"), ("verify", "x"), ("remove", "x")]
+)
+def test_errors_are_one_sentence_on_stderr_and_status_1(run, words):
+    result = run(*words)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_verify_names_the_changed_file(run, model_file):
+    run("add", str(model_file))
+    with model_file.open("ab") as file:
+        file.write(b"x")
+    result = run("verify", "tiny")
+    assert result.exit_code == 1
+    assert str(model_file) in result.stderr

@@ -1,0 +1,404 @@
+"""What a front end sees of `TreeSession`, against a toy engine and a real store."""
+
+import json
+
+import pytest
+
+from engine.api.errors import EngineUnavailable, InvalidRequest, QueueFull
+from engine.api.request import FinishReason, SamplingParams
+from engine.api.snapshot import EngineState
+from engine.conversations.session import TreeSession
+from engine.conversations.store import Store
+from engine.conversations.tree import NodeKind, NodeStatus
+from tests.fakes.chat_toys import ALTERNATING, EOS, ToyClient
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store.open(tmp_path / "conversations.db")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def client():
+    return ToyClient()
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def session(store, client, clock):
+    return TreeSession(store, client, clock=clock)
+
+
+def shape(session):
+    return [(view.kind.value, view.text, view.status.value) for view in session.path()]
+
+
+def test_an_answer_streams_into_the_path(session, client):
+    session.send("hello")
+    assert session.generating
+    client.write("hi")
+    assert [(d.text, d.status) for d in session.pump()] == [("hi", NodeStatus.STREAMING)]
+    client.write(" there", eos=True)
+    (delta,) = session.pump()
+    assert (delta.text, delta.status, delta.finish) == (" there", NodeStatus.DONE, "stop")
+    assert not session.generating
+    assert shape(session) == [("user", "hello", "done"), ("assistant", "hi there", "done")]
+
+
+def test_with_nothing_new_pump_reports_nothing(session, client):
+    assert session.pump() == []
+    session.send("hello")
+    assert session.pump() == []
+
+
+def test_an_ended_answer_is_in_the_store_with_its_figures(session, client, store):
+    session.send("hello")
+    ids = client.write("abba", eos=True, cached=7)
+    session.pump()
+    store.flush()
+    node = store.node(store.head(session.tree_id))
+    assert node.token_ids == ids
+    assert node.n_cached == 7
+    assert ids[-1] == EOS
+    assert node.logprobs == (-0.5,) * len(ids)
+    assert (node.n_prompt, node.n_gen) == (len(client.requests[0].prompt_ids), len(ids))
+    assert (node.ttft_us, node.decode_us) == (500_000, 1_000_000)
+    assert (node.model, node.tokenizer) == ("toy", "toy-1")
+    assert json.loads(node.sampling)["temperature"] == session.sampling.temperature
+
+
+def test_streaming_text_is_saved_at_most_twice_a_second(session, client, store, clock):
+    session.send("hello")
+
+    def saved():
+        store.flush()
+        return store.node(store.head(session.tree_id)).text
+
+    client.write("a")
+    session.pump()
+    assert saved() == ""
+    clock.now = 0.5
+    client.write("b")
+    session.pump()
+    assert saved() == "ab"
+    clock.now = 0.9
+    client.write("c")
+    session.pump()
+    assert saved() == "ab"
+    clock.now = 1.0
+    session.pump()
+    assert saved() == "abc"
+
+
+def test_messages_sent_meanwhile_are_queued_and_asked_in_order(session, client):
+    session.send("one")
+    session.send("two")
+    session.send("three")
+    assert session.queued == ("two", "three")
+    client.write("1", eos=True)
+    deltas = session.pump()
+    assert session.queued == ("three",)
+    assert [view.text for view in session.path()] == ["one", "1", "two", ""]
+    announced = {delta.node_id for delta in deltas}
+    assert {view.id for view in session.path()[1:]} <= announced
+
+
+def test_withdraw_takes_the_newest_queued_message_back(session, client):
+    session.send("one")
+    session.send("two")
+    session.send("three")
+    assert session.withdraw() == "three"
+    assert session.queued == ("two",)
+    assert session.withdraw() == "two"
+    assert session.withdraw() is None
+
+
+def test_stop_keeps_what_was_written(session, client, store):
+    session.send("hello")
+    client.write("half an ans")
+    session.pump()
+    session.stop()
+    assert client.cancelled == [client.requests[0].request_id]
+    client.write("", finish=FinishReason.ABORT)
+    session.pump()
+    store.flush()
+    node = store.node(store.head(session.tree_id))
+    assert (node.text, node.status, node.finish) == ("half an ans", NodeStatus.STOPPED, "abort")
+
+
+def test_an_engine_error_is_shown_and_the_conversation_goes_on(session, client):
+    session.send("hello")
+    client.write("so f", finish=FinishReason.ERROR)
+    (delta,) = session.pump()
+    assert (delta.status, delta.error) == (NodeStatus.ERROR, "the step failed")
+    assert session.path()[-1].error == "the step failed"
+    session.send("again")
+    assert session.generating
+
+
+def test_regenerate_adds_a_sibling_with_the_next_seed(session, client, store):
+    session.sampling = SamplingParams(seed=7, logprobs=0)
+    session.send("hello")
+    client.write("a", eos=True)
+    session.pump()
+    first = session.path()[-1].id
+    session.regenerate()
+    assert client.requests[1].prompt_ids == client.requests[0].prompt_ids
+    assert client.requests[1].sampling.seed == 8
+    client.write("b", eos=True)
+    session.pump()
+    assert [view.text for view in session.path()] == ["hello", "b"]
+    store.flush()
+    second = session.path()[-1].id
+    assert store.node(second).parent_id == store.node(first).parent_id
+    assert session.undo() == "regenerate"
+    assert [view.text for view in session.path()] == ["hello", "a"]
+    assert session.redo() == "regenerate"
+    assert [view.text for view in session.path()] == ["hello", "b"]
+
+
+def test_regenerate_is_refused_without_an_answer_and_during_one(session, client):
+    with pytest.raises(InvalidRequest, match="no answer"):
+        session.regenerate()
+    session.send("hello")
+    with pytest.raises(InvalidRequest, match="stop it first"):
+        session.regenerate()
+
+
+def test_undoing_everything_leaves_an_empty_conversation_that_works(session, client):
+    session.send("hello")
+    client.write("a", eos=True)
+    session.pump()
+    assert session.undo() == "send"
+    assert session.path() == []
+    assert session.undo() is None
+    session.send("other")
+    client.write("b", eos=True)
+    session.pump()
+    assert [view.text for view in session.path()] == ["other", "b"]
+
+
+def test_a_new_session_finds_the_conversation_where_it_was(session, client, store):
+    session.send("hello")
+    client.write("hi", eos=True)
+    session.pump()
+    before = session.path()
+    session.close()
+    again = TreeSession(store, client)
+    assert again.tree_id == session.tree_id
+    assert again.path() == before
+    assert again.context_used() == session.context_used() > 0
+
+
+def test_close_keeps_the_partial_answer(session, client, store):
+    session.send("hello")
+    client.write("par")
+    session.pump()
+    client.write("tial")
+    session.close()
+    session.close()
+    node = store.node(store.head(session.tree_id))
+    assert (node.text, node.status) == ("partial", NodeStatus.STOPPED)
+
+
+def test_an_empty_conversation_is_not_listed(session, client):
+    assert session.trees() == []
+    first = session.tree_id
+    session.send("hello  world\nsecond line")
+    assert [(t.id, t.title, t.messages) for t in session.trees()] == [
+        (first, "hello world second line", 2)
+    ]
+    session.new_tree()
+    assert len(session.trees()) == 1
+
+
+def test_an_answer_goes_on_while_another_conversation_is_shown(session, client):
+    first = session.tree_id
+    session.send("hello")
+    session.send("and then")
+    session.new_tree()
+    assert not session.generating
+    client.write("hidden", eos=True)
+    session.pump()
+    session.open_tree(first)
+    assert [view.text for view in session.path()] == ["hello", "hidden", "and then", ""]
+    assert session.generating
+
+
+def test_rename_delete_and_search(session, client):
+    session.send("tell me about rivers")
+    client.write("they flow", eos=True)
+    session.pump()
+    tree = session.tree_id
+    session.rename_tree(tree, "Water")
+    assert [t.title for t in session.trees()] == ["Water"]
+    assert [t.id for t in session.trees("FLOW")] == [tree]
+    assert [t.id for t in session.trees("wa")] == [tree]
+    assert session.trees("100%") == []
+    session.delete_tree(tree)
+    assert session.trees() == []
+    assert session.path() == []
+    assert session.tree_id != tree
+
+
+def test_deleting_a_conversation_stops_its_answer(session, client):
+    session.send("hello")
+    session.delete_tree(session.tree_id)
+    assert client.cancelled == [client.requests[0].request_id]
+
+
+def test_open_tree_names_what_is_missing(session):
+    with pytest.raises(InvalidRequest, match="no conversation X"):
+        session.open_tree("X")
+
+
+def test_a_refused_message_adds_nothing(session, client):
+    client.refuse = QueueFull("The queue is full.")
+    with pytest.raises(QueueFull):
+        session.send("hello")
+    assert session.path() == []
+    assert session.trees() == []
+    with pytest.raises(InvalidRequest, match="empty"):
+        session.send("  \n")
+
+
+def test_a_conversation_longer_than_the_context_is_refused_and_says_what_to_do(store):
+    client = ToyClient(context_length=100)
+    session = TreeSession(store, client)
+    session.send("hello")
+    client.write("hi", eos=True)
+    session.pump()
+    with pytest.raises(InvalidRequest, match="start a new conversation"):
+        session.send("x y " * 40)
+    assert len(session.path()) == 2
+    assert len(client.requests) == 1
+
+
+def test_a_queued_message_that_is_refused_shows_as_a_failed_answer(store):
+    client = ToyClient(context_length=100)
+    session = TreeSession(store, client)
+    session.send("hello")
+    session.send("x y " * 40)
+    client.write("hi", eos=True)
+    deltas = session.pump()
+    assert deltas[-1].status is NodeStatus.ERROR
+    assert "start a new conversation" in deltas[-1].error
+    session.pump()
+    assert not session.generating
+    assert session.path()[-1].status is NodeStatus.ERROR
+    store.flush()
+
+
+def test_a_message_sent_while_the_model_loads_waits_for_it(session, client):
+    client.state = EngineState.LOADING
+    session.send("hello")
+    assert session.generating
+    assert session.pump() == []
+    client.state = EngineState.READY
+    session.pump()
+    assert len(client.requests) == 1
+    client.write("hi", eos=True)
+    session.pump()
+    assert session.path()[-1].text == "hi"
+
+
+def test_stopping_before_the_engine_took_the_message(session, client, store):
+    client.state = EngineState.LOADING
+    session.send("hello")
+    session.stop()
+    (delta,) = session.pump()
+    assert delta.status is NodeStatus.STOPPED
+    assert not session.generating
+    store.flush()
+
+
+def test_a_model_that_fails_to_load_fails_the_waiting_answer(session, client):
+    client.state = EngineState.LOADING
+    session.send("hello")
+    client.state = EngineState.FAILED
+    client.refuse = EngineUnavailable("The model could not be loaded.")
+    (delta,) = session.pump()
+    assert (delta.status, delta.error) == (NodeStatus.ERROR, "The model could not be loaded.")
+
+
+def test_the_system_prompt_becomes_a_node_and_changes_from_there_on(store, client):
+    session = TreeSession(store, client, system_prompt="be brief")
+    session.send("hello")
+    client.write("hi", eos=True)
+    session.pump()
+    assert session.path()[0].kind is NodeKind.SYSTEM
+    session.system_prompt = "be long"
+    session.send("more")
+    kinds = [view.kind.value for view in session.path()]
+    assert kinds == ["system", "user", "assistant", "system", "user", "assistant"]
+    text = client.detokenize(client.requests[-1].prompt_ids, skip_special=False)
+    assert text.startswith("<|im_start|>system\nbe long<|im_end|>\n<|im_start|>user\nhello")
+    assert "be brief" not in text
+    client.write("ok", eos=True)
+    session.pump()
+    session.close()
+    assert TreeSession(store, client).system_prompt == "be long"
+
+
+def test_a_default_system_prompt_is_left_out_where_the_template_takes_none(store):
+    client = ToyClient(ALTERNATING)
+    session = TreeSession(store, client, system_prompt="be brief", system_required=False)
+    session.send("hello")
+    assert [view.kind.value for view in session.path()] == ["user", "assistant"]
+    asked = TreeSession(store, client, system_prompt="be brief", resume=False)
+    with pytest.raises(InvalidRequest, match="alternate"):
+        asked.send("hello")
+
+
+def test_answers_without_a_word_are_left_out_unless_the_template_needs_them(store):
+    for template, empty in ((None, False), (ALTERNATING, True)):
+        client = ToyClient(template) if template else ToyClient()
+        session = TreeSession(store, client, resume=False)
+        session.send("one")
+        client.write("", finish=FinishReason.ABORT)
+        session.pump()
+        session.send("two")
+        text = client.detokenize(client.requests[-1].prompt_ids, skip_special=False)
+        assert ("<|im_start|>assistant\n<|im_end|>" in text) is empty
+        session.close()
+
+
+def test_prompt_history_is_oldest_first_over_all_conversations(session, client, store):
+    for text in ("a", "a", "b"):
+        session.new_tree()
+        session.send(text)
+    assert session.prompt_history() == ["a", "b"]
+    session.close()
+    assert TreeSession(store, client).prompt_history() == ["a", "b"]
+
+
+def test_an_answer_another_live_session_writes_is_not_touched(tmp_path, client):
+    one = Store.open(tmp_path / "c.db")
+    writing = TreeSession(one, client)
+    writing.send("hello")
+    one.flush()
+    two = Store.open(tmp_path / "c.db")
+    reading = TreeSession(two, ToyClient())
+    assert reading.path()[-1].status is NodeStatus.STREAMING
+    with pytest.raises(InvalidRequest, match="Another Pravāha"):
+        reading.send("me too")
+    client.write("hi", eos=True)
+    writing.pump()
+    one.flush()
+    reading.open_tree(writing.tree_id)
+    assert reading.path()[-1].text == "hi"
+    two.close()
+    one.close()

@@ -1,0 +1,112 @@
+import json
+
+import numpy as np
+import pytest
+
+from engine.api.errors import ModelError
+from engine.executors.open_model import open_model
+from tests.fakes.tiny_checkpoint import tiny_config, vocab_size, write_checkpoint
+from tests.fakes.tiny_gguf import HEAD_DIM, write_tiny_gguf
+from tests.fakes.tiny_vocabulary import sentencepiece_fields
+from tests.unit.models.test_gguf_spec import llama3_divisors
+
+
+def test_the_demo_model(demo_model):
+    model = open_model(demo_model)
+    assert model.spec.architecture == "llama"
+    assert model.weight_format == "Q4_1"
+    assert model.parameters == 134_515_008
+    assert model.file_bytes == demo_model.stat().st_size == 98_362_432
+    assert model.paths == (demo_model,)
+    assert model.tokenizer.has_chat_template
+    assert model.tokenizer.vocab_size == model.spec.vocab_size == 49_152
+
+
+@pytest.mark.parametrize("architecture", ["llama", "qwen2", "qwen3"])
+def test_tiny_gguf_files(tmp_path, architecture):
+    path = write_tiny_gguf(tmp_path / "tiny-thing.gguf", architecture=architecture, tied=False)
+    model = open_model(path)
+    assert model.spec.architecture == architecture
+    assert model.name == "tiny-thing"
+    assert model.weight_format == "F32"
+    assert not model.spec.tied_embeddings
+
+
+def test_gguf_with_a_sentencepiece_vocabulary(tmp_path):
+    path = write_tiny_gguf(
+        tmp_path / "spm.gguf",
+        fields=sentencepiece_fields()
+        | {
+            "tokenizer.ggml.merges": None,
+            "tokenizer.ggml.pre": None,
+            "tokenizer.chat_template": None,
+        },
+    )
+    tokenizer = open_model(path).tokenizer
+    assert tokenizer.decode(tokenizer.encode("hello world")) == "hello world"
+    assert not tokenizer.has_chat_template
+
+
+def test_gguf_with_llama3_rotary_frequencies(tmp_path):
+    divisors = np.array(llama3_divisors(theta=500_000.0, head_dim=HEAD_DIM), np.float32)
+    path = write_tiny_gguf(
+        tmp_path / "l31.gguf",
+        fields={"llama.rope.freq_base": 500_000.0},
+        extra_tensors={"rope_freqs.weight": divisors},
+    )
+    assert open_model(path).spec.rope_scaling.kind == "llama3"
+
+
+def test_names_are_cleaned_of_control_characters(tmp_path):
+    path = write_tiny_gguf(tmp_path / "x.gguf", fields={"general.name": "ev\x1b[31mil\n model"})
+    assert open_model(path).name == "ev [31mil model"
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_safetensors_directories(tmp_path, shards):
+    directory = write_checkpoint(
+        tmp_path / "tiny-llama",
+        config=tiny_config(tie_word_embeddings=False),
+        tied=False,
+        shards=shards,
+    )
+    model = open_model(directory)
+    assert model.name == "tiny-llama"
+    assert len(model.paths) == shards
+    assert model.parameters == 2 * vocab_size() * 16
+    assert model.tokenizer.eos_ids == {0, 2}
+
+
+def test_what_is_no_model_is_refused_in_one_sentence(tmp_path):
+    (tmp_path / "notes.txt").write_text("hello")
+    (tmp_path / "model.bin").write_bytes(b"\x80\x04.")
+    (tmp_path / "cut.gguf").write_bytes(b"GGUF\x03\0\0\0")
+    (tmp_path / "empty").mkdir()
+    cases = {
+        "nothing.gguf": "no model at",
+        "notes.txt": "neither a GGUF file",
+        "model.bin": "can run code",
+        "cut.gguf": "cut.gguf",
+        "empty": r"no config\.json",
+    }
+    for name, words in cases.items():
+        with pytest.raises(ModelError, match=words) as caught:
+            open_model(tmp_path / name)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "nul", '"x"', "[" * 100_000])
+def test_config_json_that_is_no_object(tmp_path, text):
+    directory = write_checkpoint(tmp_path, files={"config.json": text})
+    with pytest.raises(ModelError, match=r"config\.json"):
+        open_model(directory)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{}", "[]", json.dumps({"model": {"type": "BPE", "vocab": {"a": -1}}}), "[" * 99_999],
+)
+def test_tokenizer_json_that_is_no_tokenizer(tmp_path, text):
+    directory = write_checkpoint(tmp_path, files={"tokenizer.json": text})
+    with pytest.raises(ModelError, match=r"tokenizer\.json"):
+        open_model(directory)

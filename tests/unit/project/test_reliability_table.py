@@ -1,0 +1,27 @@
+"""`docs/reliability.md` names tests; each of them exists."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+TEXT = (ROOT / "docs/reliability.md").read_text()
+NAMED = re.findall(r"`((?:tests|rust_core)/[\w/]+\.(?:py|rs))(?:::(\w+))?`", TEXT)
+
+
+@pytest.mark.parametrize(("path", "name"), sorted(set(NAMED)))
+def test_the_table_names_tests_that_exist(path, name):
+    source = (ROOT / path).read_text()
+    assert re.search(rf"\b(def|fn) {name}\(", source) if name else "test" in source
+
+
+def test_every_item_has_its_row():
+    items = {int(item) for item in re.findall(r"(?m)^\| (\d+) \|", TEXT)}
+    assert items == set(range(1, 66))
+
+
+def test_a_test_is_named_by_its_whole_path():
+    mentioned = re.findall(r"`([^`\n]*(?:::|\btest_)[^`\n]*)`", TEXT)
+    whole = {f"{path}::{name}" if name else path for path, name in NAMED}
+    assert set(mentioned) - whole == {"test_"}

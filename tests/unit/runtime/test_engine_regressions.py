@@ -1,0 +1,222 @@
+"""Bugs that other engines had, by the numbers of the engine handbook's regression list.
+
+The others are beside the code they concern; `docs/reliability.md` says where.
+"""
+
+import gc
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from engine._core import BlockAllocator
+from engine.api.errors import InvalidRequest
+from engine.api.request import FinishReason
+from engine.batch.sequence import Sequence
+from tests.fakes.toy_engine import ask, toy_config, toy_engine
+from tests.fakes.toy_executor import ToyExecutor, oracle
+from tests.fakes.toy_pipeline import ToyPipeline
+
+PATIENCE_S = 30
+
+
+def test_24_abort_with_a_result_in_flight_drops_the_result():
+    engine, executor = toy_engine()
+    executor.gate = threading.Semaphore(0)
+    engine.start()
+    request = ask("hello")
+    handle = engine.submit(request)
+    for _ in range(3):
+        assert executor.entered.acquire(timeout=PATIENCE_S)
+        executor.gate.release()
+    assert executor.entered.acquire(timeout=PATIENCE_S)
+    handle.abort()  # the fourth step computes meanwhile
+    executor.gate.release(100)
+    output = handle.wait_result(PATIENCE_S)
+    assert output.finish_reason is FinishReason.ABORT
+    assert output.token_ids == oracle(request)[: len(output.token_ids)]
+    assert len(output.token_ids) == 4
+    engine.shutdown()
+    assert engine.snapshot().totals.generation_tokens == 4
+
+
+def test_26_a_reused_row_keeps_nothing_of_its_last_request():
+    """mini-sglang #58, #103."""
+    toy = ToyPipeline(rows=1)
+    loud = ask(
+        "loud", temperature=1.5, seed=1, top_k=3, logprobs=2, logit_bias=((5, 9.0),),
+        repetition_penalty=1.8, presence_penalty=1.0, stop=("zzz",), stop_token_ids=(1, 2, 3),
+    )  # fmt: skip
+    plain = ask("plain", max_tokens=30)
+    first, second = toy.submit(loud), toy.submit(plain)
+    toy.run()
+    batch = second.drain()
+    assert batch.token_ids == oracle(plain)
+    assert batch.logprobs == batch.top_logprobs == ()
+    assert toy.table.logprob_rows == toy.table.top_rows == 0
+    assert not toy.table.decoded_rows
+    assert first.drain().token_ids == oracle(loud)
+
+
+def test_30_ten_thousand_requests_with_random_aborts_leave_nothing_behind():
+    toy = ToyPipeline(blocks=60, rows=8, context=32, budget=64, allocator=BlockAllocator)
+    toy.executor.execute = lambda plan: _answer_one(plan)
+    random = np.random.default_rng(0)
+    before = _live_sequences()
+    submitted = 0
+    while submitted < 10_000:
+        for _ in range(random.integers(1, 30)):
+            length, tokens = random.integers(1, 9), random.integers(1, 5)
+            handle = toy.submit(ask([1] * int(length), max_tokens=int(tokens)))
+            submitted += 1
+        for _ in range(random.integers(1, 5)):
+            toy.pipeline.step()
+            toy.pipeline.announce_ends()
+        for handle in toy.handles[:: int(random.integers(2, 5))]:
+            handle.abort()
+        toy.handles.clear()  # dropping the rest aborts whatever still runs
+        toy.sequences.clear()
+        toy.ended.clear()
+    toy.run()
+    toy.assert_idle()
+    toy.blocks.check_integrity()
+    finished = toy.counters.totals().finished
+    assert sum(finished.values()) == submitted
+    assert finished["length"] > 0
+    assert finished["abort"] > 0
+    toy.ended.clear()
+    del handle
+    assert _live_sequences() <= before
+
+
+def _live_sequences():
+    gc.collect()
+    return sum(type(each) is Sequence for each in gc.get_objects())
+
+
+def _answer_one(plan):
+    from engine.executors.base import StepResult
+
+    result = StepResult.empty(len(plan.rows))
+    result.sampled[plan.needs_logits != 0] = 1
+    return result
+
+
+def test_31_unloading_ends_what_runs_waits_and_is_preempted():
+    """Every reader is told, nothing is held, and the executor is closed once nobody uses it."""
+    engine, executor = toy_engine(toy_config(blocks=20, max_num_seqs=4))
+    executor.gate = threading.Semaphore(0)
+    engine.start()
+    requests = [ask(f"number {i}", max_tokens=40) for i in range(8)]
+    handles = [engine.submit(request) for request in requests]
+    while engine.snapshot().totals.preemptions == 0:
+        assert executor.entered.acquire(timeout=PATIENCE_S)
+        assert not executor.closed
+        executor.gate.release()
+    assert executor.entered.acquire(timeout=PATIENCE_S)
+    assert engine.snapshot().waiting > 0
+    stopper = threading.Thread(target=engine.shutdown)
+    stopper.start()
+    executor.gate.release(10_000)
+    stopper.join(PATIENCE_S)
+    assert not stopper.is_alive()
+    for request, handle in zip(requests, handles, strict=True):
+        output = handle.wait_result(0)
+        assert output.finish_reason is FinishReason.ABORT
+        assert output.token_ids == oracle(request)[: len(output.token_ids)]
+    assert executor.closed
+    snapshot = engine.snapshot()
+    assert (snapshot.running, snapshot.waiting, snapshot.blocks.active) == (0, 0, 0)
+
+
+def test_57_two_engines_in_a_process_answer_as_one_would():
+    """One falls over in the middle; the other does not notice."""
+    (first, executor), (second, _) = toy_engine(), toy_engine()
+    executor.fail_with = [RuntimeError("out of luck")]
+    first.start()
+    second.start()
+    requests = [ask(f"number {i}") for i in range(10)]
+    lucky = [second.submit(request) for request in requests]
+    first.submit(ask("hello")).wait_result(PATIENCE_S)
+    again = [first.submit(request) for request in requests]
+    for handles in (lucky, again):
+        outputs = [handle.wait_result(PATIENCE_S) for handle in handles]
+        assert [output.token_ids for output in outputs] == [oracle(each) for each in requests]
+    first.shutdown()
+    assert second.submit(requests[0]).wait_result(PATIENCE_S).token_ids == oracle(requests[0])
+    second.shutdown()
+    assert second.snapshot().last_error is None
+
+
+@pytest.mark.parametrize("asked", [64 * 128, 65 * 128 - 1])
+def test_58_the_pools_size_is_stated_and_within_what_was_asked(asked):
+    """vLLM #13603, transformers #44896. `asked`: bytes; a block has 128."""
+    executor = ToyExecutor(64, 4)  # which fails to load with another number of blocks
+    config = replace(toy_config(), kv_cache_bytes=asked)
+    engine, _ = toy_engine(config, executor=executor, context=512)
+    engine.start()
+    engine.wait_ready(PATIENCE_S)
+    blocks = engine.snapshot().blocks
+    assert (blocks.total, blocks.block_size, blocks.block_bytes) == (64, 4, 128)
+    assert asked - blocks.block_bytes < blocks.total * blocks.block_bytes <= asked
+    with pytest.raises(InvalidRequest, match="the KV pool holds 256"):
+        engine.submit(ask([1] * 300, max_tokens=1))
+    engine.shutdown()
+
+
+def test_61_a_forked_process_is_told_that_it_has_no_engine():
+    script = """
+import os
+from engine.api.errors import EngineUnavailable
+from tests.fakes.toy_engine import ask, toy_engine
+
+engine, _ = toy_engine()
+engine.start()
+engine.submit(ask("hello")).wait_result(30)
+child = os.fork()
+if child == 0:
+    try:
+        engine.submit(ask("hello"))
+    except EngineUnavailable as error:
+        os._exit(7 if "forked" in str(error) else 1)
+    os._exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+engine.submit(ask("hello")).wait_result(30)
+engine.shutdown()
+print("fine")
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "fine\n", done.stderr
+
+
+def test_62_the_engine_imports_no_framework():
+    script = """
+import sys
+import engine.runtime.engine, engine.clients.in_process
+heavy = {"torch", "transformers", "triton", "textual", "fastapi", "prometheus_client"}
+print(sorted(heavy & set(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_a_process_that_forgets_to_shut_down_still_exits():
+    script = """
+from tests.fakes.toy_engine import ask, toy_engine
+
+engine, executor = toy_engine()
+engine.start()
+engine.submit(ask("hello", max_tokens=200)).wait_result(30)
+lost = engine.submit(ask("hello", max_tokens=200))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,48 @@
+"""What is decided from a model's headers, before any weight is read."""
+
+from dataclasses import replace
+
+import pytest
+
+from engine.api.errors import ModelError
+from engine.runtime.loading import open_with_headers
+from tests.fakes.toy_engine import toy_config
+from tests.fakes.toy_executor import toy_model
+
+
+def opened(context=256, **settings):
+    return open_with_headers(replace(toy_config(), **settings), lambda _: toy_model(context))
+
+
+def test_the_models_own_context_is_the_default():
+    assert opened().max_model_len == 256
+    assert opened(max_model_len=100).max_model_len == 100
+
+
+def test_a_context_longer_than_trained_is_refused():
+    with pytest.raises(ModelError, match="max_model_len is 257, but toy was made for 256"):
+        opened(max_model_len=257)
+
+
+@pytest.mark.parametrize("value", [1, -3])
+def test_a_context_without_room_for_an_answer_is_refused(value):
+    with pytest.raises(ModelError, match="at least 2"):
+        opened(max_model_len=value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("max_num_seqs", 0), ("max_num_batched_tokens", 0), ("max_queue", 0), ("block_size", 256)],
+)
+def test_impossible_limits_are_refused_by_name(name, value):
+    with pytest.raises(ModelError, match=f"{name} must be between"):
+        opened(**{name: value})
+
+
+def test_the_requested_pool_is_what_one_gets():
+    assert opened().kv_cache.num_blocks == 64
+
+
+def test_the_default_pool_comes_from_free_memory():
+    cache = opened(kv_cache_bytes=None).kv_cache
+    assert cache.num_blocks > 64

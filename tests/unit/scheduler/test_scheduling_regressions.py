@@ -1,0 +1,106 @@
+"""The scheduling part of the engine handbook's regression list, under every policy.
+
+The numbers are that list's. 19 (order, bounded starvation, hopeless deadlines) is `test_policies`;
+15 by the clock is `test_batch_former`; what the memory plane adds to 16-18 and 22 is beside it.
+"""
+
+import pytest
+
+from engine.api.events import RequestPreempted, RequestScheduled
+from engine.api.request import FinishReason, Request, SamplingParams
+from engine.api.scheduling import BATCH_FORMERS, POLICIES, Scheduling
+from tests.fakes.timed_pipeline import TimedPipeline, ask, prompt
+from tests.fakes.toy_executor import oracle
+
+pytestmark = pytest.mark.parametrize("policy", POLICIES)
+
+
+def finish(toy, requests):
+    handles = [toy.submit(request) for request in requests]
+    toy.run()
+    toy.assert_idle()
+    return [handle.drain() for handle in handles]
+
+
+def test_15_a_long_prefill_beside_decodes_leaves_them_a_token_every_step(policy):
+    """nano-vllm #73, PR #276."""
+    toy = TimedPipeline(policy, budget=8)
+    decode = toy.submit(ask(4, max_tokens=60, deadline_ms=50_000))
+    toy.step()
+    prefill = toy.submit(ask(150, 5, max_tokens=2, priority=-1, deadline_ms=5_000))
+    while not prefill.finished:
+        before = toy.table.num_tokens[toy.row(decode)]
+        toy.step()
+        assert toy.table.num_tokens[toy.row(decode)] == before + 1
+
+
+def test_16_one_request_that_exhausts_the_pool_ends_with_a_sentence(policy):
+    """transformers #43150: a clear finish, and no spin."""
+    toy = TimedPipeline(policy, blocks=6, block_size=4)
+    small = ask(4, 9, max_tokens=6, priority=2)
+    greedy, other = finish(toy, [ask(10, max_tokens=100, priority=-1), small])
+    assert greedy.finish_reason is FinishReason.ERROR
+    assert "KV pool holds 24" in greedy.error
+    assert other.token_ids == oracle(small)
+
+
+def test_17_preemption_does_not_thrash(policy):
+    """vLLM #21809: a victim comes back when it can stay."""
+    toy = TimedPipeline(policy, blocks=12, block_size=4)
+    requests = [
+        ask(6, start, max_tokens=30, priority=start % 2, deadline_ms=2_000 + 10 * start)
+        for start in range(4)
+    ]
+    for request, batch in zip(requests, finish(toy, requests), strict=True):
+        assert batch.token_ids == oracle(request)
+    assert 0 < toy.counters.totals().preemptions <= 8
+
+
+@pytest.mark.parametrize("former", BATCH_FORMERS)
+def test_18_nothing_is_admitted_in_a_step_that_preempted(policy, former):
+    toy = TimedPipeline(policy, blocks=8, block_size=4)
+    toy.pipeline.scheduler.switch(Scheduling(policy, former, 20.0))
+    happened = []
+    toy.events.subscribe(RequestPreempted, lambda _: happened.append("preempted"))
+    toy.events.subscribe(RequestScheduled, lambda _: happened.append("scheduled"))
+    for start in range(4):
+        toy.submit(ask(7, start, max_tokens=14, priority=-start, deadline_ms=900))
+    preempted = 0
+    while toy.pipeline.has_work:
+        happened.clear()
+        toy.step()
+        preempted += happened.count("preempted")
+        assert set(happened) != {"preempted", "scheduled"}
+    assert preempted
+
+
+@pytest.mark.parametrize("extra", [-1, 0, 1])
+def test_20_a_budget_equal_to_the_remaining_prompt_and_one_beside(policy, extra):
+    """sglang #1594."""
+    toy = TimedPipeline(policy, budget=16 + extra)
+    request = ask(32, max_tokens=4, deadline_ms=400)
+    (batch,) = finish(toy, [request])
+    assert batch.token_ids == oracle(request)
+
+
+@pytest.mark.parametrize("budget", [1, 7, 32, 1000])
+def test_21_chunks_change_no_answer(policy, budget):
+    toy = TimedPipeline(policy, budget=budget)
+    requests = [
+        ask(length, length, priority=-length, deadline_ms=100 * length)
+        for length in (1, 3, 4, 5, 8, 31, 33, 60)
+    ]
+    for request, batch in zip(requests, finish(toy, requests), strict=True):
+        assert batch.token_ids == oracle(request)
+
+
+def test_22_preempted_and_computed_again_gives_the_same_samples(policy):
+    params = {"temperature": 1.0, "max_tokens": 20, "ignore_eos": True, "logprobs": 2}
+    requests = [
+        Request(prompt(6, start), SamplingParams(seed=start, **params), priority=-start)
+        for start in range(5)
+    ]
+    roomy, tight = (TimedPipeline(policy, blocks=blocks) for blocks in (64, 10))
+    for one, other in zip(finish(roomy, requests), finish(tight, requests), strict=True):
+        assert (one.token_ids, one.logprobs) == (other.token_ids, other.logprobs)
+    assert tight.counters.totals().preemptions > 0

@@ -1,0 +1,107 @@
+"""Dummy steps: what is learnt from them, and that nothing of them is left."""
+
+import pytest
+
+from engine._core import BlockAllocator
+from engine.api.step_costs import StepLoad
+from engine.step.calibration import LONGEST_S, PROBES, Calibration, Probe
+from tests.fakes.timed_pipeline import TimedPipeline, ask, step_seconds
+from tests.fakes.toy_engine import ask as toy_ask
+from tests.fakes.toy_engine import toy_config, toy_engine
+from tests.fakes.toy_executor import oracle
+from tests.server.byte_engine import wait_until
+
+
+def calibrate(toy, probes=PROBES):
+    calibration = Calibration(probes)
+    steps = 0
+    while calibration.pending:
+        toy.pipeline.calibrate(calibration)
+        steps += 1
+        toy.check()
+    return steps
+
+
+def timed(**options):
+    return TimedPipeline("fcfs", known=False, budget=64, **options)
+
+
+def test_an_idle_engine_finds_out_how_fast_it_is():
+    toy = timed()
+    calibrate(toy)
+    model = toy.pipeline.scheduler.work.model
+    for prefill, rows in ((64, 0), (0, 1), (0, 4), (40, 2)):
+        load = StepLoad(prefill, rows, prefill * (prefill + 1) // 2 + 32 * rows)
+        assert model.predict(load) == pytest.approx(step_seconds(prefill, rows), rel=0.2)
+
+
+def test_nothing_is_left_of_it():
+    toy = timed(allocator=BlockAllocator)
+    calibrate(toy)
+    toy.assert_idle()
+    assert toy.blocks.counts().cached == 0
+    assert toy.counters.totals().steps == 0
+    request = ask(20, max_tokens=9)
+    handle = toy.submit(request)
+    toy.run()
+    assert handle.drain().token_ids == oracle(request)
+
+
+def test_a_slow_machine_is_not_kept_busy():
+    toy = timed()
+    slow = toy.executor.watch
+    began = []
+
+    def slower(plan):
+        began.append(len(plan.token_ids))
+        slow(plan)
+        toy.clock.now += 3 * LONGEST_S
+
+    toy.executor.watch = slower
+    calibrate(toy)
+    assert began == [1, 1]  # the warm-up, and the one that shows how slow it is
+
+
+def test_cached_blocks_are_worth_more_than_a_probe():
+    toy = timed(blocks=20, allocator=BlockAllocator)
+    toy.submit(ask(40, max_tokens=20))  # leaves 14 of the 20 blocks cached
+    toy.run()
+    cached = toy.blocks.counts().cached
+    assert cached > 0
+    calibrate(toy, (Probe(4, 1, 31),))
+    assert toy.blocks.counts().cached == cached
+
+
+@pytest.mark.parametrize("options", [{"rows": 2}, {"context": 48}, {"blocks": 4}])
+def test_an_engine_too_small_for_a_probe_does_without(options):
+    toy = timed(**options)
+    calibrate(toy)
+    toy.assert_idle()
+
+
+def test_a_failing_probe_harms_nobody():
+    toy = timed()
+    toy.executor.fail_with = [RuntimeError("no such kernel")]
+    assert calibrate(toy) == 1
+    request = ask(20)
+    handle = toy.submit(request)
+    toy.run()
+    assert handle.drain().token_ids == oracle(request)
+
+
+def test_the_probes_are_real_steps():
+    """Decodes and chunks both, or the model could not tell them apart."""
+    kinds = {(probe.rows, probe.tokens) for probe in PROBES if probe.counts}
+    assert len(kinds) >= 4
+    assert {tokens == 1 for _, tokens in kinds} == {True, False}
+    assert not PROBES[0].counts
+
+
+def test_the_engine_calibrates_while_nobody_asks():
+    engine, executor = toy_engine(toy_config(blocks=64), probes=PROBES)
+    engine.start()
+    wait_until(lambda: engine.snapshot().step_costs is not None)
+    request = toy_ask(max_tokens=5)
+    assert engine.submit(request).wait_result(30).token_ids == oracle(request)
+    assert engine.snapshot().totals.steps == 5 < len(executor.steps)
+    engine.shutdown()

@@ -1,0 +1,203 @@
+from datetime import datetime
+
+import pytest
+from transformers.utils.chat_template_utils import render_jinja_template
+
+from engine.api.errors import InvalidRequest
+from engine.text.chat_template import CHATML, ChatTemplate
+from engine.text.template_budget import TemplateBudget
+from engine.text.template_sandbox import TemplateSandbox
+
+MESSAGES = [
+    {"role": "system", "content": "Be <brief> & kind."},
+    {"role": "user", "content": "  Wie geht's?\n"},
+    {"role": "assistant", "content": "<think>\nhm\n</think>\n\nGut, 日本!"},
+    {"role": "user", "content": "{{ 1 + 1 }} {% raw %}"},
+]
+TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
+
+MISTRAL = """
+{%- if messages[0]["role"] == "system" %}
+    {%- set system_message = messages[0]["content"] %}
+    {%- set loop_messages = messages[1:] %}
+{%- else %}
+    {%- set loop_messages = messages %}
+{%- endif %}
+{%- if not tools is defined %}{%- set tools = none %}{%- endif %}
+{{- bos_token }}
+{%- for message in loop_messages %}
+    {%- if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}
+        {{- raise_exception('Roles must alternate') }}
+    {%- endif %}
+    {%- if message["role"] == "user" %}
+        {%- if loop.last and system_message is defined %}
+            {{- "[INST] " + system_message + "\n\n" + message["content"] + "[/INST]" }}
+        {%- else %}
+            {{- "[INST] " + message["content"] + "[/INST]" }}
+        {%- endif %}
+    {%- else %}
+        {{- " " + message["content"]|trim + eos_token}}
+    {%- endif %}
+{%- endfor %}
+"""
+REASONING = """
+{%- if tools %}{{ tools | tojson }}{%- endif %}
+{%- set ns = namespace(last=messages|length - 1, multi=true) %}
+{%- for message in messages[::-1] %}
+    {%- set index = (messages|length - 1) - loop.index0 %}
+    {%- if ns.multi and message.role == "user" %}
+        {%- set ns.multi = false %}
+        {%- set ns.last = index %}
+    {%- endif %}
+{%- endfor %}
+{%- for message in messages %}
+    {%- if message.role == "assistant" and '</think>' in message.content %}
+        {%- set content = message.content.split('</think>')[-1].lstrip('\\n') %}
+        {%- generation %}{{ '<|im_start|>' ~ message.role ~ '\\n' ~ content }}{% endgeneration %}
+    {%- else %}
+        {{- '<|im_start|>' + message.role + '\\n' + message.content.replace('&', 'and') }}
+    {%- endif %}
+    {{- '<|im_end|>\\n' }}
+    {%- if loop.index0 > 10 %}{% break %}{% endif %}
+{%- endfor %}
+{%- macro tail(x) %}{{ x | upper }}{{ {'b': 1, 'a': ['é', x]} | tojson }}{% endmacro %}
+{%- if add_generation_prompt %}{{ tail('go') }}{{ [1, 2] | join('-') }}{{ ns.last }}{% endif %}
+"""
+
+
+@pytest.mark.parametrize("source", [CHATML, MISTRAL, REASONING])
+@pytest.mark.parametrize("add_generation_prompt", [True, False])
+def test_text_is_what_transformers_renders(source, add_generation_prompt):
+    ours = ChatTemplate(source, tokens=TOKENS).render(
+        MESSAGES, add_generation_prompt=add_generation_prompt
+    )
+    theirs, _ = render_jinja_template(
+        conversations=[MESSAGES],
+        chat_template=source,
+        add_generation_prompt=add_generation_prompt,
+        **TOKENS,
+    )
+    assert ours == theirs[0]
+
+
+def rendered(source, **options):
+    return ChatTemplate(source, tokens={}, **options).render([{"role": "user", "content": "hi"}])
+
+
+def test_messages_are_data_never_template():
+    assert rendered("{{ messages[0].content }}") == "hi"
+    template = ChatTemplate("{{ messages[0].content }}", tokens={})
+    assert template.render([{"role": "user", "content": "{{ 7 * 7 }}"}]) == "{{ 7 * 7 }}"
+
+
+def test_the_clock_is_the_sandboxes():
+    sandbox = TemplateSandbox(now=lambda: datetime(2026, 2, 3))
+    assert rendered("{{ strftime_now('%d %b %Y') }}", sandbox=sandbox) == "03 Feb 2026"
+
+
+def test_a_refusal_is_the_templates_own_sentence():
+    with pytest.raises(InvalidRequest, match="refuses these messages: Roles must") as caught:
+        ChatTemplate(MISTRAL, tokens=TOKENS).render([{"role": "assistant", "content": "x"}])
+    assert caught.value.param == "messages"
+
+
+GROW = (
+    "{% set ns = namespace(x='aaaaaaaa') %}"
+    "{% for i in range(60) %}{% set ns.x = STEP %}{% endfor %}"
+)
+LIMITED = {
+    "endless loop": "{% for i in range(99999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}",
+    "loop over a huge range": "{% for i in range(10**12) %}{% endfor %}",
+    "endless recursion": "{% macro f() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}",
+    "deep recursion": "{% macro f(n) %}{% if n %}{{ f(n-1) }}{{ f(n-1) }}{% endif %}{% endmacro %}"
+    "{{ f(60) }}",
+    "recursive loop": "{% for m in [messages] recursive %}{{ loop([messages]) }}{% endfor %}",
+    "endless output": "{% for i in range(100000) %}{{ 'x' * 10000 }}{% endfor %}",
+    "repeated string": "{{ 'a' * 10**10 }}",
+    "repeated list": "{{ ([1] * 10**10)|length }}",
+    "great power": "{{ 9**99999 }}",
+    "great product": "{% set ns = namespace(x=9**300) %}{% for i in range(99) %}"
+    "{% set ns.x = ns.x * ns.x %}{% endfor %}{{ ns.x }}",
+    "doubling by ~": GROW.replace("STEP", "ns.x ~ ns.x"),
+    "doubling by +": GROW.replace("STEP", "ns.x + ns.x"),
+    "doubling by replace": GROW.replace("STEP", "ns.x.replace('a', 'aa')"),
+    "doubling by replace filter": GROW.replace("STEP", "ns.x|replace('a', 'aa')"),
+    "doubling by join": GROW.replace("STEP", "[ns.x, ns.x]|join"),
+    "nested lists": GROW.replace("STEP", "[ns.x, ns.x]"),
+    "nested mappings": GROW.replace("STEP", "dict(a=ns.x, b=ns.x)"),
+    "nested display": GROW.replace("STEP", "{'a': ns.x, 'b': ns.x}"),
+    "list of a huge text": "{{ ('a' * 9999999)|list|length }}",
+    "split of a huge text": "{{ ('a,' * 4000000).split(',')|length }}",
+    "wide %": "{{ '%9999999999d' % 1 }}",
+    "wide %*": "{{ '%*d' % (9999999999, 1) }}",
+    "wide format": "{{ '{:>9999999999}'.format(1) }}",
+    "wide format_map": "{{ '{a:>9999999999}'.format_map({'a': 1}) }}",
+    "wide centre": "{{ 'a'|center(10**10) }}",
+    "wide ljust": "{{ 'a'.ljust(10**10) }}",
+    "wide indent": "{{ 'a\nb'|indent(10**10) }}",
+    "wide JSON": "{{ [1]|tojson(indent=10**10) }}",
+    "wide time": "{{ strftime_now('%999999999d') }}",
+    "wide bytes": "{{ (1).to_bytes(10**10, 'big') }}",
+    "lorem ipsum": "{{ lipsum(n=10**9) }}",
+    "huge source": "a" * 200_000,
+    "huge number": "{{ " + "9" * 5000 + " }}",
+    "deep expression": "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
+    "text in an object": "{{ namespace(a=1) }}",
+    "object in JSON": "{{ [namespace(a=1)]|tojson }}",
+}
+
+
+@pytest.mark.parametrize("source", LIMITED.values(), ids=LIMITED)
+def test_a_template_that_would_take_everything_is_stopped(source):
+    with pytest.raises(InvalidRequest, match="chat template") as caught:
+        rendered(source)
+    assert "\n" not in str(caught.value)
+
+
+ESCAPES = {
+    "class": "{{ ''.__class__ }}",
+    "subclasses": "{{ ().__class__.__base__.__subclasses__() }}",
+    "attr filter": "{{ messages|attr('__class__') }}",
+    "map attribute": "{{ messages|map(attribute='__class__')|list }}",
+    "globals of a function": "{{ raise_exception.__globals__['os'] }}",
+    "globals of a global": "{{ cycler.__init__.__globals__.os }}",
+    "format attribute": "{{ '{0.__class__}'.format(messages) }}",
+    "self": "{{ self._TemplateReference__context }}",
+    "changing a list": "{{ messages.append(1) }}",
+    "changing a mapping": "{{ messages[0].update({'role': 'x'}) }}",
+    "include": "{% include '/etc/passwd' %}",
+    "import": "{% import 'os' as os %}{{ os.name }}",
+    "extends": "{% extends '/etc/passwd' %}",
+}
+
+
+@pytest.mark.parametrize("source", ESCAPES.values(), ids=ESCAPES)
+def test_nothing_outside_the_template_can_be_reached(source):
+    try:
+        text = rendered(source)
+    except InvalidRequest:
+        return
+    assert text.strip("[], ") == ""  # the sandbox hands out undefined, which prints nothing
+
+
+@pytest.mark.parametrize(
+    "source", ["{% for %}", "{{ x", "{{ nope.a.b }}", "{{ 1 / 0 }}", "{{ 'a' + 1 }}"]
+)
+def test_a_broken_template_is_one_sentence(source):
+    with pytest.raises(InvalidRequest, match="fails on these messages") as caught:
+        rendered(source)
+    assert "\n" not in str(caught.value)
+
+
+def test_time_is_limited_too():
+    instants = iter([0.0, 0.5, 99.0])
+    budget = TemplateBudget(clock=lambda: next(instants))
+    template = ChatTemplate("{% for i in range(5) %}{% endfor %}", tokens={})
+    with pytest.raises(InvalidRequest, match="longer than 2 seconds"):
+        template.render([], budget=budget)
+
+
+def test_a_long_chat_is_well_inside_the_limits():
+    messages = [{"role": "user", "content": "word " * 500}] * 2000
+    text = ChatTemplate(CHATML, tokens={}).render(messages)
+    assert len(text) > 5_000_000

@@ -1,0 +1,156 @@
+import pytest
+
+from engine.api.errors import ModelError
+from engine.text.gguf_vocabulary import read_tokenizer
+from tests.fakes.tiny_vocabulary import byte_level_fields, sentencepiece_fields
+
+
+def tokenizer_of(fields, **changes):
+    metadata = fields | {f"tokenizer.ggml.{key}": value for key, value in changes.items()}
+    size = len(metadata["tokenizer.ggml.tokens"])
+    return read_tokenizer(metadata, source="tiny.gguf", vocab_size=size)
+
+
+def test_byte_level_merges_in_order():
+    tokenizer = tokenizer_of(byte_level_fields())
+    pieces = [tokenizer.token_bytes(i) for i in tokenizer.encode("in the hell")]
+    assert pieces == [b"in", b" the", b" ", b"he", b"ll"]
+
+
+@pytest.mark.parametrize(
+    ("pre", "pieces"),
+    [
+        ("gpt-2", ["x", " 1234", "'s"]),
+        ("smollm", ["x", " ", "1", "2", "3", "4", "'s"]),
+        ("llama-bpe", ["x", " ", "123", "4", "'s"]),
+        ("qwen2", ["x", " ", "1", "2", "3", "4", "'s"]),
+        ("tekken", ["x", " ", "1", "2", "3", "4", "'s"]),
+        ("default", ["x", " ", "123", "4", "'", "s"]),
+    ],
+)
+def test_pre_tokenizers_cut_words(pre, pieces):
+    """Merges that would join everything show where the rule cuts instead."""
+    fields = byte_level_fields(pre)
+    joins = ["1 2", "12 3", "123 4", "Ġ 1234", "x Ġ", "x Ġ1234", "4 '", "' s"]
+    made = sorted({join.replace(" ", "") for join in joins})
+    tokenizer = tokenizer_of(
+        fields,
+        tokens=fields["tokenizer.ggml.tokens"] + made,
+        token_type=fields["tokenizer.ggml.token_type"] + [1] * len(made),
+        merges=joins,
+    )
+    found = [tokenizer.token_bytes(i).decode() for i in tokenizer.encode("x 1234's")]
+    assert found == pieces
+
+
+def test_an_unknown_pre_tokenizer_is_refused_by_name():
+    with pytest.raises(ModelError, match=r"'chameleon'.*known: .*smollm"):
+        tokenizer_of(byte_level_fields("chameleon"))
+
+
+def test_an_unknown_kind_is_refused_by_name():
+    with pytest.raises(ModelError, match="'bert'"):
+        tokenizer_of(byte_level_fields(), model="bert")
+
+
+def test_control_tokens_are_text_unless_special():
+    tokenizer = tokenizer_of(byte_level_fields())
+    text = "<|im_start|>the"
+    assert tokenizer.encode(text, special=True)[0] == 1
+    plain = tokenizer.encode(text)
+    assert not tokenizer.special_ids & set(plain)
+    assert tokenizer.decode(plain) == text
+
+
+def test_end_tokens_are_the_declared_and_the_templates():
+    assert tokenizer_of(byte_level_fields()).eos_ids == {0, 2}
+    other = byte_level_fields() | {"tokenizer.chat_template": "{{ messages }}"}
+    assert tokenizer_of(other, eos_token_id=0).eos_ids == {0}
+    assert tokenizer_of(other, eos_token_id=0, eot_token_id=2).eos_ids == {0, 2}
+
+
+def test_bos_is_expected_where_the_file_or_its_kind_says_so():
+    assert not tokenizer_of(byte_level_fields()).add_bos
+    assert tokenizer_of(byte_level_fields(), add_bos_token=True).add_bos
+    assert tokenizer_of(byte_level_fields("llama-bpe")).add_bos
+    assert tokenizer_of(sentencepiece_fields()).add_bos
+    assert not tokenizer_of(sentencepiece_fields(), bos_token_id=None).add_bos
+
+
+def test_sentencepiece_merges_follow_the_scores():
+    tokenizer = tokenizer_of(sentencepiece_fields())
+    pieces = [tokenizer.token_bytes(i) for i in tokenizer.encode("hello world")]
+    assert pieces == [b" hello", b" world"]
+    assert tokenizer.decode(tokenizer.encode("hello world")) == "hello world"
+
+
+def test_sentencepiece_falls_back_to_bytes():
+    tokenizer = tokenizer_of(sentencepiece_fields())
+    ids = tokenizer.encode("é\n")
+    assert [tokenizer.token_bytes(i) for i in ids] == [b" ", b"\xc3", b"\xa9", b"\n"]
+    assert tokenizer.decode(ids) == "é\n"
+
+
+def test_sentencepiece_without_a_space_prefix():
+    tokenizer = tokenizer_of(sentencepiece_fields(), add_space_prefix=False)
+    assert tokenizer.token_bytes(tokenizer.encode("hello")[0]) != b" hello"
+    assert tokenizer.decode(tokenizer.encode(" hello")) == " hello"
+
+
+def test_the_fingerprint_sees_every_part():
+    fields = byte_level_fields()
+    seen = {tokenizer_of(fields).fingerprint}
+    assert tokenizer_of(byte_level_fields()).fingerprint in seen
+    tokens = list(fields["tokenizer.ggml.tokens"])
+    tokens[-1] = "xx"
+    types = [*fields["tokenizer.ggml.token_type"][:-1], 4]
+    for change in (
+        {"tokens": tokens, "merges": fields["tokenizer.ggml.merges"][:-1]},
+        {"token_type": types},
+        {"merges": fields["tokenizer.ggml.merges"][::-1]},
+        {"pre": "qwen2"},
+    ):
+        seen.add(tokenizer_of(fields, **change).fingerprint)
+    seen.add(tokenizer_of(fields | {"tokenizer.chat_template": "x"}).fingerprint)
+    assert len(seen) == 6
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"tokens": []}, "0 tokens"),
+        ({"tokens": [1, 2]}, "tokens"),
+        ({"tokens": "abc"}, "tokens"),
+        ({"token_type": [1]}, "token types"),
+        ({"merges": ["the"]}, "two tokens"),
+        ({"merges": ["no such"]}, "merges"),
+        ({"merges": None}, "merges"),
+        ({"bos_token_id": 10**6}, "bos_token_id"),
+        ({"eos_token_id": -1}, "eos_token_id"),
+        ({"eos_token_id": "2"}, "eos_token_id"),
+        ({"model": None}, "model"),
+        ({"pre": 3}, "pre"),
+    ],
+)
+def test_damaged_vocabularies_are_refused(changes, word):
+    fields = byte_level_fields()
+    metadata = fields | {f"tokenizer.ggml.{key}": value for key, value in changes.items()}
+    with pytest.raises(ModelError, match=word) as caught:
+        read_tokenizer(metadata, source="tiny.gguf", vocab_size=265)
+    assert "\n" not in str(caught.value)
+
+
+def test_scores_must_match_the_tokens():
+    with pytest.raises(ModelError, match="scores"):
+        tokenizer_of(sentencepiece_fields(), scores=[0.0])
+    with pytest.raises(ModelError, match="scores"):
+        tokenizer_of(sentencepiece_fields(), scores=[float("nan")] * 278)
+
+
+def test_embedding_rows_without_a_token_stand_for_nothing():
+    fields = byte_level_fields()
+    size = len(fields["tokenizer.ggml.tokens"])
+    tokenizer = read_tokenizer(fields, source="x", vocab_size=size + 10)
+    assert tokenizer.vocab_size == size + 10
+    assert tokenizer.token_bytes(size + 9) == b""
+    assert tokenizer.decode([size + 9]) == ""

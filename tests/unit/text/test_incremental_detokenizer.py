@@ -1,0 +1,103 @@
+from engine.text.incremental_detokenizer import TextStream
+from engine.text.token_bytes import TokenBytes
+
+SPECIAL = 256
+SPACE = ord(" ")
+
+
+def one_byte_tokens():
+    """Token i is byte i; 256 is a control token."""
+    return TokenBytes(
+        lambda i: f"<0x{i:02X}>" if i < 256 else None,
+        scheme="sentencepiece",
+        literal={SPECIAL: "<|end|>"},
+        size=300,
+    )
+
+
+def stream(*, hidden=frozenset(), strip=False):
+    return TextStream(one_byte_tokens(), hidden=hidden, strip_leading_space=strip)
+
+
+def one_by_one(text, **options):
+    decoder = stream(**options)
+    return [decoder.feed([byte]) for byte in text.encode()] + [decoder.flush()]
+
+
+def test_half_a_character_waits():
+    assert one_by_one("é€😀") == ["", "é", "", "", "€", "", "", "", "😀", ""]
+
+
+def test_bytes_that_cannot_be_a_character_are_replaced_at_once():
+    decoder = stream()
+    assert decoder.feed([0xFF, ord("a")]) == "\ufffda"
+    assert decoder.feed([0xC3]) == ""
+    assert decoder.feed([ord("b")]) == "\ufffdb"
+
+
+def test_a_cut_character_is_replaced_at_the_end():
+    decoder = stream()
+    assert decoder.feed("€".encode()[:2]) == ""
+    assert decoder.flush() == "\ufffd"
+    assert decoder.flush() == ""
+
+
+def test_special_tokens_are_hidden_or_shown():
+    assert stream(hidden={SPECIAL}).feed([104, SPECIAL, 105]) == "hi"
+    assert stream().feed([104, SPECIAL, 105]) == "h<|end|>i"
+
+
+def test_a_special_token_does_not_complete_a_character():
+    decoder = stream(hidden={SPECIAL})
+    assert decoder.feed([0xC3]) + decoder.feed([SPECIAL]) == ""
+    assert decoder.feed([0xA9]) == "é"
+
+
+def test_one_leading_space_is_dropped_and_no_more():
+    decoder = stream(strip=True)
+    assert decoder.feed([SPACE]) == ""
+    assert decoder.feed([SPACE, 97]) == " a"
+    assert stream(strip=False).feed([SPACE, 97]) == " a"
+
+
+def test_hidden_tokens_before_the_text_keep_the_strip_pending():
+    decoder = stream(hidden={SPECIAL}, strip=True)
+    assert decoder.feed([SPECIAL]) == ""
+    assert decoder.feed([SPACE, 97]) == "a"
+
+
+def emitted(text):
+    return [part for part in one_by_one(text) if part]
+
+
+def test_flags_are_not_torn():
+    assert emitted("🇫🇷🇩🇪!") == ["🇫🇷", "🇩🇪", "!"]
+
+
+def test_emoji_joined_to_the_next_are_not_torn_after_the_joiner():
+    assert emitted("👩\u200d💻.") == ["👩", "\u200d💻", "."]
+
+
+def test_indic_conjuncts_are_not_torn_after_the_virama():
+    assert emitted("न्य") == ["न", "्य"]
+
+
+def test_what_was_held_comes_at_the_end():
+    assert "".join(emitted("न्")) == "न्"
+    assert "".join(emitted("🇫")) == "🇫"
+
+
+def test_endless_joiners_are_not_held_for_ever():
+    text = "\u200d" * 1000
+    decoder = stream()
+    longest = 0
+    total = ""
+    for byte in text.encode():
+        total += decoder.feed([byte])
+        longest = max(longest, len(text) - len(total))
+    assert total + decoder.flush() == text
+    assert len(total) >= len(text) - 40
+
+
+def test_ids_that_stand_for_nothing_are_skipped():
+    assert stream().feed([299, 10_000, -1, 97]) == "a"

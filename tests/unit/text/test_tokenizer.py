@@ -1,0 +1,65 @@
+import pytest
+
+from engine.api.errors import InvalidRequest
+from engine.text.gguf_vocabulary import read_tokenizer
+from tests.fakes.tiny_vocabulary import byte_level_fields, sentencepiece_fields
+
+
+def tokenizer_of(fields):
+    size = len(fields["tokenizer.ggml.tokens"])
+    return read_tokenizer(fields, source="tiny.gguf", vocab_size=size)
+
+
+@pytest.fixture(scope="module")
+def byte_level():
+    return tokenizer_of(byte_level_fields())
+
+
+@pytest.fixture(scope="module")
+def sentencepiece():
+    return tokenizer_of(sentencepiece_fields())
+
+
+def test_ids_outside_the_vocabulary_are_refused(byte_level):
+    for token_id in (-1, byte_level.vocab_size, 2**40):
+        with pytest.raises(InvalidRequest, match="outside the vocabulary"):
+            byte_level.decode([token_id])
+        with pytest.raises(InvalidRequest, match="outside the vocabulary"):
+            byte_level.token_bytes(token_id)
+
+
+def test_half_a_surrogate_pair_is_refused_in_one_sentence(byte_level):
+    with pytest.raises(InvalidRequest, match="surrogate pair at character 2"):
+        byte_level.encode("ab\ud800c")
+
+
+def test_empty_text(byte_level):
+    assert byte_level.encode("") == []
+    assert byte_level.decode([]) == ""
+
+
+def test_special_tokens_are_skipped_or_spelled(byte_level):
+    ids = byte_level.encode("<|im_start|>in<|im_end|>", special=True)
+    assert byte_level.decode(ids) == "in"
+    assert byte_level.decode(ids, skip_special=False) == "<|im_start|>in<|im_end|>"
+    assert byte_level.token_bytes(1) == b"<|im_start|>"
+
+
+def test_a_stream_after_an_ordinary_token_keeps_its_leading_space(sentencepiece):
+    hello, world = sentencepiece.encode("hello world")
+    assert sentencepiece.stream().feed([world]) == "world"
+    assert sentencepiece.stream(after=hello).feed([world]) == " world"
+    assert sentencepiece.stream(after=sentencepiece.bos_id).feed([hello]) == "hello"
+
+
+def test_chat_is_rendered_by_the_models_template(byte_level):
+    messages = [{"role": "user", "content": "in"}]
+    text = byte_level.render_chat(messages)
+    assert text == "<|im_start|>user\nin<|im_end|>\n<|im_start|>assistant\n"
+    assert not byte_level.render_chat(messages, add_generation_prompt=False).endswith("assistant\n")
+
+
+def test_a_model_without_a_template_speaks_chatml_and_says_so(sentencepiece):
+    assert not sentencepiece.has_chat_template
+    text = sentencepiece.render_chat([{"role": "user", "content": "hello"}])
+    assert text == "<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n"

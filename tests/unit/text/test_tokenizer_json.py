@@ -1,0 +1,169 @@
+import json
+
+import pytest
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, processors
+from transformers import AutoTokenizer
+
+from engine.api.errors import ModelError
+from engine.files.fields import Fields
+from engine.text.tokenizer_json import read_tokenizer
+from tests.fakes.tiny_checkpoint import tiny_config, tiny_encoder, vocab_size, write_checkpoint
+from tests.fakes.tiny_vocabulary import CHATML
+
+
+def tokenizer_of(directory, *, size=None, config=None):
+    fields = Fields(config or tiny_config(), source="config.json")
+    return read_tokenizer(directory, fields, vocab_size=size or vocab_size())
+
+
+def test_ids_text_and_chat_are_those_of_transformers(tmp_path):
+    directory = write_checkpoint(tmp_path)
+    ours, theirs = tokenizer_of(directory), AutoTokenizer.from_pretrained(directory)
+    for text in ("in the hell", "é 日本 <|im_end|>", ""):
+        ids = ours.encode(text, special=True)
+        assert ids == theirs.encode(text, add_special_tokens=False)
+        assert ours.decode(ids, skip_special=False) == theirs.decode(ids)
+    messages = [{"role": "user", "content": "the"}]
+    assert ours.render_chat(messages) == theirs.apply_chat_template(
+        messages, tokenize=False, add_generation_prompt=True
+    )
+
+
+def test_end_tokens_come_from_every_config(tmp_path):
+    directory = write_checkpoint(
+        tmp_path,
+        settings={"eos_token": {"content": "<|im_end|>", "__type": "AddedToken"}},
+        files={"generation_config.json": json.dumps({"eos_token_id": [5, 6]})},
+    )
+    assert tokenizer_of(directory, config=tiny_config(eos_token_id=7)).eos_ids == {0, 2, 5, 6, 7}
+
+
+@pytest.mark.parametrize("ids", [[0, 10**6], -1, "2", [None], {"a": 1}])
+def test_impossible_end_tokens_are_refused(tmp_path, ids):
+    directory = write_checkpoint(tmp_path)
+    with pytest.raises(ModelError, match="eos_token_id"):
+        tokenizer_of(directory, config=tiny_config(eos_token_id=ids))
+
+
+def test_bos_is_expected_where_the_post_processor_puts_it(tmp_path):
+    directory = write_checkpoint(tmp_path, settings={"bos_token": "<|im_start|>"})
+    assert not tokenizer_of(directory).add_bos
+    encoder = tiny_encoder()
+    encoder.post_processor = processors.TemplateProcessing(
+        single="<|im_start|> $A", special_tokens=[("<|im_start|>", 1)]
+    )
+    (directory / "tokenizer.json").write_text(encoder.to_str())
+    tokenizer = tokenizer_of(directory)
+    assert tokenizer.add_bos
+    assert tokenizer.bos_id == 1
+    assert 1 not in tokenizer.encode("the", special=True)  # the caller prepends it
+
+
+def test_what_a_config_says_of_bos_wins(tmp_path):
+    settings = {"bos_token": "<|im_start|>", "add_bos_token": True}
+    assert tokenizer_of(write_checkpoint(tmp_path, settings=settings)).add_bos
+
+
+@pytest.mark.parametrize(
+    ("settings", "files"),
+    [
+        ({"chat_template": CHATML}, {}),
+        ({"chat_template": "nonsense"}, {"chat_template.jinja": CHATML}),
+        (
+            {
+                "chat_template": [
+                    {"name": "tool_use", "template": "nonsense"},
+                    {"name": "default", "template": CHATML},
+                ]
+            },
+            {},
+        ),
+    ],
+    ids=["string", "file", "named"],
+)
+def test_templates_are_found_where_transformers_keeps_them(tmp_path, settings, files):
+    tokenizer = tokenizer_of(write_checkpoint(tmp_path, settings=settings, files=files))
+    assert tokenizer.has_chat_template
+    rendered = tokenizer.render_chat([{"role": "user", "content": "x"}])
+    assert rendered == "<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n"
+
+
+def test_without_a_template_there_is_none(tmp_path):
+    assert not tokenizer_of(
+        write_checkpoint(tmp_path, settings={"eos_token": "x"})
+    ).has_chat_template
+
+
+def test_code_beside_the_tokenizer_is_refused(tmp_path):
+    directory = write_checkpoint(tmp_path, settings={"auto_map": {"AutoTokenizer": "x.Y"}})
+    with pytest.raises(ModelError, match="auto_map"):
+        tokenizer_of(directory)
+
+
+def test_a_vocabulary_beyond_the_embedding_is_refused(tmp_path):
+    with pytest.raises(ModelError, match=r"tokenizer\.json has token"):
+        tokenizer_of(write_checkpoint(tmp_path), size=10)
+
+
+def test_added_tokens_of_a_gap_are_found_by_their_ids(tmp_path):
+    encoder = tiny_encoder()
+    encoder.add_tokens([AddedToken("<tool>", special=False), AddedToken("<|x|>", special=True)])
+    directory = write_checkpoint(tmp_path)
+    (directory / "tokenizer.json").write_text(encoder.to_str())
+    tokenizer = tokenizer_of(directory, size=vocab_size() + 8)
+    tool, control = tokenizer.encode("<tool><|x|>", special=True)
+    assert tokenizer.token_bytes(tool) == b"<tool>"
+    assert tokenizer.encode("<tool>") == [tool]  # not a control token: always one word
+    assert control not in tokenizer.encode("<|x|>")
+    assert tokenizer.decode([tool, control]) == "<tool>"
+
+
+def sentencepiece_encoder():
+    words = ["<unk>", "<0x0A>", "▁", "a", "b", "▁a", "ab"]
+    encoder = Tokenizer(
+        models.BPE(
+            {word: i for i, word in enumerate(words)},
+            [("▁", "a"), ("a", "b")],
+            unk_token="<unk>",
+            byte_fallback=True,
+            fuse_unk=True,
+        )
+    )
+    encoder.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+    )
+    encoder.decoder = decoders.Sequence(
+        [
+            decoders.Replace("▁", " "),
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Strip(" ", 1, 0),
+        ]
+    )
+    return encoder
+
+
+def test_sentencepiece_vocabularies(tmp_path):
+    encoder = sentencepiece_encoder()
+    directory = write_checkpoint(tmp_path)
+    (directory / "tokenizer.json").write_text(encoder.to_str())
+    tokenizer = tokenizer_of(directory)
+    ids = tokenizer.encode("a ab\n")
+    assert ids == encoder.encode("a ab\n").ids
+    assert tokenizer.decode(ids) == "a ab\n" == encoder.decode(ids)
+
+
+def test_other_kinds_are_refused_by_name(tmp_path):
+    encoder = tiny_encoder()
+    encoder.decoder = decoders.WordPiece()
+    directory = write_checkpoint(tmp_path)
+    (directory / "tokenizer.json").write_text(encoder.to_str())
+    with pytest.raises(ModelError, match="WordPiece"):
+        tokenizer_of(directory)
+
+
+def test_the_fingerprint_sees_tokens_and_template(tmp_path):
+    first = tokenizer_of(write_checkpoint(tmp_path / "a")).fingerprint
+    assert tokenizer_of(write_checkpoint(tmp_path / "b")).fingerprint == first
+    other = write_checkpoint(tmp_path / "c", files={"chat_template.jinja": "x"})
+    assert tokenizer_of(other).fingerprint != first
