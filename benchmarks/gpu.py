@@ -161,7 +161,7 @@ class Driver:
             block_tables=self._tables,
             token_table=self._token_table,
             num_tokens=self._lengths + counts,
-            num_prompt_tokens=self._lengths + counts,
+            penalty_start=self._lengths + counts,
             sampling=self._sampling,
             bias_rows=np.zeros(0, np.int32),
             bias_ids=np.zeros(0, np.int32),

@@ -35,8 +35,9 @@ from engine.api.request import Request, SamplingParams
 from engine.api.scheduling import POLICIES, Policy, Scheduling
 from engine.batch.mailbox import Mailbox
 from engine.batch.request_queue import RequestQueue
+from engine.batch.request_record import request_record
 from engine.batch.rows import RowTable
-from engine.batch.sampling_validator import Sampler
+from engine.batch.sampling_validator import SamplingValidator
 from engine.batch.sequence import Sequence
 from engine.executors.base import Executor, ExecutorInfo, StepPlan, StepResult
 from engine.memory.block_manager import BlockManager
@@ -111,7 +112,6 @@ def steady_pipeline(
         counters=engine._counters,
         events=EventBus(),
         clock=time.monotonic,
-        on_finish=lambda sequence: None,
     )
     pipeline.executor = executor
     engine._pipeline = pipeline
@@ -126,21 +126,24 @@ def sequence(number: int, params: SamplingParams, max_total: int = MAX_MODEL_LEN
     """A prompt of its own; lengths differ, so that some row fills a block in every step."""
     length = PROMPT + number % BLOCK_SIZE
     number %= 20_000
-    bias_ids, bias_values = Sampler.pack_bias(params)
+    bias_ids, bias_values = SamplingValidator.pack_bias(params)
     return Sequence(
         request=Request(tuple(range(number, number + length)), params, priority=number % 3),
         mailbox=Mailbox(num_logprobs=params.logprobs, queued=time.monotonic()),
-        arrival=number,
+        record=request_record(
+            arrival=number,
+            queued_at=time.monotonic(),
+            priority=number % 3,
+            deadline=time.monotonic() + 1 + number % 7,
+        ),
         tokens=np.arange(number, number + length, dtype=np.int32),
         num_prompt=length,
         penalty_start=length,
         max_total=max_total,
         stop_ids=(0,),
-        sampling=Sampler.pack(params, 0),
+        sampling=SamplingValidator.pack(params, 0),
         bias_ids=bias_ids,
         bias_values=bias_values,
-        queued_at=time.monotonic(),
-        deadline=time.monotonic() + 1 + number % 7,
     )
 
 
@@ -153,7 +156,7 @@ def measure(rows: int, steps: int, params: SamplingParams, sweep_bytes: int) -> 
         begin = time.perf_counter()
         pipeline.step()
         middle = time.perf_counter()
-        engine._tell(pipeline)
+        engine._publish_and_wake(pipeline)
         end = time.perf_counter()
         step_us.append((middle - begin - executor.seconds) * 1e6)
         publish_us.append((end - middle) * 1e6)
@@ -188,7 +191,7 @@ def measure_policy(policy: Policy, rows: int, steps: int) -> dict[str, float | s
                     pipeline.table.max_total[running[step % rows]] = 0  # it ends in this step
             begin = time.perf_counter()
             pipeline.step()
-            engine._tell(pipeline)
+            engine._publish_and_wake(pipeline)
             times.append((time.perf_counter() - begin - executor.seconds) * 1e6)
         found[case] = round(statistics.median(times), 1)
     return found

@@ -31,8 +31,9 @@ from engine.api.scheduling import BATCH_FORMERS, POLICIES, Scheduling
 from engine.api.step_costs import StepCosts
 from engine.batch.mailbox import Mailbox
 from engine.batch.request_queue import RequestQueue
+from engine.batch.request_record import request_record
 from engine.batch.rows import RowTable
-from engine.batch.sampling_validator import Sampler
+from engine.batch.sampling_validator import SamplingValidator
 from engine.batch.sequence import Sequence
 from engine.executors.base import ExecutorInfo, StepPlan, StepResult
 from engine.memory.block_manager import BlockManager
@@ -86,9 +87,9 @@ class SimulatedExecutor:
 
     def execute(self, plan: StepPlan) -> StepResult:
         """Every row that reached its last token gets token 1."""
-        grant = np.diff(plan.query_start)
+        num_scheduled_tokens = np.diff(plan.query_start)
         end = plan.positions[plan.query_start[1:] - 1] + 1
-        load = load_of(grant, end, len(plan.token_ids))
+        load = load_of(num_scheduled_tokens, end, len(plan.token_ids))
         self._clock.now += self._costs.seconds(load) * float(self._rng.lognormal(0, SCATTER))
         result = StepResult.empty(len(plan.rows))
         result.sampled[plan.needs_logits != 0] = 1
@@ -106,11 +107,11 @@ class IntervalCounters(EngineCounters):
 
     def __init__(self) -> None:
         super().__init__()
-        self.intervals: list[bytes] = []
+        self.inter_token_latencies: list[bytes] = []
 
     def record_step(self, now: float, step: StepRecord) -> None:
         """Count a step."""
-        self.intervals.append(step.intervals)
+        self.inter_token_latencies.append(step.inter_token_latencies)
         super().record_step(now, step)
 
 
@@ -131,6 +132,7 @@ class Simulation:
     def __init__(self, scheduling: Scheduling, costs: StepCosts, *, seed: int) -> None:
         self.clock = VirtualClock()
         self.counters = IntervalCounters()
+        self.events = EventBus()
         self.waiting = RequestQueue(10**6)
         allocator = BlockAllocator(BLOCKS, BLOCK_SIZE)
         self.blocks = BlockManager(
@@ -146,9 +148,8 @@ class Simulation:
             token_budget=BUDGET,
             scheduling=scheduling,
             counters=self.counters,
-            events=EventBus(),
+            events=self.events,
             clock=self.clock,
-            on_finish=lambda sequence: None,
         )
         self.pipeline.executor = SimulatedExecutor(costs, self.clock, seed)
         calibration = Calibration()
@@ -167,7 +168,8 @@ class Simulation:
             ):
                 played.append(self._submit(len(played), arrivals[len(played)], begin))
             self.pipeline.step()
-            self.pipeline.announce_ends()
+            for finished in self.pipeline.take_finished():
+                finished.deliver(self.events)
             if self.pipeline.last_error is not None:
                 raise AssertionError(self.pipeline.last_error[0])
         return played
@@ -179,21 +181,25 @@ class Simulation:
         cached = 0
         if self.blocks.prefixes is not None:
             cached = len(self.blocks.prefixes.match(tokens)) * BLOCK_SIZE
+        record = request_record(
+            arrival=number,
+            queued_at=queued_at,
+            priority=arrival.priority,
+            deadline=np.inf if allowed is None else queued_at + allowed / 1000,
+        )
+        record["cached_tokens_hint"] = cached
         sequence = Sequence(
             request=Request((), params, priority=arrival.priority, deadline_ms=allowed),
             mailbox=Mailbox(num_logprobs=None, queued=queued_at),
-            arrival=number,
+            record=record,
             tokens=tokens,
             num_prompt=len(tokens),
             penalty_start=len(tokens),
             max_total=len(tokens) + arrival.answer,
             stop_ids=(),
-            sampling=Sampler.pack(params, 0),
+            sampling=SamplingValidator.pack(params, 0),
             bias_ids=np.zeros(0, np.int32),
             bias_values=np.zeros(0, np.float32),
-            queued_at=queued_at,
-            deadline=np.inf if allowed is None else queued_at + allowed / 1000,
-            likely_cached=cached,
         )
         self.waiting.put(sequence)
         return sequence
@@ -257,7 +263,9 @@ def simulate(
         ttft_p50=float(np.percentile(ttft, 50)),
         ttft_p95=float(np.percentile(ttft, 95)),
         longest_wait=float(ttft.max()),
-        itl_p99=float(np.percentile(np.frombuffer(b"".join(simulation.counters.intervals)), 99)),
+        itl_p99=float(
+            np.percentile(np.frombuffer(b"".join(simulation.counters.inter_token_latencies)), 99)
+        ),
         preemptions=totals.preemptions,
         prefix_hits=totals.prefix_cache_hits / totals.prefix_cache_queries,
         seconds=simulation.clock.now - begin,

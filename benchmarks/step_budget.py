@@ -30,7 +30,7 @@ from benchmarks.step_shapes import (
 )
 from engine import _core
 from engine.executors.native import NativeExecutor
-from engine.memory.kv_cache import block_bytes
+from engine.memory.kv_cache_config import block_bytes
 from engine.models.spec import ModelSpec
 
 

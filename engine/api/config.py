@@ -27,7 +27,7 @@ class EngineConfig:
         max_model_len: context length; None takes the model's own.
         block_size: tokens in a KV block.
         kv_cache_bytes: size of the KV pool; None takes a share of free memory
-            (`engine.memory.kv_cache.default_pool_bytes`).
+            (`engine.memory.kv_cache_config.default_pool_bytes`).
         kv_dtype: element type of the KV cache; `auto` is int8 or f16 in the native executor
             (`engine.executors.native_settings`), and what is computed in with the torch one. `int8`
             (native only) has one scale a token and head.

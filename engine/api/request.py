@@ -21,7 +21,7 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """How to choose tokens. `Sampler.validate` refuses values outside the ranges given here.
+    """How to choose tokens. `SamplingValidator.validate` refuses values outside the ranges given here.
 
     Attributes:
         temperature: ≥ 0; 0 is greedy.

@@ -12,13 +12,13 @@ class StepLoad(NamedTuple):
 
     Attributes:
         prefill_tokens: tokens computed by rows that compute several.
-        decode_rows: rows that compute one token.
+        num_decode_rows: rows that compute one token.
         kv_tokens: pairs of a computed token and a token it attends to; for decodes, the KV tokens
             that are read.
     """
 
     prefill_tokens: int
-    decode_rows: int
+    num_decode_rows: int
     kv_tokens: int
 
 
@@ -52,6 +52,6 @@ class StepCosts:
         return (
             self.constant
             + self.prefill_token * load.prefill_tokens
-            + self.decode_row * load.decode_rows
+            + self.decode_row * load.num_decode_rows
             + self.kv_token * load.kv_tokens
         )

@@ -1,10 +1,10 @@
-"""`RequestQueue`: the bounded line of requests that have no row yet.
+"""`RequestQueue`: the bounded, unordered queue of requests that have no row yet.
 
-Any thread may `put`; the engine's thread takes. Preempted sequences come back and do not count
-against the bound, because their requests were accepted already.
+Any thread may call `put`; only the engine's thread takes requests out. Preempted sequences come back
+and do not count against the bound, because their requests were accepted already.
 
-The line has no order of its own: it keeps one record of `LINE_DTYPE` for each request, dense, so
-that a policy finds the best of thousands in a few numpy calls (`engine.scheduler.ranking`).
+The queue keeps one record of `REQUEST_DTYPE` for each request in a dense array, so that a policy
+finds the best of thousands in a few numpy calls (`engine.scheduler.ordering`).
 """
 
 import threading
@@ -15,23 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.api.errors import QueueFull
-from engine.batch.sequence import NOT_IN_LINE, Sequence
-from engine.batch.waiting_columns import LINE_DTYPE, Line
+from engine.batch.request_record import REQUEST_DTYPE, WaitingColumns
+from engine.batch.sequence import NOT_QUEUED, Sequence
 
-_FIRST_CAPACITY = 64
+_INITIAL_CAPACITY = 64
 
 
 class RequestQueue:
-    """Waiting sequences, each at a place in [0, len).
+    """Waiting sequences, each at an index in [0, len).
 
-    Cost: `put`, `requeue`, `pop` and `remove` are O(1); what leaves is replaced by the last, so
-    places change whenever something leaves.
+    Cost: `put`, `requeue`, `pop` and `remove` are O(1). The last sequence takes the index of the one
+    that leaves, so indices change whenever a sequence leaves.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._waiting: list[Sequence] = []
-        self._facts: NDArray[np.void] = np.zeros(_FIRST_CAPACITY, LINE_DTYPE)
+        self._records: NDArray[np.void] = np.zeros(_INITIAL_CAPACITY, REQUEST_DTYPE)
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -60,62 +60,43 @@ class RequestQueue:
         with self._lock:
             self._add(sequence)
 
-    def line(self) -> Line:
-        """The facts of all that wait, by place. Engine's thread only."""
+    def columns(self) -> WaitingColumns:
+        """The records of all waiting requests, by index. Engine's thread only."""
         with self._lock:
-            facts = self._facts[: len(self._waiting)]
-        return Line(
-            arrival=facts["arrival"],
-            priority=facts["priority"],
-            queued_at=facts["queued_at"],
-            deadline=facts["deadline"],
-            prefill=facts["prefill"],
-            cached=facts["cached"],
-            answer=facts["answer"],
-            begun=facts["begun"],
-        )
+            return WaitingColumns.of(self._records[: len(self._waiting)])
 
-    def at(self, place: int) -> Sequence:
-        """The sequence at a place."""
-        return self._waiting[place]
+    def at(self, queue_index: int) -> Sequence:
+        """The sequence at an index."""
+        return self._waiting[queue_index]
 
-    def pop(self, place: int) -> Sequence:
-        """Take the sequence at a place. Engine's thread only."""
+    def pop(self, queue_index: int) -> Sequence:
+        """Remove and return the sequence at an index. Engine's thread only."""
         with self._lock:
-            return self._take(place)
+            return self._take(queue_index)
 
     def remove(self, sequence: Sequence) -> bool:
-        """Take a sequence out wherever it stands; False if it does not wait."""
+        """Remove a sequence wherever it is; False if it is not in the queue."""
         with self._lock:
-            if sequence.place == NOT_IN_LINE:
+            if sequence.queue_index == NOT_QUEUED:
                 return False
-            self._take(sequence.place)
+            self._take(sequence.queue_index)
             return True
 
     def _add(self, sequence: Sequence) -> None:
-        place = len(self._waiting)
-        if place == len(self._facts):
+        index = len(self._waiting)
+        if index == len(self._records):
             # A new array: the engine's thread may be reading the old one.
-            self._facts = np.concatenate([self._facts, np.zeros_like(self._facts)])
-        count = len(sequence.tokens)
-        self._facts[place] = (
-            sequence.arrival,
-            sequence.request.priority,
-            sequence.queued_at,
-            sequence.deadline,
-            count - min(sequence.likely_cached, count - 1),
-            sequence.likely_cached,
-            sequence.max_total - count,
-            sequence.begun,
-        )
-        sequence.place = place
+            self._records = np.concatenate([self._records, np.zeros_like(self._records)])
+        sequence.update_record()
+        self._records[index] = sequence.record
+        sequence.queue_index = index
         self._waiting.append(sequence)
 
-    def _take(self, place: int) -> Sequence:
-        sequence, last = self._waiting[place], self._waiting.pop()
+    def _take(self, index: int) -> Sequence:
+        sequence, last = self._waiting[index], self._waiting.pop()
         if last is not sequence:
-            self._facts[place] = self._facts[len(self._waiting)]
-            self._waiting[place] = last
-            last.place = place
-        sequence.place = NOT_IN_LINE
+            self._records[index] = self._records[len(self._waiting)]
+            self._waiting[index] = last
+            last.queue_index = index
+        sequence.queue_index = NOT_QUEUED
         return sequence

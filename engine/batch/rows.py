@@ -1,11 +1,11 @@
 """`RowTable`: the state of every running request, as a structure of arrays.
 
-Hot. A request owns one *row* from admission until it ends or is preempted, and everything a step
-needs to know of it is in that row of these arrays. So scheduling, planning and applying a step are
-numpy expressions over rows. Do not add a Python loop over rows to the step; `place` and `release`
-run once per admission and per end.
+Hot path. A request owns one *row* from admission until it finishes or is preempted, and these arrays
+hold everything a step needs to know of it. So scheduling, planning and applying a step are numpy
+expressions over rows. Do not add a Python loop over rows to the step; `place` and `release` run once
+per admission and per finish.
 
-Written by the engine's thread alone (but for `drained`). Readers copy through `engine.batch.mailbox`.
+Only the engine's thread writes, except for `drained`. Readers copy through `engine.batch.mailbox`.
 """
 
 import heapq
@@ -15,12 +15,15 @@ from numpy.typing import NDArray
 
 from engine.api.request import Timings
 from engine.batch.grammar_rows import GrammarRows
-from engine.batch.sequence import NO_ROW, Sequence
+from engine.batch.outputs import Outputs
+from engine.batch.request_record import REQUEST_DTYPE, WaitingColumns
+from engine.batch.sequence import NO_ROW, Sequence, SequenceState
 from engine.batch.top_logprobs import TopLogprobs
 from engine.executors.base import SAMPLING_DTYPE
-from engine.text.detokenizer import Decoder
+from engine.text.detokenizer import Detokenizer
 
 DEFAULT_STOP_IDS = 16
+_NO_LOGPROBS: NDArray[np.float32] = np.zeros(0, np.float32)
 
 
 class RowTable:
@@ -30,26 +33,33 @@ class RowTable:
     taken first, so resident memory follows the requests that really ran.
 
     Attributes:
-        token_table: [max_rows, max_model_len] int32, known tokens. logprob_table: [max_rows,
-        max_model_len] float32, of generated tokens, where asked for. top_logprobs: alternatives of
-        generated tokens, where asked for. num_tokens: [max_rows] int32, known tokens. Raised last:
-        it publishes a token to readers. num_computed: [max_rows] int32, tokens whose KV is in the
-        row's blocks. num_prompt_tokens: [max_rows] int32. penalty_start: [max_rows] int32,
-        penalties count tokens from here on as output: the prompt's length, or that of the prompt a
-        fork's oldest ancestor had. max_total: [max_rows] int32, the row ends at this many tokens.
-        num_blocks: [max_rows] int32, valid entries of `block_tables`. block_tables: [max_rows,
-        max_blocks] int32, -1 beyond `num_blocks`. num_indexed: [max_rows] int32, how many of these
-        the prefix trie names. stop_ids: [max_rows, max_stop_ids] int32, padded with -1. sampling:
-        [max_rows] of `SAMPLING_DTYPE`. may_draft: [max_rows] bool, whether the row's next tokens
-        may be guessed. prompt_counted: [max_rows] int32, prompt tokens the metrics have counted.
-        arrival: [max_rows] int64, submission numbers. priority: [max_rows] int32. deadline:
-        [max_rows] float64, instants by which the first token is wanted; inf for none. queued_at,
-        scheduled_at, first_token_at, last_token_at: [max_rows] float64, seconds, NaN until.
-        drained: [max_rows] bool, set by readers: nothing was left to read. sequences: row → its
-        sequence, None for a free row. bias_rows, bias_ids, bias_values: [B] the logit biases of all
-        rows, sorted by row. scoring_rows: the rows that want prompt logprobs. decoded_rows: the
-        rows with stop strings. grammars: the rows with a grammar. logprob_rows, top_rows: how many
-        rows want logprobs, and alternatives.
+        token_table: [max_rows, max_model_len] int32, prompt and output tokens.
+        logprob_table: [max_rows, max_model_len] float32, of generated tokens, where requested.
+        top_logprobs: alternatives of generated tokens, where requested.
+        num_tokens: [max_rows] int32, tokens in `token_table`. Raised last: it publishes a token to
+            readers.
+        num_computed: [max_rows] int32, tokens whose KV is in the row's blocks.
+        num_prompt_tokens: [max_rows] int32.
+        penalty_start: [max_rows] int32, penalties count tokens from here on as output: the prompt's
+            length, or that of the prompt of a fork's oldest ancestor.
+        max_total: [max_rows] int32, the row finishes at this many tokens.
+        num_blocks: [max_rows] int32, valid entries of `block_tables`.
+        block_tables: [max_rows, max_blocks] int32, -1 beyond `num_blocks`.
+        num_indexed: [max_rows] int32, how many of these blocks the prefix trie names.
+        stop_ids: [max_rows, max_stop_ids] int32, padded with -1.
+        sampling: [max_rows] of `SAMPLING_DTYPE`.
+        may_draft: [max_rows] bool, whether draft tokens may be proposed for the row.
+        prompt_counted: [max_rows] int32, prompt tokens the metrics have counted.
+        records: [max_rows] of `REQUEST_DTYPE`; counts of tokens in it are those at admission.
+        arrival, priority, queued_at, deadline: [max_rows] views of `records`.
+        scheduled_at, first_token_at, last_token_at: [max_rows] float64, seconds, NaN until then.
+        drained: [max_rows] bool, set by readers: nothing was left to read.
+        sequences: row → its sequence, None for a free row.
+        bias_rows, bias_ids, bias_values: [B] logit biases of all rows, sorted by row.
+        scoring_rows: the rows that want prompt logprobs.
+        stop_string_rows: the rows with stop strings.
+        grammars: the rows with a grammar.
+        logprob_rows, top_rows: how many rows want logprobs, and alternatives.
     """
 
     def __init__(
@@ -79,10 +89,11 @@ class RowTable:
         self.sampling = np.zeros(max_rows, SAMPLING_DTYPE)
         self.may_draft = np.zeros(max_rows, np.bool_)
         self.prompt_counted = np.zeros(max_rows, np.int32)
-        self.arrival = np.zeros(max_rows, np.int64)
-        self.priority = np.zeros(max_rows, np.int32)
-        self.deadline = np.full(max_rows, np.inf)
-        self.queued_at = np.full(max_rows, np.nan)
+        self.records: NDArray[np.void] = np.zeros(max_rows, REQUEST_DTYPE)
+        self.arrival: NDArray[np.int64] = self.records["arrival"]
+        self.priority: NDArray[np.int32] = self.records["priority"]
+        self.queued_at: NDArray[np.float64] = self.records["queued_at"]
+        self.deadline: NDArray[np.float64] = self.records["deadline"]
         self.scheduled_at = np.full(max_rows, np.nan)
         self.first_token_at = np.full(max_rows, np.nan)
         self.last_token_at = np.full(max_rows, np.nan)
@@ -92,7 +103,7 @@ class RowTable:
         self.bias_ids = np.zeros(0, np.int32)
         self.bias_values = np.zeros(0, np.float32)
         self.scoring_rows: dict[int, Sequence] = {}
-        self.decoded_rows: dict[int, tuple[Sequence, Decoder]] = {}
+        self.stop_string_rows: dict[int, tuple[Sequence, Detokenizer]] = {}
         self.grammars = GrammarRows(max_rows)
         self.logprob_rows = 0
         self.top_rows = 0
@@ -117,15 +128,13 @@ class RowTable:
         self.sampling[row] = sequence.sampling
         self.may_draft[row] = sequence.matcher is None  # a mask holds for one position
         self.prompt_counted[row] = sequence.prompt_counted
-        self.arrival[row] = sequence.arrival
-        self.priority[row] = sequence.request.priority
-        self.deadline[row] = sequence.deadline
-        self.queued_at[row] = sequence.queued_at
+        self.records[row] = sequence.record
         self.drained[row] = True
         self._restore(row, sequence, now)
         self.num_tokens[row] = count
         self.sequences[row] = sequence
         sequence.row = row
+        sequence.move_to(SequenceState.RUNNING)
         self._count_wants(row, sequence, 1)
         if sequence.bias_ids.size:
             at = int(np.searchsorted(self.bias_rows, row))
@@ -187,6 +196,51 @@ class RowTable:
             raise AssertionError(f"row {row} holds no request")
         return sequence
 
+    def columns(self, rows: NDArray[np.int32]) -> WaitingColumns:
+        """What scheduling policies read of running rows."""
+        records, num_tokens = self.records[rows], self.num_tokens[rows]
+        records["num_pending_tokens"] = num_tokens - self.num_computed[rows]
+        records["cached_tokens_hint"] = 0
+        records["max_new_tokens"] = self.max_total[rows] - num_tokens
+        records["has_first_token"] = ~np.isnan(self.first_token_at[rows])
+        return WaitingColumns.of(records)
+
+    # ---- readers, on their own threads; see `engine.batch.mailbox` ----
+
+    def copy_outputs(self, row: int, start: int, num_logprobs: int | None) -> Outputs:
+        """Copy the outputs of a row from output position `start` on. Any thread.
+
+        Args:
+            row: the row.
+            start: how many outputs to skip.
+            num_logprobs: None for no logprobs, else how many alternatives beside them.
+        """
+        prompt = int(self.num_prompt_tokens[row])
+        stop = int(self.num_tokens[row])
+        begin = min(prompt + start, stop)
+        logprobs = _NO_LOGPROBS
+        if num_logprobs is not None:
+            logprobs = self.logprob_table[row, begin:stop].copy()
+        if num_logprobs:
+            tops = self.top_logprobs.copy(row, begin - prompt, stop - prompt, num_logprobs)
+        else:
+            tops = np.zeros((stop - begin, 0), np.int32), np.zeros((stop - begin, 0), np.float32)
+        return Outputs(
+            ids=self.token_table[row, begin:stop].copy(),
+            logprobs=logprobs,
+            top_ids=tops[0],
+            top_logprobs=tops[1],
+            timings=self.timings(row),
+        )
+
+    def num_outputs(self, row: int) -> int:
+        """How many tokens the row has generated. Any thread."""
+        return int(self.num_tokens[row]) - int(self.num_prompt_tokens[row])
+
+    def mark_drained(self, row: int) -> None:
+        """Record that a reader is about to take everything the row has. Any thread."""
+        self.drained[row] = True
+
     def timings(self, row: int) -> Timings:
         """The row's instants."""
         return Timings(
@@ -223,11 +277,11 @@ class RowTable:
                 self.scoring_rows[row] = sequence
             else:
                 del self.scoring_rows[row]
-        if sequence.decoder is not None:
+        if sequence.detokenizer is not None:
             if change > 0:
-                self.decoded_rows[row] = (sequence, sequence.decoder)
+                self.stop_string_rows[row] = (sequence, sequence.detokenizer)
             else:
-                del self.decoded_rows[row]
+                del self.stop_string_rows[row]
         if sequence.matcher is not None:
             if change > 0:
                 self.grammars.place(row, sequence.matcher)

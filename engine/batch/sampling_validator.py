@@ -1,4 +1,4 @@
-"""`Sampler`: sampling parameters checked, and packed for the executor.
+"""`SamplingValidator`: sampling parameters checked, and packed for the executor.
 
 The drawing itself happens inside the executor; `engine.executors.reference_sampler` is its oracle.
 """
@@ -21,7 +21,7 @@ _INT32_MAX = 2**31 - 1
 _GREEDY_BELOW = 1e-5  # dividing float32 logits by less could overflow; the draw is greedy anyway
 
 
-class Sampler:
+class SamplingValidator:
     """Validates and packs the sampling parameters of one model's requests."""
 
     def __init__(self, vocab_size: int) -> None:

@@ -55,7 +55,7 @@ class StepPlan:
             covering positions up to the run's last one are allocated; later ones are undefined.
         token_table: [max_rows, max_model_len] int32, row → every known token (penalties read it).
         num_tokens: [max_rows] int32, known tokens a row (prompt and output).
-        num_prompt_tokens: [max_rows] int32; tokens from here on count as output for penalties. A
+        penalty_start: [max_rows] int32; tokens from here on count as output for penalties. A
             fork inherits it, so that its parent's output goes on counting.
         sampling: [max_rows] of `SAMPLING_DTYPE`.
         bias_rows, bias_ids, bias_values: [B] int32, int32, float32: logit biases, sorted by row.
@@ -79,7 +79,7 @@ class StepPlan:
     block_tables: NDArray[np.int32]
     token_table: NDArray[np.int32]
     num_tokens: NDArray[np.int32]
-    num_prompt_tokens: NDArray[np.int32]
+    penalty_start: NDArray[np.int32]
     sampling: NDArray[np.void]
     bias_rows: NDArray[np.int32]
     bias_ids: NDArray[np.int32]

@@ -202,7 +202,7 @@ def _take_apart(plan: StepPlan, result: StepResult) -> _core.StepArrays:
         plan.block_tables,
         plan.token_table,
         plan.num_tokens,
-        plan.num_prompt_tokens,
+        plan.penalty_start,
         plan.sampling.view(np.uint8),
         plan.bias_rows,
         plan.bias_ids,

@@ -90,9 +90,9 @@ def _sample_run(
     if mask is not None and drafts:
         raise AssertionError(f"step entry {index} has a token mask and drafts")
     for nth in range(len(drafts) + 1):
-        known = int(plan.num_tokens[row]) + nth
+        num_tokens = int(plan.num_tokens[row]) + nth
         token, logprob, top_ids, top_logprobs = _sample_one(
-            logits[nth].astype(np.float32), mask, plan, row, known
+            logits[nth].astype(np.float32), mask, plan, row, num_tokens
         )
         if nth < len(drafts) and token == drafts[nth]:
             at = first_draft + nth
@@ -114,20 +114,20 @@ def _sample_one(
     mask: NDArray[np.uint32] | None,
     plan: StepPlan,
     row: int,
-    known: int,
+    num_tokens: int,
 ) -> tuple[int, float, NDArray[np.int64], NDArray[np.float32]]:
-    """A row's token after its first `known` ones (-1: none), its logprob, and alternatives."""
+    """A row's token after its first `num_tokens` ones (-1: none), its logprob, and alternatives."""
     params = plan.sampling[row]
     if _unusable(logits):
         return -1, np.nan, np.zeros(0, np.int64), np.zeros(0, np.float32)
     allowed = logits if mask is None else _masked(logits, mask)
     if _unusable(allowed):
         return -1, np.nan, np.zeros(0, np.int64), np.zeros(0, np.float32)
-    adjusted = _penalise(_bias(allowed, plan, row), plan, row, known)
+    adjusted = _penalise(_bias(allowed, plan, row), plan, row, num_tokens)
     if params["temperature"] == 0:
         token = int(np.argmax(adjusted))
     else:
-        token = _draw(adjusted, params, position=known)
+        token = _draw(adjusted, params, position=num_tokens)
     wanted = int(params["num_logprobs"])
     if wanted < 0:
         return token, np.nan, np.zeros(0, np.int64), np.zeros(0, np.float32)
@@ -178,11 +178,11 @@ def _bias(logits: NDArray[np.float32], plan: StepPlan, row: int) -> NDArray[np.f
 
 
 def _penalise(
-    logits: NDArray[np.float32], plan: StepPlan, row: int, known: int
+    logits: NDArray[np.float32], plan: StepPlan, row: int, num_tokens: int
 ) -> NDArray[np.float32]:
     params = plan.sampling[row]
-    tokens = plan.token_table[row, :known]
-    output = tokens[plan.num_prompt_tokens[row] :]
+    tokens = plan.token_table[row, :num_tokens]
+    output = tokens[plan.penalty_start[row] :]
     repetition = params["repetition_penalty"]
     if repetition != 1:
         seen = np.unique(tokens)

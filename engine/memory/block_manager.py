@@ -158,7 +158,7 @@ class BlockManager:
         if blocks.size:
             self._allocator.release(np.ascontiguousarray(blocks[::-1]))
 
-    def known(self, tokens: NDArray[np.int32]) -> tuple[int, int]:
+    def lookup_prefix(self, tokens: NDArray[np.int32]) -> tuple[int, int]:
         """How many blocks of a prompt's beginning are cached, and how many more swapped.
 
         A hint for any thread: nothing is retained, and either may change at once.

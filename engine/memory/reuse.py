@@ -65,11 +65,11 @@ class ReuseFinder:
         row = donor.row
         if row == NO_ROW:
             sequence.donor = None  # it ended or was preempted; what it computed may be cached
-            sequence.room_needed = 0
+            sequence.missing_blocks = 0
             return False
-        wanted = min(sequence.donor_tokens, sequence.reusable_tokens)
-        lag = table.num_tokens[row] - table.num_computed[row]
-        return bool(lag > 1 and table.num_computed[row] < wanted)
+        wanted = min(sequence.donor_tokens, sequence.num_reusable_tokens)
+        num_pending_tokens = table.num_tokens[row] - table.num_computed[row]
+        return bool(num_pending_tokens > 1 and table.num_computed[row] < wanted)
 
     def find(self, sequence: Sequence, running: NDArray[np.int32]) -> Reuse | None:
         """What the sequence can begin with now, or None if it had better wait for a donor.
@@ -78,7 +78,7 @@ class ReuseFinder:
             sequence: a waiting one for which `waits` is False.
             running: rows that may be donors.
         """
-        target = sequence.reusable_tokens
+        target = sequence.num_reusable_tokens
         size = self._table.block_size
         prefixes = self._blocks.prefixes
         cached = _NO_BLOCKS if prefixes is None else prefixes.match(sequence.tokens)
@@ -121,7 +121,7 @@ class ReuseFinder:
         The rest of the prompt counts as a block, too: then a fork of it costs one copy.
         """
         table, tokens = self._table, sequence.tokens
-        target = sequence.reusable_tokens
+        target = sequence.num_reusable_tokens
         window = min(table.block_size, target - hit)
         if window <= 0 or not len(running):
             return
@@ -130,9 +130,9 @@ class ReuseFinder:
         rows = rows[(table.token_table[rows, hit:end] == tokens[hit:end]).all(axis=1)]
         if not rows.size:
             return
-        known = table.num_tokens[rows]
+        num_tokens = table.num_tokens[rows]
         equal = table.token_table[rows, :target] == tokens[:target]
-        equal &= np.arange(target) < known[:, None]
+        equal &= np.arange(target) < num_tokens[:, None]
         common = np.where(equal.all(axis=1), target, equal.argmin(axis=1))
         best = int(np.lexsort((table.num_computed[rows], common))[-1])
         if common[best] >= end:

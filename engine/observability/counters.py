@@ -40,21 +40,21 @@ class StepRecord(NamedTuple):
         seconds: from scheduling to applied results.
         predicted_seconds: what the step-time model had said, or None.
         prefill_tokens: tokens computed that were not a decode, recomputed ones included.
-        decodes: tokens computed that were.
+        decode_tokens: tokens computed that were.
         new_prompt_tokens: prompt tokens computed for the first time.
         generated: tokens sampled.
         first_tokens: [N] float64, times to first token of requests that got their first.
-        intervals: [N] float64, times since the previous token of the others, as bytes.
+        inter_token_latencies: [N] float64 as bytes, times since the previous token of the others.
     """
 
     seconds: float
     predicted_seconds: float | None
     prefill_tokens: int
-    decodes: int
+    decode_tokens: int
     new_prompt_tokens: int
     generated: int
     first_tokens: NDArray[np.float64]
-    intervals: bytes
+    inter_token_latencies: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class EngineCounters:
         self._pending: list[StepRecord] = []  # counted, but not in the histograms yet
         self._window = RateWindow()
         self._recent_ttft = RecentSamples()
-        self._recent_intervals = RecentSamples()
+        self._recent_latencies = RecentSamples()
         self._percentiles: tuple[float | None, ...] = (None, None, None, None)
         self._percentiles_at = -np.inf
 
@@ -128,9 +128,11 @@ class EngineCounters:
         self._step_time.observe_all(np.array([step.seconds for step in steps]))
         tokens = [step.new_prompt_tokens + step.generated for step in steps]
         self._iteration_tokens.observe_all(np.array(tokens, np.float64))
-        intervals = np.frombuffer(b"".join([step.intervals for step in steps]), np.float64)
-        self._inter_token.observe_all(intervals)
-        self._recent_intervals.add(intervals)
+        inter_token_latencies = np.frombuffer(
+            b"".join([step.inter_token_latencies for step in steps]), np.float64
+        )
+        self._inter_token.observe_all(inter_token_latencies)
+        self._recent_latencies.add(inter_token_latencies)
         first_tokens = np.concatenate([step.first_tokens for step in steps])
         self._ttft.observe_all(first_tokens)
         self._recent_ttft.add(first_tokens)
@@ -238,7 +240,7 @@ class EngineCounters:
                 self._sort_in()
                 self._percentiles = (
                     *self._recent_ttft.percentiles(),
-                    *self._recent_intervals.percentiles(),
+                    *self._recent_latencies.percentiles(),
                 )
             percentiles = self._percentiles
         prefill, decode = self._window.rates(now)

@@ -13,7 +13,6 @@ from engine.api.scheduling import Scheduling
 from engine.batch.request_queue import RequestQueue
 from engine.batch.rows import DEFAULT_STOP_IDS, RowTable
 from engine.batch.sampling_validator import MAX_STOP_TOKEN_IDS
-from engine.batch.sequence import Sequence
 from engine.executors.base import Executor
 from engine.memory.block_manager import Allocator, BlockManager
 from engine.memory.kv_identity import kv_salt
@@ -79,7 +78,6 @@ def build_pipeline(
     counters: EngineCounters,
     events: EventBus,
     clock: Callable[[], float],
-    on_finish: Callable[[Sequence], None],
 ) -> Pipeline:
     """The model's pipeline, still without an executor.
 
@@ -92,7 +90,6 @@ def build_pipeline(
         counters: counts what happens.
         events: tells of it.
         clock: monotonic seconds.
-        on_finish: called for every sequence that ended, when its end is announced.
     """
     eos_ids = opened.model.tokenizer.eos_ids
     table = RowTable(
@@ -111,7 +108,6 @@ def build_pipeline(
         counters=counters,
         events=events,
         clock=clock,
-        on_finish=on_finish,
     )
 
 

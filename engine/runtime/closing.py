@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Protocol
 
-from engine.api.request import FinishReason
+from engine.batch.finish import ABORTED, failed
 from engine.batch.sequence import Sequence
 from engine.step.pipeline import Pipeline
 
@@ -20,10 +20,7 @@ def close_pipeline(pipeline: Pipeline, live: Iterable[Sequence], error: str | No
         error: the sentence they end with; None aborts them.
     """
     for sequence in live:
-        if error is None:
-            pipeline.abort(sequence)
-        else:
-            pipeline.finish(sequence, FinishReason.ERROR, error)
+        pipeline.finish(sequence, ABORTED if error is None else failed(error))
     tier, pipeline.blocks.tier = pipeline.blocks.tier, None
     if tier is not None:
         tier.close()

@@ -24,27 +24,24 @@ from typing import TYPE_CHECKING
 
 from engine.api.config import EngineConfig
 from engine.api.embeddings import Embeddings
-from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError, UnknownRequest
+from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
 from engine.api.events import EventBus, RequestQueued
 from engine.api.fork_price import ForkPrice
 from engine.api.grammar import Grammar
-from engine.api.request import FinishReason, Request, SamplingParams, new_request_id
+from engine.api.request import Request, SamplingParams, new_request_id
 from engine.api.scheduling import Scheduling
 from engine.api.snapshot import (
-    BlockCounts,
     BlockMap,
     EngineSnapshot,
     EngineState,
     ModelInfo,
-    StepStats,
-    SwapCounts,
 )
+from engine.batch.finish import failed
 from engine.batch.request_queue import RequestQueue
-from engine.batch.sequence import Sequence
+from engine.batch.sequence import Sequence, SequenceState
 from engine.embedding.embedder import Embedder
 from engine.executors.base import CoreLender
 from engine.grammar.compiler import CompiledGrammar, GrammarCompiler
-from engine.memory.block_map import draw_blocks
 from engine.models.spec import ModelSpec
 from engine.models.transformers_spec import TransformersSpec
 from engine.observability.counters import EngineCounters
@@ -53,6 +50,7 @@ from engine.runtime.closing import ExitHook, close_pipeline
 from engine.runtime.forking import SamplingChange, child_request, fork_point, known_tokens, price_of
 from engine.runtime.intake import follow_grammar, prompt_array, take_in
 from engine.runtime.lifecycle import Lifecycle
+from engine.runtime.live_requests import LiveRequests
 from engine.runtime.loading import (
     ExecutorFactory,
     ModelOpener,
@@ -62,8 +60,8 @@ from engine.runtime.loading import (
     open_from_disk,
     open_with_headers,
 )
-from engine.runtime.recent_rates import RecentRates
 from engine.runtime.request_handle import RequestHandle
+from engine.runtime.snapshot_publisher import SnapshotPublisher
 from engine.runtime.thread_priority import give_way
 from engine.runtime.wakeups import WakeHub
 from engine.step.calibration import PROBES, Calibration, Probe
@@ -76,12 +74,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _PROGRESS_STEP = 0.01
-SNAPSHOT_PERIOD_S = 0.01
-"""While requests run and none begins or ends, a snapshot that was looked at is replaced after this time."""
-UNSEEN_PERIOD_S = 0.1
-"""And one that nobody has looked at, after this time."""
 QUIET_S = 0.25
-"""Calibrating steps run when nobody has asked for anything for so long."""
+"""Calibration steps run once no command has arrived for this long."""
 
 
 def _random_seed() -> int:
@@ -138,42 +132,28 @@ class AsyncPravahaEngine:
         self._clock = clock
         self._draw_seed = draw_seed
         self._calibration = Calibration(probes)
-        self._scheduling = config.scheduling
-
-        self._life = Lifecycle(events=self.events, clock=clock)
-        self._door = self._life.door  # guards the state, live requests and arrivals
-        self._live: dict[str, Sequence] = {}
-        self._arrivals = 0
-        self._building: set[Sequence] = set()  # live, but not in line: their grammar is built
 
         self._commands: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._lifecycle = Lifecycle(events=self.events, clock=clock)
         self._waiting = RequestQueue(config.max_queue)
+        self._requests = LiveRequests(self._lifecycle, self._waiting)
         self._hub = WakeHub()
         self._counters = EngineCounters()
-        self._rates = RecentRates(self._counters, clock)
+        self._publisher = SnapshotPublisher(
+            self._lifecycle, self._requests, self._counters, config.scheduling, clock
+        )
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
         self._opened_event = threading.Event()  # headers read, or never will be
         self._settled = threading.Event()  # no longer loading
-        self._empty = threading.Event()  # no live request
-        self._empty.set()
+        self._exit_hook = ExitHook(self)
 
         # Written by the engine's thread alone.
         self._opened: Opened | None = None
         self._compiler: GrammarCompiler | None = None
         self._pipeline: Pipeline | None = None
         self._core_lender: CoreLender | None = None
-        self._model_info: ModelInfo | None = None
-        self._progress = 0.0
         self._stopping = False
-        self._block_map: BlockMap | None = None
-        self._epoch = 0
-        self._pool_changed = True
-        self._snapshot = self._take_snapshot()
-
-        self._blocks_wanted = False  # set by readers, cleared by the engine's thread, like this:
-        self._snapshot_seen = False
-        self._exit_hook = ExitHook(self)
 
     # ---- life ----
 
@@ -195,16 +175,18 @@ class AsyncPravahaEngine:
         """
         if not self._settled.wait(timeout):
             raise TimeoutError(f"{self.config.name} was not loaded after {timeout} s")
-        self._life.require(EngineState.READY, EngineState.DRAINING)
+        self._lifecycle.require(EngineState.READY, EngineState.DRAINING)
 
     def drain(self) -> None:
         """Take no new work from now on; what was accepted runs to its end. Returns at once."""
-        self._life.move_to(EngineState.DRAINING, only_from=(EngineState.LOADING, EngineState.READY))
+        self._lifecycle.move_to(
+            EngineState.DRAINING, only_from=(EngineState.LOADING, EngineState.READY)
+        )
         self._commands.put(_nothing)  # so that an idle engine publishes its new state
 
     def wait_drained(self, timeout: float | None = None) -> bool:
         """Block until no request is live; False if some still are after `timeout` seconds."""
-        return self._empty.wait(timeout)
+        return self._requests.wait_empty(timeout)
 
     def shutdown(self) -> None:
         """Abort what still runs, stop the thread, free the weights. Waits for one step at most.
@@ -215,7 +197,7 @@ class AsyncPravahaEngine:
         thread = self._thread
         if thread is None:
             self.embedder.close()
-            self._life.move_to(EngineState.STOPPED, only_from=(EngineState.DRAINING,))
+            self._lifecycle.move_to(EngineState.STOPPED, only_from=(EngineState.DRAINING,))
             self._opened_event.set()
             self._settled.set()
             return
@@ -233,7 +215,7 @@ class AsyncPravahaEngine:
             QueueFull: as many requests wait as the queue holds.
             EngineUnavailable: not started, loading failed, draining or stopped.
         """
-        return self._take(request, parent=None)
+        return self._enqueue(request, parent=None)
 
     def lend_core(self) -> AbstractContextManager[None]:
         """Inside it, compute on one processor less, also within a step that is under way.
@@ -281,16 +263,7 @@ class AsyncPravahaEngine:
         ids = [new_request_id() for _ in range(n)] if request_ids is None else list(request_ids)
         if len(ids) != n:
             raise InvalidRequest(f"{len(ids)} ids are not enough for {n} forks.", param="n")
-        with self._door:
-            parent = self._live.get(request_id)
-            if parent is None:
-                raise UnknownRequest(
-                    f"No live request has the id {request_id}; continue a finished one by "
-                    "submitting its token ids.",
-                    param="request_id",
-                )
-            first = parent.forks + 1
-            parent.forks += n
+        parent, first = self._requests.number_forks(request_id, n)
         tokens = known_tokens(parent)
         tokens = tokens[: fork_point(parent, len(tokens), at)]
         handles: list[RequestHandle] = []
@@ -299,7 +272,7 @@ class AsyncPravahaEngine:
                 request = child_request(
                     parent, tokens, number=number, sampling=sampling, request_id=child_id
                 )
-                handles.append(self._take(request, parent=parent))
+                handles.append(self._enqueue(request, parent=parent))
         except BaseException:
             for handle in handles:
                 handle.abort()
@@ -319,7 +292,7 @@ class AsyncPravahaEngine:
         """
         self._wait_opened()
         if self._compiler is None:
-            raise self._life.unavailable()
+            raise self._lifecycle.unavailable()
         return self._compiler.build(grammar)
 
     def embed(self, texts: Iterable[str]) -> Embeddings:
@@ -347,7 +320,7 @@ class AsyncPravahaEngine:
         if pipeline is None:
             raise AssertionError("opened, so there is a pipeline")
         size = opened.kv_cache.block_size
-        cached, swapped = pipeline.blocks.known(prompt)
+        cached, swapped = pipeline.blocks.lookup_prefix(prompt)
         tier = pipeline.blocks.tier
         return price_of(
             len(prompt),
@@ -358,9 +331,9 @@ class AsyncPravahaEngine:
             swap_seconds=None if tier is None else tier.seconds_for(swapped),
         )
 
-    def _take(self, request: Request, *, parent: Sequence | None) -> RequestHandle:
+    def _enqueue(self, request: Request, *, parent: Sequence | None) -> RequestHandle:
         opened = self._wait_opened()
-        sequence, decoder = take_in(
+        sequence, detokenizer = take_in(
             request, opened, now=self._clock(), draw_seed=self._draw_seed, parent=parent
         )
         build = None
@@ -368,26 +341,18 @@ class AsyncPravahaEngine:
             build = self.build_grammar(request.sampling.grammar)
             if build.done():
                 follow_grammar(sequence, build.result())
-        known = 0 if self._pipeline is None else sum(self._pipeline.blocks.known(sequence.tokens))
-        sequence.likely_cached = known * opened.kv_cache.block_size
-        with self._door:
-            self._life.require(EngineState.LOADING, EngineState.READY)
-            if request.request_id in self._live:
-                raise InvalidRequest(
-                    f"The request id {request.request_id} is in use.", param="request_id"
-                )
-            sequence.arrival = self._arrivals
-            if build is None or sequence.matcher is not None:
-                self._waiting.put(sequence)
             else:
-                self._building.add(sequence)
-            self._arrivals += 1
-            self._live[request.request_id] = sequence
-            self._empty.clear()
+                sequence.state = SequenceState.WAITING_FOR_GRAMMAR
+        if self._pipeline is not None:
+            blocks = sum(self._pipeline.blocks.lookup_prefix(sequence.tokens))
+            sequence.record["cached_tokens_hint"] = blocks * opened.kv_cache.block_size
+        self._requests.accept(sequence)
         self._commands.put(_nothing)  # wakes an idle engine
-        if build is not None and sequence.matcher is None:
+        if build is not None and sequence.state is SequenceState.WAITING_FOR_GRAMMAR:
             build.add_done_callback(
-                lambda built: self._commands.put(partial(self._line_up, sequence, built))
+                lambda built: self._commands.put(
+                    partial(self._enqueue_after_grammar, sequence, built)
+                )
             )
         if self.events.wanted(RequestQueued):
             self.events.publish(
@@ -397,22 +362,21 @@ class AsyncPravahaEngine:
             request,
             sequence.mailbox,
             seed=int(sequence.sampling["seed"]),
-            decoder=None if sequence.decoder is decoder else decoder,
+            detokenizer=None if sequence.detokenizer is detokenizer else detokenizer,
             abort=partial(self._commands.put, partial(self._abort, sequence)),
             hub=self._hub,
         )
 
     def abort(self, request_id: str) -> None:
         """End a request at the next step boundary; unknown ids are ignored."""
-        with self._door:
-            sequence = self._live.get(request_id)
+        sequence = self._requests.get(request_id)
         if sequence is not None:
             self._commands.put(partial(self._abort, sequence))
 
     @property
     def scheduling(self) -> Scheduling:
         """The policy and batch former asked for last; in force from the next step boundary on."""
-        return self._scheduling
+        return self._publisher.scheduling
 
     def set_scheduling(self, scheduling: Scheduling) -> None:
         """Go on with another policy and batch former from the next step on. Waits for no step.
@@ -424,8 +388,8 @@ class AsyncPravahaEngine:
             EngineUnavailable: the engine has stopped, or loading failed.
         """
         scheduling.validate()
-        self._life.require(EngineState.LOADING, EngineState.READY, EngineState.DRAINING)
-        self._scheduling = scheduling
+        self._lifecycle.require(EngineState.LOADING, EngineState.READY, EngineState.DRAINING)
+        self._publisher.scheduling = scheduling
         self._commands.put(partial(self._switch, scheduling))
 
     def _wait_opened(self) -> Opened:
@@ -435,7 +399,7 @@ class AsyncPravahaEngine:
             raise EngineUnavailable("The engine runs in the process that this one was forked from.")
         self._opened_event.wait()
         if self._opened is None:
-            raise self._life.unavailable()
+            raise self._lifecycle.unavailable()
         return self._opened
 
     # ---- what can be seen ----
@@ -443,20 +407,18 @@ class AsyncPravahaEngine:
     def snapshot(self) -> EngineSnapshot:
         """The engine at a step boundary; rates fall with time even when it idles.
 
-        It is the last one at which a request began or ended, or a later one: while requests just
-        go on, snapshots are `SNAPSHOT_PERIOD_S` apart, and `UNSEEN_PERIOD_S` while nobody looks.
+        It is the last step boundary at which a request started or finished, or a later one: while
+        requests just run, snapshots are published every `SNAPSHOT_PERIOD_S`
+        (`engine.runtime.snapshot_publisher`), and every `UNREAD_PERIOD_S` while nobody reads them.
         """
-        self._snapshot_seen = True
-        return self._rates.apply(self._snapshot)
+        return self._publisher.snapshot()
 
     def blocks(self, since: int) -> BlockMap | None:
-        """The KV blocks, or None if nothing newer than epoch `since` was drawn.
+        """The KV blocks, or None if nothing newer than epoch `since` was published.
 
-        Asking makes the engine draw a picture at its next step boundary, and only then.
+        Asking makes the engine publish a block map at its next step boundary, and only then.
         """
-        self._blocks_wanted = True
-        current = self._block_map
-        return current if current is not None and current.epoch > since else None
+        return self._publisher.blocks(since)
 
     @property
     def tokenizer(self) -> "Tokenizer":
@@ -483,9 +445,10 @@ class AsyncPravahaEngine:
         Raises:
             EngineUnavailable: it is not loaded (yet); `snapshot().model` is None then.
         """
-        if self._model_info is None:
-            raise self._life.unavailable()
-        return self._model_info
+        info = self._publisher.model_info
+        if info is None:
+            raise self._lifecycle.unavailable()
+        return info
 
     @cached_property
     def metrics(self) -> "MetricsCollector":
@@ -516,7 +479,7 @@ class AsyncPravahaEngine:
             if self._settled.is_set() or not isinstance(error, PravahaError):
                 _log.exception("The engine failed.")
             message = str(error) or type(error).__name__
-            self._life.fail(message)
+            self._lifecycle.fail(message)
         finally:
             self._close_down()
 
@@ -529,11 +492,10 @@ class AsyncPravahaEngine:
             opened,
             pool,
             self._waiting,
-            scheduling=self._scheduling,
+            scheduling=self._publisher.scheduling,
             counters=self._counters,
             events=self.events,
             clock=self._clock,
-            on_finish=self._forget,
         )
         self._compiler = self._make_compiler(model.tokenizer, model.spec.vocab_size)
         self._opened = opened
@@ -547,9 +509,9 @@ class AsyncPravahaEngine:
         )
         install(executor, pipeline, pool, self.config)
         self._core_lender = executor if isinstance(executor, CoreLender) else None
-        self._model_info = describe(self.config, opened, executor.info)
-        self._progress = 1.0
-        self._life.move_to(EngineState.READY, only_from=(EngineState.LOADING,))
+        self._publisher.model_info = describe(self.config, opened, executor.info)
+        self._publisher.loading_progress = 1.0
+        self._lifecycle.move_to(EngineState.READY, only_from=(EngineState.LOADING,))
         self._publish()
         self._settled.set()
         return pipeline
@@ -559,9 +521,9 @@ class AsyncPravahaEngine:
         self._run_commands()
         if self._stopping:
             raise _LoadingStoppedError
-        shown = progress - self._snapshot.loading_progress >= _PROGRESS_STEP
-        self._progress = progress
-        self._tell(pipeline)
+        shown = progress - self._publisher.published.loading_progress >= _PROGRESS_STEP
+        self._publisher.loading_progress = progress
+        self._publish_and_wake(pipeline)
         if shown:
             self._hub.call_back()
 
@@ -572,13 +534,13 @@ class AsyncPravahaEngine:
             if idle and not saving:
                 self._await_command(pipeline)
             self._run_commands()
-            if pipeline.has_ends:  # an abort is seen now, not when the next step is over
-                self._tell(pipeline)
+            if pipeline.has_finished:  # an abort is delivered now, not after the next step
+                self._publish_and_wake(pipeline)
             elif idle:
                 self._publish()
             if pipeline.has_work and not self._stopping:
                 pipeline.step()
-                self._tell(pipeline)
+                self._publish_and_wake(pipeline)
 
     def _await_command(self, pipeline: Pipeline) -> None:
         """Block until somebody asks for something; times a few steps first, if it stays quiet."""
@@ -606,20 +568,21 @@ class AsyncPravahaEngine:
         while not commands.empty():
             commands.get()()
 
-    def _line_up(self, sequence: Sequence, built: "Future[CompiledGrammar]") -> None:
-        """A sequence's grammar is built, or refused: it may wait for its turn, or ends."""
-        self._building.discard(sequence)
-        if sequence.ended or self._pipeline is None:
+    def _enqueue_after_grammar(self, sequence: Sequence, built: "Future[CompiledGrammar]") -> None:
+        """A sequence's grammar was compiled or refused: queue the sequence, or finish it."""
+        self._requests.grammar_settled(sequence)
+        if sequence.finished or self._pipeline is None:
             return
         try:
             follow_grammar(sequence, built.result())
+            sequence.move_to(SequenceState.WAITING)
             self._waiting.put(sequence)
         except PravahaError as error:
-            self._pipeline.close(sequence, FinishReason.ERROR, str(error))
+            self._pipeline.finish(sequence, failed(str(error)))
         except (Exception, CancelledError) as error:
-            _log.exception("A grammar's build failed.")
+            _log.exception("The compilation of a grammar failed.")
             message = f"The grammar could not be built: {error or type(error).__name__}."
-            self._pipeline.close(sequence, FinishReason.ERROR, message)
+            self._pipeline.finish(sequence, failed(message))
 
     def _abort(self, sequence: Sequence) -> None:
         if self._pipeline is not None:
@@ -632,103 +595,44 @@ class AsyncPravahaEngine:
     def _stop(self) -> None:
         self._stopping = True
 
-    def _forget(self, sequence: Sequence) -> None:
-        """A request ended."""
-        with self._door:
-            del self._live[sequence.request_id]
-            if not self._live:
-                self._empty.set()
-
     def _close_down(self) -> None:
-        """End every request, free everything. The thread's last act."""
-        error = self._life.error
-        self._life.move_to(
+        """Finish every request and free everything; the last thing the thread does."""
+        error = self._lifecycle.error
+        self._lifecycle.move_to(
             EngineState.DRAINING, only_from=(EngineState.LOADING, EngineState.READY)
-        )  # from here on `submit` adds nothing
+        )  # from here on `submit` accepts nothing
         pipeline = self._pipeline
         if pipeline is not None:
-            close_pipeline(pipeline, tuple(self._live.values()), error and error[0])
+            close_pipeline(pipeline, self._requests.all(), error and error[0])
         if self._compiler is not None:
             self._compiler.close()
         self.embedder.close()
-        self._life.move_to(EngineState.STOPPED, only_from=(EngineState.DRAINING,))
+        self._lifecycle.move_to(EngineState.STOPPED, only_from=(EngineState.DRAINING,))
         self._publish()
         self._opened_event.set()
         self._settled.set()
         if pipeline is not None:
-            self._tell(pipeline)
+            self._publish_and_wake(pipeline)
         self._exit_hook.disarm()
 
     # ---- publishing (the engine's thread) ----
 
-    def _tell(self, pipeline: Pipeline) -> None:
-        """Publish what happened, then wake those who wait for it."""
-        self._pool_changed = True
-        finished = pipeline.has_ends
-        if finished or self._shows_too_little(pipeline):
+    def _publish_and_wake(self, pipeline: Pipeline) -> None:
+        """Publish what happened, deliver finishes, then wake the readers."""
+        self._publisher.note_step()
+        finished = pipeline.take_finished()
+        if finished or self._publisher.is_stale(pipeline):
             self._publish()
-        if finished:
-            pipeline.announce_ends()
-        self._hub.signal(finished=finished)
+        for one in finished:
+            self._requests.forget(one.sequence)
+            one.deliver(self.events)
+        self._hub.signal(finished=bool(finished))
         if self._hub.has_callbacks and (pipeline.writer.take_refilled() or finished):
             self._hub.call_back()
 
-    def _shows_too_little(self, pipeline: Pipeline) -> bool:
-        """Whether somebody who looked now would miss more than a few steps of what runs anyway."""
-        shown, scheduler, error = self._snapshot, pipeline.scheduler, pipeline.last_error
-        return (
-            self._blocks_wanted
-            or not scheduler.has_work
-            or shown.running != scheduler.num_running
-            or shown.waiting != len(self._waiting) + len(self._building)
-            or shown.state is not self._life.state
-            or shown.scheduling is not scheduler.scheduling
-            or self._clock() - shown.time
-            >= (SNAPSHOT_PERIOD_S if self._snapshot_seen else UNSEEN_PERIOD_S)
-            or (error is not None and error[1] != shown.last_error_time)
-        )
-
     def _publish(self) -> None:
-        """Replace the snapshot, and the picture of the blocks if somebody looks."""
-        before, pipeline = self._snapshot.state, self._pipeline
-        self._snapshot_seen = (
-            False  # first: who looks from here on sees the new one, or looks again
-        )
-        self._snapshot = self._take_snapshot()
-        # An idle engine has no next step boundary at which somebody could ask.
-        looks = pipeline is not None and (self._blocks_wanted or not pipeline.has_work)
-        if pipeline is not None and looks and self._pool_changed:
-            self._blocks_wanted = self._pool_changed = False
-            self._epoch += 1
-            self._block_map = draw_blocks(self._epoch, pipeline.blocks, pipeline.table)
-        if self._snapshot.state is not before:
-            self._hub.call_back()  # now, because only now it can be seen
-
-    def _take_snapshot(self) -> EngineSnapshot:
-        now = self._clock()
-        pipeline, totals = self._pipeline, self._counters.totals()
-        error = self._life.error
-        model = None if pipeline is None else pipeline.scheduler.work.model
-        if pipeline is not None and pipeline.last_error is not None:
-            error = pipeline.last_error
-        return EngineSnapshot(
-            step=totals.steps,
-            time=now,
-            state=self._life.state,
-            model=self._model_info,
-            running=0 if pipeline is None else pipeline.scheduler.num_running,
-            waiting=len(self._waiting) + len(self._building),
-            blocks=BlockCounts() if pipeline is None else pipeline.blocks.counts(),
-            swap=SwapCounts() if pipeline is None else pipeline.blocks.swap_counts(),
-            last_step=StepStats() if pipeline is None else pipeline.last_step,
-            totals=totals,
-            scheduling=self._scheduling if pipeline is None else pipeline.scheduler.scheduling,
-            step_costs=None if model is None else model.costs,
-            step_error=None if model is None else model.error,
-            loading_progress=self._progress,
-            last_error=None if error is None else error[0],
-            last_error_time=None if error is None else error[1],
-        )
+        if self._publisher.publish(self._pipeline):
+            self._hub.call_back()  # only now can the new state be seen
 
 
 def _nothing() -> None:

@@ -2,7 +2,7 @@
 
 A fork is an ordinary request whose prompt is its parent's tokens, with two additions. It names its
 parent as *donor*, so that it starts with the parent's blocks (`engine.memory.reuse`); and what is
-not KV begins where the parent's answer began: penalties count that answer, and the decoder knows
+not KV begins where the parent's answer began: penalties count that answer, and the detokenizer knows
 how it ended. Text is continued from token ids, never from re-tokenised text.
 
 Nothing here waits for the engine's thread: the parent's tokens are read from its mailbox, and a

@@ -10,10 +10,11 @@ from engine.api.errors import InvalidRequest
 from engine.api.request import MAX_DEADLINE_MS, MAX_PRIORITY, Request
 from engine.batch.mailbox import Mailbox
 from engine.batch.prompt_scores import PromptScores
+from engine.batch.request_record import request_record
 from engine.batch.sequence import Sequence
 from engine.grammar.compiler import CompiledGrammar
 from engine.runtime.loading import Opened
-from engine.text.detokenizer import Decoder
+from engine.text.detokenizer import Detokenizer
 
 
 def take_in(
@@ -23,7 +24,7 @@ def take_in(
     now: float,
     draw_seed: Callable[[], int],
     parent: Sequence | None = None,
-) -> tuple[Sequence, Decoder]:
+) -> tuple[Sequence, Detokenizer]:
     """Check a request and derive from it what the scheduler needs.
 
     Args:
@@ -34,30 +35,34 @@ def take_in(
         parent: what the request is a fork of; its first tokens are the request's prompt.
 
     Returns:
-        The sequence, and the answer's decoder: the sequence's own if stop strings make the engine's
+        The sequence, and the answer's detokenizer: the sequence's own if stop strings make the engine's
         thread decode, else for the reader.
 
     Raises:
         InvalidRequest: a parameter out of range, or a prompt that cannot be one.
     """
-    params, tokenizer, sampler = request.sampling, opened.model.tokenizer, opened.sampler
-    sampler.validate(params)
+    params, tokenizer, sampling_validator = (
+        request.sampling,
+        opened.model.tokenizer,
+        opened.sampling_validator,
+    )
+    sampling_validator.validate(params)
     deadline = _deadline(request, now)
     prompt = prompt_array(request.prompt_ids, opened, answer_room=int(params.max_tokens != 0))
     limit = opened.max_model_len
     if params.max_tokens is not None:
         limit = min(limit, len(prompt) + params.max_tokens)
-    stop_ids = sampler.stop_ids(params, tokenizer.eos_ids)
+    stop_ids = sampling_validator.stop_ids(params, tokenizer.eos_ids)
     answer = len(prompt) if parent is None else min(parent.penalty_start, len(prompt))
-    decoder = Decoder(
-        tokenizer.stream(after=int(prompt[answer - 1])),
+    detokenizer = Detokenizer(
+        tokenizer.incremental_detokenizer(after=int(prompt[answer - 1])),
         stop_ids=frozenset(stop_ids),
         stops=params.stop,
         include_stop=params.include_stop,
     )
     if answer < len(prompt):
-        decoder.resume_after(prompt[answer:].tolist())
-    bias_ids, bias_values = sampler.pack_bias(params)
+        detokenizer.resume_after(prompt[answer:].tolist())
+    bias_ids, bias_values = sampling_validator.pack_bias(params)
     sequence = Sequence(
         request=request,
         mailbox=Mailbox(
@@ -67,22 +72,22 @@ def take_in(
             if params.prompt_logprobs is None
             else PromptScores(len(prompt), params.prompt_logprobs),
         ),
-        arrival=0,
+        record=request_record(queued_at=now, priority=request.priority, deadline=deadline),
         tokens=prompt,
         num_prompt=len(prompt),
         penalty_start=answer,
         max_total=limit,
         stop_ids=stop_ids,
-        sampling=sampler.pack(params, draw_seed() if params.seed is None else params.seed),
+        sampling=sampling_validator.pack(
+            params, draw_seed() if params.seed is None else params.seed
+        ),
         bias_ids=bias_ids,
         bias_values=bias_values,
-        queued_at=now,
-        decoder=decoder if params.stop else None,
-        deadline=deadline,
+        detokenizer=detokenizer if params.stop else None,
         donor=parent,
         donor_tokens=0 if parent is None else len(prompt),
     )
-    return sequence, decoder
+    return sequence, detokenizer
 
 
 def follow_grammar(sequence: Sequence, compiled: CompiledGrammar) -> None:

@@ -17,14 +17,14 @@ class Lifecycle:
     """The state of one engine. Any thread.
 
     Attributes:
-        door: held while the state changes; whoever holds it knows that it does not.
+        lock: held while the state changes; whoever holds it knows that it does not.
         state: where the engine is.
         error: why it failed, with the instant, or None.
     """
 
     def __init__(self, *, events: EventBus, clock: Callable[[], float]) -> None:
         """Begin with loading; tell of changes through `events`."""
-        self.door = threading.Lock()
+        self.lock = threading.Lock()
         self.state = EngineState.LOADING
         self.error: tuple[str, float] | None = None
         self._events = events
@@ -38,7 +38,7 @@ class Lifecycle:
         error: str | None = None,
     ) -> None:
         """Move to a state; nothing happens from a state that is not in `only_from`."""
-        with self.door:
+        with self.lock:
             if self.state not in only_from or self.state is state:
                 return
             self.state = state

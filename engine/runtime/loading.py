@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Protocol
 from engine.api.config import EngineConfig, KvDtype
 from engine.api.errors import ModelError
 from engine.api.snapshot import ModelInfo
-from engine.batch.sampling_validator import Sampler
+from engine.batch.sampling_validator import SamplingValidator
 from engine.executors.base import Executor, ExecutorInfo
 from engine.executors.native_settings import native_kv_dtype
 from engine.memory.host import available_memory
-from engine.memory.kv_cache import PagedKVCache, size_pool
+from engine.memory.kv_cache_config import KVCacheConfig, size_pool
 from engine.models.transformers_spec import TransformersSpec
 
 if TYPE_CHECKING:
@@ -51,14 +51,14 @@ class Opened:
         max_model_len: tokens a request may have, prompt and answer.
         kv_cache: geometry of the KV pool.
         kv_dtype: element type of the KV pool; never `auto`.
-        sampler: checks and packs sampling parameters.
+        sampling_validator: checks and packs sampling parameters.
     """
 
     model: "OpenModel"
     max_model_len: int
-    kv_cache: PagedKVCache
+    kv_cache: KVCacheConfig
     kv_dtype: KvDtype
-    sampler: Sampler
+    sampling_validator: SamplingValidator
 
 
 def open_with_headers(config: EngineConfig, opener: ModelOpener) -> Opened:
@@ -96,7 +96,9 @@ def open_with_headers(config: EngineConfig, opener: ModelOpener) -> Opened:
         kv_dtype,
         max_model_len,
     )
-    return Opened(model, max_model_len, kv_cache, kv_dtype, Sampler(model.spec.vocab_size))
+    return Opened(
+        model, max_model_len, kv_cache, kv_dtype, SamplingValidator(model.spec.vocab_size)
+    )
 
 
 def _kv_dtype(model: "OpenModel", config: EngineConfig) -> KvDtype:

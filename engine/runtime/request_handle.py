@@ -17,9 +17,11 @@ from engine.api.request import (
     TokenBatch,
     TopLogprob,
 )
-from engine.batch.mailbox import Finish, Mailbox, Outputs
+from engine.batch.finish import Finish
+from engine.batch.mailbox import Mailbox
+from engine.batch.outputs import Outputs
 from engine.runtime.wakeups import WakeHub
-from engine.text.detokenizer import Decoder
+from engine.text.detokenizer import Detokenizer
 
 
 class RequestHandle:
@@ -39,7 +41,7 @@ class RequestHandle:
         mailbox: Mailbox,
         *,
         seed: int,
-        decoder: Decoder | None,
+        detokenizer: Detokenizer | None,
         abort: Callable[[], None],
         hub: WakeHub,
     ) -> None:
@@ -49,14 +51,14 @@ class RequestHandle:
             request: what was asked.
             mailbox: where the answer appears.
             seed: the seed in effect.
-            decoder: turns ids into text; None when the engine's thread does, to find stop strings.
+            detokenizer: turns ids into text; None when the engine's thread does, to find stop strings.
             abort: asks the engine to end the request; reentrant, because finalisers call it.
             hub: wakes coroutines.
         """
         self.request = request
         self.seed = seed
         self._mailbox = mailbox
-        self._decoder = decoder
+        self._detokenizer = detokenizer
         self._abort = abort
         self._hub = hub
         self._lock = threading.Lock()
@@ -113,12 +115,12 @@ class RequestHandle:
             if self._delivered:
                 raise StopAsyncIteration
             waker = waker or self._hub.waker()
-            await waker.wait(self, for_end=False)
+            await waker.wait(self, for_finish=False)
 
     async def result(self) -> RequestOutput:
         """Wait for the end and return the whole answer, batches drained before included."""
         if not self.finished:
-            await self._hub.waker().wait(self, for_end=True)
+            await self._hub.waker().wait(self, for_finish=True)
         return self._whole()
 
     def wait_result(self, timeout: float | None = None) -> RequestOutput:
@@ -150,11 +152,11 @@ class RequestHandle:
             self._abort()
 
     def _new_text(self, ids: list[int], finish: Finish | None) -> str:
-        if self._decoder is None:
+        if self._detokenizer is None:
             parts = self._mailbox.text
             return "".join([parts.popleft() for _ in range(len(parts))])
-        text = self._decoder.feed(ids) if ids else ""
-        return text if finish is None else text + self._decoder.flush()
+        text = self._detokenizer.feed(ids) if ids else ""
+        return text if finish is None else text + self._detokenizer.flush()
 
     def _batch(
         self,

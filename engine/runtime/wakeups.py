@@ -16,7 +16,7 @@ from typing import Protocol
 _log = logging.getLogger(__name__)
 
 
-class Waits(Protocol):
+class WaitTarget(Protocol):
     """What a coroutine waits for."""
 
     def has_news(self) -> bool:
@@ -34,8 +34,8 @@ class LoopWaker:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._news: dict[Waits, asyncio.Future[None]] = {}
-        self._ends: dict[Waits, asyncio.Future[None]] = {}
+        self._token_waiters: dict[WaitTarget, asyncio.Future[None]] = {}
+        self._finish_waiters: dict[WaitTarget, asyncio.Future[None]] = {}
         self._signalled = False
 
     @property
@@ -43,13 +43,13 @@ class LoopWaker:
         """Whether the loop is gone."""
         return self._loop.is_closed()
 
-    async def wait(self, handle: Waits, *, for_end: bool) -> None:
-        """Return when the handle has news, or, with `for_end`, when its answer is complete."""
-        waiters = self._ends if for_end else self._news
+    async def wait(self, handle: WaitTarget, *, for_finish: bool) -> None:
+        """Return when the handle has news, or, with `for_finish`, when its answer is complete."""
+        waiters = self._finish_waiters if for_finish else self._token_waiters
         future = self._loop.create_future()
         waiters[handle] = future
         try:
-            if not (handle.finished if for_end else handle.has_news()):
+            if not (handle.finished if for_finish else handle.has_news()):
                 await future
         finally:
             waiters.pop(handle, None)
@@ -60,7 +60,7 @@ class LoopWaker:
         Args:
             finished: whether a request ended in it.
         """
-        if self._signalled or not (self._news or (finished and self._ends)):
+        if self._signalled or not (self._token_waiters or (finished and self._finish_waiters)):
             return
         self._signalled = True
         try:
@@ -70,10 +70,10 @@ class LoopWaker:
 
     def _fire(self) -> None:
         self._signalled = False
-        for handle, future in self._news.items():
+        for handle, future in self._token_waiters.items():
             if handle.has_news() and not future.done():
                 future.set_result(None)
-        for handle, future in self._ends.items():
+        for handle, future in self._finish_waiters.items():
             if handle.finished and not future.done():
                 future.set_result(None)
 

@@ -55,13 +55,13 @@ class TimedChunk:
     def budget(self, decodes: StepLoad, context: int) -> int:
         """The decodes, and the prefill tokens for which time is left."""
         costs = self._work.model.costs
-        if costs is None or decodes.decode_rows == 0:
+        if costs is None or decodes.num_decode_rows == 0:
             return self._token_budget
         left = self._target_s - costs.seconds(decodes)
         each = costs.prefill_token + costs.kv_token * context
-        most = max(self._token_budget - decodes.decode_rows, 0)
+        most = max(self._token_budget - decodes.num_decode_rows, 0)
         chunk = int(min(max(left / each, MIN_CHUNK), most)) if each > 0 else most
-        return min(decodes.decode_rows + chunk, self._token_budget)
+        return min(decodes.num_decode_rows + chunk, self._token_budget)
 
 
 def make_batch_former(

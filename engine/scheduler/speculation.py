@@ -26,7 +26,8 @@ from engine._core import draft_by_lookup
 from engine.api.step_costs import StepCosts, StepLoad
 from engine.batch.rows import RowTable
 from engine.batch.steady_decode import SteadyDecode
-from engine.executors.base import MAX_DRAFT_TOKENS
+from engine.executors.base import MAX_DRAFT_TOKENS, StepPlan, StepResult
+from engine.memory.block_manager import BlockManager
 
 LEAST_MATCH = 2
 MOST_MATCH = 8
@@ -38,7 +39,7 @@ _PRIOR_WEIGHT = 2.0
 """Guesses that outweigh the prior."""
 _KEEP = 0.98
 """What a row remembers from one token to the next: half of it after 34."""
-_DEAREST = 0.5
+_MAX_DRAFT_COST = 0.5
 """Most that a draft token is taken to cost, in shares of a row of the step. Where costs were learned
 from steps of one size, what one more token adds is a guess as well; one that is too high would never
 be put right, because nothing would ever be tried."""
@@ -88,27 +89,30 @@ class Speculation:
         return len(steady.rows) < self._most and steady.repeats(LEAST_MATCH)
 
     def propose(
-        self, batch: NDArray[np.int32], grant: NDArray[np.int32], costs: StepCosts | None
+        self,
+        batch: NDArray[np.int32],
+        num_scheduled_tokens: NDArray[np.int32],
+        costs: StepCosts | None,
     ) -> Drafts | None:
         """Drafts for a step, or None if none are worth it.
 
         Args:
             batch: [R] int32, the step's rows.
-            grant: [R] int32, tokens each computes without drafts.
+            num_scheduled_tokens: [R] int32, tokens each computes without drafts.
             costs: of steps; None if nothing is known yet.
         """
         if len(batch) >= self._most or costs is None:
             return None
-        spare = self._most - int(grant.sum())
+        spare = self._most - int(num_scheduled_tokens.sum())
         if spare <= 0:
             return None
         table, count = self._table, len(batch)
-        known = table.num_tokens[batch]
+        num_tokens = table.num_tokens[batch]
         # One more token is sampled in any case, so the last one allowed is never guessed.
-        room = np.minimum(table.max_total[batch] - known - 1, spare)
+        room = np.minimum(table.max_total[batch] - num_tokens - 1, spare)
         # Rows that decode: behind their prompt, with nothing to catch up on.
-        room *= table.may_draft[batch] & (known > table.num_prompt_tokens[batch])
-        room *= known == table.num_computed[batch] + 1
+        room *= table.may_draft[batch] & (num_tokens > table.num_prompt_tokens[batch])
+        room *= num_tokens == table.num_computed[batch] + 1
         drafts, lengths, matched = (
             self._drafts[:count],
             self._lengths[:count],
@@ -130,9 +134,9 @@ class Speculation:
             return None
         places = np.flatnonzero(lengths)
         rows, matched = batch[places], matched[places]
-        self._forget(rows, known[places])
+        self._forget(rows, num_tokens[places])
         worth = self._worth(rows, lengths[places], matched, spare)
-        counts = _most_speed(worth, known, places, grant, costs)
+        counts = _most_speed(worth, num_tokens, places, num_scheduled_tokens, costs)
         if not counts.any():
             return None
         drafting = np.flatnonzero(counts)
@@ -152,14 +156,14 @@ class Speculation:
         np.add.at(self._tried, (owner, length), 1.0)
         np.add.at(self._accepted, (owner, length), (place < np.repeat(hits, tried)).astype(float))
 
-    def _forget(self, rows: NDArray[np.int32], known: NDArray[np.int32]) -> None:
+    def _forget(self, rows: NDArray[np.int32], num_tokens: NDArray[np.int32]) -> None:
         """Let the estimates of rows that know so many tokens fade; a new request's begin anew."""
         arrival = self._table.arrival[rows]
-        fade = _KEEP ** (known - self._seen[rows])
+        fade = _KEEP ** (num_tokens - self._seen[rows])
         fade[self._owner[rows] != arrival] = 0.0
         self._tried[rows] *= fade[:, None]
         self._accepted[rows] *= fade[:, None]
-        self._seen[rows] = known
+        self._seen[rows] = num_tokens
         self._owner[rows] = arrival
 
     def _worth(
@@ -190,9 +194,9 @@ class Speculation:
 
 def _most_speed(
     worth: NDArray[np.float64],
-    known: NDArray[np.int32],
+    num_tokens: NDArray[np.int32],
     places: NDArray[np.intp],
-    grant: NDArray[np.int32],
+    num_scheduled_tokens: NDArray[np.int32],
     costs: StepCosts,
 ) -> NDArray[np.int32]:
     """[N] int32, draft tokens of each row with which tokens a second are most.
@@ -201,18 +205,18 @@ def _most_speed(
     ones of each.
     """
     rows, width = worth.shape
-    each = costs.decode_row + costs.kv_token * known[places]
-    decodes = int(np.count_nonzero(grant == 1))
+    each = costs.decode_row + costs.kv_token * num_tokens[places]
+    decodes = int(np.count_nonzero(num_scheduled_tokens == 1))
     seconds = costs.seconds(
         StepLoad(
-            prefill_tokens=int(grant.sum()) - decodes,
-            decode_rows=decodes,
-            kv_tokens=int((grant * known).sum()),
+            prefill_tokens=int(num_scheduled_tokens.sum()) - decodes,
+            num_decode_rows=decodes,
+            kv_tokens=int((num_scheduled_tokens * num_tokens).sum()),
         )
     )
     if seconds <= 0:
         return np.zeros(rows, np.int32)
-    each = np.minimum(each, _DEAREST * seconds / decodes)
+    each = np.minimum(each, _MAX_DRAFT_COST * seconds / decodes)
     cost = np.repeat(np.maximum(each, 1e-9), width)
     value = worth.ravel()
     best = np.argsort(-value / cost, kind="stable")[:width]
@@ -224,3 +228,45 @@ def _most_speed(
     taken = best[: top + 1]
     taken = taken[value[taken] > 0]
     return np.bincount(taken // width, minlength=rows).astype(np.int32)
+
+
+def record_accepted(table: RowTable, plan: StepPlan, result: StepResult) -> None:
+    """Write logprobs and alternatives of accepted draft tokens, where they were requested.
+
+    The tokens themselves are in the row's table and KV blocks already.
+    """
+    if not table.logprob_rows:
+        return
+    counts = plan.num_draft_tokens
+    place = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    kept = np.flatnonzero(place < np.repeat(result.accepted, counts))
+    if not kept.size:
+        return
+    rows = np.repeat(plan.rows, counts)[kept]
+    at = table.num_tokens[rows] + place[kept].astype(np.int32)
+    table.logprob_table[rows, at] = result.draft_logprobs[kept]
+    if table.top_rows:
+        table.top_logprobs.record(
+            rows,
+            at - table.num_prompt_tokens[rows],
+            result.draft_top_ids[kept],
+            result.draft_top_logprobs[kept],
+        )
+
+
+def release_unused(table: RowTable, blocks: BlockManager, rows: NDArray[np.int32]) -> None:
+    """Release blocks beyond what the rows have computed, which rejected draft tokens had taken.
+
+    Args:
+        table: the rows' state.
+        blocks: who holds which block.
+        rows: rows whose drafts were rejected.
+    """
+    needed = (table.num_computed[rows] + (table.block_size - 1)) // table.block_size
+    surplus = table.num_blocks[rows] > needed
+    for row, keep in zip(rows[surplus].tolist(), needed[surplus].tolist(), strict=True):
+        held = int(table.num_blocks[row])
+        unused = table.block_tables[row, keep:held].copy()
+        table.block_tables[row, keep:held] = -1
+        table.num_blocks[row] = keep
+        blocks.release(unused)

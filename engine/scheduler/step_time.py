@@ -38,7 +38,7 @@ _FIRST_GUESS = StepCosts(1e-3, 1e-4, 5e-4, 1e-8)
 
 
 def load_of(
-    grant: NDArray[np.int32],
+    num_scheduled_tokens: NDArray[np.int32],
     end: NDArray[np.int32],
     total: int,
     drafts: NDArray[np.int32] | None = None,
@@ -46,18 +46,18 @@ def load_of(
     """The load of a step. A draft token counts as another decode.
 
     Args:
-        grant: [R] int32, tokens each row computes.
+        num_scheduled_tokens: [R] int32, tokens each row computes.
         end: [R] int32, tokens each row has computed after it.
-        total: the sum of `grant`.
+        total: the sum of `num_scheduled_tokens`.
         drafts: [R] int32, how many of them are draft tokens; None if there are none.
     """
-    rows = len(grant)
+    rows = len(num_scheduled_tokens)
     if total == rows:
         return StepLoad(0, rows, int(end.sum()))
-    wide = grant.astype(np.int64)  # a chunk of 2**16 tokens at the end of 2**24
+    wide = num_scheduled_tokens.astype(np.int64)  # a chunk of 2**16 tokens at the end of 2**24
     pairs = int((wide * end - wide * (wide - 1) // 2).sum())
-    known = grant if drafts is None else grant - drafts
-    decodes = int(grant[known == 1].sum())
+    known = num_scheduled_tokens if drafts is None else num_scheduled_tokens - drafts
+    decodes = int(num_scheduled_tokens[known == 1].sum())
     return StepLoad(total - decodes, decodes, pairs)
 
 
@@ -119,7 +119,7 @@ class StepTimeModel:
             seconds / unit,
             1.0 / unit,
             load.prefill_tokens / unit,
-            load.decode_rows / unit,
+            load.num_decode_rows / unit,
             load.kv_tokens / unit,
         )
 

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.api.step_costs import StepLoad
-from engine.batch.waiting_columns import Line
+from engine.batch.request_record import WaitingColumns
 from engine.scheduler.step_time import StepTimeModel
 
 _FIRST_ANSWER = 128.0
@@ -25,7 +25,7 @@ class WorkPredictor:
         self.model = model or StepTimeModel()
         self.answer_tokens = _FIRST_ANSWER
         self._chunk = chunk
-        self._beside = StepLoad(0, 0, 0)
+        self._concurrent_load = StepLoad(0, 0, 0)
 
     def note_answer(self, tokens: int) -> None:
         """An answer of so many tokens ended."""
@@ -33,10 +33,10 @@ class WorkPredictor:
 
     def note_step(self, decodes: StepLoad, chunk: int) -> None:
         """Steps now have these decodes, and prefills advance by `chunk` tokens beside them."""
-        self._beside = decodes
+        self._concurrent_load = decodes
         self._chunk = max(1, chunk)
 
-    def first_token_seconds(self, line: Line) -> NDArray[np.float64]:
+    def first_token_seconds(self, columns: WaitingColumns) -> NDArray[np.float64]:
         """[n] float64, seconds from now to the first token of each if it were next.
 
         Beside today's decodes, a chunk a step. Zero while nothing is known of the machine, so that
@@ -44,28 +44,31 @@ class WorkPredictor:
         """
         costs = self.model.costs
         if costs is None:
-            return np.zeros(len(line))
-        beside = costs.seconds(self._beside)
-        prefill = line.prefill.astype(np.float64)
+            return np.zeros(len(columns))
+        beside = costs.seconds(self._concurrent_load)
+        prefill = columns.num_pending_tokens.astype(np.float64)
         steps = np.ceil(prefill / self._chunk)
-        own = prefill * (costs.prefill_token + costs.kv_token * (line.cached + prefill / 2))
+        own = prefill * (
+            costs.prefill_token + costs.kv_token * (columns.cached_tokens_hint + prefill / 2)
+        )
         return own + steps * beside
 
     @property
-    def haste(self) -> float:
+    def optimism_factor(self) -> float:
         """How much faster than predicted things may well go, as a factor of at least 1."""
         return 1.0 + (self.model.error or 0.0)
 
-    def job_seconds(self, line: Line) -> NDArray[np.float64]:
+    def job_seconds(self, columns: WaitingColumns) -> NDArray[np.float64]:
         """[n] float64, what the rest of each request adds to the machine's work."""
-        costs = self.model.costs
-        answer = np.minimum(line.answer, self.answer_tokens)
+        costs, pending = self.model.costs, columns.num_pending_tokens
+        answer = np.minimum(columns.max_new_tokens, self.answer_tokens)
         if costs is None:
-            return line.prefill + 4.0 * answer  # tokens; a decoded one costs several prefilled
-        share = costs.constant / (self._beside.decode_rows + 1)
-        each = costs.decode_row + share + costs.kv_token * (line.cached + line.prefill)
-        own = costs.prefill_token + costs.kv_token * (line.cached + line.prefill / 2)
-        seconds: NDArray[np.float64] = line.prefill * own + answer * each
+            return pending + 4.0 * answer  # in tokens: a decode costs as much as several prefilled
+        share = costs.constant / (self._concurrent_load.num_decode_rows + 1)
+        context = columns.cached_tokens_hint + pending
+        per_decode = costs.decode_row + share + costs.kv_token * context
+        per_prefill = costs.prefill_token + costs.kv_token * (context - pending / 2)
+        seconds: NDArray[np.float64] = pending * per_prefill + answer * per_decode
         return seconds
 
     def prefill_seconds(self, tokens: int, *, cached: int) -> float | None:

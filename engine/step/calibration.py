@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from engine.api.request import SamplingParams
 from engine.batch.rows import RowTable
-from engine.batch.sampling_validator import Sampler
+from engine.batch.sampling_validator import SamplingValidator
 from engine.executors.base import Executor, StepPlan
 from engine.memory.block_manager import BlockManager
 from engine.scheduler.step_time import StepTimeModel, load_of
@@ -83,8 +83,12 @@ class Calibration:
         ):
             self._left.clear()
             return
-        grant = np.full(probe.rows, probe.tokens, np.int32)
-        load = load_of(grant, np.full(probe.rows, end, np.int32), int(grant.sum()))
+        num_scheduled_tokens = np.full(probe.rows, probe.tokens, np.int32)
+        load = load_of(
+            num_scheduled_tokens,
+            np.full(probe.rows, end, np.int32),
+            int(num_scheduled_tokens.sum()),
+        )
         expected = model.predict(load)
         if expected is not None and expected > LONGEST_S:
             self._left.clear()
@@ -110,7 +114,7 @@ def _plan(probe: Probe, table: RowTable, taken: NDArray[np.int32]) -> StepPlan:
     block_tables = np.full_like(table.block_tables, -1)
     block_tables[: probe.rows, : taken.shape[1]] = taken
     sampling = np.zeros_like(table.sampling)
-    sampling[:] = Sampler.pack(SamplingParams(temperature=0.0), 0)
+    sampling[:] = SamplingValidator.pack(SamplingParams(temperature=0.0), 0)
     count = probe.rows * probe.tokens
     return StepPlan(
         rows=rows,
@@ -121,7 +125,7 @@ def _plan(probe: Probe, table: RowTable, taken: NDArray[np.int32]) -> StepPlan:
         block_tables=block_tables,
         token_table=np.zeros(table.token_table.shape, np.int32),  # pages nobody touches
         num_tokens=np.full(table.max_rows, end, np.int32),
-        num_prompt_tokens=np.full(table.max_rows, end, np.int32),
+        penalty_start=np.full(table.max_rows, end, np.int32),
         sampling=sampling,
         bias_rows=np.zeros(0, np.int32),
         bias_ids=np.zeros(0, np.int32),

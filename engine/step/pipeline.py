@@ -1,10 +1,9 @@
-"""`Pipeline`: one step after another: schedule, execute, apply.
+"""`Pipeline`: runs one step after another: schedule, execute, apply.
 
-Hot, and single-threaded: only the engine's thread calls it, and it starts no thread and reads no
-clock of its own choosing, so tests drive it by hand. What must stay true: the cost of a step in
-Python does not grow with the batch. The loops below, and those where results are applied, run over
-requests that begin or end in this step or use a rare feature. Nothing is sent to readers; see
-`engine.batch.mailbox`.
+Hot path. Only the engine's thread calls it; it starts no thread, and its clock is injected, so tests
+drive it step by step. Invariant: the cost of a step in Python does not grow with the batch. The loops
+below, and those that apply results, run over requests that start or finish in this step or use a rare
+feature. Nothing is sent to readers here; see `engine.batch.mailbox`.
 """
 
 import logging
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 from engine.api.error_text import as_sentence
 from engine.api.events import (
     EventBus,
-    RequestFinished,
     RequestPreempted,
     RequestScheduled,
     StepFailed,
@@ -25,15 +23,17 @@ from engine.api.events import (
 from engine.api.request import FinishReason
 from engine.api.scheduling import Scheduling
 from engine.api.snapshot import StepStats
-from engine.batch.mailbox import Finish
+from engine.batch.finish import ABORTED, Finish, failed
 from engine.batch.request_queue import RequestQueue
 from engine.batch.rows import RowTable
-from engine.batch.sequence import NO_ROW, Sequence
+from engine.batch.sequence import NO_ROW, Sequence, SequenceState
 from engine.executors.base import Executor, StepPlan
 from engine.memory.block_manager import BlockManager
 from engine.observability.counters import EngineCounters, StepRecord
-from engine.scheduler.scheduler import Schedule, Scheduler
+from engine.scheduler.schedule import Schedule
+from engine.scheduler.scheduler import Scheduler
 from engine.step.calibration import Calibration
+from engine.step.finished import FinishedSequence
 from engine.step.step_applier import AppliedStep, StepApplier
 from engine.step.token_writer import TokenWriter
 
@@ -61,7 +61,6 @@ class Pipeline:
         counters: EngineCounters,
         events: EventBus,
         clock: Callable[[], float],
-        on_finish: Callable[[Sequence], None],
     ) -> None:
         self.table = table
         self.blocks = blocks
@@ -85,12 +84,11 @@ class Pipeline:
         self._last: StepRecord | None = None
         self._last_rows = 0
         self.last_error: tuple[str, float] | None = None
-        self._ends: list[tuple[Sequence, Finish, float]] = []
+        self._finished: list[FinishedSequence] = []
         self._waiting = waiting
         self._counters = counters
         self._events = events
         self._clock = clock
-        self._on_finish = on_finish
 
     @property
     def writer(self) -> TokenWriter:
@@ -106,7 +104,7 @@ class Pipeline:
         return StepStats(
             last.seconds,
             last.prefill_tokens,
-            last.decodes,
+            last.decode_tokens,
             self._last_rows,
             last.predicted_seconds,
         )
@@ -117,10 +115,10 @@ class Pipeline:
         return self.scheduler.has_work
 
     def step(self) -> bool:
-        """Run one step. Never raises: a failure ends the requests it concerns.
+        """Run one step. Never raises: a failure finishes the requests concerned with an error.
 
         Returns:
-            Whether any request got tokens or ended, so that readers should be told.
+            Whether any request got tokens or finished, so that readers should be woken.
         """
         if self.executor is None:
             raise AssertionError("a step before the weights were loaded")
@@ -128,7 +126,7 @@ class Pipeline:
         try:
             schedule = self.scheduler.schedule(started)
         except Exception as error:
-            # Our own mistake. The books may be wrong, so nothing that runs or waits goes on.
+            # A defect of the scheduler. Its state may be inconsistent, so every request is finished.
             _log.exception("Scheduling failed.")
             self.scheduler.copies.settle()
             running = self._sequences(self.scheduler.running)
@@ -146,14 +144,14 @@ class Pipeline:
                 plan = self._mask(plan)
             result = self.executor.execute(plan)
             applied = self._applier.apply(schedule, plan, result)
-            for sequence, reason, sentence in applied.endings:
-                self.finish(sequence, reason, sentence)
+            for sequence, finish in applied.finished:
+                self.finish(sequence, finish)
             self._account(schedule, applied, len(plan.rows), started)
         except BaseException as error:  # a panic in Rust is no Exception
             _log.exception("A step failed.")
             placed = [self.table.sequences[row] for row in plan.rows.tolist()]
-            failed = [sequence for sequence in placed if sequence is not None]
-            self._fail_step(f"The step failed: {as_sentence(error)}", failed)
+            unfinished = [sequence for sequence in placed if sequence is not None]
+            self._fail_step(f"The step failed: {as_sentence(error)}", unfinished)
         return True
 
     def calibrate(self, calibration: Calibration) -> None:
@@ -180,30 +178,30 @@ class Pipeline:
         return replace(plan, mask_rows=rows, mask_bits=bits)
 
     def abort(self, sequence: Sequence) -> None:
-        """End a request now, wherever it is. Its blocks are free when this returns."""
-        self.finish(sequence, FinishReason.ABORT)
+        """Finish a request now, wherever it is. Its blocks are free when this returns."""
+        self.finish(sequence, ABORTED)
 
-    def finish(self, sequence: Sequence, reason: FinishReason, error: str | None = None) -> None:
-        """End a request: release its row and blocks, count it, have its end announced."""
-        if sequence.ended:
+    def finish(self, sequence: Sequence, finish: Finish) -> None:
+        """Finish a request: release its row and blocks, or its place in the queue, and count it.
+
+        Its reader is told by `deliver`, with what `take_finished` returns. A request that has
+        finished already is left as it is.
+        """
+        if sequence.finished:
             return
         if sequence.row != NO_ROW:
             self.scheduler.release(sequence.row)
         else:
             self._waiting.remove(sequence)
-        self.close(sequence, reason, error)
-
-    def close(self, sequence: Sequence, reason: FinishReason, error: str | None = None) -> None:
-        """End a request that is in no row and no line."""
-        sequence.ended = True
+        sequence.move_to(SequenceState.FINISHED)
         sequence.donor = None
-        mailbox = sequence.mailbox
-        if sequence.decoder is not None and reason is not FinishReason.ERROR:
-            mailbox.text.append(sequence.decoder.flush())
+        mailbox, reason = sequence.mailbox, finish.reason
+        if sequence.detokenizer is not None and reason is not FinishReason.ERROR:
+            mailbox.text.append(sequence.detokenizer.flush())
         now = self._clock()
         kept = mailbox.kept
-        asked = sequence.max_total > sequence.num_prompt
-        if asked and reason in (FinishReason.STOP, FinishReason.LENGTH):
+        generates = sequence.max_total > sequence.num_prompt
+        if generates and reason in (FinishReason.STOP, FinishReason.LENGTH):
             self.scheduler.work.note_answer(len(kept.ids))
         self._counters.record_finish(
             now,
@@ -213,41 +211,22 @@ class Pipeline:
             output_tokens=len(kept.ids),
             max_tokens=sequence.max_total - sequence.num_prompt,
         )
-        self._ends.append((sequence, Finish(reason, error), now))
+        self._finished.append(FinishedSequence(sequence, finish, now))
 
     @property
-    def has_ends(self) -> bool:
-        """Whether a request ended and its reader was not told yet."""
-        return bool(self._ends)
+    def has_finished(self) -> bool:
+        """Whether `take_finished` would return anything."""
+        return bool(self._finished)
 
-    def announce_ends(self) -> None:
-        """Close the mailboxes of requests that ended.
-
-        Called after the snapshot was published, so that whoever sees the end of an answer sees
-        figures that include it.
-        """
-        ends, self._ends = self._ends, []
-        for sequence, finish, now in ends:
-            self._on_finish(sequence)
-            sequence.mailbox.close(finish)
-            if self._events.wanted(RequestFinished):
-                kept = sequence.mailbox.kept
-                self._events.publish(
-                    RequestFinished(
-                        now,
-                        sequence.request_id,
-                        finish.reason,
-                        sequence.num_prompt,
-                        len(kept.ids),
-                        kept.timings,
-                        finish.error,
-                    )
-                )
+    def take_finished(self) -> list[FinishedSequence]:
+        """The requests that finished since the last call; their readers do not know yet."""
+        finished, self._finished = self._finished, []
+        return finished
 
     def _announce(self, schedule: Schedule, now: float) -> None:
-        """Tell of everything in a schedule that is not the plan."""
+        """Finish, count and publish everything in a schedule beside the plan."""
         for sequence in schedule.unplaceable:
-            self.close(sequence, FinishReason.ERROR, self._too_large(sequence))
+            self.finish(sequence, failed(self._too_large(sequence)))
         if schedule.preempted:
             self._counters.record_preemptions(len(schedule.preempted))
             for sequence in schedule.preempted:
@@ -285,8 +264,8 @@ class Pipeline:
             rows: how many rows it had.
             started: when it was scheduled.
         """
-        ended = self._clock()
-        seconds, model = ended - started, self.scheduler.work.model
+        now = self._clock()
+        seconds, model = now - started, self.scheduler.work.model
         if schedule.admitted and any(one.swapped_tokens for one in schedule.admitted):
             # Copying KV blocks in is no part of what a step's tokens cost.
             predicted = model.predict(applied.load)
@@ -296,21 +275,21 @@ class Pipeline:
             seconds,
             predicted,
             applied.prefill_tokens,
-            applied.decodes,
+            applied.decode_tokens,
             applied.new_prompt_tokens,
             applied.generated,
             applied.first_tokens,
-            applied.intervals,
+            applied.inter_token_latencies,
         )
         self._last_rows = rows
-        self._counters.record_step(ended, self._last)
+        self._counters.record_step(now, self._last)
 
     def _fail_step(self, message: str, sequences: list[Sequence]) -> None:
         """End the requests of a step that raised; what the step wrote is lost."""
         now = self._clock()
         self.last_error = (message, now)
         for sequence in sequences:
-            self.finish(sequence, FinishReason.ERROR, message)
+            self.finish(sequence, failed(message))
         self._events.publish(StepFailed(now, message, len(sequences)))
 
     def _sequences(self, rows: NDArray[np.int32]) -> list[Sequence]:

@@ -11,19 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.api.events import EventBus
-from engine.api.request import FinishReason
 from engine.api.step_costs import StepLoad
+from engine.batch.finish import LENGTH_REACHED, failed
 from engine.batch.rows import RowTable
 from engine.batch.sequence import Sequence
 from engine.batch.steady_decode import SteadyDecode
 from engine.executors.base import StepPlan, StepResult
 from engine.memory.block_manager import BlockManager
 from engine.observability.counters import EngineCounters
-from engine.scheduler.drafts import record_accepted, release_unused
-from engine.scheduler.scheduler import Schedule, Scheduler
-from engine.scheduler.speculation import Drafts
+from engine.scheduler.schedule import Schedule
+from engine.scheduler.scheduler import Scheduler
+from engine.scheduler.speculation import Drafts, record_accepted, release_unused
 from engine.scheduler.step_time import load_of
-from engine.step.token_writer import NO_SAMPLES, Ending, TokenWriter
+from engine.step.token_writer import NO_SAMPLES, SequenceFinish, TokenWriter
 
 _NOT_A_NUMBER = "The model's output for this request was not a number (NaN)."
 
@@ -34,22 +34,22 @@ class AppliedStep(NamedTuple):
     Attributes:
         load: the work in it.
         prefill_tokens: tokens computed that were not a decode, recomputed ones included.
-        decodes: tokens computed that were.
+        decode_tokens: tokens computed that were.
         new_prompt_tokens: prompt tokens computed for the first time.
         generated: tokens sampled.
         first_tokens: [N] float64, times to first token of requests that got their first.
-        intervals: [N] float64, times since the previous token of the others, as bytes.
-        endings: requests that end here; of those named twice, the first reason counts.
+        inter_token_latencies: [N] float64, times since the previous token of the others, as bytes.
+        finished: requests that finish here; of those named twice, the first finish counts.
     """
 
     load: StepLoad
     prefill_tokens: int
-    decodes: int
+    decode_tokens: int
     new_prompt_tokens: int
     generated: int
     first_tokens: NDArray[np.float64]
-    intervals: bytes
-    endings: list[Ending]
+    inter_token_latencies: bytes
+    finished: list[SequenceFinish]
 
 
 class StepApplier:
@@ -93,64 +93,74 @@ class StepApplier:
         advance = self.writer.advance(steady, result, self._clock())
         if advance is None:
             return None
-        kv_tokens, intervals, filled, endings = advance
+        kv_tokens, inter_token_latencies, filled, finished = advance
         if filled is not None and self._blocks.prefixes is not None:
             self._blocks.prefixes.index_blocks(self._table, *filled)
         rows = len(steady.rows)
         return AppliedStep(
-            StepLoad(0, rows, kv_tokens), 0, rows, 0, rows, NO_SAMPLES, intervals, endings
+            StepLoad(0, rows, kv_tokens),
+            0,
+            rows,
+            0,
+            rows,
+            NO_SAMPLES,
+            inter_token_latencies,
+            finished,
         )
 
     def _apply_any(self, schedule: Schedule, plan: StepPlan, result: StepResult) -> AppliedStep:
         """Apply a step of any kind."""
         table, batch, drafts = self._table, plan.rows, schedule.drafts
-        grant = plan.query_start[1:] - plan.query_start[:-1]
-        computed = table.num_computed[batch] + grant
-        guessed, accepted = None, None
+        num_scheduled_tokens = plan.query_start[1:] - plan.query_start[:-1]
+        computed = table.num_computed[batch] + num_scheduled_tokens
+        num_drafts, accepted = None, None
         if drafts is not None:
-            guessed, accepted = drafts.counts, result.accepted
-        load = load_of(grant, computed, len(plan.token_ids), guessed)
-        if guessed is not None:
-            grant = grant - guessed
-            computed += result.accepted - guessed
+            num_drafts, accepted = drafts.counts, result.accepted
+        load = load_of(num_scheduled_tokens, computed, len(plan.token_ids), num_drafts)
+        if num_drafts is not None:
+            num_scheduled_tokens = num_scheduled_tokens - num_drafts
+            computed += result.accepted - num_drafts
         table.num_computed[batch] = computed
         prompt = table.num_prompt_tokens[batch]
         new_prompt = self._count_prompt(batch, computed, prompt)
-        decodes = int(np.count_nonzero((grant == 1) & (computed > prompt)))
-        failed = self._take_scores(schedule, result)
+        decode_tokens = int(np.count_nonzero((num_scheduled_tokens == 1) & (computed > prompt)))
+        failed_sequences = self._take_scores(schedule, result)
         if drafts is not None:
             record_accepted(table, plan, result)
             release_unused(table, self._blocks, batch[drafts.batch])
         rows, sound, whole, chosen = batch, batch, batch[:0], None
         if np.count_nonzero(result.sampled < 0):
-            # A row that wanted a token and got none has failed, whatever `failed` says; it keeps the
+            # A row that wanted a token and got none has failed, whatever the scores say; it keeps the
             # draft tokens that were accepted before that.
             got = result.sampled >= 0
             chosen = np.flatnonzero(got if accepted is None else got | (accepted > 0))
             rows = batch[chosen]
             broken = (result.sampled < 0) & (plan.needs_logits != 0)
-            failed += map(table.sequence, batch[broken].tolist())
+            failed_sequences += map(table.sequence, batch[broken].tolist())
             sound = batch[~broken]
             whole = batch[computed >= table.max_total[batch]]  # nothing wanted after the prompt
-        known = None if accepted is None else table.num_tokens[rows]
+        before = None if accepted is None else table.num_tokens[rows]
         now = self._clock()
-        endings, first_tokens, intervals = self.writer.write(rows, result, chosen, accepted, now)
+        finished, first_tokens, inter_token_latencies = self.writer.write(
+            rows, result, chosen, accepted, now
+        )
         if drafts is not None:
             self._settle_drafts(drafts, batch, result.accepted)
-        generated = len(rows) if known is None else int((table.num_tokens[rows] - known).sum())
+        generated = len(rows) if before is None else int((table.num_tokens[rows] - before).sum())
         if self._blocks.prefixes is not None:  # before a row ends, so that its blocks stay cached
             self._blocks.prefixes.index(table, sound)
-        endings += [(one, FinishReason.ERROR, _failure(one)) for one in failed]
-        endings += [(table.sequence(row), FinishReason.LENGTH, None) for row in whole.tolist()]
+        finished += [(one, failed(_failure(one))) for one in failed_sequences]
+        finished += [(table.sequence(row), LENGTH_REACHED) for row in whole.tolist()]
+        num_draft_tokens = 0 if drafts is None else drafts.total
         return AppliedStep(
             load=load,
-            prefill_tokens=len(plan.token_ids) - decodes - (0 if drafts is None else drafts.total),
-            decodes=decodes,
+            prefill_tokens=len(plan.token_ids) - decode_tokens - num_draft_tokens,
+            decode_tokens=decode_tokens,
             new_prompt_tokens=new_prompt,
             generated=generated,
             first_tokens=first_tokens,
-            intervals=intervals.tobytes(),
-            endings=endings,
+            inter_token_latencies=inter_token_latencies.tobytes(),
+            finished=finished,
         )
 
     def _take_scores(self, schedule: Schedule, result: StepResult) -> list[Sequence]:

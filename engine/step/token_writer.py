@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from engine.api.error_text import as_sentence
 from engine.api.events import EventBus, FirstToken
-from engine.api.request import FinishReason
+from engine.batch.finish import LENGTH_REACHED, STOPPED, Finish, failed
 from engine.batch.rows import RowTable
 from engine.batch.sequence import Sequence
 from engine.batch.steady_decode import FilledBlocks, SteadyDecode
@@ -27,10 +27,11 @@ _log = logging.getLogger(__name__)
 
 _T = TypeVar("_T", bound=np.generic)
 
-Ending = tuple[Sequence, FinishReason, str | None]
-"""A sequence that ends, why, and for an error its sentence."""
+SequenceFinish = tuple[Sequence, Finish]
+"""A sequence that finishes, and how."""
 
 NO_SAMPLES: NDArray[np.float64] = np.zeros(0)
+_NO_ROWS: NDArray[np.int32] = np.zeros(0, np.int32)
 
 
 class TokenWriter:
@@ -41,8 +42,8 @@ class TokenWriter:
         self._table = table
         self._counters = counters
         self._events = events
-        self._fed: NDArray[np.int32] = np.zeros(0, np.int32)  # rows that got a token last
-        self._steady: SteadyDecode | None = None  # the same, if they just decode
+        self._last_step_rows = _NO_ROWS  # rows that got a token in the last step
+        self._steady: SteadyDecode | None = None  # the same rows, if all of them just decode
 
     def write(
         self,
@@ -51,7 +52,7 @@ class TokenWriter:
         chosen: NDArray[np.intp] | None,
         accepted: NDArray[np.int32] | None,
         now: float,
-    ) -> tuple[list[Ending], NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[list[SequenceFinish], NDArray[np.float64], NDArray[np.float64]]:
         """Append the sampled tokens to their rows, behind the draft tokens that were accepted.
 
         Args:
@@ -77,12 +78,12 @@ class TokenWriter:
         table.last_token_at[rows] = now
         first = np.isnan(since)
         if np.count_nonzero(first):
-            beginners = rows[first]
-            table.first_token_at[beginners] = now
-            first_tokens = now - table.queued_at[beginners]
-            self._count_deadlines(beginners, now)
+            first_token_rows = rows[first]
+            table.first_token_at[first_token_rows] = now
+            first_tokens = now - table.queued_at[first_token_rows]
+            self._count_deadlines(first_token_rows, now)
             since = since[~first]
-            self._announce_first(beginners, now)
+            self._announce_first(first_token_rows, now)
         else:
             first_tokens = NO_SAMPLES
         stopped = _rows_with_any(table.stop_ids[rows] == sampled[:, None])
@@ -96,20 +97,20 @@ class TokenWriter:
             later = extra[~first] + 1
             since = np.repeat(since / later, later)
         texts: list[tuple[Sequence, str]] = []
-        ending = self._stopped_by_text(rows, at, texts) if table.decoded_rows else []
-        self._fed, self._steady = rows, None
+        finished = self._stopped_by_text(rows, at, texts) if table.stop_string_rows else []
+        self._last_step_rows, self._steady = rows, None
         table.num_tokens[rows] = at  # publishes: readers see the tokens from here on
         for sequence, text in texts:
             sequence.mailbox.text.append(text)
         if len(table.grammars):
-            ending += self._stopped_by_grammar(rows, sampled)
-        over = np.flatnonzero(stopped | (at >= table.max_total[rows]))
-        ending += self._over(zip(rows[over].tolist(), stopped[over].tolist(), strict=True))
-        return ending, first_tokens, since
+            finished += self._stopped_by_grammar(rows, sampled)
+        done = np.flatnonzero(stopped | (at >= table.max_total[rows]))
+        finished += self._finishes(zip(rows[done].tolist(), stopped[done].tolist(), strict=True))
+        return finished, first_tokens, since
 
     def advance(
         self, steady: SteadyDecode, result: StepResult, now: float
-    ) -> tuple[int, bytes, FilledBlocks | None, list[Ending]] | None:
+    ) -> tuple[int, bytes, FilledBlocks | None, list[SequenceFinish]] | None:
         """Append the sampled tokens of rows that just decode: `write`, in one native call.
 
         Args:
@@ -128,24 +129,24 @@ class TokenWriter:
         advance = steady.advance(result.sampled, now)
         if advance is None:
             return None
-        kv_tokens, intervals, ended, filled = advance
+        kv_tokens, inter_token_latencies, stopped, filled = advance
         self._steady = steady
-        ending: list[Ending] = []
-        if table.decoded_rows:
+        finished: list[SequenceFinish] = []
+        if table.stop_string_rows:
             texts: list[tuple[Sequence, str]] = []
-            ending += self._stopped_by_text(rows, table.num_tokens[rows], texts)
+            finished += self._stopped_by_text(rows, table.num_tokens[rows], texts)
             for sequence, text in texts:
                 sequence.mailbox.text.append(text)
         if len(table.grammars):
-            ending += self._stopped_by_grammar(rows, result.sampled)
-        if ended:
-            ending += self._over(ended)
-        return kv_tokens, intervals, filled, ending
+            finished += self._stopped_by_grammar(rows, result.sampled)
+        if stopped:
+            finished += self._finishes(stopped)
+        return kv_tokens, inter_token_latencies, filled, finished
 
-    def _over(self, rows: Iterable[tuple[int, bool]]) -> list[Ending]:
-        """Rows that end by a stop token, or because they have all they may."""
-        reasons = FinishReason.LENGTH, FinishReason.STOP
-        return [(self._table.sequence(row), reasons[stopped], None) for row, stopped in rows]
+    def _finishes(self, rows: Iterable[tuple[int, bool]]) -> list[SequenceFinish]:
+        """Rows that finish: (row, whether by a stop token and not by length)."""
+        finishes = LENGTH_REACHED, STOPPED
+        return [(self._table.sequence(row), finishes[stopped]) for row, stopped in rows]
 
     def _write_logprobs(
         self,
@@ -174,19 +175,21 @@ class TokenWriter:
         """Whether the last step put a token into a mailbox that was empty; asking takes note."""
         if self._steady is not None:
             return self._steady.take_drained()
-        fed, drained = self._fed, self._table.drained
+        fed, drained = self._last_step_rows, self._table.drained
         refilled = fed[drained[fed]]
         drained[refilled] = False
         return bool(refilled.size)
 
-    def _count_deadlines(self, beginners: NDArray[np.int32], now: float) -> None:
+    def _count_deadlines(self, first_token_rows: NDArray[np.int32], now: float) -> None:
         """Note whose first token came in time, of those that named a deadline."""
-        deadlines = self._table.deadline[beginners]
+        deadlines = self._table.deadline[first_token_rows]
         named = int(np.count_nonzero(np.isfinite(deadlines)))
         if named:
             met = int(np.count_nonzero(now <= deadlines))
-            unnamed = len(beginners) - named  # their deadline is infinite, so they count as met
-            self._counters.record_deadlines(met=met - unnamed, missed=len(beginners) - met)
+            unnamed = (
+                len(first_token_rows) - named
+            )  # their deadline is infinite, so they count as met
+            self._counters.record_deadlines(met=met - unnamed, missed=len(first_token_rows) - met)
 
     def _announce_first(self, rows: NDArray[np.int32], now: float) -> None:
         if self._events.wanted(FirstToken):
@@ -196,7 +199,7 @@ class TokenWriter:
 
     def _stopped_by_text(
         self, rows: NDArray[np.int32], at: NDArray[np.int32], texts: list[tuple[Sequence, str]]
-    ) -> list[Ending]:
+    ) -> list[SequenceFinish]:
         """Decode the new tokens of rows with stop strings; those whose text holds one end there.
 
         Args:
@@ -207,9 +210,9 @@ class TokenWriter:
         table = self._table
         counts = table.num_tokens.copy()
         counts[rows] = at
-        ending: list[Ending] = []
-        for row, (sequence, decoder) in table.decoded_rows.items():
-            begin = sequence.num_prompt + sequence.decoded
+        finished: list[SequenceFinish] = []
+        for row, (sequence, detokenizer) in table.stop_string_rows.items():
+            begin = sequence.num_prompt + sequence.num_detokenized
             end = int(counts[row])
             if begin >= end:
                 continue
@@ -217,33 +220,29 @@ class TokenWriter:
             try:
                 # One by one: a stop string may end inside a run of accepted draft tokens.
                 for token in table.token_table[row, begin:end].tolist():
-                    text += decoder.feed([token])
-                    sequence.decoded += 1
-                    if decoder.stopped:
+                    text += detokenizer.feed([token])
+                    sequence.num_detokenized += 1
+                    if detokenizer.stopped:
                         break
             except Exception as error:
                 _log.exception("Decoding failed.")
                 message = f"The answer could not be decoded: {as_sentence(error)}"
-                ending.append((sequence, FinishReason.ERROR, message))
+                finished.append((sequence, failed(message)))
                 continue
             if text:
                 texts.append((sequence, text))
-            if decoder.stopped:
-                counts[row] = sequence.num_prompt + sequence.decoded
-                ending.append((sequence, FinishReason.STOP, None))
+            if detokenizer.stopped:
+                counts[row] = sequence.num_prompt + sequence.num_detokenized
+                finished.append((sequence, STOPPED))
         at[:] = counts[rows]
-        return ending
+        return finished
 
     def _stopped_by_grammar(
         self, rows: NDArray[np.int32], sampled: NDArray[np.int32]
-    ) -> list[Ending]:
+    ) -> list[SequenceFinish]:
         """Sequences whose grammar allows nothing after their new token, or could not follow it."""
         return [
-            (
-                self._table.sequence(row),
-                FinishReason.STOP if matcher.error is None else FinishReason.ERROR,
-                matcher.error,
-            )
+            (self._table.sequence(row), STOPPED if matcher.error is None else failed(matcher.error))
             for row, matcher in self._table.grammars.advance(rows, sampled)
         ]
 

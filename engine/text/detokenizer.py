@@ -1,4 +1,4 @@
-"""`Decoder`: token ids to text, cut at stop tokens and stop strings.
+"""`Detokenizer`: token ids to text, cut at stop tokens and stop strings.
 
 Text is found where it is wanted: a request without stop strings is decoded by its reader, one with
 stop strings on the engine's thread, because the stop decides when to end. The same class serves
@@ -10,8 +10,8 @@ from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 
-class TextStream(Protocol):
-    """Incremental detokenisation (`engine.text.tokenizer.TextStream`)."""
+class IncrementalDetokenizer(Protocol):
+    """Incremental detokenisation (`engine.text.tokenizer.IncrementalDetokenizer`)."""
 
     def feed(self, ids: Ids[int], /) -> str:
         """New whole characters."""
@@ -87,12 +87,12 @@ class StopScanner:
         return longest
 
 
-class Decoder:
+class Detokenizer:
     """Decodes one answer. Not thread-safe."""
 
     def __init__(
         self,
-        stream: TextStream,
+        stream: IncrementalDetokenizer,
         *,
         stop_ids: AbstractSet[int],
         stops: Ids[str] = (),

@@ -16,7 +16,7 @@ _MAX_HELD = 32
 """Characters a cluster may hold back: longer runs of joiners are noise, not a grapheme."""
 
 
-class TextStream:
+class IncrementalDetokenizer:
     """Incremental decoder of one sequence.
 
     Never returns half a UTF-8 character: incomplete bytes wait for the rest, and turn into U+FFFD

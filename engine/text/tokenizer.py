@@ -15,7 +15,7 @@ from engine.api.errors import InvalidRequest, ModelError
 from engine.text.chat_encoding import ChatEncoder
 from engine.text.chat_template import ChatTemplate
 from engine.text.control_tokens import ControlTokens
-from engine.text.incremental_detokenizer import TextStream
+from engine.text.incremental_detokenizer import IncrementalDetokenizer
 from engine.text.token_bytes import Scheme, TokenBytes
 
 # One text a call: a second thread pool beside the executor's would only take cores from it.
@@ -124,10 +124,12 @@ class Tokenizer:
         ids = list(token_ids)
         for token_id in ids:
             self._check(token_id)
-        stream = self.stream(skip_special=skip_special)
+        stream = self.incremental_detokenizer(skip_special=skip_special)
         return stream.feed(ids) + stream.flush()
 
-    def stream(self, *, skip_special: bool = True, after: int | None = None) -> TextStream:
+    def incremental_detokenizer(
+        self, *, skip_special: bool = True, after: int | None = None
+    ) -> IncrementalDetokenizer:
         """An incremental decoder.
 
         Args:
@@ -137,7 +139,7 @@ class Tokenizer:
                 special one, text begins anew.
         """
         begins = after is None or after in self.special_ids
-        return TextStream(
+        return IncrementalDetokenizer(
             self._bytes,
             hidden=self.special_ids if skip_special else frozenset(),
             strip_leading_space=self._strip_leading_space and begins,

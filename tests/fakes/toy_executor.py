@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from engine.api.errors import ExecutorError
-from engine.batch.sampling_validator import Sampler
+from engine.batch.sampling_validator import SamplingValidator
 from engine.executors.base import MAX_DRAFT_TOKENS, ExecutorInfo, StepPlan
 from engine.executors.reference_sampler import sample_reference
 from engine.models.spec import ModelSpec, RopeScaling
@@ -110,7 +110,7 @@ class ToyExecutor:
         blocks = plan.block_tables[row, places // self.block_size]
         history = self.kv[blocks, places % self.block_size]
         logits = toy_logits(history, self.vocab_size)
-        forced = self.force.get(int(length - plan.num_prompt_tokens[row]))
+        forced = self.force.get(int(length - plan.penalty_start[row]))
         if forced is not None:
             logits[:] = -10
             logits[forced] = 10
@@ -175,7 +175,7 @@ def oracle(
     prompt = len(tokens)
     most = max_model_len if params.max_tokens is None else params.max_tokens
     limit = min(max_model_len, prompt + most)
-    stop_ids = set(Sampler.stop_ids(params, eos_ids))
+    stop_ids = set(SamplingValidator.stop_ids(params, eos_ids))
     used_seed = params.seed if seed is None else seed
     start = prompt if penalty_start is None else penalty_start
     while len(tokens) < limit:
@@ -194,7 +194,7 @@ def oracle(
 
 def next_token(tokens, params, seed, *, penalty_start, forced=None, bits=None):
     """What a request samples after its first tokens, by definition; `bits` is a token mask."""
-    bias_ids, bias_values = Sampler.pack_bias(params)
+    bias_ids, bias_values = SamplingValidator.pack_bias(params)
     plan = StepPlan(
         rows=np.zeros(1, np.int32),
         query_start=np.array([0, 1], np.int32),
@@ -203,9 +203,9 @@ def next_token(tokens, params, seed, *, penalty_start, forced=None, bits=None):
         block_tables=np.zeros((1, 1), np.int32),
         needs_logits=np.ones(1, np.uint8),
         num_tokens=np.array([len(tokens)], np.int32),
-        num_prompt_tokens=np.array([penalty_start], np.int32),
+        penalty_start=np.array([penalty_start], np.int32),
         token_table=np.array([tokens], np.int32),
-        sampling=Sampler.pack(params, seed).reshape(1),
+        sampling=SamplingValidator.pack(params, seed).reshape(1),
         bias_rows=np.zeros(len(bias_ids), np.int32),
         bias_ids=bias_ids,
         bias_values=bias_values,

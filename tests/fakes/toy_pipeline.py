@@ -94,7 +94,6 @@ class ToyPipeline:
             counters=self.counters,
             events=self.events,
             clock=self.clock,
-            on_finish=self.ended.append,
         )
         self.pipeline.executor = self.executor
         if swap:
@@ -119,10 +118,10 @@ class ToyPipeline:
         return self.blocks.tier
 
     def submit(self, request, parent=None):
-        sequence, decoder = take_in(
+        sequence, detokenizer = take_in(
             request, self.opened, now=self.clock(), draw_seed=lambda: 7, parent=parent
         )
-        sequence.arrival = self._arrivals
+        sequence.record["arrival"] = self._arrivals
         self._arrivals += 1
         self.waiting.put(sequence)
         self.sequences[request.request_id] = sequence
@@ -130,7 +129,7 @@ class ToyPipeline:
             request,
             sequence.mailbox,
             seed=int(sequence.sampling["seed"]),
-            decoder=None if sequence.decoder is decoder else decoder,
+            detokenizer=None if sequence.detokenizer is detokenizer else detokenizer,
             abort=lambda: self._abort(sequence),
             hub=WakeHub(),
         )
@@ -153,12 +152,18 @@ class ToyPipeline:
     def step(self, count=1):
         for _ in range(count):
             self.pipeline.step()
-            self.pipeline.announce_ends()
+            self.deliver()
             self.check()
 
     def _abort(self, sequence):
         self.pipeline.abort(sequence)
-        self.pipeline.announce_ends()
+        self.deliver()
+
+    def deliver(self):
+        """Tell readers of requests that finished, as the engine does after each step."""
+        for finished in self.pipeline.take_finished():
+            self.ended.append(finished.sequence)
+            finished.deliver(self.events)
 
     def run(self, limit=10_000):
         """Step until nothing is left to do; fails if that never happens."""

@@ -50,10 +50,10 @@ class ToyTokenizer:
         return bytes([32 + token_id]) if token_id < 96 else "é".encode()[token_id - 96 :][:1]
 
     def decode(self, ids, *, skip_special=True):
-        stream = self.stream()
+        stream = self.incremental_detokenizer()
         return stream.feed(ids) + stream.flush()
 
-    def stream(self, *, skip_special=True, after=None):
+    def incremental_detokenizer(self, *, skip_special=True, after=None):
         return ToyStream()
 
     def render_chat(self, messages, *, add_generation_prompt=True):

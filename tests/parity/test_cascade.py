@@ -35,7 +35,7 @@ def plan(
         block_tables=block_tables,
         token_table=np.zeros((rows, 256), np.int32),
         num_tokens=np.array(ends, np.int32),
-        num_prompt_tokens=np.array(ends, np.int32),
+        penalty_start=np.array(ends, np.int32),
         sampling=sampling,
         bias_rows=np.zeros(0, np.int32),
         bias_ids=np.zeros(0, np.int32),

@@ -50,7 +50,7 @@ def test_any_ids_streamed_in_any_cuts_give_the_whole_text(data, skip_special, wh
     some_ids = st.integers(0, tokenizer.vocab_size - 1)
     ids = data.draw(st.lists(some_ids, max_size=60) | ANY_TEXT.map(tokenizer.encode))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(ids)), max_size=20)))
-    stream = tokenizer.stream(skip_special=skip_special)
+    stream = tokenizer.incremental_detokenizer(skip_special=skip_special)
     bounds = [0, *cuts, len(ids)]
     parts = [stream.feed(ids[a:b]) for a, b in itertools.pairwise(bounds)]
     whole = tokenizer.decode(ids, skip_special=skip_special)
@@ -60,7 +60,7 @@ def test_any_ids_streamed_in_any_cuts_give_the_whole_text(data, skip_special, wh
 @given(text=ANY_TEXT)
 def test_a_stream_of_valid_text_never_shows_a_replacement(text):
     tokenizer = BYTE_LEVEL["gpt-2"]
-    stream = tokenizer.stream()
+    stream = tokenizer.incremental_detokenizer()
     parts = [stream.feed([token_id]) for token_id in tokenizer.encode(text)]
     assert text.startswith("".join(parts))
     assert "".join(parts) + stream.flush() == text

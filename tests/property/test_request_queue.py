@@ -28,7 +28,7 @@ class QueueMachine(RuleBasedStateMachine):
     def sequence(self, length):
         request = ask(list(range(1, length + 1)), max_tokens=3)
         sequence, _ = take_in(request, OPENED, now=1.0, draw_seed=lambda: 7)
-        sequence.arrival = self.arrivals
+        sequence.record["arrival"] = self.arrivals
         self.arrivals += 1
         return sequence
 
@@ -46,9 +46,9 @@ class QueueMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model)
     @rule(data=st.data())
     def pop(self, data):
-        place = data.draw(st.integers(0, len(self.model) - 1))
-        expected = self.queue.at(place)
-        sequence = self.queue.pop(place)
+        index = data.draw(st.integers(0, len(self.model) - 1))
+        expected = self.queue.at(index)
+        sequence = self.queue.pop(index)
         assert sequence is expected
         self.model.remove(sequence)
         self.away.append(sequence)
@@ -72,17 +72,17 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def every_record_is_its_sequence_s(self):
-        line = self.queue.line()
-        assert len(self.queue) == len(line) == len(self.model)
+        columns = self.queue.columns()
+        assert len(self.queue) == len(columns) == len(self.model)
         assert list(self.queue) == sorted(self.model, key=lambda one: one.arrival)
-        for place in range(len(line)):
-            sequence = self.queue.at(place)
-            assert sequence.place == place
-            assert line.arrival[place] == sequence.arrival
-            assert line.prefill[place] == len(sequence.tokens)
-            assert line.answer[place] == sequence.max_total - len(sequence.tokens)
-        assert all(one.place < 0 for one in self.away)
-        assert (line.deadline == np.inf).all()
+        for index in range(len(columns)):
+            sequence = self.queue.at(index)
+            assert sequence.queue_index == index
+            assert columns.arrival[index] == sequence.arrival
+            assert columns.num_pending_tokens[index] == len(sequence.tokens)
+            assert columns.max_new_tokens[index] == sequence.max_total - len(sequence.tokens)
+        assert all(one.queue_index < 0 for one in self.away)
+        assert (columns.deadline == np.inf).all()
 
 
 QueueMachine.TestCase.settings = settings(deadline=None, max_examples=25, stateful_step_count=25)

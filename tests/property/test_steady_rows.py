@@ -78,9 +78,9 @@ def test_steps_are_those_of_a_loop_over_the_rows(case: tuple[Tables, list[int], 
 
         now = 10.0 + number
         advance = steady.advance(np.array(tokens, np.int32), now)
-        kv_tokens, intervals, ended, filled = 0, [], [], []
+        kv_tokens, inter_token_latencies, ended, filled = 0, [], [], []
         for row, token in zip(rows, tokens, strict=True):
-            intervals.append(now - expected["last_token_at"][row])
+            inter_token_latencies.append(now - expected["last_token_at"][row])
             expected["last_token_at"][row] = now
             expected["token_table"][row][expected["num_tokens"][row]] = token
             expected["num_tokens"][row] += 1
@@ -95,7 +95,7 @@ def test_steps_are_those_of_a_loop_over_the_rows(case: tuple[Tables, list[int], 
         assert advance is not None
         assert (advance[0], np.frombuffer(advance[1]).tolist(), advance[2]) == (
             kv_tokens,
-            intervals,
+            inter_token_latencies,
             ended,
         )
         found = (

@@ -135,7 +135,7 @@ class Traffic(RuleBasedStateMachine):
     @rule(data=st.data())
     def preempt(self, data):
         running = self.toy.pipeline.scheduler.running.tolist()
-        self.toy.pipeline.scheduler._preempt(data.draw(st.sampled_from(running)))
+        self.toy.pipeline.scheduler.preempt(data.draw(st.sampled_from(running)))
 
     @rule(
         policy=st.sampled_from(POLICIES),
@@ -235,7 +235,9 @@ class Traffic(RuleBasedStateMachine):
         assert ids == expected[: len(ids)]
         tokenizer, read = ToyTokenizer(), request.prompt_ids[start:]
         # A child whose parent stopped inside a character writes that character whole.
-        whole = tokenizer.decode((*read, *ids))[len(tokenizer.stream().feed(read)) :]
+        whole = tokenizer.decode((*read, *ids))[
+            len(tokenizer.incremental_detokenizer().feed(read)) :
+        ]
         if reason is FinishReason.LENGTH:
             assert ids == expected
             assert not any(stop in whole for stop in request.sampling.stop)

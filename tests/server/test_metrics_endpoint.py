@@ -50,8 +50,8 @@ def test_token_and_request_counts_agree_with_the_traffic(traffic, dialect):
     assert total(traffic, f"{dialect}generation_tokens_total") == generated
     lengths = total(traffic, f"{dialect}request_success_total", finished_reason="length")
     assert lengths == len(SENT)
-    intervals = sum(tokens - 1 for _, tokens in SENT)
-    assert total(traffic, f"{dialect}inter_token_latency_seconds_count") == intervals
+    inter_token_latencies = sum(tokens - 1 for _, tokens in SENT)
+    assert total(traffic, f"{dialect}inter_token_latency_seconds_count") == inter_token_latencies
     assert total(traffic, f"{dialect}time_to_first_token_seconds_count") == len(SENT)
     assert total(traffic, f"{dialect}iteration_tokens_total_sum") == prompt + generated
     for gauge in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"):

@@ -69,7 +69,7 @@ class Stepper:
         self._block_tables = np.full((rows, blocks), -1, np.int32)
         self._token_table = np.zeros((rows, max_model_len), np.int32)
         self._num_tokens = np.zeros(rows, np.int32)
-        self._num_prompt_tokens = np.zeros(rows, np.int32)
+        self._penalty_start = np.zeros(rows, np.int32)
         self._sampling = np.zeros(rows, SAMPLING_DTYPE)
 
     def run(self, runs: Sequence[Run]) -> None:
@@ -80,7 +80,7 @@ class Stepper:
         for row, run in enumerate(runs):
             self._token_table[row, : len(run.known)] = run.known
             self._num_tokens[row] = len(run.known)
-            self._num_prompt_tokens[row] = len(run.prompt)
+            self._penalty_start[row] = len(run.prompt)
             self._sampling[row] = 0
             for name, value in {**_GREEDY, **run.sampling}.items():
                 self._sampling[row][name] = value
@@ -121,7 +121,7 @@ class Stepper:
                 block_tables=self._block_tables,
                 token_table=self._token_table,
                 num_tokens=self._num_tokens,
-                num_prompt_tokens=self._num_prompt_tokens,
+                penalty_start=self._penalty_start,
                 sampling=self._sampling,
                 bias_rows=np.array([row for row, _, _ in bias], np.int32),
                 bias_ids=np.array([token for _, token, _ in bias], np.int32),

@@ -164,5 +164,5 @@ def _penalties(
         frequency=put(params["frequency_penalty"][:, None]),
         tokens=put(tokens.astype(np.int64)),
         known=put(known),
-        written=put(known & (column >= plan.num_prompt_tokens[mine][:, None])),
+        written=put(known & (column >= plan.penalty_start[mine][:, None])),
     )

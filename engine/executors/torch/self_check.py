@@ -114,7 +114,7 @@ def _plan(tokens: np.ndarray, other: np.ndarray, start: int, tables: np.ndarray)
         block_tables=tables,
         token_table=np.zeros((2, 1), np.int32),
         num_tokens=np.zeros(2, np.int32),
-        num_prompt_tokens=np.zeros(2, np.int32),
+        penalty_start=np.zeros(2, np.int32),
         sampling=np.zeros(2, SAMPLING_DTYPE),
         bias_rows=nothing,
         bias_ids=nothing,

@@ -1,12 +1,12 @@
 """The scheduling policies, one a file, and `make_prioritiser`, which finds one by name."""
 
 from engine.api.scheduling import Policy
+from engine.scheduler.ordering import Prioritiser
 from engine.scheduler.policies.earliest_deadline import EarliestDeadlineFirst
 from engine.scheduler.policies.first_come import FirstComeFirstServed
 from engine.scheduler.policies.least_slack import LeastRemainingSlack
 from engine.scheduler.policies.priority import PriorityOrder
 from engine.scheduler.policies.shortest_job import ShortestJobFirst
-from engine.scheduler.prioritiser import Prioritiser
 from engine.scheduler.work_predictor import WorkPredictor
 
 

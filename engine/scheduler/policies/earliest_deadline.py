@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.batch.waiting_columns import Line
+from engine.batch.request_record import WaitingColumns
 from engine.scheduler.policies.deadlines import apart, deadlines_of
 from engine.scheduler.work_predictor import WorkPredictor
 
@@ -16,8 +16,10 @@ class EarliestDeadlineFirst:
     def __init__(self, work: WorkPredictor) -> None:
         self._work = work
 
-    def keys(self, line: Line, now: float) -> NDArray[np.float64]:
+    def keys(self, columns: WaitingColumns, now: float) -> NDArray[np.float64]:
         """The deadlines."""
-        deadlines = deadlines_of(line)
-        lost = now + self._work.first_token_seconds(line) / self._work.haste > deadlines
-        return apart(deadlines, line, lost)
+        deadlines = deadlines_of(columns)
+        lost = (
+            now + self._work.first_token_seconds(columns) / self._work.optimism_factor > deadlines
+        )
+        return apart(deadlines, columns, lost)

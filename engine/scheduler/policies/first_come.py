@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.batch.waiting_columns import Line
+from engine.batch.request_record import WaitingColumns
 
 
 class FirstComeFirstServed:
@@ -11,6 +11,6 @@ class FirstComeFirstServed:
 
     static = True
 
-    def keys(self, line: Line, now: float) -> NDArray[np.float64]:
+    def keys(self, columns: WaitingColumns, now: float) -> NDArray[np.float64]:
         """Oldest first."""
-        return line.arrival.astype(np.float64)
+        return columns.arrival.astype(np.float64)

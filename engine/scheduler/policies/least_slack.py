@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.batch.waiting_columns import Line
+from engine.batch.request_record import WaitingColumns
 from engine.scheduler.policies.deadlines import apart, deadlines_of
 from engine.scheduler.work_predictor import WorkPredictor
 
@@ -20,9 +20,9 @@ class LeastRemainingSlack:
     def __init__(self, work: WorkPredictor) -> None:
         self._work = work
 
-    def keys(self, line: Line, now: float) -> NDArray[np.float64]:
+    def keys(self, columns: WaitingColumns, now: float) -> NDArray[np.float64]:
         """Slack in shares of the time allowed: 1 at submission of no work."""
-        deadlines = deadlines_of(line)
-        left, work = deadlines - now, self._work.first_token_seconds(line)
-        lost = work / self._work.haste > left
-        return apart((left - work) / (deadlines - line.queued_at), line, lost)
+        deadlines = deadlines_of(columns)
+        left, work = deadlines - now, self._work.first_token_seconds(columns)
+        lost = work / self._work.optimism_factor > left
+        return apart((left - work) / (deadlines - columns.queued_at), columns, lost)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.batch.waiting_columns import Line
+from engine.batch.request_record import WaitingColumns
 
 
 class PriorityOrder:
@@ -15,6 +15,6 @@ class PriorityOrder:
 
     static = True
 
-    def keys(self, line: Line, now: float) -> NDArray[np.float64]:
+    def keys(self, columns: WaitingColumns, now: float) -> NDArray[np.float64]:
         """The priorities."""
-        return line.priority.astype(np.float64)
+        return columns.priority.astype(np.float64)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.batch.waiting_columns import Line
+from engine.batch.request_record import WaitingColumns
 from engine.scheduler.work_predictor import WorkPredictor
 
 
@@ -18,6 +18,6 @@ class ShortestJobFirst:
     def __init__(self, work: WorkPredictor) -> None:
         self._work = work
 
-    def keys(self, line: Line, now: float) -> NDArray[np.float64]:
+    def keys(self, columns: WaitingColumns, now: float) -> NDArray[np.float64]:
         """Predicted seconds of the machine."""
-        return self._work.job_seconds(line)
+        return self._work.job_seconds(columns)

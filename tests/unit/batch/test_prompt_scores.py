@@ -109,7 +109,7 @@ def test_a_preempted_request_scores_no_token_twice():
     toy.step(2)
     scored = []
     toy.executor.watch = lambda plan: scored.extend(plan.score_targets.tolist())
-    toy.pipeline.scheduler._preempt(toy.row(handle))
+    toy.pipeline.scheduler.preempt(toy.row(handle))
     toy.run()
     check(handle.wait_result().prompt_logprobs, PROMPT, 1)
     assert scored == PROMPT[17:]

@@ -6,9 +6,9 @@ import pytest
 
 from engine.api.errors import InvalidRequest
 from engine.api.request import SamplingParams
-from engine.batch.sampling_validator import Sampler
+from engine.batch.sampling_validator import SamplingValidator
 
-SAMPLER = Sampler(vocab_size=100)
+SAMPLER = SamplingValidator(vocab_size=100)
 
 REFUSED = {
     "temperature": [-0.1, math.nan, math.inf, True, "1", None],
@@ -74,7 +74,7 @@ def test_packing_keeps_every_parameter():
         frequency_penalty=2.0,
         logprobs=3,
     )
-    record = Sampler.pack(params, 2**64 - 1)
+    record = SamplingValidator.pack(params, 2**64 - 1)
     assert record.shape == ()
     assert {name: record[name].item() for name in record.dtype.names} == {
         "temperature": 0.5,
@@ -90,22 +90,24 @@ def test_packing_keeps_every_parameter():
 
 
 def test_no_logprobs_and_zero_alternatives_differ():
-    assert Sampler.pack(SamplingParams(), 0)["num_logprobs"] == -1
-    assert Sampler.pack(SamplingParams(logprobs=0), 0)["num_logprobs"] == 0
+    assert SamplingValidator.pack(SamplingParams(), 0)["num_logprobs"] == -1
+    assert SamplingValidator.pack(SamplingParams(logprobs=0), 0)["num_logprobs"] == 0
 
 
 def test_a_temperature_too_small_to_divide_by_is_greedy():
-    assert Sampler.pack(SamplingParams(temperature=1e-6), 0)["temperature"] == 0
-    assert Sampler.pack(SamplingParams(temperature=1e-4), 0)["temperature"] == np.float32(1e-4)
+    assert SamplingValidator.pack(SamplingParams(temperature=1e-6), 0)["temperature"] == 0
+    assert SamplingValidator.pack(SamplingParams(temperature=1e-4), 0)["temperature"] == np.float32(
+        1e-4
+    )
 
 
 def test_biases_are_sorted_by_token():
-    ids, values = Sampler.pack_bias(SamplingParams(logit_bias=((9, 1.0), (2, -3.0))))
+    ids, values = SamplingValidator.pack_bias(SamplingParams(logit_bias=((9, 1.0), (2, -3.0))))
     assert ids.tolist() == [2, 9]
     assert values.tolist() == [-3.0, 1.0]
 
 
 def test_stop_ids_join_the_models_own_unless_ignored():
     params = SamplingParams(stop_token_ids=(5, 3))
-    assert Sampler.stop_ids(params, {7}) == (3, 5, 7)
-    assert Sampler.stop_ids(replace(params, ignore_eos=True), {7}) == (3, 5)
+    assert SamplingValidator.stop_ids(params, {7}) == (3, 5, 7)
+    assert SamplingValidator.stop_ids(replace(params, ignore_eos=True), {7}) == (3, 5)

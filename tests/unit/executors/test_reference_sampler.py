@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from engine.api.request import SamplingParams
-from engine.batch.sampling_validator import Sampler
+from engine.batch.sampling_validator import SamplingValidator
 from engine.executors.base import StepPlan
 from engine.executors.reference_sampler import gumbel_noise, mix64, sample_reference
 
@@ -12,7 +12,7 @@ MASK = 2**64 - 1
 
 
 def plan_of(params, *, tokens=(1, 2), prompt=2, seed=0):
-    bias_ids, bias_values = Sampler.pack_bias(params)
+    bias_ids, bias_values = SamplingValidator.pack_bias(params)
     table = np.zeros((1, 64), np.int32)
     table[0, : len(tokens)] = tokens
     return StepPlan(
@@ -23,9 +23,9 @@ def plan_of(params, *, tokens=(1, 2), prompt=2, seed=0):
         block_tables=np.zeros((1, 64), np.int32),
         needs_logits=np.ones(1, np.uint8),
         num_tokens=np.array([len(tokens)], np.int32),
-        num_prompt_tokens=np.array([prompt], np.int32),
+        penalty_start=np.array([prompt], np.int32),
         token_table=table,
-        sampling=Sampler.pack(params, seed).reshape(1),
+        sampling=SamplingValidator.pack(params, seed).reshape(1),
         bias_rows=np.zeros(len(bias_ids), np.int32),
         bias_ids=bias_ids,
         bias_values=bias_values,

@@ -34,7 +34,7 @@ def answer(toy, request):
 def find_nothing(toy):
     """From now on nothing is reused at admission, as if the cache had been empty at that moment."""
     nothing = Reuse(np.zeros(0, np.int32), 0, 0)
-    toy.pipeline.scheduler._reuse.find = lambda sequence, running: nothing
+    toy.pipeline.scheduler.admission.reuse.find = lambda sequence, running: nothing
 
 
 def computed(toy):
@@ -108,7 +108,7 @@ def test_03_nobody_waits_for_a_prefill_that_never_ends(end):
         toy.executor.fail_with = [ExecutorError("broken")]
         toy.step()
     else:
-        toy.pipeline.scheduler._preempt(toy.row(first))
+        toy.pipeline.scheduler.preempt(toy.row(first))
     toy.run()
     assert second.drain().token_ids == oracle(second.request)
     assert second._mailbox.cached_tokens >= 2 * BLOCK  # what the first one did get done
@@ -152,7 +152,7 @@ def test_05_a_preempted_request_resumes_from_its_own_blocks():
     request = ask(prompt(30), max_tokens=20)
     handle = toy.submit(request)
     toy.step(10)
-    toy.pipeline.scheduler._preempt(toy.row(handle))
+    toy.pipeline.scheduler.preempt(toy.row(handle))
     toy.executor.steps.clear()
     toy.step()
     ((_, lengths),) = toy.executor.steps

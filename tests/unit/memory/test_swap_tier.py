@@ -107,7 +107,7 @@ def test_only_what_the_victims_row_alone_holds_counts_in_its_price(monkeypatch):
     monkeypatch.setattr(toy.tier, "is_cheaper", lambda blocks, _: asked.append(blocks.tolist()))
     row = toy.row(child)
     own = toy.table.block_tables[row, 4 : toy.table.num_indexed[row]].tolist()
-    toy.pipeline.scheduler._preempt(row)
+    toy.pipeline.scheduler.preempt(row)
     assert asked == [own] == [asked[0][:2]]
 
 
@@ -160,7 +160,7 @@ def test_23_abort_while_swapped_leaves_nothing_behind():
     toy = swapping(rows=2)
     handle = toy.submit(ask(prompt(30), max_tokens=30))
     toy.step(10)
-    toy.pipeline.scheduler._preempt(toy.row(handle))
+    toy.pipeline.scheduler.preempt(toy.row(handle))
     evict_everything(toy)
     assert toy.tier.counts().blocks > 0
     assert len(toy.waiting) == 1
@@ -174,7 +174,7 @@ def test_35_a_fork_of_a_swapped_parent():
     toy = swapping(rows=2)
     parent = toy.submit(ask(prompt(10), max_tokens=30, temperature=1.0, seed=3))
     toy.step(8)
-    toy.pipeline.scheduler._preempt(toy.row(parent))
+    toy.pipeline.scheduler.preempt(toy.row(parent))
     evict_everything(toy)
     children = toy.fork(parent, n=2)
     toy.run()

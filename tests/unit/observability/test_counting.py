@@ -65,19 +65,19 @@ def test_percentiles_before_the_ring_is_full():
 
 @pytest.mark.parametrize("steps", [1, 63, 64, 65, 200])
 def test_whoever_looks_sees_the_samples_of_every_step(steps):
-    counters, intervals = EngineCounters(), 0.001 * np.arange(1.0, 1 + steps)
-    for number, interval in enumerate(intervals):
+    counters, inter_token_latencies = EngineCounters(), 0.001 * np.arange(1.0, 1 + steps)
+    for number, interval in enumerate(inter_token_latencies):
         counters.record_step(
             1.0,
             StepRecord(
                 seconds=0.01,
                 predicted_seconds=None,
                 prefill_tokens=0,
-                decodes=2,
+                decode_tokens=2,
                 new_prompt_tokens=number % 2,
                 generated=2,
                 first_tokens=np.full(number % 2, 0.5),
-                intervals=np.full(2, interval).tobytes(),
+                inter_token_latencies=np.full(2, interval).tobytes(),
             ),
         )
         assert counters.totals().generation_tokens == 2 * (number + 1)
@@ -86,10 +86,10 @@ def test_whoever_looks_sees_the_samples_of_every_step(steps):
     assert state.histograms["iteration_tokens_total"].total == 2 * steps + steps // 2
     assert state.histograms["inter_token_latency_seconds"].count == 2 * steps
     assert state.histograms["inter_token_latency_seconds"].total == pytest.approx(
-        2 * intervals.sum()
+        2 * inter_token_latencies.sum()
     )
     assert state.histograms["time_to_first_token_seconds"].count == steps // 2
     rates = counters.rates(1.0, fresh=True)
-    assert rates.itl_p50 == pytest.approx(np.median(intervals))
+    assert rates.itl_p50 == pytest.approx(np.median(inter_token_latencies))
     assert rates.ttft_p50 == (0.5 if steps > 1 else None)
     assert counters.state().histograms["step_seconds"].count == steps  # sorted in once

@@ -62,7 +62,7 @@ def histograms(toy):
 @pytest.mark.parametrize("budget", [5, 1000])
 @pytest.mark.parametrize("blocks", [12, 200], ids=["preempting", "roomy"])
 def test_samples_and_sums_are_exact(budget, blocks):
-    """n requests of p and m tokens: n·(m−1) intervals, iteration tokens sum to n·(p+m)."""
+    """n requests of p and m tokens: n·(m−1) inter_token_latencies, iteration tokens sum to n·(p+m)."""
     toy = ToyPipeline(budget=budget, blocks=blocks)
     for start in range(REQUESTS):
         toy.submit(ask(range(start, start + PROMPT), max_tokens=OUTPUT))

@@ -17,7 +17,7 @@ from engine.api.request import FinishReason, Request
 from engine.api.snapshot import BlockState, EngineState
 from engine.clients.engine_client import EngineClient
 from engine.clients.in_process import InProcessClient
-from engine.runtime.engine import SNAPSHOT_PERIOD_S, UNSEEN_PERIOD_S
+from engine.runtime.snapshot_publisher import SNAPSHOT_PERIOD_S, UNREAD_PERIOD_S
 from tests.fakes.toy_engine import ask, toy_config, toy_engine
 from tests.fakes.toy_executor import ToyExecutor, oracle, toy_model
 from tests.fakes.toy_tokenizer import ToyTokenizer
@@ -547,7 +547,7 @@ def test_a_snapshot_during_a_step(gated):
 def test_snapshots_of_requests_that_just_go_on_keep_a_distance(gated):
     engine, executor = gated
     now = [1000.0]
-    engine._clock = lambda: now[0]
+    engine._publisher._clock = lambda: now[0]
 
     def steps(count):
         """So many steps, told; the next one waits at its gate."""
@@ -563,10 +563,10 @@ def test_snapshots_of_requests_that_just_go_on_keep_a_distance(gated):
     assert steps(5) is first
     now[0] += 2 * SNAPSHOT_PERIOD_S
     assert steps(1).step == 7
-    engine._snapshot_seen = False  # as if nobody had looked at that one
+    engine._publisher._snapshot_read = False  # as if nobody had looked at that one
     now[0] += 2 * SNAPSHOT_PERIOD_S
     assert steps(1).step == 7
-    now[0] += UNSEEN_PERIOD_S
+    now[0] += UNREAD_PERIOD_S
     assert steps(1).step == 9
     short = engine.submit(ask("b", max_tokens=2))
     assert steps(2).running == 2

@@ -57,7 +57,7 @@ def test_26_a_reused_row_keeps_nothing_of_its_last_request():
     assert batch.token_ids == oracle(plain)
     assert batch.logprobs == batch.top_logprobs == ()
     assert toy.table.logprob_rows == toy.table.top_rows == 0
-    assert not toy.table.decoded_rows
+    assert not toy.table.stop_string_rows
     assert first.drain().token_ids == oracle(loud)
 
 
@@ -74,7 +74,7 @@ def test_30_ten_thousand_requests_with_random_aborts_leave_nothing_behind():
             submitted += 1
         for _ in range(random.integers(1, 5)):
             toy.pipeline.step()
-            toy.pipeline.announce_ends()
+            toy.deliver()
         for handle in toy.handles[:: int(random.integers(2, 5))]:
             handle.abort()
         toy.handles.clear()  # dropping the rest aborts whatever still runs

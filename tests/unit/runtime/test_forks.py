@@ -95,7 +95,7 @@ def test_35_a_parent_that_lost_its_row_is_forked_from_the_cache(end):
     if end == "abort":
         parent.abort()
     else:
-        toy.pipeline.scheduler._preempt(toy.row(parent))
+        toy.pipeline.scheduler.preempt(toy.row(parent))
     toy.run()
     assert child.drain().token_ids == expected(child, parent)
     toy.assert_idle()

@@ -37,7 +37,7 @@ def test_a_move_from_elsewhere_does_nothing(life, told):
 def test_the_door_can_be_used_by_whoever_is_told(life, events):
     """Else a subscriber that submits would wait for itself."""
     free = []
-    events.subscribe(EngineStateChanged, lambda event: free.append(not life.door.locked()))
+    events.subscribe(EngineStateChanged, lambda event: free.append(not life.lock.locked()))
     life.move_to(EngineState.READY)
     assert free == [True]
 

@@ -22,7 +22,7 @@ def one_row() -> StepPlan:
         block_tables=ints(2, 4),
         token_table=ints(2, 64),
         num_tokens=ints(2),
-        num_prompt_tokens=ints(2),
+        penalty_start=ints(2),
         sampling=np.zeros(2, SAMPLING_DTYPE),
         bias_rows=ints(0),
         bias_ids=ints(0),

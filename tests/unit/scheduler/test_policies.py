@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 from engine._core import BlockAllocator
 from engine.api.events import RequestPreempted
 from engine.api.scheduling import POLICIES, Scheduling
-from engine.scheduler.ageing import AFTER_S, EVERY
+from engine.scheduler.ordering import AGEING_AFTER_S, AGEING_PERIOD, Ranking
 from engine.scheduler.policies import make_prioritiser
 from engine.scheduler.policies.deadlines import PATIENCE_S
-from engine.scheduler.ranking import Ranking
 from engine.scheduler.work_predictor import WorkPredictor
 from tests.fakes.timed_pipeline import TimedPipeline, ask, teach
 from tests.fakes.toy_executor import oracle
@@ -34,7 +33,7 @@ def test_among_equal_priorities_the_longer_cached_prefix_goes_first():
         toy.submit(request)
         sequence = toy.sequences[request.request_id]
         toy.waiting.remove(sequence)
-        sequence.likely_cached = cached  # as the engine notes at submission
+        sequence.record["cached_tokens_hint"] = cached  # as the engine notes at submission
         toy.waiting.requeue(sequence)
     toy.run()
     assert toy.admitted == [one.request_id for one in (warm, cold, later)]
@@ -162,10 +161,10 @@ def test_19_starvation_is_bounded(policy):
         ahead += 1
         assert ahead < 1000, "starved"
     waited = toy.clock.now - toy.sequences[starved.request_id].queued_at
-    assert waited >= AFTER_S
+    assert waited >= AGEING_AFTER_S
     by_then = toy.admitted.index(starved.request_id)
     before = sum(1 for one in toy.admitted[:by_then] if toy.sequences[one].queued_at < 110)
-    assert by_then - before <= 2 * EVERY
+    assert by_then - before <= 2 * AGEING_PERIOD
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -209,7 +208,7 @@ def test_a_switch_reorders_what_waits_and_loses_nothing():
     for policy in (*POLICIES, "priority"):
         toy.pipeline.scheduler.switch(Scheduling(policy=policy))
         toy.step(7)
-    left = [one for one in requests if toy.sequences[one.request_id].place >= 0]
+    left = [one for one in requests if toy.sequences[one.request_id].queue_index >= 0]
     seen = len(toy.admitted)
     toy.run()
     assert len(left) > 4
@@ -263,7 +262,8 @@ def naive_order(policy, work, sequences, now):
 
     def key(one):
         request = one.request
-        allowed = min(one.deadline - one.queued_at, PATIENCE_S)
+        deadline_s = float("inf") if request.deadline_ms is None else request.deadline_ms / 1000
+        allowed = min(deadline_s, PATIENCE_S)
         left = one.queued_at + allowed - now
         lost = left < first_token_s(one) / (1 + work.model.error)
         slack = left - first_token_s(one)

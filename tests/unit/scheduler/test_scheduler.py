@@ -6,7 +6,7 @@ import pytest
 from engine.api.errors import QueueFull
 from engine.api.events import RequestPreempted, RequestScheduled
 from engine.api.request import FinishReason
-from engine.scheduler.scheduler import Scheduler
+from engine.scheduler.plan_builder import PlanBuilder
 from tests.fakes.toy_engine import ask
 from tests.fakes.toy_executor import oracle
 from tests.fakes.toy_pipeline import ToyPipeline, shape_of
@@ -285,5 +285,5 @@ def test_steady_steps_are_those_that_asking_anew_would_give(speculation, monkeyp
 
     seen, steady = plans(8)
     assert len(steady) > sum(steady) > 10
-    monkeypatch.setattr(Scheduler, "_note_steady", lambda *_: None)
+    monkeypatch.setattr(PlanBuilder, "is_steady", lambda *_: False)
     assert plans(8) == (seen, [False] * len(steady))

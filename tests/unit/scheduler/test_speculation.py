@@ -14,8 +14,8 @@ from engine.api.step_costs import StepCosts
 from engine.executors.base import MAX_DRAFT_TOKENS
 from engine.executors.reference_sampler import log_softmax
 from engine.scheduler.speculation import (
-    _DEAREST,
     _LEAST_GAIN,
+    _MAX_DRAFT_COST,
     MOST_MATCH,
     Drafts,
     Speculation,
@@ -244,8 +244,8 @@ def test_usage_counts_every_token_once_and_every_interval():
     assert totals.accepted_draft_tokens == sum(guesser.accepted)
     assert totals.draft_tokens > totals.accepted_draft_tokens > 0
     assert totals.drafts == len(guesser.accepted)
-    intervals = toy.counters.state().histograms["inter_token_latency_seconds"]
-    assert intervals.counts.sum() == 60 - 3
+    inter_token_latencies = toy.counters.state().histograms["inter_token_latency_seconds"]
+    assert inter_token_latencies.counts.sum() == 60 - 3
     assert totals.steps < 60
 
 
@@ -258,7 +258,7 @@ def test_drafts_are_decodes_to_the_step_time_model():
     answer(toy, ask(PROMPT, max_tokens=20))
     assert loads[0].prefill_tokens == len(PROMPT)
     for load, tokens in zip(loads[1:], plans[1:], strict=True):
-        assert (load.prefill_tokens, load.decode_rows) == (0, tokens)
+        assert (load.prefill_tokens, load.num_decode_rows) == (0, tokens)
 
 
 # ---- what is proposed ----
@@ -307,13 +307,15 @@ def test_the_number_of_draft_tokens_is_the_best_by_the_estimates(matched, length
     worth = speculation._worth(rows, lengths, np.array(matched, np.int32), spare)
     assert (np.diff(worth, axis=1) <= 0).all()
 
-    grant = np.ones(len(rows), np.int32)
-    counts = _most_speed(worth, np.full(len(rows), 9), np.arange(len(rows)), grant, costs)
+    num_scheduled_tokens = np.ones(len(rows), np.int32)
+    counts = _most_speed(
+        worth, np.full(len(rows), 9), np.arange(len(rows)), num_scheduled_tokens, costs
+    )
     values = np.sort(worth.ravel())[::-1]
 
     def speed(count):
         seconds = constant + decode * len(rows)
-        each = min(decode, _DEAREST * seconds / len(rows))
+        each = min(decode, _MAX_DRAFT_COST * seconds / len(rows))
         return (len(rows) + values[:count].sum()) / (seconds + each * count)
 
     best = max(range(min(spare, int((values > 0).sum())) + 1), key=speed)

@@ -89,17 +89,19 @@ def test_the_first_step_is_already_something_to_go_by():
 
 def test_the_load_of_a_mixed_step():
     """Decodes read their whole KV; a chunk's tokens attend to what is before each of them."""
-    grant = np.array([1, 1, 3, 1, 4], np.int32)
+    num_scheduled_tokens = np.array([1, 1, 3, 1, 4], np.int32)
     end = np.array([10, 1, 3, 7, 104], np.int32)
-    load = load_of(grant, end, 10)
-    naive = sum(e - g + 1 + i for g, e in zip(grant, end, strict=True) for i in range(g))
+    load = load_of(num_scheduled_tokens, end, 10)
+    naive = sum(
+        e - g + 1 + i for g, e in zip(num_scheduled_tokens, end, strict=True) for i in range(g)
+    )
     assert load == StepLoad(7, 3, naive)
 
 
 def test_draft_tokens_load_a_step_like_decodes():
     """Two rows of a decode, one of them with three draft tokens, beside a prefill of five."""
-    grant, end = np.array([1, 4, 5], np.int32), np.array([9, 20, 5], np.int32)
-    load = load_of(grant, end, 10, np.array([0, 3, 0], np.int32))
+    num_scheduled_tokens, end = np.array([1, 4, 5], np.int32), np.array([9, 20, 5], np.int32)
+    load = load_of(num_scheduled_tokens, end, 10, np.array([0, 3, 0], np.int32))
     assert load == StepLoad(5, 5, 9 + (17 + 18 + 19 + 20) + (1 + 2 + 3 + 4 + 5))
 
 

@@ -316,7 +316,7 @@ def test_a_decoder_that_raises_fails_its_request_alone():
     def explode(ids):
         raise ValueError("no such token")
 
-    toy.sequences[broken.request_id].decoder.feed = explode
+    toy.sequences[broken.request_id].detokenizer.feed = explode
     toy.run()
     assert broken.drain().error == "The answer could not be decoded: no such token."
     assert other.drain().token_ids == oracle(other_request)
@@ -326,10 +326,10 @@ def test_a_failing_scheduler_ends_everything_and_the_next_request_runs():
     toy = ToyPipeline()
     handle = toy.submit(ask("hello"))
     toy.step()
-    plan = toy.pipeline.scheduler._plan
-    toy.pipeline.scheduler._plan = lambda *_: 1 / 0
+    plan = toy.pipeline.scheduler._plans.build
+    toy.pipeline.scheduler._plans.build = lambda *_: 1 / 0
     toy.step()
-    toy.pipeline.scheduler._plan = plan
+    toy.pipeline.scheduler._plans.build = plan
     assert handle.drain().error == "Scheduling failed: division by zero."
     toy.assert_idle()
     request = ask("again")

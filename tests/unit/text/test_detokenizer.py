@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from engine.text.detokenizer import Decoder, StopScanner
+from engine.text.detokenizer import Detokenizer, StopScanner
 from tests.fakes.toy_tokenizer import EOS, ToyTokenizer
 
 
@@ -62,13 +62,13 @@ def test_nothing_comes_after_a_stop():
 
 def test_decoder_stops_at_a_stop_token():
     tokenizer = ToyTokenizer()
-    decoder = Decoder(tokenizer.stream(), stop_ids=frozenset({EOS}))
-    assert decoder.feed([*tokenizer.encode("ab"), EOS]) == "ab"
-    assert decoder.flush() == ""
+    detokenizer = Detokenizer(tokenizer.incremental_detokenizer(), stop_ids=frozenset({EOS}))
+    assert detokenizer.feed([*tokenizer.encode("ab"), EOS]) == "ab"
+    assert detokenizer.flush() == ""
 
 
 def test_decoder_flushes_an_incomplete_character():
     tokenizer = ToyTokenizer()
-    decoder = Decoder(tokenizer.stream(), stop_ids=frozenset())
-    assert decoder.feed(tokenizer.encode("aé")[:2]) == "a"
-    assert decoder.flush() == "\ufffd"
+    detokenizer = Detokenizer(tokenizer.incremental_detokenizer(), stop_ids=frozenset())
+    assert detokenizer.feed(tokenizer.encode("aé")[:2]) == "a"
+    assert detokenizer.flush() == "\ufffd"

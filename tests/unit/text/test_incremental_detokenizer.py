@@ -1,4 +1,4 @@
-from engine.text.incremental_detokenizer import TextStream
+from engine.text.incremental_detokenizer import IncrementalDetokenizer
 from engine.text.token_bytes import TokenBytes
 
 SPECIAL = 256
@@ -16,12 +16,12 @@ def one_byte_tokens():
 
 
 def stream(*, hidden=frozenset(), strip=False):
-    return TextStream(one_byte_tokens(), hidden=hidden, strip_leading_space=strip)
+    return IncrementalDetokenizer(one_byte_tokens(), hidden=hidden, strip_leading_space=strip)
 
 
 def one_by_one(text, **options):
-    decoder = stream(**options)
-    return [decoder.feed([byte]) for byte in text.encode()] + [decoder.flush()]
+    detokenizer = stream(**options)
+    return [detokenizer.feed([byte]) for byte in text.encode()] + [detokenizer.flush()]
 
 
 def test_half_a_character_waits():
@@ -29,17 +29,17 @@ def test_half_a_character_waits():
 
 
 def test_bytes_that_cannot_be_a_character_are_replaced_at_once():
-    decoder = stream()
-    assert decoder.feed([0xFF, ord("a")]) == "\ufffda"
-    assert decoder.feed([0xC3]) == ""
-    assert decoder.feed([ord("b")]) == "\ufffdb"
+    detokenizer = stream()
+    assert detokenizer.feed([0xFF, ord("a")]) == "\ufffda"
+    assert detokenizer.feed([0xC3]) == ""
+    assert detokenizer.feed([ord("b")]) == "\ufffdb"
 
 
 def test_a_cut_character_is_replaced_at_the_end():
-    decoder = stream()
-    assert decoder.feed("€".encode()[:2]) == ""
-    assert decoder.flush() == "\ufffd"
-    assert decoder.flush() == ""
+    detokenizer = stream()
+    assert detokenizer.feed("€".encode()[:2]) == ""
+    assert detokenizer.flush() == "\ufffd"
+    assert detokenizer.flush() == ""
 
 
 def test_special_tokens_are_hidden_or_shown():
@@ -48,22 +48,22 @@ def test_special_tokens_are_hidden_or_shown():
 
 
 def test_a_special_token_does_not_complete_a_character():
-    decoder = stream(hidden={SPECIAL})
-    assert decoder.feed([0xC3]) + decoder.feed([SPECIAL]) == ""
-    assert decoder.feed([0xA9]) == "é"
+    detokenizer = stream(hidden={SPECIAL})
+    assert detokenizer.feed([0xC3]) + detokenizer.feed([SPECIAL]) == ""
+    assert detokenizer.feed([0xA9]) == "é"
 
 
 def test_one_leading_space_is_dropped_and_no_more():
-    decoder = stream(strip=True)
-    assert decoder.feed([SPACE]) == ""
-    assert decoder.feed([SPACE, 97]) == " a"
+    detokenizer = stream(strip=True)
+    assert detokenizer.feed([SPACE]) == ""
+    assert detokenizer.feed([SPACE, 97]) == " a"
     assert stream(strip=False).feed([SPACE, 97]) == " a"
 
 
 def test_hidden_tokens_before_the_text_keep_the_strip_pending():
-    decoder = stream(hidden={SPECIAL}, strip=True)
-    assert decoder.feed([SPECIAL]) == ""
-    assert decoder.feed([SPACE, 97]) == "a"
+    detokenizer = stream(hidden={SPECIAL}, strip=True)
+    assert detokenizer.feed([SPECIAL]) == ""
+    assert detokenizer.feed([SPACE, 97]) == "a"
 
 
 def emitted(text):
@@ -89,13 +89,13 @@ def test_what_was_held_comes_at_the_end():
 
 def test_endless_joiners_are_not_held_for_ever():
     text = "\u200d" * 1000
-    decoder = stream()
+    detokenizer = stream()
     longest = 0
     total = ""
     for byte in text.encode():
-        total += decoder.feed([byte])
+        total += detokenizer.feed([byte])
         longest = max(longest, len(text) - len(total))
-    assert total + decoder.flush() == text
+    assert total + detokenizer.flush() == text
     assert len(total) >= len(text) - 40
 
 

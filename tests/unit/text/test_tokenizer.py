@@ -47,9 +47,11 @@ def test_special_tokens_are_skipped_or_spelled(byte_level):
 
 def test_a_stream_after_an_ordinary_token_keeps_its_leading_space(sentencepiece):
     hello, world = sentencepiece.encode("hello world")
-    assert sentencepiece.stream().feed([world]) == "world"
-    assert sentencepiece.stream(after=hello).feed([world]) == " world"
-    assert sentencepiece.stream(after=sentencepiece.bos_id).feed([hello]) == "hello"
+    assert sentencepiece.incremental_detokenizer().feed([world]) == "world"
+    assert sentencepiece.incremental_detokenizer(after=hello).feed([world]) == " world"
+    assert (
+        sentencepiece.incremental_detokenizer(after=sentencepiece.bos_id).feed([hello]) == "hello"
+    )
 
 
 def test_chat_is_rendered_by_the_models_template(byte_level):

@@ -97,7 +97,7 @@ def test_special_ids_are_the_models_own(ours):
 @given(text=st.text())
 def test_streams_of_the_demo_model_give_its_text(ours, text):
     ids = ours.encode(text)
-    stream = ours.stream()
+    stream = ours.incremental_detokenizer()
     streamed = "".join(stream.feed([token_id]) for token_id in ids) + stream.flush()
     assert streamed == ours.decode(ids)
     # The published vocabulary has no token for six control characters and unassigned planes.

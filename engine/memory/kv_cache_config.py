@@ -1,4 +1,4 @@
-"""`PagedKVCache`: the geometry of the KV pool, in bytes, blocks and tokens. It holds no memory.
+"""`KVCacheConfig`: the geometry of the KV pool, in bytes, blocks and tokens. It holds no memory.
 
 The executor owns the storage; which request holds which block is the block manager's business.
 """
@@ -34,7 +34,7 @@ class KvGeometry(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PagedKVCache:
+class KVCacheConfig:
     """A pool of `num_blocks` blocks.
 
     Attributes:
@@ -102,7 +102,7 @@ def size_pool(
     context_length: int,
     requested_bytes: int | None,
     available: int,
-) -> PagedKVCache:
+) -> KVCacheConfig:
     """Decide the pool for a model.
 
     Args:
@@ -128,4 +128,4 @@ def size_pool(
             f"The KV cache would get {pool:,} bytes, but one block of {block_size} tokens of this "
             f"model takes {size:,}: free memory or ask for a larger kv_cache_bytes."
         )
-    return PagedKVCache(block_size=block_size, block_bytes=size, num_blocks=pool // size)
+    return KVCacheConfig(block_size=block_size, block_bytes=size, num_blocks=pool // size)

@@ -1,7 +1,7 @@
 import pytest
 
 from engine.api.errors import ModelError
-from engine.memory.kv_cache import block_bytes, default_pool_bytes, size_pool
+from engine.memory.kv_cache_config import block_bytes, default_pool_bytes, size_pool
 from tests.fakes.toy_executor import toy_spec
 
 GIB = 2**30

@@ -1,0 +1,28 @@
+"""`Finish`: how a request ended."""
+
+from dataclasses import dataclass
+
+from engine.api.request import FinishReason
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """How a request ended.
+
+    Attributes:
+        reason: why it ended.
+        error: one sentence when `reason` is `error`.
+    """
+
+    reason: FinishReason
+    error: str | None = None
+
+
+STOPPED = Finish(FinishReason.STOP)
+LENGTH_REACHED = Finish(FinishReason.LENGTH)
+ABORTED = Finish(FinishReason.ABORT)
+
+
+def failed(error: str) -> Finish:
+    """The finish of a request that failed, with a sentence that says why."""
+    return Finish(FinishReason.ERROR, error)

@@ -1,0 +1,67 @@
+"""`Outputs`: generated tokens of a request, copied out of its row."""
+
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.api.request import Timings
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """Generated tokens [start, stop) of a request, copied.
+
+    Attributes:
+        ids: [N] int32.
+        logprobs: [N] float32; empty unless requested.
+        top_ids: [N, k] int32; k = 0 unless requested.
+        top_logprobs: [N, k] float32.
+        timings: the request's instants when this was copied.
+    """
+
+    ids: NDArray[np.int32]
+    logprobs: NDArray[np.float32]
+    top_ids: NDArray[np.int32]
+    top_logprobs: NDArray[np.float32]
+    timings: Timings
+
+    @classmethod
+    def empty(cls, num_logprobs: int, timings: Timings) -> Self:
+        """No tokens yet, with `num_logprobs` alternatives for each."""
+        return cls(
+            ids=np.zeros(0, np.int32),
+            logprobs=np.zeros(0, np.float32),
+            top_ids=np.zeros((0, num_logprobs), np.int32),
+            top_logprobs=np.zeros((0, num_logprobs), np.float32),
+            timings=timings,
+        )
+
+    def since(self, start: int) -> "Outputs":
+        """The part from output position `start` on."""
+        if start == 0:
+            return self
+        return Outputs(
+            ids=self.ids[start:],
+            logprobs=self.logprobs[start:],
+            top_ids=self.top_ids[start:],
+            top_logprobs=self.top_logprobs[start:],
+            timings=self.timings,
+        )
+
+
+class OutputRows(Protocol):
+    """The rows that running requests write their tokens to, as a reader sees them. Any thread."""
+
+    def copy_outputs(self, row: int, start: int, num_logprobs: int | None) -> Outputs:
+        """Copy the outputs of a row from output position `start` on."""
+        ...
+
+    def num_outputs(self, row: int) -> int:
+        """How many tokens the row has generated."""
+        ...
+
+    def mark_drained(self, row: int) -> None:
+        """Record that a reader is about to take everything the row has."""
+        ...

@@ -1,0 +1,76 @@
+"""The request record: what scheduling policies read of a request, in one numpy record.
+
+Intake fills a record once. The sequence owns it, the request queue and the row table hold copies, and
+policies read columns of either. A new fact for policies is added here and where it is computed.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+REQUEST_DTYPE = np.dtype(
+    [
+        ("arrival", np.int64),
+        ("priority", np.int32),
+        ("queued_at", np.float64),
+        ("deadline", np.float64),
+        ("num_pending_tokens", np.int32),
+        ("cached_tokens_hint", np.int32),
+        ("max_new_tokens", np.int32),
+        ("has_first_token", np.bool_),
+    ],
+    align=True,
+)
+"""The fields of a request record; `WaitingColumns` describes them."""
+
+
+def request_record(
+    *, queued_at: float, priority: int = 0, deadline: float = math.inf, arrival: int = 0
+) -> NDArray[np.void]:
+    """A new request's record, a 0-d array of `REQUEST_DTYPE`; `Sequence` keeps the rest current."""
+    record: NDArray[np.void] = np.zeros((), REQUEST_DTYPE)
+    record["arrival"] = arrival
+    record["queued_at"] = queued_at
+    record["priority"] = priority
+    record["deadline"] = deadline
+    return record
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingColumns:
+    """The records of n requests, one numpy column per field.
+
+    Waiting and running requests are described alike, so that a policy is one expression over columns
+    and never loops. The columns are views: valid until a request enters or leaves.
+
+    Attributes:
+        arrival: [n] int64, submission numbers.
+        priority: [n] int32, lower goes first.
+        queued_at: [n] float64, instants of submission, monotonic seconds.
+        deadline: [n] float64, instants by which the first token is wanted; inf where none is named.
+        num_pending_tokens: [n] int32, tokens to compute before the next one can be sampled.
+        cached_tokens_hint: [n] int32, tokens found in the prefix cache at submission; 0 for running
+            rows.
+        max_new_tokens: [n] int32, tokens that may still be generated.
+        has_first_token: [n] bool, the first token was sampled: the deadline is met or missed.
+    """
+
+    arrival: NDArray[np.int64]
+    priority: NDArray[np.int32]
+    queued_at: NDArray[np.float64]
+    deadline: NDArray[np.float64]
+    num_pending_tokens: NDArray[np.int32]
+    cached_tokens_hint: NDArray[np.int32]
+    max_new_tokens: NDArray[np.int32]
+    has_first_token: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, records: NDArray[np.void]) -> Self:
+        """The columns of [n] records."""
+        return cls(**{name: records[name] for name in REQUEST_DTYPE.names or ()})
+
+    def __len__(self) -> int:
+        return len(self.arrival)

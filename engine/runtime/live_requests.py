@@ -1,0 +1,100 @@
+"""`LiveRequests`: the table of requests that were accepted and whose finish was not delivered yet."""
+
+import threading
+
+from engine.api.errors import InvalidRequest, UnknownRequest
+from engine.api.snapshot import EngineState
+from engine.batch.request_queue import RequestQueue
+from engine.batch.sequence import Sequence, SequenceState
+from engine.runtime.lifecycle import Lifecycle
+
+
+class LiveRequests:
+    """Accepts requests and forgets them when their finish is delivered. Any thread.
+
+    The lifecycle's lock guards the table, so that a request is never accepted after draining began.
+    """
+
+    def __init__(self, lifecycle: Lifecycle, waiting: RequestQueue) -> None:
+        """Put accepted requests into `waiting`."""
+        self._lifecycle = lifecycle
+        self._lock = lifecycle.lock
+        self._waiting = waiting
+        self._live: dict[str, Sequence] = {}
+        self._waiting_for_grammar: set[Sequence] = set()
+        self._arrivals = 0
+        self._empty = threading.Event()
+        self._empty.set()
+
+    @property
+    def num_waiting(self) -> int:
+        """Requests that have no row yet."""
+        return len(self._waiting) + len(self._waiting_for_grammar)
+
+    def accept(self, sequence: Sequence) -> None:
+        """Number a new request and queue it, unless its grammar is still being compiled.
+
+        Raises:
+            InvalidRequest: its id is in use.
+            QueueFull: as many requests wait as the queue holds.
+            EngineUnavailable: draining, stopped or failed.
+        """
+        with self._lock:
+            self._lifecycle.require(EngineState.LOADING, EngineState.READY)
+            if sequence.request_id in self._live:
+                raise InvalidRequest(
+                    f"The request id {sequence.request_id} is in use.", param="request_id"
+                )
+            sequence.record["arrival"] = self._arrivals
+            if sequence.state is SequenceState.WAITING_FOR_GRAMMAR:
+                self._waiting_for_grammar.add(sequence)
+            else:
+                self._waiting.put(sequence)
+            self._arrivals += 1
+            self._live[sequence.request_id] = sequence
+            self._empty.clear()
+
+    def grammar_settled(self, sequence: Sequence) -> None:
+        """The grammar of an accepted request was compiled or refused. Engine's thread."""
+        self._waiting_for_grammar.discard(sequence)
+
+    def get(self, request_id: str) -> Sequence | None:
+        """A live request, or None."""
+        with self._lock:
+            return self._live.get(request_id)
+
+    def number_forks(self, request_id: str, n: int) -> tuple[Sequence, int]:
+        """Reserve the numbers of `n` forks of a live request.
+
+        Returns:
+            The parent, and the number of its first new child, counted from 1 over all its forks.
+
+        Raises:
+            UnknownRequest: no live request has this id.
+        """
+        with self._lock:
+            parent = self._live.get(request_id)
+            if parent is None:
+                raise UnknownRequest(
+                    f"No live request has the id {request_id}; continue a finished one by "
+                    "submitting its token ids.",
+                    param="request_id",
+                )
+            first = parent.forks + 1
+            parent.forks += n
+            return parent, first
+
+    def all(self) -> tuple[Sequence, ...]:
+        """Every live request."""
+        return tuple(self._live.values())
+
+    def forget(self, sequence: Sequence) -> None:
+        """The finish of a request is being delivered. Engine's thread."""
+        with self._lock:
+            del self._live[sequence.request_id]
+            if not self._live:
+                self._empty.set()
+
+    def wait_empty(self, timeout: float | None) -> bool:
+        """Block until no request is live; False if some still are after `timeout` seconds."""
+        return self._empty.wait(timeout)

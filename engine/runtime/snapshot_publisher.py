@@ -1,0 +1,145 @@
+"""`SnapshotPublisher`: what readers see of the engine: the snapshot, and the block map on demand.
+
+The engine's thread publishes; readers load one reference and need no lock. While requests run and
+none starts or finishes, a snapshot is replaced only after a period, because making one costs Python
+time between two steps.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from engine.api.scheduling import Scheduling
+from engine.api.snapshot import BlockMap, EngineSnapshot, ModelInfo
+from engine.memory.block_map import draw_blocks
+from engine.observability.counters import EngineCounters
+from engine.runtime.lifecycle import Lifecycle
+from engine.runtime.live_requests import LiveRequests
+from engine.runtime.recent_rates import RecentRates
+from engine.step.pipeline import Pipeline
+
+SNAPSHOT_PERIOD_S = 0.01
+"""While requests run and none starts or finishes, a snapshot that was read is replaced after this."""
+UNREAD_PERIOD_S = 0.1
+"""And one that nobody has read, after this."""
+
+
+class SnapshotPublisher:
+    """Publishes snapshots and block maps of one engine.
+
+    Attributes:
+        model_info: the loaded model, or None; written by the engine's thread.
+        loading_progress: 0–1; written by the engine's thread.
+        scheduling: shown until there is a pipeline; written by any thread.
+    """
+
+    def __init__(
+        self,
+        lifecycle: Lifecycle,
+        requests: LiveRequests,
+        counters: EngineCounters,
+        scheduling: Scheduling,
+        clock: Callable[[], float],
+    ) -> None:
+        """Publish a first snapshot, of an engine that has not started."""
+        self.model_info: ModelInfo | None = None
+        self.loading_progress = 0.0
+        self.scheduling = scheduling
+        self._lifecycle = lifecycle
+        self._requests = requests
+        self._counters = counters
+        self._rates = RecentRates(counters, clock)
+        self._clock = clock
+        self._block_map: BlockMap | None = None
+        self._epoch = 0
+        self._pool_changed = True
+        self._blocks_requested = False  # set by readers, cleared by the engine's thread, as is
+        self._snapshot_read = False
+        self._snapshot = self._take_snapshot(None)
+
+    # ---- readers, any thread ----
+
+    def snapshot(self) -> EngineSnapshot:
+        """The last published snapshot, with rates of now."""
+        self._snapshot_read = True
+        return self._rates.apply(self._snapshot)
+
+    def blocks(self, since: int) -> BlockMap | None:
+        """The KV blocks, or None if nothing newer than epoch `since` was published.
+
+        Asking makes the engine publish a block map at its next step boundary, and only then.
+        """
+        self._blocks_requested = True
+        current = self._block_map
+        return current if current is not None and current.epoch > since else None
+
+    # ---- the engine's thread ----
+
+    @property
+    def published(self) -> EngineSnapshot:
+        """The last published snapshot, without marking it as read."""
+        return self._snapshot
+
+    def note_step(self) -> None:
+        """The pool may have changed since the last block map."""
+        self._pool_changed = True
+
+    def is_stale(self, pipeline: Pipeline) -> bool:
+        """Whether the published snapshot lacks more than a few steps of requests that just run."""
+        shown, scheduler, error = self._snapshot, pipeline.scheduler, pipeline.last_error
+        period = SNAPSHOT_PERIOD_S if self._snapshot_read else UNREAD_PERIOD_S
+        return (
+            self._blocks_requested
+            or not scheduler.has_work
+            or shown.running != scheduler.num_running
+            or shown.waiting != self._requests.num_waiting
+            or shown.state is not self._lifecycle.state
+            or shown.scheduling is not scheduler.scheduling
+            or self._clock() - shown.time >= period
+            or (error is not None and error[1] != shown.last_error_time)
+        )
+
+    def publish(self, pipeline: Pipeline | None) -> bool:
+        """Replace the snapshot, and the block map if it was requested.
+
+        Returns:
+            Whether the engine's state has changed since the last snapshot.
+        """
+        before = self._snapshot.state
+        self._snapshot_read = False  # first: a reader from here on sees the new one, or reads again
+        self._snapshot = self._take_snapshot(pipeline)
+        # An idle engine has no next step boundary at which a request for the map would be seen.
+        wanted = pipeline is not None and (self._blocks_requested or not pipeline.has_work)
+        if pipeline is not None and wanted and self._pool_changed:
+            self._blocks_requested = self._pool_changed = False
+            self._epoch += 1
+            self._block_map = draw_blocks(self._epoch, pipeline.blocks, pipeline.table)
+        return self._snapshot.state is not before
+
+    def _take_snapshot(self, pipeline: Pipeline | None) -> EngineSnapshot:
+        totals, error = self._counters.totals(), self._lifecycle.error
+        if pipeline is not None and pipeline.last_error is not None:
+            error = pipeline.last_error
+        of_pipeline: dict[str, Any] = {"scheduling": self.scheduling}
+        if pipeline is not None:
+            scheduler = pipeline.scheduler
+            of_pipeline = {
+                "running": scheduler.num_running,
+                "blocks": pipeline.blocks.counts(),
+                "swap": pipeline.blocks.swap_counts(),
+                "last_step": pipeline.last_step,
+                "scheduling": scheduler.scheduling,
+                "step_costs": scheduler.work.model.costs,
+                "step_error": scheduler.work.model.error,
+            }
+        return EngineSnapshot(
+            step=totals.steps,
+            time=self._clock(),
+            state=self._lifecycle.state,
+            model=self.model_info,
+            waiting=self._requests.num_waiting,
+            totals=totals,
+            loading_progress=self.loading_progress,
+            last_error=None if error is None else error[0],
+            last_error_time=None if error is None else error[1],
+            **of_pipeline,
+        )

@@ -1,0 +1,184 @@
+"""`Admission`: gives rows to waiting requests while the budget, rows and blocks last.
+
+A request is admitted with what need not be computed (`engine.memory.reuse`): its `num_computed`
+starts there. A request whose prefix a running request is computing right now is deferred, and others
+pass it. The loop runs over the requests that are admitted or deferred in this pass, never over all
+that wait.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.batch.request_queue import RequestQueue
+from engine.batch.rows import RowTable
+from engine.batch.sequence import Sequence
+from engine.memory.block_copies import BlockCopies
+from engine.memory.block_manager import BlockManager
+from engine.memory.reuse import Reuse, ReuseFinder
+from engine.scheduler.ordering import Ranking
+from engine.scheduler.row_blocks import RowBlocks
+from engine.scheduler.running_rows import RunningRows
+
+_WATERMARK_SHARE = 0.01
+
+
+class Admitted(NamedTuple):
+    """The requests that one pass admitted.
+
+    Attributes:
+        rows: [A] int32.
+        num_scheduled_tokens: [A] int32, tokens each computes in this step.
+        sequences: the sequences in these rows.
+        unplaceable: sequences that need more blocks than the pool has; they are in no queue now.
+    """
+
+    rows: NDArray[np.int32]
+    num_scheduled_tokens: NDArray[np.int32]
+    sequences: list[Sequence]
+    unplaceable: list[Sequence]
+
+
+class Admission:
+    """Moves requests from the queue into rows. Owned by the scheduler.
+
+    Attributes:
+        copies: block copies that must be made before the step is executed.
+    """
+
+    def __init__(
+        self,
+        table: RowTable,
+        blocks: BlockManager,
+        waiting: RequestQueue,
+        running: RunningRows,
+        ranking: Ranking,
+    ) -> None:
+        self.copies = BlockCopies(blocks)
+        self.reuse = ReuseFinder(table, blocks)
+        self._table = table
+        self._blocks = blocks
+        self._row_blocks = RowBlocks(table, blocks)
+        self._waiting = waiting
+        self._running = running
+        self._ranking = ranking
+
+    def admit(self, budget: int, now: float) -> Admitted:
+        """Admit requests in the policy's order, up to `budget` tokens.
+
+        A request is admitted only if all of its tokens fit above the watermark, beside the blocks that
+        earlier admissions still have to take; its own blocks are then allocated chunk by chunk.
+        """
+        table, waiting = self._table, self._waiting
+        promised = self._row_blocks.promised(self._running.rows)
+        rows: list[int] = []
+        scheduled: list[int] = []
+        admitted: list[Sequence] = []
+        unplaceable: list[Sequence] = []
+        deferred: list[Sequence] = []  # never more than could be admitted: bounds the pass
+        while budget > 0 and len(waiting) and len(deferred) < table.num_free:
+            index = self._ranking.pick(waiting, now)
+            sequence = waiting.at(index)
+            whole = self._blocks.blocks_for(len(sequence.tokens))
+            if whole > self._blocks.num_blocks:
+                unplaceable.append(waiting.pop(index))
+                continue
+            if self.reuse.waits(sequence):
+                deferred.append(waiting.pop(index))
+                continue
+            room = self._blocks.num_free - promised - self._watermark()
+            if sequence.missing_blocks > room:
+                break  # without another lookup: retrying the best request hashes nothing
+            reuse = self.reuse.find(sequence, self._running.rows)
+            if reuse is None:
+                deferred.append(waiting.pop(index))
+                continue
+            reuse = self._fit(reuse, whole, room, sequence)
+            if reuse is None:
+                break
+            row = self._place(waiting.pop(index), reuse, now)
+            self._ranking.admitted()
+            chunk = min(budget, len(sequence.tokens) - int(table.num_computed[row]))
+            budget -= chunk
+            promised += whole - int(table.num_blocks[row])
+            rows.append(row)
+            scheduled.append(chunk)
+            admitted.append(sequence)
+            if reuse.swapped.size:
+                break  # copying blocks in takes time: one request a step
+        for sequence in reversed(deferred):
+            waiting.requeue(sequence)
+        batch, num_scheduled_tokens = np.array(rows, np.int32), np.array(scheduled, np.int32)
+        # For all of them at once: a dozen numpy calls for every one would lie between two steps.
+        missing = self._row_blocks.missing(batch, num_scheduled_tokens)
+        self._row_blocks.allocate(batch, missing)
+        return Admitted(batch, num_scheduled_tokens, admitted, unplaceable)
+
+    def _fit(self, reuse: Reuse, whole: int, room: int, sequence: Sequence) -> Reuse | None:
+        """The reuse with which a sequence of `whole` blocks fits into `room`, or None.
+
+        Cached blocks that no row holds count as free until they are reused, so they are subtracted.
+        Where there is no room to copy the last block, it is computed again.
+        """
+        size = self._table.block_size
+        options = [reuse]
+        if reuse.ends_inside(size):
+            options.append(reuse.whole_blocks(size))
+        for option in options:
+            idle = self._blocks.count_available(option.blocks)
+            needed = whole - len(option.blocks) + idle + option.ends_inside(size)
+            if needed <= room:
+                return option
+            sequence.missing_blocks = needed
+        return None
+
+    def _place(self, sequence: Sequence, reuse: Reuse, now: float) -> int:
+        """Give a sequence a row that starts with the reused blocks; references come first."""
+        table, blocks = self._table, reuse.blocks
+        self._blocks.retain(blocks)
+        if reuse.ends_inside(table.block_size):
+            blocks[-1] = self.copies.add(int(blocks[-1]))
+        loaded = self._swap_in(reuse.swapped)
+        sequence.swapped_tokens = len(loaded) * table.block_size
+        computed = reuse.tokens + sequence.swapped_tokens
+        if sequence.preemptions == 0:
+            sequence.mailbox.cached_tokens = computed
+        row = table.place(sequence, now)
+        blocks = np.concatenate([blocks, loaded])
+        table.begin_with(row, blocks, computed=computed, indexed=reuse.indexed)
+        if loaded.size:
+            self._index_swapped_in(row, reuse, loaded)
+        sequence.donor = None
+        sequence.missing_blocks = 0
+        self._running.add(row)
+        return row
+
+    def _swap_in(self, entries: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Fresh blocks with the content of swap-tier entries; fewer if some entries are damaged."""
+        tier = self._blocks.tier
+        if tier is None or not entries.size:
+            return np.zeros(0, np.int32)
+        blocks = self._blocks.allocate(len(entries))
+        loaded = tier.load(entries, blocks)
+        self._blocks.release(blocks[loaded:])
+        return blocks[:loaded]
+
+    def _index_swapped_in(self, row: int, reuse: Reuse, loaded: NDArray[np.int32]) -> None:
+        """Add swapped-in blocks to the prefix trie, so that others find them in this very pass."""
+        prefixes, tier = self._blocks.prefixes, self._blocks.tier
+        if prefixes is None or tier is None:
+            raise AssertionError("blocks were swapped in without an index")
+        prefixes.index(self._table, np.array([row], np.int32))
+        tier.note_loaded(reuse.swapped[: len(loaded)], loaded)
+
+    def _watermark(self) -> int:
+        """Blocks kept back at admission: one more for each running row, at least 1 % of the pool.
+
+        Without it a full pool would admit a request, preempt it for the next decode, and so on. An
+        idle engine keeps nothing back, or a request as large as the pool could never run.
+        """
+        running = len(self._running)
+        if not running:
+            return 0
+        return max(running, int(self._blocks.num_blocks * _WATERMARK_SHARE))

@@ -1,0 +1,99 @@
+"""`PlanBuilder`: the arrays of a step, from which rows compute how many tokens.
+
+Hot path: a fixed number of numpy expressions over rows and tokens.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.batch.rows import RowTable
+from engine.executors.base import StepPlan
+from engine.scheduler.score_plan import NO_SCORES, ScorePlan, plan_scores
+from engine.scheduler.speculation import Drafts
+
+_NO_DRAFT_TOKENS: NDArray[np.int32] = np.zeros(0, np.int32)
+
+
+class PlanBuilder:
+    """Builds plans over one row table. Engine's thread only."""
+
+    def __init__(self, table: RowTable) -> None:
+        self._table = table
+        self._single_tokens = np.arange(table.max_rows + 1, dtype=np.int32)  # runs of one token
+
+    def build(
+        self,
+        batch: NDArray[np.int32],
+        num_scheduled_tokens: NDArray[np.int32],
+        drafts: Drafts | None,
+    ) -> tuple[StepPlan, ScorePlan]:
+        """The ragged step in which each row computes its next tokens, and its drafts.
+
+        Args:
+            batch: [R] int32, rows.
+            num_scheduled_tokens: [R] int32, how many tokens each computes, drafts excluded.
+            drafts: draft tokens, which stand in the token table already.
+        """
+        table = self._table
+        count = len(batch)
+        computed = table.num_computed[batch]
+        end = computed + num_scheduled_tokens
+        samples = (end == table.num_tokens[batch]) & (end < table.max_total[batch])
+        num_draft_tokens, lengths = _NO_DRAFT_TOKENS, num_scheduled_tokens
+        if drafts is not None:
+            num_draft_tokens = drafts.counts
+            lengths = num_scheduled_tokens + num_draft_tokens
+        if np.count_nonzero(lengths == 1) == count:
+            query_start = self._single_tokens[: count + 1]
+            flat_rows, positions = batch, computed
+        else:
+            query_start = np.zeros(count + 1, np.int32)
+            np.cumsum(lengths, out=query_start[1:])
+            total = int(query_start[-1])
+            flat_rows = np.repeat(batch, lengths)
+            positions = np.arange(total, dtype=np.int32)
+            positions += np.repeat(computed - query_start[:-1], lengths)
+        scores = NO_SCORES
+        if table.scoring_rows:
+            scores = plan_scores(
+                table.scoring_rows, batch, query_start, positions, table.token_table
+            )
+        plan = StepPlan(
+            rows=batch,
+            query_start=query_start,
+            token_ids=table.token_table[flat_rows, positions],
+            positions=positions,
+            needs_logits=samples.view(np.uint8),
+            block_tables=table.block_tables,
+            token_table=table.token_table,
+            num_tokens=table.num_tokens,
+            penalty_start=table.penalty_start,
+            sampling=table.sampling,
+            bias_rows=table.bias_rows,
+            bias_ids=table.bias_ids,
+            bias_values=table.bias_values,
+            num_draft_tokens=num_draft_tokens,
+            score_tokens=scores.tokens,
+            score_targets=scores.targets,
+            score_tops=scores.tops,
+        )
+        return plan, scores
+
+    def is_steady(self, plan: StepPlan, running: NDArray[np.int32]) -> bool:
+        """Whether the plan is one decode of every running row, so that the next step may be the same.
+
+        True when every row computes one token, samples the next, is past its prompt, and none wants
+        prompt logprobs.
+
+        Args:
+            plan: a plan from `build`.
+            running: all rows that hold a request.
+        """
+        table, batch = self._table, plan.rows
+        count = len(batch)
+        if batch is not running or table.scoring_rows or len(plan.num_draft_tokens):
+            return False
+        if len(plan.token_ids) != count or np.count_nonzero(plan.needs_logits) != count:
+            return False
+        past_prompt = plan.positions >= table.num_prompt_tokens[batch]
+        return bool(np.count_nonzero(past_prompt) == count)

@@ -1,0 +1,48 @@
+"""`Preemption`: which row loses its blocks when the pool is full, and what becomes of their content."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.batch.rows import RowTable
+from engine.memory.block_manager import BlockManager
+from engine.scheduler.work_predictor import WorkPredictor
+
+
+class Preemption:
+    """Chooses victims, and between swapping and recomputing them. Engine's thread only."""
+
+    def __init__(self, table: RowTable, blocks: BlockManager, work: WorkPredictor) -> None:
+        self._table = table
+        self._blocks = blocks
+        self._work = work
+
+    def victim(self, running: NDArray[np.int32]) -> int:
+        """The last row, in the policy's order, that frees at least one block.
+
+        Blocks that other rows hold as well would not become free.
+        """
+        table, holders = self._table, self._blocks.refcounts()
+        for row in running[:0:-1].tolist():
+            if (holders[table.block_tables[row, : table.num_blocks[row]]] == 1).any():
+                return int(row)
+        return int(running[-1])
+
+    def choose_swap_or_recompute(self, row: int) -> None:
+        """Decide by measured price whether the row's own blocks go to the swap tier when evicted.
+
+        The blocks stay cached until their room is needed. Blocks shared with others are not touched.
+        """
+        table, tier = self._table, self._blocks.tier
+        if tier is None:
+            return
+        indexed = table.block_tables[row, : table.num_indexed[row]]
+        own = indexed[self._blocks.refcounts()[indexed] == 1]
+        shared = len(indexed) - len(own)
+        recompute = self._work.prefill_seconds(
+            len(own) * table.block_size, cached=shared * table.block_size
+        )
+        if tier.is_cheaper(own, recompute):
+            tier.victims_swapped += 1
+        else:
+            tier.victims_recomputed += 1
+            tier.leave_out(own)

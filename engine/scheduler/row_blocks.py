@@ -1,0 +1,41 @@
+"""`RowBlocks`: gives rows the KV blocks that their next tokens need."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.batch.rows import RowTable
+from engine.memory.block_manager import BlockManager
+
+
+class RowBlocks:
+    """Counts and allocates blocks for rows. Engine's thread only; a few numpy calls per pass."""
+
+    def __init__(self, table: RowTable, blocks: BlockManager) -> None:
+        self._table = table
+        self._blocks = blocks
+
+    def missing(
+        self, batch: NDArray[np.int32], num_scheduled_tokens: NDArray[np.int32]
+    ) -> NDArray[np.int32]:
+        """[R] int32, blocks each row lacks for its next `num_scheduled_tokens` tokens."""
+        table = self._table
+        end = table.num_computed[batch] + num_scheduled_tokens
+        return (end + (table.block_size - 1)) // table.block_size - table.num_blocks[batch]
+
+    def allocate(self, batch: NDArray[np.int32], counts: NDArray[np.int32]) -> None:
+        """Allocate `counts` blocks for the rows and append them to the rows' block tables."""
+        if not np.count_nonzero(counts):
+            return
+        total = int(counts.sum())
+        table = self._table
+        held = table.num_blocks[batch]
+        before = np.cumsum(counts, dtype=np.int32) - counts
+        columns = np.arange(total, dtype=np.int32) + np.repeat(held - before, counts)
+        table.block_tables[np.repeat(batch, counts), columns] = self._blocks.allocate(total)
+        table.num_blocks[batch] = held + counts
+
+    def promised(self, rows: NDArray[np.int32]) -> int:
+        """Blocks that running rows still need for tokens they already have."""
+        table = self._table
+        whole = (table.num_tokens[rows] + (table.block_size - 1)) // table.block_size
+        return int(np.maximum(whole - table.num_blocks[rows], 0).sum())
