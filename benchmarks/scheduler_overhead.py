@@ -109,12 +109,12 @@ def steady_pipeline(
         waiting,
         token_budget=max(512, rows * 2 * PROMPT),
         scheduling=Scheduling(policy),
-        counters=engine._counters,
+        counters=engine._thread.counters,
         events=EventBus(),
         clock=time.monotonic,
     )
     pipeline.executor = executor
-    engine._pipeline = pipeline
+    engine._thread.pipeline = pipeline
     for number in range(rows):
         waiting.put(sequence(number, params))
     pipeline.step()
@@ -156,7 +156,7 @@ def measure(rows: int, steps: int, params: SamplingParams, sweep_bytes: int) -> 
         begin = time.perf_counter()
         pipeline.step()
         middle = time.perf_counter()
-        engine._publish_and_wake(pipeline)
+        engine._thread.publish_and_wake(pipeline)
         end = time.perf_counter()
         step_us.append((middle - begin - executor.seconds) * 1e6)
         publish_us.append((end - middle) * 1e6)
@@ -191,7 +191,7 @@ def measure_policy(policy: Policy, rows: int, steps: int) -> dict[str, float | s
                     pipeline.table.max_total[running[step % rows]] = 0  # it ends in this step
             begin = time.perf_counter()
             pipeline.step()
-            engine._publish_and_wake(pipeline)
+            engine._thread.publish_and_wake(pipeline)
             times.append((time.perf_counter() - begin - executor.seconds) * 1e6)
         found[case] = round(statistics.median(times), 1)
     return found

@@ -18,7 +18,7 @@ def greedy(**params):
 
 def count_steps(engine):
     """From now on, for each step the requests that have a token of theirs after it."""
-    pipeline, steps = engine._pipeline, []
+    pipeline, steps = engine._thread.pipeline, []
     step = pipeline.step
 
     def counted():

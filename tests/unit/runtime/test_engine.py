@@ -473,7 +473,7 @@ def test_shutdown_aborts_the_rest_and_frees_everything(gated):
     assert executor.closed
     assert_all_free(engine)
     assert engine.snapshot().state is EngineState.STOPPED
-    assert not engine._thread.is_alive()
+    assert not engine._thread._thread.is_alive()
     engine.shutdown()  # again: nothing happens
     with pytest.raises(EngineUnavailable, match="stopped"):
         engine.submit(ask())
@@ -547,7 +547,7 @@ def test_a_snapshot_during_a_step(gated):
 def test_snapshots_of_requests_that_just_go_on_keep_a_distance(gated):
     engine, executor = gated
     now = [1000.0]
-    engine._publisher._clock = lambda: now[0]
+    engine._thread.publisher._clock = lambda: now[0]
 
     def steps(count):
         """So many steps, told; the next one waits at its gate."""
@@ -563,7 +563,7 @@ def test_snapshots_of_requests_that_just_go_on_keep_a_distance(gated):
     assert steps(5) is first
     now[0] += 2 * SNAPSHOT_PERIOD_S
     assert steps(1).step == 7
-    engine._publisher._snapshot_read = False  # as if nobody had looked at that one
+    engine._thread.publisher._snapshot_read = False  # as if nobody had looked at that one
     now[0] += 2 * SNAPSHOT_PERIOD_S
     assert steps(1).step == 7
     now[0] += UNREAD_PERIOD_S
@@ -634,7 +634,7 @@ def test_idle_costs_no_cpu(engine):
     engine.submit(ask("hello")).wait_result(PATIENCE_S)
     assert engine.wait_drained(PATIENCE_S)
     steps = engine.snapshot().step
-    clock = time.pthread_getcpuclockid(engine._thread.ident)
+    clock = time.pthread_getcpuclockid(engine._thread._thread.ident)
     before = time.clock_gettime(clock)
     threading.Event().wait(0.3)
     assert time.clock_gettime(clock) - before < 0.02
