@@ -5,11 +5,11 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from app.server.config import DRAIN_S, MAX_BODY_BYTES, ServerConfig
+from app.server.process.config import DRAIN_S, MAX_BODY_BYTES, ServerConfig
 from engine.api.config import EngineConfig
 
 if TYPE_CHECKING:
-    from app.server.process import DrainingServer
+    from app.server.process.server import DrainingServer
     from engine.embedding.embedder import Embedder
     from engine.runtime.engine import AsyncPravahaEngine
 
@@ -70,7 +70,7 @@ def serve_engine(engine: "AsyncPravahaEngine", config: ServerConfig) -> int:
         PravahaError: the socket cannot be had.
     """
     from app.server.app import create_app
-    from app.server.process import DrainingServer, base_url, listen
+    from app.server.process.server import DrainingServer, base_url, listen
 
     listener = listen(config)
     server = DrainingServer(create_app(engine, config))

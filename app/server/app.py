@@ -5,11 +5,17 @@ from starlette.middleware import Middleware
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from app.server import (
+from app.server.middleware.auth import ApiKeyAuth, public_paths
+from app.server.middleware.body_limit import BodyLimit
+from app.server.middleware.disconnect import ClientGone
+from app.server.middleware.envelope import Envelope
+from app.server.middleware.hosts import LoopbackHosts
+from app.server.process.config import ServerConfig
+from app.server.process.context import ServerContext
+from app.server.routes import (
     chat,
     completions,
     embeddings,
-    errors,
     fork,
     health,
     introspection,
@@ -19,13 +25,7 @@ from app.server import (
     scheduling,
     tokenize,
 )
-from app.server.auth import ApiKeyAuth, public_paths
-from app.server.config import ServerConfig
-from app.server.context import ServerContext
-from app.server.disconnect import ClientGone
-from app.server.envelope import Envelope
-from app.server.hosts import LoopbackHosts
-from app.server.limits import BodyLimit
+from app.server.wire import errors
 from engine.runtime.engine import AsyncPravahaEngine
 
 _ROUTERS = (

@@ -1,0 +1,83 @@
+"""`POST /v1/embeddings`: texts as vectors, by the embedding model."""
+
+import asyncio
+import base64
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from app.server.middleware.auth import requires
+from app.server.middleware.disconnect import while_connected
+from app.server.process.context import ServerContext, server_context
+from app.server.wire.errors import ApiError, bad_request, unavailable
+from app.server.wire.fields import settle_extra_fields
+from app.server.wire.json_body import JsonRoute
+from app.server.wire.json_response import json_response
+from app.server.wire.schemas import EmbeddingRequest
+from engine.api.embeddings import Embeddings
+from engine.api.errors import ModelError, ModelNotFound
+
+router = APIRouter(route_class=JsonRoute)
+
+
+@router.post("/v1/embeddings")
+@requires("infer")
+async def create_embeddings(body: EmbeddingRequest, request: Request) -> Response:
+    """One vector a text, each of length 1."""
+    context = server_context(request)
+    settle_extra_fields(request, body)
+    name = context.engine.embedder.name
+    if body.model != name:
+        raise ApiError(
+            404,
+            f"There is no embedding model {body.model[:80]!r} here; this server has {name!r}.",
+            param="model",
+            code="model_not_found",
+        )
+    with context.drain.work():
+        made = await while_connected(request, context, _embed(context, body))
+    width = made.vectors.shape[1]
+    if body.dimensions is not None and body.dimensions != width:
+        raise bad_request(
+            f"`dimensions` is {body.dimensions}; vectors of {name} have {width}, and a part of one "
+            "would mean nothing.",
+            param="dimensions",
+        )
+    # Floats of a list are Python objects, a thousand texts' worth of them: made off the loop.
+    return await asyncio.to_thread(_answer, made, body)
+
+
+async def _embed(context: ServerContext, body: EmbeddingRequest) -> Embeddings:
+    work = context.engine.embedder.submit(body.input, truncate=body.truncate_prompt_tokens)
+    try:
+        return await asyncio.wrap_future(work)
+    except ModelNotFound as error:
+        raise ApiError(404, str(error), param="model", code="model_not_found") from error
+    except ModelError as error:
+        raise unavailable(str(error)) from error
+
+
+def _answer(made: Embeddings, body: EmbeddingRequest) -> Response:
+    return json_response(
+        {
+            "object": "list",
+            "model": made.model,
+            "data": [
+                {
+                    "object": "embedding",
+                    "index": index,
+                    "embedding": _written(vector, body.encoding_format),
+                }
+                for index, vector in enumerate(made.vectors)
+            ],
+            "usage": {"prompt_tokens": made.tokens, "total_tokens": made.tokens},
+        }
+    )
+
+
+def _written(vector: Any, encoding: str | None) -> list[float] | str:
+    if encoding == "base64":
+        return base64.b64encode(vector.astype("<f4").tobytes()).decode()
+    numbers: list[float] = vector.tolist()
+    return numbers
