@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.server.calls.model import LoadedModel
-from app.server.routes.chat import chat_ids
+from app.server.calls.prompts import chat_ids
 from app.server.wire.schemas import Message
 from engine.clients.in_process import InProcessClient
 from engine.conversations.prompt_builder import PromptBuilder

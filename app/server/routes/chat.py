@@ -1,33 +1,22 @@
 """`POST /v1/chat/completions`."""
 
-import time
-import uuid
-from collections.abc import AsyncGenerator
-from typing import Any
-
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app.server.calls.generation import Generation, begin, check_finish, finish
-from app.server.calls.model import LoadedModel, check_length, loaded_model, off_loop
+from app.server.calls.chat_answer import ChatAnswer
+from app.server.calls.event_stream import EventStream
+from app.server.calls.extra_fields import check_extra_fields
+from app.server.calls.generation import begin, finish
+from app.server.calls.model import check_length, loaded_model
+from app.server.calls.prompts import chat_ids
 from app.server.calls.sampling import chat_sampling
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
-from app.server.wire.extensions import choice_extras, wants_every_token
-from app.server.wire.fields import settle_extra_fields
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
-from app.server.wire.logprobs import chat_logprobs, vllm_prompt_logprobs
-from app.server.wire.schemas import ChatCompletionRequest, Message
-from app.server.wire.sse import DONE, EventStream, event
-from app.server.wire.usage import Usage
-from engine.api.chat import ChatMessage
-from engine.api.request import RequestOutput, TokenBatch
+from app.server.wire.schemas import ChatCompletionRequest
 
 router = APIRouter(route_class=JsonRoute)
-
-TURN_COST_CHARS = 64
-"""What rendering one turn costs, in characters of tokenising."""
 
 
 @router.post("/v1/chat/completions")
@@ -35,7 +24,7 @@ TURN_COST_CHARS = 64
 async def create_chat_completion(body: ChatCompletionRequest, request: Request) -> Response:
     """Continue a conversation, streamed or whole."""
     context = server_context(request)
-    settle_extra_fields(request, body)
+    check_extra_fields(request, body)
     model = loaded_model(context, body.model)
     sampling = chat_sampling(body, vocab_size=model.info.vocab_size)
     prompt = await chat_ids(
@@ -47,133 +36,3 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
     if body.stream:
         return EventStream(answer.events(), context, generation.resources)
     return json_response(answer.whole(await finish(request, context, generation)))
-
-
-async def chat_ids(
-    model: LoadedModel, messages: list[Message], *, add_generation_prompt: bool
-) -> tuple[int, ...]:
-    """Token ids of a conversation."""
-    conversation = turns(messages)
-    ids = await off_loop(
-        sum(len(turn["content"]) + TURN_COST_CHARS for turn in conversation),
-        lambda: model.tokenizer.encode_chat(
-            conversation, add_generation_prompt=add_generation_prompt
-        ),
-    )
-    return tuple(ids)
-
-
-def turns(messages: list[Message]) -> list[ChatMessage]:
-    """Messages as templates take them; `developer` is the newer name of `system`."""
-    return [
-        {"role": "system" if one.role == "developer" else one.role, "content": one.text}
-        for one in messages
-    ]
-
-
-class ChatAnswer:
-    """Shapes what the engine yields; every chunk shares id, time, model and fingerprint."""
-
-    def __init__(
-        self, body: ChatCompletionRequest, model: LoadedModel, generation: Generation
-    ) -> None:
-        self._body = body
-        self._model = model
-        self._generation = generation
-        self._usage = Usage(generation.prompts, generation.n)
-        self._shared = {
-            "id": f"chatcmpl-{uuid.uuid4().hex}",
-            "created": int(time.time()),
-            "model": model.info.name,
-            "system_fingerprint": model.fingerprint,
-        }
-
-    def whole(self, outputs: list[RequestOutput]) -> dict[str, Any]:
-        """The `chat.completion` object."""
-        return self._envelope(
-            "chat.completion",
-            choices=[
-                {
-                    "index": index,
-                    "message": {
-                        "role": "assistant",
-                        "content": output.text,
-                        "refusal": None,
-                        "annotations": [],
-                    },
-                    "logprobs": self._logprobs(output),
-                    "finish_reason": output.finish_reason.value,
-                    **choice_extras(self._body, output),
-                }
-                for index, output in enumerate(outputs)
-            ],
-            usage=self._usage.add_all(outputs).counts(),
-            **self._prompt_logprobs(outputs[0]),
-        )
-
-    async def events(self) -> AsyncGenerator[bytes, None]:
-        """The stream: role, text, finish for each choice, then usage if asked for, then DONE."""
-        begun: set[int] = set()
-        every_token = self._body.logprobs or wants_every_token(self._body)
-        async for index, batch in self._generation.choices.batches():
-            check_finish(batch)
-            self._usage.add(index, batch)
-            if index not in begun:
-                begun.add(index)
-                yield self._chunk(index, {"role": "assistant", "content": None})
-            # Text can lag behind its tokens (half a character, a possible stop string).
-            if batch.text or (batch.token_ids and every_token):
-                yield self._chunk(
-                    index,
-                    {"content": batch.text},
-                    logprobs=self._logprobs(batch),
-                    **choice_extras(self._body, batch),
-                )
-            if batch.finish_reason is not None:
-                yield self._chunk(index, {}, finish=batch.finish_reason.value)
-        if self._body.include_usage:
-            counts = self._usage.counts()
-            yield event(self._envelope("chat.completion.chunk", choices=[], usage=counts))
-        yield DONE
-
-    def _chunk(
-        self,
-        index: int,
-        delta: dict[str, Any],
-        *,
-        finish: str | None = None,
-        logprobs: dict[str, Any] | None = None,
-        **extras: Any,
-    ) -> bytes:
-        choice = {
-            "index": index,
-            "delta": delta,
-            "logprobs": logprobs,
-            "finish_reason": finish,
-            **extras,
-        }
-        no_usage = {"usage": None} if self._body.include_usage else {}
-        return event(self._envelope("chat.completion.chunk", choices=[choice], **no_usage))
-
-    def _envelope(self, kind: str, **rest: Any) -> dict[str, Any]:
-        return {**self._shared, "object": kind, **rest}
-
-    def _prompt_logprobs(self, output: RequestOutput) -> dict[str, Any]:
-        """The member that vLLM gives a chat's answer; its choices have one prompt."""
-        wanted, scores = self._body.prompt_logprobs, output.prompt_logprobs
-        if wanted is None or scores is None:
-            return {}
-        prompt = self._generation.prompts[0]
-        entries = vllm_prompt_logprobs(self._model.tokenizer, prompt, scores, alternatives=wanted)
-        return {"prompt_logprobs": entries}
-
-    def _logprobs(self, part: RequestOutput | TokenBatch) -> dict[str, Any] | None:
-        if not self._body.logprobs:
-            return None
-        return chat_logprobs(
-            self._model.tokenizer,
-            part.token_ids,
-            part.logprobs,
-            part.top_logprobs,
-            alternatives=self._body.top_logprobs or 0,
-        )

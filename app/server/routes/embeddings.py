@@ -7,11 +7,11 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from app.server.calls.extra_fields import check_extra_fields
 from app.server.middleware.auth import requires
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext, server_context
 from app.server.wire.errors import ApiError, bad_request, unavailable
-from app.server.wire.fields import settle_extra_fields
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.schemas import EmbeddingRequest
@@ -26,7 +26,7 @@ router = APIRouter(route_class=JsonRoute)
 async def create_embeddings(body: EmbeddingRequest, request: Request) -> Response:
     """One vector a text, each of length 1."""
     context = server_context(request)
-    settle_extra_fields(request, body)
+    check_extra_fields(request, body)
     name = context.engine.embedder.name
     if body.model != name:
         raise ApiError(

@@ -11,6 +11,9 @@ from dataclasses import replace
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from app.server.calls.completion_answer import CompletionAnswer
+from app.server.calls.event_stream import EventStream
+from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.fanout import Choices
 from app.server.calls.generation import Generation, check_choices, finish
 from app.server.calls.model import loaded_model
@@ -18,13 +21,10 @@ from app.server.calls.sampling import sampling_fields
 from app.server.calls.structured import GRAMMAR_FIELDS, build_grammar
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
-from app.server.routes.completions import CompletionAnswer
 from app.server.wire.errors import ApiError, bad_request
-from app.server.wire.fields import settle_extra_fields
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.schemas import ForkRequest
-from app.server.wire.sse import EventStream
 from engine.api.errors import UnknownRequest
 from engine.api.request import SamplingParams, new_request_id
 from engine.clients.http_wire import FORKED_AT
@@ -40,7 +40,7 @@ _ENGINE_NAMES = {"include_stop_str_in_output": "include_stop"}
 async def fork(body: ForkRequest, request: Request) -> Response:
     """Continue a live request in `n` other ways, streamed or whole."""
     context = server_context(request)
-    settle_extra_fields(request, body)
+    check_extra_fields(request, body)
     model = loaded_model(context, body.model)
     change = sampling_change(body, vocab_size=model.info.vocab_size)
     generation, logprobs = await _begin(context, body, change)

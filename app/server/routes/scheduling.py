@@ -8,9 +8,9 @@ from dataclasses import asdict, replace
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from app.server.calls.extra_fields import check_extra_fields
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
-from app.server.wire.fields import settle_extra_fields
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.schemas import SchedulingRequest
@@ -23,7 +23,7 @@ router = APIRouter(route_class=JsonRoute)
 async def set_scheduling(body: SchedulingRequest, request: Request) -> Response:
     """Change what the body names, from the engine's next step on; the answer is all of it."""
     engine = server_context(request).engine
-    settle_extra_fields(request, body)
+    check_extra_fields(request, body)
     named = {
         name: getattr(body, name) for name in body.model_fields_set & set(type(body).model_fields)
     }

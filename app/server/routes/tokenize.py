@@ -10,13 +10,12 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.model import loaded_model, off_loop
+from app.server.calls.prompts import chat_ids, text_ids, turns
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
-from app.server.routes.chat import chat_ids, turns
-from app.server.routes.completions import text_ids
 from app.server.wire.errors import bad_request
-from app.server.wire.fields import settle_extra_fields
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.schemas import ApplyTemplateRequest, DetokenizeRequest, TokenizeRequest
@@ -29,7 +28,7 @@ router = APIRouter(route_class=JsonRoute)
 async def tokenize(body: TokenizeRequest, request: Request) -> Response:
     """Token ids of a prompt or of a conversation."""
     context = server_context(request)
-    settle_extra_fields(request, body)
+    check_extra_fields(request, body)
     model = loaded_model(context, body.model)
     if body.messages is not None and body.prompt is None:
         ids: Sequence[int] = await chat_ids(
@@ -57,7 +56,7 @@ async def tokenize(body: TokenizeRequest, request: Request) -> Response:
 async def detokenize(body: DetokenizeRequest, request: Request) -> Response:
     """Text of token ids."""
     context = server_context(request)
-    settle_extra_fields(request, body)
+    check_extra_fields(request, body)
     model = loaded_model(context, body.model)
     text = await off_loop(
         len(body.tokens),
@@ -71,7 +70,7 @@ async def detokenize(body: DetokenizeRequest, request: Request) -> Response:
 async def apply_template(body: ApplyTemplateRequest, request: Request) -> Response:
     """A conversation as the text that the model's chat template makes of it."""
     context = server_context(request)
-    settle_extra_fields(request, body)
+    check_extra_fields(request, body)
     model = loaded_model(context, body.model)
     prompt = model.tokenizer.render_chat(
         turns(body.messages), add_generation_prompt=body.add_generation_prompt

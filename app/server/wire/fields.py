@@ -11,9 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from pydantic import BaseModel
-from starlette.requests import Request
 
-from app.server.process.context import server_context
 from app.server.wire.errors import bad_request
 
 IGNORED_HEADER = "x-pravaha-ignored-fields"
@@ -108,35 +106,32 @@ UNSUPPORTED: dict[str, Callable[[Any], bool]] = {
 """Known fields we do not do, each with the test for a value that asks for nothing."""
 
 
-def settle_extra_fields(request: Request, body: BaseModel) -> None:
-    """Refuse, accept or note every field of the body that its schema does not declare.
+def unknown_fields(body: BaseModel, *, strict: bool) -> list[str]:
+    """Paths of the undeclared fields of a body that are neither accepted nor unsupported.
 
     Raises:
-        ApiError: 400 for an unsupported field, or an unknown one with `strict_fields`.
+        ApiError: 400 for an unsupported field, or for an unknown one if `strict`.
     """
-    context = server_context(request)
     unknown: list[str] = []
     for path, name, value in _extras(body, ""):
         if name in ACCEPTED:
             continue
-        inert = UNSUPPORTED.get(name)
-        if inert is None:
+        is_inert = UNSUPPORTED.get(name)
+        if is_inert is None:
             unknown.append(path)
-        elif not inert(value):
+        elif not is_inert(value):
             raise bad_request(
                 f"This server does not support `{path}` yet.",
                 param=path,
                 code="unsupported_parameter",
             )
-    if unknown and context.config.strict_fields:
+    if unknown and strict:
         raise bad_request(
             f"No field is called {unknown[0]!r}; this server runs with --strict-fields.",
             param=unknown[0],
             code="unknown_parameter",
         )
-    if unknown:
-        context.counters.ignored_fields(request.scope["route"].path, len(unknown))
-        request.state.ignored_fields = header_value(unknown)
+    return unknown
 
 
 def header_value(names: list[str]) -> str:
