@@ -104,8 +104,8 @@ def _refuse_for(command: str, flags: dict[str, Any]) -> None:
 def _serve(flags: dict[str, Any]) -> int:
     from app.commands.fetch_bar import fetch_bar
     from app.commands.serve import run_server
-    from app.runtime import embedder, engine_config
-    from app.settings_sources import load_settings
+    from app.runtime.opening import embedder, engine_config
+    from app.settings.sources import load_settings
 
     settings = load_settings(flags)
     with fetch_bar() as progress:

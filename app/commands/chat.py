@@ -39,10 +39,10 @@ def chat(
 def chat_plain(flags: dict[str, Any]) -> int:
     """Run the plain chat on standard input and output; the exit status."""
     from app.commands.fetch_bar import fetch_bar
-    from app.logs import log_to_file
+    from app.commands.log_file import log_to_file
     from app.plain.repl import PlainChat
-    from app.runtime import open_client, open_session, wait_loaded
-    from app.settings_sources import load_settings
+    from app.runtime.opening import open_client, open_session, wait_loaded
+    from app.settings.sources import load_settings
 
     settings = load_settings(flags)
     log_to_file(settings.log)

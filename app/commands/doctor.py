@@ -31,7 +31,7 @@ def doctor(
         from app.doctor.scheduling import scheduling
         from app.doctor.storage import storage
         from app.doctor.terminal import terminal
-        from app.settings_sources import load_settings
+        from app.settings.sources import load_settings
 
         settings = load_settings({**(context.obj or {}), **flags})
         version, python, system = (

@@ -166,7 +166,7 @@ def remove(name: NameArgument) -> None:
 
 
 def _store() -> "ModelStore":
-    from app.settings_sources import load_settings
+    from app.settings.sources import load_settings
     from engine.models.store import ModelStore
 
     return ModelStore(load_settings().models, check=_check_usable)

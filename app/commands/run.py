@@ -18,8 +18,8 @@ from app.commands.setting_options import (
 )
 
 if TYPE_CHECKING:
-    from app.runtime import OpenClient
-    from app.settings import Settings
+    from app.runtime.opening import OpenClient
+    from app.settings.settings import Settings
     from engine.api.grammar import Grammar
     from engine.api.request import SamplingParams, TokenBatch
     from engine.clients.engine_client import EngineClient
@@ -81,9 +81,9 @@ def run(
     _refuse_contradictions(given, prompt, raw=raw, score=score, stride=stride)
     with one_sentence_errors():
         from app.commands.fetch_bar import fetch_bar
-        from app.logs import log_to_file
-        from app.runtime import open_client
-        from app.settings_sources import load_settings
+        from app.commands.log_file import log_to_file
+        from app.runtime.opening import open_client
+        from app.settings.sources import load_settings
         from engine.api.errors import InvalidRequest
 
         settings = load_settings(given)
@@ -151,7 +151,7 @@ def _answer(
     grammar: "Grammar | None",
 ) -> int:
     """Ask, print, and tell how it went as an exit status."""
-    from app.runtime import wait_loaded
+    from app.runtime.opening import wait_loaded
     from engine.api.request import FinishReason, Request
 
     client = opened.client
@@ -184,8 +184,8 @@ def _stream(
     Raises:
         BrokenPipeError: whoever read the output is gone; the request was cancelled.
     """
-    from app.batches import BatchReader
-    from app.safe_text import SafeStream
+    from app.runtime.batch_reader import BatchReader
+    from app.text.safe_text import SafeStream
 
     reader = BatchReader(client)
     # A terminal must not obey what a model writes; a file gets every character.

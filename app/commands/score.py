@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from app.perplexity import TextScore
-    from app.runtime import OpenClient
+    from app.runtime.opening import OpenClient
+    from app.runtime.perplexity import TextScore
 
 
 def read_text(file: str) -> str:
@@ -43,8 +43,8 @@ def score_file(opened: "OpenClient", file: str, *, stride: int | None, as_json: 
     Raises:
         InvalidRequest, EngineUnavailable: why there is no score.
     """
-    from app.perplexity import score_text
-    from app.runtime import wait_loaded
+    from app.runtime.opening import wait_loaded
+    from app.runtime.perplexity import score_text
     from engine.api.errors import EngineUnavailable
 
     text = read_text(file)

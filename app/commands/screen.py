@@ -50,10 +50,10 @@ def _run_screen(flags: dict[str, Any]) -> int:
     from importlib import metadata
 
     from app.commands.fetch_bar import fetch_bar
-    from app.logs import log_to_file
-    from app.preferences import Preferences
-    from app.runtime import open_client, open_session
-    from app.settings_sources import load_settings
+    from app.commands.log_file import log_to_file
+    from app.runtime.opening import open_client, open_session
+    from app.settings.preferences import Preferences
+    from app.settings.sources import load_settings
 
     settings = load_settings(flags)
     log_to_file(settings.log)

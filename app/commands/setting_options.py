@@ -2,7 +2,7 @@
 
 `@setting_options("engine", "sampling")` adds the groups' options to a command and hands it what was
 given as one dictionary, `flags`, ready for `load_settings`. Only names and types live here: ranges
-are checked by `app.settings`, which is not imported for `--help`.
+are checked by `app.settings.settings`, which is not imported for `--help`.
 """
 
 import functools
@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.setting_help import HELP
+from app.settings.help import HELP
 
 GROUPS: dict[str, dict[str, type]] = {
     "engine": {

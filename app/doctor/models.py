@@ -3,9 +3,9 @@
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from app.byte_size import format_size
 from app.doctor.facts import Fact, Section
-from app.settings import DEMO_MODEL, Settings
+from app.settings.settings import DEMO_MODEL, Settings
+from app.text.byte_size import format_size
 from engine.api.errors import ModelError
 
 

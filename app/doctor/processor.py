@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from app.doctor.facts import Fact, Section
-from app.settings import Settings
+from app.settings.settings import Settings
 
 _NOTEWORTHY = (
     "avx2",

@@ -5,10 +5,10 @@ import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 
-from app.byte_size import format_size
 from app.doctor.facts import Fact, Section
-from app.settings import Settings
-from app.settings_sources import toml_files
+from app.settings.settings import Settings
+from app.settings.sources import toml_files
+from app.text.byte_size import format_size
 
 
 def storage(settings: Settings, environ: Mapping[str, str]) -> Section:

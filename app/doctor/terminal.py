@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 
 from app.doctor.facts import Fact, Section
-from app.settings import Settings
+from app.settings.settings import Settings
 
 _KITTY_KEYBOARD = ("kitty", "ghostty", "wezterm", "foot", "alacritty", "rio", "iterm")
 """Terminals that speak the Kitty keyboard protocol (iTerm2 and WezTerm once it is switched on)."""

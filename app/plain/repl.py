@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from app.plain.commands import Command, Message, Unknown, help_lines, read_line
-from app.safe_text import SafeStream, safe_line, safe_text
+from app.text.safe_text import SafeStream, safe_line, safe_text
 from engine.api.errors import PravahaError
 from engine.clients.engine_client import EngineClient
 from engine.conversations.session import TreeSession

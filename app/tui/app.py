@@ -25,8 +25,8 @@ from textual.filter import LineFilter
 from textual.reactive import reactive
 from textual.widgets import Input, TextArea
 
-from app.safe_text import safe_line
-from app.scheduling_titles import POLICY_TITLES
+from app.text.safe_text import safe_line
+from app.text.scheduling_titles import POLICY_TITLES
 from app.tui import clipboard, slash
 from app.tui.ascii_filter import AsciiFilter
 from app.tui.avatar.figure import FOLDER, load_figure
@@ -34,9 +34,9 @@ from app.tui.frame_clock import FrameClock
 from app.tui.glyphs import choose_glyphs
 from app.tui.keys import APP_KEYS, bindings, hint, read_keymap, to_textual
 from app.tui.palette import PravahaCommands
-from app.tui.partial_compositor import MainScreen
 from app.tui.presenter import Presenter
 from app.tui.slash_actions import SlashActions
+from app.tui.textual_workarounds.partial_compositor import MainScreen
 from app.tui.themes import BUILT_IN, DEFAULT, ThemeFile, load_themes
 from app.tui.view.escape import EscapeState, Rung, escape_rung
 from app.tui.widgets.avatar import Avatar

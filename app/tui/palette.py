@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
-from app.safe_text import safe_line
-from app.scheduling_titles import BATCH_FORMER_TITLES, POLICY_TITLES
+from app.text.safe_text import safe_line
+from app.text.scheduling_titles import BATCH_FORMER_TITLES, POLICY_TITLES
 from app.tui.keys import ALL_KEYS, shown
 
 if TYPE_CHECKING:

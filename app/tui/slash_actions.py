@@ -5,7 +5,7 @@ Kept beside `slash.py`, whose table names these methods, and away from the app, 
 
 from typing import TYPE_CHECKING
 
-from app.safe_text import safe_line
+from app.text.safe_text import safe_line
 from app.tui.numbers import compact, size
 from app.tui.slash import Invocation
 

@@ -20,7 +20,7 @@ import yaml
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
-from app.safe_text import safe_line
+from app.text.safe_text import safe_line
 
 BUILT_IN = Path(__file__).resolve().parents[2] / "themes"
 """The themes of the project: beside `app/` in a checkout and in a wheel."""

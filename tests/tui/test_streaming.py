@@ -4,8 +4,8 @@ import pytest
 from textual.widgets import Markdown
 
 from app.tui.frame_clock import Governor
-from app.tui.widgets.answer_markdown import AnswerMarkdown
-from app.tui.widgets.message import FENCE_LIMIT
+from app.tui.textual_workarounds.answer_markdown import AnswerMarkdown
+from app.tui.textual_workarounds.plain_fence import FENCE_LIMIT
 from engine.api.request import FinishReason
 from engine.conversations.tree import NodeStatus
 

@@ -23,7 +23,7 @@ def bench_prefix(flags: dict[str, Any], *, as_json: bool) -> None:
     Raises:
         PravahaError: a setting or the model is unusable, or prefix caching is off.
     """
-    from app.settings_sources import load_settings
+    from app.settings.sources import load_settings
     from engine.api.errors import InvalidRequest
     from engine.benchmark.prefix_benchmark import PrefixBenchmark
 

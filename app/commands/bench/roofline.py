@@ -17,7 +17,7 @@ def bench_roofline(flags: dict[str, Any], *, as_json: bool) -> None:
     Raises:
         PravahaError: a setting is unusable, or there are not that many threads to be had.
     """
-    from app.settings_sources import load_settings
+    from app.settings.sources import load_settings
     from engine.api.errors import InvalidRequest
     from engine.benchmark.roofline import FOOTPRINTS, measure_roofline
     from engine.memory.host import available_memory

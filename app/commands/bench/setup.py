@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from app.settings import Settings
+    from app.settings.settings import Settings
     from engine.api.config import EngineConfig
     from engine.runtime.engine import AsyncPravahaEngine
 
@@ -21,7 +21,7 @@ def configuration(settings: "Settings") -> "EngineConfig":
         PravahaError: the model is unusable.
     """
     from app.commands.fetch_bar import fetch_bar
-    from app.runtime import engine_config
+    from app.runtime.opening import engine_config
 
     with fetch_bar() as progress:
         return replace(engine_config(settings, progress), swap_bytes=0)

@@ -21,7 +21,7 @@ def bench_throughput(flags: dict[str, Any], *, repeats: int, as_json: bool) -> N
     Raises:
         PravahaError: a setting or the model is unusable, or the engine has too few rows.
     """
-    from app.settings_sources import load_settings
+    from app.settings.sources import load_settings
     from engine.api.errors import InvalidRequest
     from engine.benchmark.self_benchmark import BATCHES, SelfBenchmark
 

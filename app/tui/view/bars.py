@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.safe_text import safe_line
+from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs, gauge
 from app.tui.numbers import compact, duration, percent, rate
 from app.tui.view.spans import Line, Span, cut, fit, justify, width

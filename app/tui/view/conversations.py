@@ -1,6 +1,6 @@
 """Rows of the conversation list."""
 
-from app.safe_text import safe_line
+from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs
 from app.tui.numbers import age
 from app.tui.view.spans import Line, Span, fit

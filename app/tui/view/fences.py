@@ -1,7 +1,7 @@
 """Whether a growing Markdown text ends inside a code fence, followed line by line (CommonMark §4.5).
 
 Appending inside an open fence re-highlights the whole of it, so a long one is shown plain until it
-closes (`widgets/message.py`). O(new text) a call.
+closes (`textual_workarounds/plain_fence.py`). O(new text) a call.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Words around the KV map: its legend and the line that explains one block."""
 
-from app.safe_text import safe_line
+from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs
 from app.tui.numbers import percent, size
 from app.tui.view.kv_cells import ROLES, WORDS, BlockInfo, Cell

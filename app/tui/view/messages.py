@@ -2,7 +2,7 @@
 
 import time
 
-from app.safe_text import safe_line
+from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs
 from app.tui.view.bars import build_timing
 from app.tui.view.spans import Line, Span

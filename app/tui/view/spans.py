@@ -10,7 +10,7 @@ class Span(NamedTuple):
     """A piece of one line.
 
     Attributes:
-        text: already safe (`app.safe_text`).
+        text: already safe (`app.text.safe_text`).
         style: theme variables and attributes, such as `bold $primary`; empty for the widget's own.
         action: what a click runs, such as `app.help`; empty for nothing.
     """

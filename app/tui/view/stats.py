@@ -6,7 +6,7 @@ one-second samples of those fields. With nothing running the rates are old: they
 
 from dataclasses import dataclass, field
 
-from app.safe_text import safe_line
+from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs, gauge
 from app.tui.numbers import compact, duration, percent, rate, size
 from app.tui.view.spans import Line, Span, cut, fit, width

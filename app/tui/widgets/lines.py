@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from textual.widgets import Static
 
+from app.tui.textual_workarounds.kept_strips import KeptStrips
 from app.tui.view.content import to_content
 from app.tui.view.spans import Line
-from app.tui.widgets.kept_strips import KeptStrips
 
 
 class Lines(KeptStrips, Static):

@@ -3,7 +3,7 @@
 from textual.app import ComposeResult
 from textual.containers import Center, Middle
 
-from app.safe_text import safe_line
+from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs
 from app.tui.numbers import compact
 from app.tui.view.bars import build_load_line

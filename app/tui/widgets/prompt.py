@@ -9,9 +9,7 @@ from textual.widgets import TextArea
 
 from app.tui.keys import PROMPT_KEYS, bindings
 from app.tui.slash import matches
-
-_SHIFT_ENTER_LEGACY = "shift+\r"
-"""What Textual 8.2.8 makes of Shift+Enter in xterm's modifyOtherKeys form."""
+from app.tui.textual_workarounds.legacy_shift_enter import LEGACY_SHIFT_ENTER
 
 
 class Prompt(TextArea):
@@ -50,7 +48,7 @@ class Prompt(TextArea):
         if event.key == "enter":
             # TextArea would insert a newline before any binding is asked; now the bindings decide.
             event.prevent_default()
-        elif event.key == _SHIFT_ENTER_LEGACY:
+        elif event.key == LEGACY_SHIFT_ENTER:
             event.stop()
             event.prevent_default()
             self.action_newline()

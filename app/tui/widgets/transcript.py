@@ -15,12 +15,12 @@ from textual.message import Message as Event
 
 from app.tui.glyphs import Glyphs
 from app.tui.keys import TRANSCRIPT_KEYS, bindings
+from app.tui.textual_workarounds.laid_out_once import LaidOutOnce
+from app.tui.textual_workarounds.uniform_rows import UniformRows
 from app.tui.view.spans import Span
 from app.tui.view.window import Window
-from app.tui.widgets.laid_out_once import LaidOutOnce
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.message import Message
-from app.tui.widgets.uniform_rows import UniformRows
 from engine.conversations.tree import NodeDelta, NodeStatus, NodeView
 
 _RECENT = 4

@@ -8,7 +8,7 @@ from app.doctor.processor import cgroup_quota, processor
 from app.doctor.scheduling import scheduling
 from app.doctor.storage import storage
 from app.doctor.terminal import terminal
-from app.settings import Settings
+from app.settings.settings import Settings
 
 
 def facts(section):

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from app.cli import cli
 from app.commands import score as score_command
-from app.perplexity import TextScore, score_text, windows
-from app.runtime import OpenClient
+from app.runtime.opening import OpenClient
+from app.runtime.perplexity import TextScore, score_text, windows
 from engine.api.errors import InvalidRequest
 from engine.clients.in_process import InProcessClient
 from engine.executors.reference_sampler import log_softmax

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from app.runtime import engine_config, find_model, open_session, wait_loaded
-from app.settings import Settings
+from app.runtime.opening import engine_config, find_model, open_session, wait_loaded
+from app.settings.settings import Settings
 from engine.api.errors import EngineUnavailable, ModelNotFound
 from engine.api.snapshot import EngineState
 from tests.fakes.chat_toys import ToyClient

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.safe_text import HOLD_LIMIT, SafeStream, safe_line, safe_text
+from app.text.safe_text import HOLD_LIMIT, SafeStream, safe_line, safe_text
 
 FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 PIECES = st.sampled_from(

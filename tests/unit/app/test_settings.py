@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from app.byte_size import format_size, parse_size
 from app.commands.setting_options import GROUPS
-from app.errors import ConfigurationError
-from app.setting_help import HELP
-from app.settings import DEFAULT_SYSTEM, HOT, Settings
-from app.settings_sources import FILE_NAME, load_settings
+from app.settings.errors import ConfigurationError
+from app.settings.help import HELP
+from app.settings.settings import DEFAULT_SYSTEM, HOT, Settings
+from app.settings.sources import FILE_NAME, load_settings
+from app.text.byte_size import format_size, parse_size
 from engine.api.config import EngineConfig
 
 

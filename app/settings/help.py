@@ -1,6 +1,6 @@
 """What each setting means, in one line: for `--help`, the settings and their documentation.
 
-Apart from `app.settings` so that `pravaha --help` need not import pydantic.
+Apart from `app.settings.settings` so that `pravaha --help` need not import pydantic.
 """
 
 HELP = {

@@ -2,7 +2,7 @@
 
 Command-line flags stand above the environment (`PRAVAHA_*`), that above `pravaha.toml` in the
 current folder, that above `pravaha.toml` in the user's configuration folder, that above the
-defaults here. `app.settings_sources.load_settings` reads them.
+defaults here. `app.settings.sources.load_settings` reads them.
 
 *Hot* settings (`HOT`) may change while Pravāha runs; *cold* ones take a restart.
 """
@@ -19,7 +19,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from app.byte_size import parse_size
+from app.text.byte_size import parse_size
 from engine.api.config import (
     AttentionBackend,
     Device,
@@ -102,7 +102,7 @@ Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
 
 
 class Settings(BaseSettings):
-    """Validated settings, frozen. What each means: `app.setting_help.HELP`."""
+    """Validated settings, frozen. What each means: `app.settings.help.HELP`."""
 
     model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="forbid", frozen=True)
 

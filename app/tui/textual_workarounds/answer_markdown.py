@@ -17,9 +17,9 @@ from textual.widgets._markdown import MarkdownParagraph
 from textual.widgets.markdown import MarkdownBlock
 
 from app.tui.markdown_parser import make_parser
-from app.tui.widgets.kept_strips import KeptStrips
-from app.tui.widgets.laid_out_once import LaidOutOnce
-from app.tui.widgets.uniform_rows import UniformRows
+from app.tui.textual_workarounds.kept_strips import KeptStrips
+from app.tui.textual_workarounds.laid_out_once import LaidOutOnce
+from app.tui.textual_workarounds.uniform_rows import UniformRows
 
 
 class GrowingParagraph(KeptStrips, LaidOutOnce, MarkdownParagraph):

@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import EnvSettingsSource
 
-from app.errors import ConfigurationError
-from app.settings import ENV_PREFIX, Settings
+from app.settings.errors import ConfigurationError
+from app.settings.settings import ENV_PREFIX, Settings
 
 FILE_NAME = "pravaha.toml"
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from app.settings import DEMO_MODEL, Settings
+from app.settings.settings import DEMO_MODEL, Settings
 from engine.api.errors import EngineUnavailable, ModelNotFound
 from engine.api.snapshot import EngineSnapshot, EngineState
 from engine.models.progress import ProgressCallback, ignore_progress
