@@ -1,10 +1,8 @@
-"""Every setting there is: its default, range and help text.
+"""All settings with their types, ranges and defaults.
 
-Command-line flags stand above the environment (`PRAVAHA_*`), that above `pravaha.toml` in the
-current folder, that above `pravaha.toml` in the user's configuration folder, that above the
-defaults here. `app.settings.sources.load_settings` reads them.
-
-*Hot* settings (`HOT`) may change while Pravāha runs; *cold* ones take a restart.
+Precedence, highest first: command-line flags, the environment (`PRAVAHA_*`), `pravaha.toml` in the
+current folder, `pravaha.toml` in the user's configuration folder, and the defaults here.
+`app.settings.sources.load_settings` reads them in this order.
 """
 
 from pathlib import Path
@@ -44,26 +42,6 @@ DEFAULT_SYSTEM = "You are a helpful assistant. Answer clearly and correctly."
 """Plain on purpose: a small model answers worse when told a name or a story about itself."""
 MIB = 1024**2
 DEFAULT_SWAP = 2 * 1024**3
-
-HOT = frozenset(
-    {
-        "temperature",
-        "top_k",
-        "top_p",
-        "min_p",
-        "repetition_penalty",
-        "presence_penalty",
-        "frequency_penalty",
-        "seed",
-        "max_tokens",
-        "system",
-        "scheduling_policy",
-        "batch_former",
-        "step_target_ms",
-        "theme",
-    }
-)
-"""Settings that may change while Pravāha runs; all others are cold."""
 
 
 def _size(value: object) -> object:

@@ -11,7 +11,7 @@ class Command:
     """One slash command.
 
     Attributes:
-        action: method of the app without its `command_` prefix; called with the argument text.
+        action: method of `SlashActions` that runs the command; called with the argument text.
         argument: how the argument is shown in help, empty when it takes none.
     """
 

@@ -48,7 +48,6 @@ GROUP_DEFAULTS: Mapping[str, Mapping[str, str]] = {
     "kv": {
         "free": "$panel",
         "cached": "$faint",
-        "swapped": "$warning",
         "active": "$primary",
         "own": "$accent",
         "lit": "$foreground",

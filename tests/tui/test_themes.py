@@ -132,7 +132,7 @@ def test_text_can_be_read(name):
 @pytest.mark.parametrize("name", COLORED)
 def test_glyphs_can_be_seen(name):
     found = colors(name)
-    glyphs = [f"kv-{state}" for state in ("active", "own", "lit", "cached", "swapped", "cursor")]
+    glyphs = [f"kv-{state}" for state in ("active", "own", "lit", "cached", "cursor")]
     glyphs += ["spark-kv", "avatar-outline"]
     weak = {
         glyph: round(contrast(found[glyph], found["background"]), 2)

@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from engine.api.request import (
-    FinishReason,
     Request,
     RequestOutput,
     SamplingParams,
@@ -115,8 +114,3 @@ async def fan_out(
         yield choices
     finally:
         choices.abort()
-
-
-def has_failed(finish: FinishReason | None) -> bool:
-    """Whether a choice ended in a way no `finish_reason` of the API describes."""
-    return finish in (FinishReason.ABORT, FinishReason.ERROR)

@@ -21,16 +21,14 @@ class Cell(IntEnum):
 
     FREE = 0
     CACHED = 1
-    SWAPPED = 2
-    ACTIVE = 3
-    OWN = 4
-    LIT = 5
+    ACTIVE = 2
+    OWN = 3
+    LIT = 4
 
 
 WORDS = {
     Cell.FREE: "free",
     Cell.CACHED: "cached",
-    Cell.SWAPPED: "swapped",
     Cell.ACTIVE: "active",
     Cell.OWN: "this chat",
     Cell.LIT: "selected",
@@ -38,17 +36,17 @@ WORDS = {
 ROLES = {
     Cell.FREE: "kv-free",
     Cell.CACHED: "kv-cached",
-    Cell.SWAPPED: "kv-swapped",
     Cell.ACTIVE: "kv-active",
     Cell.OWN: "kv-own",
     Cell.LIT: "kv-lit",
 }
 """Cell → theme variable."""
 
+# No block of the pool is ever `BlockState.SWAPPED`: swapped blocks are in the swap tier.
 _BY_STATE = np.zeros(len(BlockState), dtype=np.uint8)
 _BY_STATE[BlockState.FREE] = Cell.FREE
 _BY_STATE[BlockState.CACHED] = Cell.CACHED
-_BY_STATE[BlockState.SWAPPED] = Cell.SWAPPED
+
 _BY_STATE[BlockState.ACTIVE] = Cell.ACTIVE
 
 
@@ -88,7 +86,6 @@ def counted(blocks: BlockMap, counts: BlockCounts) -> BlockCounts:
         free=int(number[BlockState.FREE]),
         active=int(number[BlockState.ACTIVE]),
         cached=int(number[BlockState.CACHED]),
-        swapped=int(number[BlockState.SWAPPED]),
     )
 
 

@@ -17,13 +17,13 @@ def build_legend(counts: BlockCounts, glyphs: Glyphs, *, own: int, colored: bool
     """
     rows = (
         ((Cell.ACTIVE, counts.active - own), (Cell.OWN, own)),
-        ((Cell.CACHED, counts.cached), (Cell.SWAPPED, counts.swapped), (Cell.FREE, counts.free)),
+        ((Cell.CACHED, counts.cached), (Cell.FREE, counts.free)),
     )
     return [
         tuple(
             span
             for cell, count in row
-            if count or cell not in {Cell.OWN, Cell.SWAPPED}
+            if count or cell is not Cell.OWN
             for span in _entry(cell, count, glyphs, colored)
         )
         for row in rows

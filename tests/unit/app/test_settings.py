@@ -7,7 +7,7 @@ import pytest
 from app.commands.setting_options import GROUPS
 from app.settings.errors import ConfigurationError
 from app.settings.help import HELP
-from app.settings.settings import DEFAULT_SYSTEM, HOT, Settings
+from app.settings.settings import DEFAULT_SYSTEM, Settings
 from app.settings.sources import FILE_NAME, load_settings
 from app.text.byte_size import format_size, parse_size
 from engine.api.config import EngineConfig
@@ -113,7 +113,6 @@ def test_every_setting_is_explained_and_every_option_is_a_setting():
     options = {name for group in GROUPS.values() for name in group}
     without_option = {"data_dir", "cache_dir", "config_dir", "keymap"}
     assert options == set(Settings.model_fields) - without_option
-    assert set(Settings.model_fields) > HOT
 
 
 def test_engine_settings_reach_the_engine(folders):
