@@ -5,8 +5,8 @@ import re
 import pytest
 
 from app.tui.avatar.figure import FOLDER, load_figure
-from app.tui.contrast import contrast
 from app.tui.themes import BASE_ROLES, BUILT_IN, DEFAULT, GROUP_DEFAULTS, load_theme, load_themes
+from tests.tui.contrast import contrast
 
 MINIMAL = 'base: {primary: "#ff0000", background: "#000000", foreground: "#ffffff"}\n'
 OURS = load_themes([BUILT_IN])

@@ -1,8 +1,8 @@
-"""`best_of`: more candidates than asked for, of which the likeliest are the answer.
+"""`best_of`: generate more candidates than choices and return the likeliest ones.
 
-Candidates of a prompt are to the engine what choices are: they compute it once, and each has a seed
-of its own (`fanout.choice_seed`). A candidate's score is the mean of its tokens' raw logprobs, so
-that neither a short nor a long answer is better for its length alone.
+The engine treats candidates of a prompt like choices: they share the prompt's blocks and each has its
+own seed (`fanout.choice_seed`). A candidate's score is the mean raw logprob of its tokens, which does
+not favour short or long answers.
 """
 
 import math
@@ -14,10 +14,10 @@ from engine.api.request import RequestOutput
 
 
 def check_best_of(body: CompletionRequest) -> None:
-    """Refuse a `best_of` that cannot be followed; one equal to `n` asks for nothing.
+    """Refuse an invalid `best_of`; one equal to `n` has no effect.
 
     Raises:
-        ApiError: 400 for fewer candidates than choices, or for a stream of what is not chosen yet.
+        ApiError: 400 for fewer candidates than choices, or for more candidates with `stream`.
     """
     if body.candidates < body.choices:
         raise bad_request(
@@ -26,7 +26,7 @@ def check_best_of(body: CompletionRequest) -> None:
         )
     if body.stream and body.candidates > body.choices:
         raise bad_request(
-            "`best_of` chooses among whole answers, which cannot be streamed; ask without `stream`.",
+            "`best_of` chooses among complete answers, which cannot be streamed; omit `stream`.",
             param="best_of",
         )
 
@@ -34,12 +34,12 @@ def check_best_of(body: CompletionRequest) -> None:
 def best_candidates(
     outputs: Sequence[RequestOutput], *, n: int, candidates: int
 ) -> list[RequestOutput]:
-    """Of every prompt's candidates the `n` likeliest, best first; of equals the earlier one first.
+    """The `n` likeliest candidates of each prompt, best first; ties keep their order.
 
     Args:
         outputs: finished candidates with logprobs, prompt by prompt.
-        n: how many to keep for each prompt; all of them stay in their order.
-        candidates: how many each prompt has.
+        n: choices to keep for each prompt. If it equals `candidates`, the order does not change.
+        candidates: candidates of each prompt.
     """
     if n == candidates:
         return list(outputs)
@@ -51,6 +51,6 @@ def best_candidates(
 
 
 def mean_logprob(output: RequestOutput) -> float:
-    """Mean raw logprob of an answer's tokens, its stop token included; -inf if it has none."""
+    """Mean raw logprob of an answer's tokens, its stop token included; -inf without tokens."""
     logprobs = output.logprobs
     return math.fsum(logprobs) / len(logprobs) if logprobs else -math.inf

@@ -16,7 +16,7 @@ from engine.api.request import RequestOutput, TokenBatch
 
 
 class ChatAnswer:
-    """Shapes what the engine yields; every chunk shares id, time, model and fingerprint."""
+    """Formats the engine's output; all chunks share id, time, model and fingerprint."""
 
     def __init__(
         self, body: ChatCompletionRequest, model: LoadedModel, generation: Generation
@@ -56,7 +56,7 @@ class ChatAnswer:
         )
 
     async def events(self) -> AsyncGenerator[bytes, None]:
-        """The stream: role, text, finish for each choice, then usage if asked for, then DONE."""
+        """The stream: role, text and finish of each choice, then usage if requested, then DONE."""
         begun: set[int] = set()
         every_token = self._body.logprobs or wants_every_token(self._body)
         async for index, batch in self._generation.choices.batches():
@@ -65,7 +65,7 @@ class ChatAnswer:
             if index not in begun:
                 begun.add(index)
                 yield self._chunk(index, {"role": "assistant", "content": None})
-            # Text can lag behind its tokens (half a character, a possible stop string).
+            # Text can lag behind its tokens: an incomplete character, a possible stop string.
             if batch.text or (batch.token_ids and every_token):
                 yield self._chunk(
                     index,
@@ -103,7 +103,7 @@ class ChatAnswer:
         return {**self._shared, "object": kind, **rest}
 
     def _prompt_logprobs(self, output: RequestOutput) -> dict[str, Any]:
-        """The member that vLLM gives a chat's answer; its choices have one prompt."""
+        """VLLM's `prompt_logprobs` member; all choices of a chat have the same prompt."""
         wanted, scores = self._body.prompt_logprobs, output.prompt_logprobs
         if wanted is None or scores is None:
             return {}

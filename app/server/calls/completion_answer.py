@@ -17,7 +17,7 @@ from engine.api.request import RequestOutput, TokenBatch
 
 
 class CompletionAnswer:
-    """Shapes what the engine yields; every chunk shares id, time, model and fingerprint."""
+    """Formats the engine's output; all chunks share id, time, model and fingerprint."""
 
     def __init__(
         self, body: CompletionRequest | ForkRequest, model: LoadedModel, generation: Generation
@@ -37,7 +37,7 @@ class CompletionAnswer:
         self._legacy: dict[int, LegacyLogprobs] = {}
 
     def whole(self, outputs: list[RequestOutput]) -> dict[str, Any]:
-        """The `text_completion` object; usage counts candidates that are not in it, too."""
+        """The `text_completion` object; usage also counts candidates that were not chosen."""
         best = best_candidates(outputs, n=self._n, candidates=self._generation.n)
         choices = [
             self._choice(index, output, self._echo(index) + output.text, first=True)
@@ -46,7 +46,7 @@ class CompletionAnswer:
         return self._envelope(choices=choices, usage=self._usage.add_all(outputs).counts())
 
     async def events(self) -> AsyncGenerator[bytes, None]:
-        """The stream: text, the last piece with the reason; usage if asked for; DONE."""
+        """The stream: text, the last chunk with the finish reason; usage if requested; DONE."""
         begun: set[int] = set()
         body = self._body
         scored = body.logprobs is not None or body.prompt_logprobs is not None
@@ -123,9 +123,9 @@ class CompletionAnswer:
         }
 
     def _hidden(self, index: int, prompt: tuple[int, ...]) -> frozenset[int]:
-        """Tokens of a prompt that its echo leaves out: control tokens of one given as ids.
+        """Tokens of a prompt that its echo omits: the control tokens of a prompt given as ids.
 
-        A text is echoed as it was given, so only a beginning-of-sequence token may be missing.
+        A prompt given as text is echoed unchanged, so that only a BOS token can be missing.
         """
         tokenizer = self._model.tokenizer
         given = self._body.prompts[index // self._n]

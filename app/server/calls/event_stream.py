@@ -1,8 +1,8 @@
 """A streamed response: server-sent events over plain ASGI.
 
-Hot path: one `send` a chunk, nothing validated, no task made per chunk. The response ends in one of
-four ways: the events run out; the client leaves (the events are cancelled at once, which frees
-their blocks); the drain expires (an error event, then the end); an error (an error event).
+Hot path: one `send` for each chunk, no validation and no task for each chunk. The response ends in
+one of four ways: the events are exhausted; the client disconnects (the events are cancelled
+immediately, which frees their blocks); the drain expires (an error event); an error (an error event).
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from app.server.wire.errors import from_engine
 from app.server.wire.sse import COMMENT, error_event
 
 LAST_EVENT_S = 1.0
-"""How long a client that reads nothing can hold up the error event of a drain."""
+"""Timeout of the last event, for clients that do not read."""
 
 
 class EventStream(Response):
-    """Streams a generator of events while the client listens and the server lasts.
+    """Streams a generator of events until it is exhausted, the client disconnects or the drain expires.
 
     `resources` are closed at the end, after the generator, even if it never ran.
     """
@@ -43,7 +43,7 @@ class EventStream(Response):
         super().__init__(
             headers={
                 "cache-control": "no-cache",
-                "x-accel-buffering": "no",  # nginx would hold the stream back
+                "x-accel-buffering": "no",  # otherwise nginx buffers the stream
             }
         )
         del self.headers["content-length"]
@@ -54,7 +54,7 @@ class EventStream(Response):
         self._last_sent = clock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the stream; returns when it is over, one way or another."""
+        """Send the stream; returns when it has ended."""
         async with self._resources, aclosing(self._events):
             await self._send_all(scope, receive, send)
 

@@ -1,10 +1,10 @@
-"""Several choices of one API call, each an engine request of its own.
+"""The choices of one API call, each a separate engine request.
 
-Choices of one prompt compute it once: the engine has the later ones wait for the first and share
-its KV blocks, the last one in a copy.
+Choices of one prompt prefill it once: the engine lets the later ones wait for the first and share its
+KV blocks, the last of them copied.
 
-Whatever happens inside `async with fan_out(...)`, leaving it aborts every choice that has not
-finished, so a client that went away holds no block beyond the next step.
+Leaving `async with fan_out(...)` aborts every choice that has not finished, so that a client that
+disconnected holds no block beyond the next step.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ from engine.runtime.request_handle import RequestHandle
 
 
 def choice_seed(seed: int | None, index: int) -> int | None:
-    """The seed of one choice: the caller's own for the first, derived from it for the others.
+    """The seed of one choice: the given one for the first, derived from it for the others.
 
-    So `n` choices differ, each replays, and the first is what `n=1` gives.
+    The choices differ, each can be reproduced, and the first equals that of `n=1`.
     """
     if seed is None or index == 0:
         return seed
@@ -35,18 +35,18 @@ def choice_seed(seed: int | None, index: int) -> int | None:
 
 
 class Choices:
-    """The live requests of one API call; position in `handles` is the choice's `index`."""
+    """The requests of one API call; the position in `handles` is the choice's `index`."""
 
     def __init__(self, handles: Sequence[RequestHandle]) -> None:
         self._handles = handles
 
     async def batches(self) -> AsyncIterator[tuple[int, TokenBatch]]:
-        """(index, batch) of every choice as they come; ends when all choices have ended."""
+        """(index, batch) of every choice as they arrive, until all choices have finished."""
         if len(self._handles) == 1:
             async for batch in self._handles[0]:
                 yield 0, batch
             return
-        # Bounded, so that a slow reader leaves tokens in the mailboxes, where they coalesce.
+        # Bounded: with a slow reader, tokens stay in the mailboxes, which merge them.
         ready: asyncio.Queue[tuple[int, TokenBatch]] = asyncio.Queue(maxsize=len(self._handles))
         pumps = [
             asyncio.create_task(_pump(index, handle, ready))
@@ -64,11 +64,11 @@ class Choices:
             await asyncio.gather(*pumps, return_exceptions=True)
 
     async def outputs(self) -> list[RequestOutput]:
-        """Every choice, whole."""
+        """Wait for every choice; their complete outputs."""
         return list(await asyncio.gather(*(handle.result() for handle in self._handles)))
 
     def abort(self) -> None:
-        """End what still runs; finished choices do not mind."""
+        """Abort the choices that still run; no effect on finished ones."""
         for handle in self._handles:
             handle.abort()
 
@@ -94,7 +94,7 @@ async def fan_out(
     """Submit `n` choices of each prompt, prompt by prompt.
 
     Raises:
-        InvalidRequest, QueueFull, EngineUnavailable: from the engine; nothing is left behind.
+        InvalidRequest, QueueFull, EngineUnavailable: from the engine; submitted choices are aborted.
     """
     base = request_id or new_request_id()
     handles: list[RequestHandle] = []

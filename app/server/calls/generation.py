@@ -1,4 +1,4 @@
-"""The frame around every generating call: admission, submission, and the way out."""
+"""Admission, submission and completion of every call that generates text."""
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ from engine.api.request import FinishReason, RequestOutput, SamplingParams, Toke
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A call whose choices run. `resources` must be closed; that also aborts what still runs.
+    """A call whose choices run. `resources` must be closed, which also aborts running choices.
 
     Attributes:
         prompts: one or more, each a tuple of token ids.
-        n: choices a prompt, or candidates for them; number `i` continues prompt `i // n`.
+        n: choices or candidates of each prompt; number `i` continues prompt `i // n`.
     """
 
     prompts: list[tuple[int, ...]]
@@ -42,10 +42,10 @@ async def begin(
 
     Args:
         context: the server.
-        body: what was asked.
+        body: the request body.
         prompts: one or more, each a tuple of token ids.
-        sampling: how each choice goes on.
-        candidates: answers to generate for each prompt; None takes as many as are to be given.
+        sampling: parameters of each choice.
+        candidates: answers to generate for each prompt; None generates `body.choices`.
 
     Raises:
         ApiError: 400 for too many choices or a grammar that is refused, 503 while draining.
@@ -72,13 +72,13 @@ async def begin(
 
 
 def check_choices(context: ServerContext, n: int, prompts: int, *, param: str = "n") -> None:
-    """Refuse a call of more choices, or candidates for them, than the server allows.
+    """Refuse a call of more choices or candidates than the server allows.
 
     Args:
         context: the server.
-        n: choices or candidates a prompt.
-        prompts: how many prompts.
-        param: the field that says `n`.
+        n: choices or candidates of each prompt.
+        prompts: number of prompts.
+        param: the field that sets `n`.
 
     Raises:
         ApiError: 400 that names the field.
@@ -86,7 +86,7 @@ def check_choices(context: ServerContext, n: int, prompts: int, *, param: str = 
     limit = context.config.max_choices
     if n * prompts > limit:
         raise bad_request(
-            f"The request asks for {n * prompts} choices; {limit} is the most.",
+            f"The request asks for {n * prompts} choices; the maximum is {limit}.",
             param=param if n > 1 else "prompt",
         )
 
@@ -94,10 +94,11 @@ def check_choices(context: ServerContext, n: int, prompts: int, *, param: str = 
 async def finish(
     request: Request, context: ServerContext, generation: Generation
 ) -> list[RequestOutput]:
-    """Wait for every choice, whole, while the client is there.
+    """Wait for the complete output of every choice while the client is connected.
 
     Raises:
-        ClientGone, ApiError: nobody waits, or a choice failed.
+        ClientGone: the client disconnected.
+        ApiError: a choice failed, or the drain expired.
     """
     async with generation.resources:
         outputs = await while_connected(request, context, generation.choices.outputs())
@@ -106,13 +107,13 @@ async def finish(
     return outputs
 
 
-def check_finish(end: RequestOutput | TokenBatch) -> None:
-    """Raise if a choice ended in a way that no `finish_reason` of the API describes.
+def check_finish(part: RequestOutput | TokenBatch) -> None:
+    """Raise if a choice finished for a reason that the API's `finish_reason` cannot express.
 
     Raises:
-        ApiError: 500 for a failed choice, 503 for one the engine gave up.
+        ApiError: 500 for a failed choice, 503 for an aborted one.
     """
-    if end.finish_reason is FinishReason.ERROR:
-        raise ApiError(500, end.error or "The engine failed on this request.", code="engine_error")
-    if end.finish_reason is FinishReason.ABORT:
+    if part.finish_reason is FinishReason.ERROR:
+        raise ApiError(500, part.error or "The engine failed on this request.", code="engine_error")
+    if part.finish_reason is FinishReason.ABORT:
         raise cut_off()

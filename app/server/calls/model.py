@@ -1,4 +1,4 @@
-"""The one model this server has, as a request may name it."""
+"""The one model that this server has, and checks of requests against it."""
 
 import asyncio
 import hashlib
@@ -14,23 +14,19 @@ from engine.text.tokenizer import Tokenizer
 Result = TypeVar("Result")
 
 OFF_LOOP_CHARS = 4096
-"""Longer texts are tokenised in a thread: the event loop must answer others meanwhile."""
+"""Longer texts are tokenised in a thread, because the event loop serves all requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A model that can be asked.
-
-    Attributes:
-        fingerprint: OpenAI's `system_fingerprint`: equal seeds give equal answers while it stays.
-    """
+    """A loaded model and its tokenizer."""
 
     info: ModelInfo
     tokenizer: Tokenizer
 
     @property
     def fingerprint(self) -> str:
-        """Changes with everything that can change a seeded answer."""
+        """OpenAI's `system_fingerprint`: while it is the same, equal seeds give equal answers."""
         parts = (
             self.info.name,
             self.info.weight_format,
@@ -43,10 +39,10 @@ class LoadedModel:
 
 
 def loaded_model(context: ServerContext, name: str | None) -> LoadedModel:
-    """The model of this name; None takes the one there is.
+    """The loaded model; `name`, if given, must be its name.
 
     Raises:
-        ApiError: 404 for any other name, 503 while nothing is loaded.
+        ApiError: 404 for another name, 503 while the model is loading.
     """
     if name is not None:
         check_name(context, name)
@@ -57,7 +53,7 @@ def loaded_model(context: ServerContext, name: str | None) -> LoadedModel:
 
 
 def check_name(context: ServerContext, name: str) -> None:
-    """Refuse a model this server does not have.
+    """Refuse any name but that of the served model.
 
     Raises:
         ApiError: 404.
@@ -73,7 +69,7 @@ def check_name(context: ServerContext, name: str) -> None:
 
 
 async def off_loop(size: int, work: Callable[[], Result]) -> Result:
-    """Run text work of `size` characters: here if it is short, in a thread if it is not."""
+    """Run a computation on `size` characters: on the event loop if short, otherwise in a thread."""
     return work() if size < OFF_LOOP_CHARS else await asyncio.to_thread(work)
 
 
@@ -89,7 +85,7 @@ def check_length(
         raise bad_request("The prompt has no tokens.", param=param)
     if len(prompt) + answer_room > info.context_length:
         raise bad_request(
-            f"The prompt has {len(prompt)} tokens; this model's context holds "
+            f"The prompt has {len(prompt)} tokens; this model's context length is "
             f"{info.context_length}, the answer included.",
             param=param,
             code="context_length_exceeded",

@@ -6,7 +6,7 @@ from app.server.wire.schemas import Message, Prompt
 from engine.api.chat import ChatMessage
 
 TURN_COST_CHARS = 64
-"""What rendering one turn costs, in characters of tokenising."""
+"""Cost of rendering one message, in characters of tokenising."""
 
 
 async def chat_ids(
@@ -24,7 +24,7 @@ async def chat_ids(
 
 
 def turns(messages: list[Message]) -> list[ChatMessage]:
-    """Messages as templates take them; `developer` is the newer name of `system`."""
+    """Messages as chat templates expect them; `developer` is OpenAI's newer name of `system`."""
     return [
         {"role": "system" if one.role == "developer" else one.role, "content": one.text}
         for one in messages
@@ -32,7 +32,7 @@ def turns(messages: list[Message]) -> list[ChatMessage]:
 
 
 async def prompt_ids(model: LoadedModel, prompt: Prompt, *, add_bos: bool) -> tuple[int, ...]:
-    """Token ids of one prompt; ids given as such are checked and taken as they are.
+    """Token ids of one prompt; a prompt given as token ids is checked and returned unchanged.
 
     Raises:
         ApiError: 400 for an id outside the vocabulary.
@@ -50,11 +50,11 @@ async def prompt_ids(model: LoadedModel, prompt: Prompt, *, add_bos: bool) -> tu
 
 
 async def text_ids(model: LoadedModel, text: str, *, add_bos: bool, special: bool) -> list[int]:
-    """Token ids of raw text, after the model's beginning-of-sequence token if it wants one."""
+    """Token ids of raw text, preceded by the model's BOS token if it uses one."""
     tokenizer = model.tokenizer
     ids = await off_loop(len(text), lambda: tokenizer.encode(text, special=special))
     bos = tokenizer.bos_id
-    # A prompt that spells the token out has it already.
+    # A prompt whose text begins with the token has it already.
     if add_bos and tokenizer.add_bos and bos is not None and ids[:1] != [bos]:
         return [bos, *ids]
     return ids

@@ -1,4 +1,4 @@
-"""From a checked body to the engine's `SamplingParams`, and the rules between fields."""
+"""`SamplingParams` from a request body, and the rules between its fields."""
 
 from app.server.calls.structured import grammar_of
 from app.server.wire.errors import bad_request
@@ -12,15 +12,15 @@ from engine.api.request import SamplingParams
 
 
 def chat_sampling(body: ChatCompletionRequest, *, vocab_size: int) -> SamplingParams:
-    """Sampling of a chat completion; without a limit it runs to the end of the context."""
+    """Parameters of a chat completion; without a limit it may fill the context."""
     if body.top_logprobs is not None and not body.logprobs:
         raise bad_request(
             "`top_logprobs` is only allowed with `logprobs: true`.", param="top_logprobs"
         )
     if body.prompt_logprobs is not None and body.stream:
         raise bad_request(
-            "`prompt_logprobs` are part of the whole answer of a chat; ask without `stream`, or "
-            "use /v1/completions.",
+            "`prompt_logprobs` of a chat cannot be streamed; omit `stream`, or use "
+            "/v1/completions.",
             param="prompt_logprobs",
         )
     return sampling_fields(
@@ -33,15 +33,15 @@ def chat_sampling(body: ChatCompletionRequest, *, vocab_size: int) -> SamplingPa
 
 
 def completion_sampling(body: CompletionRequest, *, vocab_size: int) -> SamplingParams:
-    """Sampling of a plain completion, which the API limits to 16 tokens by default.
+    """Parameters of a plain completion, which the API limits to 16 tokens by default.
 
-    What `echo` repeats has logprobs, too, if these are asked for.
+    With `echo` and `logprobs` the prompt's logprobs are requested too.
     """
     ranked = body.candidates > body.choices
     asked = [body.prompt_logprobs, body.logprobs if body.echo else None]
     return sampling_fields(
         body,
-        # Candidates are ranked by their logprobs, whether or not anybody wants to see these.
+        # Candidates are ranked by their logprobs, even if the response does not contain them.
         logprobs=0 if ranked and body.logprobs is None else body.logprobs,
         prompt_logprobs=max((one for one in asked if one is not None), default=None),
         max_tokens=COMPLETION_DEFAULT_TOKENS if body.max_tokens is None else body.max_tokens,
@@ -57,7 +57,7 @@ def sampling_fields(
     max_tokens: int | None,
     vocab_size: int,
 ) -> SamplingParams:
-    """What the shared fields say; None is the API's default.
+    """Parameters from the fields that all bodies share; None means the API's default.
 
     Raises:
         ApiError: 400 for a token id outside the vocabulary.

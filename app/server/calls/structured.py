@@ -1,4 +1,4 @@
-"""Structured output: from the many spellings of a form to the engine's one `Grammar`."""
+"""Structured output: the `Grammar` from any of the API's fields that constrain an answer."""
 
 import asyncio
 from typing import Any
@@ -9,8 +9,8 @@ from app.server.wire.schemas import SamplingFields
 from engine.api.errors import InvalidRequest
 from engine.api.grammar import Grammar
 
-Wanted = tuple[str, Grammar]
-"""The field that asks, as a path into the body, and what it asks for."""
+FieldGrammar = tuple[str, Grammar]
+"""A field, as a path into the body, and its grammar."""
 
 
 GRAMMAR_FIELDS = frozenset(
@@ -26,69 +26,72 @@ GRAMMAR_FIELDS = frozenset(
 
 
 def grammar_of(body: SamplingFields) -> Grammar | None:
-    """The form a body asks for.
+    """The grammar that a body's answer must match, or None.
 
     Raises:
-        ApiError: 400 for two at once, or a combination without a meaning.
+        ApiError: 400 for two grammars or an invalid combination of fields.
     """
-    wanted = _wanted(body)
-    return None if wanted is None else wanted[1]
+    found = _field_grammar(body)
+    return None if found is None else found[1]
 
 
 async def build_grammar(context: ServerContext, body: SamplingFields) -> None:
-    """Have the body's grammar built before anything is submitted, so that a bad one is a 400.
+    """Compile the body's grammar before a request is submitted, so that an invalid one is a 400.
 
     Raises:
         ApiError: 400 naming the field.
         QueueFull, EngineUnavailable: from the engine.
     """
-    wanted = _wanted(body)
-    if wanted is None:
+    found = _field_grammar(body)
+    if found is None:
         return
-    param, grammar = wanted
+    param, grammar = found
     try:
         build = asyncio.wrap_future(context.engine.build_grammar(grammar))
-        build.add_done_callback(_look)
-        # Unlike awaiting it, this leaves the build to others when the client leaves.
+        build.add_done_callback(_retrieve_exception)
+        # Unlike `await build`, this does not cancel a build that other requests may share.
         await asyncio.wait([build])
         build.result()
     except InvalidRequest as error:
         raise bad_request(str(error), param=param) from error
 
 
-def _look(build: "asyncio.Future[Any]") -> None:
-    """Nobody may be left to see a refusal, which asyncio would complain about."""
+def _retrieve_exception(build: "asyncio.Future[Any]") -> None:
+    """Mark the exception as retrieved: asyncio logs those that are not, as after a disconnect."""
     if not build.cancelled():
         build.exception()
 
 
-def _wanted(body: SamplingFields) -> Wanted | None:
-    asked = [*_response_format(body), *_guided(body), *_structured_outputs(body)]
-    if len(asked) > 1:
+def _field_grammar(body: SamplingFields) -> FieldGrammar | None:
+    found = [*_response_format(body), *_guided(body), *_structured_outputs(body)]
+    if len(found) > 1:
         raise bad_request(
-            f"`{asked[0][0]}` and `{asked[1][0]}` both give the answer a form; one is the most.",
-            param=asked[1][0],
+            f"`{found[0][0]}` and `{found[1][0]}` both constrain the answer; give only one.",
+            param=found[1][0],
         )
-    return asked[0] if asked else None
+    return found[0] if found else None
 
 
-def _response_format(body: SamplingFields) -> list[Wanted]:
-    form = body.response_format
-    if form is None:
+def _response_format(body: SamplingFields) -> list[FieldGrammar]:
+    response_format = body.response_format
+    if response_format is None:
         return []
-    if (form.type == "json_schema") != (form.json_schema is not None):
+    schema = response_format.json_schema
+    if (response_format.type == "json_schema") != (schema is not None):
         raise bad_request(
-            "`response_format.json_schema` belongs to type `json_schema`, and only to it.",
+            "`response_format.json_schema` is required with type `json_schema` and not allowed "
+            "with other types.",
             param="response_format.json_schema",
         )
-    if form.json_schema is not None:
-        path = "response_format.json_schema.schema"
-        return [(path, Grammar.json_schema(form.json_schema.schema_))]
-    return [("response_format", Grammar.json_object())] if form.type == "json_object" else []
+    if schema is not None:
+        return [("response_format.json_schema.schema", Grammar.json_schema(schema.schema_))]
+    if response_format.type == "json_object":
+        return [("response_format", Grammar.json_object())]
+    return []
 
 
-def _guided(body: SamplingFields) -> list[Wanted]:
-    return _spelled(
+def _guided(body: SamplingFields) -> list[FieldGrammar]:
+    return _grammars(
         {
             "guided_json": body.guided_json,
             "guided_regex": body.guided_regex,
@@ -98,11 +101,11 @@ def _guided(body: SamplingFields) -> list[Wanted]:
     )
 
 
-def _structured_outputs(body: SamplingFields) -> list[Wanted]:
+def _structured_outputs(body: SamplingFields) -> list[FieldGrammar]:
     given = body.structured_outputs
     if given is None:
         return []
-    asked = _spelled(
+    found = _grammars(
         {
             "structured_outputs.json": given.json_,
             "structured_outputs.regex": given.regex,
@@ -111,12 +114,12 @@ def _structured_outputs(body: SamplingFields) -> list[Wanted]:
         }
     )
     if given.json_object:
-        asked.append(("structured_outputs.json_object", Grammar.json_object()))
-    return asked
+        found.append(("structured_outputs.json_object", Grammar.json_object()))
+    return found
 
 
-def _spelled(fields: dict[str, Any]) -> list[Wanted]:
-    """The fields that are given; the last part of their names says what they hold."""
+def _grammars(fields: dict[str, Any]) -> list[FieldGrammar]:
+    """Grammars of the fields that are given; the last part of a name is the kind of grammar."""
     make = {
         "json": Grammar.json_schema,
         "regex": Grammar.regex,

@@ -1,7 +1,7 @@
-"""Who may call what: one scope a route, one key, deny by default.
+"""Authentication: each route declares one scope, and every scope but `public` needs the API key.
 
-The check is pure ASGI (a `BaseHTTPMiddleware` would break the cancellation of streams) and runs
-before routing: without the key an unknown path and a known one look the same.
+The check is pure ASGI, because a `BaseHTTPMiddleware` breaks the cancellation of streams. It runs
+before routing, so that without the key an unknown path gets the same answer as a known one.
 """
 
 import hmac
@@ -17,7 +17,7 @@ from app.server.wire.errors import ApiError, error_response
 
 RouteScope = Literal["public", "infer", "metrics", "control"]
 """`public`: the probes. `infer`: everything that reaches the model. `metrics`: `/metrics`.
-`control`: what changes how everybody is served."""
+`control`: settings of the engine that affect all requests."""
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 _SCOPE_ATTRIBUTE = "route_scope"
@@ -34,12 +34,12 @@ def requires(scope: RouteScope) -> Callable[[Endpoint], Endpoint]:
 
 
 def scope_of(route: APIRoute) -> RouteScope | None:
-    """The declared scope of a route, None if its author forgot."""
+    """The declared scope of a route, or None."""
     return getattr(route.endpoint, _SCOPE_ATTRIBUTE, None)
 
 
 def walk_routes(routes: Iterable[BaseRoute]) -> Iterator[BaseRoute]:
-    """Every route, those of included routers and mounts too."""
+    """Every route, including those of included routers and mounts."""
     for route in routes:
         inner = getattr(route, "original_router", route)
         children = getattr(inner, "routes", None)
@@ -59,7 +59,7 @@ def public_paths(routes: Iterable[BaseRoute]) -> frozenset[str]:
 
 
 class ApiKeyAuth:
-    """Asks for `Authorization: Bearer KEY` or `x-api-key: KEY` on all but the public paths."""
+    """Requires `Authorization: Bearer KEY` or `x-api-key: KEY` on all but the public paths."""
 
     def __init__(self, app: ASGIApp, *, api_key: str, public: frozenset[str]) -> None:
         self._app = app
@@ -70,7 +70,7 @@ class ApiKeyAuth:
         """Pass the request on, or answer 401."""
         if scope["type"] == "http" and scope["path"] not in self._public:
             offered = _offered_key(Headers(scope=scope))
-            # compare_digest takes the same time wherever the first difference is.
+            # The duration of compare_digest does not depend on the position of the first difference.
             if offered is None or not hmac.compare_digest(offered, self._key):
                 await error_response(_refusal(offered is None))(scope, receive, send)
                 return

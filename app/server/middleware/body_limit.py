@@ -1,6 +1,6 @@
-"""Body limits, enforced while the bytes arrive and before anything is buffered.
+"""Limits on request bodies, enforced while the bytes arrive and before they are buffered.
 
-Compressed bodies are refused rather than unpacked, so no bomb can be larger than its bytes.
+Compressed bodies are refused instead of being decompressed, which excludes decompression bombs.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ class BodyLimit:
 
         async def guarded() -> Message:
             nonlocal received, complete
-            if complete:  # what comes now is the disconnect, which may take as long as it likes
+            if complete:  # only the disconnect follows, and it has no deadline
                 return await receive()
             try:
                 async with asyncio.timeout(max(0.0, deadline - self._clock())):

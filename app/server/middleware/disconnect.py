@@ -1,4 +1,4 @@
-"""Noticing that a client has gone, while something else is being awaited."""
+"""Detects that a client has disconnected while its answer is being computed."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -18,7 +18,7 @@ class ClientGone(Exception):
 
 
 async def disconnected(receive: Receive) -> None:
-    """Return when the client is gone. Call it once the body has been read."""
+    """Return when the client has disconnected. Call it after the body has been read."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -26,11 +26,11 @@ async def disconnected(receive: Receive) -> None:
 async def while_connected(
     request: Request, context: ServerContext, work: Coroutine[Any, Any, Result]
 ) -> Result:
-    """Await `work` for as long as anybody wants it; cancelled the moment nobody does.
+    """Await `work`; cancel it when the client disconnects or the server's drain expires.
 
     Raises:
-        ClientGone: the client left.
-        ApiError: 503, the server's drain ran out.
+        ClientGone: the client disconnected.
+        ApiError: 503, the drain expired.
     """
     running = asyncio.create_task(work)
     gone = asyncio.create_task(disconnected(request.receive))

@@ -1,4 +1,4 @@
-"""The outermost layer: request ids, headers of ours, the count of every response, the last resort.
+"""The outermost middleware: request ids, our response headers, response counts, unhandled errors.
 
 Pure ASGI, because a `BaseHTTPMiddleware` breaks the cancellation of streams.
 """
@@ -18,9 +18,9 @@ _NO_ROUTE = "none"
 
 
 class Envelope:
-    """Echoes or makes `x-request-id`, lists ignored fields, counts responses by route pattern.
+    """Echoes or creates `x-request-id`, lists ignored fields, counts responses by route pattern.
 
-    An error that nothing else handled becomes a logged 500 here, like any response.
+    An error that no handler caught is logged and answered with 500 here.
     """
 
     def __init__(self, app: ASGIApp, *, counters: ServerCounters) -> None:
@@ -28,7 +28,7 @@ class Envelope:
         self._counters = counters
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, adding to the response's head."""
+        """Pass the request on and add headers to the response."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -53,7 +53,7 @@ class Envelope:
             await self._app(scope, receive, send_in_envelope)
         except Exception as error:
             if begun:
-                raise  # the connection is closed in the middle, which the client notices
+                raise  # the connection is closed within the response, which the client detects
             await error_response(from_engine(error))(scope, receive, send_in_envelope)
         finally:
             self._counters.closed()

@@ -1,7 +1,7 @@
-"""The `Host` check of a loopback server.
+"""The `Host` check of a server bound to loopback, against DNS rebinding.
 
-A web page can make a browser resolve its own name to 127.0.0.1 (DNS rebinding) and then read our
-answers as same-origin. Such a request still carries the page's name in `Host`.
+A web page can make a browser resolve the page's own host name to 127.0.0.1 and then read our answers
+as same-origin. Such a request still carries the page's name in `Host`.
 """
 
 from starlette.datastructures import Headers

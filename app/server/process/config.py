@@ -1,4 +1,4 @@
-"""What the server is started with, apart from the engine."""
+"""Settings of the HTTP server."""
 
 import ipaddress
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ DRAIN_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """Server settings; all of them cold.
+    """Server settings; changing one takes a restart.
 
     Attributes:
-        host: address to bind. Anything but loopback needs `api_key`.
+        host: address to bind. Any address but loopback needs `api_key`.
         port: TCP port; 0 takes a free one.
-        api_key: the bearer key that every route but the probes asks for; None asks for none.
+        api_key: the bearer key that every route but the probes requires; None requires none.
         allowed_hosts: further names a `Host` header may carry while bound to loopback.
         strict_fields: refuse unknown request fields instead of ignoring and counting them.
         max_body_bytes: largest request body.
@@ -44,9 +44,9 @@ class ServerConfig:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a bind address is reachable from this machine alone.
+    """Whether a bind address is reachable from this machine only.
 
-    Names other than `localhost` count as public: what they resolve to may change.
+    Names other than `localhost` count as public, because their addresses may change.
     """
     if host == "localhost":
         return True

@@ -1,7 +1,7 @@
-"""One TCP connection: uvicorn's protocol, with a limit on slow heads and our shape of errors.
+"""One TCP connection: uvicorn's protocol with a timeout for request heads and our error bodies.
 
-uvicorn waits without end for a request's head, so a client that sends half of one would hold a file
-descriptor for ever; bodies have their own limit in `limits`.
+uvicorn has no timeout for a request's head, so a client that sends half of one would hold a file
+descriptor forever. `middleware.body_limit` has the timeout for bodies.
 """
 
 import asyncio
@@ -14,11 +14,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from app.server.wire.errors import error_body
 
 HEAD_S = 15.0
-"""From the connection, or from the first byte of a further head, to the end of the head."""
+"""Timeout of a head, from the connection or from the first byte of a further head."""
 
 
 class Connection(H11Protocol):
-    """An HTTP/1.1 connection that must get to the point."""
+    """An HTTP/1.1 connection that is closed if a request's head takes longer than `head_s`."""
 
     head_s = HEAD_S
 
@@ -27,22 +27,22 @@ class Connection(H11Protocol):
         self._head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client connected: its first head is due."""
+        """Start the timeout of the first head."""
         super().connection_made(transport)
         self._watch_head()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes came: of a head that is still due, or its end."""
+        """Stop the timeout if the head is complete."""
         super().data_received(data)
         self._watch_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
+        """Stop the timeout."""
         self._stop_watching()
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is not HTTP, in the shape of every other refusal."""
+        """Answer input that is not HTTP with an error body like all others."""
         body = orjson.dumps(error_body(400, msg, param=None, code="invalid_http"))
         headers = [
             (b"content-type", b"application/json"),

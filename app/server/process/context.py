@@ -1,4 +1,4 @@
-"""What the routes share: the engine, the settings, the drain and the server's own counters."""
+"""State that all routes share: the engine, the settings, the drain and the server's counters."""
 
 import time
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
-"""The server's own counters; the engine's are beside them in `/metrics`.
+"""Prometheus counters of the HTTP server; `/metrics` exports them after the engine's.
 
-Labels are bounded: the route's pattern, never a path, a field name or any other text of a caller.
+Labels are bounded: the route's pattern, never a path, a field name or other text of a client.
 """
 
 from prometheus_client import (
@@ -11,12 +11,12 @@ from prometheus_client import (
     generate_latest,
 )
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series per counter that says when it began
+disable_created_metrics()  # type: ignore[no-untyped-call]  # `_created` series would double the output
 _METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"})
 
 
 class ServerCounters:
-    """One set an application, in a registry of its own."""
+    """The counters of one application, in their own registry."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -49,7 +49,7 @@ class ServerCounters:
         self._open.inc()
 
     def closed(self) -> None:
-        """A request is over, however it ended."""
+        """A request finished, successfully or not."""
         self._open.dec()
 
     def responded(self, route: str, method: str, status: int) -> None:
@@ -58,13 +58,13 @@ class ServerCounters:
         self._responses.labels(route, known, str(status)).inc()
 
     def ignored_fields(self, route: str, count: int) -> None:
-        """So many unknown fields were ignored in one request."""
+        """`count` unknown fields of one request were ignored."""
         self._ignored.labels(route).inc(count)
 
     def disconnected(self, route: str) -> None:
-        """A client left early."""
+        """A client disconnected before its answer was complete."""
         self._disconnects.labels(route).inc()
 
     def render(self) -> bytes:
-        """The text exposition of all of them."""
+        """All counters in Prometheus text format."""
         return generate_latest(self._registry)

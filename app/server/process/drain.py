@@ -1,7 +1,6 @@
-"""Leaving in good order: no new work, running work gets a while, then it is told.
+"""Graceful shutdown: refuse new requests, wait for running ones, then end them.
 
-serving → draining (`begin`) → expired (`expire`). `idle` is set while nothing is being answered.
-All methods run on the event loop.
+States: serving → draining (`begin`) → expired (`expire`). All methods run on the event loop.
 """
 
 import asyncio
@@ -12,11 +11,11 @@ from app.server.wire.errors import ApiError, unavailable
 
 SHUTTING_DOWN = "The server is shutting down; the answer was cut off."
 EXPIRED_S = 3.0
-"""How long expired requests have to deliver their last event."""
+"""Time that expired requests have to deliver their last event."""
 
 
 class Drain:
-    """Counts generating requests and knows whether new ones may come in."""
+    """Counts generating requests and refuses new ones while draining."""
 
     def __init__(self) -> None:
         self._draining = False
@@ -27,26 +26,26 @@ class Drain:
 
     @property
     def draining(self) -> bool:
-        """Whether the server is on its way out."""
+        """Whether the drain has begun."""
         return self._draining
 
     @property
     def active(self) -> int:
-        """Generating requests."""
+        """Number of generating requests."""
         return self._active
 
     def begin(self) -> None:
-        """Refuse new work from now on."""
+        """Refuse new requests from now on."""
         self._draining = True
 
     def expire(self) -> None:
-        """End what still runs: streams get an error event, whole answers a 503."""
+        """End running requests: streams get an error event, other requests a 503."""
         self._draining = True
         self._expired.set()
 
     @contextmanager
     def work(self) -> Iterator[None]:
-        """Hold the server open for one generating request.
+        """Count one generating request, for which the drain waits.
 
         Raises:
             ApiError: 503 while draining.
@@ -65,18 +64,18 @@ class Drain:
                 self._idle.set()
 
     async def wait_expired(self) -> None:
-        """Return when running work has had its time."""
+        """Return when the drain has expired."""
         await self._expired.wait()
 
     async def run(self, seconds: float) -> None:
-        """Drain: returns when nothing runs any more, expiring what is left after `seconds`."""
+        """Drain; returns when no request runs. Requests that run after `seconds` are ended."""
         self.begin()
         try:
             async with asyncio.timeout(seconds):
                 await self._idle.wait()
         except TimeoutError:
             self.expire()
-            with suppress(TimeoutError):  # a client that reads nothing must not hold us up
+            with suppress(TimeoutError):  # a client that does not read must not block the exit
                 async with asyncio.timeout(EXPIRED_S):
                     await self._idle.wait()
 

@@ -1,8 +1,8 @@
-"""The server process: uvicorn with our way of leaving.
+"""The uvicorn server with a graceful drain.
 
-uvicorn closes its sockets on the first signal; a load balancer would then see refused connections
-instead of `/ready` saying no. So the first signal only starts the drain, and uvicorn is told to
-exit when the drain is over. A second signal exits at once.
+uvicorn closes its sockets on the first signal, so that a load balancer would see refused connections
+instead of a `/ready` that answers 503. Here the first signal starts the drain, and uvicorn exits when
+the drain has finished. A second signal exits immediately.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from engine.api.errors import PravahaError
 
 KEEP_ALIVE_S = 30
 CLOSE_CONNECTIONS_S = 3
-"""After the drain only connections that are idle, or whose client does not read, are left."""
+"""Timeout for closing connections after the drain: the rest are idle or their clients do not read."""
 
 
 class DrainingServer(uvicorn.Server):
-    """A uvicorn server whose signals drain."""
+    """A uvicorn server that drains on the first signal."""
 
     def __init__(self, app: FastAPI) -> None:
         context: ServerContext = app.state.server
@@ -48,12 +48,12 @@ class DrainingServer(uvicorn.Server):
         self._signalled = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to listen, and remember the loop that signals must reach."""
+        """Start to listen; keep the loop for the signal handler."""
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """First signal: drain. Second: exit at once, with the shell's status for the signal."""
+        """First signal: drain. Second: exit immediately, with status 128 plus the signal's number."""
         if self._signalled:
             os._exit(128 + sig)
         self._signalled = True
@@ -92,6 +92,6 @@ def listen(config: ServerConfig) -> socket.socket:
 
 
 def base_url(listener: socket.socket) -> str:
-    """Where a listening socket can be reached, as a URL."""
+    """The URL of a listening socket."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

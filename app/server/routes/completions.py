@@ -1,7 +1,7 @@
 """`POST /v1/completions`: raw prompts, no chat template.
 
-A prompt given as text may spell control tokens and they count as such: whoever uses this endpoint
-writes the template by hand. Untrusted text belongs into chat messages.
+Control tokens in a prompt given as text are recognised, because clients of this endpoint apply the
+template themselves. Put untrusted text into chat messages instead.
 """
 
 from fastapi import APIRouter, Request
@@ -36,8 +36,8 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
     sampling = completion_sampling(body, vocab_size=model.info.vocab_size)
     if len(body.prompts) > context.config.max_choices:  # before any of them is tokenised
         raise bad_request(
-            f"The request has {len(body.prompts)} prompts; {context.config.max_choices} is "
-            "the most.",
+            f"The request has {len(body.prompts)} prompts; the maximum is "
+            f"{context.config.max_choices}.",
             param="prompt",
         )
     add_bos = body.add_special_tokens is not False

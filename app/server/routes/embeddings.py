@@ -1,4 +1,4 @@
-"""`POST /v1/embeddings`: texts as vectors, by the embedding model."""
+"""`POST /v1/embeddings`: vectors of texts, computed by the embedding model."""
 
 import asyncio
 import base64
@@ -24,7 +24,7 @@ router = APIRouter(route_class=JsonRoute)
 @router.post("/v1/embeddings")
 @requires("infer")
 async def create_embeddings(body: EmbeddingRequest, request: Request) -> Response:
-    """One vector a text, each of length 1."""
+    """One vector for each text, normalised to length 1."""
     context = server_context(request)
     check_extra_fields(request, body)
     name = context.engine.embedder.name
@@ -36,16 +36,16 @@ async def create_embeddings(body: EmbeddingRequest, request: Request) -> Respons
             code="model_not_found",
         )
     with context.drain.work():
-        made = await while_connected(request, context, _embed(context, body))
-    width = made.vectors.shape[1]
+        embeddings = await while_connected(request, context, _embed(context, body))
+    width = embeddings.vectors.shape[1]
     if body.dimensions is not None and body.dimensions != width:
         raise bad_request(
-            f"`dimensions` is {body.dimensions}; vectors of {name} have {width}, and a part of one "
-            "would mean nothing.",
+            f"`dimensions` is {body.dimensions}; vectors of {name} have {width} and cannot be "
+            "shortened.",
             param="dimensions",
         )
-    # Floats of a list are Python objects, a thousand texts' worth of them: made off the loop.
-    return await asyncio.to_thread(_answer, made, body)
+    # A list of floats is slow to build for a thousand texts: do it off the event loop.
+    return await asyncio.to_thread(_answer, embeddings, body)
 
 
 async def _embed(context: ServerContext, body: EmbeddingRequest) -> Embeddings:
@@ -58,25 +58,25 @@ async def _embed(context: ServerContext, body: EmbeddingRequest) -> Embeddings:
         raise unavailable(str(error)) from error
 
 
-def _answer(made: Embeddings, body: EmbeddingRequest) -> Response:
+def _answer(embeddings: Embeddings, body: EmbeddingRequest) -> Response:
     return json_response(
         {
             "object": "list",
-            "model": made.model,
+            "model": embeddings.model,
             "data": [
                 {
                     "object": "embedding",
                     "index": index,
-                    "embedding": _written(vector, body.encoding_format),
+                    "embedding": _encode_vector(vector, body.encoding_format),
                 }
-                for index, vector in enumerate(made.vectors)
+                for index, vector in enumerate(embeddings.vectors)
             ],
-            "usage": {"prompt_tokens": made.tokens, "total_tokens": made.tokens},
+            "usage": {"prompt_tokens": embeddings.tokens, "total_tokens": embeddings.tokens},
         }
     )
 
 
-def _written(vector: Any, encoding: str | None) -> list[float] | str:
+def _encode_vector(vector: Any, encoding: str | None) -> list[float] | str:
     if encoding == "base64":
         return base64.b64encode(vector.astype("<f4").tobytes()).decode()
     numbers: list[float] = vector.tolist()

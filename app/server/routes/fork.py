@@ -1,8 +1,8 @@
-"""`POST /fork`: go on from where a live request is, in other ways; `HttpClient.fork` asks here.
+"""`POST /fork`: fork a running request into `n` children; `HttpClient.fork` uses it.
 
 The parent is named by its request id: the `request_id` of its call, or `{request_id}-{number}` of a
-call with several choices or candidates. Fields that the body leaves out are the parent's. The
-answer is that of a plain completion, whose prompt is the parent's tokens up to the fork.
+call with several choices or candidates. Omitted fields have the parent's values. The answer is that
+of a plain completion whose prompt is the parent's tokens up to the fork.
 """
 
 from contextlib import AsyncExitStack
@@ -38,7 +38,7 @@ _ENGINE_NAMES = {"include_stop_str_in_output": "include_stop"}
 @router.post("/fork")
 @requires("infer")
 async def fork(body: ForkRequest, request: Request) -> Response:
-    """Continue a live request in `n` other ways, streamed or whole."""
+    """Fork a running request into `n` children, streamed or whole."""
     context = server_context(request)
     check_extra_fields(request, body)
     model = loaded_model(context, body.model)
@@ -56,14 +56,14 @@ async def fork(body: ForkRequest, request: Request) -> Response:
 
 
 def sampling_change(body: ForkRequest, *, vocab_size: int) -> SamplingChange:
-    """What the body's fields change in the parent's sampling.
+    """The change of the parent's sampling parameters that the body's fields ask for.
 
     Raises:
-        ApiError: 400 for a token id outside the vocabulary, or a field that is the parent's to say.
+        ApiError: 400 for a token id outside the vocabulary, or a field that a fork cannot change.
     """
     for name in ("priority", "deadline_ms"):
         if getattr(body, name) is not None:
-            raise bad_request(f"A fork has its parent's `{name}`; leave it out.", param=name)
+            raise bad_request(f"A fork has its parent's `{name}`; omit the field.", param=name)
     params = sampling_fields(
         body,
         logprobs=body.logprobs,
@@ -87,7 +87,7 @@ def sampling_change(body: ForkRequest, *, vocab_size: int) -> SamplingChange:
 async def _begin(
     context: ServerContext, body: ForkRequest, change: SamplingChange
 ) -> tuple[Generation, int | None]:
-    """Fork the parent: the children as one prompt's choices, and whether they bring logprobs.
+    """Fork the parent: the children as choices of one prompt, and their `logprobs` parameter.
 
     Raises:
         ApiError: 400 for too many choices or a grammar that is refused, 404 for an unknown parent,

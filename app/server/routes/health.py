@@ -1,4 +1,4 @@
-"""`GET /health` and `GET /ready`: probes, open to all, so their bodies say nothing else."""
+"""`GET /health` and `GET /ready`: probes. They need no key, so their bodies contain no details."""
 
 import time
 
@@ -17,14 +17,14 @@ router = APIRouter()
 @router.get("/health")
 @requires("public")
 async def health() -> Response:
-    """The event loop answers."""
+    """Always ok while the event loop runs."""
     return json_response({"status": "ok"})
 
 
 @router.get("/ready")
 @requires("public")
 async def ready(request: Request) -> Response:
-    """Whether to send work here: model loaded, not draining, engine moving."""
+    """Whether requests should be sent here: model loaded, not draining, engine not stalled."""
     if is_ready(server_context(request), now=time.monotonic()):
         return json_response({"status": "ready"})
     response = json_response({"status": "not ready"}, status=503)

@@ -1,6 +1,6 @@
-"""`GET /snapshot` and `GET /blocks`: what `pravaha --attach` draws.
+"""`GET /snapshot` and `GET /blocks`: the state that `pravaha --attach` draws.
 
-Instants are the server's monotonic seconds; `snapshot.time` is the one to count from.
+Times are the server's monotonic seconds; compare them with `snapshot.time`.
 """
 
 from typing import Annotated
@@ -19,7 +19,7 @@ router = APIRouter()
 @router.get("/snapshot")
 @requires("infer")
 async def snapshot(request: Request) -> Response:
-    """The engine at its last step boundary, and which token ids mean what."""
+    """The engine at its last step boundary, and the tokenizer's fingerprint."""
     context = server_context(request)
     engine_snapshot = context.engine.snapshot()
     fingerprint = (

@@ -13,7 +13,7 @@ router = APIRouter()
 @router.get("/metrics")
 @requires("metrics")
 async def metrics(request: Request) -> Response:
-    """One consistent reading."""
+    """All metrics."""
     context = server_context(request)
     text = context.engine.metrics.render() + context.counters.render()
     return Response(text, media_type=CONTENT_TYPE_LATEST)

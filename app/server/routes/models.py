@@ -16,7 +16,7 @@ router = APIRouter()
 @router.get("/v1/models")
 @requires("infer")
 async def list_models(request: Request) -> Response:
-    """Every model served here: one."""
+    """A list with the one served model."""
     return json_response({"object": "list", "data": [describe(server_context(request))]})
 
 

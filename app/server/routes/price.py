@@ -1,4 +1,4 @@
-"""`POST /price`: what continuing some tokens would cost now; `HttpClient.price` asks here."""
+"""`POST /price`: the predicted cost of a request with given tokens; `HttpClient.price` uses it."""
 
 from dataclasses import asdict
 

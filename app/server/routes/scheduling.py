@@ -1,6 +1,6 @@
-"""`POST /scheduling`: another policy or batch former while requests run.
+"""`POST /scheduling`: change the scheduling policy or the batch former while requests run.
 
-What is in force is part of `GET /snapshot`.
+`GET /snapshot` contains the settings in force.
 """
 
 from dataclasses import asdict, replace
@@ -21,7 +21,7 @@ router = APIRouter(route_class=JsonRoute)
 @router.post("/scheduling")
 @requires("control")
 async def set_scheduling(body: SchedulingRequest, request: Request) -> Response:
-    """Change what the body names, from the engine's next step on; the answer is all of it."""
+    """Change the given settings from the next step on; the answer contains all settings."""
     engine = server_context(request).engine
     check_extra_fields(request, body)
     named = {

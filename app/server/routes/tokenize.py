@@ -68,7 +68,7 @@ async def detokenize(body: DetokenizeRequest, request: Request) -> Response:
 @router.post("/apply-template")
 @requires("infer")
 async def apply_template(body: ApplyTemplateRequest, request: Request) -> Response:
-    """A conversation as the text that the model's chat template makes of it."""
+    """A conversation rendered by the model's chat template."""
     context = server_context(request)
     check_extra_fields(request, body)
     model = loaded_model(context, body.model)
@@ -81,7 +81,7 @@ async def apply_template(body: ApplyTemplateRequest, request: Request) -> Respon
 @router.get("/tokenizer_info")
 @requires("infer")
 async def tokenizer_info(request: Request) -> Response:
-    """Which tokenizer this is, and how its control tokens are written."""
+    """The tokenizer's fingerprint and the text of its control tokens."""
     tokenizer = loaded_model(server_context(request), None).tokenizer
     return json_response(
         {

@@ -1,7 +1,7 @@
-"""Every refusal as OpenAI's clients expect it: `{"error": {message, type, param, code}}`.
+"""Error responses in OpenAI's format: `{"error": {message, type, param, code}}`.
 
-The official client retries 408, 409, 429 and 5xx by the hints in the headers, so each retryable
-error carries them and each permanent one says `x-should-retry: false`.
+The official client retries 408, 409, 429 and 5xx as the hints in the headers say; errors that are
+worth a retry carry them.
 """
 
 import logging
@@ -49,17 +49,17 @@ class ApiError(HTTPException):
 
 
 def bad_request(message: str, *, param: str | None = None, code: str | None = None) -> ApiError:
-    """A 400: the request is wrong and sending it again will not help."""
+    """A 400: the request is invalid."""
     return ApiError(400, message, param=param, code=code)
 
 
 def unavailable(message: str, *, code: str = "unavailable") -> ApiError:
-    """A 503 with the hint to come back."""
+    """A 503 with retry hints."""
     return ApiError(503, message, code=code, headers=retry_hints(UNAVAILABLE_RETRY_S))
 
 
 def retry_hints(seconds: int) -> dict[str, str]:
-    """Headers that tell the official client to try again, and when."""
+    """Headers that tell the official client to retry after `seconds`."""
     return {
         "retry-after": str(seconds),
         "retry-after-ms": str(seconds * 1000),
@@ -74,7 +74,7 @@ def error_body(status: int, message: str, *, param: str | None, code: str | None
 
 
 def from_engine(error: Exception) -> ApiError:
-    """The HTTP face of an engine's refusal."""
+    """The HTTP error for an exception of the engine; an unknown one is logged and becomes a 500."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, InvalidRequest):
@@ -100,7 +100,7 @@ def error_response(error: ApiError) -> Response:
 
 
 def install(app: FastAPI) -> None:
-    """Give every error the framework can raise the OpenAI shape."""
+    """Add handlers that give errors of the framework and of the engine OpenAI's format."""
 
     async def on_http(_: Request, error: Any) -> Response:
         if isinstance(error, ApiError):
@@ -115,7 +115,7 @@ def install(app: FastAPI) -> None:
 
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(RequestValidationError, on_validation)
-    for kind in (InvalidRequest, QueueFull, EngineUnavailable):  # the rest: `Envelope`
+    for kind in (InvalidRequest, QueueFull, EngineUnavailable):  # `Envelope` handles all others
         app.add_exception_handler(kind, on_engine)
 
 
@@ -128,7 +128,7 @@ def _sentence(error: HTTPException) -> str:
 
 
 def _from_validation(errors: Sequence[Mapping[str, Any]]) -> ApiError:
-    """The first of pydantic's findings as a 400 that names the field."""
+    """Pydantic's first error as a 400 that names the field."""
     first = errors[0]
     where = [part for part in first["loc"] if part not in ("body", "query", "path")]
     param = _dotted(where)

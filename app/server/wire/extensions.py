@@ -1,4 +1,4 @@
-"""Fields of ours beside OpenAI's, only in answers to requests that asked for them."""
+"""Response fields beyond OpenAI's API, added only if the request asks for them."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from engine.api.request import RequestOutput, Timings, TokenBatch
 
 
 def choice_extras(body: SamplingFields, part: RequestOutput | TokenBatch) -> dict[str, Any]:
-    """`token_ids` (vLLM's name), and `timings` with seed and cached tokens, as the body asks."""
+    """`token_ids` (vLLM's name), and `timings` with seed and cached tokens, if requested."""
     extras: dict[str, Any] = {}
     if body.return_token_ids:
         extras["token_ids"] = list(part.token_ids)
@@ -24,7 +24,7 @@ def wants_every_token(body: SamplingFields) -> bool:
 
 
 def relative_timings(timings: Timings) -> dict[str, float | None]:
-    """Seconds from queueing on: monotonic clocks of two machines have nothing in common."""
+    """Seconds since queueing, because monotonic clocks of two machines cannot be compared."""
     return {
         name: None if instant is None else instant - timings.queued
         for name, instant in (

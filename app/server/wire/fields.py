@@ -1,9 +1,9 @@
-"""What becomes of request fields that no schema declares (platform rule: never silently dropped).
+"""Rules for request fields that no schema declares; none is dropped silently.
 
-One table, three fates. *Accepted*: the API knows the field, and it asks nothing of an engine like
-ours. *Unsupported*: the API knows the field and we do not do it yet; a 400 names it, unless it
-carries the value that asks for nothing (many clients send defaults). *Unknown*: ignored, counted,
-listed in a response header; with `strict_fields` a 400.
+* *Accepted*: a known field that has no effect on this engine.
+* *Unsupported*: a known field that is not implemented. A 400 names it, unless it carries the value
+  that means "off" (many clients send defaults).
+* *Unknown*: ignored, counted and listed in a response header; with `strict_fields` a 400.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ ACCEPTED: dict[str, str] = {
     "cache_salt": "as `prompt_cache_key`",
     "name": "a participant's name in a message; chat templates here do not use it",
 }
-"""Known fields without an effect, and why that is an honest answer."""
+"""Known fields without an effect, and the reason why they have none."""
 
 
 def _nothing(value: Any) -> bool:
@@ -103,7 +103,7 @@ UNSUPPORTED: dict[str, Callable[[Any], bool]] = {
     "typical_p": _nothing_or(1, 1.0),
     "use_beam_search": _off,
 }
-"""Known fields we do not do, each with the test for a value that asks for nothing."""
+"""Known fields that are not implemented, each with the test for a value that means "off"."""
 
 
 def unknown_fields(body: BaseModel, *, strict: bool) -> list[str]:
@@ -135,7 +135,7 @@ def unknown_fields(body: BaseModel, *, strict: bool) -> list[str]:
 
 
 def header_value(names: list[str]) -> str:
-    """Field names, which are the caller's text, as one safe header value of bounded length."""
+    """Field names, which a client chose, as one safe header value of bounded length."""
     listed = [quote(name[:_LISTED_CHARS], safe="[].") for name in names[:_LISTED_NAMES]]
     left_out = len(names) - len(listed)
     return ",".join(listed) + (f",+{left_out}" if left_out else "")

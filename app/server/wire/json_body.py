@@ -1,8 +1,8 @@
-"""Strict JSON bodies: the route class every endpoint with a body uses.
+"""Strict JSON bodies: the route class of every endpoint with a body.
 
-orjson refuses what Python's own parser lets through: NaN, infinities, numbers beyond a double, lone
-surrogates, invalid UTF-8 and nesting past 1,024 levels. Asking for a JSON content type also keeps
-web pages out: a cross-site form can send text/plain, but no JSON without a preflight.
+orjson refuses input that Python's own parser accepts: NaN, infinities, numbers beyond a double, lone
+surrogates, invalid UTF-8 and nesting past 1,024 levels. The required content type also excludes
+cross-site forms, which can send text/plain but no JSON without a preflight.
 """
 
 from collections.abc import Callable, Coroutine
@@ -16,7 +16,7 @@ from app.server.wire.errors import ApiError, bad_request
 
 
 class JsonRequest(Request):
-    """A request whose body is JSON or refused."""
+    """A request whose body must be JSON."""
 
     _is_parsed = False
     _parsed: Any
@@ -25,7 +25,7 @@ class JsonRequest(Request):
         """The parsed body.
 
         Raises:
-            ApiError: 415 for another content type, 400 for what is not JSON.
+            ApiError: 415 for another content type, 400 for a body that is not JSON.
         """
         if self._is_parsed:
             return self._parsed
@@ -45,20 +45,20 @@ class JsonRoute(APIRoute):
     """Reads bodies through `JsonRequest`."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The framework's handler, given a stricter request."""
+        """The framework's handler, called with a `JsonRequest`."""
         handle = super().get_route_handler()
 
         async def strictly(request: Request) -> Response:
             strict = JsonRequest(request.scope, request.receive)
             if request.method == "POST":
-                await strict.json()  # here, because the framework skips it for other content types
+                await strict.json()  # the framework itself does not parse other content types
             return await handle(strict)
 
         return strictly
 
 
 def is_json(content_type: str) -> bool:
-    """Whether a content type says JSON in UTF-8."""
+    """Whether a content type is JSON in UTF-8."""
     media, *parameters = (part.strip().lower() for part in content_type.split(";"))
     charsets = {one for one in parameters if one.startswith("charset=")}
     return media == "application/json" and charsets <= {"charset=utf-8", 'charset="utf-8"'}

@@ -1,4 +1,4 @@
-"""JSON answers, serialised by orjson."""
+"""JSON responses, serialised by orjson."""
 
 from typing import Any
 

@@ -1,7 +1,8 @@
-"""Log-probabilities in the API's shapes: chat's objects, the legacy arrays, and vLLM's for prompts.
+"""Log-probabilities in the API's formats: chat objects, legacy arrays, and vLLM's prompt logprobs.
 
-One entry a generated token, the stop token included, so their number is `completion_tokens`. The
-legacy arrays begin with the prompt's tokens where `echo` repeats it; the first has no logprob.
+There is one entry for each generated token, the stop token included, so their number is
+`completion_tokens`. With `echo` the legacy arrays begin with the prompt's tokens, of which the first
+has no logprob.
 """
 
 import codecs
@@ -49,35 +50,35 @@ def _chat_token(tokenizer: Tokenizer, token_id: int, logprob: float) -> dict[str
 def vllm_prompt_logprobs(
     tokenizer: Tokenizer, prompt: Sequence[int], scores: PromptLogprobs, *, alternatives: int
 ) -> list[dict[str, dict[str, Any]] | None]:
-    """`prompt_logprobs` as vLLM has them: of each token an object by id, its own entry first."""
+    """VLLM's `prompt_logprobs`: an object by token id for each token, its own entry first."""
     entries: list[dict[str, dict[str, Any]] | None] = [None]
     for token_id, logprob, rank, top_row in zip(
         prompt[1:], scores.logprobs, scores.ranks, scores.top, strict=True
     ):
         ranked = [(token_id, logprob, rank)]
         ranked += [
-            (top.token_id, top.logprob, place)
-            for place, top in enumerate(top_row[:alternatives], start=1)
-            if place != rank
+            (top.token_id, top.logprob, top_rank)
+            for top_rank, top in enumerate(top_row[:alternatives], start=1)
+            if top_rank != rank
         ]
         entries.append(
             {
                 str(one): {
                     "logprob": value,
-                    "rank": place,
+                    "rank": value_rank,
                     "decoded_token": tokenizer.token_bytes(one).decode(errors="replace"),
                 }
-                for one, value, place in ranked
+                for one, value, value_rank in ranked
             }
         )
     return entries
 
 
 class LegacyLogprobs:
-    """The four arrays of a plain completion; one object a choice, as offsets run on over chunks.
+    """The four arrays of a plain completion; one object for each choice, since offsets span chunks.
 
-    `top_logprobs` maps spellings to values: of two tokens spelled alike the likelier one stays,
-    unless tokens are named by id.
+    `top_logprobs` maps token texts to logprobs: of two tokens with equal text the likelier one is
+    kept, unless tokens are named by id.
     """
 
     def __init__(self, tokenizer: Tokenizer, *, alternatives: int, by_id: bool) -> None:
@@ -102,12 +103,12 @@ class LegacyLogprobs:
     def prompt_arrays(
         self, prompt: Sequence[int], scores: PromptLogprobs, *, hidden: AbstractSet[int]
     ) -> dict[str, Any]:
-        """The arrays of the echoed prompt, to be asked for before those of the answer.
+        """The arrays of the echoed prompt; call it before `arrays`.
 
         Args:
             prompt: its tokens.
             scores: their logprobs.
-            hidden: tokens that the echoed text leaves out.
+            hidden: tokens that the echoed text omits.
         """
         tops = [None, *(self._top(row) for row in scores.top)]
         return {

@@ -1,7 +1,8 @@
-"""Request bodies, checked once at the edge; nothing behind the edge validates again.
+"""Pydantic schemas of the request bodies: types and ranges of single fields.
 
-Strict: a boolean is no integer and "5" is no number. Undeclared fields are kept in `model_extra`,
-where `fields.settle_extra_fields` decides about them.
+Rules between fields and rules that need the model (the vocabulary, the context length) are checked in
+`calls`; the engine validates requests again. Types are strict: a boolean is not an integer and "5" is
+not a number. Undeclared fields are kept in `model_extra`, which `fields.unknown_fields` checks.
 """
 
 from typing import Annotated, Any, Literal
@@ -29,7 +30,7 @@ TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class Body(BaseModel):
-    """What all bodies, and the objects in them, share."""
+    """Base of all bodies and of the objects in them."""
 
     model_config = ConfigDict(strict=True, extra="allow", frozen=True, allow_inf_nan=False)
 
@@ -39,13 +40,13 @@ def _one_or_many(value: Any) -> Any:
 
 
 def _parse_bias(value: Any) -> Any:
-    """JSON keys are strings; token ids are not."""
+    """JSON keys are strings; convert them to token ids."""
     if not isinstance(value, dict):
         return value
     if not all(isinstance(key, str) and key.isascii() and key.isdecimal() for key in value):
         raise ValueError("keys must be token ids written as decimal numbers")
     if any(len(key) > 10 for key in value):
-        raise ValueError("a key is no token id: it has too many digits")
+        raise ValueError("a key is not a token id: it has too many digits")
     return {int(key): bias for key, bias in value.items()}
 
 
@@ -56,13 +57,13 @@ def _no_empty(stops: list[str]) -> list[str]:
 
 
 class StreamOptions(Body):
-    """Options that only mean something while streaming."""
+    """Options of a streamed answer."""
 
     include_usage: bool | None = None
 
 
 class JsonSchemaFormat(Body):
-    """The `json_schema` of a response format. Every answer obeys it, whatever `strict` says."""
+    """The `json_schema` of a response format. It is enforced whatever the value of `strict`."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
     description: str | None = None
@@ -71,7 +72,7 @@ class JsonSchemaFormat(Body):
 
 
 class ResponseFormat(Body):
-    """OpenAI's way to ask for JSON."""
+    """OpenAI's field for JSON output."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: JsonSchemaFormat | None = None
@@ -84,7 +85,7 @@ Choices = Annotated[list[Annotated[str, StringConstraints(min_length=1)]], Field
 
 
 class StructuredOutputs(Body):
-    """vLLM's way to ask for a form; one of its fields is the most."""
+    """vLLM's field for structured output; at most one member may be given."""
 
     json_: Annotated[JsonSchema | None, Field(alias="json")] = None
     regex: str | None = None
@@ -94,7 +95,7 @@ class StructuredOutputs(Body):
 
 
 class SamplingFields(Body):
-    """The fields chat and plain completions have in common. None means the API's default."""
+    """Fields that chat and plain completions share. None means the API's default."""
 
     model: Annotated[str, StringConstraints(min_length=1, max_length=256)]
     temperature: Annotated[float, Field(ge=0, le=100)] | None = None
@@ -161,7 +162,7 @@ class TextPart(Body):
 
 
 def _as_parts(value: Any) -> Any:
-    """A string is one part; a part of another kind is refused by its kind."""
+    """A string becomes one part; a part of another type is refused with its type."""
     if isinstance(value, str):
         return [{"type": "text", "text": value}]
     if not isinstance(value, list):
@@ -203,7 +204,7 @@ Prompt = str | list[int]
 
 
 def _parse_prompts(value: Any) -> list[Prompt]:
-    """The four spellings of `prompt` as a list of prompts."""
+    """The four forms of `prompt` as a list of prompts."""
     if isinstance(value, str):
         return [value]
     if not isinstance(value, list) or not value:
@@ -250,8 +251,8 @@ MAX_EMBEDDED_TEXTS = 2048
 def _only_texts(value: Any) -> Any:
     if isinstance(value, list) and any(not isinstance(one, str) for one in value):
         raise ValueError(
-            "must be a text or a list of texts; token ids of another tokenizer would "
-            "mean other words"
+            "must be a text or a list of texts; token ids are not accepted, because they depend "
+            "on the tokenizer"
         )
     return _one_or_many(value)
 
@@ -281,17 +282,17 @@ class ForkRequest(SamplingFields):
 
     @property
     def echo(self) -> bool:
-        """Never: the prompt is the parent's."""
+        """Always False: the prompt is the parent's."""
         return False
 
     @property
     def prompts(self) -> list[Prompt]:
-        """None in the body."""
+        """Always empty: the prompt is the parent's."""
         return []
 
 
 class TokenizeRequest(Body):
-    """Body of `POST /tokenize`: a `prompt`, or `messages` to put through the chat template."""
+    """Body of `POST /tokenize`: a `prompt`, or `messages` for the chat template."""
 
     model: str | None = None
     prompt: str | None = None
@@ -318,7 +319,7 @@ class PriceRequest(Body):
 
 
 class SchedulingRequest(Body):
-    """Body of `POST /scheduling`; what is left out stays as it is."""
+    """Body of `POST /scheduling`; omitted fields keep their values."""
 
     policy: Policy | None = None
     batch_former: BatchFormerName | None = None

@@ -1,4 +1,4 @@
-"""Token counts of one API call: each prompt once, however many choices; completions summed."""
+"""Token counts of one API call: each prompt counts once; completion tokens of all choices are summed."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from engine.api.request import RequestOutput, TokenBatch
 
 
 class Usage:
-    """Counts as the choices of a call come in; every figure is the engine's own."""
+    """Sums the engine's counts over the choices of a call."""
 
     def __init__(self, prompts: Sequence[tuple[int, ...]], n: int) -> None:
         """Count a call of `n` choices a prompt; choice `i` continues prompt `i // n`."""
@@ -20,12 +20,12 @@ class Usage:
         """Count new tokens of choice `index`."""
         self._completion += len(part.token_ids)
         prompt = index // self._n
-        # Choices of a prompt share it: what the least lucky one found was there before the call.
-        known = self._cached.get(prompt, part.cached_tokens)
-        self._cached[prompt] = min(known, part.cached_tokens)
+        # Choices of a prompt share its blocks: only the minimum was cached before the call.
+        cached = self._cached.get(prompt, part.cached_tokens)
+        self._cached[prompt] = min(cached, part.cached_tokens)
 
     def add_all(self, outputs: Iterable[RequestOutput]) -> "Usage":
-        """Count whole choices, in order."""
+        """Count complete choices, in order."""
         for index, output in enumerate(outputs):
             self.add(index, output)
         return self
