@@ -1,4 +1,4 @@
-"""Where warnings and tracebacks go while a person looks at the terminal: to a file, never to it."""
+"""Log file of the interactive commands: warnings and tracebacks must not reach the terminal."""
 
 import logging
 from pathlib import Path
@@ -7,10 +7,9 @@ _LIMIT = 1024**2
 
 
 def log_to_file(path: Path) -> None:
-    """Send log records of level WARNING and above to a file (0600), which starts anew at 1 MiB.
+    """Send log records of level WARNING and above to a file (0600), replaced when it exceeds 1 MiB.
 
-    A folder that can't be written to silences the log; the
-    store, which needs the folder more, says so.
+    If the folder is not writable, records are discarded; opening the store in it reports the error.
     """
     root = logging.getLogger()
     try:

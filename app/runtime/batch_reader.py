@@ -1,4 +1,4 @@
-"""Reading an answer from a thread: batch after batch, without looking when there is nothing."""
+"""`BatchReader`: blocks until the next token batch of a request arrives, without polling."""
 
 import threading
 from collections.abc import Iterator
@@ -7,20 +7,20 @@ from engine.api.request import TokenBatch
 from engine.clients.engine_client import EngineClient
 
 _WAKE_S = 0.5
-"""Looks at least so often, whatever woke it or did not."""
+"""Maximum time between two looks at the mailbox, in case a wake-up is missed."""
 
 
 class BatchReader:
-    """Reads requests of one client to their ends, one at a time."""
+    """Reads requests of one client until they finish, one at a time."""
 
     def __init__(self, client: EngineClient) -> None:
-        """Ask `client` for wake-ups; they cannot be given back, so one reader serves many requests."""
+        """Register with `client` for wake-ups. They cannot be unregistered, so reuse the reader."""
         self._client = client
         self._wake = threading.Event()
         client.on_wake(self._wake.set)
 
     def read(self, request_id: str) -> Iterator[TokenBatch]:
-        """A request's batches as they come; the last one has `finish_reason`."""
+        """A request's batches as they arrive; the final one has `finish_reason`."""
         while True:
             batch = self._client.drain(request_id)
             if batch is None:

@@ -1,6 +1,6 @@
-"""From settings to something that answers: model → engine → client, and store → session.
+"""Opens model, engine, client, store and session from settings.
 
-Everything opened is closed in the opposite order, whatever happens in between.
+The context managers close what they opened in reverse order, also after an exception.
 """
 
 import os
@@ -28,7 +28,7 @@ _POLL_S = 0.05
 def find_model(
     settings: Settings, progress: ProgressCallback = ignore_progress
 ) -> "InstalledModel":
-    """The model to load; the demo model is fetched when it is wanted and not there.
+    """The model to load; the demo model is fetched if it is selected and not installed.
 
     Raises:
         ModelError: it is not installed, or could not be fetched.
@@ -47,23 +47,25 @@ def find_model(
 def engine_config(
     settings: Settings, progress: ProgressCallback = ignore_progress, *, niceness: int = 0
 ) -> "EngineConfig":
-    """What to start the engine with.
+    """The engine's configuration.
 
     Args:
+        settings: the settings.
+        progress: called while a model is fetched.
         niceness: as `EngineConfig.niceness`.
 
     Raises:
         ModelError: the model is not installed, or could not be fetched.
     """
     model = find_model(settings, progress)
-    # The kernels let this variable overrule the configured level. The settings have read it, and
-    # put flags above it, so it has had its say.
+    # In the kernels this variable takes precedence over the configured level. The settings have
+    # already read it, with a lower precedence than flags.
     os.environ.pop("PRAVAHA_DISPATCH", None)
     return replace(settings.engine_config(model.path, model.name), niceness=niceness)
 
 
 def embedder(settings: Settings) -> "Embedder":
-    """The embedding model of the user's store, which is looked for when it is first used."""
+    """The embedding model of the user's store, which is opened on first use."""
     from engine.embedding.embedder import Embedder, installed_encoder
 
     return Embedder(
@@ -75,12 +77,12 @@ def embedder(settings: Settings) -> "Embedder":
 
 @dataclass(frozen=True, slots=True)
 class OpenClient:
-    """An engine to talk to.
+    """A client and the functions that depend on its transport.
 
     Attributes:
-        client: either transport.
-        bos: the id that plain completions begin with, or None; known in-process only.
-        start: begins to load. Until then the engine takes no work; does nothing the second time.
+        client: in-process or over HTTP.
+        bos: returns the id that plain completions begin with, or None; known in-process only.
+        start: starts loading the model, before which the engine takes no requests. Idempotent.
     """
 
     client: "EngineClient"
@@ -95,6 +97,8 @@ def open_client(
     """An engine in this process, or the server that `attach` names; closed at the end.
 
     Args:
+        settings: the settings.
+        progress: called while a model is fetched.
         niceness: as `EngineConfig.niceness`, for an engine in this process.
 
     Raises:
@@ -138,7 +142,7 @@ def open_client(
 def open_session(
     settings: Settings, client: "EngineClient", *, resume: bool
 ) -> "Iterator[TreeSession]":
-    """The user's conversations, answered by `client`; saved and closed at the end.
+    """The user's conversations with `client` as their engine; saved and closed at the end.
 
     Raises:
         StoreError: the conversation database can't be used.
@@ -162,7 +166,7 @@ def open_session(
 
 
 def wait_loaded(client: "EngineClient") -> EngineSnapshot:
-    """Wait until the engine has a model.
+    """Wait until the engine has loaded its model.
 
     Raises:
         EngineUnavailable: loading failed, or the server does not answer.

@@ -1,9 +1,8 @@
-"""How well a model predicts a text: its tokens' logprobs, window by window.
+"""Perplexity of a text, from the logprobs of its tokens in overlapping windows.
 
-A text longer than the context is scored in windows that overlap, so that a token far into it still
-has context: each window after the first scores only its last `stride` tokens, with all the others
-before them. Every token is scored exactly once, but for the very first, which nothing precedes
-unless the model begins texts with a token of its own.
+A text longer than the context is scored in several windows. Each window after the first scores only
+its last `stride` tokens; the tokens before them are their context. Every token is scored exactly once,
+except the first one of a text without a BOS token, which has no context.
 """
 
 import math
@@ -18,7 +17,7 @@ from engine.clients.engine_client import EngineClient
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Tokens [start, stop) of a text, of which those from `first` on are scored."""
+    """Tokens [start, stop) of a text, of which [first, stop) are scored."""
 
     start: int
     stop: int
@@ -27,13 +26,13 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class TextScore:
-    """What a text cost the model.
+    """The score of a text.
 
     Attributes:
-        tokens: tokens scored.
-        text_bytes: bytes of UTF-8 that they stand for.
+        tokens: number of scored tokens.
+        text_bytes: length of their text in UTF-8 bytes.
         total: their summed negative log-likelihood, nats.
-        windows: how many windows it took.
+        windows: number of windows.
     """
 
     tokens: int
@@ -43,17 +42,17 @@ class TextScore:
 
     @property
     def mean(self) -> float:
-        """Negative log-likelihood of a token, nats."""
+        """Mean negative log-likelihood of a token, nats."""
         return self.total / self.tokens
 
     @property
     def perplexity(self) -> float:
-        """The exponential of the mean; infinite if a token was impossible."""
+        """The exponential of the mean; infinite if a token has probability 0."""
         return math.exp(self.mean) if self.mean < 700 else math.inf
 
     @property
     def bits_per_byte(self) -> float:
-        """Comparable between models whose tokens differ."""
+        """Bits per byte of text, comparable between models with different tokenizers."""
         return self.total / math.log(2) / self.text_bytes
 
 
@@ -64,7 +63,7 @@ def windows(count: int, size: int, stride: int, *, first: int = 1) -> Iterator[W
         count: tokens of the text.
         size: at least 2.
         stride: new tokens of each window after the first, in [1, size - 1].
-        first: 1, or 0 where something precedes the text's first token.
+        first: 1, or 0 if a BOS token precedes the text's first token.
     """
     stop = min(count, size)
     yield Window(0, stop, first)
@@ -82,19 +81,19 @@ def score_text(
     bos: int | None = None,
     progress: Callable[[int, int], None] = lambda done, count: None,
 ) -> TextScore:
-    """Score a text, all of it ordinary: control tokens that it spells out are text, too.
+    """Score a text; control tokens in it are encoded as ordinary text.
 
     Args:
-        client: an engine that is loaded.
-        text: what to score.
+        client: a client of an engine that is loaded.
+        text: the text to score.
         context: tokens in a window.
         stride: see `windows`.
-        bos: the token each window begins with, for models that expect one.
-        progress: called with tokens done and tokens there are.
+        bos: the BOS token that precedes each window, for models that expect one.
+        progress: called with the number of processed tokens and of all tokens.
 
     Raises:
-        InvalidRequest: the text is too short, or the windows do not suit the engine.
-        EngineUnavailable: the engine failed or was shut down meanwhile.
+        InvalidRequest: the text is too short, or the engine refuses the windows.
+        EngineUnavailable: the engine failed or was shut down during the run.
     """
     ids = client.tokenize(text)
     lead = () if bos is None else (bos,)
@@ -133,11 +132,11 @@ def _prompt_logprobs(
         client.cancel(request_id)
         raise
     if last.finish_reason is not FinishReason.LENGTH or scores is None:
-        raise EngineUnavailable(last.error or "The engine ended before the text was scored.")
+        raise EngineUnavailable(last.error or "The engine stopped before the text was scored.")
     return scores
 
 
 def _text_bytes(client: EngineClient, text: str, unscored: Sequence[int]) -> int:
-    """Bytes of the text without what the tokens that are not scored stand for."""
+    """Length in bytes of the text without that of the unscored tokens."""
     head = client.detokenize(unscored, skip_special=False) if unscored else ""
     return len((text.removeprefix(head) or text).encode())

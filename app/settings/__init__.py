@@ -1,1 +1,1 @@
-"""Settings: their definitions, help texts and sources, and the preferences that the screen saves."""
+"""Settings: definitions, help texts and sources, and the preferences that the screen saves."""

@@ -1,7 +1,7 @@
-"""Errors of the interaction layer."""
+"""Errors of the settings."""
 
 from engine.api.errors import PravahaError
 
 
 class ConfigurationError(PravahaError):
-    """A setting that can't be used; the message names its source."""
+    """A setting has an invalid value; the message names its source."""

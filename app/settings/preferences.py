@@ -1,7 +1,7 @@
-"""What the screen remembers between starts: one small JSON file in the data folder.
+"""Preferences that the screen saves between starts, in one small JSON file in the data folder.
 
-A setting that is given (flag, variable, file) stands above it. A file that cannot be read counts as
-empty, one that cannot be written is logged: neither stops anything.
+Settings from any source (flag, variable, file) take precedence. A file that cannot be read counts as
+empty, and failed writes are logged; neither raises.
 """
 
 import json
@@ -13,18 +13,18 @@ log = logging.getLogger(__name__)
 
 
 class Preferences:
-    """Named strings, read once and written whole."""
+    """Named strings. The file is read once and replaced as a whole on each change."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._values = _read(path)
 
     def get(self, name: str) -> str | None:
-        """The remembered value, or None."""
+        """The saved value, or None."""
         return self._values.get(name)
 
     def set(self, name: str, value: str) -> None:
-        """Remember a value, at once and atomically."""
+        """Save a value immediately and atomically."""
         if self._values.get(name) == value:
             return
         self._values[name] = value

@@ -39,7 +39,7 @@ from engine.api.scheduling import (
 ENV_PREFIX = "PRAVAHA_"
 DEMO_MODEL = "smollm2"
 DEFAULT_SYSTEM = "You are a helpful assistant. Answer clearly and correctly."
-"""Plain on purpose: a small model answers worse when told a name or a story about itself."""
+"""Deliberately plain: small models answer worse with a persona in their system prompt."""
 MIB = 1024**2
 DEFAULT_SWAP = 2 * 1024**3
 
@@ -57,7 +57,7 @@ def _names(value: object) -> object:
 
 
 def _flattened(value: object) -> object:
-    """`pane.kv = "f4"` is a table within a table to TOML; here it is one name."""
+    """TOML parses `pane.kv = "f4"` as a nested table; join it to one name."""
     if not isinstance(value, dict):
         return value
     flat: dict[str, object] = {}
@@ -80,7 +80,7 @@ Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
 
 
 class Settings(BaseSettings):
-    """Validated settings, frozen. What each means: `app.settings.help.HELP`."""
+    """Validated settings, frozen. `app.settings.help.HELP` explains each one."""
 
     model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="forbid", frozen=True)
 
@@ -108,7 +108,7 @@ class Settings(BaseSettings):
     step_target_ms: float = Field(60.0, ge=MIN_STEP_TARGET_MS, le=MAX_STEP_TARGET_MS)
     swap_bytes: ByteSize | None = Field(None, ge=0, le=2**46)
 
-    # How answers are written. The defaults suit small models in a chat.
+    # Sampling. The defaults suit small chat models.
     temperature: float = Field(0.2, ge=0, le=10)
     top_k: int = Field(0, ge=0, le=10**6)
     top_p: float = Field(0.9, gt=0, le=1)
@@ -135,7 +135,7 @@ class Settings(BaseSettings):
     charset: Literal["auto", "unicode", "ascii"] = "auto"
     keymap: KeyMap = Field(default_factory=dict)
 
-    # Where things are kept.
+    # Folders.
     data_dir: Folder = Field(default_factory=lambda: platformdirs.user_data_path("pravaha"))
     cache_dir: Folder = Field(default_factory=lambda: platformdirs.user_cache_path("pravaha"))
     config_dir: Folder = Field(default_factory=lambda: platformdirs.user_config_path("pravaha"))
@@ -149,16 +149,14 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """No hidden sources: `settings_sources` reads the files and passes everything in."""
+        """Only explicit values: `sources.load_settings` reads all sources and merges them."""
         return (init_settings,)
 
     @field_validator("swap_bytes")
     @classmethod
     def _swap_needs_prefix_caching(cls, value: int | None, info: ValidationInfo) -> int | None:
         if value and not info.data.get("prefix_caching", True):
-            raise ValueError(
-                "should be 0 without prefix_caching, by which swapped blocks are found"
-            )
+            raise ValueError("should be 0 without prefix_caching, which looks swapped blocks up")
         return value
 
     @property
@@ -168,12 +166,12 @@ class Settings(BaseSettings):
 
     @property
     def preferences(self) -> Path:
-        """What the screen remembers between starts."""
+        """The file of `Preferences`."""
         return self.data_dir / "preferences.json"
 
     @property
     def log(self) -> Path:
-        """Warnings and tracebacks of the interactive commands."""
+        """The log file of the interactive commands."""
         return self.data_dir / "pravaha.log"
 
     @property
@@ -183,12 +181,12 @@ class Settings(BaseSettings):
 
     @property
     def swap(self) -> Path:
-        """KV blocks that left the pool, a file for each model."""
+        """The folder of swapped KV blocks, with one file for each model."""
         return self.cache_dir / "swap"
 
     @property
     def swap_limit(self) -> int:
-        """Most bytes of a model's swap tier; 0 for none."""
+        """Maximum size of a model's swap tier in bytes; 0 for none."""
         if not self.prefix_caching:
             return 0
         return DEFAULT_SWAP if self.swap_bytes is None else self.swap_bytes
@@ -199,15 +197,15 @@ class Settings(BaseSettings):
         return self.config_dir / "themes"
 
     def is_set(self, field: str) -> bool:
-        """Whether any source gave the setting, so that its value is the user's wish."""
+        """Whether any source set the field, as opposed to its default."""
         return field in self.model_fields_set
 
     def engine_config(self, model: Path, name: str) -> EngineConfig:
-        """What to start the engine with, for a model that was found.
+        """The engine's configuration for a model.
 
         Args:
             model: the model's file or directory.
-            name: what it is called.
+            name: its name.
         """
         return EngineConfig(
             model=model,
@@ -235,7 +233,7 @@ class Settings(BaseSettings):
         )
 
     def sampling(self) -> SamplingParams:
-        """How chat answers are written; the sampled tokens' logprobs are asked for too."""
+        """Sampling parameters of chat answers, which include the logprobs of sampled tokens."""
         return SamplingParams(
             temperature=self.temperature,
             top_k=self.top_k,

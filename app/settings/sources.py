@@ -1,7 +1,7 @@
-"""Reading settings: flags over environment over `pravaha.toml` over defaults.
+"""Loads settings: flags take precedence over the environment, `pravaha.toml` and defaults.
 
-Sources are merged here rather than by pydantic-settings' own chain, so that an error can name the
-flag, the variable or the file that the value came from.
+Sources are merged here and not by pydantic-settings, so that an error can name the flag, the variable
+or the file that set the value.
 """
 
 import difflib
@@ -20,7 +20,7 @@ from app.settings.settings import ENV_PREFIX, Settings
 
 FILE_NAME = "pravaha.toml"
 
-_ENVIRONMENT_ONLY = "config_dir"  # it says where the file is, so the file can't say it
+_ENVIRONMENT_ONLY = "config_dir"  # the folder of the file, which the file itself cannot set
 
 
 def load_settings(
@@ -29,12 +29,12 @@ def load_settings(
     environ: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Settings:
-    """The settings in force.
+    """The settings from all sources.
 
     Args:
         flags: command-line options by field; None values were not given.
         environ: the environment, by default the process's own.
-        folder: where to look for `pravaha.toml` first, by default the current folder.
+        folder: the folder of the `pravaha.toml` with the higher precedence, by default the current one.
 
     Raises:
         ConfigurationError: one sentence that names the source and the setting.
@@ -62,7 +62,7 @@ def load_settings(
 
 
 def toml_files(environ: Mapping[str, str], folder: Path | None = None) -> list[Path]:
-    """The configuration files that exist, the stronger one last."""
+    """The configuration files that exist, in increasing order of precedence."""
     user = environ.get(ENV_PREFIX + _ENVIRONMENT_ONLY.upper())
     user_folder = Path(user).expanduser() if user else Settings().config_dir
     candidates = [user_folder / FILE_NAME, (folder or Path.cwd()) / FILE_NAME]
@@ -78,7 +78,7 @@ def _read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     for name in environ:
         field = name.removeprefix(ENV_PREFIX).lower()
         if name.startswith(ENV_PREFIX) and field not in Settings.model_fields:
-            raise ConfigurationError(f"{name} is no setting{_near(field, upper=True)}")
+            raise ConfigurationError(f"{name} is not a setting{_near(field, upper=True)}")
     found = _EnvironmentSource(environ)()
     return {name: value for name, value in found.items() if value is not None}
 
@@ -91,7 +91,7 @@ class _EnvironmentSource(EnvSettingsSource):
         super().__init__(Settings)
 
     def _load_env_vars(self) -> Mapping[str, str | None]:
-        # An empty variable is one that was switched off: `PRAVAHA_THEME= pravaha`.
+        # An empty variable counts as unset: `PRAVAHA_THEME= pravaha`.
         return {name.lower(): value for name, value in self._environ.items() if value}
 
 
@@ -103,10 +103,10 @@ def _read_toml(path: Path) -> dict[str, Any]:
     for name in found:
         if name == _ENVIRONMENT_ONLY:
             raise ConfigurationError(
-                f"{path}: {name} says where this file is: set PRAVAHA_CONFIG_DIR instead."
+                f"{path}: {name} is the folder of this file: set PRAVAHA_CONFIG_DIR instead."
             )
         if name not in Settings.model_fields:
-            raise ConfigurationError(f"{path}: {name} is no setting{_near(name)}")
+            raise ConfigurationError(f"{path}: {name} is not a setting{_near(name)}")
     return found
 
 

@@ -1,1 +1,1 @@
-"""Text that people read: sanitised output of models, byte sizes and titles of scheduling policies."""
+"""Text for the user interface: sanitised model output, byte sizes, titles of scheduling policies."""

@@ -1,4 +1,4 @@
-"""Sizes in bytes as people write them: `512MiB`, `2 GB`, `1073741824`."""
+"""Parses and formats sizes in bytes: `512MiB`, `2 GB`, `1073741824`."""
 
 import re
 

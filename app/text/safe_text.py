@@ -1,8 +1,9 @@
-r"""Text from models, tools, files and documents is hostile: this is the one gate before the screen.
+r"""Removes control sequences from untrusted text before it reaches a terminal.
 
-Neither `Static(markup=False)` nor `Markdown` removes escape sequences, so an answer holding
-`ESC ] 52` would reach the terminal and write its clipboard. Every string that did not come from our
-own source passes through `safe_text` (or `SafeStream`, when it arrives in pieces).
+Text from models, tools, files and documents is untrusted. Neither `Static(markup=False)` nor
+`Markdown` removes escape sequences, so that an answer with `ESC ] 52` would write the clipboard.
+Every string that is not from our own source passes through `safe_text`, or through `SafeStream` if it
+arrives in pieces.
 
 Removed: CSI, OSC, DCS, APC, PM and SOS sequences in their 7-bit and 8-bit forms, finished or not, and
 every other control character but newline and tab. Kept visible: bidi overrides, as `⟨U+202E⟩`.
@@ -14,7 +15,7 @@ import re
 _SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # CSI
     # OSC, DCS, SOS, PM, APC: the body ends at BEL, ST, the next ESC or the end of the line, so that
-    # an unfinished one can hide a line, never the rest of an answer.
+    # an unfinished one can hide at most one line of an answer.
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
     r"|\x1b[ -/]*[0-~]?"  # every other escape, among them ESC c (reset) and a lone ESC
 )
@@ -27,11 +28,11 @@ _BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 HOLD_LIMIT = 4096
-"""Characters an unfinished sequence may hold back before it is dropped as it stands."""
+"""Maximum length of an unfinished sequence that is held back; a longer one is dropped."""
 
 
 def safe_text(text: str) -> str:
-    """`text` with everything removed that a terminal could obey; newlines and tabs stay."""
+    """`text` without control sequences and control characters; newlines and tabs are kept."""
     text = _SEQUENCE.sub("", text)
     text = _NEWLINES.sub("\n", text)
     text = _CONTROLS.sub("", text)
@@ -45,36 +46,36 @@ def safe_line(text: str) -> str:
 
 
 class SafeStream:
-    """`safe_text` for text that arrives in pieces: no sequence slips through a seam.
+    """`safe_text` for text that arrives in pieces, in which a sequence may be split.
 
-    The pieces fed and flushed, joined, equal `safe_text` of the whole (unfinished sequences longer
-    than `HOLD_LIMIT` excepted).
+    The concatenated results of `feed` and `flush` equal `safe_text` of the whole text, except for
+    unfinished sequences longer than `HOLD_LIMIT`.
     """
 
     def __init__(self) -> None:
         self._held = ""
 
     def feed(self, piece: str) -> str:
-        """What may be shown now; an unfinished sequence or a carriage return at the end is held back."""
+        """The text to show now; an unfinished sequence or a final carriage return is held back."""
         text = self._held + piece
         cut = _unfinished(text)
         if len(text) - cut > HOLD_LIMIT:
             cut = len(text)
         shown = _SEQUENCE.sub("", text[:cut])
         self._held = text[cut:]
-        # `safe_text` joins CR and LF over the sequences between them, and the LF may be still to come.
+        # `safe_text` joins CR and LF across the sequences between them, and the LF may come later.
         if shown.endswith("\r"):
             shown, self._held = shown[:-1], "\r" + self._held
         return safe_text(shown)
 
     def flush(self) -> str:
-        """What was held back, made safe; the stream can be fed again afterwards."""
+        """The text held back, made safe; the stream can be fed again afterwards."""
         held, self._held = self._held, ""
         return safe_text(held)
 
 
 def _unfinished(text: str) -> int:
-    """Where an unfinished sequence at the end begins, else the length."""
+    """Offset of an unfinished sequence at the end, or the length of the text."""
     for match in _SEQUENCE.finditer(text):
         if match.end() == len(text) and not _COMPLETE.fullmatch(match[0]):
             return match.start()

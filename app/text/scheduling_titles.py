@@ -1,4 +1,4 @@
-"""What the scheduling policies and batch formers are called where people choose or read them."""
+"""Titles of the scheduling policies and batch formers in the user interface."""
 
 from engine.api.scheduling import BatchFormerName, Policy
 

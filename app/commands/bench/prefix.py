@@ -1,4 +1,4 @@
-"""`pravaha bench --prefix`: what sharing one prefix saves many agents."""
+"""`pravaha bench --prefix`: the savings of many agents that share one prefix."""
 
 import json
 from contextlib import AbstractContextManager
@@ -29,7 +29,7 @@ def bench_prefix(flags: dict[str, Any], *, as_json: bool) -> None:
 
     settings = load_settings(flags)
     if not settings.prefix_caching:
-        raise InvalidRequest("bench --prefix measures prefix caching: leave it on.")
+        raise InvalidRequest("bench --prefix measures prefix caching, which is switched off.")
 
     config = configuration(settings)
 

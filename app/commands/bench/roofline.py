@@ -1,4 +1,4 @@
-"""`pravaha bench --roofline`: what the machine allows, without any model."""
+"""`pravaha bench --roofline`: measured limits of the machine, without a model."""
 
 import json
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ def bench_roofline(flags: dict[str, Any], *, as_json: bool) -> None:
     """Measure and print.
 
     Raises:
-        PravahaError: a setting is unusable, or there are not that many threads to be had.
+        PravahaError: a setting is unusable, or that many threads are not available.
     """
     from app.settings.sources import load_settings
     from engine.api.errors import InvalidRequest

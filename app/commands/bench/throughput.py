@@ -28,7 +28,7 @@ def bench_throughput(flags: dict[str, Any], *, repeats: int, as_json: bool) -> N
     settings = load_settings(flags)
     if settings.max_num_seqs < max(BATCHES):
         raise InvalidRequest(f"bench runs {max(BATCHES)} streams: raise --max-num-seqs to that.")
-    # Prompts repeat from run to run: found in the cache, their prefill would not be measured.
+    # Prompts repeat from run to run: with prefix caching their prefill would not be measured.
     config = replace(configuration(settings), prefix_caching=False)
     with running_engine(config) as engine:
         report = SelfBenchmark(engine, repeats=repeats, on_progress=say_measuring).run()
