@@ -1,4 +1,4 @@
-"""How requests will be scheduled."""
+"""The scheduling policy and the batch former."""
 
 from app.doctor.facts import Fact, Section
 from app.settings.settings import Settings
