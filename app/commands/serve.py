@@ -78,7 +78,7 @@ def serve_engine(engine: "AsyncPravahaEngine", config: ServerConfig) -> int:
     with server.capture_signals():  # before loading, so that a signal drains during loading too
         try:
             engine.start()
-            print(f"Pravāha listens on {base_url(listener)}/v1 {_who_may_call(config)}", flush=True)
+            print(f"Pravāha listens on {base_url(listener)}/v1 {_access_note(config)}", flush=True)
             announcer.start()
             server.run(sockets=[listener])
         finally:
@@ -124,7 +124,7 @@ def describe_model(engine: "AsyncPravahaEngine") -> str:
     )
 
 
-def _who_may_call(config: ServerConfig) -> str:
+def _access_note(config: ServerConfig) -> str:
     if config.api_key:
         return "(callers need the API key)"
     return "(loopback only, because there is no API key)"

@@ -147,7 +147,7 @@ class PlainChat:
             self._say("This conversation is empty.")
         for node in path:
             self._say(
-                f"{_ROLE.get(node.kind, node.kind.value)}: {safe_text(node.text)}{_how(node)}"
+                f"{_ROLE.get(node.kind, node.kind.value)}: {safe_text(node.text)}{_status_remark(node)}"
             )
 
     def _system(self, argument: str) -> None:
@@ -252,7 +252,7 @@ _COMMANDS: dict[str, Callable[[PlainChat, str], None]] = {
 }
 
 
-def _how(node: NodeView) -> str:
+def _status_remark(node: NodeView) -> str:
     """A remark on an answer that was stopped or failed; otherwise empty."""
     if node.status is NodeStatus.STOPPED:
         return " (stopped)"

@@ -7,7 +7,7 @@ from starlette.routing import BaseRoute
 
 from app.server.middleware.auth import ApiKeyAuth, public_paths
 from app.server.middleware.body_limit import BodyLimit
-from app.server.middleware.disconnect import ClientGone
+from app.server.middleware.disconnect import ClientDisconnected
 from app.server.middleware.envelope import Envelope
 from app.server.middleware.hosts import LoopbackHosts
 from app.server.process.config import ServerConfig
@@ -58,7 +58,7 @@ def create_app(engine: AsyncPravahaEngine, config: ServerConfig | None = None) -
     for router in _ROUTERS:
         app.include_router(router)
     errors.install(app)
-    app.add_exception_handler(ClientGone, _client_gone)
+    app.add_exception_handler(ClientDisconnected, _client_gone)
     return app
 
 

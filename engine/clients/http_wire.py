@@ -190,17 +190,17 @@ def engine_snapshot(data: Mapping[str, Any], *, now: float) -> EngineSnapshot:
     try:
         snapshot = EngineSnapshot(
             **{
-                **_known(EngineSnapshot, data),
+                **_known_fields(EngineSnapshot, data),
                 "state": EngineState(data["state"]),
-                "model": data["model"] and ModelInfo(**_known(ModelInfo, data["model"])),
-                "blocks": BlockCounts(**_known(BlockCounts, data["blocks"])),
-                "swap": SwapCounts(**_known(SwapCounts, data["swap"])),
-                "last_step": StepStats(**_known(StepStats, data["last_step"])),
-                "totals": Totals(**_known(Totals, data["totals"])),
-                "rates": Rates(**_known(Rates, data["rates"])),
-                "scheduling": Scheduling(**_known(Scheduling, data["scheduling"])),
+                "model": data["model"] and ModelInfo(**_known_fields(ModelInfo, data["model"])),
+                "blocks": BlockCounts(**_known_fields(BlockCounts, data["blocks"])),
+                "swap": SwapCounts(**_known_fields(SwapCounts, data["swap"])),
+                "last_step": StepStats(**_known_fields(StepStats, data["last_step"])),
+                "totals": Totals(**_known_fields(Totals, data["totals"])),
+                "rates": Rates(**_known_fields(Rates, data["rates"])),
+                "scheduling": Scheduling(**_known_fields(Scheduling, data["scheduling"])),
                 "step_costs": data["step_costs"]
-                and StepCosts(**_known(StepCosts, data["step_costs"])),
+                and StepCosts(**_known_fields(StepCosts, data["step_costs"])),
             }
         )
         offset = now - snapshot.time
@@ -279,5 +279,5 @@ def refusal(status: int, body: Any) -> PravahaError:
     return EngineUnavailable(message)
 
 
-def _known(shape: type[Shape], data: Mapping[str, Any]) -> dict[str, Any]:
+def _known_fields(shape: type[Shape], data: Mapping[str, Any]) -> dict[str, Any]:
     return {field.name: data[field.name] for field in fields(shape) if field.name in data}  # type: ignore[arg-type]

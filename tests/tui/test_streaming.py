@@ -100,7 +100,7 @@ async def test_nothing_a_terminal_obeys_reaches_the_screen(screen, hostile):
         ui.session.rename_tree(ui.session.tree_id, hostile)
         await ui.ask(hostile)
         await ui.answered()
-        ui.app.tell(hostile)
+        ui.app.notify_safely(hostile)
         await ui.pilot.pause()
         drawn = ui.text.replace("\n", "")
         assert not any(ord(letter) < 32 or 0x7F <= ord(letter) < 0xA0 for letter in drawn)

@@ -65,8 +65,8 @@ def test_all_mistakes_are_reported_together(write):
     for part in (
         "`dark` must be true or false",
         "foo",
-        "`base.colour` is no role",
-        "'nocolour', which is no colour",
+        "`base.colour` is not a role",
+        "'nocolour', which is not a colour",
         "`kv-own` refers to `$nothing`, which does not exist",
         "refers to itself",
         "`kv.free` must be a quoted colour",

@@ -9,7 +9,7 @@ from app.commands.bench.setup import (
     clear_measuring,
     configuration,
     running_engine,
-    say_measuring,
+    show_measuring,
 )
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def bench_prefix(flags: dict[str, Any], *, as_json: bool) -> None:
     def start(prefix_caching: bool) -> "AbstractContextManager[AsyncPravahaEngine]":
         return running_engine(replace(config, prefix_caching=prefix_caching))
 
-    report = PrefixBenchmark(start, on_progress=say_measuring).run()
+    report = PrefixBenchmark(start, on_progress=show_measuring).run()
     clear_measuring()
     if as_json:
         print(json.dumps(report.to_dict()))

@@ -3,7 +3,7 @@
 import json
 from typing import TYPE_CHECKING, Any
 
-from app.commands.bench.setup import clear_measuring, say_measuring
+from app.commands.bench.setup import clear_measuring, show_measuring
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,7 +26,7 @@ def bench_roofline(flags: dict[str, Any], *, as_json: bool) -> None:
     room = available_memory() // 2
     fitting = tuple(nbytes for nbytes in FOOTPRINTS if nbytes <= room)
     try:
-        report = measure_roofline(settings.threads, footprints=fitting, on_progress=say_measuring)
+        report = measure_roofline(settings.threads, footprints=fitting, on_progress=show_measuring)
     except (ValueError, MemoryError) as error:
         raise InvalidRequest(str(error)) from None
     clear_measuring()

@@ -47,7 +47,7 @@ def running_engine(config: "EngineConfig") -> "Iterator[AsyncPravahaEngine]":
         engine.shutdown()
 
 
-def say_measuring(what: str) -> None:
+def show_measuring(what: str) -> None:
     """Show on one line of a terminal what is being measured."""
     if sys.stderr.isatty():
         print(f"\r\033[Kmeasuring {what} …", end="", file=sys.stderr, flush=True)

@@ -8,7 +8,7 @@ from app.commands.bench.setup import (
     clear_measuring,
     configuration,
     running_engine,
-    say_measuring,
+    show_measuring,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def bench_throughput(flags: dict[str, Any], *, repeats: int, as_json: bool) -> N
     # Prompts repeat from run to run: with prefix caching their prefill would not be measured.
     config = replace(configuration(settings), prefix_caching=False)
     with running_engine(config) as engine:
-        report = SelfBenchmark(engine, repeats=repeats, on_progress=say_measuring).run()
+        report = SelfBenchmark(engine, repeats=repeats, on_progress=show_measuring).run()
     clear_measuring()
     if as_json:
         print(json.dumps(report.to_dict()))

@@ -32,7 +32,7 @@ class ChatAnswer:
             "system_fingerprint": model.fingerprint,
         }
 
-    def whole(self, outputs: list[RequestOutput]) -> dict[str, Any]:
+    def response_body(self, outputs: list[RequestOutput]) -> dict[str, Any]:
         """The `chat.completion` object."""
         return self._envelope(
             "chat.completion",

@@ -36,7 +36,7 @@ class CompletionAnswer:
         }
         self._legacy: dict[int, LegacyLogprobs] = {}
 
-    def whole(self, outputs: list[RequestOutput]) -> dict[str, Any]:
+    def response_body(self, outputs: list[RequestOutput]) -> dict[str, Any]:
         """The `text_completion` object; usage also counts candidates that were not chosen."""
         best = best_candidates(outputs, n=self._n, candidates=self._generation.n)
         choices = [

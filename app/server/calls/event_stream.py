@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.server.middleware.disconnect import disconnected
 from app.server.process.context import ServerContext
-from app.server.process.drain import cut_off
+from app.server.process.drain import shutting_down_error
 from app.server.wire.errors import from_engine
 from app.server.wire.sse import COMMENT, error_event
 
@@ -77,7 +77,7 @@ class EventStream(Response):
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_EVENT_S):
                 if not _finished(pump):
-                    await self._send(send, error_event(cut_off()))
+                    await self._send(send, error_event(shutting_down_error()))
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _pump(self, send: Send) -> None:

@@ -9,7 +9,7 @@ from app.server.calls.fanout import Choices, fan_out
 from app.server.calls.structured import build_grammar
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext
-from app.server.process.drain import cut_off
+from app.server.process.drain import shutting_down_error
 from app.server.wire.errors import ApiError, bad_request
 from app.server.wire.schemas import SamplingFields
 from engine.api.request import FinishReason, RequestOutput, SamplingParams, TokenBatch
@@ -97,7 +97,7 @@ async def finish(
     """Wait for the complete output of every choice while the client is connected.
 
     Raises:
-        ClientGone: the client disconnected.
+        ClientDisconnected: the client disconnected.
         ApiError: a choice failed, or the drain expired.
     """
     async with generation.resources:
@@ -116,4 +116,4 @@ def check_finish(part: RequestOutput | TokenBatch) -> None:
     if part.finish_reason is FinishReason.ERROR:
         raise ApiError(500, part.error or "The engine failed on this request.", code="engine_error")
     if part.finish_reason is FinishReason.ABORT:
-        raise cut_off()
+        raise shutting_down_error()

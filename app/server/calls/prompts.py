@@ -13,7 +13,7 @@ async def chat_ids(
     model: LoadedModel, messages: list[Message], *, add_generation_prompt: bool
 ) -> tuple[int, ...]:
     """Token ids of a conversation."""
-    conversation = turns(messages)
+    conversation = template_messages(messages)
     ids = await off_loop(
         sum(len(turn["content"]) + TURN_COST_CHARS for turn in conversation),
         lambda: model.tokenizer.encode_chat(
@@ -23,7 +23,7 @@ async def chat_ids(
     return tuple(ids)
 
 
-def turns(messages: list[Message]) -> list[ChatMessage]:
+def template_messages(messages: list[Message]) -> list[ChatMessage]:
     """Messages as chat templates expect them; `developer` is OpenAI's newer name of `system`."""
     return [
         {"role": "system" if one.role == "developer" else one.role, "content": one.text}

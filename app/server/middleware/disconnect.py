@@ -8,12 +8,12 @@ from starlette.requests import Request
 from starlette.types import Receive
 
 from app.server.process.context import ServerContext
-from app.server.process.drain import cut_off
+from app.server.process.drain import shutting_down_error
 
 Result = TypeVar("Result")
 
 
-class ClientGone(Exception):
+class ClientDisconnected(Exception):
     """The client closed the connection before its answer was ready."""
 
 
@@ -29,7 +29,7 @@ async def while_connected(
     """Await `work`; cancel it when the client disconnects or the server's drain expires.
 
     Raises:
-        ClientGone: the client disconnected.
+        ClientDisconnected: the client disconnected.
         ApiError: 503, the drain expired.
     """
     running = asyncio.create_task(work)
@@ -42,8 +42,8 @@ async def while_connected(
             return running.result()
         if gone.done():
             context.counters.disconnected(request.scope["route"].path)
-            raise ClientGone
-        raise cut_off()
+            raise ClientDisconnected
+        raise shutting_down_error()
     finally:
         for task in tasks:
             task.cancel()

@@ -29,16 +29,16 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the timeout of the first head."""
         super().connection_made(transport)
-        self._watch_head()
+        self._update_head_timer()
 
     def data_received(self, data: bytes) -> None:
         """Stop the timeout if the head is complete."""
         super().data_received(data)
-        self._watch_head()
+        self._update_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timeout."""
-        self._stop_watching()
+        self._cancel_head_timer()
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
@@ -57,18 +57,18 @@ class Connection(H11Protocol):
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 
-    def _watch_head(self) -> None:
+    def _update_head_timer(self) -> None:
         if self.conn.their_state is not h11.IDLE:
-            self._stop_watching()
+            self._cancel_head_timer()
         elif self._head_timer is None:
-            self._head_timer = self.loop.call_later(self.head_s, self._give_up)
+            self._head_timer = self.loop.call_later(self.head_s, self._on_head_timeout)
 
-    def _stop_watching(self) -> None:
+    def _cancel_head_timer(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
 
-    def _give_up(self) -> None:
+    def _on_head_timeout(self) -> None:
         self._head_timer = None
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
             self.transport.close()

@@ -80,6 +80,6 @@ class Drain:
                     await self._idle.wait()
 
 
-def cut_off() -> ApiError:
+def shutting_down_error() -> ApiError:
     """The error of a request that outlived the drain."""
     return unavailable(SHUTTING_DOWN, code="shutting_down")

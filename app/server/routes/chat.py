@@ -35,4 +35,4 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
     answer = ChatAnswer(body, model, generation)
     if body.stream:
         return EventStream(answer.events(), context, generation.resources)
-    return json_response(answer.whole(await finish(request, context, generation)))
+    return json_response(answer.response_body(await finish(request, context, generation)))

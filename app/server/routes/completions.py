@@ -48,4 +48,4 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
     answer = CompletionAnswer(body, model, generation)
     if body.stream:
         return EventStream(answer.events(), context, generation.resources)
-    return json_response(answer.whole(await finish(request, context, generation)))
+    return json_response(answer.response_body(await finish(request, context, generation)))

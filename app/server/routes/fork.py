@@ -50,7 +50,7 @@ async def fork(body: ForkRequest, request: Request) -> Response:
     if body.stream:
         response = EventStream(answer.events(), context, generation.resources)
     else:
-        response = json_response(answer.whole(await finish(request, context, generation)))
+        response = json_response(answer.response_body(await finish(request, context, generation)))
     response.headers[FORKED_AT] = str(len(prompt))
     return response
 

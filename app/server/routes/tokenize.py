@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.model import loaded_model, off_loop
-from app.server.calls.prompts import chat_ids, text_ids, turns
+from app.server.calls.prompts import chat_ids, template_messages, text_ids
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
 from app.server.wire.errors import bad_request
@@ -73,7 +73,7 @@ async def apply_template(body: ApplyTemplateRequest, request: Request) -> Respon
     check_extra_fields(request, body)
     model = loaded_model(context, body.model)
     prompt = model.tokenizer.render_chat(
-        turns(body.messages), add_generation_prompt=body.add_generation_prompt
+        template_messages(body.messages), add_generation_prompt=body.add_generation_prompt
     )
     return json_response({"prompt": prompt})
 

@@ -5,7 +5,7 @@ Some of it overrides private methods of Textual: check each file before another 
 `partial_compositor`
     Textual renders all rows of every visible widget when one row changed.
     Remove it when a partial update renders only the rows of its dirty regions.
-`kept_strips`
+`cached_strips`
     Textual composes the margins of a widget's cached rows again whenever the widget moves.
     Remove it when `render_lines` returns cached strips for an unchanged crop.
 `laid_out_once`

@@ -1,7 +1,8 @@
-"""Textual's `Markdown` for text that arrives in pieces: what did not change is not drawn again.
+"""Textual's `Markdown` for text that arrives in pieces, which redraws only the rows that changed.
 
-Guard: growing a paragraph costs a parse of that paragraph, and draws the rows that changed. Textual 8.2.8
-would make a widget for each piece, lay out the whole screen, and draw every row of the paragraph.
+Guard: appending to a paragraph costs one parse of that paragraph and the drawing of the rows that
+changed. Textual 8.2.8 would create a widget for each piece, lay out the whole screen, and draw every row
+of the paragraph.
 """
 
 from collections.abc import Sequence
@@ -17,25 +18,25 @@ from textual.widgets._markdown import MarkdownParagraph
 from textual.widgets.markdown import MarkdownBlock
 
 from app.tui.markdown_parser import make_parser
-from app.tui.textual_workarounds.kept_strips import KeptStrips
+from app.tui.textual_workarounds.cached_strips import CachedStrips
 from app.tui.textual_workarounds.laid_out_once import LaidOutOnce
 from app.tui.textual_workarounds.uniform_rows import UniformRows
 
 
-class GrowingParagraph(KeptStrips, LaidOutOnce, MarkdownParagraph):
-    """A paragraph whose text may change at its end; only a change of height is laid out anew.
+class GrowingParagraph(CachedStrips, LaidOutOnce, MarkdownParagraph):
+    """A paragraph whose text changes at its end; only a change of height causes a layout.
 
     Attributes:
-        reserve: empty rows to keep below the text, so that as many more can be filled without a layout.
+        reserve: number of empty rows below the text, which can be filled without a layout.
     """
 
     reserve = 0
     _changed: tuple[Region, ...] = ()
     _wrapped: tuple[int, Sequence[Content]] = (0, ())
-    """The width and the rows of what was shown last."""
+    """Width and wrapped rows of the text shown last."""
 
-    def go_on(self, opening: Token, inline: Token) -> None:
-        """Show the paragraph's text so far, parsed."""
+    def grow(self, opening: Token, inline: Token) -> None:
+        """Show the paragraph's text so far, given as parsed tokens."""
         self._token, self._inline_token = opening, inline
         self._show(self._token_to_content(inline))
 
@@ -63,19 +64,19 @@ class GrowingParagraph(KeptStrips, LaidOutOnce, MarkdownParagraph):
             self._changed = ()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Rows of text, and the reserve."""
+        """Rows of text plus the reserve."""
         return super().get_content_height(container, viewport, width) + self.reserve
 
     def refresh(self, *regions: Region, **options: Any) -> Self:
-        """As a widget does; while the text is replaced, of its changed rows alone."""
+        """As `Widget.refresh`, but only the changed rows while the text is replaced."""
         return super().refresh(*(regions or self._changed), **options)
 
 
 class AnswerMarkdown(UniformRows, LaidOutOnce, Markdown):
-    """An answer's Markdown, of untrusted text.
+    """The Markdown of an answer, which is untrusted text.
 
     Attributes:
-        reserve: `GrowingParagraph.reserve` of the paragraph that grows.
+        reserve: `GrowingParagraph.reserve` of the last paragraph.
     """
 
     reserve = 0
@@ -85,40 +86,40 @@ class AnswerMarkdown(UniformRows, LaidOutOnce, Markdown):
     }
 
     def __init__(self, *, classes: str | None = None) -> None:
-        super().__init__("", classes=classes, parser_factory=self._one_parser, open_links=False)
+        super().__init__("", classes=classes, parser_factory=self._cached_parser, open_links=False)
         self._parser: MarkdownIt | None = None
 
     async def grow(self, text: str) -> None:
-        """Append text: as `append`, but a paragraph that goes on is changed in place."""
-        if self._go_on(text):
+        """Append text: as `append`, but text of the last paragraph is changed in place."""
+        if self._grow_last(text):
             return
-        # Each of these asks for a layout, some of them much later than others: one serves all.
+        # Each of these requests a layout, some of them later than others: combine them into one.
         with self.app.batch_update():
             self.release()
             await self.append(text)
             self._reserve(self.reserve)
-        self.screen.check_idle()  # what was asked for meanwhile
+        self.screen.check_idle()  # process the requests made in the batch
 
     def release(self) -> None:
-        """The last paragraph grows no more: give its reserve back."""
+        """Remove the reserve of the last paragraph, which no longer grows."""
         self._reserve(0)
 
     def _reserve(self, rows: int) -> None:
-        """Keep so many rows below the last block, if that is a paragraph."""
+        """Set the reserve of the last block, if that is a paragraph."""
         last = self.children[-1] if self.children else None
         if isinstance(last, GrowingParagraph) and last.reserve != rows:
             last.reserve = rows
             last.refresh(layout=True)
 
-    def _go_on(self, text: str) -> bool:
-        """Give `text` to the last block, if that is a paragraph and stays one."""
+    def _grow_last(self, text: str) -> bool:
+        """Append `text` to the last block; False unless that is, and remains, one paragraph."""
         last = self.children[-1] if self.children else None
         if not isinstance(last, GrowingParagraph):
             return False
         source = self.source + text
         first_line = self._last_parsed_line
         open_part = "".join(source.splitlines(keepends=True)[first_line:])
-        tokens = self._one_parser().parse(open_part)
+        tokens = self._cached_parser().parse(open_part)
         if [token.type for token in tokens] != ["paragraph_open", "inline", "paragraph_close"]:
             return False
         begin, end = tokens[0].map or (0, 0)
@@ -127,12 +128,12 @@ class AnswerMarkdown(UniformRows, LaidOutOnce, Markdown):
         self._markdown = source
         last.source_range = (first_line, first_line + end)
         last.reserve = self.reserve
-        last.go_on(tokens[0], tokens[1])
+        last.grow(tokens[0], tokens[1])
         return True
 
-    def _one_parser(self) -> MarkdownIt:
-        # Textual asks for one at every append, and making one takes longer than a parse. Its own
-        # lock keeps two parses of one answer apart.
+    def _cached_parser(self) -> MarkdownIt:
+        # Textual calls the factory for every append, and creating a parser takes longer than a parse.
+        # Textual's own lock prevents concurrent parses of one answer.
         if self._parser is None:
             self._parser = make_parser()
         return self._parser

@@ -1,13 +1,13 @@
-"""Containers of which every row looks the same: one is rendered, and shown as often as needed."""
+"""Containers whose rows are all equal: one row is rendered and repeated."""
 
 from textual.geometry import Region
 from textual.strip import Strip
 
 
 class UniformRows:
-    """Mixin of containers without a border or padding above or below, and nothing drawn of their own.
+    """Mixin of containers without content, border and padding above or below of their own.
 
-    A message that grew by a row is of another size, and Textual 8.2.8 renders all rows of a widget whose
+    The size of a message changes with every new row, and Textual 8.2.8 renders all rows of a widget whose
     size changed.
     """
 

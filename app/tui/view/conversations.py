@@ -15,7 +15,7 @@ def build_row(
     """Two rows: mark and title; age and number of messages.
 
     Args:
-        now: seconds since the epoch.
+        now: seconds since the Unix epoch.
         current: whether this conversation is open.
     """
     mark = Span(f"{glyphs.current if current else ' '} ", "bold $accent")

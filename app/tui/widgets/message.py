@@ -29,14 +29,14 @@ from engine.conversations.tree import NodeKind, NodeStatus, NodeView
 log = logging.getLogger(__name__)
 
 CROWDED_RESERVE = 6
-"""Rows that an answer scrolls at once, less one, while many others run: each scroll draws the whole
-transcript."""
+"""Rows kept free below a growing answer while many requests run. A scroll redraws the whole transcript, so
+the answer then scrolls by several rows at once."""
 
 _Body = Literal["typed", "markdown", "fallback"]
 
 
 class Message(UniformRows, LaidOutOnce, Vertical):
-    """A message; assistants' are Markdown, all others plain text exactly as typed."""
+    """A message; those of the assistant are Markdown, all others plain text."""
 
     def __init__(self, node: NodeView, glyphs: Glyphs) -> None:
         super().__init__(classes=f"message -{node.kind.value}")
@@ -59,37 +59,38 @@ class Message(UniformRows, LaidOutOnce, Vertical):
         yield Lines(classes="message-mark")
 
     async def on_mount(self) -> None:
-        """Show what the node already holds."""
+        """Show the text that the node already has."""
         self.query_one(".message-head", Lines).show([build_head(self.node, self._glyphs)])
         if self._body == "markdown" and self.node.text:
             if self.node.status is NodeStatus.STREAMING:
                 await self.write(self.node.text)
             else:
                 self._source = safe_text(self.node.text)
-                await self._settle()
+                await self._complete()
         self._show_mark()
 
     @property
     def source(self) -> str:
-        """The text shown, made safe: what copying yields."""
+        """The sanitised text, as shown and copied."""
         return self._source
 
     async def write(self, text: str, *, crowded: bool = False) -> None:
         """Append new text of a streaming answer.
 
         Args:
-            crowded: many other requests run: scroll several rows at once.
+            text: the new text.
+            crowded: whether many requests run, so that several rows are scrolled at once.
         """
         if self._body == "markdown":
             self.query_one(AnswerMarkdown).reserve = CROWDED_RESERVE if crowded else 0
         await self._append(self._stream.feed(text))
 
     async def finish(self, node: NodeView) -> None:
-        """The node stopped streaming: flush, settle the Markdown, show how it ended."""
+        """The node is no longer streamed: flush the text, complete the Markdown, show the mark."""
         self.node = node
         await self._append(self._stream.flush())
         self._fences.finish()
-        await self._settle()
+        await self._complete()
         self._show_mark()
 
     def _show_mark(self) -> None:
@@ -121,8 +122,8 @@ class Message(UniformRows, LaidOutOnce, Vertical):
     async def _append_markdown(self, text: str) -> None:
         markdown = self.query_one(AnswerMarkdown)
         if self._plain_fence.is_over(self._fences):
-            # The long fence closed: swap the plain text for Markdown. In Textual 8.2.8 an `append`
-            # after `update` goes on inside a fence that ended the update, closed or not.
+            # The long fence closed: replace the plain text by Markdown. In Textual 8.2.8 an `append`
+            # after `update` continues a fence that ended the update, closed or not.
             cut = self._fences.closed_at or 0
             with self.app.batch_update():
                 await self._plain_fence.remove()
@@ -137,7 +138,7 @@ class Message(UniformRows, LaidOutOnce, Vertical):
         else:
             await markdown.grow(text)
 
-    async def _settle(self) -> None:
+    async def _complete(self) -> None:
         if self._body != "markdown":
             return
         markdown = self.query_one(AnswerMarkdown)
@@ -149,7 +150,7 @@ class Message(UniformRows, LaidOutOnce, Vertical):
             await plain.remove()
             await markdown.update(self._source)
         except Exception:
-            log.exception("Markdown could not settle an answer; showing it as plain text")
+            log.exception("Markdown could not show a complete answer; showing it as plain text")
             await self._fall_back()
 
     async def _fall_back(self) -> None:
