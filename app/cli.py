@@ -1,4 +1,4 @@
-"""The `pravaha` command. Imports little, so that help and version are immediate."""
+"""The `pravaha` command. Heavy modules are imported on use, to keep `--help` and `--version` fast."""
 
 import sys
 from importlib import metadata
@@ -42,7 +42,8 @@ def _print_version(wanted: bool) -> None:
 def pravaha(
     context: typer.Context,
     serve: Annotated[
-        bool, typer.Option("--serve", help="Serve an OpenAI-compatible API instead of a screen.")
+        bool,
+        typer.Option("--serve", help="Serve an OpenAI-compatible API instead of the screen."),
     ] = False,
     plain: Annotated[
         bool, typer.Option("--plain", help="Chat line by line, without a screen.")
@@ -67,13 +68,13 @@ def pravaha(
         if serve or plain:
             option = "--serve" if serve else "--plain"
             raise typer.BadParameter(
-                f"{option} goes without the command {context.invoked_subcommand}"
+                f"{option} cannot be combined with the command {context.invoked_subcommand}"
             )
         _refuse_for(context.invoked_subcommand, flags)
         context.obj = flags
         return
     if serve and "attach" in flags:
-        raise typer.BadParameter("--attach uses a server that --serve would start")
+        raise typer.BadParameter("--serve and --attach exclude each other")
     refuse_remote_contradictions(flags, serving=serve)
     if serve:
         refuse_groups(flags, "sampling", "screen", reason="has no meaning with --serve")
@@ -94,7 +95,7 @@ def pravaha(
 
 
 def _refuse_for(command: str, flags: dict[str, Any]) -> None:
-    """Options before a command's name are its own, if it takes settings."""
+    """Refuse options before a command's name that the command does not take."""
     reason = f"has no meaning for the command {command}"
     refuse_groups(flags, "server", "screen", reason=reason)
     if command not in _TAKE_SETTINGS:
@@ -104,8 +105,8 @@ def _refuse_for(command: str, flags: dict[str, Any]) -> None:
 def _serve(flags: dict[str, Any]) -> int:
     from app.commands.fetch_bar import fetch_bar
     from app.commands.serve import run_server
-    from app.runtime import embedder, engine_config
-    from app.settings_sources import load_settings
+    from app.runtime.opening import embedder, engine_config
+    from app.settings.sources import load_settings
 
     settings = load_settings(flags)
     with fetch_bar() as progress:
@@ -133,7 +134,7 @@ cli.command()(bench)
 def main() -> None:
     """Entry point of the `pravaha` script."""
     for stream in (sys.stdout, sys.stderr):
-        # A model may write what the locale can't: show a question mark rather than fail.
+        # A model may write characters that the locale cannot encode: print a question mark.
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
         cli()

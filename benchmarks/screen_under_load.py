@@ -67,7 +67,7 @@ def keep_busy(client: "EngineClient", streams: int, report: Path, *, chat: bool)
 
     With `chat` also one that goes on and on, in place of a chat's answer.
     """
-    from app.runtime import wait_loaded
+    from app.runtime.opening import wait_loaded
     from engine.api.request import Request, SamplingParams
 
     generator = random.Random(1)
@@ -107,8 +107,8 @@ def start_load(client: "EngineClient", streams: int, report: Path) -> None:
 
 def run_headless(streams: int, report: Path) -> None:
     """The engine alone, until killed."""
-    from app.runtime import open_client
-    from app.settings_sources import load_settings
+    from app.runtime.opening import open_client
+    from app.settings.sources import load_settings
 
     with open_client(load_settings({})) as opened:
         opened.start()

@@ -116,8 +116,8 @@ def _print_row(row: dict[str, object]) -> None:
 
 
 def _demo_model() -> Path:
-    from app.runtime import find_model
-    from app.settings_sources import load_settings
+    from app.runtime.opening import find_model
+    from app.settings.sources import load_settings
 
     return find_model(load_settings({})).path
 

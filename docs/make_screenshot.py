@@ -38,8 +38,8 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def take(width: int, height: int, theme: str, folder: Path) -> str:
     """Hold a short conversation and return the screen as SVG."""
-    from app.runtime import open_client, open_session
-    from app.settings_sources import load_settings
+    from app.runtime.opening import open_client, open_session
+    from app.settings.sources import load_settings
     from app.tui.app import PravahaApp
 
     settings = load_settings({"data_dir": folder, "kv_cache": "512MiB", "temperature": 0.0})

@@ -1,4 +1,4 @@
-"""`pravaha chat`: the screen, or with `--plain` a chat of lines."""
+"""`pravaha chat`: the screen, or with `--plain` the line-mode chat."""
 
 import signal
 import sys
@@ -15,14 +15,14 @@ def chat(
     context: typer.Context,
     plain: Annotated[
         bool,
-        typer.Option("--plain", help="Line by line: for pipes, screen readers, plain terminals."),
+        typer.Option("--plain", help="Line mode: for pipes, screen readers, simple terminals."),
     ] = False,
     *,
     flags: dict[str, Any],
 ) -> None:
-    """Chat; with --plain without a screen.
+    """Chat on the screen, or in line mode with --plain.
 
-    From a pipe every line is a message of a new conversation, and the answers are printed.
+    With standard input from a pipe, each line is a message of a new conversation.
     """
     given = {**(context.obj or {}), **flags}
     refuse_remote_contradictions(given)
@@ -39,10 +39,10 @@ def chat(
 def chat_plain(flags: dict[str, Any]) -> int:
     """Run the plain chat on standard input and output; the exit status."""
     from app.commands.fetch_bar import fetch_bar
-    from app.logs import log_to_file
+    from app.commands.log_file import log_to_file
     from app.plain.repl import PlainChat
-    from app.runtime import open_client, open_session, wait_loaded
-    from app.settings_sources import load_settings
+    from app.runtime.opening import open_client, open_session, wait_loaded
+    from app.settings.sources import load_settings
 
     settings = load_settings(flags)
     log_to_file(settings.log)
@@ -59,7 +59,7 @@ def chat_plain(flags: dict[str, Any]) -> int:
                 nonlocal interrupted
                 if not session.generating or interrupted:
                     raise KeyboardInterrupt
-                interrupted = not typed  # in a pipe one Ctrl+C ends everything, in order
+                interrupted = not typed  # with a pipe, the first Ctrl+C ends the chat cleanly
                 plain.stop()
 
             before = signal.signal(signal.SIGINT, on_interrupt)
@@ -71,12 +71,12 @@ def chat_plain(flags: dict[str, Any]) -> int:
                 signal.signal(signal.SIGINT, before)
     if interrupted:
         return EXIT_INTERRUPTED
-    # At a keyboard errors were seen and answered; in a pipe the status is all that tells of them.
+    # With a pipe, only the exit status reports errors; an interactive user has seen them.
     return 0 if succeeded or typed else EXIT_ERROR
 
 
 def _read_line(prompt: str) -> str:
-    # Not `input`: with readline it writes escapes to the terminal.
+    # `input` with readline would write escape sequences to the terminal.
     if prompt:
         sys.stdout.write(prompt)
         sys.stdout.flush()

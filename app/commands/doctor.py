@@ -1,4 +1,4 @@
-"""`pravaha doctor`: what this machine has, what will be used, what is missing."""
+"""`pravaha doctor`: reports the machine, the configuration in effect and missing parts."""
 
 import json
 from typing import Annotated, Any
@@ -16,9 +16,9 @@ def doctor(
     *,
     flags: dict[str, Any],
 ) -> None:
-    """Say what this machine has, what will be used, what is missing and how to get it.
+    """Report what this machine has, what will be used, and how to get what is missing.
 
-    The exit status is 1 when there is a problem.
+    The exit status is 1 if there is a problem.
     """
     with one_sentence_errors():
         import os
@@ -31,7 +31,7 @@ def doctor(
         from app.doctor.scheduling import scheduling
         from app.doctor.storage import storage
         from app.doctor.terminal import terminal
-        from app.settings_sources import load_settings
+        from app.settings.sources import load_settings
 
         settings = load_settings({**(context.obj or {}), **flags})
         version, python, system = (

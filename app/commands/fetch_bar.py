@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def fetch_bar() -> "Iterator[ProgressCallback]":
-    """A callback that draws a bar from its first report on; silent where nobody watches."""
+    """A callback that draws a bar from its first report on; no output without a terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

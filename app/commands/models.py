@@ -1,4 +1,4 @@
-"""`pravaha models`: see, add, check and remove the models on this machine."""
+"""`pravaha models`: list, add, verify and remove the models on this machine."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from engine.models.store import ModelStore
 
 models_app = typer.Typer(
-    no_args_is_help=True, help="See, add, check and remove the models on this machine."
+    no_args_is_help=True, help="List, add, verify and remove the models on this machine."
 )
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -44,9 +44,9 @@ def add(
             "(org/name, or org/name:FILE_OR_QUANTISATION for GGUF)."
         ),
     ],
-    name: Annotated[str | None, typer.Option(help="What to call the model.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name for the model.")] = None,
 ) -> None:
-    """Install a model. Your own files are linked, never copied."""
+    """Install a model. Local files are linked, not copied."""
     with one_sentence_errors():
         store = _store()
         with fetch_bar() as report:
@@ -59,7 +59,7 @@ def show(
     name: Annotated[str, typer.Argument(help="A model's name, or a path.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a model is and where it came from."""
+    """Show a model's facts and its origin."""
     from dataclasses import asdict
 
     from engine.executors.open_model import open_model
@@ -107,7 +107,7 @@ def _is_encoder(model: "InstalledModel") -> bool:
 
 
 def _show_encoder(model: "InstalledModel", *, as_json: bool) -> None:
-    """What is known of a model that only makes vectors."""
+    """Show the facts of an embedding model."""
     from engine.embedding.text_encoder import TextEncoder
 
     encoder = TextEncoder(model.path, name=model.name)
@@ -118,7 +118,7 @@ def _show_encoder(model: "InstalledModel", *, as_json: bool) -> None:
     _print_facts(
         {
             **_origin(model),
-            "Architecture": "bert, an encoder: it makes embeddings and writes no text",
+            "Architecture": "bert, an encoder: it computes embeddings and generates no text",
             "Dimensions": encoder.dimensions,
             "Context": f"{encoder.max_tokens:,} tokens",
             "Size": _megabytes(model.size),
@@ -144,7 +144,7 @@ def _digests(model: "InstalledModel") -> str:
 
 @models_app.command()
 def verify(name: NameArgument) -> None:
-    """Read a model's files again and compare them with the digests taken when it was added."""
+    """Compare a model's files with the digests recorded when it was added."""
     with one_sentence_errors():
         store = _store()
         with fetch_bar() as report:
@@ -153,20 +153,20 @@ def verify(name: NameArgument) -> None:
         print(problem, file=sys.stderr)
     if problems:
         raise typer.Exit(1)
-    print(f"{name}: every file is as it was added.")
+    print(f"{name}: every file matches its digest.")
 
 
 @models_app.command()
 def remove(name: NameArgument) -> None:
-    """Remove a model. Files of your own that were linked stay where they are."""
+    """Remove a model. Linked local files are not deleted."""
     with one_sentence_errors():
         model = _store().remove(name)
-    kept = f"; {model.path} is yours and stays" if model.origin == "linked" else ""
+    kept = f"; {model.path} was linked and is kept" if model.origin == "linked" else ""
     print(f"{model.name} is removed{kept}.")
 
 
 def _store() -> "ModelStore":
-    from app.settings_sources import load_settings
+    from app.settings.sources import load_settings
     from engine.models.store import ModelStore
 
     return ModelStore(load_settings().models, check=_check_usable)

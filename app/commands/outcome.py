@@ -1,4 +1,4 @@
-"""How a command ends: errors as one sentence on standard error, interrupts without a traceback."""
+"""Exit of a command: errors as one sentence on standard error, interrupts without a traceback."""
 
 import os
 import sys
@@ -13,12 +13,12 @@ EXIT_ERROR = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
-"""As if SIGPIPE had ended us, which is what shells expect of a reader that left."""
+"""The status of a process that SIGPIPE ended, which shells expect when the reader has exited."""
 
 
 @contextmanager
 def one_sentence_errors() -> Iterator[None]:
-    """Turn what may go wrong into a sentence and an exit status.
+    """Turn expected errors into a sentence and an exit status.
 
     Raises:
         typer.Exit: with the status.
@@ -36,7 +36,7 @@ def one_sentence_errors() -> Iterator[None]:
 
 
 def discard_output() -> None:
-    """Let nothing be written to a broken standard output any more, not even at exit."""
+    """Redirect a broken standard output to /dev/null, so that the flush at exit does not fail."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)

@@ -18,27 +18,25 @@ from app.commands.setting_options import (
 )
 
 if TYPE_CHECKING:
-    from app.runtime import OpenClient
-    from app.settings import Settings
+    from app.runtime.opening import OpenClient
+    from app.settings.settings import Settings
     from engine.api.grammar import Grammar
     from engine.api.request import SamplingParams, TokenBatch
     from engine.clients.engine_client import EngineClient
 
 DEFAULT_MAX_TOKENS = 512
-"""Small models may not end by themselves; `--max-tokens` asks for more."""
+"""Small models may not stop by themselves; `--max-tokens` raises the limit."""
 
 
 @setting_options("engine", "sampling", "remote")
 def run(
     context: typer.Context,
     prompt: Annotated[
-        str | None, typer.Argument(help="What to ask; - reads standard input.")
+        str | None, typer.Argument(help="The question; - reads standard input.")
     ] = None,
     raw: Annotated[
         bool,
-        typer.Option(
-            "--raw", help="Continue the text as it is, without the model's chat template."
-        ),
+        typer.Option("--raw", help="Continue the text without applying the model's chat template."),
     ] = False,
     as_json: Annotated[
         bool,
@@ -47,7 +45,7 @@ def run(
     schema: Annotated[
         Path | None,
         typer.Option(
-            "--schema", metavar="FILE", help="Answer with JSON that this JSON schema describes."
+            "--schema", metavar="FILE", help="Answer with JSON that matches this JSON schema."
         ),
     ] = None,
     score: Annotated[
@@ -55,8 +53,8 @@ def run(
         typer.Option(
             "--score",
             metavar="FILE",
-            help="Ask nothing; print how well the model predicts this text: perplexity and bits per "
-            "byte. - reads standard input.",
+            help="Print the model's perplexity and bits per byte on this text instead of an answer. "
+            "- reads standard input.",
         ),
     ] = None,
     stride: Annotated[
@@ -64,26 +62,26 @@ def run(
         typer.Option(
             "--stride",
             min=1,
-            help="With --score, tokens from one window of the context to the next; by default half "
-            "of it.",
+            help="With --score, tokens between the starts of two windows; by default half of the "
+            "context.",
         ),
     ] = None,
     *,
     flags: dict[str, Any],
 ) -> None:
-    """Print one answer, as it is written.
+    """Print one answer as it is generated.
 
-    Answers greedily unless a temperature is set, so that the same question has the same answer; up
-    to 512 tokens unless --max-tokens says otherwise.
+    Decodes greedily unless a temperature is set, so that the answer is reproducible, and generates
+    at most 512 tokens unless --max-tokens is given.
     """
     given = {**(context.obj or {}), **flags}
     refuse_remote_contradictions(given)
     _refuse_contradictions(given, prompt, raw=raw, score=score, stride=stride)
     with one_sentence_errors():
         from app.commands.fetch_bar import fetch_bar
-        from app.logs import log_to_file
-        from app.runtime import open_client
-        from app.settings_sources import load_settings
+        from app.commands.log_file import log_to_file
+        from app.runtime.opening import open_client
+        from app.settings.sources import load_settings
         from engine.api.errors import InvalidRequest
 
         settings = load_settings(given)
@@ -108,27 +106,27 @@ def run(
 def _refuse_contradictions(
     given: dict[str, Any], prompt: str | None, *, raw: bool, score: str | None, stride: int | None
 ) -> None:
-    """Refuse what would be ignored.
+    """Refuse options that would have no effect.
 
     Raises:
-        typer.BadParameter: --score beside what concerns an answer, or neither of the two.
+        typer.BadParameter: --score with options of an answer, or neither a prompt nor --score.
     """
     if score is None:
         if prompt is None:
-            raise typer.BadParameter("Missing argument: what to ask, or - for standard input.")
+            raise typer.BadParameter("Missing argument: the question, or - for standard input.")
         if stride is not None:
             raise typer.BadParameter("--stride needs --score")
         return
     if prompt is not None:
-        raise typer.BadParameter("--score takes a file and asks nothing: leave the prompt out")
+        raise typer.BadParameter("--score takes a file and no prompt")
     if raw:
-        raise typer.BadParameter("--raw is how --score reads its text anyway")
-    refuse_groups(given, "sampling", reason="concerns answers, and --score writes none")
+        raise typer.BadParameter("--raw has no effect with --score, which applies no template")
+    refuse_groups(given, "sampling", reason="has no effect with --score, which generates no text")
 
 
 @dataclass(slots=True)
 class _Answer:
-    """What came of the request so far."""
+    """The part of the answer received so far."""
 
     text: list[str] = field(default_factory=list)
     token_ids: list[int] = field(default_factory=list)
@@ -150,8 +148,8 @@ def _answer(
     as_json: bool,
     grammar: "Grammar | None",
 ) -> int:
-    """Ask, print, and tell how it went as an exit status."""
-    from app.runtime import wait_loaded
+    """Submit the request and print its answer; the exit status."""
+    from app.runtime.opening import wait_loaded
     from engine.api.request import FinishReason, Request
 
     client = opened.client
@@ -177,18 +175,18 @@ def _answer(
 def _stream(
     client: "EngineClient", request_id: str, answer: _Answer, *, show: bool
 ) -> "TokenBatch":
-    """Collect the answer, printing it if asked; its last batch.
+    """Collect the answer and, with `show`, print it; its final batch.
 
-    Ctrl+C ends the answer at the engine's next step and keeps what was written.
+    Ctrl+C ends the answer at the engine's next step and keeps its text.
 
     Raises:
-        BrokenPipeError: whoever read the output is gone; the request was cancelled.
+        BrokenPipeError: the reader of the output has exited; the request was cancelled.
     """
-    from app.batches import BatchReader
-    from app.safe_text import SafeStream
+    from app.runtime.batch_reader import BatchReader
+    from app.text.safe_text import SafeStream
 
     reader = BatchReader(client)
-    # A terminal must not obey what a model writes; a file gets every character.
+    # A terminal must not interpret a model's output; a file gets every character.
     safe = SafeStream() if sys.stdout.isatty() else None
 
     def on_interrupt(*_: object) -> None:
@@ -245,10 +243,10 @@ def _report(
 
 
 def _read_schema(path: Path) -> "Grammar":
-    """The form that a schema file asks for.
+    """The grammar of a schema file.
 
     Raises:
-        InvalidRequest: the file cannot be read, or holds no JSON schema.
+        InvalidRequest: the file cannot be read, or is not a JSON schema.
     """
     from engine.api.errors import InvalidRequest
     from engine.api.grammar import Grammar
@@ -277,16 +275,16 @@ def _sampling(
 
 
 def _raw_ids(opened: "OpenClient", text: str) -> tuple[int, ...]:
-    """Ids of plain text, as `/v1/completions` makes them: control tokens count as such."""
+    """Token ids of plain text, as in `/v1/completions`: control tokens are recognised."""
     ids = opened.client.tokenize(text, special=True)
     bos = opened.bos()
     return (bos, *ids) if bos is not None and ids[:1] != [bos] else tuple(ids)
 
 
 def _chat_ids(client: "EngineClient", settings: "Settings", text: str) -> tuple[int, ...]:
-    """Ids of one question in the model's chat template, as a conversation would send it.
+    """Token ids of one question in the model's chat template, as in a conversation.
 
-    The default system prompt is left out where the template takes none; the user's own is not.
+    The default system prompt is omitted if the template does not support one; the user's own is not.
     """
     from engine.api.errors import InvalidRequest
     from engine.text.chat_encoding import ChatEncoder

@@ -1,4 +1,4 @@
-"""`pravaha run --score FILE`: how well the model predicts a text."""
+"""`pravaha run --score FILE`: the model's perplexity on a text."""
 
 import json
 import sys
@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from app.perplexity import TextScore
-    from app.runtime import OpenClient
+    from app.runtime.opening import OpenClient
+    from app.runtime.perplexity import TextScore
 
 
 def read_text(file: str) -> str:
     """The text to score; `-` is standard input.
 
     Raises:
-        InvalidRequest: it cannot be read, or is no UTF-8.
+        InvalidRequest: it cannot be read, or is not UTF-8.
     """
     from engine.api.errors import InvalidRequest
 
@@ -27,24 +27,25 @@ def read_text(file: str) -> str:
         return raw.decode()
     except UnicodeDecodeError as error:
         raise InvalidRequest(
-            f"{file} is no UTF-8 text: byte {error.start} is {raw[error.start]:#04x}."
+            f"{file} is not UTF-8 text: byte {error.start} is {raw[error.start]:#04x}."
         ) from error
 
 
 def score_file(opened: "OpenClient", file: str, *, stride: int | None, as_json: bool) -> None:
-    """Score a file and print what came out.
+    """Score a file and print the result.
 
     Args:
         opened: the engine.
         file: its path, or `-`.
-        stride: tokens from one window to the next; None takes half a context.
+        stride: tokens from one window to the next; None takes half of the context.
         as_json: print one object instead of lines.
 
     Raises:
-        InvalidRequest, EngineUnavailable: why there is no score.
+        InvalidRequest: the file cannot be read or scored.
+        EngineUnavailable: the engine has no model, failed or was shut down.
     """
-    from app.perplexity import score_text
-    from app.runtime import wait_loaded
+    from app.runtime.opening import wait_loaded
+    from app.runtime.perplexity import score_text
     from engine.api.errors import EngineUnavailable
 
     text = read_text(file)

@@ -9,22 +9,22 @@ from typing import Any
 from app.commands.outcome import EXIT_ERROR, EXIT_USAGE
 
 ENGINE_NICENESS = 5
-"""A key finds a processor at once, although the engine uses all of them: three quarters of one are the
-screen's whenever it has something to draw, which is a twentieth of the time."""
+"""Niceness of the engine's threads, which use all processors: the scheduler gives the screen about three
+quarters of one processor while it draws, which it does 5 % of the time."""
 
 GARBAGE_THRESHOLD = 10_000
-"""New objects after which garbage is looked for. Drawing makes many and hardly a cycle: with Python's 700
-the search was a fifteenth of what the screen takes."""
+"""Allocations before a garbage collection. Drawing allocates many objects and few cycles: with Python's
+default of 700, collections took 7 % of the screen's time."""
 
 INTERPRETER_SLICE_S = 0.0005
-"""How long the screen may keep the interpreter once the engine asks for it. Between two steps the engine
-needs it for a fifth of a millisecond, and would wait for up to five by default."""
+"""Switch interval of the interpreter. Between two steps the engine needs the GIL for 0.2 ms, and with
+Python's default it would wait up to 5 ms for it."""
 
 
 def open_screen(flags: dict[str, Any]) -> int:
-    """Open the screen and wait for its end; the exit status.
+    """Run the screen; the exit status.
 
-    The model loads after the first frame: nothing of it is read before.
+    The model is loaded after the first frame.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         print(
@@ -33,7 +33,7 @@ def open_screen(flags: dict[str, Any]) -> int:
             file=sys.stderr,
         )
         return EXIT_USAGE
-    # What is allocated until the first frame stays: looking for garbage in it took a tenth of that time.
+    # Objects allocated before the first frame stay alive; collections took 10 % of the start-up time.
     gc.disable()
     slice_before, thresholds_before = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(INTERPRETER_SLICE_S)
@@ -50,14 +50,14 @@ def _run_screen(flags: dict[str, Any]) -> int:
     from importlib import metadata
 
     from app.commands.fetch_bar import fetch_bar
-    from app.logs import log_to_file
-    from app.preferences import Preferences
-    from app.runtime import open_client, open_session
-    from app.settings_sources import load_settings
+    from app.commands.log_file import log_to_file
+    from app.runtime.opening import open_client, open_session
+    from app.settings.preferences import Preferences
+    from app.settings.sources import load_settings
 
     settings = load_settings(flags)
     log_to_file(settings.log)
-    # The glyph table is chosen by the variable alone; flags and files stand in it too.
+    # The glyph table is chosen by this variable; write flags and files into it.
     os.environ["PRAVAHA_CHARSET"] = settings.charset
     with (
         fetch_bar() as progress,
@@ -88,7 +88,7 @@ def _run_screen(flags: dict[str, Any]) -> int:
                 app.run()
             status = app.return_code or 0
     if status == EXIT_ERROR:
-        print(f"pravaha: the screen failed; {settings.log} says where.", file=sys.stderr)
+        print(f"pravaha: the screen failed; {settings.log} has the traceback.", file=sys.stderr)
     elif status == 0:
-        print("Your conversations are saved: pravaha comes back to the last one.")
+        print("Your conversations are saved; `pravaha` opens the last one again.")
     return status

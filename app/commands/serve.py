@@ -1,15 +1,15 @@
-"""`pravaha --serve`: the headless HTTP server. Never imports textual (a test holds it)."""
+"""`pravaha --serve`: the headless HTTP server. Never imports textual (enforced by a test)."""
 
 import sys
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from app.server.config import DRAIN_S, MAX_BODY_BYTES, ServerConfig
+from app.server.process.config import DRAIN_S, MAX_BODY_BYTES, ServerConfig
 from engine.api.config import EngineConfig
 
 if TYPE_CHECKING:
-    from app.server.process import DrainingServer
+    from app.server.process.server import DrainingServer
     from engine.embedding.embedder import Embedder
     from engine.runtime.engine import AsyncPravahaEngine
 
@@ -30,25 +30,25 @@ def run_server(
 ) -> int:
     """Serve one model until SIGTERM or Ctrl+C; the exit status.
 
-    The socket listens before the model is loaded, so `/health` answers at once and `/ready` says
-    when work may come.
+    The socket listens before the model is loaded: `/health` answers at once, and `/ready` answers 503
+    until the model is loaded.
 
     Args:
         engine_config: the model and how to run it.
-        host: address to bind; anything but loopback needs `api_key`.
-        port: TCP port; 0 takes a free one, and says which.
+        host: address to bind; any address but loopback needs `api_key`.
+        port: TCP port; 0 takes a free one and prints it.
         api_key: the key clients must send, or None for none.
         allowed_hosts: further `Host` names to answer to on loopback, for a local proxy.
         strict_fields: refuse unknown request fields.
         max_body_bytes: largest request body.
-        drain_seconds: what running requests get after the first signal.
-        embedder: answers `/v1/embeddings`; None takes the user's installed embedding model.
+        drain_seconds: time that running requests get after the first signal.
+        embedder: computes `/v1/embeddings`; None uses the user's installed embedding model.
 
     Raises:
         PravahaError: a public address without a key, a port in use, or a model that cannot be
             opened.
     """
-    # Here, so that importing this module for the command's help costs nothing.
+    # Imported here to keep `--help` fast.
     from engine.runtime.engine import AsyncPravahaEngine
 
     config = ServerConfig(
@@ -67,18 +67,18 @@ def serve_engine(engine: "AsyncPravahaEngine", config: ServerConfig) -> int:
     """Start an engine, serve it, shut it down; the exit status.
 
     Raises:
-        PravahaError: the socket cannot be had.
+        PravahaError: the socket cannot be opened.
     """
     from app.server.app import create_app
-    from app.server.process import DrainingServer, base_url, listen
+    from app.server.process.server import DrainingServer, base_url, listen
 
     listener = listen(config)
     server = DrainingServer(create_app(engine, config))
     announcer = _Announcer(engine, server)
-    with server.capture_signals():  # from here on: a signal while loading ends in order too
+    with server.capture_signals():  # before loading, so that a signal drains during loading too
         try:
             engine.start()
-            print(f"Pravāha listens on {base_url(listener)}/v1 {_who_may_call(config)}", flush=True)
+            print(f"Pravāha listens on {base_url(listener)}/v1 {_access_note(config)}", flush=True)
             announcer.start()
             server.run(sockets=[listener])
         finally:
@@ -88,7 +88,7 @@ def serve_engine(engine: "AsyncPravahaEngine", config: ServerConfig) -> int:
 
 
 class _Announcer(threading.Thread):
-    """Says what was loaded once it is; ends the server if it cannot be."""
+    """Prints the model once it is loaded; stops the server if loading fails."""
 
     def __init__(self, engine: "AsyncPravahaEngine", server: "DrainingServer") -> None:
         super().__init__(name="pravaha-announce", daemon=True)
@@ -97,7 +97,7 @@ class _Announcer(threading.Thread):
         self.failed = False
 
     def run(self) -> None:
-        """Wait for the model; the wait ends when the engine is shut down."""
+        """Wait until the model is loaded or the engine is shut down."""
         try:
             self._engine.wait_ready(None)
         except Exception as error:
@@ -124,7 +124,7 @@ def describe_model(engine: "AsyncPravahaEngine") -> str:
     )
 
 
-def _who_may_call(config: ServerConfig) -> str:
+def _access_note(config: ServerConfig) -> str:
     if config.api_key:
         return "(callers need the API key)"
     return "(loopback only, because there is no API key)"

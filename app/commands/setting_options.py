@@ -1,8 +1,8 @@
 """Settings as command-line options: one table, used by every command that takes them.
 
-`@setting_options("engine", "sampling")` adds the groups' options to a command and hands it what was
-given as one dictionary, `flags`, ready for `load_settings`. Only names and types live here: ranges
-are checked by `app.settings`, which is not imported for `--help`.
+`@setting_options("engine", "sampling")` adds the groups' options to a command and passes the given
+ones to it as one dictionary, `flags`, for `load_settings`. The table holds names and types only:
+ranges are checked by `app.settings.settings`, which is not imported for `--help`.
 """
 
 import functools
@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.setting_help import HELP
+from app.settings.help import HELP
 
 GROUPS: dict[str, dict[str, type]] = {
     "engine": {
@@ -62,24 +62,24 @@ GROUPS: dict[str, dict[str, type]] = {
     "remote": {"attach": str, "api_key": str},
     "screen": {"theme": str, "charset": str},
 }
-"""Options by what they concern; every option is in one group."""
+"""Options by subject; each option is in one group."""
 
 _PANELS = {
     "engine": "Model and engine",
-    "sampling": "How answers are written",
-    "server": "Serving",
-    "remote": "A server elsewhere",
+    "sampling": "Sampling",
+    "server": "Server",
+    "remote": "Remote engine",
     "screen": "Screen",
 }
 _SWITCHES = {"prefix_caching", "speculation"}
-"""On by default, so that there must be a way to say no."""
+"""Options that are on by default and therefore also have a `--no-` form."""
 _LIST_SHORT = {"model": "-m"}
 
 
 def setting_options(*groups: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorate a command that takes a keyword argument `flags: dict[str, Any]`.
 
-    Typer reads a command's signature, so the decorated one shows each option as a parameter.
+    Typer reads a command's signature, in which the decorated one has a parameter for each option.
     """
     options = {name: kind for group in groups for name, kind in GROUPS[group].items()}
 
@@ -102,7 +102,7 @@ def setting_options(*groups: str) -> Callable[[Callable[..., Any]], Callable[...
 
 
 def refuse_groups(flags: dict[str, Any], *groups: str, reason: str) -> None:
-    """Refuse options that would be ignored.
+    """Refuse options that would have no effect.
 
     Raises:
         typer.BadParameter: an option of these groups was given.
@@ -114,13 +114,13 @@ def refuse_groups(flags: dict[str, Any], *groups: str, reason: str) -> None:
 
 
 def refuse_remote_contradictions(flags: dict[str, Any], *, serving: bool = False) -> None:
-    """Refuse engine options for an engine elsewhere, and a key that nobody asks for.
+    """Refuse engine options for a remote engine, and a key without a server.
 
     Raises:
         typer.BadParameter: such an option was given.
     """
     if "attach" in flags:
-        refuse_groups(flags, "engine", reason="is the server's to decide with --attach")
+        refuse_groups(flags, "engine", reason="cannot be set with --attach: the server decides")
     elif "api_key" in flags and not serving:
         raise typer.BadParameter("--api-key needs --attach or --serve")
 

@@ -1,1 +1,1 @@
-"""What this machine has, what Pravāha will use of it, what is missing and how to get it."""
+"""Reports on the machine, the configuration that will be used, and missing parts with advice."""

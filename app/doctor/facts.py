@@ -1,10 +1,10 @@
-"""What the doctor reports: sections of facts, some of them with advice."""
+"""The doctor's report: sections of facts, some of them with advice."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Level = Literal["ok", "note", "problem"]
-"""`note`: something optional is missing. `problem`: Pravāha will not work as it is."""
+"""`note`: something optional is missing. `problem`: Pravāha does not work in this state."""
 
 JsonValue = str | int | float | bool | list[Any] | None
 
@@ -14,12 +14,12 @@ class Fact:
     """One line of the report.
 
     Attributes:
-        key: its name for programs.
-        label: its name for people.
-        value: for programs.
-        text: for people.
-        level: whether something should be done.
-        advice: what to do, one sentence; empty when nothing.
+        key: its name in JSON.
+        label: its name in text.
+        value: its value in JSON.
+        text: its value in text.
+        level: its severity.
+        advice: what to do, one sentence; empty if nothing.
     """
 
     key: str
@@ -32,7 +32,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Facts about one thing."""
+    """Facts about one subject."""
 
     key: str
     title: str
@@ -54,7 +54,7 @@ def to_json(sections: list[Section]) -> dict[str, Any]:
 
 
 def to_lines(sections: list[Section]) -> list[str]:
-    """The report as text: no colour, no boxes; marks are words."""
+    """The report as text without colours and boxes."""
     width = max(len(fact.label) for section in sections for fact in section.facts)
     lines: list[str] = []
     for section in sections:

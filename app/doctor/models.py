@@ -1,22 +1,22 @@
-"""Models, the memory they will take, and the optional torch executor."""
+"""Models, the memory they need, and the optional torch executor."""
 
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from app.byte_size import format_size
 from app.doctor.facts import Fact, Section
-from app.settings import DEMO_MODEL, Settings
+from app.settings.settings import DEMO_MODEL, Settings
+from app.text.byte_size import format_size
 from engine.api.errors import ModelError
 
 
 def memory(settings: Settings) -> Section:
-    """Free memory and the KV pool that the model in force would get of it."""
+    """Free memory and the size of the selected model's KV pool."""
     from engine.memory.host import available_memory
 
     try:
         available = available_memory()
     except OSError as error:
-        advice = "name the KV pool's size with --kv-cache."
+        advice = "set the KV pool's size with --kv-cache."
         free = Fact("available", "available", None, str(error), "problem", advice)
     else:
         free = Fact("available", "available", available, format_size(available))
@@ -43,7 +43,7 @@ def _pool(settings: Settings) -> Fact:
 
 
 def models(settings: Settings) -> Section:
-    """What is installed."""
+    """The installed models and the selected one."""
     from engine.models.store import ModelStore
 
     store = ModelStore(settings.models)
@@ -78,7 +78,7 @@ def models(settings: Settings) -> Section:
 
 
 def _torch() -> Fact:
-    """Whether the torch executor could be used; never imports it."""
+    """Whether torch is installed; never imports it."""
     if find_spec("torch") is None:
         return Fact(
             "torch",

@@ -1,4 +1,4 @@
-"""The processor: what it is, what this process may use of it, which kernels will run."""
+"""The processor, the share of it that this process may use, and the kernels that will run."""
 
 import os
 import platform
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from app.doctor.facts import Fact, Section
-from app.settings import Settings
+from app.settings.settings import Settings
 
 _NOTEWORTHY = (
     "avx2",
@@ -32,7 +32,7 @@ def processor(settings: Settings, root: Path = Path("/")) -> Section:
     """Facts about the processor.
 
     Args:
-        settings: the threads and level asked for.
+        settings: for the configured threads and dispatch level.
         root: where `proc` and `sys` are mounted.
     """
     fields = _cpuinfo(root / "proc/cpuinfo")
@@ -57,7 +57,7 @@ def processor(settings: Settings, root: Path = Path("/")) -> Section:
 
 
 def _kernels(settings: Settings) -> tuple[Fact, ...]:
-    """What the native executor says it will use."""
+    """The dispatch level and threads of the native executor."""
     try:
         from engine import _core
     except ImportError as error:
@@ -89,7 +89,7 @@ def _kernels(settings: Settings) -> tuple[Fact, ...]:
 
 
 def cgroup_quota(root: Path) -> float | None:
-    """Processors' worth of time the control group grants, or None without a limit."""
+    """CPU quota of the control group in processors, or None without a limit."""
     try:
         quota, period = (root / "sys/fs/cgroup/cpu.max").read_text().split()[:2]
     except (OSError, ValueError):

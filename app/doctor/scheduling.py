@@ -1,8 +1,8 @@
-"""How requests will be scheduled."""
+"""The scheduling policy and the batch former."""
 
 from app.doctor.facts import Fact, Section
-from app.scheduling_titles import POLICY_TITLES
-from app.settings import Settings
+from app.settings.settings import Settings
+from app.text.scheduling_titles import POLICY_TITLES
 
 
 def scheduling(settings: Settings) -> Section:

@@ -5,14 +5,14 @@ import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 
-from app.byte_size import format_size
 from app.doctor.facts import Fact, Section
-from app.settings import Settings
-from app.settings_sources import toml_files
+from app.settings.settings import Settings
+from app.settings.sources import toml_files
+from app.text.byte_size import format_size
 
 
 def storage(settings: Settings, environ: Mapping[str, str]) -> Section:
-    """Facts about where things are kept."""
+    """Facts about folders, configuration files and SQLite."""
     files = [str(path) for path in toml_files(environ)]
     return Section(
         "storage",
@@ -30,7 +30,7 @@ def storage(settings: Settings, environ: Mapping[str, str]) -> Section:
 
 
 def _swap(settings: Settings) -> Fact:
-    """The bound on swapped KV blocks, and what their files take by now."""
+    """The limit of the swap tier, and the current size of its files."""
     if not settings.swap_limit:
         return Fact("swap_bytes", "KV swap tier", 0, "none")
     files = settings.swap.glob("*.swap") if settings.swap.is_dir() else ()
@@ -40,7 +40,7 @@ def _swap(settings: Settings) -> Fact:
 
 
 def _folder(key: str, label: str, path: Path) -> Fact:
-    # What is not there yet is made inside the nearest folder that is.
+    # A missing folder is created in its nearest existing ancestor.
     nearest = next(folder for folder in (path, *path.parents) if folder.exists())
     if nearest.is_dir() and os.access(nearest, os.W_OK):
         return Fact(key, label, str(path), str(path) if nearest == path else f"{path} (not yet)")

@@ -1,4 +1,4 @@
-"""The terminal, as far as its environment tells; nothing is written to it to find out."""
+"""The terminal, as the environment describes it; nothing is written to it."""
 
 import locale
 import shutil
@@ -6,10 +6,10 @@ import sys
 from collections.abc import Mapping
 
 from app.doctor.facts import Fact, Section
-from app.settings import Settings
+from app.settings.settings import Settings
 
 _KITTY_KEYBOARD = ("kitty", "ghostty", "wezterm", "foot", "alacritty", "rio", "iterm")
-"""Terminals that speak the Kitty keyboard protocol (iTerm2 and WezTerm once it is switched on)."""
+"""Terminals that support the Kitty keyboard protocol (iTerm2 and WezTerm if it is enabled)."""
 
 _MIN_COLUMNS, _MIN_ROWS = 80, 24
 

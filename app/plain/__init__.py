@@ -1,1 +1,1 @@
-"""The line-mode chat: for pipes, screen readers and terminals that can do no more."""
+"""The line-mode chat: for pipes, screen readers and simple terminals."""

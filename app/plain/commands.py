@@ -1,4 +1,4 @@
-"""The plain chat's slash commands: their table and how a line is read."""
+"""The slash commands of the line-mode chat: their table and the parsing of a line."""
 
 import difflib
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ COMMANDS = {
     "open": "open conversation N of that list",
     "history": "print this conversation",
     "system": "show the system prompt; with text, set it; with -, remove it",
-    "regen": "answer the last message again",
-    "undo": "go back to before the last message or regeneration",
-    "redo": "take the last /undo back",
-    "rename": "give this conversation another title",
+    "regen": "regenerate the last answer",
+    "undo": "undo the last message or regeneration",
+    "redo": "redo what /undo undid",
+    "rename": "rename this conversation",
     "delete": "archive this conversation",
     "export": "write this conversation to a JSON Lines file",
-    "stats": "show what the engine does",
+    "stats": "show the engine's figures",
     "help": "show this list",
-    "quit": "leave; the end of input does the same",
+    "quit": "quit; the end of input does the same",
 }
 
 
@@ -38,13 +38,13 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A line that looks like a command and is none; it is not sent."""
+    """A line that begins with a slash but is not a command; it is not sent."""
 
     sentence: str
 
 
 def read_line(line: str) -> Command | Message | Unknown:
-    """What a line means. `//` at its start sends one slash."""
+    """Parse a line. `//` at its start sends one slash."""
     if line.startswith("//"):
         return Message(line[1:])
     if not line.startswith("/"):
@@ -62,5 +62,5 @@ def help_lines() -> list[str]:
     lines = [f"/{name}: {meaning}" for name, meaning in COMMANDS.items()]
     return [
         *lines,
-        "A line that ends with \\ goes on in the next; // sends a slash; Ctrl+C stops an answer.",
+        "A line that ends with \\ continues in the next; // sends a slash; Ctrl+C stops an answer.",
     ]

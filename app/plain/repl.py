@@ -1,7 +1,7 @@
-"""A chat of lines: reads one, prints the answer as it is written, reads the next.
+"""The line-mode chat: reads a line, prints the answer as it is generated, reads the next line.
 
-Writes nothing but text and newlines: no cursor movement, no boxes, no colour, no escapes. What a
-model wrote goes through `SafeStream`, since a terminal would obey its escapes.
+Writes only text and newlines: no cursor movement, boxes, colours or escape sequences. Model output
+passes through `SafeStream`, which removes escape sequences.
 """
 
 import threading
@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TextIO
 
 from app.plain.commands import Command, Message, Unknown, help_lines, read_line
-from app.safe_text import SafeStream, safe_line, safe_text
+from app.text.safe_text import SafeStream, safe_line, safe_text
 from engine.api.errors import PravahaError
 from engine.clients.engine_client import EngineClient
 from engine.conversations.session import TreeSession
 from engine.conversations.tree import NodeKind, NodeStatus, NodeView, TreeSummary
 
 _WAKE_S = 0.5
-"""Longest wait for the engine's word before looking again."""
+"""Maximum time between two looks at the session, in case a wake-up is missed."""
 
 
 class PlainChat:
@@ -27,9 +27,9 @@ class PlainChat:
     Args:
         session: the conversations.
         client: the engine, for figures and wake-ups.
-        read: the next line without its newline; raises EOFError at the end. Shows the prompt.
-        out: where answers go.
-        show_prompts: whether a person types: then prompts and remarks are printed.
+        read: shows the prompt and returns the next line without its newline; raises EOFError at the end.
+        out: the stream that answers are written to.
+        show_prompts: whether input is interactive: then prompts and remarks are printed.
     """
 
     def __init__(
@@ -52,9 +52,9 @@ class PlainChat:
         client.on_wake(self._wake.set)
 
     def run(self) -> bool:
-        """Chat until `/quit` or the end of input; whether nothing failed."""
+        """Chat until `/quit` or the end of input; False if a message or command failed."""
         if self._show_prompts:
-            self._say("Pravāha, plain chat. /help lists commands, /quit leaves.")
+            self._say("Pravāha, plain chat. /help lists commands, /quit quits.")
             if self._session.path():
                 self._say(f"Conversation: {safe_line(self._session.title)} (/history prints it)")
         while True:
@@ -64,7 +64,7 @@ class PlainChat:
             except EOFError:
                 return not self._failed
             try:
-                if not self._obey(line):
+                if not self._execute(line):
                     return not self._failed
             except PravahaError as error:
                 self._fail(str(error))
@@ -75,14 +75,14 @@ class PlainChat:
         self._wake.set()
 
     def _read_message(self) -> str:
-        """A line, with those that continue it."""
+        """A line together with its continuation lines."""
         line = self._read("You: " if self._show_prompts else "")
         while line.endswith("\\"):
             line = line[:-1] + "\n" + self._read("...: " if self._show_prompts else "")
         return line
 
-    def _obey(self, line: str) -> bool:
-        """Do what a line says; False to leave."""
+    def _execute(self, line: str) -> bool:
+        """Send a message or run a command; False to quit."""
         match read_line(line):
             case Unknown(sentence):
                 self._fail(sentence)
@@ -97,7 +97,7 @@ class PlainChat:
         return True
 
     def _print_answer(self) -> None:
-        """Print the running answer to its end."""
+        """Print the running answer until it finishes."""
         safe = SafeStream()
         if self._show_prompts:
             self._write("Pravāha: ")
@@ -114,7 +114,7 @@ class PlainChat:
         if last is not None and last.status is NodeStatus.ERROR:
             self._fail(last.error or "The answer failed.")
         elif last is not None and last.status is NodeStatus.STOPPED and self._show_prompts:
-            self._say("(stopped; what was written is kept)")
+            self._say("(stopped; the text so far is kept)")
 
     # Commands.
 
@@ -144,10 +144,10 @@ class PlainChat:
     def _history(self, _: str) -> None:
         path = self._session.path()
         if not path:
-            self._say("Nothing has been said yet.")
+            self._say("This conversation is empty.")
         for node in path:
             self._say(
-                f"{_ROLE.get(node.kind, node.kind.value)}: {safe_text(node.text)}{_how(node)}"
+                f"{_ROLE.get(node.kind, node.kind.value)}: {safe_text(node.text)}{_status_remark(node)}"
             )
 
     def _system(self, argument: str) -> None:
@@ -252,8 +252,8 @@ _COMMANDS: dict[str, Callable[[PlainChat, str], None]] = {
 }
 
 
-def _how(node: NodeView) -> str:
-    """A remark on how an answer ended, if it was not by itself."""
+def _status_remark(node: NodeView) -> str:
+    """A remark on an answer that was stopped or failed; otherwise empty."""
     if node.status is NodeStatus.STOPPED:
         return " (stopped)"
     if node.status is NodeStatus.ERROR:

@@ -1,1 +1,1 @@
-"""The headless face: an OpenAI-compatible HTTP API over one engine. Knows nothing of the screen."""
+"""The HTTP server: an OpenAI-compatible API over one engine. Never imports the screen."""

@@ -1,15 +1,21 @@
-"""Wires the routes, the middleware and the error shapes into one ASGI application."""
+"""The application factory: routes, middleware and error handlers in one ASGI application."""
 
 from fastapi import FastAPI, Request
 from starlette.middleware import Middleware
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from app.server import (
+from app.server.middleware.auth import ApiKeyAuth, public_paths
+from app.server.middleware.body_limit import BodyLimit
+from app.server.middleware.disconnect import ClientDisconnected
+from app.server.middleware.envelope import Envelope
+from app.server.middleware.hosts import LoopbackHosts
+from app.server.process.config import ServerConfig
+from app.server.process.context import ServerContext
+from app.server.routes import (
     chat,
     completions,
     embeddings,
-    errors,
     fork,
     health,
     introspection,
@@ -19,13 +25,7 @@ from app.server import (
     scheduling,
     tokenize,
 )
-from app.server.auth import ApiKeyAuth, public_paths
-from app.server.config import ServerConfig
-from app.server.context import ServerContext
-from app.server.disconnect import ClientGone
-from app.server.envelope import Envelope
-from app.server.hosts import LoopbackHosts
-from app.server.limits import BodyLimit
+from app.server.wire import errors
 from engine.runtime.engine import AsyncPravahaEngine
 
 _ROUTERS = (
@@ -58,12 +58,12 @@ def create_app(engine: AsyncPravahaEngine, config: ServerConfig | None = None) -
     for router in _ROUTERS:
         app.include_router(router)
     errors.install(app)
-    app.add_exception_handler(ClientGone, _answer_nobody)
+    app.add_exception_handler(ClientDisconnected, _client_gone)
     return app
 
 
 def _middleware(context: ServerContext) -> list[Middleware]:
-    """Outermost first: what is cheapest to refuse is refused first."""
+    """Outermost first, in increasing order of the cost of refusing a request."""
     config = context.config
     layers = [Middleware(Envelope, counters=context.counters)]
     if config.on_loopback:
@@ -81,6 +81,6 @@ def _all_routes() -> list[BaseRoute]:
     return [route for router in _ROUTERS for route in router.routes]
 
 
-async def _answer_nobody(_: Request, __: Exception) -> Response:
-    # 499 is nginx's number for a client that closed the request; only our counters see it.
+async def _client_gone(_: Request, __: Exception) -> Response:
+    # 499 is nginx's status for a client that closed the request; only our counters see it.
     return Response(status_code=499)

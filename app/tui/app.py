@@ -1,7 +1,7 @@
-"""`PravahaApp` wires: binding → action → one call on the session, the client or a widget.
+"""`PravahaApp` connects bindings and actions to calls on the session, the client or a widget.
 
-It owns no behaviour: what a tick draws is the presenter's, what a slash command does is
-`slash_actions.py`'s, what one Esc undoes is `view/escape.py`'s.
+Behaviour lives elsewhere: drawing in `presenter.py`, slash commands in `slash_actions.py`, the effect of
+Esc in `view/escape.py`.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ from textual.filter import LineFilter
 from textual.reactive import reactive
 from textual.widgets import Input, TextArea
 
-from app.safe_text import safe_line
-from app.scheduling_titles import POLICY_TITLES
+from app.text.safe_text import safe_line
+from app.text.scheduling_titles import POLICY_TITLES
 from app.tui import clipboard, slash
 from app.tui.ascii_filter import AsciiFilter
 from app.tui.avatar.figure import FOLDER, load_figure
@@ -34,11 +34,11 @@ from app.tui.frame_clock import FrameClock
 from app.tui.glyphs import choose_glyphs
 from app.tui.keys import APP_KEYS, bindings, hint, read_keymap, to_textual
 from app.tui.palette import PravahaCommands
-from app.tui.partial_compositor import MainScreen
 from app.tui.presenter import Presenter
 from app.tui.slash_actions import SlashActions
+from app.tui.textual_workarounds.partial_compositor import MainScreen
 from app.tui.themes import BUILT_IN, DEFAULT, ThemeFile, load_themes
-from app.tui.view.escape import EscapeState, Rung, escape_rung
+from app.tui.view.escape import EscapeEffect, EscapeState, escape_effect
 from app.tui.widgets.avatar import Avatar
 from app.tui.widgets.confirm import ConfirmScreen
 from app.tui.widgets.conversations import ConversationOptions, Conversations
@@ -72,18 +72,18 @@ _ALWAYS_HINTED = (
     ("chat.new", "new"),
     ("quit", "quit"),
 )
-"""Actions in the status bar while there is room, and the words for them."""
+"""Actions that the status bar shows if there is room, and their labels."""
 
 
 class PravahaApp(App[None]):
     """The full-screen chat.
 
     Args:
-        theme: name of the first theme; None takes the default.
+        theme: name of the initial theme; None takes the default.
         themes_dir: the user's own themes, which override ours.
         keymap: action id → keys, for remapping.
-        on_theme: told the name of a theme that was chosen, to remember it.
-        on_first_frame: called once the first frame is drawn; the model is loaded from there.
+        on_theme: called with the name of a theme that was chosen, to save it.
+        on_first_frame: called after the first frame is drawn; starts loading the model.
     """
 
     CSS_PATH = "styles/pravaha.tcss"
@@ -124,7 +124,7 @@ class PravahaApp(App[None]):
             [BUILT_IN, *([themes_dir] if themes_dir else [])]
         )
         self._wanted_theme = theme or DEFAULT
-        # The stylesheet is parsed with the theme's variables: one of ours must be in place before.
+        # The stylesheet refers to our theme variables: register a theme before it is parsed.
         for found in self.theme_files.values():
             if found.theme is not None:
                 self.register_theme(found.theme)
@@ -146,14 +146,14 @@ class PravahaApp(App[None]):
         self.frame_clock = FrameClock(self._tick, on_error=self._tick_failed, clock=clock)
         self._interrupted_at = float("-inf")
 
-    # -- building ------------------------------------------------------------------------------
+    # -- composition ---------------------------------------------------------------------------
 
     def get_default_screen(self) -> MainScreen:
-        """The screen that everything is composed into."""
-        return MainScreen(self._make_room)
+        """The main screen."""
+        return MainScreen(self._drawing_context)
 
     def compose(self) -> ComposeResult:
-        """Header, three columns, status."""
+        """Header, three columns, status bar."""
         glyphs = self._glyphs
         yield Lines(id="header")
         with Horizontal(id="body"):
@@ -171,7 +171,7 @@ class PravahaApp(App[None]):
         yield StatusBar(id="status")
 
     async def on_mount(self) -> None:
-        """Themes, keys, the open conversation; then the clock, then the engine."""
+        """Apply theme and keys, show the open conversation, start the clock, load the model."""
         self._choose_theme()
         self._apply_keymap()
         self.screen.add_class(f"-pane-{self.pane}")
@@ -197,22 +197,24 @@ class PravahaApp(App[None]):
         self.call_after_refresh(self._on_first_frame)
 
     async def on_unmount(self) -> None:
-        """No tick after the widgets are gone."""
+        """Stop the clock: no tick may follow the removal of the widgets."""
         await self.frame_clock.stop()
 
     def _choose_theme(self) -> None:
         for name, found in self.theme_files.items():
             if found.problems:
-                self.tell(f"Theme {name} is disabled: {'; '.join(found.problems)}.", "warning")
+                self.notify_safely(
+                    f"Theme {name} is disabled: {'; '.join(found.problems)}.", "warning"
+                )
         self._show_theme(self._wanted_theme)
 
     def _apply_keymap(self) -> None:
         for problem in self._key_problems:
-            self.tell(problem, "warning")
+            self.notify_safely(problem, "warning")
         self.set_keymap(to_textual(self.keymap))
 
     def _restore_on_signals(self) -> None:
-        """SIGTERM and SIGHUP end the app as quitting does, so that the terminal is restored."""
+        """Quit on SIGTERM and SIGHUP, so that the terminal is restored."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             try:
@@ -221,7 +223,7 @@ class PravahaApp(App[None]):
                 return  # not the main thread (tests), or not POSIX
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Textual's filters, and ours for ASCII terminals."""
+        """Textual's filters, and `AsciiFilter` for ASCII terminals."""
         return [*super().get_line_filters(), *([self._ascii] if self._ascii.enabled else [])]
 
     # -- drawing -------------------------------------------------------------------------------
@@ -231,29 +233,29 @@ class PravahaApp(App[None]):
             return False
         notice = self.session.take_notice()
         if notice:
-            self.tell(notice, "warning")
-        with self._make_room():
+            self.notify_safely(notice, "warning")
+        with self._drawing_context():
             more = await self._presenter.tick(now)
         self.frame_clock.governor.crowded = self._presenter.crowded
-        self.frame_clock.expect_first_token(self._presenter.awaits_first_words)
+        self.frame_clock.expect_first_token(self._presenter.awaits_first_text)
         return more
 
-    def _make_room(self) -> AbstractContextManager[None]:
-        """What drawing runs inside: in a crowd, on a processor that the engine has left.
+    def _drawing_context(self) -> AbstractContextManager[None]:
+        """The context of all drawing: under load, the engine leaves one processor to the screen.
 
-        Interrupted in the middle of a step's work, it would stand still on the other processors too.
+        Otherwise drawing would preempt one of the engine's threads, for which all others would wait.
         """
         crowded = self._presenter is not None and self._presenter.crowded
         return self.client.lend_core() if crowded else nullcontext()
 
     def _draw_all(self) -> None:
-        """Tick soon, figures included."""
+        """Draw everything at the next tick, and wake the clock."""
         if self._presenter is not None:
             self._presenter.draw_all()
         self.frame_clock.wake()
 
     def _tick_failed(self, error: Exception) -> None:
-        self.tell(f"Drawing failed and goes on: {error}. The log has the details.", "error")
+        self.notify_safely(f"Drawing failed: {error}. The log has the details.", "error")
 
     async def _show_chat(self) -> None:
         """Load the open conversation's messages."""
@@ -263,26 +265,26 @@ class PravahaApp(App[None]):
         self._draw_all()
 
     def refresh_list(self) -> None:
-        """Read the conversations again."""
+        """Reload the conversation list."""
         chats = self.query_one(Conversations)
         chats.show(self.session.trees(chats.filter), self.session.tree_id)
 
-    def tell(self, text: str, severity: Severity = "information") -> None:
-        """A toast, made safe."""
+    def notify_safely(self, text: str, severity: Severity = "information") -> None:
+        """Show a notification, with control sequences removed."""
         self.notify(safe_line(text), severity=severity, markup=False)
 
     def watch_pane(self, old: Pane, new: Pane) -> None:
-        """The screen's classes decide what is shown."""
+        """Set the screen's class, by which the stylesheet shows the pane."""
         self.screen.remove_class(f"-pane-{old}").add_class(f"-pane-{new}")
         self._draw_all()
 
     def watch_maximised(self, maximised: bool) -> None:
-        """As for the pane."""
+        """Set the screen's class."""
         self.screen.set_class(maximised, "-maximised")
         self._draw_all()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Say so when there is no room at all; draw the bars anew."""
+        """Redraw; show a message if the terminal is too small."""
         too_small = event.size.width < MIN_COLUMNS or event.size.height < MIN_ROWS
         self.screen.set_class(too_small, "-hopeless")
         self._draw_all()
@@ -292,7 +294,7 @@ class PravahaApp(App[None]):
         self._draw_all()
 
     def on_descendant_focus(self) -> None:
-        """The mode in the status bar follows the focus."""
+        """Redraw: the mode in the status bar depends on the focus."""
         self._draw_all()
 
     @property
@@ -319,16 +321,16 @@ class PravahaApp(App[None]):
                 await self._slash.run(invocation)
             case slash.Unknown(name, near):
                 hint = f" Did you mean {' or '.join('/' + one for one in near)}?" if near else ""
-                self.tell(f"There is no /{name}; // sends a slash.{hint}", "warning")
-                self.query_one(Prompt).take_back(event.text)
+                self.notify_safely(f"There is no /{name}; // sends a slash.{hint}", "warning")
+                self.query_one(Prompt).insert_unsent(event.text)
 
     async def send(self, text: str) -> None:
-        """Ask; what is refused goes back into the prompt."""
+        """Send a message; if it is refused, its text returns to the prompt."""
         try:
             self.session.send(text)
         except PravahaError as error:
-            self.tell(str(error), "error")
-            self.query_one(Prompt).take_back(text)
+            self.notify_safely(str(error), "error")
+            self.query_one(Prompt).insert_unsent(text)
             return
         self.query_one(Prompt).set_history(self.session.prompt_history())
         if self.pane == "stats" and not self.maximised:
@@ -338,11 +340,11 @@ class PravahaApp(App[None]):
         self.refresh_list()
 
     async def open_chat(self, tree_id: str) -> None:
-        """Show another conversation."""
+        """Open another conversation."""
         try:
             self.session.open_tree(tree_id)
         except PravahaError as error:
-            self.tell(str(error), "error")
+            self.notify_safely(str(error), "error")
             return
         self.pane, self.maximised = "chat", False
         self.screen.remove_class("-list")
@@ -363,7 +365,7 @@ class PravahaApp(App[None]):
         self.ask_delete(event.tree_id)
 
     def ask_delete(self, tree_id: str) -> None:
-        """Archive a conversation after a question; it stays in the database."""
+        """Archive a conversation after confirmation; it is kept in the database."""
 
         async def answered(yes: bool | None) -> None:
             if yes:
@@ -374,7 +376,7 @@ class PravahaApp(App[None]):
         self.push_screen(ConfirmScreen("Archive this conversation?"), answered)
 
     def show_list(self, query: str = "") -> None:
-        """Show and focus the conversations, filtered."""
+        """Show and focus the conversation list, filtered by `query`."""
         self.screen.add_class("-list").remove_class("-hide-list")
         self.maximised = False
         chats = self.query_one(Conversations)
@@ -382,7 +384,7 @@ class PravahaApp(App[None]):
             self.query_one("#chat-filter", Input).value = query
         self.call_after_refresh(chats.options.focus)
 
-    # -- the prompt's neighbours -------------------------------------------------------------------
+    # -- completions ---------------------------------------------------------------------------
 
     @on(TextArea.Changed, "#prompt")
     def _show_completions(self, event: TextArea.Changed) -> None:
@@ -394,23 +396,23 @@ class PravahaApp(App[None]):
     # -- actions -------------------------------------------------------------------------------
 
     def disabled_reasons(self) -> dict[str, str]:
-        """Action id → why it cannot be used now."""
+        """Action id → the reason why it is not available now."""
         reasons = {}
         if not self.session.generating:
-            reasons["stop"] = "no answer is being written"
+            reasons["stop"] = "no answer is being generated"
         else:
-            reasons["regen"] = "an answer is being written"
+            reasons["regen"] = "an answer is being generated"
         if not any(node.kind is NodeKind.ASSISTANT for node in self.session.path()):
             reasons["copy"] = "there is no answer yet"
             reasons["regen"] = "there is no answer yet"
         return reasons
 
     def action_help(self) -> None:
-        """Every key and command."""
+        """Show all keys and commands."""
         self.push_screen(HelpScreen(self.keymap, self.disabled_reasons()))
 
     def action_copy_or_stop(self) -> None:
-        """Ctrl+C: copy a selection; else stop the answer; else twice within two seconds quits."""
+        """Ctrl+C: copy a selection, else stop the answer, else quit on the second press in 2 s."""
         selected = self.screen.get_selected_text()
         if isinstance(self.focused, TextArea) and self.focused.selected_text:
             selected = self.focused.selected_text
@@ -423,10 +425,10 @@ class PravahaApp(App[None]):
             self.run_worker(self.action_quit())
         else:
             self._interrupted_at = self._clock()
-            self.tell("Press ctrl+c again to quit.")
+            self.notify_safely("Press ctrl+c again to quit.")
 
     async def action_escape(self) -> None:
-        """One Esc undoes one thing (tui.md's ladder)."""
+        """Undo one thing; see `view/escape.py` for the order."""
         overlay = self.screen.has_class("-list") and not self._wide_enough_for_list
         transcript = self.query_one(Transcript)
         state = EscapeState(
@@ -437,25 +439,25 @@ class PravahaApp(App[None]):
             generating=self.session.generating,
             prompting=self._typing,
         )
-        match escape_rung(state):
-            case Rung.CLOSE_POPUP:
+        match escape_effect(state):
+            case EscapeEffect.CLOSE_POPUP:
                 self.screen.remove_class("-list")
                 self.query_one(Prompt).focus()
-            case Rung.RESTORE_PANE:
+            case EscapeEffect.RESTORE_PANE:
                 self.action_pane("chat")
-            case Rung.DROP_SELECTION:
+            case EscapeEffect.DROP_SELECTION:
                 transcript.clear_selection()
                 self.screen.clear_selection()
-            case Rung.WITHDRAW_QUEUED:
+            case EscapeEffect.WITHDRAW_QUEUED:
                 withdrawn = self.session.withdraw()
                 if withdrawn is not None:
-                    self.query_one(Prompt).take_back(withdrawn)
+                    self.query_one(Prompt).insert_unsent(withdrawn)
                 self.frame_clock.wake()
-            case Rung.STOP:
+            case EscapeEffect.STOP:
                 self.action_stop()
-            case Rung.NAVIGATE:
+            case EscapeEffect.NAVIGATE:
                 self.action_navigate()
-            case Rung.NOTHING:
+            case EscapeEffect.NOTHING:
                 pass
 
     @property
@@ -463,7 +465,7 @@ class PravahaApp(App[None]):
         return self.screen.has_class("-medium") or self.screen.has_class("-wide")
 
     async def action_new_chat(self) -> None:
-        """An empty conversation; a running answer goes on in the background."""
+        """Open an empty conversation; a running answer continues in the background."""
         self.session.new_tree()
         self.pane, self.maximised = "chat", False
         await self._show_chat()
@@ -471,7 +473,7 @@ class PravahaApp(App[None]):
         self.query_one(Prompt).focus()
 
     def action_conversations(self) -> None:
-        """Show and focus the list; again hides it."""
+        """Show and focus the list, or hide it if it has the focus."""
         chats = self.query_one(Conversations)
         if chats.has_focus_within:
             self.screen.remove_class("-list")
@@ -480,7 +482,7 @@ class PravahaApp(App[None]):
             self.show_list()
 
     def action_theme(self) -> None:
-        """The theme list, with live preview."""
+        """Open the theme list with live preview."""
 
         def chosen(name: str | None) -> None:
             if name is not None:
@@ -489,40 +491,40 @@ class PravahaApp(App[None]):
         self.push_screen(ThemePicker(self.theme_files, self.theme), chosen)
 
     def use_theme(self, name: str) -> None:
-        """Take a theme by name and remember it."""
+        """Switch to a theme by name and save the choice."""
         if self._show_theme(name):
             self._on_theme(name)
 
     def _show_theme(self, name: str) -> bool:
-        """Show a theme; a name that is none is told with its near matches."""
+        """Switch to a theme; False after a notification if there is none of that name."""
         found = self.theme_files.get(name)
         if found is not None and found.theme is not None:
             self.theme = name
             return True
         near = difflib.get_close_matches(name, self.theme_files, n=3)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        self.tell(f"There is no theme {name}.{hint}", "warning")
+        self.notify_safely(f"There is no theme {name}.{hint}", "warning")
         return False
 
     def change_scheduling(self, **changes: str) -> None:
-        """Another policy or batch former, for everybody whom this engine serves."""
+        """Change policy or batch former for all requests of this engine."""
         try:
             wanted = replace(self.client.snapshot().scheduling, **changes)  # type: ignore[arg-type]
             self.client.set_scheduling(wanted)
         except PravahaError as error:
-            self.tell(str(error), "error")
+            self.notify_safely(str(error), "error")
             return
         steps = f"{wanted.batch_former} steps"
         if wanted.batch_former == "timed":
             steps += f" of {wanted.step_target_ms:g} ms"
-        self.tell(f"Scheduling: {POLICY_TITLES[wanted.policy]}; {steps}.")
+        self.notify_safely(f"Scheduling: {POLICY_TITLES[wanted.policy]}; {steps}.")
 
     async def action_quit(self) -> None:
-        """Leave; the conversation is on disk."""
+        """Quit; the conversation is saved."""
         self.exit()
 
     def action_pane(self, name: Pane) -> None:
-        """Show and focus a pane; the same key again maximises, and once more restores."""
+        """Show and focus a pane; a second call maximises it, a third restores the chat."""
         if name == "chat":
             self.pane, self.maximised = "chat", False
             self.query_one(Prompt).focus()
@@ -537,16 +539,16 @@ class PravahaApp(App[None]):
         self.call_after_refresh(lambda: self.query_one(target).focus())
 
     def action_scroll_messages(self, pages: int) -> None:
-        """Scroll the messages by pages, wherever the focus is."""
+        """Scroll the messages by pages, whichever widget has the focus."""
         messages = self.query_one(MessageScroll)
         (messages.scroll_page_down if pages > 0 else messages.scroll_page_up)(animate=False)
 
     def action_prompt(self) -> None:
-        """To the prompt."""
+        """Focus the prompt."""
         self.query_one(Prompt).focus()
 
     def action_navigate(self) -> None:
-        """From the prompt to the messages; stops nothing."""
+        """Focus the messages."""
         self.query_one(MessageScroll).focus()
 
     async def action_message(self, where: str) -> None:
@@ -554,16 +556,16 @@ class PravahaApp(App[None]):
         await self.query_one(Transcript).select(where)
 
     async def action_regenerate(self) -> None:
-        """Answer the last message again, as a sibling."""
+        """Regenerate the last answer as a sibling."""
         try:
             self.session.regenerate()
         except PravahaError as error:
-            self.tell(str(error), "warning")
+            self.notify_safely(str(error), "warning")
             return
         await self._show_chat()
 
     def action_stop(self) -> None:
-        """Stop the answer at the engine's next step; its text stays."""
+        """Stop the answer at the engine's next step; its text is kept."""
         self.session.stop()
         self._draw_all()
 
@@ -578,13 +580,13 @@ class PravahaApp(App[None]):
         if nodes:
             self._copy(nodes[-1].text)
         else:
-            self.tell("There is no answer to copy yet.", "warning")
+            self.notify_safely("There is no answer to copy yet.", "warning")
 
     def _copy(self, text: str) -> None:
         name = clipboard.copy(text, clipboard.choose_path(os.environ), self.copy_to_clipboard)
-        self.tell(f"{len(text)} characters copied with {name}.")
+        self.notify_safely(f"{len(text)} characters copied with {name}.")
 
     def action_command_palette(self) -> None:
-        """Find and run any command."""
+        """Open the command palette."""
         if not isinstance(self.screen, CommandPalette):
             self.push_screen(CommandPalette(id="--command-palette"))

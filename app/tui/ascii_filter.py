@@ -1,7 +1,8 @@
-"""The ASCII character set, as a filter behind every widget: borders, rules and dots of any of them.
+"""Replaces drawing characters by ASCII in the output of all widgets.
 
-`Glyphs` chooses what we draw on purpose; frames and scroll bars are Textual's. Each replacement is as
-wide as what it replaces, so no layout depends on it. Letters of people and models stay as they are.
+`Glyphs` covers the characters that we draw; this filter covers Textual's own, such as borders and scroll
+bars. Each replacement has the width of the original, so that layouts do not change. Letters in text of
+users and models are not replaced.
 """
 
 from rich.segment import Segment
@@ -31,10 +32,10 @@ ASCII_TABLE = str.maketrans({glyph: plain for plain, glyphs in _DRAWN.items() fo
 
 
 class AsciiFilter(LineFilter):
-    """Replaces glyphs that an ASCII terminal has not."""
+    """Replaces the characters of `ASCII_TABLE`."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """The same segments in ASCII, as far as we drew them."""
+        """The segments with drawing characters replaced."""
         return [
             segment
             if segment.text.isascii()

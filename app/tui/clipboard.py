@@ -1,7 +1,7 @@
-"""Copying text out of a terminal: the path that works here, and its name for the message.
+"""Copies text to the clipboard by the method that suits the environment.
 
-Over ssh only the terminal can reach the person's clipboard, so OSC 52 goes first there; inside tmux
-the buffer is set as well, because tmux may swallow OSC 52; locally a native tool is surest.
+Over ssh only the terminal can reach the user's clipboard, through OSC 52. Inside tmux the tmux buffer is
+set too, because tmux may drop OSC 52. On a local terminal a native tool is the most reliable.
 """
 
 import shutil
@@ -20,10 +20,10 @@ _TIMEOUT_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class CopyPath:
-    """How text will leave.
+    """A method of copying.
 
     Attributes:
-        name: for the message, such as `xclip` or `OSC 52`.
+        name: shown to the user, such as `xclip` or `OSC 52`.
         command: program that reads the text on stdin, or None.
         osc52: also write the terminal's clipboard sequence.
     """
@@ -36,7 +36,7 @@ class CopyPath:
 def choose_path(
     environ: Mapping[str, str], which: Callable[[str], str | None] = shutil.which
 ) -> CopyPath:
-    """The best path in this environment."""
+    """The most reliable method in this environment."""
     if environ.get("TMUX") and which("tmux"):
         return CopyPath(
             "the tmux buffer and OSC 52", ("tmux", "load-buffer", "-w", "-"), osc52=True
@@ -49,9 +49,9 @@ def choose_path(
 
 
 def copy(text: str, path: CopyPath, write_osc52: Callable[[str], None]) -> str:
-    """Copy and return the name of the path that took the text.
+    """Copy `text`; the name of the method that was used.
 
-    A command that fails or hangs falls back to OSC 52.
+    If the command fails or times out, OSC 52 is used.
     """
     name = path.name
     osc52 = path.osc52

@@ -1,7 +1,7 @@
-"""One clock for the whole screen: widgets pull on its ticks, and an idle screen has no ticks at all.
+"""The clock of the whole screen: widgets are updated on its ticks, and an idle screen has no ticks.
 
-Guard: a tick must stay far under its period; the governor halves the rate when most do not. No
-widget owns a timer. `wake` is the only method other threads may call, and it never blocks.
+Guard: a tick must take a small share of its period; the governor halves the rate if most ticks do not.
+No widget owns a timer. `wake` is the only method that other threads may call, and it never blocks.
 """
 
 import asyncio
@@ -14,22 +14,22 @@ log = logging.getLogger(__name__)
 
 FULL_HZ = 15.0
 CROWDED_HZ = 5.0
-"""The most while many requests run: text still flows, half a dozen words at a time, and each frame not
-drawn is time for them."""
+"""Maximum rate while many requests run, to leave processor time to the engine: text then appears about
+six words at a time."""
 MIN_HZ = 2.0
 BUSY_SHARE = 0.3
 """A tick over this share of its period is slow."""
 CALM_S = 2.0
-"""Calm that restores the full rate."""
+"""Seconds without slow ticks after which the rate is doubled."""
 RECENT = 5
-"""Ticks whose median cost counts: one that a collection or another process held up proves nothing."""
+"""Number of ticks of which most must be slow, so that single outliers have no effect."""
 
 
 class Governor:
-    """Chooses the rate from the cost of ticks: halves it when they are slow, restores it after calm.
+    """Chooses the tick rate: halves it after slow ticks, doubles it after `CALM_S` without them.
 
     Attributes:
-        crowded: many requests run beside: at most `CROWDED_HZ`.
+        crowded: whether many requests run, which limits the rate to `CROWDED_HZ`.
     """
 
     def __init__(self, full_hz: float = FULL_HZ) -> None:
@@ -41,15 +41,15 @@ class Governor:
 
     @property
     def hz(self) -> float:
-        """Ticks a second now."""
+        """The current rate, ticks a second."""
         return min(self._hz, CROWDED_HZ) if self.crowded else self._hz
 
     def observe(self, cost: float, now: float) -> None:
-        """Take in the cost of the tick that ended at `now`, both in seconds."""
+        """Record the duration of the tick that ended at `now`, both in seconds."""
         self._costs.append(cost)
         slow = sum(each * self._hz > BUSY_SHARE for each in self._costs)
         if slow > RECENT // 2:
-            self._costs.clear()  # the new rate has another limit
+            self._costs.clear()  # the limit depends on the rate
             self._hz = max(MIN_HZ, self._hz / 2)
             self._calm_since = None
         elif self._hz < self._full_hz:
@@ -61,12 +61,12 @@ class Governor:
 
 
 class FrameClock:
-    """Calls `tick` while it returns True, then sleeps until woken.
+    """Calls `tick` while it returns True, then sleeps until `wake`.
 
     Args:
-        tick: draws what changed; returns whether more is coming. What it raises is logged and given
-            to `on_error`; the clock goes on.
-        on_error: told of an exception in a tick, once per run of failures.
+        tick: draws what changed; returns whether further changes are expected. Exceptions are logged
+            and passed to `on_error`; the clock continues.
+        on_error: called once for consecutive failures of ticks.
         clock: monotonic seconds.
     """
 
@@ -91,13 +91,13 @@ class FrameClock:
         self.ticks = 0
 
     def start(self) -> None:
-        """Begin on the running loop, awake."""
+        """Start ticking on the running loop."""
         self._loop = asyncio.get_running_loop()
         self._awake.set()
         self._task = self._loop.create_task(self._run(), name="frame-clock")
 
     async def stop(self) -> None:
-        """End for good; after it `wake` does nothing."""
+        """Stop permanently; `wake` has no effect afterwards."""
         self._loop = None
         if self._task is not None:
             self._task.cancel()
@@ -109,17 +109,17 @@ class FrameClock:
         return self._sleeping
 
     def expect_first_token(self, expected: bool) -> None:
-        """While True, a wake-up is drawn at once and not at the next tick."""
+        """While True, a wake-up causes an immediate tick."""
         self._eager = expected
 
     def wake(self) -> None:
-        """Tick soon. Any thread; a plain flag test unless the clock sleeps or a first token is due."""
+        """Request a tick, from any thread; no effect unless the clock sleeps or expects a first token."""
         loop = self._loop
         if loop is None or not (self._sleeping or self._eager):
             return
         try:
             loop.call_soon_threadsafe(self._awake.set)
-        except RuntimeError:  # the loop closed since the test: nobody is left to draw
+        except RuntimeError:  # the loop was closed after the test
             log.debug("woken after the loop had closed")
 
     async def _run(self) -> None:
@@ -134,14 +134,14 @@ class FrameClock:
                 except TimeoutError:
                     continue
             else:
-                # A wake-up between the tick's last look and this flag would be lost: look once more.
+                # A wake-up between the tick and this flag would be lost: tick once more.
                 self._sleeping = True
                 if not await self.tick_once():
                     await self._awake.wait()
                 self._sleeping = False
 
     async def tick_once(self) -> bool:
-        """One guarded tick; True when more is coming."""
+        """One tick with error handling; True if further changes are expected."""
         began = self._clock()
         try:
             more = await self._tick(began)

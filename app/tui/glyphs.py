@@ -1,7 +1,7 @@
-"""Two frozen tables of glyphs: one for terminals that draw Unicode one cell wide, one in ASCII.
+"""The characters that the screen draws, in a Unicode and an ASCII table.
 
-`PRAVAHA_CHARSET=auto|unicode|ascii` chooses; `auto` takes ASCII when the locale is not UTF-8 or the
-terminal is the Linux console, whose font lacks the block elements.
+`PRAVAHA_CHARSET=auto|unicode|ascii` selects one; `auto` takes ASCII if the locale is not UTF-8 or the
+terminal is the Linux console, whose font lacks block elements.
 """
 
 import locale
@@ -13,7 +13,7 @@ from app.tui.numbers import clamp
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """Every glyph the screen draws beside text; each is one cell wide.
+    """All characters that the screen draws beside text; each is one cell wide.
 
     Attributes:
         spark: ramp from empty to full for sparklines.
@@ -65,7 +65,7 @@ UNICODE = Glyphs(
     spark=" ▁▂▃▄▅▆▇█",
     bar_full="━",
     bar_empty="─",
-    kv="·▒~■█◆",
+    kv="·▒■█◆",
     half_blocks=True,
     ellipsis="…",
     current="▸",
@@ -90,7 +90,7 @@ ASCII = Glyphs(
     spark=" .:-=+*#@",
     bar_full="#",
     bar_empty="-",
-    kv=".-~o#@",
+    kv=".-o#@",
     half_blocks=False,
     ellipsis="...",
     current=">",
@@ -98,14 +98,14 @@ ASCII = Glyphs(
 
 
 class CharsetError(ValueError):
-    """`PRAVAHA_CHARSET` holds something other than auto, unicode or ascii."""
+    """`PRAVAHA_CHARSET` is not auto, unicode or ascii."""
 
 
 def choose_glyphs(environ: Mapping[str, str]) -> Glyphs:
     """The table for this terminal.
 
     Raises:
-        CharsetError: the variable names no table.
+        CharsetError: the variable has another value.
     """
     wanted = environ.get("PRAVAHA_CHARSET", "auto").strip().lower() or "auto"
     match wanted:
@@ -121,7 +121,7 @@ def choose_glyphs(environ: Mapping[str, str]) -> Glyphs:
 
 
 def gauge(glyphs: Glyphs, share: float, width: int) -> tuple[str, str]:
-    """The full and the empty part of a gauge `width` cells wide; any share above 0 shows one cell."""
+    """The full and the empty part of a gauge `width` cells wide; a share above 0 fills at least one."""
     share = clamp(share, 0.0, 1.0)
     full = round(share * width)
     if share > 0 and full == 0:

@@ -1,7 +1,7 @@
-"""The key map: one table from which bindings, help, palette and footer are all made.
+"""The key map: the one table behind bindings, help, command palette and status bar.
 
-Every action has an id, so that people can remap it; a letter means the same in every pane. Avoided
-on purpose: ^S ^B ^A (flow control, multiplexers), ^H ^M ^I ^[ (aliases of other keys), Alt+letter, F11.
+Every action has an id, by which it can be remapped; a letter has the same meaning in every pane. Not
+used: ^S ^B ^A (flow control, multiplexers), ^H ^M ^I ^[ (aliases of other keys), Alt+letter, F11.
 """
 
 import difflib
@@ -14,7 +14,7 @@ from textual.keys import Keys, _character_to_key
 
 
 class Group(StrEnum):
-    """Where a key works; also the headings of the help."""
+    """The scope of a key; also a heading of the help."""
 
     GLOBAL = "Everywhere"
     PANES = "Panes"
@@ -26,7 +26,7 @@ class Group(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One action and the keys that run it.
+    """One action and its keys.
 
     Attributes:
         id: stable name for remapping.
@@ -61,17 +61,17 @@ APP_KEYS: tuple[Key, ...] = (
     Key("chat.new", "ctrl+n", "new_chat", "new", "Start a new conversation", Group.GLOBAL, True),
     Key("tree.toggle", "ctrl+t", "conversations", "chats", "Show and focus the conversations", Group.GLOBAL, True),
     Key("theme", "f9", "theme", "theme", "Choose a theme, with a live preview", Group.GLOBAL, True),
-    Key("quit", "ctrl+q", "quit", "quit", "Leave; prints how to come back", Group.GLOBAL, True),
+    Key("quit", "ctrl+q", "quit", "quit", "Quit; conversations are saved", Group.GLOBAL, True),
     Key("pane.chat", "f2,1", "pane('chat')", "chat", "The conversation", Group.PANES, True),
-    Key("pane.kv", "f3,2", "pane('kv')", "kv", "The KV blocks; again to maximise", Group.PANES, True),
-    Key("pane.stats", "f5,4", "pane('stats')", "stats", "The engine's figures; again to maximise", Group.PANES, True),
-    Key("prompt", "i", "prompt", "prompt", "Type", Group.NAVIGATE),
-    Key("navigate", "shift+tab", "navigate", "navigate", "From the prompt to the messages", Group.PROMPT, False, False),
+    Key("pane.kv", "f3,2", "pane('kv')", "kv", "The KV blocks; press again to maximise", Group.PANES, True),
+    Key("pane.stats", "f5,4", "pane('stats')", "stats", "The engine's figures; press again to maximise", Group.PANES, True),
+    Key("prompt", "i", "prompt", "prompt", "Focus the prompt", Group.NAVIGATE),
+    Key("navigate", "shift+tab", "navigate", "navigate", "Move from the prompt to the messages", Group.PROMPT, False, False),
     Key("msg.next", "j", "message('next')", "next", "Select the next message", Group.NAVIGATE, False, False),
     Key("msg.prev", "k", "message('previous')", "previous", "Select the previous message", Group.NAVIGATE, False, False),
     Key("path.first", "g", "message('first')", "first", "Select the first message", Group.NAVIGATE),
     Key("path.last", "G", "message('last')", "last", "Select the last message", Group.NAVIGATE),
-    Key("regen", "r", "regenerate", "again", "Answer the last message again", Group.NAVIGATE),
+    Key("regen", "r", "regenerate", "again", "Regenerate the last answer", Group.NAVIGATE),
     Key("stop", "s", "stop", "stop", "Stop the answer and keep its text", Group.NAVIGATE),
     Key("copy", "y", "copy", "copy", "Copy the selected message, else the last answer, as Markdown", Group.NAVIGATE),
 )  # fmt: skip
@@ -106,7 +106,7 @@ KV_KEYS: tuple[Key, ...] = (
     Key("kv.down", "down,j", "move(0,1)", "down", "Move the cursor", Group.KV, False, False),
     Key("kv.zoom_in", "plus,equals_sign", "zoom(-1)", "finer", "Fewer blocks a cell", Group.KV, False, False),
     Key("kv.zoom_out", "minus", "zoom(1)", "coarser", "More blocks a cell", Group.KV, False, False),
-    Key("kv.owner", "enter", "light_owner", "owner", "Light up every block of this one's request", Group.KV, False, False),
+    Key("kv.owner", "enter", "light_owner", "owner", "Highlight all blocks of this block's request", Group.KV, False, False),
 )  # fmt: skip
 
 ALL_KEYS = (*APP_KEYS, *PROMPT_KEYS, *TRANSCRIPT_KEYS, *LIST_KEYS, *KV_KEYS)
@@ -118,9 +118,9 @@ _NAMES = {
 
 
 def _split(key: Key, keys: str) -> tuple[str, str]:
-    """The keys that go before the focused widget, and those that come after it.
+    """The keys that are handled before the focused widget, and those that are handled after it.
 
-    A digit or letter never has priority: it would be stolen from the prompt.
+    A digit or letter is never handled before, because it may be input of the prompt.
     """
     names = [name.strip() for name in keys.split(",")]
     urgent = [name for name in names if len(name) > 1 and key.priority]
@@ -156,15 +156,15 @@ def bindings(keys: tuple[Key, ...]) -> list[BindingType]:
 
 
 def shown(key: Key, keymap: Mapping[str, str] | None = None) -> str:
-    """The keys of an action as people write them, after remapping."""
+    """The keys of an action for display, after remapping."""
     keys = (keymap or {}).get(key.id, key.keys)
     return " ".join(_NAMES.get(name.strip(), name.strip()) for name in keys.split(","))
 
 
 def hint(name: str, word: str, keymap: Mapping[str, str]) -> tuple[str, str, str]:
-    """An action's first key, a word for it, and what a click on them runs.
+    """An action's first key, its label, and the action that a click on them runs.
 
-    A widget's own action has no click: it may be out of focus.
+    A widget's own action has no click, because the widget may not have the focus.
     """
     key = next(key for key in ALL_KEYS if key.id == name)
     click = f"app.{key.action}" if key in APP_KEYS else ""
@@ -172,14 +172,14 @@ def hint(name: str, word: str, keymap: Mapping[str, str]) -> tuple[str, str, str
 
 
 def read_keymap(keymap: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """The entries that can be obeyed, and one sentence for each that cannot.
+    """The valid entries of a key map, and one sentence for each invalid one.
 
     Args:
-        keymap: action id → keys, comma-separated, in place of the action's own.
+        keymap: action id → keys, comma-separated, which replace the action's own.
     """
     good = {name: ",".join(one.strip() for one in keys.split(",")) for name, keys in keymap.items()}
     problems: list[str] = []
-    # An entry left out gives its action the old keys back, which another entry may have taken.
+    # Removing an entry restores its action's old keys, which another entry may use: check again.
     while bad := next(((name, why) for name in good if (why := _problem(name, good))), None):
         del good[bad[0]]
         problems.append(f"The key map's entry for {bad[0]!r} {bad[1]}.")
@@ -193,13 +193,13 @@ def to_textual(keymap: Mapping[str, str]) -> dict[str, str]:
         if key.id in keymap:
             urgent, plain = _split(key, keymap[key.id])
             for name, priority in _halves(key):
-                # Textual keeps the old keys of an entry without any: a name that no key has is none.
+                # Textual ignores an entry without keys, so unbind with a name that no key has.
                 given[name] = (urgent if priority else plain) or f"unbound.{name}"
     return given
 
 
 def _problem(name: str, keymap: Mapping[str, str]) -> str:
-    """Why an entry cannot be obeyed; empty when it can."""
+    """Why an entry is invalid; empty if it is valid."""
     found = next((key for key in ALL_KEYS if key.id == name), None)
     if found is None:
         near = difflib.get_close_matches(name, [key.id for key in ALL_KEYS], n=3)
@@ -207,9 +207,9 @@ def _problem(name: str, keymap: Mapping[str, str]) -> str:
     letters_work = found not in PROMPT_KEYS and (not found.priority or len(_halves(found)) > 1)
     for one in keymap[name].split(","):
         if not _is_key(one):
-            return f"holds {one!r}, which is no key"
+            return f"holds {one!r}, which is not a key"
         if len(one) == 1 and not letters_work:
-            return f"holds {one!r}, which the prompt needs: take a function key or one with ctrl"
+            return f"holds {one!r}, which the prompt needs: use a function key or one with ctrl"
         for other in _scope(found):
             if other is not found and one in keymap.get(other.id, other.keys).split(","):
                 return f"holds {one!r}, which is taken by {other.id!r}"
@@ -217,7 +217,7 @@ def _problem(name: str, keymap: Mapping[str, str]) -> str:
 
 
 def _scope(key: Key) -> tuple[Key, ...]:
-    """The actions that hear the same keys."""
+    """The actions in the same scope, whose keys must differ."""
     tables = (APP_KEYS, PROMPT_KEYS, TRANSCRIPT_KEYS, LIST_KEYS, KV_KEYS)
     return next(table for table in tables if key in table)
 
@@ -227,7 +227,7 @@ _MODIFIERS = ("ctrl+", "shift+", "alt+", "super+", "hyper+", "meta+")
 
 
 def _is_key(name: str) -> bool:
-    """Whether Textual may ever report a key of this name."""
+    """Whether Textual can report a key of this name."""
     if name in _KEY_NAMES:
         return True
     while modifier := next((one for one in _MODIFIERS if name.startswith(one)), ""):

@@ -1,7 +1,7 @@
-"""How answers are parsed: GitHub's Markdown, with raw HTML shown as text and link targets in full.
+"""The Markdown parser of answers: GitHub's dialect, with raw HTML as text and visible link targets.
 
-Textual drops HTML blocks, so `<think>…` would vanish from an answer; and it shows a link's words but
-not where it goes, which a hostile answer would use.
+Textual omits HTML blocks, so that `<think>…` would disappear from an answer. It also shows a link's
+text without its target, which a malicious answer could exploit.
 """
 
 from markdown_it import MarkdownIt

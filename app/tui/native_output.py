@@ -1,7 +1,7 @@
-"""Keeps what native code prints off the screen: one `printf` would corrupt it.
+"""Redirects output of native code to the log, because a `printf` would corrupt the screen.
 
-File descriptors 1 and 2 go to the log while the screen is open; Textual writes to the terminal
-through duplicates of them.
+File descriptors 1 and 2 point to the log while the screen is open; Textual writes to the terminal
+through duplicates of the original ones.
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 
 @contextmanager
 def native_output_to(log: Path) -> Iterator[None]:
-    """Send descriptors 1 and 2 to `log` (0600) until the end; a log that cannot be opened is /dev/null."""
+    """Send descriptors 1 and 2 to `log` (0600) inside the context, or to /dev/null if it cannot be opened."""
     sys.stdout.flush()
     sys.stderr.flush()
     saved = os.dup(1), os.dup(2)

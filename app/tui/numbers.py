@@ -1,4 +1,4 @@
-"""Numbers as people read them: short, aligned, with their unit. Pure; `–` stands for "no sample yet"."""
+"""Formats numbers for display: short, aligned, with units. Pure functions; `–` means "no sample yet"."""
 
 NONE = "–"
 
@@ -20,7 +20,7 @@ def compact(count: int) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of 1 as a whole percentage; anything above 0 is at least `<1%`."""
+    """A share of 1 as a whole percentage; a positive share below 1 % is `<1%`."""
     if 0 < share < 0.01:
         return "<1%"
     return f"{share * 100:.0f}%"
@@ -48,7 +48,7 @@ def rate(per_second: float) -> str:
 
 
 def age(seconds: float) -> str:
-    """How long ago, in one unit: now, 5m, 3h, 2d, 7w, 2y."""
+    """An elapsed time in one unit: now, 5m, 3h, 2d, 7w, 2y."""
     if seconds < 60:
         return "now"
     for limit, unit, name in (

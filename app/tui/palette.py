@@ -1,4 +1,4 @@
-"""What the command palette offers: every action with its key, slash commands, chats and themes."""
+"""Entries of the command palette: actions with their keys, conversations, themes and scheduling."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
-from app.safe_text import safe_line
-from app.scheduling_titles import BATCH_FORMER_TITLES, POLICY_TITLES
+from app.text.safe_text import safe_line
+from app.text.scheduling_titles import BATCH_FORMER_TITLES, POLICY_TITLES
 from app.tui.keys import ALL_KEYS, shown
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Entry(NamedTuple):
 
 
 class PravahaCommands(Provider):
-    """Searches actions, conversations and themes."""
+    """Searches the entries."""
 
     def _entries(self) -> Iterator[Entry]:
         app = cast("PravahaApp", self.app)
@@ -35,7 +35,11 @@ class PravahaCommands(Provider):
             why = disabled.get(key.id)
             keys = shown(key, app.keymap)
             note = f"{keys}: {why}" if why else keys
-            run = partial(app.tell, why, "warning") if why else partial(app.run_action, key.action)
+            run = (
+                partial(app.notify_safely, why, "warning")
+                if why
+                else partial(app.run_action, key.action)
+            )
             yield Entry(key.help, note, run)
         for tree in app.session.trees():
             yield Entry(
@@ -52,23 +56,23 @@ class PravahaCommands(Provider):
             yield Entry(f"Steps: {former}", title, run)
 
     async def discover(self) -> Hits:
-        """Everything, before anything is typed."""
+        """All entries, for an empty query."""
         for entry in self._entries():
             yield DiscoveryHit(
                 Content(entry.text),
                 entry.run,
                 text=entry.text,
-                # Typed as text, taken as content, parsed as markup if it is a plain string.
+                # Annotated as str, but a str is parsed as markup and `Content` is accepted.
                 help=cast("str", Content(entry.help)),
             )
 
     async def search(self, query: str) -> Hits:
-        """What matches the query."""
+        """The entries that match the query."""
         matcher = self.matcher(query)
         for entry in self._entries():
             score = matcher.match(entry.text)
             if score > 0:
-                # `highlight` reads its text as markup, which a title may happen to be.
+                # `highlight` parses its text as markup, which a title may contain.
                 marked = Content(entry.text) if "[" in entry.text else matcher.highlight(entry.text)
                 yield Hit(
                     score, marked, entry.run, text=entry.text, help=cast("str", Content(entry.help))

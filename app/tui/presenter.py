@@ -1,8 +1,8 @@
-"""One tick of the screen: pull what is new from session and engine, give it to the visible widgets.
+"""One tick of the screen: pulls new data from session and engine and passes it to the visible widgets.
 
-Guard: costs microseconds when nothing changed; widgets compare before they draw. Nothing here may
-wait for the engine. While the engine works text is drawn on every tick, figures every `FIGURES_S`:
-each drawn figure takes time that a step could use, and nobody reads fifteen numbers a second.
+Guard: costs microseconds if nothing changed; widgets compare before they draw. Nothing here may wait for
+the engine. While the engine works, text is drawn on every tick but figures only every `FIGURES_S`, to
+leave processor time to the engine.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ FIGURES_S = 0.25
 CROWDED_FIGURES_S = 1.0
 """The same while many requests run."""
 CROWD = 8
-"""Running requests from which on less is drawn: the time is theirs."""
+"""Number of running requests from which on less is drawn, to leave processor time to the engine."""
 
 
 def build_queued(queued: Sequence[str], glyphs: Glyphs, cells: int) -> list[Line]:
@@ -59,9 +59,9 @@ class Presenter:
 
     Args:
         screen: the main screen, mounted.
-        on_settled: called after an answer ended, so that lists can be refreshed.
-        mode: the word for what the keyboard does now.
-        hints: keys that matter now.
+        on_settled: called after an answer has finished, to refresh lists.
+        mode: returns the keyboard mode, `PROMPT` or `NAVIGATE`.
+        hints: returns the keys to show in the status bar.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Presenter:
         self._hints = hints
         self._tracker = MoodTracker()
         self._epoch = -1
-        self._words_came = False
+        self._text_arrived = False
         self._drawn_at = float("-inf")
         self._drawn_for: tuple[object, ...] = ()
         self._moving = False
@@ -94,23 +94,23 @@ class Presenter:
         self.snapshot = client.snapshot()
 
     @property
-    def awaits_first_words(self) -> bool:
-        """Whether the open conversation's answer runs and nothing of it was drawn yet."""
-        return self._session.generating and not self._words_came
+    def awaits_first_text(self) -> bool:
+        """Whether the open conversation's answer runs and none of its text has been drawn."""
+        return self._session.generating and not self._text_arrived
 
     @property
     def crowded(self) -> bool:
-        """Whether so many requests run that drawing should take less from them."""
+        """Whether so many requests run that less should be drawn."""
         return self.snapshot.running >= CROWD
 
     async def tick(self, now: float) -> bool:
-        """Draw what changed; True while more is coming."""
+        """Draw what changed; True while further changes are expected."""
         deltas = self._session.pump()
         self.snapshot = snapshot = self._client.snapshot()
-        self._words_came &= self._session.generating
+        self._text_arrived &= self._session.generating
         for delta in deltas:
             if delta.text or delta.status is not NodeStatus.STREAMING:
-                self._words_came = delta.status is NodeStatus.STREAMING
+                self._text_arrived = delta.status is NodeStatus.STREAMING
         if deltas:
             transcript = self._screen.query_one(Transcript)
             await transcript.apply(deltas, self._session.path, crowded=self.crowded)
@@ -123,11 +123,11 @@ class Presenter:
         return bool(deltas) or working or self._moving or self._session.generating
 
     def draw_all(self) -> None:
-        """The next tick draws the figures too: what shows them was opened, or has another size."""
+        """Draw the figures at the next tick too, as after a pane was opened or resized."""
         self._drawn_at = float("-inf")
 
     def _figures_due(self, snapshot: EngineSnapshot, now: float) -> bool:
-        # What a key or an event changed is shown at once.
+        # Show changes by keys and events immediately.
         about = (snapshot.state, self._session.generating, self._session.queued, self._mode())
         pause = CROWDED_FIGURES_S if self.crowded else FIGURES_S
         if is_busy(snapshot) and about == self._drawn_for and now - self._drawn_at < pause:
@@ -180,7 +180,7 @@ class Presenter:
 
 
 def _visible(widget: Avatar | LoadingView | StatsPane | Vitals | KvPane) -> bool:
-    """Whether the widget and everything around it is displayed and has room."""
+    """Whether the widget and all its ancestors are displayed and it has a size."""
     return (
         widget.is_on_screen
         and widget.size.area > 0

@@ -1,4 +1,4 @@
-"""Slash commands of the prompt: their table, how a line is read, and near matches for a typo."""
+"""Slash commands of the prompt: their table, the parser, and suggestions for typos."""
 
 import difflib
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ class Command:
     """One slash command.
 
     Attributes:
-        action: method of the app without its `command_` prefix; called with the argument text.
-        argument: how the argument is shown in help, empty when it takes none.
+        action: method of `SlashActions` that runs the command; called with the argument text.
+        argument: the argument as shown in help, empty if there is none.
     """
 
     name: str
@@ -27,8 +27,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("rename", "rename", "rename this conversation", "TITLE"),
     Command("delete", "delete", "archive this conversation; asks"),
     Command("system", "system", "show or set the system prompt", "[TEXT|clear]"),
-    Command("model", "model", "what model runs, and how"),
-    Command("regen", "regen", "answer the last message again"),
+    Command("model", "model", "show the model and its executor"),
+    Command("regen", "regen", "regenerate the last answer"),
     Command("stop", "stop", "stop the answer"),
     Command("copy", "copy", "copy the last answer as Markdown"),
     Command("kv", "kv", "show the KV blocks"),
@@ -36,7 +36,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("theme", "theme", "choose a theme, or name one", "[NAME]"),
     Command("keys", "keys", "show every key"),
     Command("help", "keys", "show every key and command"),
-    Command("quit", "quit", "leave; prints how to come back"),
+    Command("quit", "quit", "quit; conversations are saved"),
 )
 _BY_NAME = {command.name: command for command in COMMANDS}
 
@@ -58,14 +58,14 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Looks like a command and is none; nothing is sent."""
+    """A text that begins with a slash but is not a command; nothing is sent."""
 
     name: str
     near: tuple[str, ...]
 
 
 def read(text: str) -> Plain | Invocation | Unknown:
-    """Read one submitted prompt. A path such as `/usr/bin` is an unknown command: `//usr/bin` sends it."""
+    """Parse a submitted prompt. A path such as `/usr/bin` is an unknown command; `//usr/bin` sends it."""
     if text.startswith("//"):
         return Plain(text[1:])
     if not text.startswith("/"):
@@ -78,7 +78,7 @@ def read(text: str) -> Plain | Invocation | Unknown:
 
 
 def matches(text: str) -> tuple[Command, ...]:
-    """Commands that complete what is typed; empty once an argument began or the text is no command."""
+    """Commands that complete the text; empty after a white space or if the text is not a command."""
     if not text.startswith("/") or text.startswith("//") or any(c.isspace() for c in text):
         return ()
     return tuple(command for command in COMMANDS if command.name.startswith(text[1:].lower()))
@@ -88,7 +88,7 @@ _COMPLETIONS = 7
 
 
 def build_completions(text: str) -> list[Line]:
-    """The commands that complete what is typed, and how many more there are."""
+    """Rows of the commands that complete the text, and the number of further ones."""
     found = matches(text)
     lines: list[Line] = [
         (Span(f"/{one.name} {one.argument}".ljust(24), "$accent"), Span(one.help, "$muted"))

@@ -1,11 +1,8 @@
-"""What each slash command does: one method a command, on behalf of the app.
-
-Kept beside `slash.py`, whose table names these methods, and away from the app, which only wires.
-"""
+"""The actions of the slash commands, one method for each; the table in `slash.py` names them."""
 
 from typing import TYPE_CHECKING
 
-from app.safe_text import safe_line
+from app.text.safe_text import safe_line
 from app.tui.numbers import compact, size
 from app.tui.slash import Invocation
 
@@ -14,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class SlashActions:
-    """Runs slash commands."""
+    """Runs slash commands of the app."""
 
     def __init__(self, app: "PravahaApp") -> None:
         self._app = app
@@ -24,7 +21,7 @@ class SlashActions:
         await getattr(self, invocation.command.action)(invocation.argument)
 
     async def new(self, argument: str) -> None:
-        """Start a new conversation; with text, ask it at once."""
+        """Start a new conversation; send `argument` if it is not empty."""
         await self._app.action_new_chat()
         if argument:
             await self._app.send(argument)
@@ -36,7 +33,7 @@ class SlashActions:
     async def rename(self, argument: str) -> None:
         """Rename this conversation."""
         if not argument:
-            self._app.tell("/rename needs a title.", "warning")
+            self._app.notify_safely("/rename needs a title.", "warning")
             return
         self._app.session.rename_tree(self._app.session.tree_id, argument)
         self._app.refresh_list()
@@ -51,15 +48,17 @@ class SlashActions:
         if argument:
             session.system_prompt = None if argument == "clear" else argument
         prompt = session.system_prompt
-        self._app.tell(f"System prompt: {safe_line(prompt)}" if prompt else "No system prompt.")
+        self._app.notify_safely(
+            f"System prompt: {safe_line(prompt)}" if prompt else "No system prompt."
+        )
 
     async def model(self, argument: str) -> None:
-        """What runs, and how."""
+        """Show the model and its executor."""
         model = self._app.client.snapshot().model
         if model is None:
-            self._app.tell("No model is loaded yet.")
+            self._app.notify_safely("No model is loaded yet.")
             return
-        self._app.tell(
+        self._app.notify_safely(
             f"{safe_line(model.name)}: {model.architecture}, {compact(model.parameters)} parameters, "
             f"{model.weight_format} in {size(model.weight_bytes)}, KV {model.kv_dtype}, context "
             f"{model.context_length}; {model.executor} executor, {model.dispatch}, "
@@ -67,7 +66,7 @@ class SlashActions:
         )
 
     async def regen(self, argument: str) -> None:
-        """Answer the last message again."""
+        """Regenerate the last answer."""
         await self._app.action_regenerate()
 
     async def stop(self, argument: str) -> None:
@@ -87,7 +86,7 @@ class SlashActions:
         self._app.action_pane("stats")
 
     async def theme(self, argument: str) -> None:
-        """Choose a theme, or take the named one."""
+        """Open the theme list, or switch to the named theme."""
         if argument:
             self._app.use_theme(argument)
         else:
@@ -98,5 +97,5 @@ class SlashActions:
         self._app.action_help()
 
     async def quit(self, argument: str) -> None:
-        """Leave."""
+        """Quit."""
         await self._app.action_quit()

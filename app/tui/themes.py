@@ -1,4 +1,4 @@
-"""Themes are YAML files, one a file, named after it: `themes/*.yaml`, then the user's folder, which wins.
+"""Themes: one YAML file each, from `themes/*.yaml` and the user's folder, which takes precedence.
 
     dark: true
     ansi: false                 # true: the terminal's own sixteen colours (ansi_… names only)
@@ -6,9 +6,10 @@
     base: {primary: "#4fc1c0", background: "#0b1418", foreground: "#d6e4e5"}
     kv:   {own: "$accent"}
 
-Only `base.primary`, `base.background` and `base.foreground` are required: every other role has a
-default taken from them. A value is a colour or `$role` / `$group-role`. A file with mistakes stays
-listed, disabled, with all of its mistakes; it never stops the start. Colours appear nowhere else.
+A theme is named after its file. Only `base.primary`, `base.background` and `base.foreground` are
+required; the defaults of all other roles derive from them. A value is a colour or a reference, `$role`
+or `$group-role`. A file with errors is listed as disabled, with all of its errors, and does not prevent
+the start. No colour is defined anywhere else.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +21,7 @@ import yaml
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
-from app.safe_text import safe_line
+from app.text.safe_text import safe_line
 
 BUILT_IN = Path(__file__).resolve().parents[2] / "themes"
 """The themes of the project: beside `app/` in a checkout and in a wheel."""
@@ -48,7 +49,6 @@ GROUP_DEFAULTS: Mapping[str, Mapping[str, str]] = {
     "kv": {
         "free": "$panel",
         "cached": "$faint",
-        "swapped": "$warning",
         "active": "$primary",
         "own": "$accent",
         "lit": "$foreground",
@@ -86,8 +86,8 @@ class ThemeFile:
 
     Attributes:
         title: a few words for the list.
-        theme: ready to register, or None when `problems` is not empty.
-        problems: one sentence each, all of the file's.
+        theme: ready to register, or None if `problems` is not empty.
+        problems: all errors of the file, one sentence each.
     """
 
     name: str
@@ -126,7 +126,7 @@ def _build(path: Path, data: dict[Any, Any]) -> ThemeFile:
     problems: list[str] = []
     known = {"dark", "ansi", "title", "base", *GROUP_DEFAULTS}
     problems.extend(
-        f"`{safe_line(str(key))}` is no group or setting" for key in data if key not in known
+        f"`{safe_line(str(key))}` is not a group or setting" for key in data if key not in known
     )
     dark, ansi = (_flag(data, key, default, problems) for key, default in _FLAGS)
     title = data.get("title", "")
@@ -138,7 +138,7 @@ def _build(path: Path, data: dict[Any, Any]) -> ThemeFile:
     for group, defaults in GROUP_DEFAULTS.items():
         roles = _roles(data, group, tuple(defaults), defaults, problems)
         raw |= {f"{group}-{role}": value for role, value in roles.items()}
-    # A missing required role was already reported; its followers would only repeat that.
+    # A missing required role was already reported; do not report the roles that refer to it.
     if any(role not in raw for role in _REQUIRED):
         return ThemeFile(path.stem, path, safe_line(title), problems=tuple(problems))
     colors = {name: _resolve(name, raw, problems, ansi) for name in raw}
@@ -173,7 +173,7 @@ def _roles(
     for role, value in given.items():
         if role not in known:
             problems.append(
-                f"`{group}.{safe_line(str(role))}` is no role; known: {', '.join(known)}"
+                f"`{group}.{safe_line(str(role))}` is not a role; known: {', '.join(known)}"
             )
         elif not isinstance(value, str):
             problems.append(f"`{group}.{role}` must be a quoted colour")
@@ -183,7 +183,7 @@ def _roles(
 
 
 def _resolve(name: str, raw: Mapping[str, str], problems: list[str], ansi: bool) -> str:
-    """Follow `$role` references to a colour; a mistake is noted and a placeholder returned."""
+    """Follow `$role` references to a colour; on an error, add a problem and return a placeholder."""
     value, seen = raw[name], {name}
     while value.startswith("$"):
         target = value[1:]
@@ -198,7 +198,7 @@ def _resolve(name: str, raw: Mapping[str, str], problems: list[str], ansi: bool)
     try:
         Color.parse(value)
     except ColorParseError:
-        problems.append(f"`{name}` is {safe_line(value)!r}, which is no colour")
+        problems.append(f"`{name}` is {safe_line(value)!r}, which is not a colour")
         return "black"
     if ansi and not value.startswith("ansi_"):
         problems.append(f"`{name}` is {value!r}; an ansi theme uses ansi_… names only")
@@ -208,7 +208,7 @@ def _resolve(name: str, raw: Mapping[str, str], problems: list[str], ansi: bool)
 def _theme(name: str, dark: bool, ansi: bool, colors: dict[str, str]) -> Theme:
     base = {role: colors[role] for role in BASE_ROLES}
     variables = {role: value for role, value in colors.items() if role not in _TEXTUAL_ROLES}
-    # Textual derives these from `primary` alone; ours keep focus, cursor and scroll bars calm.
+    # Textual derives these from `primary`; these give focus, cursor and scroll bars less contrast.
     variables |= {
         "border": base["faint"],
         "border-blurred": base["panel"],

@@ -1,7 +1,8 @@
-"""The seam between the engine and whoever drives it: the screen, the plain chat, the server.
+"""`EngineClient`, the interface of front ends to an engine: the screen, the plain chat, `pravaha run`.
 
-Two transports obey it equally: `InProcessClient` (a thread in this process) and `HttpClient`
-(`pravaha --attach URL`). No tensor types cross it and nothing here blocks for a step.
+It has two transports: `InProcessClient` (a thread in this process) and `HttpClient`
+(`pravaha --attach URL`). No tensors cross it, and no call waits for an engine step. The HTTP server
+does not use it: `app.server` calls `AsyncPravahaEngine` directly.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,11 +19,11 @@ from engine.text.control_tokens import ControlTokens
 
 
 class EngineClient(Protocol):
-    """What a front end may ask of an engine.
+    """The calls of a front end to an engine.
 
-    Threads: every method may be called from any one thread at a time; none waits for the engine's
-    step. Tokens are never dropped: what is not drained stays in the request's mailbox. Draining the
-    final batch (the one with `finish_reason`) forgets the request.
+    Threads: every method may be called from any one thread at a time; none waits for an engine step.
+    Tokens are never dropped: they stay in the request's mailbox until they are drained. Draining the
+    final batch (the one with `finish_reason`) removes the request.
     """
 
     def submit(self, request: Request) -> str:
@@ -31,16 +32,16 @@ class EngineClient(Protocol):
         Raises:
             InvalidRequest: a parameter out of range or a prompt longer than the context.
             QueueFull: the bounded queue is full.
-            EngineUnavailable: loading failed, draining or stopped. While loading, requests queue.
+            EngineUnavailable: loading failed, draining or stopped. Requests during loading are queued.
         """
         ...
 
     def cancel(self, request_id: str) -> None:
-        """Ask for the request to end at the next step boundary; unknown ids are ignored."""
+        """Abort the request at the next step boundary; unknown ids are ignored."""
         ...
 
     def drain(self, request_id: str) -> TokenBatch | None:
-        """Everything new for the request, or None when nothing is new. Never blocks."""
+        """All new tokens of the request as one batch, or None. Never blocks."""
         ...
 
     def fork(
@@ -51,50 +52,50 @@ class EngineClient(Protocol):
         n: int = 1,
         sampling: SamplingParams | None = None,
     ) -> list[str]:
-        """Go on from where a live request is in `n` other ways; the children's ids.
+        """Fork a running request into `n` children; their ids.
 
-        They share the parent's KV blocks and are drained like any request; their prompt is the
+        The children share the parent's KV blocks and are drained like any request; their prompt is the
         parent's tokens up to the fork.
 
         Args:
-            request_id: the parent. One that ended is continued by submitting its token ids.
-            at: how many tokens of prompt and answer to share; None shares all there are now.
-            n: children.
-            sampling: how they go on; None does as the parent, up to the parent's length.
+            request_id: the parent. To continue a finished request, submit its token ids.
+            at: number of tokens of prompt and answer to share; None shares all current ones.
+            n: number of children.
+            sampling: their parameters; None takes the parent's, with the parent's total length.
 
         Raises:
-            InvalidRequest: no such live request, no such token, or what `submit` refuses.
-            QueueFull: not all children fit into the queue; none runs.
+            InvalidRequest: no such running request, no such token, or as `submit`.
+            QueueFull: not all children fit into the queue; none is submitted.
             EngineUnavailable: as `submit`.
         """
         ...
 
     def price(self, token_ids: Sequence[int]) -> ForkPrice:
-        """What a request with these tokens would cost now; waits for no step.
+        """The predicted cost of a request with these tokens.
 
         Raises:
-            InvalidRequest: the tokens cannot be a prompt.
-            EngineUnavailable: the model cannot be opened, or the server is away.
+            InvalidRequest: the tokens are not a valid prompt.
+            EngineUnavailable: the model cannot be opened, or the server does not answer.
         """
         ...
 
     def set_scheduling(self, scheduling: Scheduling) -> None:
-        """Go on with another policy and batch former; the snapshot shows it once it is in force.
+        """Change policy and batch former from the next step on; the snapshot shows those in force.
 
         Raises:
-            InvalidRequest: a value that is none.
-            EngineUnavailable: the engine has stopped, or the server is away.
+            InvalidRequest: an unknown or invalid value.
+            EngineUnavailable: the engine has stopped, or the server does not answer.
         """
         ...
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
-        """Texts as vectors, by the embedding model. Waits for it, not for the engine's step.
+        """Vectors of texts, computed by the embedding model. Waits for the encoder.
 
         Raises:
             InvalidRequest: a text is empty or too long for the encoder.
             ModelNotFound: no embedding model is installed where the engine runs.
             QueueFull: too many calls are pending.
-            EngineUnavailable: stopped, or the server is away.
+            EngineUnavailable: stopped, or the server does not answer.
         """
         ...
 
@@ -111,7 +112,7 @@ class EngineClient(Protocol):
         ...
 
     def control_tokens(self) -> ControlTokens:
-        """The model's control tokens; they stay while the fingerprint does."""
+        """The model's control tokens; constant while the fingerprint is."""
         ...
 
     def detokenize(self, token_ids: Sequence[int], *, skip_special: bool = True) -> str:
@@ -129,24 +130,24 @@ class EngineClient(Protocol):
         ...
 
     def tokenizer_fingerprint(self) -> str:
-        """Changes when stored token ids would mean other text."""
+        """Identifies the tokenizer: equal fingerprints map token ids to equal text."""
         ...
 
     def on_wake(self, callback: Callable[[], None]) -> None:
-        """Call `callback` when a mailbox is filled or the engine's state changes.
+        """Call `callback` when a mailbox becomes non-empty or the engine's state changes.
 
-        Filled means from empty to non-empty. The callback runs on any thread and must return at
-        once.
+        The callback runs on any thread and must return immediately.
         """
         ...
 
     def lend_core(self) -> AbstractContextManager[None]:
-        """Inside it, compute on one processor less if the engine runs in this process, any thread.
+        """A context in which an in-process engine computes on one processor less; any thread.
 
-        For work that takes milliseconds and would interrupt the engine in the middle of a piece of its own.
+        For computations of a few milliseconds, which would otherwise preempt one of the engine's threads
+        in the middle of a kernel while the others wait for it.
         """
         ...
 
     def close(self) -> None:
-        """Give the engine back; in-process, shut it down cleanly."""
+        """Release the engine; an in-process one is shut down cleanly."""
         ...

@@ -1,7 +1,7 @@
-"""What `HttpClient` says and hears: the API's JSON to and from the engine's frozen dataclasses.
+"""The API's JSON to and from the engine's frozen dataclasses, for `HttpClient`.
 
-Pure functions. Unknown members of an answer are ignored, so that a newer server can be joined;
-missing ones raise `WireError`.
+Pure functions. Unknown members of an answer are ignored, for compatibility with newer servers; missing
+ones raise `WireError`.
 """
 
 import base64
@@ -50,17 +50,17 @@ FORKED_AT = "x-pravaha-forked-at"
 """Response header of `POST /fork`: how many of the parent's tokens the children share."""
 
 _TOKEN_ID = "token_id:"  # noqa: S105 - a prefix, not a secret
-_NO_LIMIT = 2**31 - 1  # the API defaults to 16 tokens; the server bounds this by the context
+_NO_LIMIT = 2**31 - 1  # the API's default is 16 tokens; the context length is the actual limit
 
 Shape = TypeVar("Shape")
 
 
 class WireError(PravahaError):
-    """The server's answer is not one of ours."""
+    """The server's answer is not in the format of Pravāha's API."""
 
 
 def completion_body(request: Request, model: str) -> dict[str, Any]:
-    """The body of `POST /v1/completions` that asks for exactly this request."""
+    """The body of `POST /v1/completions` for a request."""
     return {
         "model": model,
         "prompt": list(request.prompt_ids),
@@ -75,7 +75,7 @@ def completion_body(request: Request, model: str) -> dict[str, Any]:
 def fork_body(
     parent: str, *, child: str, at: int | None, sampling: SamplingParams | None
 ) -> dict[str, Any]:
-    """The body of `POST /fork` that asks for one child."""
+    """The body of `POST /fork` for one child."""
     fields = {} if sampling is None else _sampling_fields(sampling)
     return {"parent": parent, "request_id": child, "at": at, **_STREAMED, **fields}
 
@@ -111,7 +111,7 @@ def _sampling_fields(sampling: SamplingParams) -> dict[str, Any]:
 
 
 def _grammar_fields(grammar: Grammar | None) -> dict[str, Any]:
-    """The fields that ask for exactly this grammar, or for none where a fork's parent has one."""
+    """The fields for a grammar; without one, the field that removes that of a fork's parent."""
     if grammar is None:
         return {"response_format": {"type": "text"}}
     if grammar.kind == "json_object":
@@ -125,9 +125,9 @@ def _grammar_fields(grammar: Grammar | None) -> dict[str, Any]:
 def token_batch(
     choice: Mapping[str, Any], *, request_id: str, queued: float, prompt_alternatives: int = 0
 ) -> TokenBatch:
-    """One streamed choice as a batch; instants count from `queued` on this machine's clock.
+    """One streamed choice as a batch; times are relative to `queued` on this machine's clock.
 
-    Prompt logprobs come with `prompt_alternatives` tokens beside the prompt's own.
+    Prompt logprobs have `prompt_alternatives` tokens beside the prompt's own.
 
     Raises:
         WireError: members are missing.
@@ -162,11 +162,11 @@ def token_batch(
             prompt_logprobs=_prompt_logprobs(choice.get("prompt_logprobs"), prompt_alternatives),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise WireError(f"The server's stream is not one Pravāha sends ({error}).") from error
+        raise WireError(f"The server's stream is not in Pravāha's format ({error}).") from error
 
 
 def _prompt_logprobs(entries: Any, alternatives: int) -> PromptLogprobs | None:
-    """From an object of each token but the first, by token id, its own entry first."""
+    """From vLLM's format: for each token but the first an object by token id, its own entry first."""
     if entries is None:
         return None
     logprobs, ranks, top = [], [], []
@@ -182,7 +182,7 @@ def _prompt_logprobs(entries: Any, alternatives: int) -> PromptLogprobs | None:
 
 
 def engine_snapshot(data: Mapping[str, Any], *, now: float) -> EngineSnapshot:
-    """A snapshot whose instants are on this machine's clock, where it is `now`.
+    """A snapshot whose times are converted to this machine's clock, where it is `now`.
 
     Raises:
         WireError: members are missing.
@@ -190,17 +190,17 @@ def engine_snapshot(data: Mapping[str, Any], *, now: float) -> EngineSnapshot:
     try:
         snapshot = EngineSnapshot(
             **{
-                **_known(EngineSnapshot, data),
+                **_known_fields(EngineSnapshot, data),
                 "state": EngineState(data["state"]),
-                "model": data["model"] and ModelInfo(**_known(ModelInfo, data["model"])),
-                "blocks": BlockCounts(**_known(BlockCounts, data["blocks"])),
-                "swap": SwapCounts(**_known(SwapCounts, data["swap"])),
-                "last_step": StepStats(**_known(StepStats, data["last_step"])),
-                "totals": Totals(**_known(Totals, data["totals"])),
-                "rates": Rates(**_known(Rates, data["rates"])),
-                "scheduling": Scheduling(**_known(Scheduling, data["scheduling"])),
+                "model": data["model"] and ModelInfo(**_known_fields(ModelInfo, data["model"])),
+                "blocks": BlockCounts(**_known_fields(BlockCounts, data["blocks"])),
+                "swap": SwapCounts(**_known_fields(SwapCounts, data["swap"])),
+                "last_step": StepStats(**_known_fields(StepStats, data["last_step"])),
+                "totals": Totals(**_known_fields(Totals, data["totals"])),
+                "rates": Rates(**_known_fields(Rates, data["rates"])),
+                "scheduling": Scheduling(**_known_fields(Scheduling, data["scheduling"])),
                 "step_costs": data["step_costs"]
-                and StepCosts(**_known(StepCosts, data["step_costs"])),
+                and StepCosts(**_known_fields(StepCosts, data["step_costs"])),
             }
         )
         offset = now - snapshot.time
@@ -211,7 +211,7 @@ def engine_snapshot(data: Mapping[str, Any], *, now: float) -> EngineSnapshot:
             last_error_time=None if error_time is None else error_time + offset,
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise WireError(f"The server's snapshot is not one Pravāha sends ({error}).") from error
+        raise WireError(f"The server's snapshot is not in Pravāha's format ({error}).") from error
 
 
 def block_map(data: Mapping[str, Any]) -> BlockMap:
@@ -231,14 +231,14 @@ def block_map(data: Mapping[str, Any]) -> BlockMap:
             first_token=np.asarray(data["first_token"], np.int32),
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise WireError(f"The server's block map is not one Pravāha sends ({error}).") from error
+        raise WireError(f"The server's block map is not in Pravāha's format ({error}).") from error
 
 
 def embeddings(data: Mapping[str, Any]) -> Embeddings:
-    """The vectors of an answer of `/v1/embeddings` in base64.
+    """The vectors of a base64 answer of `/v1/embeddings`.
 
     Raises:
-        WireError: members are missing, or no vectors.
+        WireError: members are missing or invalid.
     """
     try:
         rows = [np.frombuffer(base64.b64decode(one["embedding"]), "<f4") for one in data["data"]]
@@ -248,11 +248,11 @@ def embeddings(data: Mapping[str, Any]) -> Embeddings:
             tokens=data["usage"]["prompt_tokens"],
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise WireError(f"The server's vectors are not ones Pravāha sends ({error}).") from error
+        raise WireError(f"The server's vectors are not in Pravāha's format ({error}).") from error
 
 
 def fork_price(data: Mapping[str, Any]) -> ForkPrice:
-    """The price of continuing some tokens.
+    """The predicted cost of a request.
 
     Raises:
         WireError: members are missing.
@@ -260,11 +260,11 @@ def fork_price(data: Mapping[str, Any]) -> ForkPrice:
     try:
         return ForkPrice(**{field.name: data[field.name] for field in fields(ForkPrice)})
     except (KeyError, TypeError) as error:
-        raise WireError(f"The server's price is not one Pravāha sends ({error}).") from error
+        raise WireError(f"The server's price is not in Pravāha's format ({error}).") from error
 
 
 def refusal(status: int, body: Any) -> PravahaError:
-    """The engine's own error behind an HTTP status."""
+    """The engine's exception for an HTTP status and error body."""
     error = body.get("error") if isinstance(body, dict) else None
     error = error if isinstance(error, dict) else {}
     message = str(error.get("message") or f"The server answered with status {status}.")
@@ -279,5 +279,5 @@ def refusal(status: int, body: Any) -> PravahaError:
     return EngineUnavailable(message)
 
 
-def _known(shape: type[Shape], data: Mapping[str, Any]) -> dict[str, Any]:
+def _known_fields(shape: type[Shape], data: Mapping[str, Any]) -> dict[str, Any]:
     return {field.name: data[field.name] for field in fields(shape) if field.name in data}  # type: ignore[arg-type]

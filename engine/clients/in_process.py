@@ -1,4 +1,4 @@
-"""`InProcessClient`: the engine in this process, behind the seam of `engine.clients.engine_client`."""
+"""`InProcessClient`: the `EngineClient` of an engine in this process."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -28,11 +28,11 @@ class InProcessClient:
         return handle.request_id
 
     def cancel(self, request_id: str) -> None:
-        """Ask for the request's end; unknown ids are ignored."""
+        """Abort a request; unknown ids are ignored."""
         self._engine.abort(request_id)
 
     def drain(self, request_id: str) -> TokenBatch | None:
-        """Everything new for the request, or None; the final batch forgets it."""
+        """All new tokens of the request, or None; the final batch removes the request."""
         handle = self._handles.get(request_id)
         batch = None if handle is None else handle.drain()
         if batch is not None and batch.finish_reason is not None:
@@ -47,21 +47,21 @@ class InProcessClient:
         n: int = 1,
         sampling: SamplingParams | None = None,
     ) -> list[str]:
-        """Go on from where a live request is in other ways; see `EngineClient.fork`."""
+        """Fork a running request; see `EngineClient.fork`."""
         handles = self._engine.fork(request_id, at=at, n=n, sampling=sampling)
         self._handles |= {handle.request_id: handle for handle in handles}
         return [handle.request_id for handle in handles]
 
     def price(self, token_ids: Sequence[int]) -> ForkPrice:
-        """What a request with these tokens would cost now."""
+        """The predicted cost of a request with these tokens."""
         return self._engine.price(token_ids)
 
     def set_scheduling(self, scheduling: Scheduling) -> None:
-        """Go on with another policy and batch former."""
+        """Change policy and batch former."""
         self._engine.set_scheduling(scheduling)
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
-        """Texts as vectors."""
+        """Vectors of texts."""
         return self._engine.embed(texts)
 
     def snapshot(self) -> EngineSnapshot:
@@ -93,15 +93,15 @@ class InProcessClient:
         )
 
     def tokenizer_fingerprint(self) -> str:
-        """Changes when stored token ids would mean other text."""
+        """Identifies the tokenizer."""
         return self._engine.tokenizer.fingerprint
 
     def on_wake(self, callback: Callable[[], None]) -> None:
-        """Call `callback` when a mailbox goes from empty to non-empty or the state changes."""
+        """Call `callback` when a mailbox becomes non-empty or the state changes."""
         self._engine.on_wake(callback)
 
     def lend_core(self) -> AbstractContextManager[None]:
-        """Inside it, compute on one processor less."""
+        """A context in which the engine computes on one processor less."""
         return self._engine.lend_core()
 
     def close(self) -> None:

@@ -8,8 +8,8 @@ cancelled, `failing` fails in mid-answer, `broken` never loads.
 import os
 from contextlib import contextmanager
 
-from app import runtime
 from app.cli import main
+from app.runtime import opening
 from engine.api.request import FinishReason
 from engine.api.snapshot import EngineSnapshot, EngineState
 from tests.fakes.chat_toys import ToyClient
@@ -57,10 +57,10 @@ TOYS = {"paris": Paris, "echo": Echo, "endless": Endless, "failing": Failing, "b
 @contextmanager
 def open_toy(settings, progress=None):
     client = TOYS[os.environ["TOY"]]()
-    yield runtime.OpenClient(client, bos=lambda: 3, start=lambda: None)
+    yield opening.OpenClient(client, bos=lambda: 3, start=lambda: None)
     client.close()
 
 
 if __name__ == "__main__":
-    runtime.open_client = open_toy
+    opening.open_client = open_toy
     main()

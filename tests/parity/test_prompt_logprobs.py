@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from app.perplexity import score_text, windows
+from app.runtime.perplexity import score_text, windows
 from engine.api.config import EngineConfig
 from engine.clients.in_process import InProcessClient
 from engine.runtime.engine import AsyncPravahaEngine

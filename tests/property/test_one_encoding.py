@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.server.chat import chat_ids
-from app.server.model import LoadedModel
-from app.server.schemas import Message
+from app.server.calls.model import LoadedModel
+from app.server.calls.prompts import chat_ids
+from app.server.wire.schemas import Message
 from engine.clients.in_process import InProcessClient
 from engine.conversations.prompt_builder import PromptBuilder
 from engine.conversations.tree import Node, NodeKind, NodeStatus

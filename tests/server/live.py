@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.server.app import create_app
-from app.server.config import ServerConfig
-from app.server.context import ServerContext
-from app.server.process import DrainingServer, base_url, listen
+from app.server.process.config import ServerConfig
+from app.server.process.context import ServerContext
+from app.server.process.server import DrainingServer, base_url, listen
 
 
 @dataclass

@@ -4,7 +4,7 @@ import json
 import sys
 
 from app.commands.serve import serve_engine
-from app.server.config import ServerConfig
+from app.server.process.config import ServerConfig
 from tests.server.byte_engine import new_byte_engine
 
 if __name__ == "__main__":

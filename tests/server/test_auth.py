@@ -3,9 +3,9 @@ import pytest
 from fastapi.routing import APIRoute
 
 from app.server.app import create_app
-from app.server.auth import scope_of, walk_routes
-from app.server.config import ServerConfig, is_loopback
-from app.server.process import listen
+from app.server.middleware.auth import scope_of, walk_routes
+from app.server.process.config import ServerConfig, is_loopback
+from app.server.process.server import listen
 from engine.api.errors import PravahaError
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, words

@@ -3,8 +3,8 @@
 import httpx
 import pytest
 
-from app.server.best_of import best_candidates
-from app.server.config import ServerConfig
+from app.server.calls.best_of import best_candidates
+from app.server.process.config import ServerConfig
 from engine.api.request import FinishReason, RequestOutput, Timings
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, words

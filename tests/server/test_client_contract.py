@@ -166,7 +166,7 @@ def test_nobody_asking_means_nobody_polling(join, engine):
             text = server.context.counters.render().decode()
             return [line for line in text.splitlines() if 'route="/snapshot"' in line]
 
-        wait_until(lambda: not client._asked.is_set())
+        wait_until(lambda: not client._poller._wanted.is_set())
         before = polls()
         client.tokenize("x")  # the connection works all the same
         assert polls() == before

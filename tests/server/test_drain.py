@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from app.server.drain import Drain
-from app.server.errors import ApiError
+from app.server.process.drain import Drain
+from app.server.wire.errors import ApiError
 from tests.server.byte_engine import byte_engine, wait_until
 from tests.server.live import live
 from tests.server.process import toy_process

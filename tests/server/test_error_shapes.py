@@ -4,7 +4,7 @@ from contextlib import suppress
 import httpx
 import pytest
 
-from app.server.connection import Connection
+from app.server.process.connection import Connection
 from engine.api.errors import EngineUnavailable, InvalidRequest, QueueFull
 from engine.api.snapshot import EngineState
 from tests.server.live import live

@@ -5,8 +5,8 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from app.server.fork import sampling_change
-from app.server.schemas import ForkRequest
+from app.server.routes.fork import sampling_change
+from app.server.wire.schemas import ForkRequest
 from engine.api.request import Request, SamplingParams
 from engine.runtime.forking import child_seed
 from tests.server.byte_engine import byte_engine, is_quiet, wait_until

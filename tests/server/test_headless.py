@@ -3,7 +3,7 @@ import sys
 
 IMPORT_ALL = """
 import sys
-import app.commands.serve, app.server.app, app.server.process, engine.clients.http_client
+import app.commands.serve, app.server.app, app.server.process.server, engine.clients.http_client
 heavy = {"textual", "torch", "transformers"} & {name.partition(".")[0] for name in sys.modules}
 sys.exit(f"imported: {heavy}" if heavy else 0)
 """
@@ -19,8 +19,8 @@ SERVE = """
 import sys, threading
 from tests.server.byte_engine import new_byte_engine
 from app.commands.serve import serve_engine
-from app.server.config import ServerConfig
-import app.server.process as process
+from app.server.process.config import ServerConfig
+import app.server.process.server as process
 
 started = process.DrainingServer.startup
 

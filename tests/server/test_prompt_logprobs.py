@@ -6,7 +6,7 @@ import httpx
 import numpy as np
 import pytest
 
-from app.server.logprobs import LegacyLogprobs, vllm_prompt_logprobs
+from app.server.wire.logprobs import LegacyLogprobs, vllm_prompt_logprobs
 from engine.api.request import PromptLogprobs, TopLogprob
 from engine.executors.reference_sampler import log_softmax
 from tests.fakes.toy_executor import toy_logits

@@ -1,7 +1,7 @@
 import httpx
 import pytest
 
-from app.server.fields import ACCEPTED, UNSUPPORTED, header_value
+from app.server.wire.fields import ACCEPTED, UNSUPPORTED, header_value
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, words
 

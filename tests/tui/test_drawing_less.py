@@ -14,9 +14,9 @@ from textual.screen import Screen
 from textual.widgets import Markdown
 from textual.widgets.markdown import MarkdownBlock
 
-from app.tui.partial_compositor import PartialCompositor, bands_of
 from app.tui.presenter import CROWD, CROWDED_FIGURES_S, FIGURES_S
-from app.tui.widgets.answer_markdown import AnswerMarkdown, GrowingParagraph
+from app.tui.textual_workarounds.answer_markdown import AnswerMarkdown, GrowingParagraph
+from app.tui.textual_workarounds.partial_compositor import PartialCompositor, bands_of
 from app.tui.widgets.kv_map import KvMap
 from app.tui.widgets.message import CROWDED_RESERVE
 from app.tui.widgets.transcript import Transcript

@@ -56,7 +56,7 @@ async def test_figures_are_those_of_the_snapshot(screen):
 
 @pytest.mark.parametrize("cells", [60, 96, 130])
 def test_help_lists_every_key_and_command_within_its_width(cells):
-    lines = build_help({"quit": "ctrl+x"}, {"stop": "no answer is being written"}, cells)
+    lines = build_help({"quit": "ctrl+x"}, {"stop": "no answer is being generated"}, cells)
     rows = ["".join(span.text for span in line) for line in lines]
     words = " ".join(" ".join(rows).split())
     assert all(len(row) <= cells for row in rows)
@@ -81,7 +81,7 @@ async def test_the_palette_runs_an_action(screen):
     async with screen(prepare=rivers) as ui:
         await ui.press("ctrl+p")
         await ui.type("figures")
-        await ui.shown("The engine's figures; again to maximise")
+        await ui.shown("The engine's figures; press again to maximise")
         await ui.press("enter")
         await ui.shown("Throughput")
 
@@ -122,10 +122,10 @@ async def test_the_palette_gives_the_reason_for_what_cannot_be_done(screen):
     async with screen() as ui:
         await ui.press("ctrl+p")
         await ui.type("keep its text")
-        await ui.shown("s: no answer is being written")
+        await ui.shown("s: no answer is being generated")
         await ui.press("enter")
         await ui.until(lambda: not isinstance(ui.app.screen, CommandPalette), "the closing")
-        await ui.until(lambda: ui.toasts == ["no answer is being written"], "the reason")
+        await ui.until(lambda: ui.toasts == ["no answer is being generated"], "the reason")
 
 
 async def test_remapped_keys_work_and_unknown_ids_are_told(screen):

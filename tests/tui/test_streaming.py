@@ -4,8 +4,8 @@ import pytest
 from textual.widgets import Markdown
 
 from app.tui.frame_clock import Governor
-from app.tui.widgets.answer_markdown import AnswerMarkdown
-from app.tui.widgets.message import FENCE_LIMIT
+from app.tui.textual_workarounds.answer_markdown import AnswerMarkdown
+from app.tui.textual_workarounds.plain_fence import FENCE_LIMIT
 from engine.api.request import FinishReason
 from engine.conversations.tree import NodeStatus
 
@@ -100,7 +100,7 @@ async def test_nothing_a_terminal_obeys_reaches_the_screen(screen, hostile):
         ui.session.rename_tree(ui.session.tree_id, hostile)
         await ui.ask(hostile)
         await ui.answered()
-        ui.app.tell(hostile)
+        ui.app.notify_safely(hostile)
         await ui.pilot.pause()
         drawn = ui.text.replace("\n", "")
         assert not any(ord(letter) < 32 or 0x7F <= ord(letter) < 0xA0 for letter in drawn)

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from app.tui.avatar.figure import FOLDER, load_figure
-from app.tui.contrast import contrast
 from app.tui.themes import BASE_ROLES, BUILT_IN, DEFAULT, GROUP_DEFAULTS, load_theme, load_themes
+from tests.tui.contrast import contrast
 
 MINIMAL = 'base: {primary: "#ff0000", background: "#000000", foreground: "#ffffff"}\n'
 OURS = load_themes([BUILT_IN])
@@ -65,8 +65,8 @@ def test_all_mistakes_are_reported_together(write):
     for part in (
         "`dark` must be true or false",
         "foo",
-        "`base.colour` is no role",
-        "'nocolour', which is no colour",
+        "`base.colour` is not a role",
+        "'nocolour', which is not a colour",
         "`kv-own` refers to `$nothing`, which does not exist",
         "refers to itself",
         "`kv.free` must be a quoted colour",
@@ -132,7 +132,7 @@ def test_text_can_be_read(name):
 @pytest.mark.parametrize("name", COLORED)
 def test_glyphs_can_be_seen(name):
     found = colors(name)
-    glyphs = [f"kv-{state}" for state in ("active", "own", "lit", "cached", "swapped", "cursor")]
+    glyphs = [f"kv-{state}" for state in ("active", "own", "lit", "cached", "cursor")]
     glyphs += ["spark-kv", "avatar-outline"]
     weak = {
         glyph: round(contrast(found[glyph], found["background"]), 2)

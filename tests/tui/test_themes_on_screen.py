@@ -1,6 +1,6 @@
 """Choosing a theme: live preview, restoring, remembering; broken ones stay listed."""
 
-from app.preferences import Preferences
+from app.settings.preferences import Preferences
 from app.tui.themes import DEFAULT
 
 

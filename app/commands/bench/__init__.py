@@ -1,1 +1,1 @@
-"""`pravaha bench`: what this machine does with this model, beside its measured roofline."""
+"""`pravaha bench`: throughput and latency of a model, and the share of the measured roofline."""

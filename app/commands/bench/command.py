@@ -1,4 +1,4 @@
-"""The command itself: which of the benchmarks is wanted, and what contradicts it."""
+"""The command: selects a benchmark and refuses contradictory options."""
 
 from typing import Annotated, Any
 
@@ -15,18 +15,20 @@ def bench(
     repeats: Annotated[
         int | None,
         typer.Option(
-            "--repeats", min=1, max=100, help="Runs of each column, 3 without it; best reported."
+            "--repeats", min=1, max=100, help="Runs of each column, by default 3; the best counts."
         ),
     ] = None,
     prefix: Annotated[
         bool,
-        typer.Option("--prefix", help="Measure instead what sharing one prefix saves 51 agents."),
+        typer.Option(
+            "--prefix", help="Measure what 51 agents save by sharing one prefix, instead."
+        ),
     ] = False,
     roofline: Annotated[
         bool,
         typer.Option(
             "--roofline",
-            help="Measure instead the machine: read bandwidth, arithmetic peaks, barriers.",
+            help="Measure the machine instead: read bandwidth, arithmetic peaks, barriers.",
         ),
     ] = False,
     *,
@@ -35,7 +37,7 @@ def bench(
     """Measure throughput, latency and the share of this machine's roofline.
 
     One stream of 128 tokens, then 1, 4, 16, 32 and 64 streams of 64 random prompt tokens and 64
-    new ones, through the same engine that chats and serves. Takes a minute; close other programs.
+    generated ones, on the engine that chat and server use. Takes a minute; close other programs.
     """
     given = {**(context.obj or {}), **flags}
     _refuse_contradictions(given, repeats=repeats, prefix=prefix, roofline=roofline)
@@ -61,7 +63,7 @@ def _refuse_contradictions(
         raise typer.BadParameter("--prefix and --roofline exclude each other")
     if repeats is not None and (prefix or roofline):
         option = "--prefix" if prefix else "--roofline"
-        raise typer.BadParameter(f"--repeats is not for {option}, which runs once")
+        raise typer.BadParameter(f"--repeats has no effect with {option}, which runs once")
     if roofline:
         for names in GROUPS.values():
             for name in names:

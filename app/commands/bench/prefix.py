@@ -1,4 +1,4 @@
-"""`pravaha bench --prefix`: what sharing one prefix saves many agents."""
+"""`pravaha bench --prefix`: the savings of many agents that share one prefix."""
 
 import json
 from contextlib import AbstractContextManager
@@ -9,7 +9,7 @@ from app.commands.bench.setup import (
     clear_measuring,
     configuration,
     running_engine,
-    say_measuring,
+    show_measuring,
 )
 
 if TYPE_CHECKING:
@@ -23,20 +23,20 @@ def bench_prefix(flags: dict[str, Any], *, as_json: bool) -> None:
     Raises:
         PravahaError: a setting or the model is unusable, or prefix caching is off.
     """
-    from app.settings_sources import load_settings
+    from app.settings.sources import load_settings
     from engine.api.errors import InvalidRequest
     from engine.benchmark.prefix_benchmark import PrefixBenchmark
 
     settings = load_settings(flags)
     if not settings.prefix_caching:
-        raise InvalidRequest("bench --prefix measures prefix caching: leave it on.")
+        raise InvalidRequest("bench --prefix measures prefix caching, which is switched off.")
 
     config = configuration(settings)
 
     def start(prefix_caching: bool) -> "AbstractContextManager[AsyncPravahaEngine]":
         return running_engine(replace(config, prefix_caching=prefix_caching))
 
-    report = PrefixBenchmark(start, on_progress=say_measuring).run()
+    report = PrefixBenchmark(start, on_progress=show_measuring).run()
     clear_measuring()
     if as_json:
         print(json.dumps(report.to_dict()))

@@ -1,9 +1,9 @@
-"""`pravaha bench --roofline`: what the machine allows, without any model."""
+"""`pravaha bench --roofline`: measured limits of the machine, without a model."""
 
 import json
 from typing import TYPE_CHECKING, Any
 
-from app.commands.bench.setup import clear_measuring, say_measuring
+from app.commands.bench.setup import clear_measuring, show_measuring
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -15,9 +15,9 @@ def bench_roofline(flags: dict[str, Any], *, as_json: bool) -> None:
     """Measure and print.
 
     Raises:
-        PravahaError: a setting is unusable, or there are not that many threads to be had.
+        PravahaError: a setting is unusable, or that many threads are not available.
     """
-    from app.settings_sources import load_settings
+    from app.settings.sources import load_settings
     from engine.api.errors import InvalidRequest
     from engine.benchmark.roofline import FOOTPRINTS, measure_roofline
     from engine.memory.host import available_memory
@@ -26,7 +26,7 @@ def bench_roofline(flags: dict[str, Any], *, as_json: bool) -> None:
     room = available_memory() // 2
     fitting = tuple(nbytes for nbytes in FOOTPRINTS if nbytes <= room)
     try:
-        report = measure_roofline(settings.threads, footprints=fitting, on_progress=say_measuring)
+        report = measure_roofline(settings.threads, footprints=fitting, on_progress=show_measuring)
     except (ValueError, MemoryError) as error:
         raise InvalidRequest(str(error)) from None
     clear_measuring()

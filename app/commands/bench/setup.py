@@ -1,4 +1,4 @@
-"""What every benchmark of an engine begins and ends with."""
+"""Setup and teardown that all benchmarks of an engine share."""
 
 import sys
 from collections.abc import Iterator
@@ -7,21 +7,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from app.settings import Settings
+    from app.settings.settings import Settings
     from engine.api.config import EngineConfig
     from engine.runtime.engine import AsyncPravahaEngine
 
 
 def configuration(settings: "Settings") -> "EngineConfig":
-    """The engine that the settings ask for; fetches the demo model if it is missing.
+    """The engine's configuration from the settings; fetches the demo model if it is missing.
 
-    What an earlier run swapped out would be found by this one, so the swap tier is off.
+    The swap tier is off, because it would contain blocks of earlier runs.
 
     Raises:
         PravahaError: the model is unusable.
     """
     from app.commands.fetch_bar import fetch_bar
-    from app.runtime import engine_config
+    from app.runtime.opening import engine_config
 
     with fetch_bar() as progress:
         return replace(engine_config(settings, progress), swap_bytes=0)
@@ -29,10 +29,9 @@ def configuration(settings: "Settings") -> "EngineConfig":
 
 @contextmanager
 def running_engine(config: "EngineConfig") -> "Iterator[AsyncPravahaEngine]":
-    """A ready engine that serves nobody else, shut down at the end.
+    """A ready engine for the benchmark alone, shut down at the end.
 
-    Idle engines calibrate themselves by dummy steps; this one does not, for they would run beside
-    what is measured.
+    Its calibration steps, which an engine runs when idle, are disabled: they would affect the results.
 
     Raises:
         PravahaError: it could not start.
@@ -48,13 +47,13 @@ def running_engine(config: "EngineConfig") -> "Iterator[AsyncPravahaEngine]":
         engine.shutdown()
 
 
-def say_measuring(what: str) -> None:
+def show_measuring(what: str) -> None:
     """Show on one line of a terminal what is being measured."""
     if sys.stderr.isatty():
         print(f"\r\033[Kmeasuring {what} …", end="", file=sys.stderr, flush=True)
 
 
 def clear_measuring() -> None:
-    """Take that line away, before a result is printed."""
+    """Clear that line before a result is printed."""
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr, flush=True)

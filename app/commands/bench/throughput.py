@@ -8,7 +8,7 @@ from app.commands.bench.setup import (
     clear_measuring,
     configuration,
     running_engine,
-    say_measuring,
+    show_measuring,
 )
 
 if TYPE_CHECKING:
@@ -21,17 +21,17 @@ def bench_throughput(flags: dict[str, Any], *, repeats: int, as_json: bool) -> N
     Raises:
         PravahaError: a setting or the model is unusable, or the engine has too few rows.
     """
-    from app.settings_sources import load_settings
+    from app.settings.sources import load_settings
     from engine.api.errors import InvalidRequest
     from engine.benchmark.self_benchmark import BATCHES, SelfBenchmark
 
     settings = load_settings(flags)
     if settings.max_num_seqs < max(BATCHES):
         raise InvalidRequest(f"bench runs {max(BATCHES)} streams: raise --max-num-seqs to that.")
-    # Prompts repeat from run to run: found in the cache, their prefill would not be measured.
+    # Prompts repeat from run to run: with prefix caching their prefill would not be measured.
     config = replace(configuration(settings), prefix_caching=False)
     with running_engine(config) as engine:
-        report = SelfBenchmark(engine, repeats=repeats, on_progress=say_measuring).run()
+        report = SelfBenchmark(engine, repeats=repeats, on_progress=show_measuring).run()
     clear_measuring()
     if as_json:
         print(json.dumps(report.to_dict()))

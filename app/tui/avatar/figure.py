@@ -10,7 +10,7 @@
 
 `order`, if given, is the sequence in which a state's frames are shown. Play modes: `loop`; `once`
 (hold the last frame); `progress` (the frame follows a share of 0–1, not time). `.` is transparent.
-The loader checks everything and reports all problems of a file at once.
+The loader reports all errors of a file at once.
 """
 
 import re
@@ -28,11 +28,11 @@ _FALLBACKS = {
     Mood.KV_PRESSURE: Mood.DECODE,
     Mood.DECODE: Mood.IDLE,
 }
-"""Where a mood without frames of its own goes; every other one goes to idle."""
+"""Substitutes of moods without frames; the substitute of all others is idle."""
 
 
 class Play(StrEnum):
-    """How a state's frames follow each other."""
+    """The order in which a state's frames are shown."""
 
     LOOP = "loop"
     ONCE = "once"
@@ -44,7 +44,7 @@ class State:
     """Frames of one mood.
 
     Attributes:
-        faces: the ASCII form, cycled like the frames; may be empty.
+        faces: the ASCII form, in the order of the frames; may be empty.
         frames: rows of palette letters, `height` rows of `width` letters each.
     """
 
@@ -70,7 +70,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A checked figure.
+    """A valid figure.
 
     Attributes:
         palette: letter → theme variable, without the `$`.
@@ -82,14 +82,14 @@ class Figure:
     states: Mapping[Mood, State]
 
     def state(self, mood: Mood) -> State:
-        """Frames for the mood, or those of the nearest mood that has some."""
+        """Frames of the mood, or of its nearest substitute that has some."""
         while mood not in self.states:
             mood = _FALLBACKS.get(mood, Mood.IDLE)
         return self.states[mood]
 
 
 class FigureError(ValueError):
-    """A figure file with mistakes; the message lists all of them."""
+    """A figure file is invalid; the message lists all errors."""
 
 
 _STATE = re.compile(r'state (\w+) fps (\d+) (\w+)((?: ascii(?: "[^"]*")+)?)$')
@@ -225,10 +225,10 @@ class _Parser:
 
 
 def parse_figure(text: str, name: str) -> Figure:
-    """Check and build a figure.
+    """Parse and validate a figure.
 
     Raises:
-        FigureError: every mistake of the text, in one message.
+        FigureError: with all errors in one message.
     """
     return _Parser(name).parse(text)
 

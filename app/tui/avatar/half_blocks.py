@@ -1,4 +1,4 @@
-"""Pixels to half-blocks: two pixel rows share a text row, transparency leaves no fringe."""
+"""Renders pixels as half-blocks: two pixel rows share a text row; pixels may be transparent."""
 
 from collections.abc import Mapping
 

@@ -1,1 +1,1 @@
-"""Pure functions from snapshots and nodes to lines of spans: the screen, testable without Textual."""
+"""Pure functions from snapshots and nodes to lines of spans, testable without Textual."""

@@ -1,9 +1,9 @@
-"""The header above and the status bar below: what is loaded, how it runs, what the keys do."""
+"""Rows of the header and the status bar: model, engine state, context and key hints."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.safe_text import safe_line
+from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs, gauge
 from app.tui.numbers import compact, duration, percent, rate
 from app.tui.view.spans import Line, Span, cut, fit, justify, width
@@ -13,13 +13,13 @@ from engine.api.snapshot import EngineSnapshot, EngineState
 
 @dataclass(frozen=True, slots=True)
 class StatusFacts:
-    """What the status bar shows beside the snapshot.
+    """Input of the status bar beside the snapshot.
 
     Attributes:
         mode: `PROMPT` or `NAVIGATE`.
         context_used: tokens of the open conversation.
         generating: whether an answer of this conversation runs.
-        hints: (key, word, action) to show while there is room.
+        hints: (key, label, action) to show if there is room.
     """
 
     mode: str
@@ -29,7 +29,7 @@ class StatusFacts:
 
 
 def build_header(snapshot: EngineSnapshot, title: str, glyphs: Glyphs, cells: int) -> Line:
-    """Name, model, conversation on the left; the running engine's figures on the right."""
+    """Name, model and conversation on the left; the engine's figures on the right."""
     dot = f" {glyphs.separator} "
     left = [Span(f" {glyphs.assistant} ", "bold $accent"), Span("Pravāha", "bold $primary")]
     if snapshot.model is not None:
@@ -54,7 +54,7 @@ def _fresh(snapshot: EngineSnapshot) -> str:
 
 
 def build_state(snapshot: EngineSnapshot, generating: bool, glyphs: Glyphs) -> tuple[Span, Span]:
-    """Glyph and words for the engine's state."""
+    """Glyph and label of the engine's state."""
     match snapshot.state:
         case EngineState.LOADING:
             share = percent(snapshot.loading_progress)
@@ -74,7 +74,7 @@ def build_state(snapshot: EngineSnapshot, generating: bool, glyphs: Glyphs) -> t
 
 
 def build_context(used: int, limit: int, glyphs: Glyphs, *, bar: int = 10) -> Line:
-    """`context 812/8.2k ━━──── 10%`; the colour warns from 80 %, the words say it as well."""
+    """`ctx 812/8.2k ━━──── 10%`, in a warning colour from 80 % on."""
     if limit <= 0:
         return (Span(f"{compact(used)} tok", "$muted"),)
     share = used / limit
@@ -90,7 +90,7 @@ def build_context(used: int, limit: int, glyphs: Glyphs, *, bar: int = 10) -> Li
 
 
 def build_status(snapshot: EngineSnapshot, facts: StatusFacts, glyphs: Glyphs, cells: int) -> Line:
-    """Mode, state, context and speed; key hints fill what room is left."""
+    """Mode, state, context and speed; key hints fill the remaining cells."""
     mode_style = (
         "bold $status-mode on $primary"
         if facts.mode == "PROMPT"
@@ -117,7 +117,7 @@ def build_status(snapshot: EngineSnapshot, facts: StatusFacts, glyphs: Glyphs, c
 
 
 def build_hints(hints: Sequence[tuple[str, str, str]], cells: int) -> Line:
-    """As many `key word` pairs as fit in `cells`, in order."""
+    """As many pairs of key and label as fit in `cells`, in order."""
     spans: list[Span] = []
     for key, word, action in hints:
         pair = (Span(key, "$accent", action), Span(f" {word}  ", "$muted", action))
@@ -128,14 +128,14 @@ def build_hints(hints: Sequence[tuple[str, str, str]], cells: int) -> Line:
 
 
 def build_too_small(cells: int) -> Line:
-    """The only line below 40×10."""
+    """The only line on terminals smaller than 40×10."""
     return cut((Span("Pravāha needs 40×10 or more", "bold"),), cells)
 
 
 def build_load_line(snapshot: EngineSnapshot, glyphs: Glyphs, cells: int) -> list[Line]:
-    """Progress of loading, or why it failed."""
+    """Progress of loading, or the reason of its failure."""
     if snapshot.state is EngineState.FAILED:
-        reason = safe_line(snapshot.last_error or "The engine stopped without saying why.")
+        reason = safe_line(snapshot.last_error or "The engine stopped for an unknown reason.")
         return [(Span(f"{glyphs.failed} ", "$error"), Span(reason, "$error"))]
     full, empty = gauge(glyphs, snapshot.loading_progress, max(4, cells - 6))
     return [
@@ -149,7 +149,7 @@ def build_load_line(snapshot: EngineSnapshot, glyphs: Glyphs, cells: int) -> lis
 
 
 def build_timing(tokens: int, ttft_us: int | None, decode_us: int | None) -> str:
-    """`64 tokens · 0.12 s to the first · 41.2 tok/s`, as far as it is known."""
+    """`64 tokens · 0.12 s to the first · 41.2 tok/s`, without the unknown parts."""
     parts = []
     if tokens:
         parts.append(f"{tokens} token{'' if tokens == 1 else 's'}")

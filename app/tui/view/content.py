@@ -1,4 +1,4 @@
-"""Spans to Textual content: the only place where the two meet."""
+"""Converts spans to Textual content; no other module of `view` imports Textual."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from app.tui.view.spans import Line
 
 
 def to_content(lines: Iterable[Line]) -> Content:
-    """One `Content` of all lines; styles stay names, so a change of theme needs no rebuild."""
+    """One `Content` of all lines. Styles remain theme variables, which adapt to another theme."""
     parts: list[str] = []
     spans: list[ContentSpan] = []
     position = 0

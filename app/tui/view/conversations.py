@@ -1,6 +1,6 @@
 """Rows of the conversation list."""
 
-from app.safe_text import safe_line
+from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs
 from app.tui.numbers import age
 from app.tui.view.spans import Line, Span, fit
@@ -15,7 +15,7 @@ def build_row(
     """Two rows: mark and title; age and number of messages.
 
     Args:
-        now: seconds since the epoch.
+        now: seconds since the Unix epoch.
         current: whether this conversation is open.
     """
     mark = Span(f"{glyphs.current if current else ' '} ", "bold $accent")

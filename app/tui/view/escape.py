@@ -1,11 +1,11 @@
-"""The Esc ladder: one Esc undoes exactly one thing, the first that applies, and never quits."""
+"""The effect of Esc: it undoes exactly one thing, the first that applies, and never quits."""
 
 from dataclasses import dataclass
 from enum import Enum, auto
 
 
-class Rung(Enum):
-    """What one Esc undoes, from the first to the last."""
+class EscapeEffect(Enum):
+    """The things that Esc can undo, in order of precedence."""
 
     CLOSE_POPUP = auto()
     RESTORE_PANE = auto()
@@ -18,7 +18,7 @@ class Rung(Enum):
 
 @dataclass(frozen=True, slots=True)
 class EscapeState:
-    """What is there to be undone."""
+    """Which things can be undone now."""
 
     popup: bool = False
     maximised: bool = False
@@ -28,16 +28,16 @@ class EscapeState:
     prompting: bool = False
 
 
-def escape_rung(state: EscapeState) -> Rung:
-    """The one thing that this Esc undoes."""
-    for applies, rung in (
-        (state.popup, Rung.CLOSE_POPUP),
-        (state.maximised, Rung.RESTORE_PANE),
-        (state.selection, Rung.DROP_SELECTION),
-        (state.queued, Rung.WITHDRAW_QUEUED),
-        (state.generating, Rung.STOP),
-        (state.prompting, Rung.NAVIGATE),
+def escape_effect(state: EscapeState) -> EscapeEffect:
+    """The thing to undo."""
+    for applies, effect in (
+        (state.popup, EscapeEffect.CLOSE_POPUP),
+        (state.maximised, EscapeEffect.RESTORE_PANE),
+        (state.selection, EscapeEffect.DROP_SELECTION),
+        (state.queued, EscapeEffect.WITHDRAW_QUEUED),
+        (state.generating, EscapeEffect.STOP),
+        (state.prompting, EscapeEffect.NAVIGATE),
     ):
         if applies:
-            return rung
-    return Rung.NOTHING
+            return effect
+    return EscapeEffect.NOTHING

@@ -1,23 +1,23 @@
-"""Whether a growing Markdown text ends inside a code fence, followed line by line (CommonMark §4.5).
+"""Tracks whether a growing Markdown text ends inside a code fence (CommonMark §4.5).
 
-Appending inside an open fence re-highlights the whole of it, so a long one is shown plain until it
-closes (`widgets/message.py`). O(new text) a call.
+Used to show a long fence plain until it closes (`textual_workarounds/plain_fence.py`). A call costs
+O(new text).
 """
 
 import re
 
 _MAX_INDENT = 3
-"""Spaces before a fence; a line further in is indented code."""
+"""Maximum indentation of a fence; a line with more is indented code."""
 _OPENING = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)$")
 
 
 class FenceTracker:
-    """Follows text that only grows.
+    """Tracks a text to which pieces are appended.
 
     Attributes:
-        open_at: offset of the line that opened the fence one is in, or None.
-        closed_at: offset just after the line that closed the last fence, or None.
-        length: characters seen.
+        open_at: offset of the line that opened the current fence, or None outside of fences.
+        closed_at: offset after the line that closed the last fence, or None.
+        length: length of the text.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class FenceTracker:
         self._line_start = 0
 
     def feed(self, text: str) -> None:
-        """Take in the next piece of the text."""
+        """Append a piece."""
         for piece in text.splitlines(keepends=True):
             self._line += piece
             self.length += len(piece)
@@ -38,7 +38,7 @@ class FenceTracker:
                 self._line, self._line_start = "", self.length
 
     def finish(self) -> None:
-        """The text ended: its last line counts although no newline follows."""
+        """End the text: its last line counts even without a newline."""
         if self._line:
             self._end_line()
             self._line, self._line_start = "", self.length

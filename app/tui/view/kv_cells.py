@@ -1,6 +1,6 @@
-"""The KV pool as a grid of cells: what `widgets/kv_map.py` paints. Pure numpy; O(blocks) a change.
+"""The KV pool as a grid of cells, which `widgets/kv_map.py` draws. Pure numpy; a change costs O(blocks).
 
-A cell stands for `zoom` neighbouring blocks and shows the worst of their states. Index spaces:
+A cell represents `zoom` consecutive blocks and shows the highest of their `Cell` values. Index spaces:
 *block* (0 … total-1), *cell* = block // zoom, *cell row* = cell // columns.
 """
 
@@ -13,24 +13,22 @@ from numpy.typing import NDArray
 from engine.api.snapshot import BlockCounts, BlockMap, BlockState
 
 ZOOMS = (1, 2, 4, 8)
-"""Blocks a cell may stand for."""
+"""Possible numbers of blocks in a cell."""
 
 
 class Cell(IntEnum):
-    """What a cell shows; a greater value is worse and wins when blocks share a cell."""
+    """The state that a cell shows; of several blocks in a cell, the greatest value is shown."""
 
     FREE = 0
     CACHED = 1
-    SWAPPED = 2
-    ACTIVE = 3
-    OWN = 4
-    LIT = 5
+    ACTIVE = 2
+    OWN = 3
+    LIT = 4
 
 
 WORDS = {
     Cell.FREE: "free",
     Cell.CACHED: "cached",
-    Cell.SWAPPED: "swapped",
     Cell.ACTIVE: "active",
     Cell.OWN: "this chat",
     Cell.LIT: "selected",
@@ -38,23 +36,23 @@ WORDS = {
 ROLES = {
     Cell.FREE: "kv-free",
     Cell.CACHED: "kv-cached",
-    Cell.SWAPPED: "kv-swapped",
     Cell.ACTIVE: "kv-active",
     Cell.OWN: "kv-own",
     Cell.LIT: "kv-lit",
 }
 """Cell → theme variable."""
 
+# No block of the pool is ever `BlockState.SWAPPED`: swapped blocks are in the swap tier.
 _BY_STATE = np.zeros(len(BlockState), dtype=np.uint8)
 _BY_STATE[BlockState.FREE] = Cell.FREE
 _BY_STATE[BlockState.CACHED] = Cell.CACHED
-_BY_STATE[BlockState.SWAPPED] = Cell.SWAPPED
+
 _BY_STATE[BlockState.ACTIVE] = Cell.ACTIVE
 
 
 @dataclass(frozen=True, slots=True)
 class BlockInfo:
-    """One block in words, for the line under the map."""
+    """One block, for the lines under the map."""
 
     block: int
     state: str
@@ -69,8 +67,8 @@ def block_cells(blocks: BlockMap, own: str | None, lit: str | None) -> NDArray[n
 
     Args:
         blocks: the map.
-        own: request of the focused chat, drawn in its own colour; None for none.
-        lit: request whose blocks are lit up; None for none.
+        own: request of the open conversation, drawn in a separate colour; None for none.
+        lit: request whose blocks are highlighted; None for none.
     """
     cells = _BY_STATE[blocks.state]
     for request, value in ((own, Cell.OWN), (lit, Cell.LIT)):
@@ -81,19 +79,18 @@ def block_cells(blocks: BlockMap, own: str | None, lit: str | None) -> NDArray[n
 
 
 def counted(blocks: BlockMap, counts: BlockCounts) -> BlockCounts:
-    """`counts` with the numbers of this map, which may be a step older than the snapshot's."""
+    """`counts` with the numbers of this map, which can be one step older than the snapshot's."""
     number = np.bincount(blocks.state, minlength=len(BlockState))
     return replace(
         counts,
         free=int(number[BlockState.FREE]),
         active=int(number[BlockState.ACTIVE]),
         cached=int(number[BlockState.CACHED]),
-        swapped=int(number[BlockState.SWAPPED]),
     )
 
 
 def zoomed(cells: NDArray[np.uint8], zoom: int) -> NDArray[np.uint8]:
-    """[ceil(blocks / zoom)] the worst `Cell` of each group of `zoom` blocks."""
+    """[ceil(blocks / zoom)] the greatest `Cell` of each group of `zoom` blocks."""
     if zoom == 1 or len(cells) == 0:
         return cells
     return np.maximum.reduceat(cells, np.arange(0, len(cells), zoom))
@@ -108,7 +105,7 @@ def rows_of(cells: NDArray[np.uint8], columns: int) -> NDArray[np.int16]:
 
 
 def paired(rows: NDArray[np.int16]) -> NDArray[np.int16]:
-    """Pad to an even number of rows, so that two always share a text row."""
+    """Pad to an even number of rows, because two share a text row."""
     if len(rows) % 2:
         return np.vstack([rows, np.full((1, rows.shape[1]), -1, dtype=np.int16)])
     return rows
@@ -117,7 +114,7 @@ def paired(rows: NDArray[np.int16]) -> NDArray[np.int16]:
 def changed_lines(
     old: NDArray[np.int16], new: NDArray[np.int16], rows_per_line: int
 ) -> list[int] | None:
-    """Text rows whose cells differ, or None when the shape changed and all must be drawn again."""
+    """Text rows whose cells differ, or None if the shape changed and all must be redrawn."""
     if old.shape != new.shape:
         return None
     rows = np.flatnonzero((old != new).any(axis=1))
@@ -138,7 +135,7 @@ def runs(upper: NDArray[np.int16], lower: NDArray[np.int16]) -> list[tuple[int, 
 
 
 def block_info(blocks: BlockMap, block: int) -> BlockInfo:
-    """What is known of one block."""
+    """State, owner, references and fill of one block."""
     owner = int(blocks.owner[block])
     return BlockInfo(
         block=block,

@@ -1,6 +1,6 @@
-"""Words around the KV map: its legend and the line that explains one block."""
+"""Text around the KV map: the legend and the description of one block."""
 
-from app.safe_text import safe_line
+from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs
 from app.tui.numbers import percent, size
 from app.tui.view.kv_cells import ROLES, WORDS, BlockInfo, Cell
@@ -9,21 +9,23 @@ from engine.api.snapshot import BlockCounts
 
 
 def build_legend(counts: BlockCounts, glyphs: Glyphs, *, own: int, colored: bool) -> list[Line]:
-    """Two rows of state → swatch, name and count: what requests hold, and the rest.
+    """Swatch, name and count of each state: blocks in use in the first row, the others in the second.
 
     Args:
-        own: how many of the active blocks are this chat's.
-        colored: swatches are filled squares in the state's colour; otherwise the glyph form.
+        counts: blocks by state.
+        glyphs: the character table.
+        own: number of active blocks of the open conversation.
+        colored: whether swatches are coloured squares instead of glyphs.
     """
     rows = (
         ((Cell.ACTIVE, counts.active - own), (Cell.OWN, own)),
-        ((Cell.CACHED, counts.cached), (Cell.SWAPPED, counts.swapped), (Cell.FREE, counts.free)),
+        ((Cell.CACHED, counts.cached), (Cell.FREE, counts.free)),
     )
     return [
         tuple(
             span
             for cell, count in row
-            if count or cell not in {Cell.OWN, Cell.SWAPPED}
+            if count or cell is not Cell.OWN
             for span in _entry(cell, count, glyphs, colored)
         )
         for row in rows
@@ -48,7 +50,7 @@ def build_summary(counts: BlockCounts) -> str:
 
 
 def build_block_line(info: BlockInfo | None, block_size: int, zoom: int) -> list[Line]:
-    """Two rows about the block under the cursor; a hint when there is none."""
+    """Two rows about the block under the cursor; a hint if there is none."""
     if info is None:
         return [(Span("point at a cell, or focus and move", "$faint"),), (Span(""),)]
     scale = f" (cell of {zoom})" if zoom > 1 else ""

@@ -1,8 +1,8 @@
-"""Heads and marks of a message: who speaks, how it went, how it ended."""
+"""Rows around a message: the head with its author, and the mark with its figures and status."""
 
 import time
 
-from app.safe_text import safe_line
+from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs
 from app.tui.view.bars import build_timing
 from app.tui.view.spans import Line, Span
@@ -18,7 +18,7 @@ _NAMES = {
 
 
 def build_head(node: NodeView, glyphs: Glyphs) -> Line:
-    """Glyph, speaker and the time of day."""
+    """Glyph, author and time of day."""
     clock = Span(time.strftime("  %H:%M", time.localtime(node.created_at)), "$faint")
     if node.kind is NodeKind.ASSISTANT:
         name = safe_line(node.model or "assistant")
@@ -29,7 +29,7 @@ def build_head(node: NodeView, glyphs: Glyphs) -> Line:
 
 
 def build_mark(node: NodeView, glyphs: Glyphs) -> Line:
-    """The row under an answer: stopped or failed, then its figures. Empty while it streams."""
+    """The row under an answer: stopped or failed, and its figures. Empty while it is streamed."""
     if node.kind is not NodeKind.ASSISTANT:
         return ()
     timing = build_timing(node.n_gen or 0, node.ttft_us, node.decode_us)
@@ -49,11 +49,11 @@ def build_mark(node: NodeView, glyphs: Glyphs) -> Line:
 
 
 def _stop_words(node: NodeView) -> str:
-    # Without a finish reason nobody stopped it: the process died and the partial text was recovered.
+    # Without a finish reason the process was killed, and the partial text was recovered.
     return "stopped" if node.finish else "interrupted: the text up to there is kept"
 
 
 def build_waiting(glyphs: Glyphs, *, prompt_tokens: int | None) -> Line:
-    """In place of an answer's text until its first token."""
+    """The row in place of an answer's text until its first token."""
     count = f" {prompt_tokens} tokens" if prompt_tokens else ""
     return (Span(f"{glyphs.queued} reading{count}", "$faint"),)

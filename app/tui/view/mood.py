@@ -1,4 +1,4 @@
-"""The avatar's mood, a pure function of the engine's snapshot, and how long a mood holds."""
+"""The avatar's mood, a pure function of the engine's snapshot, and its minimum duration."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,16 +7,16 @@ from app.tui.numbers import clamp, percent, rate
 from engine.api.snapshot import EngineSnapshot, EngineState
 
 DWELL_S = 0.4
-"""A mood holds at least this long, so that single steps do not make the figure flicker."""
+"""Minimum duration of a mood, so that the figure does not change with every step."""
 ONE_SHOT_S = 0.8
 PRESSURE = 0.9
-"""Share of the KV pool above which the figure worries."""
+"""Share of the KV pool in use above which the mood is `KV_PRESSURE`."""
 ERROR_SHOWN_S = 5.0
 PREEMPTION_SHOWN_S = 1.0
 
 
 class Mood(StrEnum):
-    """What the figure shows; each has frames in `app/tui/avatar/*.txt`."""
+    """The states of the figure, whose frames are in `app/tui/avatar/*.txt`."""
 
     ERROR = "error"
     LOADING = "loading"
@@ -35,7 +35,7 @@ _URGENT = frozenset({Mood.ERROR, Mood.LOADING})
 
 
 def mood(snapshot: EngineSnapshot, previous: EngineSnapshot | None) -> Mood:
-    """The mood of `snapshot`; `previous`, taken just before it, tells what has just happened."""
+    """The mood of `snapshot`; differences from `previous` show preemptions and finished requests."""
     if snapshot.state in {EngineState.FAILED, EngineState.STOPPED} or _recent_error(snapshot):
         return Mood.ERROR
     if snapshot.state is EngineState.LOADING:
@@ -52,7 +52,7 @@ def mood(snapshot: EngineSnapshot, previous: EngineSnapshot | None) -> Mood:
     if previous:
         if _finished(snapshot, "abort") > _finished(previous, "abort"):
             return Mood.CANCELLED
-        if _ended_well(snapshot) > _ended_well(previous):
+        if _completed(snapshot) > _completed(previous):
             return Mood.DONE
     return Mood.IDLE
 
@@ -70,18 +70,18 @@ def _finished(snapshot: EngineSnapshot, reason: str) -> int:
     return snapshot.totals.finished.get(reason, 0)
 
 
-def _ended_well(snapshot: EngineSnapshot) -> int:
+def _completed(snapshot: EngineSnapshot) -> int:
     return _finished(snapshot, "stop") + _finished(snapshot, "length")
 
 
 def decode_fps(tokens_per_second: float) -> int:
-    """Frames a second while decoding: 2–12 with speed, in few steps so that the phase rarely jumps."""
+    """Frames a second while decoding: 2 to 12 by speed, in few steps to avoid jumps between frames."""
     wanted = clamp(tokens_per_second / 6, 2, 12)
     return max(step for step in (2, 3, 4, 6, 8, 12) if step <= wanted)
 
 
 def build_mood_words(shown: Mood, snapshot: EngineSnapshot) -> str:
-    """The same fact in words, for the caption and the tooltip."""
+    """The caption and tooltip of a mood."""
     match shown:
         case Mood.ERROR:
             return "stopped by an error"
@@ -107,14 +107,14 @@ def build_mood_words(shown: Mood, snapshot: EngineSnapshot) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MoodState:
-    """The mood shown and since when, in the clock's seconds."""
+    """The current mood and its start, in the clock's seconds."""
 
     mood: Mood
     since: float
 
 
 class MoodTracker:
-    """Turns moods into what is shown: a dwell of `DWELL_S`, and a queue of one for one-shots."""
+    """Selects the mood to show: each lasts at least `DWELL_S`; one one-shot mood can be queued."""
 
     def __init__(self) -> None:
         self._previous: EngineSnapshot | None = None
@@ -123,7 +123,7 @@ class MoodTracker:
         self.state = MoodState(Mood.IDLE, 0.0)
 
     def advance(self, snapshot: EngineSnapshot, now: float) -> MoodState:
-        """Take in a snapshot at time `now` and return what to show."""
+        """The mood to show at time `now`, given the newest snapshot."""
         wanted = mood(snapshot, self._previous)
         if self._previous and snapshot.totals.preemptions > self._previous.totals.preemptions:
             self._preempted_at = now

@@ -1,4 +1,4 @@
-"""What a pure `build_*` function returns: lines of styled spans, with no Textual type in sight."""
+"""Lines of styled spans, the result of the pure `build_*` functions; independent of Textual."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -10,9 +10,9 @@ class Span(NamedTuple):
     """A piece of one line.
 
     Attributes:
-        text: already safe (`app.safe_text`).
+        text: sanitised by `app.text.safe_text`.
         style: theme variables and attributes, such as `bold $primary`; empty for the widget's own.
-        action: what a click runs, such as `app.help`; empty for nothing.
+        action: action of a click, such as `app.help`; empty for none.
     """
 
     text: str
@@ -25,12 +25,12 @@ Line = tuple[Span, ...]
 
 
 def width(line: Iterable[Span]) -> int:
-    """Cells a line takes."""
+    """Width of a line in cells."""
     return sum(cell_len(span.text) for span in line)
 
 
 def plain(lines: Iterable[Line]) -> str:
-    """The text alone, one row a line: what tests and plain output read."""
+    """The text without styles, for tests and plain output."""
     return "\n".join("".join(span.text for span in line) for line in lines)
 
 
@@ -44,7 +44,7 @@ def fit(text: str, cells: int, ellipsis: str = "…") -> str:
 
 
 def justify(left: Sequence[Span], right: Sequence[Span], cells: int) -> Line:
-    """Left and right parts pushed apart to fill a row of `cells`; the left part is cut first."""
+    """A row of `cells` with a left- and a right-aligned part; the left part is shortened first."""
     room = cells - width(right)
     if room <= 0:
         return cut(right, cells)

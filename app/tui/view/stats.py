@@ -1,12 +1,12 @@
 """The engine's figures as lines: the stats pane and the short form beside the avatar.
 
-Every number is a field of `EngineSnapshot`, the same that `/metrics` exports; sparklines are rings of
-one-second samples of those fields. With nothing running the rates are old: they stay, dimmed.
+Every number is a field of `EngineSnapshot`, which `/metrics` exports too; sparklines show one-second
+samples of those fields. While the engine is idle, the last rates are shown dimmed.
 """
 
 from dataclasses import dataclass, field
 
-from app.safe_text import safe_line
+from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs, gauge
 from app.tui.numbers import compact, duration, percent, rate, size
 from app.tui.view.spans import Line, Span, cut, fit, width
@@ -16,14 +16,14 @@ from engine.api.snapshot import EngineSnapshot
 
 @dataclass(slots=True)
 class History:
-    """Rings behind the sparklines."""
+    """Samples of the sparklines."""
 
     decode: SampleRing = field(default_factory=SampleRing)
     prefill: SampleRing = field(default_factory=SampleRing)
     kv: SampleRing = field(default_factory=SampleRing)
 
     def add(self, now: float, snapshot: EngineSnapshot) -> bool:
-        """Sample the snapshot at local time `now`; True when a new second began."""
+        """Sample the snapshot at local time `now`; True if a new second began."""
         busy = is_busy(snapshot)
         rates = snapshot.rates
         fresh = self.decode.add(now, rates.decode_tokens_per_second if busy else 0.0)
@@ -33,14 +33,14 @@ class History:
 
 
 def is_busy(snapshot: EngineSnapshot) -> bool:
-    """Whether the rates in the snapshot describe now."""
+    """Whether requests run or wait, so that the snapshot's rates are current."""
     return snapshot.running > 0 or snapshot.waiting > 0
 
 
 def build_vitals(
     snapshot: EngineSnapshot, history: History, glyphs: Glyphs, cells: int
 ) -> list[Line]:
-    """Six rows: the figures one glances at, beside the avatar."""
+    """Seven rows: the main figures, beside the avatar."""
     rates, fresh = snapshot.rates, is_busy(snapshot)
     value_style = "bold" if fresh else "$faint"
     spark = build_spark(history.decode.values, cells, 2, glyphs.spark)

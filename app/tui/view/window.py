@@ -1,10 +1,10 @@
-"""Which messages of a long path are mounted: a half-open range [start, end) of at most 60, moved by tens."""
+"""The range [start, end) of mounted messages of a long path: at most 60, moved by tens."""
 
 from dataclasses import dataclass
 
 LIMIT = 60
 FIRST = 20
-"""Messages mounted when a conversation is opened: a message takes some 10 ms to mount."""
+"""Messages mounted when a conversation is opened; mounting one takes about 10 ms."""
 STEP = 10
 
 
@@ -33,17 +33,17 @@ class Window:
         return self.end == self.total
 
     def earlier(self) -> "Window":
-        """Ten messages further up; the newest leave when more than `LIMIT` would be mounted."""
+        """Ten messages further up; beyond `LIMIT`, the newest ones are unmounted."""
         start = max(0, self.start - STEP)
         return Window(start, min(self.end, start + LIMIT), self.total)
 
     def later(self) -> "Window":
-        """Ten messages further down; the oldest leave when more than `LIMIT` would be mounted."""
+        """Ten messages further down; beyond `LIMIT`, the oldest ones are unmounted."""
         end = min(self.total, self.end + STEP)
         return Window(max(self.start, end - LIMIT), end, self.total)
 
     def grown(self, total: int) -> "Window":
-        """After messages were added: a window at the end follows them, another stays."""
+        """The window after messages were added: one at the end is extended, another does not move."""
         if not self.follows:
             return Window(self.start, self.end, total)
         return Window(max(self.start, total - LIMIT), total, total)

@@ -1,1 +1,1 @@
-"""One widget a file; each draws lines that a pure `build_*` function made."""
+"""Textual widgets, one in each file; they draw the lines of pure `build_*` functions."""

@@ -1,6 +1,6 @@
-"""The pixel figure. Its frame is a function of the mood and of the time since the mood began.
+"""The pixel figure, whose frame is a function of the mood and of the time since the mood began.
 
-It owns no timer: the frame clock calls `show`. Strips are cached by theme, mood and frame.
+It has no timer: the frame clock calls `show`. Strips are cached by theme, mood and frame.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from engine.api.snapshot import EngineSnapshot
 
 
 class Avatar(Widget):
-    """A figure in half-blocks; in ASCII, or without colour, its face."""
+    """A figure in half-blocks, or its ASCII face on terminals without colour or Unicode."""
 
     def __init__(
         self,
@@ -56,14 +56,14 @@ class Avatar(Widget):
         return self._figure.height // 2
 
     def show(self, state: MoodState, snapshot: EngineSnapshot, now: float) -> bool:
-        """Show the frame for `now`; True when a later frame of this mood is still to come."""
+        """Show the frame for `now`; True if a later frame of this mood follows."""
         frames = self._figure.state(state.mood)
         elapsed = now - state.since if self._moves else 0.0
         speed = snapshot.rates.decode_tokens_per_second
         fps = decode_fps(speed) if state.mood is Mood.DECODE else None
         index = frames.index(elapsed, fps=fps, progress=snapshot.loading_progress)
         before, self._shown = self._shown, (state.mood, index)
-        # Most steps of an order repeat a frame: those write nothing.
+        # Most steps of an order repeat a frame and need no redrawing.
         if before[0] is not state.mood or frames.frames[index] != frames.frames[before[1]]:
             self.refresh()
         words = build_mood_words(state.mood, snapshot)
@@ -73,7 +73,7 @@ class Avatar(Widget):
         return self._moves and not frames.still(elapsed)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The rows of `crop`: each frame is put together once for each look of what is around it."""
+        """The rows of `crop`, cached by theme, style, crop and frame."""
         key = (self.app.theme, self.rich_style, crop, *self._shown)
         strips = self._rendered.get(key)
         if strips is None:

@@ -1,4 +1,4 @@
-"""A yes-or-no question. No is the default; space does nothing."""
+"""A yes-or-no question whose default is no; space has no effect."""
 
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ from app.tui.widgets.lines import Lines
 
 
 class ConfirmScreen(ModalScreen[bool]):
-    """Dismisses with True for `y` alone."""
+    """Dismisses with True for `y` only."""
 
     BINDINGS: ClassVar = [("y", "answer(True)", "yes"), ("n,escape,enter", "answer(False)", "no")]
 

@@ -22,7 +22,7 @@ from engine.conversations.tree import TreeSummary
 
 
 class ConversationOptions(OptionList):
-    """The rows; letters move as in every pane."""
+    """The rows of the list, with our key bindings."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(LIST_KEYS)
 
@@ -41,7 +41,7 @@ class ConversationOptions(OptionList):
         self.action_select()
 
     def action_filter(self) -> None:
-        """Go to the filter."""
+        """Focus the filter."""
         self.post_message(self.FilterAsked())
 
     def action_delete(self) -> None:
@@ -52,17 +52,17 @@ class ConversationOptions(OptionList):
 
 
 class Conversations(Vertical):
-    """Filter and list. Shows what it is given; asks the app for everything else."""
+    """Filter and list. It shows the conversations that `show` gets and posts messages to the app."""
 
     class Chosen(Message):
-        """A conversation is to be opened."""
+        """A conversation was chosen to be opened."""
 
         def __init__(self, tree_id: str) -> None:
             super().__init__()
             self.tree_id = tree_id
 
     class Filtered(Message):
-        """The filter changed; the list wants the matching conversations."""
+        """The filter changed; the app must call `show` with the matching conversations."""
 
         def __init__(self, query: str) -> None:
             super().__init__()
@@ -83,14 +83,14 @@ class Conversations(Vertical):
         self._shown: object = None
 
     def compose(self) -> ComposeResult:
-        """Filter above the list, a word when nothing matches."""
+        """Filter above the list, and a note for an empty list."""
         yield Input(placeholder="filter", id="chat-filter", compact=True)
         yield Lines(id="chat-none")
         yield ConversationOptions(id="chat-list", compact=True, markup=False)
 
     @property
     def filter(self) -> str:
-        """What the filter holds."""
+        """The text of the filter."""
         return self.query_one("#chat-filter", Input).value
 
     @property
@@ -99,12 +99,12 @@ class Conversations(Vertical):
         return self.query_one("#chat-list", ConversationOptions)
 
     def show(self, trees: Sequence[TreeSummary], current: str | None) -> None:
-        """Show these conversations; the highlight stays on the same one."""
+        """Show these conversations; the highlighted one remains highlighted."""
         self._rows, self._current = tuple(trees), current
         self._draw()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Titles are cut to the width."""
+        """Redraw, because titles are cut to the width."""
         self._draw()
 
     def _draw(self) -> None:

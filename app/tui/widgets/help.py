@@ -1,4 +1,4 @@
-"""Every key and every slash command, made from the same tables that run them."""
+"""The help screen: all keys and slash commands, from the tables that define them."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -14,14 +14,16 @@ from app.tui.view.spans import Line, Span, width
 from app.tui.widgets.lines import Lines
 
 _KEYS = 18
-"""Cells of the column of keys."""
+"""Width of the column of keys in cells."""
 
 
 def build_help(keymap: Mapping[str, str], disabled: Mapping[str, str], cells: int) -> list[Line]:
-    """Headings and rows, in two columns when there is room.
+    """Headings and rows, in two columns from 100 cells on.
 
     Args:
-        disabled: action id → why it cannot be used now.
+        keymap: action id → keys, after remapping.
+        disabled: action id → the reason why it is not available now.
+        cells: width.
     """
     column = cells if cells < 100 else (cells - 4) // 2
     blocks = [_group(group, keymap, disabled, column) for group in Group]
@@ -60,7 +62,7 @@ def _heading(text: str, cells: int) -> Line:
 
 
 def _rows(rows: Sequence[tuple[str, str, str]], cells: int) -> list[Line]:
-    """Keys and meaning of each (keys, meaning, why not), wrapped beside the keys."""
+    """Rows of (keys, meaning, why it is disabled), with the meaning wrapped beside the keys."""
     lines: list[Line] = []
     for keys, meaning, why_not in rows:
         note = f" ({why_not})" if why_not else ""
@@ -77,7 +79,7 @@ def _rows(rows: Sequence[tuple[str, str, str]], cells: int) -> list[Line]:
 
 
 class HelpPage(VerticalScroll, can_focus=True):
-    """The rows, flowed anew when the width changes."""
+    """The rows, laid out again when the width changes."""
 
     def __init__(self, keymap: Mapping[str, str], disabled: Mapping[str, str]) -> None:
         super().__init__(id="help-page")
@@ -91,13 +93,13 @@ class HelpPage(VerticalScroll, can_focus=True):
         yield Lines(id="help-lines")
 
     def on_resize(self) -> None:
-        """One column or two."""
+        """Redraw in one or two columns."""
         cells = self.scrollable_content_region.width
         self.query_one("#help-lines", Lines).show(build_help(self._keymap, self._disabled, cells))
 
 
 class HelpScreen(ModalScreen[None]):
-    """The help over everything; any of escape, f1, ? or q closes it."""
+    """The help as a modal screen; escape, f1, ? or q close it."""
 
     BINDINGS: ClassVar = [("escape,f1,question_mark,q", "dismiss", "close")]
 

@@ -1,8 +1,9 @@
-"""The KV pool, one cell a block: a Line API view that repaints only the rows that changed.
+"""The KV pool as a map of cells, which redraws only the rows that changed (Textual's line API).
 
-Guard: `render_line` does dictionary look-ups only; all numpy work happens once an update, O(blocks).
-Never a bare `refresh()` on an update: at 10 000 blocks it would cost whole frames.
-Two block rows share a text row through `▀`; without colour (or in ASCII) a row of glyphs is one row.
+Guard: `render_line` does dictionary look-ups only; the numpy computations run once for each update and
+cost O(blocks). Do not call `refresh()` without a region on an update: at 10 000 blocks it takes longer
+than a frame. Two rows of cells share a text row through `▀`; without colour, or in ASCII, each row of
+cells is a row of glyphs.
 """
 
 from typing import ClassVar
@@ -41,12 +42,12 @@ _EMPTY: NDArray[np.int16] = np.zeros((0, 0), dtype=np.int16)
 
 
 class KvMap(ScrollView, can_focus=True):
-    """Cells of the pool with a cursor, hover, zoom and one request lit up."""
+    """Cells of the pool with a cursor, zoom and the highlighted blocks of one request."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(KV_KEYS)
 
     class Pointed(Message):
-        """The cursor or the pointer is on another block, or what is known of it changed."""
+        """The cursor or the pointer is on another block, or that block changed."""
 
         def __init__(self, info: BlockInfo | None, zoom: int) -> None:
             super().__init__()
@@ -66,35 +67,35 @@ class KvMap(ScrollView, can_focus=True):
         self._cursor: int | None = None
         self._styles_by_pair: dict[tuple[int, int], Style] = {}
         self._scrolled_in: tuple[Size, Size] | None = None
-        self._told: tuple[BlockInfo | None, int] | None = None
+        self._last_posted: tuple[BlockInfo | None, int] | None = None
 
     @property
     def colored(self) -> bool:
-        """Whether cells are half-blocks told apart by colour."""
+        """Whether cells are coloured half-blocks instead of glyphs."""
         return self._half_blocks
 
     @property
     def zoom(self) -> int:
-        """Blocks a cell stands for."""
+        """Number of blocks in a cell."""
         return self._zoom
 
     @property
     def cursor(self) -> int | None:
-        """The block under the cursor, None before the first move."""
+        """The block under the cursor, or None before the first move."""
         return self._cursor
 
     @property
     def own_blocks(self) -> int:
-        """How many blocks the own request holds."""
+        """Number of blocks of the open conversation's request."""
         return self._own_blocks
 
     @property
     def lit(self) -> str | None:
-        """The request whose blocks are lit up."""
+        """The request whose blocks are highlighted."""
         return self._lit
 
     def show(self, blocks: BlockMap | None, own: str | None) -> None:
-        """Draw a newer map; with `blocks` None only the own request may have changed."""
+        """Draw a newer map, or with `blocks` None the last one for another request `own`."""
         if blocks is None and own == self._own:
             return
         self._blocks = blocks or self._blocks
@@ -105,7 +106,7 @@ class KvMap(ScrollView, can_focus=True):
         self._redraw()
         if self._cursor is None and self.has_focus:
             self.action_move(0, 0)
-        self._tell()
+        self._post_pointed()
 
     def _redraw(self) -> None:
         columns = self.scrollable_content_region.width
@@ -129,18 +130,18 @@ class KvMap(ScrollView, can_focus=True):
         return 2 if self._half_blocks else 1
 
     def _scroll_update(self, virtual_size: Size) -> None:
-        # Textual's `ScrollView` draws its scroll bar again after every layout of the screen.
+        # Textual's `ScrollView` redraws its scroll bar after every layout of the screen.
         measures = (virtual_size, self.container_size)
         if measures != self._scrolled_in:
             self._scrolled_in = measures
             super()._scroll_update(virtual_size)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Cells flow anew."""
+        """Lay the cells out again."""
         self._redraw()
 
     def notify_style_update(self) -> None:
-        """The theme changed: our own style table is stale."""
+        """The theme changed: discard the cached styles."""
         super().notify_style_update()
         self._styles_by_pair.clear()
 
@@ -207,7 +208,7 @@ class KvMap(ScrollView, can_focus=True):
         return rich_color(self.app.theme_variables[role])
 
     def action_move(self, columns: int, rows: int) -> None:
-        """Move the cursor by cells, unless it would leave the map; the first move only shows it."""
+        """Move the cursor by cells, not beyond the map; the first move only shows it."""
         if self._blocks is None or not self._grid.size:
             return
         width = self._grid.shape[1]
@@ -222,23 +223,23 @@ class KvMap(ScrollView, can_focus=True):
         for at in {old, block} - {None}:
             self.refresh_line(self._line_of(at or 0))
         self.scroll_to_region(Region(0, self._line_of(block), 1, 1), animate=False, immediate=True)
-        self._tell()
+        self._post_pointed()
 
     def _line_of(self, block: int) -> int:
         columns = max(1, int(self._grid.shape[1]))
         return block // self._zoom // columns // self._rows_per_line
 
     def action_zoom(self, step: int) -> None:
-        """More (1) or fewer (-1) blocks a cell."""
+        """More (1) or fewer (-1) blocks in a cell."""
         index = ZOOMS.index(self._zoom) + step
         if 0 <= index < len(ZOOMS):
             self._zoom = ZOOMS[index]
             self._grid = _EMPTY
             self._redraw()
-            self._tell()
+            self._post_pointed()
 
     def action_light_owner(self) -> None:
-        """Light up the request that holds the block under the cursor; again turns it off."""
+        """Highlight the request of the block under the cursor, or end its highlighting."""
         if self._blocks is None or self._cursor is None:
             return
         owner = block_info(self._blocks, self._cursor).owner
@@ -246,14 +247,14 @@ class KvMap(ScrollView, can_focus=True):
         self._redraw()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Explain the block under the pointer; the keyboard's cursor moves along."""
+        """Move the cursor to the block under the pointer."""
         block = self._block_at(event.x, event.y)
         if block is not None and block != self._cursor:
             old, self._cursor = self._cursor, block
             if self.has_focus:
                 for at in {old, block} - {None}:
                     self.refresh_line(self._line_of(at or 0))
-            self._tell()
+            self._post_pointed()
 
     def _block_at(self, x: int, y: int) -> int | None:
         row = (y + self.scroll_offset.y) * self._rows_per_line
@@ -274,11 +275,11 @@ class KvMap(ScrollView, can_focus=True):
         if self._cursor is not None and self._grid.size:
             self.refresh_line(self._line_of(self._cursor))
 
-    def _tell(self) -> None:
+    def _post_pointed(self) -> None:
         info = None
         if self._blocks is not None and self._cursor is not None:
             self._cursor = min(self._cursor, len(self._blocks.state) - 1)
             info = block_info(self._blocks, self._cursor)
-        if (info, self._zoom) != self._told:
-            self._told = (info, self._zoom)
+        if (info, self._zoom) != self._last_posted:
+            self._last_posted = (info, self._zoom)
             self.post_message(self.Pointed(info, self._zoom))

@@ -1,4 +1,4 @@
-"""The KV map with its legend and the explanation of one block."""
+"""The KV map with its legend and the description of one block."""
 
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ from engine.api.snapshot import BlockCounts, BlockMap
 
 
 class KvPane(DrawnOnTicks, Vertical):
-    """Map, legend, detail."""
+    """Map, legend and description."""
 
     _repainted: Region | None = None
 
@@ -30,7 +30,7 @@ class KvPane(DrawnOnTicks, Vertical):
         self._summary = ""
 
     def compose(self) -> ComposeResult:
-        """The map takes what room is left."""
+        """The map takes the remaining height."""
         self.border_title = "KV map"
         yield KvMap(self._glyphs, colored=self._colored)
         yield Lines(classes="kv-legend")
@@ -56,7 +56,7 @@ class KvPane(DrawnOnTicks, Vertical):
         self._detail()
 
     def _summarise(self, summary: str) -> None:
-        # A border's title repaints the widget around it, and with it the map.
+        # Setting a border's title redraws the whole widget, including the map.
         if summary != self._summary:
             self._summary = summary
             self._repainted = Region(-1, self.size.height, self.outer_size.width, 1)
@@ -64,7 +64,7 @@ class KvPane(DrawnOnTicks, Vertical):
             self._repainted = None
 
     def refresh(self, *regions: Region, **options: Any) -> Self:
-        """As a widget does; while the border's title changes, of that row alone."""
+        """As `Widget.refresh`, but only the border's row while the border's title changes."""
         if self._repainted is not None:
             regions = (self._repainted,)
         return super().refresh(*regions, **options)

@@ -1,30 +1,30 @@
-"""A widget that shows built lines and repaints only when they changed."""
+"""A widget that shows lines of spans and redraws only if they changed."""
 
 from collections.abc import Sequence
 
 from textual.widgets import Static
 
+from app.tui.textual_workarounds.cached_strips import CachedStrips
 from app.tui.view.content import to_content
 from app.tui.view.spans import Line
-from app.tui.widgets.kept_strips import KeptStrips
 
 
-class Lines(KeptStrips, Static):
-    """Static rows of spans; `show` compares first, so a tick without news writes nothing."""
+class Lines(CachedStrips, Static):
+    """Static rows of spans; `show` writes nothing if the rows are equal."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__("", id=id, classes=classes, markup=False)
-        # Clickable spans have their own colours; Textual would give all of them the link's.
+        # Clickable spans have their own colours, which Textual would replace by the link colour.
         self.auto_links = False
         self._shown: tuple[Line, ...] = ()
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """What is shown."""
+        """The current rows."""
         return self._shown
 
     def show(self, lines: Sequence[Line]) -> None:
-        """Show these rows; the widget's layout is redone only when their number changes."""
+        """Show these rows; only a change of their number causes a layout."""
         new = tuple(lines)
         if new == self._shown:
             return

@@ -1,9 +1,9 @@
-"""In place of an empty conversation: the name, the progress of loading, and how to begin."""
+"""The view of an empty conversation: the name, the progress of loading, and the first keys."""
 
 from textual.app import ComposeResult
 from textual.containers import Center, Middle
 
-from app.safe_text import safe_line
+from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs
 from app.tui.numbers import compact
 from app.tui.view.bars import build_load_line
@@ -15,7 +15,7 @@ from engine.api.snapshot import EngineSnapshot, EngineState
 
 
 def build_welcome(snapshot: EngineSnapshot, glyphs: Glyphs, cells: int) -> list[Line]:
-    """The name; loading's progress, a failure's reason, or the model and the first keys."""
+    """The name, then the progress or failure of loading, or the model and the first keys."""
     lines: list[Line] = [(Span("P r a v ā h a", "bold $primary"),), ()]
     if snapshot.state in {EngineState.LOADING, EngineState.FAILED}:
         return lines + build_load_line(snapshot, glyphs, min(cells, 40))
@@ -39,7 +39,7 @@ _FIRST_KEYS = (
 
 
 class LoadingView(DrawnOnTicks, Middle):
-    """Bound to `EngineSnapshot.loading_progress` until the engine is ready, then a welcome."""
+    """Shows `EngineSnapshot.loading_progress` until the engine is ready, then a welcome text."""
 
     def __init__(self, avatar: Avatar, glyphs: Glyphs, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)

@@ -1,11 +1,10 @@
 """One message of the transcript: a head, its body, and a mark with figures below.
 
-An answer streams through our own small stream, at most one write a tick:
-* everything starts from an empty `Markdown` and is appended to it;
-* inside a code fence longer than `FENCE_LIMIT` an append would re-highlight all of it (260 ms at 32 KB
-  in Textual 8.2.8), so the rest of the fence is shown plain and swapped when it closes;
-* one final `update(source)` happens only if a fence was open or Textual's source drifted;
-* what Textual cannot parse is logged and shown as plain text: an answer is never lost to its markup.
+An answer is streamed with at most one write a tick:
+* it starts from an empty `Markdown` and every piece is appended;
+* the rest of a code fence longer than `FENCE_LIMIT` is shown plain until the fence closes (`PlainFence`);
+* one final `update(source)` follows only if a fence was open or Textual's source differs from ours;
+* an answer that Textual cannot parse is logged and shown as plain text.
 """
 
 import logging
@@ -16,30 +15,28 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Markdown, Static
 
-from app.safe_text import SafeStream, safe_text
+from app.text.safe_text import SafeStream, safe_text
 from app.tui.glyphs import Glyphs
+from app.tui.textual_workarounds.answer_markdown import AnswerMarkdown
+from app.tui.textual_workarounds.laid_out_once import LaidOutOnce
+from app.tui.textual_workarounds.plain_fence import FENCE_LIMIT, PlainFence
+from app.tui.textual_workarounds.uniform_rows import UniformRows
 from app.tui.view.fences import FenceTracker
 from app.tui.view.messages import build_head, build_mark, build_waiting
-from app.tui.widgets.answer_markdown import AnswerMarkdown
-from app.tui.widgets.laid_out_once import LaidOutOnce
 from app.tui.widgets.lines import Lines
-from app.tui.widgets.uniform_rows import UniformRows
 from engine.conversations.tree import NodeKind, NodeStatus, NodeView
 
 log = logging.getLogger(__name__)
 
-FENCE_LIMIT = 2048
-"""Characters of an open fence that are still highlighted while it grows."""
 CROWDED_RESERVE = 6
-"""Rows that an answer scrolls at once, less one, while many others run: each scroll draws the whole
-transcript."""
-_PLAIN_CHUNK = 2048
+"""Rows kept free below a growing answer while many requests run. A scroll redraws the whole transcript, so
+the answer then scrolls by several rows at once."""
 
 _Body = Literal["typed", "markdown", "fallback"]
 
 
 class Message(UniformRows, LaidOutOnce, Vertical):
-    """A message; assistants' are Markdown, all others plain text exactly as typed."""
+    """A message; those of the assistant are Markdown, all others plain text."""
 
     def __init__(self, node: NodeView, glyphs: Glyphs) -> None:
         super().__init__(classes=f"message -{node.kind.value}")
@@ -49,9 +46,7 @@ class Message(UniformRows, LaidOutOnce, Vertical):
         self._stream = SafeStream()
         self._source = ""
         self._fences = FenceTracker()
-        self._tail: list[Static] = []
-        self._tail_text = ""
-        self._tail_from = 0
+        self._plain_fence = PlainFence()
 
     def compose(self) -> ComposeResult:
         """Head, body and mark."""
@@ -64,37 +59,38 @@ class Message(UniformRows, LaidOutOnce, Vertical):
         yield Lines(classes="message-mark")
 
     async def on_mount(self) -> None:
-        """Show what the node already holds."""
+        """Show the text that the node already has."""
         self.query_one(".message-head", Lines).show([build_head(self.node, self._glyphs)])
         if self._body == "markdown" and self.node.text:
             if self.node.status is NodeStatus.STREAMING:
                 await self.write(self.node.text)
             else:
                 self._source = safe_text(self.node.text)
-                await self._settle()
+                await self._complete()
         self._show_mark()
 
     @property
     def source(self) -> str:
-        """The text shown, made safe: what copying yields."""
+        """The sanitised text, as shown and copied."""
         return self._source
 
     async def write(self, text: str, *, crowded: bool = False) -> None:
         """Append new text of a streaming answer.
 
         Args:
-            crowded: many other requests run: scroll several rows at once.
+            text: the new text.
+            crowded: whether many requests run, so that several rows are scrolled at once.
         """
         if self._body == "markdown":
             self.query_one(AnswerMarkdown).reserve = CROWDED_RESERVE if crowded else 0
         await self._append(self._stream.feed(text))
 
     async def finish(self, node: NodeView) -> None:
-        """The node stopped streaming: flush, settle the Markdown, show how it ended."""
+        """The node is no longer streamed: flush the text, complete the Markdown, show the mark."""
         self.node = node
         await self._append(self._stream.flush())
         self._fences.finish()
-        await self._settle()
+        await self._complete()
         self._show_mark()
 
     def _show_mark(self) -> None:
@@ -125,60 +121,41 @@ class Message(UniformRows, LaidOutOnce, Vertical):
 
     async def _append_markdown(self, text: str) -> None:
         markdown = self.query_one(AnswerMarkdown)
-        if (self._tail and self._fences.open_at is None) or self._reopened():
-            # The long fence closed: swap the plain text for Markdown. In Textual 8.2.8 an `append`
-            # after `update` goes on inside a fence that ended the update, closed or not.
+        if self._plain_fence.is_over(self._fences):
+            # The long fence closed: replace the plain text by Markdown. In Textual 8.2.8 an `append`
+            # after `update` continues a fence that ended the update, closed or not.
             cut = self._fences.closed_at or 0
             with self.app.batch_update():
-                await self._drop_tail()
+                await self._plain_fence.remove()
                 await markdown.update("")
                 await markdown.append(self._source[:cut])
             text = self._source[cut:]
             if not text:
                 return
-        if self._tail or self._fences.open_length > FENCE_LIMIT:
-            await self._append_tail(text)
+        if self._plain_fence.shown or self._fences.open_length > FENCE_LIMIT:
+            mark = self.query_one(".message-mark", Lines)
+            await self._plain_fence.append(text, self._fences, parent=self, before=mark)
         else:
             await markdown.grow(text)
 
-    def _reopened(self) -> bool:
-        """Whether the fence shown plain closed and another one opened within one write."""
-        return bool(self._tail) and (self._fences.open_at or 0) > self._tail_from
-
-    async def _append_tail(self, text: str) -> None:
-        # Chunks bound the cost of a write: only the last, small widget is laid out again.
-        if not self._tail:
-            self._tail_from = self._fences.open_at or 0
-        if not self._tail or len(self._tail_text) > _PLAIN_CHUNK:
-            self._tail_text = ""
-            widget = Static("", classes="message-tail", markup=False)
-            self._tail.append(widget)
-            await self.mount(widget, before=self.query_one(".message-mark", Lines))
-        self._tail_text += text
-        self._tail[-1].update(Content(self._tail_text))
-
-    async def _drop_tail(self) -> None:
-        for widget in self._tail:
-            await widget.remove()
-        self._tail, self._tail_text = [], ""
-
-    async def _settle(self) -> None:
+    async def _complete(self) -> None:
         if self._body != "markdown":
             return
         markdown = self.query_one(AnswerMarkdown)
         markdown.release()
-        if not self._tail and self._fences.open_at is None and markdown.source == self._source:
+        plain = self._plain_fence
+        if not plain.shown and self._fences.open_at is None and markdown.source == self._source:
             return
         try:
-            await self._drop_tail()
+            await plain.remove()
             await markdown.update(self._source)
         except Exception:
-            log.exception("Markdown could not settle an answer; showing it as plain text")
+            log.exception("Markdown could not show a complete answer; showing it as plain text")
             await self._fall_back()
 
     async def _fall_back(self) -> None:
         self._body = "fallback"
-        await self._drop_tail()
+        await self._plain_fence.remove()
         plain = Static(Content(self._source), classes="message-body", markup=False)
         await self.query_one(Markdown).remove()
         await self.mount(plain, after=self.query_one(".message-head", Lines))

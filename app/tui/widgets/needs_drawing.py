@@ -1,23 +1,23 @@
-"""How a widget that draws on the clock's ticks says that it was laid out anew."""
+"""The message by which a widget requests a tick of the frame clock after a layout."""
 
 from textual.message import Message
 
 
 class NeedsDrawing(Message):
-    """Shown, or of another size: the app wakes its clock."""
+    """A widget was shown or resized; the app wakes the frame clock."""
 
 
 class DrawnOnTicks:
-    """Mixin of widgets whose content follows their size but is drawn by the frame clock alone.
+    """Mixin of widgets whose content depends on their size and is drawn only by the frame clock.
 
-    Without it a pane that is opened while the clock sleeps would stay empty: the wake-up that comes
-    with the key is earlier than the layout.
+    A pane that is opened while the clock sleeps would otherwise remain empty, because the clock is woken
+    by the key and ticks before the layout.
     """
 
     def on_show(self) -> None:
-        """Ask for a tick."""
+        """Request a tick."""
         self.post_message(NeedsDrawing())  # type: ignore[attr-defined]  # mixed into widgets only
 
     def on_resize(self) -> None:
-        """Ask for a tick."""
+        """Request a tick."""
         self.post_message(NeedsDrawing())  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""The prompt, a multi-line editor: enter sends; ctrl+j, shift+enter or backslash-enter break lines."""
+"""The prompt, a multi-line editor: enter sends; ctrl+j, shift+enter or backslash-enter break the line."""
 
 from typing import ClassVar
 
@@ -9,13 +9,11 @@ from textual.widgets import TextArea
 
 from app.tui.keys import PROMPT_KEYS, bindings
 from app.tui.slash import matches
-
-_SHIFT_ENTER_LEGACY = "shift+\r"
-"""What Textual 8.2.8 makes of Shift+Enter in xterm's modifyOtherKeys form."""
+from app.tui.textual_workarounds.legacy_shift_enter import LEGACY_SHIFT_ENTER
 
 
 class Prompt(TextArea):
-    """Editor of the next message, with the history of earlier ones at its edges."""
+    """Editor of the next message. Up in the first line and down in the last one browse the history."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(PROMPT_KEYS)
 
@@ -35,7 +33,7 @@ class Prompt(TextArea):
             highlight_cursor_line=False,
             placeholder="Ask anything: enter sends, ctrl+j breaks the line, / commands",
         )
-        # A blinking cursor writes to the terminal twice a second; an idle screen writes nothing.
+        # A blinking cursor would write to the terminal while the screen is idle.
         self.cursor_blink = False
         self._history: list[str] = []
         self._at: int | None = None
@@ -48,9 +46,9 @@ class Prompt(TextArea):
 
     async def _on_key(self, event: events.Key) -> None:
         if event.key == "enter":
-            # TextArea would insert a newline before any binding is asked; now the bindings decide.
+            # TextArea would insert a newline before the bindings are checked.
             event.prevent_default()
-        elif event.key == _SHIFT_ENTER_LEGACY:
+        elif event.key == LEGACY_SHIFT_ENTER:
             event.stop()
             event.prevent_default()
             self.action_newline()
@@ -58,7 +56,7 @@ class Prompt(TextArea):
             await super()._on_key(event)
 
     def action_send(self) -> None:
-        """Send, unless a backslash before the cursor asks for a new line."""
+        """Send, or break the line if the character before the cursor is a backslash."""
         row, column = self.cursor_location
         if column and self.document[row][column - 1] == "\\":
             self.delete((row, column - 1), (row, column))
@@ -76,7 +74,7 @@ class Prompt(TextArea):
         self.insert("\n")
 
     def action_history_up(self) -> None:
-        """Up; at the first line the previous prompt."""
+        """Move up; in the first line, show the previous prompt of the history."""
         if not self.cursor_at_first_line or not self._history:
             self.action_cursor_up()
             return
@@ -87,7 +85,7 @@ class Prompt(TextArea):
             self._replace(self._history[self._at])
 
     def action_history_down(self) -> None:
-        """Down; at the last line the next prompt, and at last the draft."""
+        """Move down; in the last line, show the next prompt of the history, finally the draft."""
         if not self.cursor_at_last_line or self._at is None:
             self.action_cursor_down()
             return
@@ -99,7 +97,7 @@ class Prompt(TextArea):
             self._replace(self._history[self._at])
 
     def action_complete(self) -> None:
-        """Complete a slash command: its name when only one fits, else the common part."""
+        """Complete a slash command to its name, or to the common prefix of several."""
         found = matches(self.text)
         if not found:
             return
@@ -111,8 +109,8 @@ class Prompt(TextArea):
         done = len(names) == 1
         self._replace(f"/{common}" + (" " if done and found[0].argument else ""))
 
-    def take_back(self, text: str) -> None:
-        """Put a withdrawn message into the prompt, before what is being typed."""
+    def insert_unsent(self, text: str) -> None:
+        """Insert the text of a message that was not sent before the current text."""
         self._replace(f"{text}\n{self.text}" if self.text.strip() else text)
 
     def _replace(self, text: str) -> None:

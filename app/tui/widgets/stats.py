@@ -1,4 +1,4 @@
-"""The stats pane: the engine's figures, from the snapshot that `/metrics` exports as well."""
+"""The stats pane: the engine's figures from its snapshot, which `/metrics` exports too."""
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll

@@ -1,4 +1,4 @@
-"""The last row: mode, state, context, speed and the keys that matter now."""
+"""The last row: mode, state, context, speed and key hints."""
 
 from app.tui.glyphs import Glyphs
 from app.tui.view.bars import StatusFacts, build_status, build_too_small
@@ -9,7 +9,7 @@ MIN_COLUMNS, MIN_ROWS = 40, 10
 
 
 class StatusBar(Lines):
-    """One row; says so when the terminal is too small for anything else."""
+    """One row; on a terminal that is too small it states the minimum size."""
 
     def show_status(self, snapshot: EngineSnapshot, facts: StatusFacts, glyphs: Glyphs) -> None:
         """Draw what changed."""

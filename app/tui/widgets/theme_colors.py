@@ -1,4 +1,4 @@
-"""Theme variables as Rich colours, for widgets that make their own segments."""
+"""Theme colours as Rich colours, for widgets that create their own segments."""
 
 from rich.color import Color as RichColor
 from textual.color import Color

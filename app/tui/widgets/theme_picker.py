@@ -1,4 +1,4 @@
-"""The theme list: moving previews, enter keeps, escape restores. Broken themes say what is wrong."""
+"""The theme list with live preview. Themes with errors are listed with their errors."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -16,7 +16,7 @@ from app.tui.view.spans import Span
 
 
 class ThemePicker(ModalScreen[str | None]):
-    """Dismisses with the chosen name, or None when the old theme was restored."""
+    """Dismisses with the chosen name, or with None after restoring the previous theme."""
 
     BINDINGS: ClassVar = [("escape", "restore", "back")]
 
@@ -26,14 +26,14 @@ class ThemePicker(ModalScreen[str | None]):
         self._before = current
 
     def compose(self) -> ComposeResult:
-        """The list over a see-through screen, so that the preview is seen."""
+        """The list over a transparent screen, so that the preview is visible."""
         with Vertical(id="theme-box") as box:
             box.border_title = "Theme"
             box.border_subtitle = "enter keeps, esc restores"
             yield OptionList(*map(_option, self._themes.values()), id="theme-list", compact=True)
 
     def on_mount(self) -> None:
-        """Begin at the current theme."""
+        """Highlight the current theme."""
         names = list(self._themes)
         options = self.query_one(OptionList)
         options.highlighted = names.index(self._before) if self._before in names else None
@@ -49,7 +49,7 @@ class ThemePicker(ModalScreen[str | None]):
         self.dismiss(event.option.id)
 
     def action_restore(self) -> None:
-        """Back to the theme from before."""
+        """Restore the previous theme."""
         self.app.theme = self._before
         self.dismiss(None)
 

@@ -1,7 +1,7 @@
 """The open conversation: a scroll container of at most 60 mounted messages.
 
-Anchored to the end until someone scrolls up; then nothing moves under the reader and a line below
-counts what arrived. Ten more messages are mounted when either end of the mounted range is reached.
+Anchored to the end until the user scrolls up; then the visible text does not move, and a line below it
+counts new lines. Ten more messages are mounted when either end of the mounted range is reached.
 """
 
 import asyncio
@@ -15,28 +15,28 @@ from textual.message import Message as Event
 
 from app.tui.glyphs import Glyphs
 from app.tui.keys import TRANSCRIPT_KEYS, bindings
+from app.tui.textual_workarounds.laid_out_once import LaidOutOnce
+from app.tui.textual_workarounds.uniform_rows import UniformRows
 from app.tui.view.spans import Span
 from app.tui.view.window import Window
-from app.tui.widgets.laid_out_once import LaidOutOnce
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.message import Message
-from app.tui.widgets.uniform_rows import UniformRows
 from engine.conversations.tree import NodeDelta, NodeStatus, NodeView
 
 _RECENT = 4
-"""Nodes at the path's end among which a streaming one is looked for."""
+"""Number of nodes at the path's end that can be streaming."""
 
 
 class MessageScroll(UniformRows, LaidOutOnce, VerticalScroll, can_focus=True):
-    """The scrolling part. Reports movement, so that the transcript can load more and count lines."""
+    """The scroll container. Reports movement, so that the transcript can load messages and count lines."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(TRANSCRIPT_KEYS)
 
     class Moved(Event):
-        """The view moved, or its content grew."""
+        """The scroll position changed."""
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Tell the transcript."""
+        """Notify the transcript."""
         super().watch_scroll_y(old_value, new_value)
         if round(old_value) != round(new_value):
             self.post_message(self.Moved())
@@ -52,19 +52,19 @@ class Transcript(Vertical):
         self._window = Window(0, 0, 0)
         self._selected: str | None = None
         self._left_at: int | None = None  # height of the content when the view left its end
-        self._shifting = False
-        # Ticks, actions and scrolling all mount messages; a message must be mounted before it is
-        # written to. Whoever changes what is mounted holds the lock.
-        self._changing = asyncio.Lock()
+        self._loading_earlier = False
+        # Ticks, actions and scrolling mount messages, and a message must be mounted before text is
+        # written to it. All changes of the mounted messages hold this lock.
+        self._mount_lock = asyncio.Lock()
 
     def compose(self) -> ComposeResult:
-        """The scroll container between the two counting lines."""
+        """The scroll container between two lines that count hidden messages."""
         yield Lines(id="earlier")
         yield MessageScroll(id="messages")
         yield Lines(id="newer")
 
     def on_mount(self) -> None:
-        """Follow the end from the start."""
+        """Follow the end."""
         self.scroll.anchor()
         self._show_edges()
 
@@ -80,7 +80,7 @@ class Transcript(Vertical):
 
     @property
     def selected(self) -> NodeView | None:
-        """The message under the cursor of navigate mode; a streaming one's text may lag behind."""
+        """The message under the cursor of navigate mode; the text of a streaming one can be old."""
         return next((node for node in self._path if node.id == self._selected), None)
 
     @property
@@ -89,8 +89,8 @@ class Transcript(Vertical):
         return list(self.scroll.query_children(Message))
 
     async def load(self, path: Sequence[NodeView]) -> None:
-        """Show a path: the same messages stay mounted, others are replaced."""
-        async with self._changing:
+        """Show a path; messages that it shares with the previous path remain mounted."""
+        async with self._mount_lock:
             await self._load(path)
 
     async def _load(self, path: Sequence[NodeView]) -> None:
@@ -112,15 +112,15 @@ class Transcript(Vertical):
         *,
         crowded: bool = False,
     ) -> None:
-        """Write what arrived.
+        """Write new text.
 
         Args:
-            deltas: what the session's `pump` returned.
-            read_path: the open conversation's nodes as they are now. Asked only when one began or
-                ended, since it costs O(messages).
+            deltas: the result of the session's `pump`.
+            read_path: returns the open conversation's current nodes. Called only when a node began or
+                finished, because it costs O(messages).
             crowded: as `Message.write`.
         """
-        async with self._changing:
+        async with self._mount_lock:
             await self._apply(deltas, read_path, crowded)
 
     async def _apply(
@@ -138,7 +138,7 @@ class Transcript(Vertical):
             path = read_path()
             if [node.id for node in path] != [node.id for node in self._path]:
                 await self._load(path)
-                # Fresh widgets showed their node's whole text on mount: only older ones take deltas.
+                # New widgets showed their node's whole text on mount: write deltas to older ones only.
                 mounted = {id_: m for id_, m in mounted.items() if m.is_attached}
             self._path = tuple(path)
         nodes = {node.id: node for node in self._path[-_RECENT:]}
@@ -151,11 +151,11 @@ class Transcript(Vertical):
             if delta.status is not NodeStatus.STREAMING and delta.node_id in nodes:
                 await message.finish(nodes[delta.node_id])
         if not self._following:
-            # The new lines have their height only after the next layout.
+            # The height of new lines is known only after the next layout.
             self.call_after_refresh(self._show_edges)
 
     async def _mount(self, window: Window) -> None:
-        """Make the mounted messages those of `window`, keeping every widget that stays."""
+        """Mount the messages of `window` and unmount all others; common ones are kept."""
         wanted = {node.id: node for node in self._path[window.start : window.end]}
         kept = {message.node.id: message for message in self.messages}
         with self.app.batch_update():
@@ -183,7 +183,7 @@ class Transcript(Vertical):
         """Load more at the edges; update the counting lines."""
         scroll = self.scroll
         if not self._following:
-            async with self._changing:
+            async with self._mount_lock:
                 if scroll.scroll_y <= 0 and self._window.start > 0:
                     await self._load_earlier()
                 elif scroll.scroll_y >= scroll.max_scroll_y and not self._window.follows:
@@ -191,10 +191,10 @@ class Transcript(Vertical):
         self._show_edges()
 
     async def _load_earlier(self) -> None:
-        """Mount ten earlier messages; what was on screen stays where it was."""
-        if self._shifting or self._window.start == 0:
+        """Mount ten earlier messages without moving the visible ones."""
+        if self._loading_earlier or self._window.start == 0:
             return
-        self._shifting = True
+        self._loading_earlier = True
         scroll = self.scroll
         anchor = next(iter(self.messages), None)
         top = anchor.virtual_region.y - scroll.scroll_y if anchor else 0
@@ -203,7 +203,7 @@ class Transcript(Vertical):
         def restore() -> None:
             if anchor is not None and anchor.is_attached:
                 scroll.scroll_to(y=anchor.virtual_region.y - top, animate=False, force=True)
-            self._shifting = False
+            self._loading_earlier = False
 
         self.call_after_refresh(restore)
 
@@ -239,11 +239,12 @@ class Transcript(Vertical):
             newer.show([(Span(text, "$accent", "app.message('end')"),)])
 
     async def select(self, where: str) -> None:
-        """Move the cursor: `next`, `previous`, `first` or `last`; past an end it stays.
+        """Move the cursor to the `next`, `previous`, `first` or `last` message.
 
-        `end` drops the cursor and follows the newest text.
+        At either end, `next` and `previous` have no effect. `end` removes the cursor and follows the
+        newest text.
         """
-        async with self._changing:
+        async with self._mount_lock:
             if self._path:
                 await self._select(where)
 
@@ -264,11 +265,11 @@ class Transcript(Vertical):
                 await self._mount(Window.at_end(len(ids)))
             self.scroll.anchor()
         else:
-            await self._bring_in(target)
+            await self._scroll_to_message(target)
         self._mark_selected()
         self._show_edges()
 
-    async def _bring_in(self, index: int) -> None:
+    async def _scroll_to_message(self, index: int) -> None:
         window = self._window
         while index < window.start:
             window = window.earlier()
@@ -282,7 +283,7 @@ class Transcript(Vertical):
                 message.scroll_visible(animate=False)
 
     def clear_selection(self) -> bool:
-        """Drop the cursor; True when there was one."""
+        """Remove the cursor; True if there was one."""
         had = self._selected is not None
         self._selected = None
         self._mark_selected()

@@ -1,4 +1,4 @@
-"""The avatar with the figures one glances at."""
+"""The avatar with the main figures."""
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical

@@ -1,12 +1,12 @@
 import itertools
 
-from app.tui.view.escape import EscapeState, Rung, escape_rung
+from app.tui.view.escape import EscapeEffect, EscapeState, escape_effect
 
 FIELDS = ("popup", "maximised", "selection", "queued", "generating", "prompting")
 
 
 def test_the_first_that_applies_is_undone_in_every_combination():
     for values in itertools.product((False, True), repeat=len(FIELDS)):
-        rung = escape_rung(EscapeState(**dict(zip(FIELDS, values, strict=True))))
-        expected = list(Rung)[values.index(True)] if any(values) else Rung.NOTHING
-        assert rung is expected
+        effect = escape_effect(EscapeState(**dict(zip(FIELDS, values, strict=True))))
+        expected = list(EscapeEffect)[values.index(True)] if any(values) else EscapeEffect.NOTHING
+        assert effect is expected

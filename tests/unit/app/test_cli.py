@@ -86,9 +86,13 @@ def test_help_and_version_import_nothing_heavy(environ):
         (["--serve", "--temperature", "1"], 2, "--temperature has no meaning with --serve"),
         (["--port", "1"], 2, "--port needs --serve"),
         (["--serve", "--plain"], 2, "exclude each other"),
-        (["--serve", "run", "x"], 2, "goes without the command run"),
+        (["--serve", "run", "x"], 2, "cannot be combined with the command run"),
         (["--attach", "http://x", "--serve"], 2, "--attach"),
-        (["--attach", "http://x", "--threads", "1"], 2, "--threads is the server's to decide"),
+        (
+            ["--attach", "http://x", "--threads", "1"],
+            2,
+            "--threads cannot be set with --attach",
+        ),
         (
             ["--threads", "1", "models", "list"],
             2,

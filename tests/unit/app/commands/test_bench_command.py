@@ -51,8 +51,8 @@ def test_the_roofline_as_one_object(bench):
     ("arguments", "reason"),
     [
         (("--prefix", "--roofline"), "exclude each other"),
-        (("--prefix", "--repeats", "2"), "--repeats is not for --prefix"),
-        (("--roofline", "--repeats", "2"), "--repeats is not for --roofline"),
+        (("--prefix", "--repeats", "2"), "--repeats has no effect with --prefix"),
+        (("--roofline", "--repeats", "2"), "--repeats has no effect with --roofline"),
         (("--roofline", "--model", "x"), "--model has no meaning"),
         (("--roofline", "--kv-dtype", "int8"), "--kv-dtype has no meaning"),
     ],
@@ -67,7 +67,7 @@ def test_contradictions_are_refused(bench, arguments, reason):
     ("arguments", "sentence"),
     [
         (("--max-num-seqs", "8"), "bench runs 64 streams: raise --max-num-seqs"),
-        (("--prefix", "--no-prefix-caching"), "measures prefix caching: leave it on"),
+        (("--prefix", "--no-prefix-caching"), "measures prefix caching, which is switched off"),
         (("--roofline", "--threads", "0"), "--threads is 0"),
     ],
 )

@@ -1,0 +1,1 @@
+"""Opens engines, clients and conversation sessions from settings; drives a client from one thread."""

@@ -1,0 +1,181 @@
+"""Opens model, engine, client, store and session from settings.
+
+The context managers close what they opened in reverse order, also after an exception.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from app.settings.settings import DEMO_MODEL, Settings
+from engine.api.errors import EngineUnavailable, ModelNotFound
+from engine.api.snapshot import EngineSnapshot, EngineState
+from engine.models.progress import ProgressCallback, ignore_progress
+
+if TYPE_CHECKING:
+    from engine.api.config import EngineConfig
+    from engine.clients.engine_client import EngineClient
+    from engine.conversations.session import TreeSession
+    from engine.embedding.embedder import Embedder
+    from engine.models.record import InstalledModel
+
+_POLL_S = 0.05
+
+
+def find_model(
+    settings: Settings, progress: ProgressCallback = ignore_progress
+) -> "InstalledModel":
+    """The model to load; the demo model is fetched if it is selected and not installed.
+
+    Raises:
+        ModelError: it is not installed, or could not be fetched.
+    """
+    from engine.models.store import ModelStore
+
+    store = ModelStore(settings.models)
+    try:
+        return store.get(settings.model)
+    except ModelNotFound:
+        if settings.model != DEMO_MODEL:
+            raise
+        return store.add(DEMO_MODEL, progress=progress)
+
+
+def engine_config(
+    settings: Settings, progress: ProgressCallback = ignore_progress, *, niceness: int = 0
+) -> "EngineConfig":
+    """The engine's configuration.
+
+    Args:
+        settings: the settings.
+        progress: called while a model is fetched.
+        niceness: as `EngineConfig.niceness`.
+
+    Raises:
+        ModelError: the model is not installed, or could not be fetched.
+    """
+    model = find_model(settings, progress)
+    # In the kernels this variable takes precedence over the configured level. The settings have
+    # already read it, with a lower precedence than flags.
+    os.environ.pop("PRAVAHA_DISPATCH", None)
+    return replace(settings.engine_config(model.path, model.name), niceness=niceness)
+
+
+def embedder(settings: Settings) -> "Embedder":
+    """The embedding model of the user's store, which is opened on first use."""
+    from engine.embedding.embedder import Embedder, installed_encoder
+
+    return Embedder(
+        lambda: installed_encoder(settings.models),
+        threads=settings.threads,
+        dispatch=settings.dispatch,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OpenClient:
+    """A client and the functions that depend on its transport.
+
+    Attributes:
+        client: in-process or over HTTP.
+        bos: returns the id that plain completions begin with, or None; known in-process only.
+        start: starts loading the model, before which the engine takes no requests. Idempotent.
+    """
+
+    client: "EngineClient"
+    bos: Callable[[], int | None]
+    start: Callable[[], None]
+
+
+@contextmanager
+def open_client(
+    settings: Settings, progress: ProgressCallback = ignore_progress, *, niceness: int = 0
+) -> Iterator[OpenClient]:
+    """An engine in this process, or the server that `attach` names; closed at the end.
+
+    Args:
+        settings: the settings.
+        progress: called while a model is fetched.
+        niceness: as `EngineConfig.niceness`, for an engine in this process.
+
+    Raises:
+        ModelError: the model is not installed, or could not be fetched.
+    """
+    if settings.attach is not None:
+        from engine.clients.http_client import HttpClient
+
+        key = settings.api_key.get_secret_value() if settings.api_key else None
+        remote = HttpClient(settings.attach, api_key=key)
+        try:
+            yield OpenClient(remote, bos=lambda: None, start=lambda: None)
+        finally:
+            remote.close()
+        return
+    from engine.clients.in_process import InProcessClient
+    from engine.runtime.engine import AsyncPravahaEngine
+
+    config = engine_config(settings, progress, niceness=niceness)
+    engine = AsyncPravahaEngine(config, embedder=embedder(settings))
+    client = InProcessClient(engine)
+    started = False
+
+    def start() -> None:
+        nonlocal started
+        if not started:
+            started = True
+            engine.start()
+
+    def bos() -> int | None:
+        tokenizer = engine.tokenizer
+        return tokenizer.bos_id if tokenizer.add_bos else None
+
+    try:
+        yield OpenClient(client, bos=bos, start=start)
+    finally:
+        client.close()
+
+
+@contextmanager
+def open_session(
+    settings: Settings, client: "EngineClient", *, resume: bool
+) -> "Iterator[TreeSession]":
+    """The user's conversations with `client` as their engine; saved and closed at the end.
+
+    Raises:
+        StoreError: the conversation database can't be used.
+    """
+    from engine.conversations.session import TreeSession
+    from engine.conversations.store import Store
+
+    with ExitStack() as stack:
+        store = Store.open(settings.conversations)
+        stack.callback(store.close)
+        session = TreeSession(
+            store,
+            client,
+            sampling=settings.sampling(),
+            system_prompt=settings.system,
+            system_required=settings.is_set("system"),
+            resume=resume,
+        )
+        stack.callback(session.close)
+        yield session
+
+
+def wait_loaded(client: "EngineClient") -> EngineSnapshot:
+    """Wait until the engine has loaded its model.
+
+    Raises:
+        EngineUnavailable: loading failed, or the server does not answer.
+    """
+    while True:
+        snapshot = client.snapshot()
+        if snapshot.state is EngineState.LOADING:
+            time.sleep(_POLL_S)
+            continue
+        if snapshot.state in (EngineState.FAILED, EngineState.STOPPED):
+            raise EngineUnavailable(snapshot.last_error or "The engine has stopped.")
+        return snapshot

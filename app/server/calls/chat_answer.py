@@ -1,0 +1,123 @@
+"""The answer of `POST /v1/chat/completions`, as one object or as a stream of chunks."""
+
+import time
+import uuid
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from app.server.calls.generation import Generation, check_finish
+from app.server.calls.model import LoadedModel
+from app.server.wire.extensions import choice_extras, wants_every_token
+from app.server.wire.logprobs import chat_logprobs, vllm_prompt_logprobs
+from app.server.wire.schemas import ChatCompletionRequest
+from app.server.wire.sse import DONE, event
+from app.server.wire.usage import Usage
+from engine.api.request import RequestOutput, TokenBatch
+
+
+class ChatAnswer:
+    """Formats the engine's output; all chunks share id, time, model and fingerprint."""
+
+    def __init__(
+        self, body: ChatCompletionRequest, model: LoadedModel, generation: Generation
+    ) -> None:
+        self._body = body
+        self._model = model
+        self._generation = generation
+        self._usage = Usage(generation.prompts, generation.n)
+        self._shared = {
+            "id": f"chatcmpl-{uuid.uuid4().hex}",
+            "created": int(time.time()),
+            "model": model.info.name,
+            "system_fingerprint": model.fingerprint,
+        }
+
+    def response_body(self, outputs: list[RequestOutput]) -> dict[str, Any]:
+        """The `chat.completion` object."""
+        return self._envelope(
+            "chat.completion",
+            choices=[
+                {
+                    "index": index,
+                    "message": {
+                        "role": "assistant",
+                        "content": output.text,
+                        "refusal": None,
+                        "annotations": [],
+                    },
+                    "logprobs": self._logprobs(output),
+                    "finish_reason": output.finish_reason.value,
+                    **choice_extras(self._body, output),
+                }
+                for index, output in enumerate(outputs)
+            ],
+            usage=self._usage.add_all(outputs).counts(),
+            **self._prompt_logprobs(outputs[0]),
+        )
+
+    async def events(self) -> AsyncGenerator[bytes, None]:
+        """The stream: role, text and finish of each choice, then usage if requested, then DONE."""
+        begun: set[int] = set()
+        every_token = self._body.logprobs or wants_every_token(self._body)
+        async for index, batch in self._generation.choices.batches():
+            check_finish(batch)
+            self._usage.add(index, batch)
+            if index not in begun:
+                begun.add(index)
+                yield self._chunk(index, {"role": "assistant", "content": None})
+            # Text can lag behind its tokens: an incomplete character, a possible stop string.
+            if batch.text or (batch.token_ids and every_token):
+                yield self._chunk(
+                    index,
+                    {"content": batch.text},
+                    logprobs=self._logprobs(batch),
+                    **choice_extras(self._body, batch),
+                )
+            if batch.finish_reason is not None:
+                yield self._chunk(index, {}, finish=batch.finish_reason.value)
+        if self._body.include_usage:
+            counts = self._usage.counts()
+            yield event(self._envelope("chat.completion.chunk", choices=[], usage=counts))
+        yield DONE
+
+    def _chunk(
+        self,
+        index: int,
+        delta: dict[str, Any],
+        *,
+        finish: str | None = None,
+        logprobs: dict[str, Any] | None = None,
+        **extras: Any,
+    ) -> bytes:
+        choice = {
+            "index": index,
+            "delta": delta,
+            "logprobs": logprobs,
+            "finish_reason": finish,
+            **extras,
+        }
+        no_usage = {"usage": None} if self._body.include_usage else {}
+        return event(self._envelope("chat.completion.chunk", choices=[choice], **no_usage))
+
+    def _envelope(self, kind: str, **rest: Any) -> dict[str, Any]:
+        return {**self._shared, "object": kind, **rest}
+
+    def _prompt_logprobs(self, output: RequestOutput) -> dict[str, Any]:
+        """VLLM's `prompt_logprobs` member; all choices of a chat have the same prompt."""
+        wanted, scores = self._body.prompt_logprobs, output.prompt_logprobs
+        if wanted is None or scores is None:
+            return {}
+        prompt = self._generation.prompts[0]
+        entries = vllm_prompt_logprobs(self._model.tokenizer, prompt, scores, alternatives=wanted)
+        return {"prompt_logprobs": entries}
+
+    def _logprobs(self, part: RequestOutput | TokenBatch) -> dict[str, Any] | None:
+        if not self._body.logprobs:
+            return None
+        return chat_logprobs(
+            self._model.tokenizer,
+            part.token_ids,
+            part.logprobs,
+            part.top_logprobs,
+            alternatives=self._body.top_logprobs or 0,
+        )

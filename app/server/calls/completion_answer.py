@@ -1,0 +1,138 @@
+"""The answer of `POST /v1/completions` and of `POST /fork`, as one object or as a stream of chunks."""
+
+import time
+import uuid
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from app.server.calls.best_of import best_candidates
+from app.server.calls.generation import Generation, check_finish
+from app.server.calls.model import LoadedModel
+from app.server.wire.extensions import choice_extras, wants_every_token
+from app.server.wire.logprobs import LegacyLogprobs, vllm_prompt_logprobs
+from app.server.wire.schemas import CompletionRequest, ForkRequest
+from app.server.wire.sse import DONE, event
+from app.server.wire.usage import Usage
+from engine.api.request import RequestOutput, TokenBatch
+
+
+class CompletionAnswer:
+    """Formats the engine's output; all chunks share id, time, model and fingerprint."""
+
+    def __init__(
+        self, body: CompletionRequest | ForkRequest, model: LoadedModel, generation: Generation
+    ) -> None:
+        self._body = body
+        self._model = model
+        self._generation = generation
+        self._n = body.choices
+        self._usage = Usage(generation.prompts, generation.n)
+        self._shared = {
+            "id": f"cmpl-{uuid.uuid4().hex}",
+            "object": "text_completion",
+            "created": int(time.time()),
+            "model": model.info.name,
+            "system_fingerprint": model.fingerprint,
+        }
+        self._legacy: dict[int, LegacyLogprobs] = {}
+
+    def response_body(self, outputs: list[RequestOutput]) -> dict[str, Any]:
+        """The `text_completion` object; usage also counts candidates that were not chosen."""
+        best = best_candidates(outputs, n=self._n, candidates=self._generation.n)
+        choices = [
+            self._choice(index, output, self._echo(index) + output.text, first=True)
+            for index, output in enumerate(best)
+        ]
+        return self._envelope(choices=choices, usage=self._usage.add_all(outputs).counts())
+
+    async def events(self) -> AsyncGenerator[bytes, None]:
+        """The stream: text, the last chunk with the finish reason; usage if requested; DONE."""
+        begun: set[int] = set()
+        body = self._body
+        scored = body.logprobs is not None or body.prompt_logprobs is not None
+        every_token = scored or wants_every_token(body)
+        no_usage = {"usage": None} if self._body.include_usage else {}
+        async for index, batch in self._generation.choices.batches():
+            check_finish(batch)
+            self._usage.add(index, batch)
+            first = index not in begun
+            text = (self._echo(index) if first else "") + batch.text
+            if text or batch.finish_reason is not None or (batch.token_ids and every_token):
+                begun.add(index)
+                choice = self._choice(index, batch, text, first=first)
+                yield event(self._envelope(choices=[choice], **no_usage))
+        if self._body.include_usage:
+            yield event(self._envelope(choices=[], usage=self._usage.counts()))
+        yield DONE
+
+    def _choice(
+        self, index: int, part: RequestOutput | TokenBatch, text: str, *, first: bool
+    ) -> dict[str, Any]:
+        extras = choice_extras(self._body, part)
+        if first and self._body.return_token_ids:
+            extras["prompt_token_ids"] = list(self._prompt(index))
+        if first and self._body.prompt_logprobs is not None and part.prompt_logprobs is not None:
+            extras["prompt_logprobs"] = vllm_prompt_logprobs(
+                self._model.tokenizer,
+                self._prompt(index),
+                part.prompt_logprobs,
+                alternatives=self._body.prompt_logprobs,
+            )
+        return {
+            "index": index,
+            "text": text,
+            "logprobs": self._logprobs(index, part, first=first),
+            "finish_reason": part.finish_reason and part.finish_reason.value,
+            **extras,
+        }
+
+    def _prompt(self, index: int) -> tuple[int, ...]:
+        return self._generation.prompts[index // self._n]
+
+    def _echo(self, index: int) -> str:
+        if not self._body.echo:
+            return ""
+        given = self._body.prompts[index // self._n]
+        return given if isinstance(given, str) else self._model.tokenizer.decode(given)
+
+    def _envelope(self, **rest: Any) -> dict[str, Any]:
+        return {**self._shared, **rest}
+
+    def _logprobs(
+        self, index: int, part: RequestOutput | TokenBatch, *, first: bool
+    ) -> dict[str, Any] | None:
+        if self._body.logprobs is None:
+            return None
+        if index not in self._legacy:
+            self._legacy[index] = LegacyLogprobs(
+                self._model.tokenizer,
+                alternatives=self._body.logprobs,
+                by_id=bool(self._body.return_tokens_as_token_ids),
+            )
+        arrays = self._legacy[index].arrays
+        if not (self._body.echo and first and part.prompt_logprobs is not None):
+            return arrays(part.token_ids, part.logprobs, part.top_logprobs)
+        prompt = self._prompt(index)
+        echoed = self._legacy[index].prompt_arrays(
+            prompt, part.prompt_logprobs, hidden=self._hidden(index, prompt)
+        )
+        answer = arrays(part.token_ids, part.logprobs, part.top_logprobs)
+        return {
+            name: None if answer[name] is None else [*echoed[name], *answer[name]]
+            for name in answer
+        }
+
+    def _hidden(self, index: int, prompt: tuple[int, ...]) -> frozenset[int]:
+        """Tokens of a prompt that its echo omits: the control tokens of a prompt given as ids.
+
+        A prompt given as text is echoed unchanged, so that only a BOS token can be missing.
+        """
+        tokenizer = self._model.tokenizer
+        given = self._body.prompts[index // self._n]
+        if not isinstance(given, str):
+            return tokenizer.special_ids
+        bos = tokenizer.bos_id
+        if bos is None or prompt[0] != bos:
+            return frozenset()
+        spelled = given.startswith(tokenizer.token_bytes(bos).decode(errors="replace"))
+        return frozenset() if spelled else frozenset({bos})

@@ -1,0 +1,119 @@
+"""Admission, submission and completion of every call that generates text."""
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from app.server.calls.fanout import Choices, fan_out
+from app.server.calls.structured import build_grammar
+from app.server.middleware.disconnect import while_connected
+from app.server.process.context import ServerContext
+from app.server.process.drain import shutting_down_error
+from app.server.wire.errors import ApiError, bad_request
+from app.server.wire.schemas import SamplingFields
+from engine.api.request import FinishReason, RequestOutput, SamplingParams, TokenBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A call whose choices run. `resources` must be closed, which also aborts running choices.
+
+    Attributes:
+        prompts: one or more, each a tuple of token ids.
+        n: choices or candidates of each prompt; number `i` continues prompt `i // n`.
+    """
+
+    prompts: list[tuple[int, ...]]
+    n: int
+    choices: Choices
+    resources: AsyncExitStack
+
+
+async def begin(
+    context: ServerContext,
+    body: SamplingFields,
+    prompts: list[tuple[int, ...]],
+    sampling: SamplingParams,
+    *,
+    candidates: int | None = None,
+) -> Generation:
+    """Admit the call and submit its choices.
+
+    Args:
+        context: the server.
+        body: the request body.
+        prompts: one or more, each a tuple of token ids.
+        sampling: parameters of each choice.
+        candidates: answers to generate for each prompt; None generates `body.choices`.
+
+    Raises:
+        ApiError: 400 for too many choices or a grammar that is refused, 503 while draining.
+        InvalidRequest, QueueFull, EngineUnavailable: from the engine.
+    """
+    n = candidates or body.choices
+    check_choices(context, n, len(prompts), param="n" if n == body.choices else "best_of")
+    async with AsyncExitStack() as stack:
+        stack.enter_context(context.drain.work())
+        await build_grammar(context, body)
+        choices = await stack.enter_async_context(
+            fan_out(
+                context.engine,
+                prompts,
+                sampling,
+                n=n,
+                request_id=body.request_id,
+                priority=body.priority or 0,
+                deadline_ms=body.deadline_ms,
+            )
+        )
+        return Generation(prompts, n, choices, stack.pop_all())
+    raise AssertionError("an exit stack never swallows an exception")
+
+
+def check_choices(context: ServerContext, n: int, prompts: int, *, param: str = "n") -> None:
+    """Refuse a call of more choices or candidates than the server allows.
+
+    Args:
+        context: the server.
+        n: choices or candidates of each prompt.
+        prompts: number of prompts.
+        param: the field that sets `n`.
+
+    Raises:
+        ApiError: 400 that names the field.
+    """
+    limit = context.config.max_choices
+    if n * prompts > limit:
+        raise bad_request(
+            f"The request asks for {n * prompts} choices; the maximum is {limit}.",
+            param=param if n > 1 else "prompt",
+        )
+
+
+async def finish(
+    request: Request, context: ServerContext, generation: Generation
+) -> list[RequestOutput]:
+    """Wait for the complete output of every choice while the client is connected.
+
+    Raises:
+        ClientDisconnected: the client disconnected.
+        ApiError: a choice failed, or the drain expired.
+    """
+    async with generation.resources:
+        outputs = await while_connected(request, context, generation.choices.outputs())
+    for output in outputs:
+        check_finish(output)
+    return outputs
+
+
+def check_finish(part: RequestOutput | TokenBatch) -> None:
+    """Raise if a choice finished for a reason that the API's `finish_reason` cannot express.
+
+    Raises:
+        ApiError: 500 for a failed choice, 503 for an aborted one.
+    """
+    if part.finish_reason is FinishReason.ERROR:
+        raise ApiError(500, part.error or "The engine failed on this request.", code="engine_error")
+    if part.finish_reason is FinishReason.ABORT:
+        raise shutting_down_error()

@@ -1,0 +1,60 @@
+"""Prompts of a request as token ids: raw text, token ids, or messages in the chat template."""
+
+from app.server.calls.model import LoadedModel, off_loop
+from app.server.wire.errors import bad_request
+from app.server.wire.schemas import Message, Prompt
+from engine.api.chat import ChatMessage
+
+TURN_COST_CHARS = 64
+"""Cost of rendering one message, in characters of tokenising."""
+
+
+async def chat_ids(
+    model: LoadedModel, messages: list[Message], *, add_generation_prompt: bool
+) -> tuple[int, ...]:
+    """Token ids of a conversation."""
+    conversation = template_messages(messages)
+    ids = await off_loop(
+        sum(len(turn["content"]) + TURN_COST_CHARS for turn in conversation),
+        lambda: model.tokenizer.encode_chat(
+            conversation, add_generation_prompt=add_generation_prompt
+        ),
+    )
+    return tuple(ids)
+
+
+def template_messages(messages: list[Message]) -> list[ChatMessage]:
+    """Messages as chat templates expect them; `developer` is OpenAI's newer name of `system`."""
+    return [
+        {"role": "system" if one.role == "developer" else one.role, "content": one.text}
+        for one in messages
+    ]
+
+
+async def prompt_ids(model: LoadedModel, prompt: Prompt, *, add_bos: bool) -> tuple[int, ...]:
+    """Token ids of one prompt; a prompt given as token ids is checked and returned unchanged.
+
+    Raises:
+        ApiError: 400 for an id outside the vocabulary.
+    """
+    vocab_size = model.info.vocab_size
+    if isinstance(prompt, str):
+        return tuple(await text_ids(model, prompt, add_bos=add_bos, special=True))
+    outside = next((one for one in prompt if not 0 <= one < vocab_size), None)
+    if outside is not None:
+        raise bad_request(
+            f"`prompt` has token id {outside}, outside the vocabulary of {vocab_size}.",
+            param="prompt",
+        )
+    return tuple(prompt)
+
+
+async def text_ids(model: LoadedModel, text: str, *, add_bos: bool, special: bool) -> list[int]:
+    """Token ids of raw text, preceded by the model's BOS token if it uses one."""
+    tokenizer = model.tokenizer
+    ids = await off_loop(len(text), lambda: tokenizer.encode(text, special=special))
+    bos = tokenizer.bos_id
+    # A prompt whose text begins with the token has it already.
+    if add_bos and tokenizer.add_bos and bos is not None and ids[:1] != [bos]:
+        return [bos, *ids]
+    return ids

@@ -1,0 +1,101 @@
+"""`SamplingParams` from a request body, and the rules between its fields."""
+
+from app.server.calls.structured import grammar_of
+from app.server.wire.errors import bad_request
+from app.server.wire.schemas import (
+    COMPLETION_DEFAULT_TOKENS,
+    ChatCompletionRequest,
+    CompletionRequest,
+    SamplingFields,
+)
+from engine.api.request import SamplingParams
+
+
+def chat_sampling(body: ChatCompletionRequest, *, vocab_size: int) -> SamplingParams:
+    """Parameters of a chat completion; without a limit it may fill the context."""
+    if body.top_logprobs is not None and not body.logprobs:
+        raise bad_request(
+            "`top_logprobs` is only allowed with `logprobs: true`.", param="top_logprobs"
+        )
+    if body.prompt_logprobs is not None and body.stream:
+        raise bad_request(
+            "`prompt_logprobs` of a chat cannot be streamed; omit `stream`, or use "
+            "/v1/completions.",
+            param="prompt_logprobs",
+        )
+    return sampling_fields(
+        body,
+        logprobs=(body.top_logprobs or 0) if body.logprobs else None,
+        prompt_logprobs=body.prompt_logprobs,
+        max_tokens=body.max_completion_tokens or body.max_tokens,
+        vocab_size=vocab_size,
+    )
+
+
+def completion_sampling(body: CompletionRequest, *, vocab_size: int) -> SamplingParams:
+    """Parameters of a plain completion, which the API limits to 16 tokens by default.
+
+    With `echo` and `logprobs` the prompt's logprobs are requested too.
+    """
+    ranked = body.candidates > body.choices
+    asked = [body.prompt_logprobs, body.logprobs if body.echo else None]
+    return sampling_fields(
+        body,
+        # Candidates are ranked by their logprobs, even if the response does not contain them.
+        logprobs=0 if ranked and body.logprobs is None else body.logprobs,
+        prompt_logprobs=max((one for one in asked if one is not None), default=None),
+        max_tokens=COMPLETION_DEFAULT_TOKENS if body.max_tokens is None else body.max_tokens,
+        vocab_size=vocab_size,
+    )
+
+
+def sampling_fields(
+    body: SamplingFields,
+    *,
+    logprobs: int | None,
+    prompt_logprobs: int | None,
+    max_tokens: int | None,
+    vocab_size: int,
+) -> SamplingParams:
+    """Parameters from the fields that all bodies share; None means the API's default.
+
+    Raises:
+        ApiError: 400 for a token id outside the vocabulary.
+    """
+    if body.stream_options is not None and not body.stream:
+        raise bad_request(
+            "`stream_options` is only allowed with `stream: true`.", param="stream_options"
+        )
+    for name, ids in (
+        ("logit_bias", body.logit_bias or ()),
+        ("stop_token_ids", body.stop_token_ids or ()),
+    ):
+        outside = next((one for one in ids if one >= vocab_size), None)
+        if outside is not None:
+            raise bad_request(
+                f"`{name}` has token id {outside}, outside the vocabulary of {vocab_size}.",
+                param=name,
+            )
+    return SamplingParams(
+        temperature=_given(body.temperature, 1.0),
+        top_k=max(0, body.top_k or 0),  # -1 is another spelling of "all"
+        top_p=_given(body.top_p, 1.0),
+        min_p=_given(body.min_p, 0.0),
+        repetition_penalty=_given(body.repetition_penalty, 1.0),
+        presence_penalty=_given(body.presence_penalty, 0.0),
+        frequency_penalty=_given(body.frequency_penalty, 0.0),
+        logit_bias=tuple((body.logit_bias or {}).items()),
+        seed=None if body.seed is None else body.seed % 2**64,
+        logprobs=logprobs,
+        prompt_logprobs=prompt_logprobs,
+        max_tokens=max_tokens,
+        stop=tuple(body.stop or ()),
+        stop_token_ids=tuple(body.stop_token_ids or ()),
+        ignore_eos=bool(body.ignore_eos),
+        include_stop=bool(body.include_stop_str_in_output),
+        grammar=grammar_of(body),
+    )
+
+
+def _given(value: float | None, default: float) -> float:
+    return default if value is None else value

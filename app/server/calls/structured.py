@@ -1,0 +1,133 @@
+"""Structured output: the `Grammar` from any of the API's fields that constrain an answer."""
+
+import asyncio
+from typing import Any
+
+from app.server.process.context import ServerContext
+from app.server.wire.errors import bad_request
+from app.server.wire.schemas import SamplingFields
+from engine.api.errors import InvalidRequest
+from engine.api.grammar import Grammar
+
+FieldGrammar = tuple[str, Grammar]
+"""A field, as a path into the body, and its grammar."""
+
+
+GRAMMAR_FIELDS = frozenset(
+    {
+        "response_format",
+        "structured_outputs",
+        "guided_json",
+        "guided_regex",
+        "guided_choice",
+        "guided_grammar",
+    }
+)
+
+
+def grammar_of(body: SamplingFields) -> Grammar | None:
+    """The grammar that a body's answer must match, or None.
+
+    Raises:
+        ApiError: 400 for two grammars or an invalid combination of fields.
+    """
+    found = _field_grammar(body)
+    return None if found is None else found[1]
+
+
+async def build_grammar(context: ServerContext, body: SamplingFields) -> None:
+    """Compile the body's grammar before a request is submitted, so that an invalid one is a 400.
+
+    Raises:
+        ApiError: 400 naming the field.
+        QueueFull, EngineUnavailable: from the engine.
+    """
+    found = _field_grammar(body)
+    if found is None:
+        return
+    param, grammar = found
+    try:
+        build = asyncio.wrap_future(context.engine.build_grammar(grammar))
+        build.add_done_callback(_retrieve_exception)
+        # Unlike `await build`, this does not cancel a build that other requests may share.
+        await asyncio.wait([build])
+        build.result()
+    except InvalidRequest as error:
+        raise bad_request(str(error), param=param) from error
+
+
+def _retrieve_exception(build: "asyncio.Future[Any]") -> None:
+    """Mark the exception as retrieved: asyncio logs those that are not, as after a disconnect."""
+    if not build.cancelled():
+        build.exception()
+
+
+def _field_grammar(body: SamplingFields) -> FieldGrammar | None:
+    found = [*_response_format(body), *_guided(body), *_structured_outputs(body)]
+    if len(found) > 1:
+        raise bad_request(
+            f"`{found[0][0]}` and `{found[1][0]}` both constrain the answer; give only one.",
+            param=found[1][0],
+        )
+    return found[0] if found else None
+
+
+def _response_format(body: SamplingFields) -> list[FieldGrammar]:
+    response_format = body.response_format
+    if response_format is None:
+        return []
+    schema = response_format.json_schema
+    if (response_format.type == "json_schema") != (schema is not None):
+        raise bad_request(
+            "`response_format.json_schema` is required with type `json_schema` and not allowed "
+            "with other types.",
+            param="response_format.json_schema",
+        )
+    if schema is not None:
+        return [("response_format.json_schema.schema", Grammar.json_schema(schema.schema_))]
+    if response_format.type == "json_object":
+        return [("response_format", Grammar.json_object())]
+    return []
+
+
+def _guided(body: SamplingFields) -> list[FieldGrammar]:
+    return _grammars(
+        {
+            "guided_json": body.guided_json,
+            "guided_regex": body.guided_regex,
+            "guided_choice": body.guided_choice,
+            "guided_grammar": body.guided_grammar,
+        }
+    )
+
+
+def _structured_outputs(body: SamplingFields) -> list[FieldGrammar]:
+    given = body.structured_outputs
+    if given is None:
+        return []
+    found = _grammars(
+        {
+            "structured_outputs.json": given.json_,
+            "structured_outputs.regex": given.regex,
+            "structured_outputs.choice": given.choice,
+            "structured_outputs.grammar": given.grammar,
+        }
+    )
+    if given.json_object:
+        found.append(("structured_outputs.json_object", Grammar.json_object()))
+    return found
+
+
+def _grammars(fields: dict[str, Any]) -> list[FieldGrammar]:
+    """Grammars of the fields that are given; the last part of a name is the kind of grammar."""
+    make = {
+        "json": Grammar.json_schema,
+        "regex": Grammar.regex,
+        "choice": Grammar.choice,
+        "grammar": Grammar.lark,
+    }
+    return [
+        (path, make[path.replace("_", ".").rpartition(".")[2]](value))
+        for path, value in fields.items()
+        if value is not None
+    ]

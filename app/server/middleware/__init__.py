@@ -1,0 +1,1 @@
+"""ASGI middleware around every route: authentication, host names, body limits, disconnects."""

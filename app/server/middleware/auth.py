@@ -1,0 +1,94 @@
+"""Authentication: each route declares one scope, and every scope but `public` needs the API key.
+
+The check is pure ASGI, because a `BaseHTTPMiddleware` breaks the cancellation of streams. It runs
+before routing, so that without the key an unknown path gets the same answer as a known one.
+"""
+
+import hmac
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, TypeVar
+
+from fastapi.routing import APIRoute
+from starlette.datastructures import Headers
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.server.wire.errors import ApiError, error_response
+
+RouteScope = Literal["public", "infer", "metrics", "control"]
+"""`public`: the probes. `infer`: everything that reaches the model. `metrics`: `/metrics`.
+`control`: settings of the engine that affect all requests."""
+
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+_SCOPE_ATTRIBUTE = "route_scope"
+
+
+def requires(scope: RouteScope) -> Callable[[Endpoint], Endpoint]:
+    """Declare the scope of an endpoint; a test fails on any route without one."""
+
+    def declare(endpoint: Endpoint) -> Endpoint:
+        setattr(endpoint, _SCOPE_ATTRIBUTE, scope)
+        return endpoint
+
+    return declare
+
+
+def scope_of(route: APIRoute) -> RouteScope | None:
+    """The declared scope of a route, or None."""
+    return getattr(route.endpoint, _SCOPE_ATTRIBUTE, None)
+
+
+def walk_routes(routes: Iterable[BaseRoute]) -> Iterator[BaseRoute]:
+    """Every route, including those of included routers and mounts."""
+    for route in routes:
+        inner = getattr(route, "original_router", route)
+        children = getattr(inner, "routes", None)
+        if children is None:
+            yield route
+        else:
+            yield from walk_routes(children)
+
+
+def public_paths(routes: Iterable[BaseRoute]) -> frozenset[str]:
+    """The exact paths that need no key."""
+    return frozenset(
+        route.path
+        for route in walk_routes(routes)
+        if isinstance(route, APIRoute) and scope_of(route) == "public"
+    )
+
+
+class ApiKeyAuth:
+    """Requires `Authorization: Bearer KEY` or `x-api-key: KEY` on all but the public paths."""
+
+    def __init__(self, app: ASGIApp, *, api_key: str, public: frozenset[str]) -> None:
+        self._app = app
+        self._key = api_key.encode()
+        self._public = public
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or answer 401."""
+        if scope["type"] == "http" and scope["path"] not in self._public:
+            offered = _offered_key(Headers(scope=scope))
+            # The duration of compare_digest does not depend on the position of the first difference.
+            if offered is None or not hmac.compare_digest(offered, self._key):
+                await error_response(_refusal(offered is None))(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def _offered_key(headers: Headers) -> bytes | None:
+    scheme, _, value = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and value:
+        return value.strip().encode("latin-1")
+    key = headers.get("x-api-key")
+    return key.encode("latin-1") if key else None
+
+
+def _refusal(missing: bool) -> ApiError:
+    message = (
+        "This server needs an API key: send it as `Authorization: Bearer KEY`."
+        if missing
+        else "The API key is not the one this server was started with."
+    )
+    return ApiError(401, message, code="invalid_api_key", headers={"www-authenticate": "Bearer"})

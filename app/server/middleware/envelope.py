@@ -1,0 +1,64 @@
+"""The outermost middleware: request ids, our response headers, response counts, unhandled errors.
+
+Pure ASGI, because a `BaseHTTPMiddleware` breaks the cancellation of streams.
+"""
+
+import re
+import uuid
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.server.process.counters import ServerCounters
+from app.server.wire.errors import error_response, from_engine
+from app.server.wire.fields import IGNORED_HEADER
+
+_REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
+_NO_ROUTE = "none"
+
+
+class Envelope:
+    """Echoes or creates `x-request-id`, lists ignored fields, counts responses by route pattern.
+
+    An error that no handler caught is logged and answered with 500 here.
+    """
+
+    def __init__(self, app: ASGIApp, *, counters: ServerCounters) -> None:
+        self._app = app
+        self._counters = counters
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on and add headers to the response."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = _request_id(Headers(scope=scope))
+        begun = False
+
+        async def send_in_envelope(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                headers = MutableHeaders(scope=message)
+                headers["x-request-id"] = request_id
+                ignored = scope.get("state", {}).get("ignored_fields")
+                if ignored:
+                    headers[IGNORED_HEADER] = ignored
+                route = getattr(scope.get("route"), "path", _NO_ROUTE)
+                self._counters.responded(route, scope["method"], message["status"])
+            await send(message)
+
+        self._counters.opened()
+        try:
+            await self._app(scope, receive, send_in_envelope)
+        except Exception as error:
+            if begun:
+                raise  # the connection is closed within the response, which the client detects
+            await error_response(from_engine(error))(scope, receive, send_in_envelope)
+        finally:
+            self._counters.closed()
+
+
+def _request_id(headers: Headers) -> str:
+    given = headers.get("x-request-id", "")
+    return given if _REQUEST_ID.fullmatch(given) else f"req-{uuid.uuid4().hex}"

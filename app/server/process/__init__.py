@@ -1,0 +1,1 @@
+"""The server process: configuration, shared context, counters, connections and the drain."""

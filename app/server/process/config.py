@@ -1,0 +1,56 @@
+"""Settings of the HTTP server."""
+
+import ipaddress
+from dataclasses import dataclass
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+DRAIN_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """Server settings; changing one takes a restart.
+
+    Attributes:
+        host: address to bind. Any address but loopback needs `api_key`.
+        port: TCP port; 0 takes a free one.
+        api_key: the bearer key that every route but the probes requires; None requires none.
+        allowed_hosts: further names a `Host` header may carry while bound to loopback.
+        strict_fields: refuse unknown request fields instead of ignoring and counting them.
+        max_body_bytes: largest request body.
+        body_timeout_s: seconds a client may take to send its body.
+        max_choices: largest `n`, and the largest number of prompts times `n`.
+        keep_alive_s: seconds of silence in a stream before a comment line is sent.
+        drain_s: seconds that running requests get after the first SIGTERM.
+        stall_s: seconds without an engine step, with work to do, before `/ready` says no.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    api_key: str | None = None
+    allowed_hosts: tuple[str, ...] = ()
+    strict_fields: bool = False
+    max_body_bytes: int = MAX_BODY_BYTES
+    body_timeout_s: float = 30.0
+    max_choices: int = 64
+    keep_alive_s: float = 12.0
+    drain_s: float = DRAIN_S
+    stall_s: float = 60.0
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether only this machine can connect."""
+        return is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a bind address is reachable from this machine only.
+
+    Names other than `localhost` count as public, because their addresses may change.
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,70 @@
+"""Prometheus counters of the HTTP server; `/metrics` exports them after the engine's.
+
+Labels are bounded: the route's pattern, never a path, a field name or other text of a client.
+"""
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    disable_created_metrics,
+    generate_latest,
+)
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # `_created` series would double the output
+_METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"})
+
+
+class ServerCounters:
+    """The counters of one application, in their own registry."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._responses = Counter(
+            "pravaha_http_responses",
+            "HTTP responses begun.",
+            ["route", "method", "status"],
+            registry=self._registry,
+        )
+        self._ignored = Counter(
+            "pravaha_ignored_fields",
+            "Unknown request fields that were ignored.",
+            ["route"],
+            registry=self._registry,
+        )
+        self._disconnects = Counter(
+            "pravaha_http_disconnects",
+            "Clients that left before their answer was complete.",
+            ["route"],
+            registry=self._registry,
+        )
+        self._open = Gauge(
+            "pravaha_http_requests_open",
+            "HTTP requests being answered.",
+            registry=self._registry,
+        )
+
+    def opened(self) -> None:
+        """A request came in."""
+        self._open.inc()
+
+    def closed(self) -> None:
+        """A request finished, successfully or not."""
+        self._open.dec()
+
+    def responded(self, route: str, method: str, status: int) -> None:
+        """A response began."""
+        known = method if method in _METHODS else "other"
+        self._responses.labels(route, known, str(status)).inc()
+
+    def ignored_fields(self, route: str, count: int) -> None:
+        """`count` unknown fields of one request were ignored."""
+        self._ignored.labels(route).inc(count)
+
+    def disconnected(self, route: str) -> None:
+        """A client disconnected before its answer was complete."""
+        self._disconnects.labels(route).inc()
+
+    def render(self) -> bytes:
+        """All counters in Prometheus text format."""
+        return generate_latest(self._registry)

@@ -1,0 +1,38 @@
+"""`POST /v1/chat/completions`."""
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from app.server.calls.chat_answer import ChatAnswer
+from app.server.calls.event_stream import EventStream
+from app.server.calls.extra_fields import check_extra_fields
+from app.server.calls.generation import begin, finish
+from app.server.calls.model import check_length, loaded_model
+from app.server.calls.prompts import chat_ids
+from app.server.calls.sampling import chat_sampling
+from app.server.middleware.auth import requires
+from app.server.process.context import server_context
+from app.server.wire.json_body import JsonRoute
+from app.server.wire.json_response import json_response
+from app.server.wire.schemas import ChatCompletionRequest
+
+router = APIRouter(route_class=JsonRoute)
+
+
+@router.post("/v1/chat/completions")
+@requires("infer")
+async def create_chat_completion(body: ChatCompletionRequest, request: Request) -> Response:
+    """Continue a conversation, streamed or whole."""
+    context = server_context(request)
+    check_extra_fields(request, body)
+    model = loaded_model(context, body.model)
+    sampling = chat_sampling(body, vocab_size=model.info.vocab_size)
+    prompt = await chat_ids(
+        model, body.messages, add_generation_prompt=body.add_generation_prompt is not False
+    )
+    check_length(prompt, model.info, param="messages")
+    generation = await begin(context, body, [prompt], sampling)
+    answer = ChatAnswer(body, model, generation)
+    if body.stream:
+        return EventStream(answer.events(), context, generation.resources)
+    return json_response(answer.response_body(await finish(request, context, generation)))

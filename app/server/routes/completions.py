@@ -1,0 +1,51 @@
+"""`POST /v1/completions`: raw prompts, no chat template.
+
+Control tokens in a prompt given as text are recognised, because clients of this endpoint apply the
+template themselves. Put untrusted text into chat messages instead.
+"""
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from app.server.calls.best_of import check_best_of
+from app.server.calls.completion_answer import CompletionAnswer
+from app.server.calls.event_stream import EventStream
+from app.server.calls.extra_fields import check_extra_fields
+from app.server.calls.generation import begin, finish
+from app.server.calls.model import check_length, loaded_model
+from app.server.calls.prompts import prompt_ids
+from app.server.calls.sampling import completion_sampling
+from app.server.middleware.auth import requires
+from app.server.process.context import server_context
+from app.server.wire.errors import bad_request
+from app.server.wire.json_body import JsonRoute
+from app.server.wire.json_response import json_response
+from app.server.wire.schemas import CompletionRequest
+
+router = APIRouter(route_class=JsonRoute)
+
+
+@router.post("/v1/completions")
+@requires("infer")
+async def create_completion(body: CompletionRequest, request: Request) -> Response:
+    """Continue one or more prompts, streamed or whole."""
+    context = server_context(request)
+    check_extra_fields(request, body)
+    model = loaded_model(context, body.model)
+    check_best_of(body)
+    sampling = completion_sampling(body, vocab_size=model.info.vocab_size)
+    if len(body.prompts) > context.config.max_choices:  # before any of them is tokenised
+        raise bad_request(
+            f"The request has {len(body.prompts)} prompts; the maximum is "
+            f"{context.config.max_choices}.",
+            param="prompt",
+        )
+    add_bos = body.add_special_tokens is not False
+    prompts = [await prompt_ids(model, prompt, add_bos=add_bos) for prompt in body.prompts]
+    for prompt in prompts:
+        check_length(prompt, model.info, param="prompt", answer_room=int(sampling.max_tokens != 0))
+    generation = await begin(context, body, prompts, sampling, candidates=body.candidates)
+    answer = CompletionAnswer(body, model, generation)
+    if body.stream:
+        return EventStream(answer.events(), context, generation.resources)
+    return json_response(answer.response_body(await finish(request, context, generation)))

@@ -1,0 +1,83 @@
+"""`POST /v1/embeddings`: vectors of texts, computed by the embedding model."""
+
+import asyncio
+import base64
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from app.server.calls.extra_fields import check_extra_fields
+from app.server.middleware.auth import requires
+from app.server.middleware.disconnect import while_connected
+from app.server.process.context import ServerContext, server_context
+from app.server.wire.errors import ApiError, bad_request, unavailable
+from app.server.wire.json_body import JsonRoute
+from app.server.wire.json_response import json_response
+from app.server.wire.schemas import EmbeddingRequest
+from engine.api.embeddings import Embeddings
+from engine.api.errors import ModelError, ModelNotFound
+
+router = APIRouter(route_class=JsonRoute)
+
+
+@router.post("/v1/embeddings")
+@requires("infer")
+async def create_embeddings(body: EmbeddingRequest, request: Request) -> Response:
+    """One vector for each text, normalised to length 1."""
+    context = server_context(request)
+    check_extra_fields(request, body)
+    name = context.engine.embedder.name
+    if body.model != name:
+        raise ApiError(
+            404,
+            f"There is no embedding model {body.model[:80]!r} here; this server has {name!r}.",
+            param="model",
+            code="model_not_found",
+        )
+    with context.drain.work():
+        embeddings = await while_connected(request, context, _embed(context, body))
+    width = embeddings.vectors.shape[1]
+    if body.dimensions is not None and body.dimensions != width:
+        raise bad_request(
+            f"`dimensions` is {body.dimensions}; vectors of {name} have {width} and cannot be "
+            "shortened.",
+            param="dimensions",
+        )
+    # A list of floats is slow to build for a thousand texts: do it off the event loop.
+    return await asyncio.to_thread(_answer, embeddings, body)
+
+
+async def _embed(context: ServerContext, body: EmbeddingRequest) -> Embeddings:
+    work = context.engine.embedder.submit(body.input, truncate=body.truncate_prompt_tokens)
+    try:
+        return await asyncio.wrap_future(work)
+    except ModelNotFound as error:
+        raise ApiError(404, str(error), param="model", code="model_not_found") from error
+    except ModelError as error:
+        raise unavailable(str(error)) from error
+
+
+def _answer(embeddings: Embeddings, body: EmbeddingRequest) -> Response:
+    return json_response(
+        {
+            "object": "list",
+            "model": embeddings.model,
+            "data": [
+                {
+                    "object": "embedding",
+                    "index": index,
+                    "embedding": _encode_vector(vector, body.encoding_format),
+                }
+                for index, vector in enumerate(embeddings.vectors)
+            ],
+            "usage": {"prompt_tokens": embeddings.tokens, "total_tokens": embeddings.tokens},
+        }
+    )
+
+
+def _encode_vector(vector: Any, encoding: str | None) -> list[float] | str:
+    if encoding == "base64":
+        return base64.b64encode(vector.astype("<f4").tobytes()).decode()
+    numbers: list[float] = vector.tolist()
+    return numbers

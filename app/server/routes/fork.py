@@ -1,0 +1,118 @@
+"""`POST /fork`: fork a running request into `n` children; `HttpClient.fork` uses it.
+
+The parent is named by its request id: the `request_id` of its call, or `{request_id}-{number}` of a
+call with several choices or candidates. Omitted fields have the parent's values. The answer is that
+of a plain completion whose prompt is the parent's tokens up to the fork.
+"""
+
+from contextlib import AsyncExitStack
+from dataclasses import replace
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from app.server.calls.completion_answer import CompletionAnswer
+from app.server.calls.event_stream import EventStream
+from app.server.calls.extra_fields import check_extra_fields
+from app.server.calls.fanout import Choices
+from app.server.calls.generation import Generation, check_choices, finish
+from app.server.calls.model import loaded_model
+from app.server.calls.sampling import sampling_fields
+from app.server.calls.structured import GRAMMAR_FIELDS, build_grammar
+from app.server.middleware.auth import requires
+from app.server.process.context import ServerContext, server_context
+from app.server.wire.errors import ApiError, bad_request
+from app.server.wire.json_body import JsonRoute
+from app.server.wire.json_response import json_response
+from app.server.wire.schemas import ForkRequest
+from engine.api.errors import UnknownRequest
+from engine.api.request import SamplingParams, new_request_id
+from engine.clients.http_wire import FORKED_AT
+from engine.runtime.forking import SamplingChange
+
+router = APIRouter(route_class=JsonRoute)
+
+_ENGINE_NAMES = {"include_stop_str_in_output": "include_stop"}
+
+
+@router.post("/fork")
+@requires("infer")
+async def fork(body: ForkRequest, request: Request) -> Response:
+    """Fork a running request into `n` children, streamed or whole."""
+    context = server_context(request)
+    check_extra_fields(request, body)
+    model = loaded_model(context, body.model)
+    change = sampling_change(body, vocab_size=model.info.vocab_size)
+    generation, logprobs = await _begin(context, body, change)
+    (prompt,) = generation.prompts
+    answer = CompletionAnswer(body.model_copy(update={"logprobs": logprobs}), model, generation)
+    response: Response
+    if body.stream:
+        response = EventStream(answer.events(), context, generation.resources)
+    else:
+        response = json_response(answer.response_body(await finish(request, context, generation)))
+    response.headers[FORKED_AT] = str(len(prompt))
+    return response
+
+
+def sampling_change(body: ForkRequest, *, vocab_size: int) -> SamplingChange:
+    """The change of the parent's sampling parameters that the body's fields ask for.
+
+    Raises:
+        ApiError: 400 for a token id outside the vocabulary, or a field that a fork cannot change.
+    """
+    for name in ("priority", "deadline_ms"):
+        if getattr(body, name) is not None:
+            raise bad_request(f"A fork has its parent's `{name}`; omit the field.", param=name)
+    params = sampling_fields(
+        body,
+        logprobs=body.logprobs,
+        prompt_logprobs=body.prompt_logprobs,
+        max_tokens=body.max_tokens,
+        vocab_size=vocab_size,
+    )
+    given = {name for name in body.model_fields_set if getattr(body, name) is not None}
+    names = {_ENGINE_NAMES.get(name, name) for name in given}
+    if given & GRAMMAR_FIELDS:
+        names.add("grammar")
+    known = set(SamplingParams.__dataclass_fields__)
+    changes = {name: getattr(params, name) for name in names & known}
+
+    def change(parents: SamplingParams) -> SamplingParams:
+        return replace(parents, **changes)
+
+    return change
+
+
+async def _begin(
+    context: ServerContext, body: ForkRequest, change: SamplingChange
+) -> tuple[Generation, int | None]:
+    """Fork the parent: the children as choices of one prompt, and their `logprobs` parameter.
+
+    Raises:
+        ApiError: 400 for too many choices or a grammar that is refused, 404 for an unknown parent,
+            503 while draining.
+        InvalidRequest, QueueFull, EngineUnavailable: from the engine.
+    """
+    n = body.choices
+    check_choices(context, n, 1)
+    base = body.request_id or new_request_id()
+    async with AsyncExitStack() as stack:
+        stack.enter_context(context.drain.work())
+        await build_grammar(context, body)
+        try:
+            handles = context.engine.fork(
+                body.parent,
+                at=body.at,
+                n=n,
+                sampling=change,
+                request_ids=[base] if n == 1 else [f"{base}-{index}" for index in range(n)],
+            )
+        except UnknownRequest as error:
+            raise ApiError(404, str(error), param="parent", code="request_not_found") from None
+        choices = Choices(handles)
+        stack.callback(choices.abort)
+        first = handles[0].request
+        generation = Generation([first.prompt_ids], n, choices, stack.pop_all())
+        return generation, first.sampling.logprobs
+    raise AssertionError("an exit stack never swallows an exception")

@@ -1,0 +1,41 @@
+"""`GET /health` and `GET /ready`: probes. They need no key, so their bodies contain no details."""
+
+import time
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from app.server.middleware.auth import requires
+from app.server.process.context import ServerContext, server_context
+from app.server.wire.errors import UNAVAILABLE_RETRY_S, retry_hints
+from app.server.wire.json_response import json_response
+from engine.api.snapshot import EngineState
+
+router = APIRouter()
+
+
+@router.get("/health")
+@requires("public")
+async def health() -> Response:
+    """Always ok while the event loop runs."""
+    return json_response({"status": "ok"})
+
+
+@router.get("/ready")
+@requires("public")
+async def ready(request: Request) -> Response:
+    """Whether requests should be sent here: model loaded, not draining, engine not stalled."""
+    if is_ready(server_context(request), now=time.monotonic()):
+        return json_response({"status": "ready"})
+    response = json_response({"status": "not ready"}, status=503)
+    response.headers.update(retry_hints(UNAVAILABLE_RETRY_S))
+    return response
+
+
+def is_ready(context: ServerContext, *, now: float) -> bool:
+    """The answer of `/ready` at the monotonic instant `now`."""
+    snapshot = context.engine.snapshot()
+    if snapshot.state is not EngineState.READY or context.drain.draining:
+        return False
+    has_work = snapshot.running + snapshot.waiting > 0
+    return not (has_work and now - snapshot.time > context.config.stall_s)

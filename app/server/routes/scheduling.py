@@ -1,0 +1,33 @@
+"""`POST /scheduling`: change the scheduling policy or the batch former while requests run.
+
+`GET /snapshot` contains the settings in force.
+"""
+
+from dataclasses import asdict, replace
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from app.server.calls.extra_fields import check_extra_fields
+from app.server.middleware.auth import requires
+from app.server.process.context import server_context
+from app.server.wire.json_body import JsonRoute
+from app.server.wire.json_response import json_response
+from app.server.wire.schemas import SchedulingRequest
+
+router = APIRouter(route_class=JsonRoute)
+
+
+@router.post("/scheduling")
+@requires("control")
+async def set_scheduling(body: SchedulingRequest, request: Request) -> Response:
+    """Change the given settings from the next step on; the answer contains all settings."""
+    engine = server_context(request).engine
+    check_extra_fields(request, body)
+    named = {
+        name: getattr(body, name) for name in body.model_fields_set & set(type(body).model_fields)
+    }
+    given = {name: value for name, value in named.items() if value is not None}
+    scheduling = replace(engine.scheduling, **given)
+    engine.set_scheduling(scheduling)
+    return json_response(asdict(scheduling))

@@ -1,0 +1,91 @@
+"""The tokenizer over HTTP.
+
+`POST /tokenize` and `POST /detokenize` (vLLM's shapes), `POST /apply-template` and
+`GET /tokenizer_info`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from app.server.calls.extra_fields import check_extra_fields
+from app.server.calls.model import loaded_model, off_loop
+from app.server.calls.prompts import chat_ids, template_messages, text_ids
+from app.server.middleware.auth import requires
+from app.server.process.context import server_context
+from app.server.wire.errors import bad_request
+from app.server.wire.json_body import JsonRoute
+from app.server.wire.json_response import json_response
+from app.server.wire.schemas import ApplyTemplateRequest, DetokenizeRequest, TokenizeRequest
+
+router = APIRouter(route_class=JsonRoute)
+
+
+@router.post("/tokenize")
+@requires("infer")
+async def tokenize(body: TokenizeRequest, request: Request) -> Response:
+    """Token ids of a prompt or of a conversation."""
+    context = server_context(request)
+    check_extra_fields(request, body)
+    model = loaded_model(context, body.model)
+    if body.messages is not None and body.prompt is None:
+        ids: Sequence[int] = await chat_ids(
+            model, body.messages, add_generation_prompt=body.add_generation_prompt
+        )
+    elif body.prompt is not None and body.messages is None:
+        ids = await text_ids(
+            model, body.prompt, add_bos=body.add_special_tokens, special=body.parse_special
+        )
+    else:
+        raise bad_request("Give either `prompt` or `messages`.", param="prompt")
+    answer: dict[str, Any] = {
+        "count": len(ids),
+        "max_model_len": model.info.context_length,
+        "tokens": ids,
+    }
+    if body.return_token_strs:
+        tokenizer = model.tokenizer
+        answer["token_strs"] = [tokenizer.token_bytes(one).decode(errors="replace") for one in ids]
+    return json_response(answer)
+
+
+@router.post("/detokenize")
+@requires("infer")
+async def detokenize(body: DetokenizeRequest, request: Request) -> Response:
+    """Text of token ids."""
+    context = server_context(request)
+    check_extra_fields(request, body)
+    model = loaded_model(context, body.model)
+    text = await off_loop(
+        len(body.tokens),
+        lambda: model.tokenizer.decode(body.tokens, skip_special=body.skip_special_tokens),
+    )
+    return json_response({"prompt": text})
+
+
+@router.post("/apply-template")
+@requires("infer")
+async def apply_template(body: ApplyTemplateRequest, request: Request) -> Response:
+    """A conversation rendered by the model's chat template."""
+    context = server_context(request)
+    check_extra_fields(request, body)
+    model = loaded_model(context, body.model)
+    prompt = model.tokenizer.render_chat(
+        template_messages(body.messages), add_generation_prompt=body.add_generation_prompt
+    )
+    return json_response({"prompt": prompt})
+
+
+@router.get("/tokenizer_info")
+@requires("infer")
+async def tokenizer_info(request: Request) -> Response:
+    """The tokenizer's fingerprint and the text of its control tokens."""
+    tokenizer = loaded_model(server_context(request), None).tokenizer
+    return json_response(
+        {
+            "fingerprint": tokenizer.fingerprint,
+            "control_tokens": tokenizer.control_tokens.spellings,
+        }
+    )

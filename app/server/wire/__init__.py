@@ -1,0 +1,1 @@
+"""What crosses the connection: request schemas, JSON, server-sent events, usage and error shapes."""

@@ -1,0 +1,156 @@
+"""Rules for request fields that no schema declares; none is dropped silently.
+
+* *Accepted*: a known field that has no effect on this engine.
+* *Unsupported*: a known field that is not implemented. A 400 names it, unless it carries the value
+  that means "off" (many clients send defaults).
+* *Unknown*: ignored, counted and listed in a response header; with `strict_fields` a 400.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+from pydantic import BaseModel
+
+from app.server.wire.errors import bad_request
+
+IGNORED_HEADER = "x-pravaha-ignored-fields"
+_LISTED_NAMES = 20
+_LISTED_CHARS = 64
+
+ACCEPTED: dict[str, str] = {
+    "user": "identifies the caller's end user; nothing here depends on it",
+    "safety_identifier": "as `user`",
+    "metadata": "the caller's own notes; not stored",
+    "store": "nothing is ever stored, whatever it says",
+    "service_tier": "there is one tier",
+    "verbosity": "a hint to models trained for it; ours are not",
+    "prompt_cache_key": "would separate cached prefixes; requests share none",
+    "prompt_cache_retention": "as `prompt_cache_key`",
+    "cache_salt": "as `prompt_cache_key`",
+    "name": "a participant's name in a message; chat templates here do not use it",
+}
+"""Known fields without an effect, and the reason why they have none."""
+
+
+def _nothing(value: Any) -> bool:
+    return value is None
+
+
+def _nothing_or(*inert: Any) -> Callable[[Any], bool]:
+    # `True == 1` in Python: compare types too.
+    return lambda value: (
+        value is None or any(type(value) is type(one) and value == one for one in inert)
+    )
+
+
+_off = _nothing_or(False)
+_empty = _nothing_or([], {}, "")
+
+UNSUPPORTED: dict[str, Callable[[Any], bool]] = {
+    # OpenAI, chat and completions
+    "audio": _nothing,
+    "best_of": _nothing,  # plain completions have it
+    "function_call": _nothing_or("none"),
+    "functions": _empty,
+    "modalities": _nothing_or(["text"]),
+    "moderation": _nothing,
+    "parallel_tool_calls": _nothing_or(True, False),  # only means something beside tools
+    "prediction": _nothing,
+    "reasoning": _nothing,
+    "reasoning_effort": _nothing_or("none"),
+    "suffix": _empty,
+    "tool_choice": _nothing_or("none", "auto"),
+    "tools": _empty,
+    "web_search_options": _nothing,
+    # inside messages
+    "annotations": _empty,
+    "refusal": _nothing,
+    "tool_call_id": _nothing,
+    "tool_calls": _empty,
+    # inside stream_options; it pads chunks against a listener who measures them
+    "include_obfuscation": _off,
+    # vLLM, SGLang and llama.cpp
+    "allowed_token_ids": _nothing,
+    "bad_words": _empty,
+    "chat_template": _nothing,
+    "chat_template_kwargs": _empty,
+    "continue_final_message": _off,
+    "documents": _empty,
+    "dry_allowed_length": _nothing,
+    "dry_base": _nothing,
+    "dry_multiplier": _nothing_or(0, 0.0),
+    "dry_penalty_last_n": _nothing,
+    "dry_sequence_breakers": _nothing,
+    "dynatemp_range": _nothing_or(0, 0.0),
+    "ebnf": _nothing,
+    "grammar": _empty,
+    "guided_decoding_backend": _nothing,
+    "guided_whitespace_pattern": _nothing,
+    "json_schema": _nothing,
+    "length_penalty": _nothing_or(1, 1.0),
+    "logits_processors": _empty,
+    "lora_path": _nothing,
+    "min_tokens": _nothing_or(0),
+    "mirostat": _nothing_or(0),
+    "n_predict": _nothing,
+    "regex": _nothing,
+    "repeat_penalty": _nothing_or(1, 1.0),
+    "skip_special_tokens": _nothing_or(True),
+    "spaces_between_special_tokens": _nothing_or(True),
+    "structural_tag": _nothing,
+    "truncate_prompt_tokens": _nothing,
+    "typical_p": _nothing_or(1, 1.0),
+    "use_beam_search": _off,
+}
+"""Known fields that are not implemented, each with the test for a value that means "off"."""
+
+
+def unknown_fields(body: BaseModel, *, strict: bool) -> list[str]:
+    """Paths of the undeclared fields of a body that are neither accepted nor unsupported.
+
+    Raises:
+        ApiError: 400 for an unsupported field, or for an unknown one if `strict`.
+    """
+    unknown: list[str] = []
+    for path, name, value in _extras(body, ""):
+        if name in ACCEPTED:
+            continue
+        is_inert = UNSUPPORTED.get(name)
+        if is_inert is None:
+            unknown.append(path)
+        elif not is_inert(value):
+            raise bad_request(
+                f"This server does not support `{path}` yet.",
+                param=path,
+                code="unsupported_parameter",
+            )
+    if unknown and strict:
+        raise bad_request(
+            f"No field is called {unknown[0]!r}; this server runs with --strict-fields.",
+            param=unknown[0],
+            code="unknown_parameter",
+        )
+    return unknown
+
+
+def header_value(names: list[str]) -> str:
+    """Field names, which a client chose, as one safe header value of bounded length."""
+    listed = [quote(name[:_LISTED_CHARS], safe="[].") for name in names[:_LISTED_NAMES]]
+    left_out = len(names) - len(listed)
+    return ",".join(listed) + (f",+{left_out}" if left_out else "")
+
+
+def _extras(body: BaseModel, prefix: str) -> Iterator[tuple[str, str, Any]]:
+    """(path, name, value) of every undeclared field of a model and of the models inside it."""
+    for name, value in (body.model_extra or {}).items():
+        yield prefix + name, name, value
+    for name in type(body).model_fields:
+        value = getattr(body, name)
+        if isinstance(value, BaseModel):
+            yield from _extras(value, f"{prefix}{name}.")
+        elif isinstance(value, list):
+            for index, item in enumerate(value):
+                if not isinstance(item, BaseModel):
+                    break  # lists are homogeneous; token ids need no walk
+                yield from _extras(item, f"{prefix}{name}[{index}].")

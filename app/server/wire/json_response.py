@@ -1,0 +1,12 @@
+"""JSON responses, serialised by orjson."""
+
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+
+
+def json_response(data: Any, *, status: int = 200) -> Response:
+    """Data (dataclasses and numpy arrays too) as a response."""
+    body = orjson.dumps(data, option=orjson.OPT_SERIALIZE_NUMPY)
+    return Response(body, status_code=status, media_type="application/json")

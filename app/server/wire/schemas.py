@@ -1,0 +1,336 @@
+"""Pydantic schemas of the request bodies: types and ranges of single fields.
+
+Rules between fields and rules that need the model (the vocabulary, the context length) are checked in
+`calls`; the engine validates requests again. Types are strict: a boolean is not an integer and "5" is
+not a number. Undeclared fields are kept in `model_extra`, which `fields.unknown_fields` checks.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+)
+
+from engine.api.request import MAX_DEADLINE_MS
+from engine.api.scheduling import MAX_STEP_TARGET_MS, MIN_STEP_TARGET_MS, BatchFormerName, Policy
+
+MAX_MESSAGES = 4096
+MAX_BIASES = 1024
+MAX_STOPS = 4
+MAX_STOP_TOKENS = 12
+MAX_LOGPROBS = 20
+COMPLETION_DEFAULT_TOKENS = 16
+
+TokenId = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+class Body(BaseModel):
+    """Base of all bodies and of the objects in them."""
+
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True, allow_inf_nan=False)
+
+
+def _one_or_many(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _parse_bias(value: Any) -> Any:
+    """JSON keys are strings; convert them to token ids."""
+    if not isinstance(value, dict):
+        return value
+    if not all(isinstance(key, str) and key.isascii() and key.isdecimal() for key in value):
+        raise ValueError("keys must be token ids written as decimal numbers")
+    if any(len(key) > 10 for key in value):
+        raise ValueError("a key is not a token id: it has too many digits")
+    return {int(key): bias for key, bias in value.items()}
+
+
+def _no_empty(stops: list[str]) -> list[str]:
+    if "" in stops:
+        raise ValueError("a stop string must not be empty")
+    return stops
+
+
+class StreamOptions(Body):
+    """Options of a streamed answer."""
+
+    include_usage: bool | None = None
+
+
+class JsonSchemaFormat(Body):
+    """The `json_schema` of a response format. It is enforced whatever the value of `strict`."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+    description: str | None = None
+    schema_: Annotated[dict[str, Any], Field(alias="schema")]
+    strict: bool | None = None
+
+
+class ResponseFormat(Body):
+    """OpenAI's field for JSON output."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchemaFormat | None = None
+
+
+JsonSchema = str | bool | dict[str, Any]
+"""A JSON schema, or its text."""
+
+Choices = Annotated[list[Annotated[str, StringConstraints(min_length=1)]], Field(min_length=1)]
+
+
+class StructuredOutputs(Body):
+    """vLLM's field for structured output; at most one member may be given."""
+
+    json_: Annotated[JsonSchema | None, Field(alias="json")] = None
+    regex: str | None = None
+    choice: Choices | None = None
+    grammar: str | None = None
+    json_object: bool | None = None
+
+
+class SamplingFields(Body):
+    """Fields that chat and plain completions share. None means the API's default."""
+
+    model: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    temperature: Annotated[float, Field(ge=0, le=100)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    top_k: Annotated[int, Field(ge=-1, lt=2**31)] | None = None
+    min_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    repetition_penalty: Annotated[float, Field(gt=0, le=10)] | None = None
+    logit_bias: (
+        Annotated[
+            dict[TokenId, Annotated[float, Field(ge=-100, le=100)]],
+            BeforeValidator(_parse_bias),
+            Field(max_length=MAX_BIASES),
+        ]
+        | None
+    ) = None
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**64)] | None = None
+    stop: (
+        Annotated[
+            list[Annotated[str, StringConstraints(max_length=1024)]],
+            BeforeValidator(_one_or_many),
+            Field(max_length=MAX_STOPS),
+            AfterValidator(_no_empty),
+        ]
+        | None
+    ) = None
+    stop_token_ids: Annotated[list[TokenId], Field(max_length=MAX_STOP_TOKENS)] | None = None
+    ignore_eos: bool | None = None
+    include_stop_str_in_output: bool | None = None
+    response_format: ResponseFormat | None = None
+    structured_outputs: StructuredOutputs | None = None
+    guided_json: JsonSchema | None = None
+    guided_regex: str | None = None
+    guided_choice: Choices | None = None
+    guided_grammar: str | None = None
+    priority: Annotated[int, Field(ge=-(2**31), lt=2**31)] | None = None
+    deadline_ms: Annotated[float, Field(gt=0, le=MAX_DEADLINE_MS)] | None = None
+    n: Annotated[int, Field(ge=1, le=2**31)] | None = None
+    max_tokens: Annotated[int, Field(ge=1, lt=2**63)] | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    prompt_logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
+    return_token_ids: bool | None = None
+    return_timings: bool | None = None
+    request_id: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:-]{1,128}$")] | None = None
+
+    @property
+    def choices(self) -> int:
+        """Answers to give for each prompt."""
+        return self.n or 1
+
+    @property
+    def include_usage(self) -> bool:
+        """Whether a stream ends with a usage chunk."""
+        return self.stream_options is not None and bool(self.stream_options.include_usage)
+
+
+class TextPart(Body):
+    """A piece of text inside a message's content."""
+
+    type: Literal["text"]
+    text: str
+
+
+def _as_parts(value: Any) -> Any:
+    """A string becomes one part; a part of another type is refused with its type."""
+    if isinstance(value, str):
+        return [{"type": "text", "text": value}]
+    if not isinstance(value, list):
+        raise ValueError("must be a string or a list of content parts")
+    for part in value:
+        kind = part.get("type") if isinstance(part, dict) else None
+        if isinstance(kind, str) and kind != "text":
+            raise ValueError(f"content parts of type {kind[:40]!r} are not supported yet")
+    return value
+
+
+class Message(Body):
+    """One turn of a conversation."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: Annotated[list[TextPart], BeforeValidator(_as_parts)]
+
+    @property
+    def text(self) -> str:
+        """The content as one string."""
+        return "".join(part.text for part in self.content)
+
+
+Messages = Annotated[list[Message], Field(min_length=1, max_length=MAX_MESSAGES)]
+
+
+class ChatCompletionRequest(SamplingFields):
+    """Body of `POST /v1/chat/completions`."""
+
+    messages: Messages
+    max_completion_tokens: Annotated[int, Field(ge=1, lt=2**63)] | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
+    add_generation_prompt: bool | None = None
+
+
+Prompt = str | list[int]
+"""One prompt: text, or token ids."""
+
+
+def _parse_prompts(value: Any) -> list[Prompt]:
+    """The four forms of `prompt` as a list of prompts."""
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, list) or not value:
+        raise ValueError("must be a string, token ids, or a non-empty list of either")
+    if _is_token_ids(value):
+        return [value]
+    if all(isinstance(one, str) for one in value):
+        return value
+    if all(isinstance(one, list) and one and _is_token_ids(one) for one in value):
+        return value
+    raise ValueError("must hold only strings, only token ids, or only lists of token ids")
+
+
+def _is_token_ids(value: list[Any]) -> bool:
+    return all(type(one) is int for one in value)  # a bool is an int to isinstance
+
+
+class CompletionRequest(SamplingFields):
+    """Body of `POST /v1/completions`."""
+
+    prompt: Annotated[Any, BeforeValidator(_parse_prompts)]
+    max_tokens: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
+    best_of: Annotated[int, Field(ge=1, le=2**31)] | None = None
+    echo: bool | None = None
+    add_special_tokens: bool | None = None
+    return_tokens_as_token_ids: bool | None = None
+
+    @property
+    def candidates(self) -> int:
+        """Answers to generate for each prompt; the best `choices` of them are given."""
+        return self.best_of or self.choices
+
+    @property
+    def prompts(self) -> list[Prompt]:
+        """Every prompt, in order."""
+        prompts: list[Prompt] = self.prompt
+        return prompts
+
+
+MAX_EMBEDDED_TEXTS = 2048
+
+
+def _only_texts(value: Any) -> Any:
+    if isinstance(value, list) and any(not isinstance(one, str) for one in value):
+        raise ValueError(
+            "must be a text or a list of texts; token ids are not accepted, because they depend "
+            "on the tokenizer"
+        )
+    return _one_or_many(value)
+
+
+class EmbeddingRequest(Body):
+    """Body of `POST /v1/embeddings`."""
+
+    model: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    input: Annotated[
+        list[Annotated[str, StringConstraints(min_length=1)]],
+        BeforeValidator(_only_texts),
+        Field(min_length=1, max_length=MAX_EMBEDDED_TEXTS),
+    ]
+    encoding_format: Literal["float", "base64"] | None = None
+    dimensions: Annotated[int, Field(ge=1)] | None = None
+    truncate_prompt_tokens: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+
+
+class ForkRequest(SamplingFields):
+    """Body of `POST /fork`. Sampling fields that are left out are the parent's."""
+
+    model: Annotated[str, StringConstraints(min_length=1, max_length=256)] | None = None  # type: ignore[assignment]
+    parent: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    at: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
+    return_tokens_as_token_ids: bool | None = None
+
+    @property
+    def echo(self) -> bool:
+        """Always False: the prompt is the parent's."""
+        return False
+
+    @property
+    def prompts(self) -> list[Prompt]:
+        """Always empty: the prompt is the parent's."""
+        return []
+
+
+class TokenizeRequest(Body):
+    """Body of `POST /tokenize`: a `prompt`, or `messages` for the chat template."""
+
+    model: str | None = None
+    prompt: str | None = None
+    messages: Messages | None = None
+    add_special_tokens: bool = True
+    parse_special: bool = False
+    add_generation_prompt: bool = True
+    return_token_strs: bool | None = None
+
+
+class DetokenizeRequest(Body):
+    """Body of `POST /detokenize`."""
+
+    model: str | None = None
+    tokens: list[TokenId]
+    skip_special_tokens: bool = False
+
+
+class PriceRequest(Body):
+    """Body of `POST /price`."""
+
+    model: str | None = None
+    tokens: list[TokenId]
+
+
+class SchedulingRequest(Body):
+    """Body of `POST /scheduling`; omitted fields keep their values."""
+
+    policy: Policy | None = None
+    batch_former: BatchFormerName | None = None
+    step_target_ms: Annotated[float, Field(ge=MIN_STEP_TARGET_MS, le=MAX_STEP_TARGET_MS)] | None = (
+        None
+    )
+
+
+class ApplyTemplateRequest(Body):
+    """Body of `POST /apply-template`."""
+
+    model: str | None = None
+    messages: Messages
+    add_generation_prompt: bool = True

@@ -1,0 +1,41 @@
+"""Token counts of one API call: each prompt counts once; completion tokens of all choices are summed."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from engine.api.request import RequestOutput, TokenBatch
+
+
+class Usage:
+    """Sums the engine's counts over the choices of a call."""
+
+    def __init__(self, prompts: Sequence[tuple[int, ...]], n: int) -> None:
+        """Count a call of `n` choices a prompt; choice `i` continues prompt `i // n`."""
+        self._prompts = prompts
+        self._n = n
+        self._cached: dict[int, int] = {}  # prompt → tokens that no choice of it computed
+        self._completion = 0
+
+    def add(self, index: int, part: RequestOutput | TokenBatch) -> None:
+        """Count new tokens of choice `index`."""
+        self._completion += len(part.token_ids)
+        prompt = index // self._n
+        # Choices of a prompt share its blocks: only the minimum was cached before the call.
+        cached = self._cached.get(prompt, part.cached_tokens)
+        self._cached[prompt] = min(cached, part.cached_tokens)
+
+    def add_all(self, outputs: Iterable[RequestOutput]) -> "Usage":
+        """Count complete choices, in order."""
+        for index, output in enumerate(outputs):
+            self.add(index, output)
+        return self
+
+    def counts(self) -> dict[str, Any]:
+        """The `usage` object."""
+        prompt_tokens = sum(map(len, self._prompts))
+        return {
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": self._completion,
+            "total_tokens": prompt_tokens + self._completion,
+            "prompt_tokens_details": {"cached_tokens": sum(self._cached.values())},
+        }

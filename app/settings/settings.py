@@ -1,0 +1,248 @@
+"""All settings with their types, ranges and defaults.
+
+Precedence, highest first: command-line flags, the environment (`PRAVAHA_*`), `pravaha.toml` in the
+current folder, `pravaha.toml` in the user's configuration folder, and the defaults here.
+`app.settings.sources.load_settings` reads them in this order.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import platformdirs
+from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from app.text.byte_size import parse_size
+from engine.api.config import (
+    AttentionBackend,
+    Device,
+    DispatchLevel,
+    DtypeChoice,
+    EngineConfig,
+    ExecutorChoice,
+    KvDtype,
+)
+from engine.api.request import SamplingParams
+from engine.api.scheduling import (
+    MAX_STEP_TARGET_MS,
+    MIN_STEP_TARGET_MS,
+    BatchFormerName,
+    Policy,
+    Scheduling,
+)
+
+ENV_PREFIX = "PRAVAHA_"
+DEMO_MODEL = "smollm2"
+DEFAULT_SYSTEM = "You are a helpful assistant. Answer clearly and correctly."
+"""Deliberately plain: small models answer worse with a persona in their system prompt."""
+MIB = 1024**2
+DEFAULT_SWAP = 2 * 1024**3
+
+
+def _size(value: object) -> object:
+    return parse_size(value) if isinstance(value, str) else value
+
+
+def _folder(value: object) -> object:
+    return Path(value).expanduser() if isinstance(value, str) else value
+
+
+def _names(value: object) -> object:
+    return tuple(filter(None, value.replace(",", " ").split())) if isinstance(value, str) else value
+
+
+def _flattened(value: object) -> object:
+    """TOML parses `pane.kv = "f4"` as a nested table; join it to one name."""
+    if not isinstance(value, dict):
+        return value
+    flat: dict[str, object] = {}
+    for name, entry in value.items():
+        if isinstance(entry, dict):
+            flat |= {f"{name}.{inner}": keys for inner, keys in entry.items()}
+        else:
+            flat[name] = entry
+    return flat
+
+
+def _none_if_empty(value: object) -> object:
+    return None if value == "" else value
+
+
+ByteSize = Annotated[int, BeforeValidator(_size)]
+Folder = Annotated[Path, BeforeValidator(_folder)]
+KeyMap = Annotated[dict[str, str], BeforeValidator(_flattened)]
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
+
+
+class Settings(BaseSettings):
+    """Validated settings, frozen. `app.settings.help.HELP` explains each one."""
+
+    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="forbid", frozen=True)
+
+    # The model and the engine.
+    model: str = Field(DEMO_MODEL, min_length=1)
+    ctx: int | None = Field(None, ge=16, le=2**24)
+    kv_cache: ByteSize | None = Field(None, ge=MIB, le=2**46)
+    kv_dtype: KvDtype = "auto"
+    block_size: int = Field(32, ge=1, le=256)
+    threads: int | None = Field(None, ge=1, le=1024)
+    dispatch: DispatchLevel = "auto"
+    executor: ExecutorChoice = "auto"
+    device: Device = "auto"
+    dtype: DtypeChoice = "auto"
+    attention: AttentionBackend = "auto"
+    cuda_graphs: bool = False
+    dummy_weights: bool = False
+    max_num_seqs: int = Field(64, ge=1, le=4096)
+    max_num_batched_tokens: int = Field(512, ge=1, le=65536)
+    max_queue: int = Field(1024, ge=1, le=10**6)
+    prefix_caching: bool = True
+    speculation: bool = True
+    scheduling_policy: Policy = "fcfs"
+    batch_former: BatchFormerName = "fixed"
+    step_target_ms: float = Field(60.0, ge=MIN_STEP_TARGET_MS, le=MAX_STEP_TARGET_MS)
+    swap_bytes: ByteSize | None = Field(None, ge=0, le=2**46)
+
+    # Sampling. The defaults suit small chat models.
+    temperature: float = Field(0.2, ge=0, le=10)
+    top_k: int = Field(0, ge=0, le=10**6)
+    top_p: float = Field(0.9, gt=0, le=1)
+    min_p: float = Field(0.0, ge=0, le=1)
+    repetition_penalty: float = Field(1.0, gt=0, le=10)
+    presence_penalty: float = Field(0.0, ge=-2, le=2)
+    frequency_penalty: float = Field(0.0, ge=-2, le=2)
+    seed: int | None = Field(None, ge=0, lt=2**64)
+    max_tokens: int | None = Field(None, ge=1, le=2**24)
+    system: Annotated[str | None, BeforeValidator(_none_if_empty)] = DEFAULT_SYSTEM
+
+    # The server.
+    host: str = Field("127.0.0.1", min_length=1)
+    port: int = Field(8000, ge=0, le=65535)
+    api_key: SecretStr | None = None
+    allowed_hosts: Names = ()
+    strict_fields: bool = False
+    max_body_bytes: ByteSize = Field(4 * MIB, ge=1024, le=2**32)
+    drain_seconds: float = Field(30.0, ge=0, le=86400)
+
+    # The screen.
+    attach: str | None = Field(None, pattern=r"^https?://.+")
+    theme: str | None = None
+    charset: Literal["auto", "unicode", "ascii"] = "auto"
+    keymap: KeyMap = Field(default_factory=dict)
+
+    # Folders.
+    data_dir: Folder = Field(default_factory=lambda: platformdirs.user_data_path("pravaha"))
+    cache_dir: Folder = Field(default_factory=lambda: platformdirs.user_cache_path("pravaha"))
+    config_dir: Folder = Field(default_factory=lambda: platformdirs.user_config_path("pravaha"))
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only explicit values: `sources.load_settings` reads all sources and merges them."""
+        return (init_settings,)
+
+    @field_validator("swap_bytes")
+    @classmethod
+    def _swap_needs_prefix_caching(cls, value: int | None, info: ValidationInfo) -> int | None:
+        if value and not info.data.get("prefix_caching", True):
+            raise ValueError("should be 0 without prefix_caching, which looks swapped blocks up")
+        return value
+
+    @property
+    def conversations(self) -> Path:
+        """The conversation database."""
+        return self.data_dir / "conversations.db"
+
+    @property
+    def preferences(self) -> Path:
+        """The file of `Preferences`."""
+        return self.data_dir / "preferences.json"
+
+    @property
+    def log(self) -> Path:
+        """The log file of the interactive commands."""
+        return self.data_dir / "pravaha.log"
+
+    @property
+    def models(self) -> Path:
+        """The model store."""
+        return self.cache_dir / "models"
+
+    @property
+    def swap(self) -> Path:
+        """The folder of swapped KV blocks, with one file for each model."""
+        return self.cache_dir / "swap"
+
+    @property
+    def swap_limit(self) -> int:
+        """Maximum size of a model's swap tier in bytes; 0 for none."""
+        if not self.prefix_caching:
+            return 0
+        return DEFAULT_SWAP if self.swap_bytes is None else self.swap_bytes
+
+    @property
+    def themes(self) -> Path:
+        """The user's own themes."""
+        return self.config_dir / "themes"
+
+    def is_set(self, field: str) -> bool:
+        """Whether any source set the field, as opposed to its default."""
+        return field in self.model_fields_set
+
+    def engine_config(self, model: Path, name: str) -> EngineConfig:
+        """The engine's configuration for a model.
+
+        Args:
+            model: the model's file or directory.
+            name: its name.
+        """
+        return EngineConfig(
+            model=model,
+            name=name,
+            max_num_seqs=self.max_num_seqs,
+            max_num_batched_tokens=self.max_num_batched_tokens,
+            max_model_len=self.ctx,
+            block_size=self.block_size,
+            kv_cache_bytes=self.kv_cache,
+            kv_dtype=self.kv_dtype,
+            max_queue=self.max_queue,
+            prefix_caching=self.prefix_caching,
+            speculation=self.speculation,
+            scheduling=Scheduling(self.scheduling_policy, self.batch_former, self.step_target_ms),
+            swap_bytes=self.swap_limit,
+            swap_dir=self.swap,
+            threads=self.threads,
+            dispatch=self.dispatch,
+            executor=self.executor,
+            device=self.device,
+            dtype=self.dtype,
+            attention=self.attention,
+            cuda_graphs=self.cuda_graphs,
+            dummy_weights=self.dummy_weights,
+        )
+
+    def sampling(self) -> SamplingParams:
+        """Sampling parameters of chat answers, which include the logprobs of sampled tokens."""
+        return SamplingParams(
+            temperature=self.temperature,
+            top_k=self.top_k,
+            top_p=self.top_p,
+            min_p=self.min_p,
+            repetition_penalty=self.repetition_penalty,
+            presence_penalty=self.presence_penalty,
+            frequency_penalty=self.frequency_penalty,
+            seed=self.seed,
+            max_tokens=self.max_tokens,
+            logprobs=0,
+        )

@@ -1,0 +1,127 @@
+"""Loads settings: flags take precedence over the environment, `pravaha.toml` and defaults.
+
+Sources are merged here and not by pydantic-settings, so that an error can name the flag, the variable
+or the file that set the value.
+"""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_settings import EnvSettingsSource
+
+from app.settings.errors import ConfigurationError
+from app.settings.settings import ENV_PREFIX, Settings
+
+FILE_NAME = "pravaha.toml"
+
+_ENVIRONMENT_ONLY = "config_dir"  # the folder of the file, which the file itself cannot set
+
+
+def load_settings(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Settings:
+    """The settings from all sources.
+
+    Args:
+        flags: command-line options by field; None values were not given.
+        environ: the environment, by default the process's own.
+        folder: the folder of the `pravaha.toml` with the higher precedence, by default the current one.
+
+    Raises:
+        ConfigurationError: one sentence that names the source and the setting.
+    """
+    environ = os.environ if environ is None else environ
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+
+    def merge(found: Mapping[str, Any], origin: dict[str, str]) -> None:
+        values.update(found)
+        origins.update(origin)
+
+    from_environment = _read_environment(environ)
+    for path in toml_files(environ, folder):
+        found = _read_toml(path)
+        merge(found, {name: f"{path}: {name}" for name in found})
+    merge(from_environment, {name: ENV_PREFIX + name.upper() for name in from_environment})
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    merge(given, {name: flag_of(name) for name in given})
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+        raise ConfigurationError("; ".join(_sentence(p, origins) for p in problems) + ".") from None
+
+
+def toml_files(environ: Mapping[str, str], folder: Path | None = None) -> list[Path]:
+    """The configuration files that exist, in increasing order of precedence."""
+    user = environ.get(ENV_PREFIX + _ENVIRONMENT_ONLY.upper())
+    user_folder = Path(user).expanduser() if user else Settings().config_dir
+    candidates = [user_folder / FILE_NAME, (folder or Path.cwd()) / FILE_NAME]
+    return [path for path in dict.fromkeys(candidates) if path.is_file()]
+
+
+def flag_of(field: str) -> str:
+    """The command-line option of a setting."""
+    return "--" + field.replace("_", "-")
+
+
+def _read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    for name in environ:
+        field = name.removeprefix(ENV_PREFIX).lower()
+        if name.startswith(ENV_PREFIX) and field not in Settings.model_fields:
+            raise ConfigurationError(f"{name} is not a setting{_near(field, upper=True)}")
+    found = _EnvironmentSource(environ)()
+    return {name: value for name, value in found.items() if value is not None}
+
+
+class _EnvironmentSource(EnvSettingsSource):
+    """Variables of a given mapping instead of the process's own."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        super().__init__(Settings)
+
+    def _load_env_vars(self) -> Mapping[str, str | None]:
+        # An empty variable counts as unset: `PRAVAHA_THEME= pravaha`.
+        return {name.lower(): value for name, value in self._environ.items() if value}
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigurationError(f"{path} can't be read: {error}.") from error
+    for name in found:
+        if name == _ENVIRONMENT_ONLY:
+            raise ConfigurationError(
+                f"{path}: {name} is the folder of this file: set PRAVAHA_CONFIG_DIR instead."
+            )
+        if name not in Settings.model_fields:
+            raise ConfigurationError(f"{path}: {name} is not a setting{_near(name)}")
+    return found
+
+
+def _near(name: str, *, upper: bool = False) -> str:
+    names = [n for n in Settings.model_fields if n != _ENVIRONMENT_ONLY or upper]
+    near = difflib.get_close_matches(name, names, n=1)
+    if not near:
+        return "."
+    return f": did you mean {ENV_PREFIX + near[0].upper() if upper else near[0]}?"
+
+
+def _sentence(problem: ErrorDetails, origins: Mapping[str, str]) -> str:
+    field = str(problem["loc"][0])
+    message = problem["msg"]
+    for prefix in ("Value error, ", "Input "):
+        message = message.removeprefix(prefix)
+    shown = "what was given" if field == "api_key" else repr(problem["input"])
+    return f"{origins.get(field, field)} is {shown} but {message[:1].lower()}{message[1:]}"

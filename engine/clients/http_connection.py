@@ -1,0 +1,154 @@
+"""The connection behind `HttpClient`: a background thread that runs one event loop and one httpx client."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+import httpx
+import orjson
+
+from engine.api.errors import EngineUnavailable
+from engine.clients.http_wire import WireError, refusal
+
+ROUND_TRIP_S = 10.0
+"""Longest time that a call waits for the server; no call waits for an engine step."""
+SILENCE_S = 60.0
+"""Read timeout: a live server sends comments into a stream four times as often."""
+
+_JSON = {"content-type": "application/json"}
+
+Result = TypeVar("Result")
+
+
+class HttpConnection:
+    """Requests to one server. Coroutines run on the background loop; `call` runs one from any thread."""
+
+    def __init__(self, url: str, *, api_key: str | None) -> None:
+        self.url = url
+        self._headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
+        self._closed = False
+        self._loop = asyncio.new_event_loop()
+        self._thread: threading.Thread | None = None
+
+    def start(self, background: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start the thread; `background` makes a coroutine that runs until `close`."""
+        self._thread = threading.Thread(
+            target=self._run, args=(background,), name="pravaha-http", daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """Cancel all tasks and end the thread. Further calls do nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        if self._thread is not None:
+            self._thread.join()
+
+    def call_soon(self, callback: Callable[[], object]) -> None:
+        """Run a callback on the loop, from any thread; ignored once the connection is closed."""
+        if not self._closed:
+            self._loop.call_soon_threadsafe(callback)
+
+    def call(self, work: Coroutine[Any, Any, Result], *, wait_s: float = ROUND_TRIP_S) -> Result:
+        """Run a coroutine on the loop and wait for its result.
+
+        Raises:
+            EngineUnavailable: no answer within `wait_s`, or the connection is closed.
+        """
+        if self._closed:
+            work.close()
+            raise EngineUnavailable("This client is closed.")
+        future: Future[Result] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result(wait_s)
+        except TimeoutError:
+            future.cancel()
+            raise EngineUnavailable(
+                f"The server at {self.url} did not answer in {wait_s:.0f} seconds."
+            ) from None
+
+    async def get(self, path: str) -> Any:
+        """The JSON object that answers a GET; None for 204. Raises as `post`."""
+        return await self._exchange("GET", path)
+
+    async def post(self, path: str, body: dict[str, Any]) -> Any:
+        """The JSON object that answers a POST; None for 204.
+
+        Raises:
+            PravahaError: the error that the server reports, or that it does not answer.
+        """
+        return await self._exchange("POST", path, content=orjson.dumps(body))
+
+    async def open_stream(self, path: str, body: dict[str, Any]) -> httpx.Response:
+        """Post a body that is answered by a stream; the caller reads and closes the response.
+
+        Raises:
+            PravahaError: as `post`.
+        """
+        request = self._http.build_request("POST", path, content=orjson.dumps(body), headers=_JSON)
+        try:
+            response = await self._http.send(request, stream=True)
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        if response.status_code != 200:
+            await response.aread()
+            self._decode(response)
+        return response
+
+    def not_ours(self) -> WireError:
+        """The error for an answer that no Pravāha server gives."""
+        return WireError(f"What answers at {self.url} is not a Pravāha server.")
+
+    async def _exchange(self, method: str, path: str, *, content: bytes | None = None) -> Any:
+        headers = _JSON if content is not None else {}
+        try:
+            response = await self._http.request(method, path, content=content, headers=headers)
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        return self._decode(response)
+
+    def _decode(self, response: httpx.Response) -> Any:
+        if response.status_code == 204:
+            return None
+        try:
+            data = orjson.loads(response.content)
+        except orjson.JSONDecodeError:
+            data = None
+        if response.status_code != 200:
+            raise refusal(response.status_code, data)
+        if not isinstance(data, dict):
+            raise self.not_ours()
+        return data
+
+    def _unreachable(self, error: Exception) -> EngineUnavailable:
+        return EngineUnavailable(
+            f"The server at {self.url} does not answer ({type(error).__name__})."
+        )
+
+    def _run(self, background: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._http = httpx.AsyncClient(
+            base_url=self.url,
+            headers=self._headers,
+            timeout=httpx.Timeout(ROUND_TRIP_S, read=SILENCE_S),
+            limits=httpx.Limits(max_connections=None),
+            trust_env=False,  # a proxy between the screen and its engine would only add latency
+        )
+        task = self._loop.create_task(background())  # noqa: F841 - keeps the task alive
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(self._shut_down())
+            self._loop.close()
+
+    async def _shut_down(self) -> None:
+        await asyncio.sleep(0)  # a task must have started before it can be cancelled cleanly
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._http.aclose()

@@ -1,0 +1,136 @@
+"""The doctor's findings on made-up machines."""
+
+import pytest
+
+from app.doctor.facts import Fact, Section, to_json, to_lines
+from app.doctor.models import memory, models
+from app.doctor.processor import cgroup_quota, processor
+from app.doctor.scheduling import scheduling
+from app.doctor.storage import storage
+from app.doctor.terminal import terminal
+from app.settings.settings import Settings
+
+
+def facts(section):
+    return {fact.key: fact for fact in section.facts}
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return Settings(data_dir=tmp_path / "d", cache_dir=tmp_path / "c", config_dir=tmp_path / "k")
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_the_processor_is_read_from_cpuinfo(settings, tmp_path):
+    write(
+        tmp_path / "proc/cpuinfo",
+        "model name\t: Toy 9000\nflags\t\t: fpu avx2 fma avx512_vnni\n\nmodel name\t: Other\n",
+    )
+    found = facts(processor(settings, tmp_path))
+    assert found["model"].value == "Toy 9000"
+    assert found["features"].value == ["avx2", "fma", "avx512_vnni"]
+    assert found["quota"].value is None
+
+
+def test_a_dispatch_level_that_cannot_run_is_listed_with_the_reason(settings, monkeypatch):
+    reason = "the kernel refused the AMX tiles (error 1)"
+    found = {"level": "avx512", "threads": 2, "obstacles": {"amx": reason}}
+    monkeypatch.setattr("engine._core.cpu_features", lambda: found)
+    kernels = facts(processor(settings))
+    assert kernels["dispatch"].value == "avx512"
+    assert kernels["obstacles"].value == [f"amx: {reason}"]
+    assert kernels["obstacles"].text == f"amx: {reason}"
+
+
+def test_a_machine_that_runs_every_level_has_no_obstacles(settings, monkeypatch):
+    found = {"level": "amx", "threads": 2, "obstacles": {}}
+    monkeypatch.setattr("engine._core.cpu_features", lambda: found)
+    assert facts(processor(settings))["obstacles"].text == "none"
+
+
+def test_container_limits_of_both_kinds(tmp_path):
+    assert cgroup_quota(tmp_path) is None
+    write(tmp_path / "sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n")
+    write(tmp_path / "sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n")
+    assert cgroup_quota(tmp_path) is None
+    write(tmp_path / "sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000\n")
+    assert cgroup_quota(tmp_path) == 0.5
+    write(tmp_path / "sys/fs/cgroup/cpu.max", "max 100000\n")
+    assert cgroup_quota(tmp_path) is None
+    write(tmp_path / "sys/fs/cgroup/cpu.max", "150000 100000\n")
+    assert cgroup_quota(tmp_path) == 1.5
+
+
+def test_it_says_how_requests_are_scheduled(settings):
+    assert facts(scheduling(settings))["policy"].text == "fcfs: first come, first served"
+    timed = settings.model_copy(
+        update={"scheduling_policy": "edf", "batch_former": "timed", "step_target_ms": 50.0}
+    )
+    assert facts(scheduling(timed))["policy"].value == "edf"
+    assert (
+        "50 ms beside decodes, at most 512 tokens" in facts(scheduling(timed))["batch_former"].text
+    )
+
+
+def test_without_models_it_says_how_to_get_one(settings):
+    found = facts(models(settings))
+    assert found["installed"].value == []
+    assert found["chosen"].level == "note"
+    assert "pravaha models add smollm2" in found["chosen"].advice
+    assert facts(memory(settings))["kv_pool"].value is None
+
+
+def test_a_missing_model_that_nobody_fetches_is_a_problem(settings):
+    other = settings.model_copy(update={"model": "nowhere"})
+    assert facts(models(other))["chosen"].level == "problem"
+
+
+def test_the_kv_pool_of_the_demo_model_is_the_one_the_engine_takes(demo_model, tmp_path):
+    asked = Settings(model=str(demo_model), kv_cache="64MiB", ctx=512, cache_dir=tmp_path)
+    pool = facts(memory(asked))["kv_pool"]
+    assert 0 < pool.value <= 64 * 1024**2
+    assert "context 512 tokens" in pool.text
+
+
+@pytest.mark.parametrize(
+    ("environ", "colours", "kitty"),
+    [
+        ({"TERM": "xterm-kitty", "COLORTERM": "truecolor"}, 2**24, True),
+        ({"TERM": "xterm-256color"}, 256, False),
+        ({"TERM": "vt100"}, 16, False),
+        ({"TERM": "xterm-256color", "NO_COLOR": "1"}, 0, False),
+    ],
+)
+def test_the_terminal_is_judged_by_its_environment(settings, environ, colours, kitty):
+    found = facts(terminal(settings, environ))
+    assert found["colours"].value == colours
+    assert found["kitty_keyboard"].value is kitty
+
+
+def test_a_folder_that_cannot_be_written_to_is_a_problem(settings, tmp_path):
+    write(tmp_path / "d", "a file, not a folder")
+    found = facts(storage(settings, {}))
+    assert found["data_dir"].level == "problem"
+    assert "PRAVAHA_DATA_DIR" in found["data_dir"].advice
+    assert found["cache_dir"].level == "ok"
+    assert found["search"].value is True
+
+
+def test_the_report_has_the_same_facts_for_people_and_programs():
+    section = Section(
+        "s", "Title", (Fact("a", "label", 3, "three"), Fact("b", "bb", None, "no", "note", "do."))
+    )
+    assert to_json([section]) == {
+        "s": {"a": 3, "b": None},
+        "advice": [{"key": "b", "level": "note", "advice": "do."}],
+    }
+    assert to_lines([section]) == [
+        "Title",
+        "  label  three",
+        "  bb     no",
+        "         note: do.",
+    ]

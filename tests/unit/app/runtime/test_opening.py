@@ -1,0 +1,45 @@
+"""From settings to an engine and a session."""
+
+import os
+
+import pytest
+
+from app.runtime.opening import engine_config, find_model, open_session, wait_loaded
+from app.settings.settings import Settings
+from engine.api.errors import EngineUnavailable, ModelNotFound
+from engine.api.snapshot import EngineState
+from tests.fakes.chat_toys import ToyClient
+
+
+def test_a_flag_stands_above_the_kernels_own_variable(demo_model, monkeypatch):
+    monkeypatch.setenv("PRAVAHA_DISPATCH", "portable")
+    config = engine_config(Settings(model=str(demo_model), dispatch="avx2"))
+    assert config.dispatch == "avx2"
+    assert "PRAVAHA_DISPATCH" not in os.environ
+
+
+def test_only_the_demo_model_is_fetched_unasked(tmp_path):
+    with pytest.raises(ModelNotFound, match="nowhere"):
+        find_model(Settings(model="nowhere", cache_dir=tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_session_is_saved_and_its_store_closed_even_after_an_error(tmp_path):
+    settings, client = Settings(data_dir=tmp_path), ToyClient()
+
+    def fail_in_mid_answer():
+        with open_session(settings, client, resume=True) as session:
+            session.send("hello")
+            client.write("half")
+            raise RuntimeError("the screen failed")
+
+    with pytest.raises(RuntimeError):
+        fail_in_mid_answer()
+    assert list((tmp_path / "conversations.db.writers").iterdir()) == []
+    with open_session(settings, client, resume=True) as again:
+        assert [view.text for view in again.path()][-2:] == ["hello", "half"]
+
+
+def test_waiting_for_a_model_that_cannot_be_loaded_ends(tmp_path):
+    with pytest.raises(EngineUnavailable):
+        wait_loaded(ToyClient(state=EngineState.FAILED))

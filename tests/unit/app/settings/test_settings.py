@@ -1,0 +1,198 @@
+"""Where settings come from, which source wins, and how errors name it."""
+
+from pathlib import Path
+
+import pytest
+
+from app.commands.setting_options import GROUPS
+from app.settings.errors import ConfigurationError
+from app.settings.help import HELP
+from app.settings.settings import DEFAULT_SYSTEM, Settings
+from app.settings.sources import FILE_NAME, load_settings
+from engine.api.config import EngineConfig
+
+
+@pytest.fixture
+def folders(tmp_path):
+    here, user = tmp_path / "here", tmp_path / "user"
+    here.mkdir()
+    user.mkdir()
+    return here, user
+
+
+def load(folders, *, flags=None, here="", user="", **environ):
+    (folders[0] / FILE_NAME).write_text(here)
+    (folders[1] / FILE_NAME).write_text(user)
+    environ = {f"PRAVAHA_{k.upper()}": v for k, v in environ.items()}
+    environ["PRAVAHA_CONFIG_DIR"] = str(folders[1])
+    return load_settings(flags, environ=environ, folder=folders[0])
+
+
+def test_flags_win_over_environment_over_files_over_defaults(folders):
+    sources = {"flags": {"threads": 1}, "threads": "2", "here": "threads = 3", "user": "threads=4"}
+    seen = []
+    for name in ("flags", "threads", "here", "user", None):
+        seen.append(load(folders, **sources).threads)
+        sources.pop(name, None)
+    assert seen == [1, 2, 3, 4, None]
+
+
+def test_the_two_files_are_merged_setting_by_setting(folders):
+    settings = load(folders, here="port = 1", user="port = 2\ntheme = 'x'")
+    assert (settings.port, settings.theme) == (1, "x")
+
+
+def test_a_flag_that_was_not_given_hides_nothing(folders):
+    assert load(folders, flags={"threads": None}, threads="2").threads == 2
+
+
+def test_an_empty_variable_is_no_value(folders):
+    assert load(folders, threads="").threads is None
+
+
+@pytest.mark.parametrize(
+    ("sources", "sentence"),
+    [
+        ({"flags": {"threads": 0}}, "--threads is 0 but should be greater than or equal to 1."),
+        ({"port": "x"}, "PRAVAHA_PORT is 'x' but should be a valid integer"),
+        ({"kv_cache": "lots"}, "PRAVAHA_KV_CACHE is 'lots' but should be a size such as 512MiB"),
+        ({"here": "top_p = 2"}, "here/pravaha.toml: top_p is 2 but should be less than"),
+        ({"user": "top_p = 'x'"}, "user/pravaha.toml: top_p is 'x' but should be a valid number"),
+        ({"threds": "1"}, "PRAVAHA_THREDS is not a setting: did you mean PRAVAHA_THREADS?"),
+        ({"here": "thredas = 1"}, "thredas is not a setting: did you mean threads?"),
+        ({"here": "zzzz = 1"}, "zzzz is not a setting."),
+        ({"here": "threads ="}, "here/pravaha.toml can't be read"),
+        ({"here": "config_dir = 'x'"}, "set PRAVAHA_CONFIG_DIR instead"),
+        ({"attach": "ftp://x"}, "PRAVAHA_ATTACH is 'ftp://x'"),
+        ({"dispatch": "sse"}, "'auto', 'amx', 'avx512', 'avx2' or 'portable'"),
+    ],
+)
+def test_an_error_is_one_sentence_that_names_its_source(folders, sources, sentence):
+    with pytest.raises(ConfigurationError) as caught:
+        load(folders, **sources)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value).strip() or "can't be read" in sentence
+
+
+def test_a_key_is_never_shown(folders):
+    settings = load(folders, api_key="s3cret")
+    assert "s3cret" not in repr(settings)
+    assert settings.api_key.get_secret_value() == "s3cret"
+    with pytest.raises(ConfigurationError) as caught:
+        load(folders, here="api_key = ['s3cret']")
+    assert "s3cret" not in str(caught.value)
+
+
+def test_lists_are_written_with_commas_or_as_lists(folders):
+    assert load(folders, allowed_hosts="a, b").allowed_hosts == ("a", "b")
+    assert load(folders, here="allowed_hosts = ['a', 'b']").allowed_hosts == ("a", "b")
+
+
+def test_the_key_map_is_a_table_whose_names_may_hold_dots(folders):
+    written = '[keymap]\nquit = "f10"\npane.kv = "f4"\n"pane.stats" = "f6"'
+    assert load(folders, user=written).keymap == {
+        "quit": "f10",
+        "pane.kv": "f4",
+        "pane.stats": "f6",
+    }
+    with pytest.raises(ConfigurationError, match=r"keymap"):
+        load(folders, user="[keymap]\nquit = 3")
+
+
+def test_folders_may_be_moved_one_by_one(folders, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    settings = load(folders, data_dir="~/d", cache_dir=str(tmp_path / "c"))
+    assert settings.conversations == tmp_path / "d" / "conversations.db"
+    assert settings.models == tmp_path / "c" / "models"
+    assert settings.themes == folders[1] / "themes"
+
+
+def test_every_setting_is_explained_and_every_option_is_a_setting():
+    assert set(HELP) == set(Settings.model_fields)
+    options = {name for group in GROUPS.values() for name in group}
+    without_option = {"data_dir", "cache_dir", "config_dir", "keymap"}
+    assert options == set(Settings.model_fields) - without_option
+
+
+def test_engine_settings_reach_the_engine(folders):
+    """Each engine option changes its field of `EngineConfig`, and no field is out of reach."""
+    flags = {
+        "ctx": 99,
+        "kv_cache": "64MiB",
+        "kv_dtype": "f32",
+        "block_size": 16,
+        "threads": 3,
+        "dispatch": "portable",
+        "max_num_seqs": 5,
+        "max_num_batched_tokens": 77,
+        "max_queue": 9,
+        "executor": "torch",
+        "device": "cpu",
+        "dtype": "bf16",
+        "attention": "reference",
+        "cuda_graphs": True,
+        "dummy_weights": True,
+        "swap_bytes": "3MiB",
+        "cache_dir": "/somewhere",
+    }
+    assert load(folders, flags=flags).engine_config(Path("m.gguf"), "m") == EngineConfig(
+        model=Path("m.gguf"),
+        name="m",
+        max_num_seqs=5,
+        max_num_batched_tokens=77,
+        max_model_len=99,
+        block_size=16,
+        kv_cache_bytes=64 * 1024**2,
+        kv_dtype="f32",
+        max_queue=9,
+        threads=3,
+        dispatch="portable",
+        executor="torch",
+        device="cpu",
+        dtype="bf16",
+        attention="reference",
+        cuda_graphs=True,
+        dummy_weights=True,
+        swap_bytes=3 * 2**20,
+        swap_dir=Path("/somewhere/swap"),
+    )
+
+
+def test_sampling_settings_reach_the_answers(folders):
+    flags = {
+        "temperature": 0.5,
+        "top_k": 7,
+        "top_p": 0.6,
+        "min_p": 0.1,
+        "repetition_penalty": 1.1,
+        "presence_penalty": 0.2,
+        "frequency_penalty": 0.3,
+        "seed": 2**64 - 1,
+        "max_tokens": 12,
+    }
+    sampling = load(folders, flags=flags).sampling()
+    assert {name: getattr(sampling, name) for name in flags} == flags
+
+
+def test_an_empty_system_prompt_leaves_it_to_the_template(folders):
+    assert load(folders).system == DEFAULT_SYSTEM
+    assert load(folders, flags={"system": ""}).system is None
+    assert load(folders, here="system = ''").system is None
+
+
+@pytest.mark.parametrize(("flag", "expected"), [(None, True), (False, False), (True, True)])
+def test_prefix_caching_can_be_switched_off(folders, flag, expected):
+    settings = load(folders, flags={"prefix_caching": flag})
+    assert settings.engine_config(Path("model"), "model").prefix_caching is expected
+
+
+def test_the_swap_tier_needs_prefix_caching(folders):
+    settings = load(folders, flags={"swap_bytes": "64MiB", "cache_dir": "/somewhere"})
+    config = settings.engine_config(Path("model"), "model")
+    assert (config.swap_bytes, config.swap_dir) == (64 << 20, Path("/somewhere/swap"))
+    assert load(folders).engine_config(Path("model"), "model").swap_bytes == 2 << 30
+    off = load(folders, flags={"prefix_caching": False})
+    assert off.engine_config(Path("model"), "model").swap_bytes == 0
+    assert load(folders, swap_bytes="0").swap_bytes == 0
+    with pytest.raises(ConfigurationError, match="--swap-bytes is '1GiB' but should be 0 without"):
+        load(folders, flags={"swap_bytes": "1GiB", "prefix_caching": False})
