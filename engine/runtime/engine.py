@@ -36,8 +36,14 @@ from engine.models.transformers_spec import TransformersSpec
 from engine.runtime.assembly import PoolFactory, rust_pool
 from engine.runtime.closing import ExitHook
 from engine.runtime.engine_thread import EngineThread
-from engine.runtime.forking import SamplingChange, child_request, fork_point, known_tokens, price_of
-from engine.runtime.intake import follow_grammar, prompt_array, take_in
+from engine.runtime.forking import (
+    SamplingChange,
+    child_request,
+    fork_point,
+    price_of,
+    prompt_and_output_ids,
+)
+from engine.runtime.intake import attach_matcher, make_sequence, prompt_array
 from engine.runtime.lifecycle import Lifecycle
 from engine.runtime.loading import (
     ExecutorFactory,
@@ -217,8 +223,8 @@ class AsyncPravahaEngine:
         ids = [new_request_id() for _ in range(n)] if request_ids is None else list(request_ids)
         if len(ids) != n:
             raise InvalidRequest(f"{len(ids)} ids are not enough for {n} forks.", param="n")
-        parent, first = self._thread.requests.number_forks(request_id, n)
-        tokens = known_tokens(parent)
+        parent, first = self._thread.requests.reserve_fork_numbers(request_id, n)
+        tokens = prompt_and_output_ids(parent)
         tokens = tokens[: fork_point(parent, len(tokens), at)]
         handles: list[RequestHandle] = []
         try:
@@ -288,14 +294,14 @@ class AsyncPravahaEngine:
 
     def _enqueue(self, request: Request, *, parent: Sequence | None) -> RequestHandle:
         opened = self._thread.wait_opened()
-        sequence, detokenizer = take_in(
+        sequence, detokenizer = make_sequence(
             request, opened, now=self._clock(), draw_seed=self._draw_seed, parent=parent
         )
         compilation = None
         if request.sampling.grammar is not None:
             compilation = self.build_grammar(request.sampling.grammar)
             if compilation.done():
-                follow_grammar(sequence, compilation.result())
+                attach_matcher(sequence, compilation.result())
                 compilation = None
             else:
                 sequence.state = SequenceState.WAITING_FOR_GRAMMAR

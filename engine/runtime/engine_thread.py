@@ -29,7 +29,7 @@ from engine.grammar.compiler import CompiledGrammar, GrammarCompiler
 from engine.observability.counters import EngineCounters
 from engine.runtime.assembly import PoolFactory, build_pipeline, build_pool, install
 from engine.runtime.closing import close_pipeline
-from engine.runtime.intake import follow_grammar
+from engine.runtime.intake import attach_matcher
 from engine.runtime.lifecycle import Lifecycle
 from engine.runtime.live_requests import LiveRequests
 from engine.runtime.loading import (
@@ -40,7 +40,7 @@ from engine.runtime.loading import (
     open_with_headers,
 )
 from engine.runtime.snapshot_publisher import SnapshotPublisher
-from engine.runtime.thread_priority import give_way
+from engine.runtime.thread_priority import lower_thread_priority
 from engine.runtime.wakeups import WakeHub
 from engine.step.calibration import Calibration
 from engine.step.pipeline import Pipeline
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _PROGRESS_STEP = 0.01
-QUIET_S = 0.25
+CALIBRATION_IDLE_S = 0.25
 """Calibration steps run once no command has arrived for this long."""
 
 
@@ -193,7 +193,9 @@ class EngineThread:
 
     def _run(self) -> None:
         try:
-            give_way(self._config.niceness)  # before the executor starts its own threads
+            lower_thread_priority(
+                self._config.niceness
+            )  # before the executor starts its own threads
             self._serve(self._load())
         except _LoadingStoppedError:
             pass
@@ -247,7 +249,7 @@ class EngineThread:
         self.publisher.loading_progress = progress
         self.publish_and_wake(pipeline)
         if shown:
-            self.hub.call_back()
+            self.hub.run_callbacks()
 
     def _serve(self, pipeline: Pipeline) -> None:
         while not self._stopping:
@@ -268,7 +270,7 @@ class EngineThread:
         """Block until a command arrives; run calibration steps first, while none does."""
         while self._calibration.pending:
             try:
-                self._commands.get(timeout=QUIET_S)()
+                self._commands.get(timeout=CALIBRATION_IDLE_S)()
             except Empty:
                 pipeline.calibrate(self._calibration)
                 self._publish()
@@ -296,7 +298,7 @@ class EngineThread:
         if sequence.finished or self.pipeline is None:
             return
         try:
-            follow_grammar(sequence, compilation.result())
+            attach_matcher(sequence, compilation.result())
             sequence.move_to(SequenceState.WAITING)
             self._waiting.put(sequence)
         except PravahaError as error:
@@ -343,15 +345,15 @@ class EngineThread:
         if finished or self.publisher.is_stale(pipeline):
             self._publish()
         for one in finished:
-            self.requests.forget(one.sequence)
+            self.requests.remove(one.sequence)
             one.deliver(self._events)
         self.hub.signal(finished=bool(finished))
         if self.hub.has_callbacks and (pipeline.writer.take_refilled() or finished):
-            self.hub.call_back()
+            self.hub.run_callbacks()
 
     def _publish(self) -> None:
         if self.publisher.publish(self.pipeline):
-            self.hub.call_back()  # only now can readers see the new state
+            self.hub.run_callbacks()  # only now can readers see the new state
 
 
 def _nothing() -> None:

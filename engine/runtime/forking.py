@@ -33,7 +33,7 @@ def child_seed(seed: int, index: int) -> int:
     return int.from_bytes(digest, "little")
 
 
-def known_tokens(parent: Sequence) -> tuple[int, ...]:
+def prompt_and_output_ids(parent: Sequence) -> tuple[int, ...]:
     """Prompt and answer of a request so far. Any thread."""
     return (*parent.request.prompt_ids, *parent.mailbox.peek().ids.tolist())
 

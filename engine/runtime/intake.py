@@ -17,7 +17,7 @@ from engine.runtime.loading import Opened
 from engine.text.detokenizer import Detokenizer
 
 
-def take_in(
+def make_sequence(
     request: Request,
     opened: Opened,
     *,
@@ -90,7 +90,7 @@ def take_in(
     return sequence, detokenizer
 
 
-def follow_grammar(sequence: Sequence, compiled: CompiledGrammar) -> None:
+def attach_matcher(sequence: Sequence, compiled: CompiledGrammar) -> None:
     """Give a sequence that waits for its grammar the matcher of its answer.
 
     A fork that keeps its parent's grammar goes on in it, so the matcher sees the parent's answer

@@ -63,7 +63,7 @@ class LiveRequests:
         with self._lock:
             return self._live.get(request_id)
 
-    def number_forks(self, request_id: str, n: int) -> tuple[Sequence, int]:
+    def reserve_fork_numbers(self, request_id: str, n: int) -> tuple[Sequence, int]:
         """Reserve the numbers of `n` forks of a live request.
 
         Returns:
@@ -88,7 +88,7 @@ class LiveRequests:
         """Every live request."""
         return tuple(self._live.values())
 
-    def forget(self, sequence: Sequence) -> None:
+    def remove(self, sequence: Sequence) -> None:
         """The finish of a request is being delivered. Engine's thread."""
         with self._lock:
             del self._live[sequence.request_id]

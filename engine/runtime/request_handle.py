@@ -77,7 +77,7 @@ class RequestHandle:
         """Whether the answer is complete, drained or not."""
         return self._mailbox.finish is not None
 
-    def has_news(self) -> bool:
+    def has_new_output(self) -> bool:
         """Whether `drain` would probably return a batch. Never blocks."""
         return not self._delivered and self._mailbox.has_more_than(self._read)
 
@@ -121,7 +121,7 @@ class RequestHandle:
         """Wait for the end and return the whole answer, batches drained before included."""
         if not self.finished:
             await self._hub.waker().wait(self, for_finish=True)
-        return self._whole()
+        return self._full_output()
 
     def wait_result(self, timeout: float | None = None) -> RequestOutput:
         """Like `result`, for threads without an event loop.
@@ -131,7 +131,7 @@ class RequestHandle:
         """
         if not self._mailbox.done.wait(timeout):
             raise TimeoutError(f"{self.request_id} was not complete after {timeout} s")
-        return self._whole()
+        return self._full_output()
 
     def __enter__(self) -> Self:
         return self
@@ -190,7 +190,7 @@ class RequestHandle:
         pairs = zip(outputs.top_ids.tolist(), outputs.top_logprobs.tolist(), strict=True)
         return tuple(tuple(map(TopLogprob, ids, logprobs)) for ids, logprobs in pairs)
 
-    def _whole(self) -> RequestOutput:
+    def _full_output(self) -> RequestOutput:
         self.drain()
         finish = self._mailbox.finish
         if finish is None:

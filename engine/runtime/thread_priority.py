@@ -7,7 +7,7 @@ import threading
 _LOWEST = 19
 
 
-def give_way(niceness: int) -> None:
+def lower_thread_priority(niceness: int) -> None:
     """Lower the calling thread's priority, and that of the threads it starts from now on.
 
     Linux alone knows priorities of threads; elsewhere nothing happens.

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 class WaitTarget(Protocol):
     """What a coroutine waits for."""
 
-    def has_news(self) -> bool:
+    def has_new_output(self) -> bool:
         """Whether a drain would return something."""
         ...
 
@@ -49,7 +49,7 @@ class LoopWaker:
         future = self._loop.create_future()
         waiters[handle] = future
         try:
-            if not (handle.finished if for_finish else handle.has_news()):
+            if not (handle.finished if for_finish else handle.has_new_output()):
                 await future
         finally:
             waiters.pop(handle, None)
@@ -64,14 +64,14 @@ class LoopWaker:
             return
         self._signalled = True
         try:
-            self._loop.call_soon_threadsafe(self._fire)
+            self._loop.call_soon_threadsafe(self._wake_waiters)
         except RuntimeError:  # closed between two steps; nobody is left to wake
             self._signalled = False
 
-    def _fire(self) -> None:
+    def _wake_waiters(self) -> None:
         self._signalled = False
         for handle, future in self._token_waiters.items():
-            if handle.has_news() and not future.done():
+            if handle.has_new_output() and not future.done():
                 future.set_result(None)
         for handle, future in self._finish_waiters.items():
             if handle.finished and not future.done():
@@ -112,7 +112,7 @@ class WakeHub:
         for waker in self._wakers:
             waker.signal(finished=finished)
 
-    def call_back(self) -> None:
+    def run_callbacks(self) -> None:
         """A mailbox went from empty to non-empty, or the engine's state changed."""
         for callback in self._callbacks:
             try:
