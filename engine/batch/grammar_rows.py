@@ -79,14 +79,14 @@ class GrammarRows:
         Returns:
             Rows that end here: their matcher is finished, or broken.
         """
-        ended: list[tuple[int, Matcher]] = []
+        finished: list[tuple[int, Matcher]] = []
         chosen = self._has_matcher[rows]
         for row, token in zip(rows[chosen].tolist(), sampled[chosen].tolist(), strict=True):
             matcher = self._matchers[row]
             matcher.library.consume_token(token)
             if not matcher.look() or matcher.finished:
-                ended.append((row, matcher))
-        return ended
+                finished.append((row, matcher))
+        return finished
 
     def _executor(self) -> "LLExecutor":
         if self._pool is None:

@@ -17,15 +17,15 @@ class PromptScores:
 
     Attributes:
         top: alternatives kept for each token.
-        done: how many are scored. Raised last: readers may read that many.
+        num_scored: how many are scored. Raised last: readers may read that many.
     """
 
-    __slots__ = ("_logprobs", "_ranks", "_top_ids", "_top_logprobs", "done", "top")
+    __slots__ = ("_logprobs", "_ranks", "_top_ids", "_top_logprobs", "num_scored", "top")
 
     def __init__(self, num_prompt: int, top: int) -> None:
         count = num_prompt - 1
         self.top = top
-        self.done = 0
+        self.num_scored = 0
         self._logprobs = np.zeros(count, np.float32)
         self._ranks = np.zeros(count, np.int32)
         self._top_ids = np.zeros((count, top), np.int32)
@@ -34,22 +34,22 @@ class PromptScores:
     @property
     def complete(self) -> bool:
         """Whether every token is scored."""
-        return self.done == len(self._logprobs)
+        return self.num_scored == len(self._logprobs)
 
-    def take(self, result: StepResult, part: slice) -> bool:
+    def record(self, result: StepResult, part: slice) -> bool:
         """Keep the next scores, `part` of a step's; False if one of them is not a number."""
         logprobs = result.score_logprobs[part]
-        here = slice(self.done, self.done + len(logprobs))
+        here = slice(self.num_scored, self.num_scored + len(logprobs))
         self._logprobs[here] = logprobs
         self._ranks[here] = result.score_ranks[part]
         self._top_ids[here] = result.score_top_ids[part, : self.top]
         self._top_logprobs[here] = result.score_top_logprobs[part, : self.top]
-        self.done = here.stop
+        self.num_scored = here.stop
         return not bool(np.isnan(logprobs).any())
 
     def result(self) -> PromptLogprobs:
         """What is known, for the caller. Any thread."""
-        done = self.done
+        done = self.num_scored
         rows = zip(self._top_ids[:done].tolist(), self._top_logprobs[:done].tolist(), strict=True)
         return PromptLogprobs(
             logprobs=tuple(self._logprobs[:done].tolist()),

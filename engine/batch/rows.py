@@ -135,7 +135,7 @@ class RowTable:
         self.sequences[row] = sequence
         sequence.row = row
         sequence.move_to(SequenceState.RUNNING)
-        self._count_wants(row, sequence, 1)
+        self._update_feature_rows(row, sequence, 1)
         if sequence.bias_ids.size:
             at = int(np.searchsorted(self.bias_rows, row))
             self.bias_rows = np.insert(self.bias_rows, at, [row] * len(sequence.bias_ids))
@@ -144,7 +144,7 @@ class RowTable:
         sequence.mailbox.place(self, row)
         return row
 
-    def begin_with(
+    def assign_prefix_blocks(
         self, row: int, blocks: NDArray[np.int32], *, computed: int, indexed: int
     ) -> None:
         """Let a row that was just placed begin with blocks that the caller holds for it.
@@ -179,7 +179,7 @@ class RowTable:
         self.num_tokens[row] = 0
         self.num_computed[row] = 0
         self.num_indexed[row] = 0
-        self._count_wants(row, sequence, -1)
+        self._update_feature_rows(row, sequence, -1)
         if sequence.bias_ids.size:
             others = self.bias_rows != row
             self.bias_rows = self.bias_rows[others]
@@ -268,7 +268,7 @@ class RowTable:
         if kept.top_ids.size:
             self.top_logprobs.restore(row, kept.top_ids, kept.top_logprobs)
 
-    def _count_wants(self, row: int, sequence: Sequence, change: int) -> None:
+    def _update_feature_rows(self, row: int, sequence: Sequence, change: int) -> None:
         wanted = sequence.mailbox.num_logprobs
         self.logprob_rows += change * (wanted is not None)
         self.top_rows += change * bool(wanted)

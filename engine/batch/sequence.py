@@ -132,7 +132,7 @@ class Sequence:
         """
         scores = self.mailbox.prompt_scores
         most = len(self.tokens) - 1
-        return most if scores is None or scores.complete else min(most, scores.done)
+        return most if scores is None or scores.complete else min(most, scores.num_scored)
 
     def move_to(self, state: SequenceState) -> None:
         """Change the state.

@@ -1,7 +1,7 @@
 """`Calibration`: a few dummy steps that give the step-time model something to go by.
 
 They run one at a time, while the engine has nothing to do, in rows and blocks that are free. None
-is begun that is expected to take longer than `LONGEST_S`, so whoever asks meanwhile waits no longer
+is begun that is expected to take longer than `MAX_PROBE_S`, so whoever asks meanwhile waits no longer
 than that; what a slow machine does not find out here it learns from real steps.
 """
 
@@ -21,7 +21,7 @@ from engine.scheduler.step_time import StepTimeModel, load_of
 
 _log = logging.getLogger(__name__)
 
-LONGEST_S = 0.1
+MAX_PROBE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +32,17 @@ class Probe:
         rows: rows in it.
         tokens: tokens that each computes; one is a decode.
         context: tokens before them.
-        counts: whether it is learnt from; the very first step touches cold memory.
+        observed: whether the step-time model observes it; the first step touches cold memory.
     """
 
     rows: int
     tokens: int
     context: int = 0
-    counts: bool = True
+    observed: bool = True
 
 
 PROBES = (
-    Probe(1, 1, 31, counts=False),
+    Probe(1, 1, 31, observed=False),
     Probe(1, 1, 31),
     Probe(4, 1, 31),
     Probe(1, 32),
@@ -90,7 +90,7 @@ class Calibration:
             int(num_scheduled_tokens.sum()),
         )
         expected = model.predict(load)
-        if expected is not None and expected > LONGEST_S:
+        if expected is not None and expected > MAX_PROBE_S:
             self._left.clear()
             return
         taken = blocks.allocate(needed)
@@ -98,7 +98,7 @@ class Calibration:
             plan = _plan(probe, table, taken.reshape(probe.rows, -1))
             began = clock()
             executor.execute(plan)
-            if probe.counts:
+            if probe.observed:
                 model.observe(load, clock() - began)
         except Exception:
             _log.exception("A calibrating step failed.")

@@ -134,7 +134,7 @@ class Pipeline:
             return True
         plan, steady = schedule.plan, schedule.steady is not None
         if not steady:
-            self._announce(schedule, started)
+            self._report_schedule(schedule, started)
         if plan is None:
             return bool(schedule.unplaceable)
         try:
@@ -146,7 +146,7 @@ class Pipeline:
             applied = self._applier.apply(schedule, plan, result)
             for sequence, finish in applied.finished:
                 self.finish(sequence, finish)
-            self._account(schedule, applied, len(plan.rows), started)
+            self._record_step(schedule, applied, len(plan.rows), started)
         except BaseException as error:  # a panic in Rust is no Exception
             _log.exception("A step failed.")
             placed = [self.table.sequences[row] for row in plan.rows.tolist()]
@@ -223,7 +223,7 @@ class Pipeline:
         finished, self._finished = self._finished, []
         return finished
 
-    def _announce(self, schedule: Schedule, now: float) -> None:
+    def _report_schedule(self, schedule: Schedule, now: float) -> None:
         """Finish, count and publish everything in a schedule beside the plan."""
         for sequence in schedule.unplaceable:
             self.finish(sequence, failed(self._too_large(sequence)))
@@ -255,7 +255,9 @@ class Pipeline:
             "ask for less."
         )
 
-    def _account(self, schedule: Schedule, applied: AppliedStep, rows: int, started: float) -> None:
+    def _record_step(
+        self, schedule: Schedule, applied: AppliedStep, rows: int, started: float
+    ) -> None:
         """Count a step, and learn from how long it took.
 
         Args:

@@ -124,7 +124,7 @@ class StepApplier:
         prompt = table.num_prompt_tokens[batch]
         new_prompt = self._count_prompt(batch, computed, prompt)
         decode_tokens = int(np.count_nonzero((num_scheduled_tokens == 1) & (computed > prompt)))
-        failed_sequences = self._take_scores(schedule, result)
+        failed_sequences = self._record_scores(schedule, result)
         if drafts is not None:
             record_accepted(table, plan, result)
             release_unused(table, self._blocks, batch[drafts.batch])
@@ -163,7 +163,7 @@ class StepApplier:
             finished=finished,
         )
 
-    def _take_scores(self, schedule: Schedule, result: StepResult) -> list[Sequence]:
+    def _record_scores(self, schedule: Schedule, result: StepResult) -> list[Sequence]:
         """Keep the scores of prompt tokens; the sequences for which that failed.
 
         Called before a token is published, so that whoever reads it finds the scores complete.
@@ -171,7 +171,7 @@ class StepApplier:
         failed: list[Sequence] = []
         for run in schedule.scored:
             scores = run.sequence.mailbox.prompt_scores
-            if scores is not None and not scores.take(result, run.part):
+            if scores is not None and not scores.record(result, run.part):
                 failed.append(run.sequence)
         return failed
 

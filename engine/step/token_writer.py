@@ -83,7 +83,7 @@ class TokenWriter:
             first_tokens = now - table.queued_at[first_token_rows]
             self._count_deadlines(first_token_rows, now)
             since = since[~first]
-            self._announce_first(first_token_rows, now)
+            self._publish_first_tokens(first_token_rows, now)
         else:
             first_tokens = NO_SAMPLES
         stopped = _rows_with_any(table.stop_ids[rows] == sampled[:, None])
@@ -175,8 +175,8 @@ class TokenWriter:
         """Whether the last step put a token into a mailbox that was empty; asking takes note."""
         if self._steady is not None:
             return self._steady.take_drained()
-        fed, drained = self._last_step_rows, self._table.drained
-        refilled = fed[drained[fed]]
+        rows, drained = self._last_step_rows, self._table.drained
+        refilled = rows[drained[rows]]
         drained[refilled] = False
         return bool(refilled.size)
 
@@ -191,7 +191,7 @@ class TokenWriter:
             )  # their deadline is infinite, so they count as met
             self._counters.record_deadlines(met=met - unnamed, missed=len(first_token_rows) - met)
 
-    def _announce_first(self, rows: NDArray[np.int32], now: float) -> None:
+    def _publish_first_tokens(self, rows: NDArray[np.int32], now: float) -> None:
         if self._events.wanted(FirstToken):
             for sequence in map(self._table.sequence, rows.tolist()):
                 ttft = now - sequence.queued_at
