@@ -1,10 +1,11 @@
-"""Wake-ups: telling readers that there is something to read, at most once a step each.
+"""Wake-ups: notify readers of new output, at most once per step.
 
-Nothing is told per token. Coroutines of one event loop share one `call_soon_threadsafe` a step; the
-loop's own thread then finds out whose news it is. Threads without a loop register a callback.
+There is no notification per token. Coroutines of one event loop share one `call_soon_threadsafe` per
+step; the loop's thread then finds the waiters with new output. Threads without a loop register a
+callback.
 
-No wake-up is lost: a reader registers first and looks once more, the engine publishes first and
-then looks for readers, so one of the two always sees the other.
+No wake-up is lost: a reader registers and then checks again, the engine publishes and then looks for
+readers, so at least one of the two sees the other.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class WaitTarget(Protocol):
-    """What a coroutine waits for."""
+    """A request that a coroutine waits for."""
 
     def has_new_output(self) -> bool:
         """Whether a drain would return something."""
@@ -25,12 +26,12 @@ class WaitTarget(Protocol):
 
     @property
     def finished(self) -> bool:
-        """Whether the answer is complete."""
+        """Whether the request finished."""
         ...
 
 
 class LoopWaker:
-    """The waiting coroutines of one event loop. Its thread alone touches the waiters."""
+    """The waiting coroutines of one event loop. Only the loop's thread changes the waiters."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -40,11 +41,11 @@ class LoopWaker:
 
     @property
     def closed(self) -> bool:
-        """Whether the loop is gone."""
+        """Whether the loop is closed."""
         return self._loop.is_closed()
 
     async def wait(self, handle: WaitTarget, *, for_finish: bool) -> None:
-        """Return when the handle has news, or, with `for_finish`, when its answer is complete."""
+        """Return when the handle has new output or, with `for_finish`, when it finished."""
         waiters = self._finish_waiters if for_finish else self._token_waiters
         future = self._loop.create_future()
         waiters[handle] = future
@@ -55,17 +56,17 @@ class LoopWaker:
             waiters.pop(handle, None)
 
     def signal(self, *, finished: bool) -> None:
-        """A step ended. Engine's thread.
+        """Wake the loop's waiters after a step. Engine's thread.
 
         Args:
-            finished: whether a request ended in it.
+            finished: whether a request finished in the step.
         """
         if self._signalled or not (self._token_waiters or (finished and self._finish_waiters)):
             return
         self._signalled = True
         try:
             self._loop.call_soon_threadsafe(self._wake_waiters)
-        except RuntimeError:  # closed between two steps; nobody is left to wake
+        except RuntimeError:  # the loop was closed: there are no waiters
             self._signalled = False
 
     def _wake_waiters(self) -> None:
@@ -79,7 +80,7 @@ class LoopWaker:
 
 
 class WakeHub:
-    """Everybody who wants to be told. One per engine."""
+    """The wakers and callbacks of one engine."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -103,17 +104,17 @@ class WakeHub:
         return waker
 
     def add_callback(self, callback: Callable[[], None]) -> None:
-        """Call back, on the engine's thread, when an empty mailbox got something."""
+        """Register a callback for `run_callbacks`; it runs on the engine's thread and must return at once."""
         with self._lock:
             self._callbacks = (*self._callbacks, callback)
 
     def signal(self, *, finished: bool) -> None:
-        """A step ended: wake the loops whose coroutines wait. Engine's thread."""
+        """Wake the waiters of every loop after a step. Engine's thread."""
         for waker in self._wakers:
             waker.signal(finished=finished)
 
     def run_callbacks(self) -> None:
-        """A mailbox went from empty to non-empty, or the engine's state changed."""
+        """Run the callbacks: a mailbox went from empty to non-empty, or the engine's state changed."""
         for callback in self._callbacks:
             try:
                 callback()
