@@ -45,7 +45,10 @@ _TRANSITIONS: dict[SequenceState, frozenset[SequenceState]] = {
 
 @dataclass(slots=True, eq=False)
 class Sequence:
-    """A request with everything that was derived from it at submission. Engine's thread only.
+    """A request with everything that was derived from it at submission.
+
+    The submitting thread creates it; once it is accepted only the engine's thread changes it, except
+    `forks`, which the lock of `LiveRequests` guards.
 
     While the request has a row, `RowTable` holds its progress; this object holds what outlives the
     row.
