@@ -84,7 +84,7 @@ class Admission:
             if whole > self._blocks.num_blocks:
                 unplaceable.append(waiting.pop(index))
                 continue
-            if self.reuse.waits(sequence):
+            if self.reuse.waits_for_donor(sequence):
                 deferred.append(waiting.pop(index))
                 continue
             room = self._blocks.num_free - promised - self._watermark()
@@ -123,11 +123,11 @@ class Admission:
         """
         size = self._table.block_size
         options = [reuse]
-        if reuse.ends_inside(size):
+        if reuse.has_partial_block(size):
             options.append(reuse.whole_blocks(size))
         for option in options:
             idle = self._blocks.count_available(option.blocks)
-            needed = whole - len(option.blocks) + idle + option.ends_inside(size)
+            needed = whole - len(option.blocks) + idle + option.has_partial_block(size)
             if needed <= room:
                 return option
             sequence.missing_blocks = needed
@@ -137,7 +137,7 @@ class Admission:
         """Give a sequence a row that starts with the reused blocks; references come first."""
         table, blocks = self._table, reuse.blocks
         self._blocks.retain(blocks)
-        if reuse.ends_inside(table.block_size):
+        if reuse.has_partial_block(table.block_size):
             blocks[-1] = self.copies.add(int(blocks[-1]))
         loaded = self._swap_in(reuse.swapped)
         sequence.swapped_tokens = len(loaded) * table.block_size

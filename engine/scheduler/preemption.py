@@ -45,4 +45,4 @@ class Preemption:
             tier.victims_swapped += 1
         else:
             tier.victims_recomputed += 1
-            tier.leave_out(own)
+            tier.skip_saving(own)

@@ -128,7 +128,7 @@ class Pipeline:
         except Exception as error:
             # A defect of the scheduler. Its state may be inconsistent, so every request is finished.
             _log.exception("Scheduling failed.")
-            self.scheduler.copies.settle()
+            self.scheduler.copies.release_sources()
             running = self._sequences(self.scheduler.running)
             self._fail_step(f"Scheduling failed: {as_sentence(error)}", [*running, *self._waiting])
             return True
@@ -164,13 +164,13 @@ class Pipeline:
     def _copy_blocks(self, executor: Executor) -> None:
         """Make the copies the schedule asks for; their sources are given back in any case."""
         copies = self.scheduler.copies
-        before = copies.made
+        before = copies.num_copied
         try:
-            copies.make(executor)
+            copies.execute(executor)
         finally:
-            copies.settle()
-        if copies.made > before:
-            self._counters.record_copies(copies.made - before)
+            copies.release_sources()
+        if copies.num_copied > before:
+            self._counters.record_copies(copies.num_copied - before)
 
     def _mask(self, plan: StepPlan) -> StepPlan:
         """The plan with the token masks of rows that follow a grammar."""
