@@ -202,7 +202,7 @@ class Pipeline:
         kept = mailbox.kept
         generates = sequence.max_total > sequence.num_prompt
         if generates and reason in (FinishReason.STOP, FinishReason.LENGTH):
-            self.scheduler.work.note_answer(len(kept.ids))
+            self.scheduler.work.note_output_length(len(kept.ids))
         self._counters.record_finish(
             now,
             reason,
