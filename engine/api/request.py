@@ -24,11 +24,11 @@ class SamplingParams:
     """Sampling parameters. `SamplingValidator.validate` rejects values outside the ranges given here.
 
     Attributes:
-        temperature: ≥ 0; 0 is greedy.
+        temperature: in [0, 1e30]; 0 is greedy.
         top_k: keep the k most likely tokens; 0 keeps all.
-        top_p: in (0, 1]; keep the smallest set of most likely tokens whose probability reaches it.
+        top_p: in [1e-30, 1]; keep the smallest set of most likely tokens whose probability reaches it.
         min_p: in [0, 1]; drop tokens below this fraction of the highest probability.
-        repetition_penalty: > 0, over prompt and output (Keskar et al. 2019); 1 disables it.
+        repetition_penalty: in [0.001, 1000], over prompt and output (Keskar et al. 2019); 1 disables it.
         presence_penalty: in [-2, 2], once per distinct output token; 0 disables it.
         frequency_penalty: in [-2, 2], times the token's count in the output; 0 disables it.
         logit_bias: (token id, bias in [-100, 100]) pairs added to the raw logits.

@@ -17,6 +17,9 @@ MAX_STOP_STRINGS = 16
 MAX_STOP_TOKEN_IDS = 12
 _MAX_BIAS = 100.0
 _MAX_PENALTY = 2.0
+_MIN_TOP_P = 1e-30  # far above float32's subnormal numbers, which a processor may flush to 0
+_MAX_REPETITION_PENALTY = 1000.0  # logits times it, over the lowest temperature, fit float32
+_MAX_TEMPERATURE = 1e30
 _INT32_MAX = 2**31 - 1
 _GREEDY_BELOW = 1e-5  # dividing float32 logits by less could overflow; sampling is greedy anyway
 
@@ -33,10 +36,15 @@ class SamplingValidator:
         Raises:
             InvalidRequest: naming the field.
         """
-        _number("temperature", params.temperature, low=0.0)
-        _number("top_p", params.top_p, low=0.0, high=1.0, open_low=True)
+        _number("temperature", params.temperature, low=0.0, high=_MAX_TEMPERATURE)
+        _number("top_p", params.top_p, low=_MIN_TOP_P, high=1.0)
         _number("min_p", params.min_p, low=0.0, high=1.0)
-        _number("repetition_penalty", params.repetition_penalty, low=0.0, open_low=True)
+        _number(
+            "repetition_penalty",
+            params.repetition_penalty,
+            low=1 / _MAX_REPETITION_PENALTY,
+            high=_MAX_REPETITION_PENALTY,
+        )
         _number("presence_penalty", params.presence_penalty, low=-_MAX_PENALTY, high=_MAX_PENALTY)
         _number("frequency_penalty", params.frequency_penalty, low=-_MAX_PENALTY, high=_MAX_PENALTY)
         _integer("top_k", params.top_k, low=0, high=_INT32_MAX)
@@ -120,24 +128,14 @@ class SamplingValidator:
         return tuple(sorted({*params.stop_token_ids, *model}))
 
 
-def _number(
-    name: str,
-    value: float,
-    *,
-    low: float = -math.inf,
-    high: float = math.inf,
-    open_low: bool = False,
-) -> None:
-    """Raise `InvalidRequest` unless the value is a finite number in [low, high], or (low, high]."""
+def _number(name: str, value: float, *, low: float, high: float) -> None:
+    """Raise `InvalidRequest` unless the value is a finite number in [low, high]."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidRequest(f"{name} must be a number, not {_shown(value)}.", param=name)
-    if not math.isfinite(value):
+    if isinstance(value, float) and not math.isfinite(value):
         raise InvalidRequest(f"{name} must be finite, not {value}.", param=name)
-    below = value <= low if open_low else value < low
-    if below or value > high:
-        raise InvalidRequest(
-            f"{name} must be {_range(low, high, open_low)}, not {value}.", param=name
-        )
+    if not low <= value <= high:
+        raise InvalidRequest(f"{name} must be {_range(low, high)}, not {value}.", param=name)
 
 
 def _integer(name: str, value: int, *, low: float = -math.inf, high: float = math.inf) -> None:
@@ -145,14 +143,12 @@ def _integer(name: str, value: int, *, low: float = -math.inf, high: float = mat
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidRequest(f"{name} must be an integer, not {_shown(value)}.", param=name)
     if not low <= value <= high:
-        raise InvalidRequest(f"{name} must be {_range(low, high, False)}, not {value}.", param=name)
+        raise InvalidRequest(f"{name} must be {_range(low, high)}, not {value}.", param=name)
 
 
-def _range(low: float, high: float, open_low: bool) -> str:
+def _range(low: float, high: float) -> str:
     if high == math.inf:
-        return f"above {low:g}" if open_low else f"at least {low:g}"
-    if open_low:
-        return f"above {low:g} and at most {high:g}"
+        return f"at least {low:g}"
     return f"between {low:g} and {high:g}"
 
 

@@ -2,12 +2,18 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engine import _core
+from engine.api.errors import InvalidRequest
+from engine.api.request import SamplingParams
+from engine.batch.sampling_validator import SamplingValidator
 from engine.executors.base import MAX_TOP_LOGPROBS, SAMPLING_DTYPE, Executor, StepPlan, StepResult
 from engine.executors.reference_sampler import sample_reference
 from tests.parity.loading import load_stepper
@@ -153,3 +159,43 @@ def test_parameter_records_are_laid_out_as_in_rust() -> None:
     assert layout == _core.SAMPLING_ROW_LAYOUT
     assert SAMPLING_DTYPE.itemsize == 40
     assert _core.MAX_TOP_LOGPROBS == MAX_TOP_LOGPROBS
+
+
+SMALLEST_AND_LARGEST = {
+    "temperature": (0.0, 1e-45, 1e-5, 1e30),
+    "top_p": (1e-46, 1e-40, 1e-30, 1.0),
+    "min_p": (0.0, 1e-45, 1.0),
+    "repetition_penalty": (1e-46, 1e-40, 1e-30, 0.001, 1000.0, 1e30, 3.5e38),
+    "presence_penalty": (-2.0, 2.0),
+    "frequency_penalty": (-2.0, 2.0),
+    "top_k": (0, 1, 2**31 - 1),
+    "logit_bias": ((), ((7, -100.0), (200, 100.0))),
+}
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            name: st.sampled_from(values)
+            | (st.nothing() if name in ("top_k", "logit_bias") else st.floats(width=64))
+            for name, values in SMALLEST_AND_LARGEST.items()
+        },
+    )
+)
+def test_every_valid_combination_of_parameters_samples_a_token(
+    steppers: tuple[Stepper, Stepper], params: dict[str, Any]
+) -> None:
+    """A row that the executor refuses would end every request of its step."""
+    try:
+        SamplingValidator(VOCAB).validate(SamplingParams(**params))
+    except InvalidRequest:
+        return
+    record = SamplingValidator.pack(SamplingParams(**params), seed=0)
+    sampling = {name: record[name].item() for name in record.dtype.names}
+    run = Run(PROMPT, 2, sampling=sampling, bias=params.get("logit_bias", ()))
+    neighbour = Run(PROMPT, 2)
+    steppers[1].run([run, neighbour])
+    assert not run.failed
+    assert not neighbour.failed

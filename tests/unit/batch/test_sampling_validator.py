@@ -11,10 +11,10 @@ from engine.batch.sampling_validator import SamplingValidator
 SAMPLER = SamplingValidator(vocab_size=100)
 
 REFUSED = {
-    "temperature": [-0.1, math.nan, math.inf, True, "1", None],
-    "top_p": [0.0, -0.1, 1.01, math.nan, False],
+    "temperature": [-0.1, 1e39, 10**39, math.nan, math.inf, True, "1", None],
+    "top_p": [0.0, 1e-46, 1e-40, -0.1, 1.01, math.nan, False],
     "min_p": [-0.01, 1.01, math.nan, True],
-    "repetition_penalty": [0.0, -1.0, math.inf, math.nan],
+    "repetition_penalty": [0.0, 1e-46, 1e-40, 1e39, -1.0, math.inf, math.nan],
     "presence_penalty": [-2.01, 2.01, math.nan],
     "frequency_penalty": [-2.01, 2.01, -math.inf],
     "top_k": [-1, 2.0, True, 2**31],
