@@ -2,6 +2,7 @@ import httpx
 import pytest
 
 from app.server.wire.fields import ACCEPTED, UNSUPPORTED, header_value
+from app.server.wire.schemas import COMPLETION_DEFAULT_TOKENS, ChatCompletionRequest
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, words
 
@@ -24,10 +25,20 @@ def chat(client, **fields):
     return client.post("/v1/chat/completions", json=CHAT | fields)
 
 
+def complete(client, **fields):
+    return client.post("/v1/completions", json={"model": "toy", "prompt": "hi"} | fields)
+
+
+def with_field(client, name, value):
+    """Use the field in the endpoint that does not declare it."""
+    post = complete if name in ChatCompletionRequest.model_fields else chat
+    return post(client, **{name: value})
+
+
 def test_unsupported_fields_are_refused_by_name(client):
     wrong = {}
     for name in UNSUPPORTED:
-        response = chat(client, **{name: ASKS_FOR_SOMETHING})
+        response = with_field(client, name, ASKS_FOR_SOMETHING)
         error = response.json().get("error", {})
         found = (response.status_code, error.get("code"), error.get("param"))
         expected = (400, "unsupported_parameter", name)
@@ -37,7 +48,7 @@ def test_unsupported_fields_are_refused_by_name(client):
 
 
 def test_an_unsupported_field_may_be_null(client):
-    statuses = {name: chat(client, **{name: None}).status_code for name in UNSUPPORTED}
+    statuses = {name: with_field(client, name, None).status_code for name in UNSUPPORTED}
     assert statuses == dict.fromkeys(UNSUPPORTED, 200)
 
 
@@ -56,11 +67,29 @@ def test_an_unsupported_field_may_be_null(client):
         ("typical_p", 0.9, 400),
         ("skip_special_tokens", True, 200),
         ("skip_special_tokens", False, 400),
+        ("cache_salt", "tenant", 400),
+        ("echo", False, 200),
+        ("echo", True, 400),
+        ("enable_thinking", False, 200),
+        ("enable_thinking", True, 400),
+        ("max_output_tokens", 5, 400),
+        ("num_predict", 5, 400),
+        ("stop_sequences", ["x"], 400),
         ("logit_processors", 1, 200),  # nobody's field: ignored and listed
     ],
 )
 def test_values_that_ask_for_nothing_pass(client, name, value, status):
     assert chat(client, **{name: value}).status_code == status
+
+
+def test_max_completion_tokens_limits_plain_completions_too(client, engine):
+    engine.requests.clear()
+    assert complete(client, max_completion_tokens=7).status_code == 200
+    assert complete(client, max_completion_tokens=7, max_tokens=9).status_code == 200
+    assert complete(client).status_code == 200
+    assert complete(client, top_logprobs=2).status_code == 400
+    limits = [request.sampling.max_tokens for request in engine.requests]
+    assert limits == [7, 7, COMPLETION_DEFAULT_TOKENS]
 
 
 def test_accepted_fields_are_not_counted_as_ignored(client):

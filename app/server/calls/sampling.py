@@ -39,12 +39,13 @@ def completion_sampling(body: CompletionRequest, *, vocab_size: int) -> Sampling
     """
     ranked = body.candidates > body.choices
     asked = [body.prompt_logprobs, body.logprobs if body.echo else None]
+    limits = (body.max_completion_tokens, body.max_tokens, COMPLETION_DEFAULT_TOKENS)
     return sampling_fields(
         body,
         # Candidates are ranked by their logprobs, even if the response does not contain them.
         logprobs=0 if ranked and body.logprobs is None else body.logprobs,
         prompt_logprobs=max((one for one in asked if one is not None), default=None),
-        max_tokens=COMPLETION_DEFAULT_TOKENS if body.max_tokens is None else body.max_tokens,
+        max_tokens=next(limit for limit in limits if limit is not None),
         vocab_size=vocab_size,
     )
 

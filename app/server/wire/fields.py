@@ -25,9 +25,8 @@ ACCEPTED: dict[str, str] = {
     "store": "nothing is ever stored, whatever it says",
     "service_tier": "there is one tier",
     "verbosity": "a hint to models trained for it; ours are not",
-    "prompt_cache_key": "would separate cached prefixes; requests share none",
-    "prompt_cache_retention": "as `prompt_cache_key`",
-    "cache_salt": "as `prompt_cache_key`",
+    "prompt_cache_key": "routes requests between servers; there is one, with one prefix cache",
+    "prompt_cache_retention": "a hint; cached prefixes stay until their blocks are needed",
     "name": "a participant's name in a message; chat templates here do not use it",
 }
 """Known fields without an effect, and the reason why they have none."""
@@ -51,6 +50,7 @@ UNSUPPORTED: dict[str, Callable[[Any], bool]] = {
     # OpenAI, chat and completions
     "audio": _nothing,
     "best_of": _nothing,  # plain completions have it
+    "echo": _off,  # plain completions have it
     "function_call": _nothing_or("none"),
     "functions": _empty,
     "modalities": _nothing_or(["text"]),
@@ -60,6 +60,7 @@ UNSUPPORTED: dict[str, Callable[[Any], bool]] = {
     "reasoning": _nothing,
     "reasoning_effort": _nothing_or("none"),
     "suffix": _empty,
+    "top_logprobs": _nothing,  # chat has it; plain completions have `logprobs`
     "tool_choice": _nothing_or("none", "auto"),
     "tools": _empty,
     "web_search_options": _nothing,
@@ -73,6 +74,7 @@ UNSUPPORTED: dict[str, Callable[[Any], bool]] = {
     # vLLM, SGLang and llama.cpp
     "allowed_token_ids": _nothing,
     "bad_words": _empty,
+    "cache_salt": _nothing,  # cached prefixes are shared between callers
     "chat_template": _nothing,
     "chat_template_kwargs": _empty,
     "continue_final_message": _off,
@@ -84,6 +86,7 @@ UNSUPPORTED: dict[str, Callable[[Any], bool]] = {
     "dry_sequence_breakers": _nothing,
     "dynatemp_range": _nothing_or(0, 0.0),
     "ebnf": _nothing,
+    "enable_thinking": _off,
     "grammar": _empty,
     "guided_decoding_backend": _nothing,
     "guided_whitespace_pattern": _nothing,
@@ -91,13 +94,16 @@ UNSUPPORTED: dict[str, Callable[[Any], bool]] = {
     "length_penalty": _nothing_or(1, 1.0),
     "logits_processors": _empty,
     "lora_path": _nothing,
+    "max_output_tokens": _nothing,  # `max_tokens`
     "min_tokens": _nothing_or(0),
     "mirostat": _nothing_or(0),
     "n_predict": _nothing,
+    "num_predict": _nothing,  # `max_tokens`
     "regex": _nothing,
     "repeat_penalty": _nothing_or(1, 1.0),
     "skip_special_tokens": _nothing_or(True),
     "spaces_between_special_tokens": _nothing_or(True),
+    "stop_sequences": _empty,  # `stop`
     "structural_tag": _nothing,
     "truncate_prompt_tokens": _nothing,
     "typical_p": _nothing_or(1, 1.0),

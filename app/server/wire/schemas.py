@@ -227,6 +227,7 @@ class CompletionRequest(SamplingFields):
 
     prompt: Annotated[Any, BeforeValidator(_parse_prompts)]
     max_tokens: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    max_completion_tokens: Annotated[int, Field(ge=0, lt=2**63)] | None = None
     logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
     best_of: Annotated[int, Field(ge=1, le=2**31)] | None = None
     echo: bool | None = None
