@@ -4,6 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 RUST   := $(shell find rust_core -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock
 LOCK   := constraints.txt
+STEP   := scripts/step.sh
+NETWORK := "Check the network and the free space on the disk, then run make again."
 
 .PHONY: run setup test lint rust-test sanitize pytest bench soak gpu lock clean help
 
@@ -60,18 +62,23 @@ clean: ## remove everything that set-up made
 $(VENV)/.cargo-checked:
 	@command -v cargo >/dev/null || { echo "Pravāha builds a Rust core and found no cargo: install Rust (1.89 or newer) from https://rustup.rs and run make again." >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Pravāha needs Python 3.11 or newer; $(PYTHON) is older: run make PYTHON=/path/to/python3.11." >&2; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/python || HINT="Install the venv module of $(PYTHON) (Debian: python3-venv) and run make again." \
+		$(STEP) "Create the virtual environment" $(PYTHON) -m venv $(VENV)
 	@touch $@
 
 $(VENV)/.tools: $(VENV)/.cargo-checked $(LOCK)
-	$(BIN)/python -m pip install --quiet -c $(LOCK) pip maturin
+	@HINT=$(NETWORK) $(STEP) "Install pip and maturin" \
+		$(BIN)/python -m pip install --quiet -c $(LOCK) pip maturin
 	@touch $@
 
 # The extension is rebuilt when any Rust source changes; Python sources are used in place.
 $(VENV)/.installed: $(VENV)/.tools pyproject.toml $(RUST)
-	$(BIN)/python -m pip install --quiet -c $(LOCK) --no-build-isolation --editable .
+	@HINT="If the Rust build failed, update Rust (rustup update). If a download failed, check the network. Then run make again." \
+		$(STEP) "Build Pravāha and its Rust core (one to three minutes)" \
+		$(BIN)/python -m pip install --quiet -c $(LOCK) --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet -c $(LOCK) --no-build-isolation --editable '.[torch,dev]'
+	@HINT=$(NETWORK) $(STEP) "Install torch and the development tools (5 GB, about two minutes)" \
+		$(BIN)/python -m pip install --quiet -c $(LOCK) --no-build-isolation --editable '.[torch,dev]'
 	@touch $@
