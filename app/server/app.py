@@ -1,7 +1,9 @@
 """The application factory: routes, middleware and error handlers in one ASGI application."""
 
 from fastapi import FastAPI, Request
+from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
@@ -55,10 +57,12 @@ def create_app(engine: AsyncPravahaEngine, config: ServerConfig | None = None) -
         middleware=_middleware(context),
     )
     app.state.server = context
+    _allow_head()
     for router in _ROUTERS:
         app.include_router(router)
     errors.install(app)
-    app.add_exception_handler(ClientDisconnected, _client_gone)
+    for gone in (ClientDisconnected, ClientDisconnect):  # after the body, and within it
+        app.add_exception_handler(gone, _client_gone)
     return app
 
 
@@ -75,6 +79,13 @@ def _middleware(context: ServerContext) -> list[Middleware]:
         Middleware(BodyLimit, max_bytes=config.max_body_bytes, timeout_s=config.body_timeout_s)
     )
     return layers
+
+
+def _allow_head() -> None:
+    """Let every GET route answer HEAD, which FastAPI does not; uvicorn leaves the body out."""
+    for route in _all_routes():
+        if isinstance(route, APIRoute) and "GET" in route.methods:
+            route.methods.add("HEAD")
 
 
 def _all_routes() -> list[BaseRoute]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from engine.api.config import DispatchLevel
 from engine.api.embeddings import Embeddings
-from engine.api.errors import EngineUnavailable, ModelNotFound, QueueFull
+from engine.api.errors import EngineUnavailable, ModelError, ModelNotFound, QueueFull
 from engine.models.demo import MINILM
 
 if TYPE_CHECKING:
@@ -57,7 +57,18 @@ class Embedder:
         self._closed = False
         self._lock = threading.Lock()  # guards the three above
 
-    def submit(self, texts: Sequence[str], *, truncate: int | None = None) -> "Future[Embeddings]":
+    @property
+    def installed(self) -> bool:
+        """Whether the model is in the store."""
+        try:
+            self._find()
+        except ModelError:
+            return False
+        return True
+
+    def submit(
+        self, texts: Sequence[str], *, truncate: int | None = None, dimensions: int | None = None
+    ) -> "Future[Embeddings]":
         """Begin to embed; never waits.
 
         The future raises `InvalidRequest` for texts that cannot be embedded, and `ModelError` if
@@ -75,7 +86,7 @@ class Embedder:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(1, "pravaha-embed")
             self._pending += 1
-            future = self._pool.submit(self._embed, tuple(texts), truncate)
+            future = self._pool.submit(self._embed, tuple(texts), truncate, dimensions)
         future.add_done_callback(lambda _: self._done())
         return future
 
@@ -88,14 +99,16 @@ class Embedder:
             pool.shutdown(wait=True, cancel_futures=True)
         self._encoder = None
 
-    def _embed(self, texts: tuple[str, ...], truncate: int | None) -> Embeddings:
+    def _embed(
+        self, texts: tuple[str, ...], truncate: int | None, dimensions: int | None
+    ) -> Embeddings:
         if self._encoder is None:
             from engine.embedding.text_encoder import TextEncoder
 
             self._encoder = TextEncoder(
                 self._find(), name=self.name, threads=self._threads, dispatch=self._dispatch
             )
-        return self._encoder.embed(texts, truncate=truncate)
+        return self._encoder.embed(texts, truncate=truncate, dimensions=dimensions)
 
     def _done(self) -> None:
         with self._lock:

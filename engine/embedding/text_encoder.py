@@ -58,17 +58,27 @@ class TextEncoder:
         self.dimensions = self._core.dimensions
         self.max_tokens = min(TRAINED_TOKENS, self._core.max_positions)
 
-    def embed(self, texts: Sequence[str], *, truncate: int | None = None) -> Embeddings:
+    def embed(
+        self, texts: Sequence[str], *, truncate: int | None = None, dimensions: int | None = None
+    ) -> Embeddings:
         """The vectors of texts. A vector depends on its text alone, bit for bit.
 
         Args:
             texts: what to embed; none is empty.
             truncate: keep this many tokens of longer texts, special ones included; None refuses
                 texts that are longer than `max_tokens`.
+            dimensions: the expected length of the vectors; None expects nothing.
 
         Raises:
-            InvalidRequest: an empty or too long text, or one that is not valid Unicode.
+            InvalidRequest: an empty or too long text, one that is not valid Unicode, or other
+                `dimensions` than the model's.
         """
+        if dimensions is not None and dimensions != self.dimensions:
+            raise InvalidRequest(
+                f"dimensions is {dimensions}; vectors of {self.name} have {self.dimensions} and "
+                "cannot be shortened.",
+                param="dimensions",
+            )
         encodings = self._encode(texts, self._limit(truncate))
         starts = np.zeros(len(encodings) + 1, np.int64)
         np.cumsum([len(one) for one in encodings], out=starts[1:])

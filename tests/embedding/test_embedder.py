@@ -48,6 +48,19 @@ def embed(http, **fields):
     return http.post("/v1/embeddings", json={"model": "minilm", "input": "hello world"} | fields)
 
 
+def test_the_embedding_model_is_listed_where_it_is_installed(server, http):
+    assert [one["id"] for one in http.get("/v1/models").json()["data"]] == ["toy", "minilm"]
+    assert http.get("/v1/models/minilm").json()["id"] == "minilm"
+
+
+def test_other_dimensions_are_refused_before_anything_is_embedded(tiny, monkeypatch):
+    encoder = TextEncoder(tiny, name="tiny")
+    monkeypatch.setattr(encoder, "_encode", lambda *_: pytest.fail("the text was encoded"))
+    with pytest.raises(InvalidRequest, match="cannot be shortened") as refused:
+        encoder.embed(["a"], dimensions=encoder.dimensions - 1)
+    assert refused.value.param == "dimensions"
+
+
 def test_a_text_keeps_its_tail(tiny):
     """The file itself would cut at 8 tokens and pad to them."""
     encoder = TextEncoder(tiny, name="tiny")

@@ -77,6 +77,7 @@ class ScriptedEngine:
     def __init__(self, script: Callable[[Request], Any], *, template: str | None = None) -> None:
         self.script = script
         self.config = SimpleNamespace(name="toy")
+        self.embedder = SimpleNamespace(name="minilm", installed=False)
         self.tokenizer = byte_tokenizer(template=template)
         self.metrics = SimpleNamespace(render=lambda: b"")
         self.requests: list[Request] = []

@@ -29,7 +29,7 @@ def api(served):
 
 @pytest.fixture(scope="module")
 def name(api):
-    (model,) = api.models.list().data
+    model = api.models.list().data[0]
     return model.id
 
 

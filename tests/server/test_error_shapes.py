@@ -7,6 +7,7 @@ import pytest
 from app.server.process.connection import Connection
 from engine.api.errors import EngineUnavailable, InvalidRequest, QueueFull
 from engine.api.snapshot import EngineState
+from tests.server.byte_engine import wait_until
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, words
 
@@ -115,6 +116,7 @@ def test_the_request_id_is_echoed_unless_it_is_hostile(client):
         ({"content-type": ""}, 415),
         ({"content-type": "application/json", "content-encoding": "gzip"}, 415),
         ({"content-type": "application/json; charset=utf-8"}, 400),
+        ({"content-type": "application/json", "content-encoding": "Identity"}, 400),
     ],
 )
 def test_only_plain_json_is_read(client, headers, status):
@@ -152,6 +154,27 @@ def test_a_chunked_bomb_is_refused_at_the_limit(server):
 def test_a_body_that_never_comes_is_given_up(server):
     answer = exchange(server, HEAD + b"content-length: 10\r\nconnection: close\r\n\r\n{")
     assert answer.startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_client_that_leaves_within_its_body_is_no_error(server, caplog):
+    def disconnects():
+        metrics = httpx.get(f"{server.url}/metrics").text
+        name = (
+            'pravaha_http_responses_total{method="POST",route="/v1/chat/completions",status="499"}'
+        )
+        return sum(float(line.split()[-1]) for line in metrics.splitlines() if name in line)
+
+    before = disconnects()
+    with server.connect() as connection:
+        connection.sendall(HEAD + b"content-length: 10\r\n\r\n{")
+    wait_until(lambda: disconnects() == before + 1)
+    assert caplog.records == []
+
+
+def test_get_routes_answer_head_without_a_body(client):
+    for path in ("/v1/models", "/health", "/metrics"):
+        response = client.head(path)
+        assert (response.status_code, response.content) == (200, b"")
 
 
 def test_huge_headers_are_refused(server):

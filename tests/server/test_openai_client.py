@@ -172,7 +172,7 @@ def test_legacy_completions(api):
 
 
 def test_models(api):
-    (model,) = api.models.list().data
+    model = api.models.list().data[0]
     assert api.models.retrieve(model.id).id == "toy"
     with pytest.raises(openai.NotFoundError):
         api.models.retrieve("gpt-9")

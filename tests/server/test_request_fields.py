@@ -1,7 +1,7 @@
 import httpx
 import pytest
 
-from app.server.wire.fields import ACCEPTED, UNSUPPORTED, header_value
+from app.server.wire.fields import ACCEPTED, UNSUPPORTED, discard_undeclared, header_value
 from app.server.wire.schemas import COMPLETION_DEFAULT_TOKENS, ChatCompletionRequest
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, words
@@ -150,6 +150,13 @@ def test_unknown_fields_are_ignored_counted_and_listed(client):
     assert response.status_code == 200
     assert response.headers["x-pravaha-ignored-fields"] == "shoe_size,messages[0].mood"
     assert ignored_total(client) == before + 2
+
+
+def test_undeclared_fields_are_freed_before_the_answer():
+    body = ChatCompletionRequest.model_validate(CHAT | {"shoe": "x" * 100}, strict=False)
+    discard_undeclared(body)
+    assert not body.model_extra
+    assert body.messages[0].text == "hi"
 
 
 def test_streams_list_ignored_fields_too(client):

@@ -4,17 +4,23 @@ from pydantic import BaseModel
 from starlette.requests import Request
 
 from app.server.process.context import server_context
-from app.server.wire.fields import header_value, unknown_fields
+from app.server.wire.fields import discard_undeclared, header_value, unknown_fields
+from app.server.wire.json_body import JsonRequest
 
 
 def check_extra_fields(request: Request, body: BaseModel) -> None:
     """Refuse, accept or count every field of the body that its schema does not declare.
+
+    The values of those fields are freed.
 
     Raises:
         ApiError: 400 for an unsupported field, or for an unknown one with `strict_fields`.
     """
     context = server_context(request)
     unknown = unknown_fields(body, strict=context.config.strict_fields)
+    discard_undeclared(body)
+    if isinstance(request, JsonRequest):
+        request.discard()
     if unknown:
         context.counters.ignored_fields(request.scope["route"].path, len(unknown))
         request.state.ignored_fields = header_value(unknown)

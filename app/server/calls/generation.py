@@ -10,7 +10,7 @@ from app.server.calls.structured import build_grammar
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext
 from app.server.process.drain import shutting_down_error
-from app.server.wire.errors import ApiError, bad_request
+from app.server.wire.errors import bad_request, server_error
 from app.server.wire.schemas import SamplingFields
 from engine.api.request import FinishReason, RequestOutput, SamplingParams, TokenBatch
 
@@ -114,6 +114,6 @@ def check_finish(part: RequestOutput | TokenBatch) -> None:
         ApiError: 500 for a failed choice, 503 for an aborted one.
     """
     if part.finish_reason is FinishReason.ERROR:
-        raise ApiError(500, part.error or "The engine failed on this request.", code="engine_error")
+        raise server_error(part.error or "The engine failed on this request.", code="engine_error")
     if part.finish_reason is FinishReason.ABORT:
         raise shutting_down_error()

@@ -15,12 +15,17 @@ async def chat_ids(
     """Token ids of a conversation."""
     conversation = template_messages(messages)
     ids = await off_loop(
-        sum(len(turn["content"]) + TURN_COST_CHARS for turn in conversation),
+        chat_size(conversation),
         lambda: model.tokenizer.encode_chat(
             conversation, add_generation_prompt=add_generation_prompt
         ),
     )
     return tuple(ids)
+
+
+def chat_size(conversation: list[ChatMessage]) -> int:
+    """Cost of rendering a conversation, in characters of tokenising."""
+    return sum(len(turn["content"]) + TURN_COST_CHARS for turn in conversation)
 
 
 def template_messages(messages: list[Message]) -> list[ChatMessage]:

@@ -42,7 +42,7 @@ class BodyLimit:
         await self._app(scope, self._guard(receive), send)
 
     def _refuse_headers(self, headers: Headers) -> ApiError | None:
-        if headers.get("content-encoding", "identity") != "identity":
+        if headers.get("content-encoding", "identity").strip().lower() != "identity":
             return ApiError(415, "Send the body uncompressed.", param="content-encoding")
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self._max_bytes:

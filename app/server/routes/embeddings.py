@@ -11,7 +11,7 @@ from app.server.calls.extra_fields import check_extra_fields
 from app.server.middleware.auth import requires
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext, server_context
-from app.server.wire.errors import ApiError, bad_request, unavailable
+from app.server.wire.errors import ApiError, unavailable
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.schemas import EmbeddingRequest
@@ -37,19 +37,14 @@ async def create_embeddings(body: EmbeddingRequest, request: Request) -> Respons
         )
     with context.drain.work():
         embeddings = await while_connected(request, context, _embed(context, body))
-    width = embeddings.vectors.shape[1]
-    if body.dimensions is not None and body.dimensions != width:
-        raise bad_request(
-            f"`dimensions` is {body.dimensions}; vectors of {name} have {width} and cannot be "
-            "shortened.",
-            param="dimensions",
-        )
     # A list of floats is slow to build for a thousand texts: do it off the event loop.
     return await asyncio.to_thread(_answer, embeddings, body)
 
 
 async def _embed(context: ServerContext, body: EmbeddingRequest) -> Embeddings:
-    work = context.engine.embedder.submit(body.input, truncate=body.truncate_prompt_tokens)
+    work = context.engine.embedder.submit(
+        body.input, truncate=body.truncate_prompt_tokens, dimensions=body.dimensions
+    )
     try:
         return await asyncio.wrap_future(work)
     except ModelNotFound as error:

@@ -16,8 +16,12 @@ router = APIRouter()
 @router.get("/v1/models")
 @requires("infer")
 async def list_models(request: Request) -> Response:
-    """A list with the one served model."""
-    return json_response({"object": "list", "data": [describe(server_context(request))]})
+    """The served model and, if it is installed, the embedding model."""
+    context = server_context(request)
+    data = [describe(context)]
+    if context.engine.embedder.installed:
+        data.append(describe_embedder(context))
+    return json_response({"object": "list", "data": data})
 
 
 @router.get("/v1/models/{name:path}")
@@ -25,6 +29,9 @@ async def list_models(request: Request) -> Response:
 async def get_model(name: str, request: Request) -> Response:
     """One model by name."""
     context = server_context(request)
+    embedder = context.engine.embedder
+    if name == embedder.name and embedder.installed:
+        return json_response(describe_embedder(context))
     check_name(context, name)
     return json_response(describe(context))
 
@@ -41,4 +48,14 @@ def describe(context: ServerContext) -> dict[str, Any]:
         "status": snapshot.state.value,
         "max_model_len": info and info.context_length,
         "details": info,
+    }
+
+
+def describe_embedder(context: ServerContext) -> dict[str, Any]:
+    """OpenAI's model object of the embedding model, which `POST /v1/embeddings` takes."""
+    return {
+        "id": context.engine.embedder.name,
+        "object": "model",
+        "created": context.created,
+        "owned_by": "pravaha",
     }

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.model import loaded_model, off_loop
-from app.server.calls.prompts import chat_ids, template_messages, text_ids
+from app.server.calls.prompts import chat_ids, chat_size, template_messages, text_ids
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
 from app.server.wire.errors import bad_request
@@ -72,8 +72,12 @@ async def apply_template(body: ApplyTemplateRequest, request: Request) -> Respon
     context = server_context(request)
     check_extra_fields(request, body)
     model = loaded_model(context, body.model)
-    prompt = model.tokenizer.render_chat(
-        template_messages(body.messages), add_generation_prompt=body.add_generation_prompt
+    conversation = template_messages(body.messages)
+    prompt = await off_loop(
+        chat_size(conversation),
+        lambda: model.tokenizer.render_chat(
+            conversation, add_generation_prompt=body.add_generation_prompt
+        ),
     )
     return json_response({"prompt": prompt})
 

@@ -58,6 +58,11 @@ def unavailable(message: str, *, code: str = "unavailable") -> ApiError:
     return ApiError(503, message, code=code, headers=retry_hints(UNAVAILABLE_RETRY_S))
 
 
+def server_error(message: str, *, code: str | None = None) -> ApiError:
+    """A 500 of which a repetition would fail again; clients retry one without this hint."""
+    return ApiError(500, message, code=code, headers={"x-should-retry": "false"})
+
+
 def retry_hints(seconds: int) -> dict[str, str]:
     """Headers that tell the official client to retry after `seconds`."""
     return {
@@ -85,7 +90,7 @@ def from_engine(error: Exception) -> ApiError:
     if isinstance(error, EngineUnavailable):
         return unavailable(str(error))
     log.error("unhandled error in a request", exc_info=error)
-    return ApiError(500, "The server failed on this request; its log has the details.")
+    return server_error("The server failed on this request; its log has the details.")
 
 
 def error_response(error: ApiError) -> Response:

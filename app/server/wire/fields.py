@@ -140,6 +140,13 @@ def unknown_fields(body: BaseModel, *, strict: bool) -> list[str]:
     return unknown
 
 
+def discard_undeclared(body: BaseModel) -> None:
+    """Free the undeclared fields of a body, which it would hold until its answer is complete."""
+    for _, model in _models(body):
+        if model.model_extra:
+            model.model_extra.clear()
+
+
 def header_value(names: list[str]) -> str:
     """Field names, which a client chose, as one safe header value of bounded length."""
     listed = [quote(name[:_LISTED_CHARS], safe="[].") for name in names[:_LISTED_NAMES]]
@@ -149,14 +156,20 @@ def header_value(names: list[str]) -> str:
 
 def _extras(body: BaseModel, prefix: str) -> Iterator[tuple[str, str, Any]]:
     """(path, name, value) of every undeclared field of a model and of the models inside it."""
-    for name, value in (body.model_extra or {}).items():
-        yield prefix + name, name, value
+    for path, model in _models(body, prefix):
+        for name, value in (model.model_extra or {}).items():
+            yield path + name, name, value
+
+
+def _models(body: BaseModel, prefix: str = "") -> Iterator[tuple[str, BaseModel]]:
+    """A model and the models inside it, each with the prefix of its fields' paths."""
+    yield prefix, body
     for name in type(body).model_fields:
         value = getattr(body, name)
         if isinstance(value, BaseModel):
-            yield from _extras(value, f"{prefix}{name}.")
+            yield from _models(value, f"{prefix}{name}.")
         elif isinstance(value, list):
             for index, item in enumerate(value):
                 if not isinstance(item, BaseModel):
                     break  # lists are homogeneous; token ids need no walk
-                yield from _extras(item, f"{prefix}{name}[{index}].")
+                yield from _models(item, f"{prefix}{name}[{index}].")

@@ -40,6 +40,15 @@ class JsonRequest(Request):
             ) from None
         return self._parsed
 
+    def discard(self) -> None:
+        """Free the body's bytes and undeclared fields; the validated body holds the others.
+
+        A handler runs as long as its answer, and the framework keeps the parsed body meanwhile.
+        """
+        self._body = b""
+        if self._is_parsed and isinstance(self._parsed, dict):
+            self._parsed.clear()
+
 
 class JsonRoute(APIRoute):
     """Reads bodies through `JsonRequest`."""
