@@ -1,9 +1,10 @@
 """Random traffic: whatever is submitted, forked, aborted, preempted, evicted, swapped, broken or
 restarted, nothing leaks and no token is wrong, with or without drafts.
 
-Prompts are drawn so that they share prefixes: runs of numbers with a few beginnings, and what
-earlier requests read and wrote. After every rule the books are checked, with the KV of every row
-looked up through its block table; during every step, that it writes into nobody else's block.
+Prompts share prefixes: they are runs of numbers with a few beginnings, or the tokens of earlier
+requests. After every rule and every step the state of each sequence, the block counts and the KV of
+each row, looked up through its block table, are checked; during every step, that it writes into no
+block of another request.
 """
 
 from dataclasses import replace
@@ -257,7 +258,7 @@ class Traffic(RuleBasedStateMachine):
             assert "broken" in error or len(request.prompt_ids) + len(ids) > self.capacity
 
     @invariant()
-    def books_balance(self):
+    def states_and_blocks_are_consistent(self):
         if hasattr(self, "toy"):
             self.toy.check()
 
