@@ -179,7 +179,7 @@ def gated():
 def referenced(request_ids):
     """Those of the ids whose sequence anything still refers to."""
     gc.collect()
-    sequences = [one for one in gc.get_objects() if isinstance(one, Sequence)]
+    sequences = [one for one in gc.get_objects() if type(one) is Sequence]
     return {one.request_id for one in sequences} & request_ids
 
 
