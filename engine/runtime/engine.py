@@ -289,7 +289,7 @@ class AsyncPravahaEngine:
             size,
             pipeline.scheduler.work,
             swapped_blocks=swapped,
-            swap_seconds=None if tier is None else tier.seconds_for(swapped),
+            swap_seconds=None if tier is None else tier.swap_in_seconds(swapped),
         )
 
     def _enqueue(self, request: Request, *, parent: Sequence | None) -> RequestHandle:
