@@ -146,7 +146,7 @@ class Admission:
             sequence.mailbox.cached_tokens = computed
         row = table.place(sequence, now)
         blocks = np.concatenate([blocks, loaded])
-        table.begin_with(row, blocks, computed=computed, indexed=reuse.indexed)
+        table.assign_prefix_blocks(row, blocks, computed=computed, indexed=reuse.indexed)
         if loaded.size:
             self._index_swapped_in(row, reuse, loaded)
         sequence.donor = None

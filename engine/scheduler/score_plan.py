@@ -63,7 +63,7 @@ def plan_scores(
         start, stop = int(query_start[index]), int(query_start[index + 1])
         computed = int(positions[start])
         # A recomputation begins before what is still to be scored; the answer lies behind it.
-        first = max(computed, scores.done)
+        first = max(computed, scores.num_scored)
         last = min(computed + stop - start, sequence.num_prompt - 1)
         count = last - first
         if count <= 0:
