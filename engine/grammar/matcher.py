@@ -38,7 +38,7 @@ class Matcher:
         self.library = library
         self.mask_words = mask_words
         self.error: str | None = None
-        self.look()
+        self.check()
 
     @property
     def finished(self) -> bool:
@@ -53,13 +53,13 @@ class Matcher:
     def consume(self, tokens: Sequence[int]) -> bool:
         """Advance by tokens of the answer; False if the grammar does not allow them."""
         self.library.consume_tokens(list(tokens))
-        return self.look()
+        return self.check()
 
     def copy(self) -> Self:
         """An independent matcher in the same state."""
         return type(self)(self.library.deep_copy(), mask_words=self.mask_words)
 
-    def look(self) -> bool:
+    def check(self) -> bool:
         """Read the library's error flag; False if the matcher has failed."""
         if self.error is None and self.library.is_error():
             self.error = self._sentence()
