@@ -171,12 +171,12 @@ class PromptBuilder:
         return turn_ids
 
     def _encode(self, pieces: Sequence[Piece]) -> list[int]:
-        def place(contents: Sequence[str]) -> str:
+        def render(contents: Sequence[str]) -> str:
             texts = iter(contents)
             return "".join(p.text if isinstance(p, Scaffold) else next(texts) for p in pieces)
 
-        return self._encoder.encode_placed(
-            [piece.text for piece in pieces if isinstance(piece, Content)], place
+        return self._encoder.encode_contents(
+            [piece.text for piece in pieces if isinstance(piece, Content)], render
         )
 
 
