@@ -1,4 +1,4 @@
-"""`IncrementalDetokenizer`: detokenises a sequence as its token ids arrive.
+"""`IncrementalDetokenizer`: detokenizes a sequence as its token ids arrive.
 
 Invariant: the results of all `feed` calls plus `flush` equal `Tokenizer.decode` of the same ids,
 however they are grouped into calls. Cost: O(bytes of the new ids).

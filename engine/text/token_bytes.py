@@ -1,4 +1,4 @@
-"""`TokenBytes`: the table of bytes per token, used by all detokenisation.
+"""`TokenBytes`: the table of bytes per token, used by all detokenization.
 
 The bytes of a token are computed on first use and cached, so a lookup is O(1) and start-up costs nothing.
 """

@@ -134,7 +134,7 @@ def test_a_finished_node_takes_no_more_text(store):
     done = node("a", kind=NodeKind.ASSISTANT, text="done")
     store.update_streaming(done)
     store.update_streaming(replace(done, text="late"))
-    store.settle()
+    store.wait_for_writes()
     assert "finished" in store.take_failure()
     assert store.take_failure() is None
     assert store.node("a").text == "done"
