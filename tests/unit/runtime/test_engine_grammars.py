@@ -103,7 +103,7 @@ def test_a_bad_schema_is_refused_and_the_engine_lives(plain_engine):  # regressi
     with pytest.raises(InvalidRequest, match="cannot be used") as refused:  # known by now
         plain_engine.submit(constrained("x", bad))
     assert refused.value.param == "grammar"
-    with pytest.raises(InvalidRequest, match="no JSON"):  # seen without a build
+    with pytest.raises(InvalidRequest, match="not valid JSON"):  # before the build
         plain_engine.submit(constrained("x", Grammar.json_schema("{")))
     request = ask("after")
     assert plain_engine.submit(request).wait_result(30).token_ids == oracle(request)
