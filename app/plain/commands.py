@@ -21,6 +21,9 @@ COMMANDS = {
 }
 
 
+_WITH_ARGUMENT = frozenset({"trees", "open", "system", "rename", "export"})
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """A line that is a command."""
@@ -38,7 +41,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A line that begins with a slash but is not a command; it is not sent."""
+    """A line that begins with a slash but is not a valid command; it is not sent."""
 
     sentence: str
 
@@ -50,6 +53,8 @@ def read_line(line: str) -> Command | Message | Unknown:
     if not line.startswith("/"):
         return Message(line)
     name, _, argument = line[1:].partition(" ")
+    if name in COMMANDS and argument.strip() and name not in _WITH_ARGUMENT:
+        return Unknown(f"/{name} takes no argument.")
     if name in COMMANDS:
         return Command(name, argument.strip())
     near = difflib.get_close_matches(name, COMMANDS, n=1)

@@ -81,7 +81,7 @@ class OpenClient:
 
     Attributes:
         client: in-process or over HTTP.
-        bos: returns the id that plain completions begin with, or None; known in-process only.
+        bos: returns the id that plain completions begin with, or None.
         start: starts loading the model, before which the engine takes no requests. Idempotent.
     """
 
@@ -110,7 +110,7 @@ def open_client(
         key = settings.api_key.get_secret_value() if settings.api_key else None
         remote = HttpClient(settings.attach, api_key=key)
         try:
-            yield OpenClient(remote, bos=lambda: None, start=lambda: None)
+            yield OpenClient(remote, bos=remote.bos_id, start=lambda: None)
         finally:
             remote.close()
         return
@@ -128,12 +128,8 @@ def open_client(
             started = True
             engine.start()
 
-    def bos() -> int | None:
-        tokenizer = engine.tokenizer
-        return tokenizer.bos_id if tokenizer.add_bos else None
-
     try:
-        yield OpenClient(client, bos=bos, start=start)
+        yield OpenClient(client, bos=client.bos_id, start=start)
     finally:
         client.close()
 

@@ -84,7 +84,7 @@ def _middleware(context: ServerContext) -> list[Middleware]:
 def _allow_head() -> None:
     """Let every GET route answer HEAD, which FastAPI does not; uvicorn leaves the body out."""
     for route in _all_routes():
-        if isinstance(route, APIRoute) and "GET" in route.methods:
+        if isinstance(route, APIRoute) and route.methods and "GET" in route.methods:
             route.methods.add("HEAD")
 
 

@@ -17,7 +17,11 @@ class SlashActions:
         self._app = app
 
     async def run(self, invocation: Invocation) -> None:
-        """Run a command of the table."""
+        """Run a command of the table; one that takes no argument does nothing if it is given one."""
+        command = invocation.command
+        if invocation.argument and not command.argument:
+            self._app.notify_safely(f"/{command.name} takes no argument.", "warning")
+            return
         await getattr(self, invocation.command.action)(invocation.argument)
 
     async def new(self, argument: str) -> None:

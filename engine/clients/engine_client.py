@@ -115,6 +115,10 @@ class EngineClient(Protocol):
         """The model's control tokens; constant while the fingerprint is."""
         ...
 
+    def bos_id(self) -> int | None:
+        """The token that plain completions begin with, or None if the model uses none."""
+        ...
+
     def detokenize(self, token_ids: Sequence[int], *, skip_special: bool = True) -> str:
         """Text of token ids."""
         ...

@@ -127,6 +127,11 @@ class HttpClient:
         info = self._connection.call(self._connection.get("/tokenizer_info"))
         return ControlTokens(info["control_tokens"])
 
+    def bos_id(self) -> int | None:
+        """See `EngineClient`; one round trip."""
+        tokens: list[int] = self._post("/tokenize", {"prompt": ""})["tokens"]
+        return tokens[0] if tokens else None
+
     def detokenize(self, token_ids: Sequence[int], *, skip_special: bool = True) -> str:
         """See `EngineClient`; one round trip."""
         body = {"tokens": list(token_ids), "skip_special_tokens": skip_special}

@@ -92,6 +92,11 @@ class InProcessClient:
             messages, add_generation_prompt=add_generation_prompt
         )
 
+    def bos_id(self) -> int | None:
+        """The token that plain completions begin with."""
+        tokenizer = self._engine.tokenizer
+        return tokenizer.bos_id if tokenizer.add_bos else None
+
     def tokenizer_fingerprint(self) -> str:
         """Identifies the tokenizer."""
         return self._engine.tokenizer.fingerprint

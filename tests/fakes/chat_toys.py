@@ -195,6 +195,9 @@ class ToyClient:
     def control_tokens(self) -> ControlTokens:
         return ControlTokens({text: token_id for token_id, text in enumerate(CONTROLS)})
 
+    def bos_id(self) -> int | None:
+        return None
+
     def detokenize(self, token_ids: Sequence[int], *, skip_special: bool = True) -> str:
         return self.tokenizer.decode(token_ids, skip_special=skip_special)
 

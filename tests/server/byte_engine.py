@@ -34,6 +34,7 @@ def new_byte_engine(
     step_s: float = 0.0,
     force=None,
     gate=None,
+    add_bos: bool = False,
     **settings,
 ) -> AsyncPravahaEngine:
     """An engine that was not started; its answers depend on prompt and sampling alone.
@@ -51,7 +52,7 @@ def new_byte_engine(
         name="toy",
         spec=replace(toy_spec(CONTEXT), vocab_size=VOCAB_SIZE),
         paths=(),
-        tokenizer=byte_tokenizer(),
+        tokenizer=byte_tokenizer(add_bos=add_bos),
         weight_format="F32",
         parameters=250,
         file_bytes=1000,

@@ -21,6 +21,18 @@ def slow_engine():
         yield engine
 
 
+@pytest.mark.parametrize("add_bos", [False, True])
+def test_both_transports_know_the_token_that_plain_completions_begin_with(add_bos):
+    with byte_engine(add_bos=add_bos) as engine, live(engine) as server:
+        remote = HttpClient(server.url)
+        try:
+            expected = engine.tokenizer.bos_id if add_bos else None
+            assert InProcessClient(engine).bos_id() == expected
+            assert remote.bos_id() == expected
+        finally:
+            remote.close()
+
+
 class TestInProcess(ClientContract):
     @pytest.fixture
     def client(self, engine):

@@ -1,3 +1,5 @@
+from unittest.mock import Mock
+
 import pytest
 
 from app.tui.slash import COMMANDS, Invocation, Plain, Unknown, build_completions, matches, read
@@ -34,6 +36,17 @@ def test_unknown_commands_name_their_neighbours(text, near):
 def test_every_command_has_its_method():
     for command in COMMANDS:
         assert callable(getattr(SlashActions, command.action))
+
+
+async def test_a_surplus_argument_is_refused():
+    app = Mock()
+    for text in ("/model qwen3", "/delete OTHER", "/quit now"):
+        found = read(text)
+        assert isinstance(found, Invocation)
+        await SlashActions(app).run(found)
+        name = text.split()[0]
+        app.notify_safely.assert_called_with(f"{name} takes no argument.", "warning")
+    assert {call[0] for call in app.mock_calls} == {"notify_safely"}
 
 
 def test_completion_stops_once_an_argument_began():

@@ -147,3 +147,10 @@ def test_help_names_every_command(chat):
 def test_a_notice_of_the_store_is_told_once(chat):
     chat.store.notice = "The database was damaged."
     assert chat("hello", "more").count("Note: The database was damaged.") == 1
+
+
+def test_a_surplus_argument_is_refused(chat):
+    shown = chat("/delete OTHER", "/new conversation", "/quit")
+    assert "/delete takes no argument." in shown
+    assert "/new takes no argument." in shown
+    assert "archived" not in shown.lower()
