@@ -102,9 +102,8 @@ def library_text(grammar: Grammar, parsed: Any) -> str:
 def one_sentence(message: str) -> str:
     """The readable part of the library's message, on one line of at most 300 characters."""
     lines = [line.strip() for line in message.replace("<non-verbose/>", "").splitlines()]
-    parsing = [
-        line for line in lines if line.startswith("error: ")
-    ]  # after an excerpt of the source
+    # Parser errors follow an excerpt of the source.
+    parsing = [line for line in lines if line.startswith("error: ")]
     text = parsing[0].removeprefix("error: ") if parsing else " ".join(filter(None, lines))
     return text if len(text) <= _MAX_REASON else text[: _MAX_REASON - 1] + "…"
 

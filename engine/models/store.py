@@ -198,10 +198,7 @@ class ModelStore:
             if existing is not None:
                 return existing
             home = self._files / name
-            for leftover in (
-                self._staging / name,
-                home,
-            ):  # without a record: from a killed download
+            for leftover in (self._staging / name, home):  # no record: from a killed download
                 shutil.rmtree(leftover, ignore_errors=True)
             (self._staging / name).mkdir(parents=True, exist_ok=True)
             home.parent.mkdir(exist_ok=True)
