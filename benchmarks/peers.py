@@ -36,10 +36,13 @@ MEASURED = tuple(column for column in COLUMNS if column != "prefill")
 
 
 def recipes(peer: str, directory: Path) -> list[Recipe]:
-    """How a peer is started: OpenVINO in two weight formats, the others in one."""
+    """How a peer is started: llama.cpp and OpenVINO in two weight formats, the others in one.
+
+    llama.cpp has repacked kernels for Q4_0 and none for Q4_1, the format of the demo model.
+    """
     python, models = directory / peer / "bin" / "python", directory / "models"
     script = DRIVERS / f"{peer}_driver.py"
-    names = {"llama_cpp": ("smollm2.gguf",), "openvino": ("ov_int8", "ov_int4")}
+    names = {"llama_cpp": ("smollm2.gguf", "smollm2-q4_0.gguf"), "openvino": ("ov_int8", "ov_int4")}
     return [Recipe(script, python, models / name) for name in names.get(peer, ("smollm2_bf16",))]
 
 

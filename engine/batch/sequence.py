@@ -45,7 +45,10 @@ _TRANSITIONS: dict[SequenceState, frozenset[SequenceState]] = {
 
 @dataclass(slots=True, eq=False)
 class Sequence:
-    """A request and the state that outlives its row. Engine's thread only.
+    """A request and the state that outlives its row.
+
+    The submitting thread creates it; after submission only the engine's thread changes it, except
+    `forks`, which the lock of `LiveRequests` guards.
 
     While the request has a row, `RowTable` holds its progress.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.api.scheduling import Scheduling
 from engine.api.snapshot import BlockMap, EngineSnapshot, ModelInfo
-from engine.memory.block_map import draw_blocks
+from engine.memory.block_map import build_block_map
 from engine.observability.counters import EngineCounters
 from engine.runtime.lifecycle import Lifecycle
 from engine.runtime.live_requests import LiveRequests
@@ -113,7 +113,7 @@ class SnapshotPublisher:
         if pipeline is not None and wanted and self._pool_changed:
             self._blocks_requested = self._pool_changed = False
             self._epoch += 1
-            self._block_map = draw_blocks(self._epoch, pipeline.blocks, pipeline.table)
+            self._block_map = build_block_map(self._epoch, pipeline.blocks, pipeline.table)
         return self._snapshot.state is not before
 
     def _take_snapshot(self, pipeline: Pipeline | None) -> EngineSnapshot:

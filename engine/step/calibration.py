@@ -17,7 +17,7 @@ from engine.batch.rows import RowTable
 from engine.batch.sampling_validator import SamplingValidator
 from engine.executors.base import Executor, StepPlan
 from engine.memory.block_manager import BlockManager
-from engine.scheduler.step_time import StepTimeModel, load_of
+from engine.scheduler.step_time import StepTimeModel, step_load
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class Calibration:
             self._left.clear()
             return
         num_scheduled_tokens = np.full(probe.rows, probe.tokens, np.int32)
-        load = load_of(
+        load = step_load(
             num_scheduled_tokens,
             np.full(probe.rows, end, np.int32),
             int(num_scheduled_tokens.sum()),

@@ -128,7 +128,7 @@ class Pipeline:
         except Exception as error:
             # A defect of the scheduler. Its state may be inconsistent, so every request is finished.
             _log.exception("Scheduling failed.")
-            self.scheduler.copies.settle()
+            self.scheduler.copies.release_sources()
             running = self._sequences(self.scheduler.running)
             self._fail_step(f"Scheduling failed: {as_sentence(error)}", [*running, *self._waiting])
             return True
@@ -164,13 +164,13 @@ class Pipeline:
     def _copy_blocks(self, executor: Executor) -> None:
         """Make the block copies of the schedule; their source blocks are released in any case."""
         copies = self.scheduler.copies
-        before = copies.made
+        before = copies.num_copied
         try:
-            copies.make(executor)
+            copies.execute(executor)
         finally:
-            copies.settle()
-        if copies.made > before:
-            self._counters.record_copies(copies.made - before)
+            copies.release_sources()
+        if copies.num_copied > before:
+            self._counters.record_copies(copies.num_copied - before)
 
     def _mask(self, plan: StepPlan) -> StepPlan:
         """The plan with the token masks of rows that have a grammar."""
@@ -202,7 +202,7 @@ class Pipeline:
         kept = mailbox.kept
         generates = sequence.max_total > sequence.num_prompt
         if generates and reason in (FinishReason.STOP, FinishReason.LENGTH):
-            self.scheduler.work.note_answer(len(kept.ids))
+            self.scheduler.work.note_output_length(len(kept.ids))
         self._counters.record_finish(
             now,
             reason,

@@ -22,7 +22,7 @@ from engine.observability.counters import EngineCounters
 from engine.scheduler.schedule import Schedule
 from engine.scheduler.scheduler import Scheduler
 from engine.scheduler.speculation import Drafts, record_accepted, release_unused
-from engine.scheduler.step_time import load_of
+from engine.scheduler.step_time import step_load
 from engine.step.token_writer import NO_SAMPLES, SequenceFinish, TokenWriter
 
 _NOT_A_NUMBER = "The model's output for this request was not a number (NaN)."
@@ -116,7 +116,7 @@ class StepApplier:
         num_drafts, accepted = None, None
         if drafts is not None:
             num_drafts, accepted = drafts.counts, result.accepted
-        load = load_of(num_scheduled_tokens, computed, len(plan.token_ids), num_drafts)
+        load = step_load(num_scheduled_tokens, computed, len(plan.token_ids), num_drafts)
         if num_drafts is not None:
             num_scheduled_tokens = num_scheduled_tokens - num_drafts
             computed += result.accepted - num_drafts
