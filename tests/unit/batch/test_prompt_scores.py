@@ -1,4 +1,4 @@
-"""Prompt logprobs through rows, chunks, caches and preemption, against log-softmax."""
+"""Prompt logprobs with chunked prefill, prefix caching and preemption, against log-softmax."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -40,7 +40,7 @@ def check(scores, prompt, alternatives):
             assert top.logprob == pytest.approx(own[top.token_id], abs=1e-6)
 
 
-def test_they_come_once_with_the_first_tokens():
+def test_prompt_logprobs_come_once_with_the_first_tokens():
     toy = cached_toy()
     request = ask(PROMPT, prompt_logprobs=2, max_tokens=4)
     handle = toy.submit(request)
@@ -52,7 +52,7 @@ def test_they_come_once_with_the_first_tokens():
     check(handle.wait_result().prompt_logprobs, PROMPT, 2)
 
 
-def test_who_does_not_ask_gets_none():
+def test_no_prompt_logprobs_unless_requested():
     toy = cached_toy()
     handle = toy.submit(ask(PROMPT))
     other = toy.submit(ask(PROMPT[:20], prompt_logprobs=0))
@@ -69,7 +69,7 @@ def test_who_does_not_ask_gets_none():
     max_tokens=st.integers(0, 12),
 )
 @settings(max_examples=60, deadline=None)
-def test_any_chunking_company_cache_and_pressure_gives_the_same(
+def test_prompt_logprobs_do_not_depend_on_chunking_batch_cache_or_preemption(
     budget, lengths, alternatives, blocks, max_tokens
 ):
     toy = cached_toy(budget=budget, blocks=blocks, rows=4)
@@ -116,7 +116,7 @@ def test_a_preempted_request_scores_no_token_twice():
 
 
 @pytest.mark.parametrize("wanted", [None, 3])
-def test_max_tokens_0_computes_the_prompt_and_writes_nothing(wanted):
+def test_max_tokens_0_computes_the_prompt_and_generates_nothing(wanted):
     toy = cached_toy(budget=16)
     handle = toy.submit(ask(PROMPT, prompt_logprobs=wanted, max_tokens=0))
     toy.run()
@@ -150,7 +150,7 @@ def test_a_fork_does_not_score_its_parents_tokens():
     check(parent.wait_result().prompt_logprobs, PROMPT, 1)
 
 
-def test_a_prompt_that_is_not_a_number_somewhere_fails_alone():
+def test_nan_prompt_logits_fail_only_their_request():
     toy = cached_toy()
     toy.executor.poison = lambda history: len(history) == 5 and history[0] == PROMPT[0]
     bad = toy.submit(ask(PROMPT, prompt_logprobs=1))
@@ -161,7 +161,7 @@ def test_a_prompt_that_is_not_a_number_somewhere_fails_alone():
     toy.assert_idle()
 
 
-def test_scores_that_were_cut_short_are_not_handed_out():
+def test_partial_prompt_logprobs_are_not_returned():
     toy = cached_toy(budget=8)
     handle = toy.submit(ask(PROMPT, prompt_logprobs=1))
     toy.step()
