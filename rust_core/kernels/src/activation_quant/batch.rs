@@ -1,7 +1,7 @@
 //! The arithmetic: sixteen groups at once, one a lane, wherever they come from and go.
 
-use super::scales::power_at_or_above;
-use super::{NOWHERE, OUTLIER_RATIO, Scales};
+use super::scale_mode::power_at_or_above;
+use super::{NO_OUTLIER, OUTLIER_RATIO, ScaleMode};
 use crate::pack::layout::GROUP;
 use crate::pack::pairs;
 use crate::simd::{LANES, Lanes};
@@ -26,8 +26,8 @@ pub(super) struct Batch {
     pub low_sums: [i32; BATCH],
     /// The outlier of each group that has one.
     pub outliers: [f32; BATCH],
-    /// Where in its group it stands, or [`NOWHERE`].
-    pub places: [u8; BATCH],
+    /// Where in its group it stands, or [`NO_OUTLIER`].
+    pub outlier_positions: [u8; BATCH],
 }
 
 impl Batch {
@@ -42,7 +42,7 @@ impl Batch {
             starts: [0; BATCH],
             low_sums: [0; BATCH],
             outliers: [0.0; BATCH],
-            places: [NOWHERE; BATCH],
+            outlier_positions: [NO_OUTLIER; BATCH],
         }
     }
 
@@ -53,11 +53,11 @@ impl Batch {
     /// # Safety
     /// The level's instructions are enabled.
     #[inline(always)]
-    pub unsafe fn measure<L: Lanes>(&mut self, scales: Scales, count: usize) {
+    pub unsafe fn measure<L: Lanes>(&mut self, scale_mode: ScaleMode, count: usize) {
         // SAFETY: the caller's promise.
         unsafe {
             let [largest] = L::largest_of_groups(&self.values, count);
-            self.scale(scales, largest, largest, count);
+            self.set_scales(scale_mode, largest, largest, count);
         }
     }
 
@@ -67,7 +67,7 @@ impl Batch {
     /// # Safety
     /// The level's instructions are enabled.
     #[inline(always)]
-    pub unsafe fn measure_apart<L: Lanes>(&mut self, scales: Scales, count: usize) {
+    pub unsafe fn measure_apart<L: Lanes>(&mut self, scale_mode: ScaleMode, count: usize) {
         let first = u32::MAX >> (32 - count);
         // SAFETY: an array of sixteen; instructions by the caller's promise.
         unsafe {
@@ -77,7 +77,7 @@ impl Batch {
             let finite = largest.mask_less(L::splat(f32::INFINITY));
             self.odd = limit.mask_less(largest) & finite & first;
             let among_codes = limit.select_less(largest, next, largest);
-            self.scale(scales, largest, among_codes, count);
+            self.set_scales(scale_mode, largest, among_codes, count);
         }
     }
 
@@ -86,17 +86,23 @@ impl Batch {
     /// # Safety
     /// The level's instructions are enabled.
     #[inline(always)]
-    unsafe fn scale<L: Lanes>(&mut self, scales: Scales, largest: L, among_codes: L, count: usize) {
+    unsafe fn set_scales<L: Lanes>(
+        &mut self,
+        scale_mode: ScaleMode,
+        largest: L,
+        among_codes: L,
+        count: usize,
+    ) {
         let first = u32::MAX >> (32 - count);
         // SAFETY: arrays of sixteen; instructions by the caller's promise.
         let bad = unsafe {
             let most = L::splat(127.0);
-            let factors = match scales {
-                Scales::Least => {
+            let factors = match scale_mode {
+                ScaleMode::MaxAbs => {
                     among_codes.div(most).store(self.scales.as_mut_ptr());
                     most.div(among_codes)
                 }
-                Scales::Powers => {
+                ScaleMode::PowerOfTwo => {
                     let least = among_codes.mul(L::splat(1.0 / 127.0)).to_array();
                     self.scales = least.map(power_at_or_above);
                     L::splat(1.0).div(L::load(self.scales.as_ptr()))
@@ -140,13 +146,13 @@ impl Batch {
     /// Find where outliers stand. No processor foresees in which groups, and so late little work is thrown away for it.
     #[inline(always)]
     pub fn find_outliers(&mut self) {
-        (self.places, self.outliers) = ([NOWHERE; BATCH], [0.0; BATCH]);
+        (self.outlier_positions, self.outliers) = ([NO_OUTLIER; BATCH], [0.0; BATCH]);
         let mut left = self.odd;
         while left != 0 {
             let at = left.trailing_zeros() as usize % BATCH;
             left &= left - 1;
             let place = place_of(&self.values[at], self.largest[at]) % GROUP;
-            self.places[at] = place as u8;
+            self.outlier_positions[at] = place as u8;
             self.outliers[at] = self.values[at][place];
         }
     }

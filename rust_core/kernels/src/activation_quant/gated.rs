@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::batch::{BATCH, Batch};
-use super::{Scales, TILE_ROWS, TileGroup};
+use super::{ScaleMode, TILE_ROWS, TileGroup};
 use crate::amx::row_tiles::{ROWS, RowTile};
 use crate::norm::silu_gate;
 use crate::pack::layout::GROUP;
@@ -62,7 +62,7 @@ unsafe fn quantize_gated_body<L: Lanes>(
     gate: *const f32,
     up: *const f32,
     rows: usize,
-    scales: Scales,
+    scale_mode: ScaleMode,
     to: GroupColumn,
 ) {
     let ask_for = |rows: Range<usize>| {
@@ -81,7 +81,7 @@ unsafe fn quantize_gated_body<L: Lanes>(
     for first in (0..rows).step_by(BATCH) {
         let count = BATCH.min(rows - first);
         // SAFETY: instructions by the caller's promise.
-        unsafe { batch.measure::<L>(scales, count) };
+        unsafe { batch.measure::<L>(scale_mode, count) };
         for lane in (0..count).step_by(TILE_ROWS) {
             let ahead = rows.min(first + BATCH + lane);
             let values = &mut next.values[lane..][..TILE_ROWS.min(rows - ahead)];
@@ -112,5 +112,5 @@ by_level! {
     /// # Safety
     /// The machine has the level. `gate` and `up` hold `rows` rows of 32 floats; `to` has room for as many rows, and
     /// nobody else uses the group's part of it.
-    pub unsafe fn quantize_gated(gate: *const f32, up: *const f32, rows: usize, scales: Scales, to: GroupColumn) = quantize_gated_body;
+    pub unsafe fn quantize_gated(gate: *const f32, up: *const f32, rows: usize, scale_mode: ScaleMode, to: GroupColumn) = quantize_gated_body;
 }

@@ -14,8 +14,8 @@ use std::ops::Range;
 #[cfg(target_arch = "x86_64")]
 use super::avx512::ExpandedPanels;
 use super::outliers::finish;
-use super::{PanelProduct, by_layout};
-use crate::activation_quant::{Scales, TILE_ROWS, TileGroup};
+use super::{PanelGemm, by_layout};
+use crate::activation_quant::{ScaleMode, TILE_ROWS, TileGroup};
 use crate::amx::row_tiles::{ROWS as TALLEST, RowTile};
 use crate::amx::tiles::{CodeTile, Dots, Tiles};
 use crate::pack::layout::{Offset, PANEL_COLUMNS, QuantLayout};
@@ -70,7 +70,7 @@ unsafe fn expand(panel: *const u8, record_bytes: usize, groups: usize, tiles: *m
 struct Part<L> {
     /// Number of the half, 0 if it is the whole.
     part: usize,
-    /// Scales or pairs.
+    /// ScaleMode or pairs.
     scales: *const u8,
     scale: L,
     min: L,
@@ -170,16 +170,16 @@ unsafe fn dot_products<T: Tiles, const SPLIT: bool>(
 /// The first `4 · TILES` rows of a product against the whole panel, or the first `rows` of them if these are fewer.
 ///
 /// # Safety
-/// As [`super::Products::panels`], for `rows` rows; `codes` are those of the panel; the tiles are held.
+/// As [`super::Gemm::panels`], for `rows` rows; `codes` are those of the panel; the tiles are held.
 #[inline(always)]
 unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
     layout: QuantLayout,
     codes: Codes,
     ahead: Range<*const u8>,
     rows: usize,
-    product: PanelProduct,
+    gemm: PanelGemm,
 ) {
-    let (panel, groups) = (product.panel, product.groups());
+    let (panel, groups) = (gemm.panel, gemm.groups());
     let lines = (ahead.end as usize - ahead.start as usize).div_ceil(64);
     let (mut line, lines_each) = (ahead.start, lines.div_ceil(groups));
     // Two groups' dot products, of halves apart: one being made, one being used.
@@ -187,8 +187,8 @@ unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
     // SAFETY: rows that the caller vouches for begin a row tile, and a four-row tile; records, tiles
     // and codes of `groups` groups are inside the panel and the activations.
     unsafe {
-        let row_tiles: *const RowTile = product.x.row_tiles;
-        let tiles: *const TileGroup = product.x.tiles;
+        let row_tiles: *const RowTile = gemm.x.row_tiles;
+        let tiles: *const TileGroup = gemm.x.tiles;
         dot_products::<T, SPLIT>(row_tiles, codes, 0, &mut dots[0]);
         let mut sums = [[L::splat(0.0); TILE_ROWS]; MOST_TILES];
         for group in 0..groups {
@@ -231,22 +231,22 @@ unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
             }
         }
         let tiles = &stored.0[..rows.div_ceil(TILE_ROWS)];
-        finish::<L>(tiles, PanelProduct { rows, ..product });
+        finish::<L>(tiles, PanelGemm { rows, ..gemm });
     }
 }
 
 /// The first [`tiled_rows`] rows.
 ///
 /// # Safety
-/// As [`super::Products::panel`]; `expanded` has room for the panel's codes in bytes; the tiles are held.
+/// As [`super::Gemm::panel`]; `expanded` has room for the panel's codes in bytes; the tiles are held.
 #[inline(always)]
 unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
     layout: QuantLayout,
-    product: PanelProduct,
+    gemm: PanelGemm,
     expanded: *mut CodeTile,
 ) {
-    let (panel, groups) = (product.panel, product.groups());
-    let tiled = tiled_rows(product.rows);
+    let (panel, groups) = (gemm.panel, gemm.groups());
+    let tiled = tiled_rows(gemm.rows);
     if tiled == 0 {
         return;
     }
@@ -274,10 +274,10 @@ unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
         let left = (tiled - row).min(TALLEST);
         // SAFETY: `row` is one of the rows, for which the caller vouches, and begins a row tile.
         unsafe {
-            let product = product.skip(row);
+            let gemm = gemm.skip(row);
             macro_rules! run {
                 ($size:literal) => {
-                    block::<L, T, SPLIT, $size>(layout, codes, fetched, left, product)
+                    block::<L, T, SPLIT, $size>(layout, codes, fetched, left, gemm)
                 };
             }
             match left.div_ceil(TILE_ROWS) {
@@ -296,40 +296,33 @@ unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
 #[inline(always)]
 pub(super) unsafe fn dispatch<L: Lanes, T: Tiles>(
     layout: QuantLayout,
-    product: PanelProduct,
+    gemm: PanelGemm,
     expanded: *mut CodeTile,
 ) {
     // Layouts as literals, so that every branch on them is decided at compile time.
     macro_rules! run {
         () => {
-            rows_of::<L, T, false>(QuantLayout::PAIRED, product, expanded)
+            rows_of::<L, T, false>(QuantLayout::PAIRED, gemm, expanded)
         };
         ($split:literal, $half:literal, $zero:literal) => {{
             const LAYOUT: QuantLayout = QuantLayout::bytes($split, $half, $zero);
-            rows_of::<L, T, $split>(LAYOUT, product, expanded)
+            rows_of::<L, T, $split>(LAYOUT, gemm, expanded)
         }};
     }
     // SAFETY: the caller's promise.
     unsafe { by_layout!(layout, run) }
 }
 
-/// See [`super::Products::panel`].
+/// See [`super::Gemm::panel`].
 ///
 /// # Safety
 /// As there; this process may use the tiles, and the activations have row tiles.
 #[cfg(target_arch = "x86_64")]
-pub(super) unsafe fn multiply(
-    layout: QuantLayout,
-    product: PanelProduct,
-    scratch: &mut ExpandedPanels,
-) {
-    let tiled = tiled_rows(product.rows);
+pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm, scratch: &mut ExpandedPanels) {
+    let tiled = tiled_rows(gemm.rows);
     if tiled > 0 {
-        assert!(
-            !product.x.row_tiles.is_null(),
-            "activations without row tiles"
-        );
-        let expanded = scratch.codes(product.groups()).cast();
+        assert!(!gemm.x.row_tiles.is_null(), "activations without row tiles");
+        let expanded = scratch.codes(gemm.groups()).cast();
         #[cfg(test)]
         let tiles_here = crate::amx::support::support().is_ok();
         #[cfg(not(test))]
@@ -339,22 +332,22 @@ pub(super) unsafe fn multiply(
             if tiles_here {
                 type Tiles = crate::amx::tiles::Hardware;
                 crate::amx::held::hold();
-                with_instructions::<Tiles>(layout, product, expanded);
+                with_instructions::<Tiles>(layout, gemm, expanded);
             } else {
                 #[cfg(test)]
-                with_instructions::<crate::amx::emulated::Emulated>(layout, product, expanded);
+                with_instructions::<crate::amx::emulated::Emulated>(layout, gemm, expanded);
             }
         }
     }
-    if tiled < product.rows {
+    if tiled < gemm.rows {
         // SAFETY: the rows behind `tiled`, which begin a four-row tile.
-        let mut rest = unsafe { product.skip(tiled) };
+        let mut rest = unsafe { gemm.skip(tiled) };
         if tiled > 0 {
             rest.panel.next = rest.panel.data; // fetched already
         }
         // So few rows' products do not depend on what their scales are.
         // SAFETY: the caller's promise.
-        unsafe { super::avx512::multiply(layout, [rest], Scales::Least, scratch) };
+        unsafe { super::avx512::multiply(layout, [rest], ScaleMode::MaxAbs, scratch) };
     }
 }
 
@@ -366,11 +359,11 @@ pub(super) unsafe fn multiply(
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn with_instructions<T: Tiles>(
     layout: QuantLayout,
-    product: PanelProduct,
+    gemm: PanelGemm,
     expanded: *mut CodeTile,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        dispatch::<crate::simd::Avx512, T>(layout, product, expanded);
+        dispatch::<crate::simd::Avx512, T>(layout, gemm, expanded);
     }
 }

@@ -18,8 +18,8 @@ use std::arch::x86_64::*;
 pub(super) use self::weights::ExpandedPanels;
 use self::weights::{Bytes, ExpandedNibbles, Format, Nibbles, Weights, opaque};
 use super::outliers::finish_tile;
-use super::{PanelProduct, by_layout};
-use crate::activation_quant::{Scales, TILE_ROWS};
+use super::{PanelGemm, by_layout};
+use crate::activation_quant::{ScaleMode, TILE_ROWS};
 use crate::pack::PanelKind;
 use crate::pack::layout::{GROUP, QuantLayout};
 use crate::simd::{Avx512, prefetch_for_writing, prefetch_line};
@@ -73,7 +73,7 @@ impl Ahead {
 /// fewer.
 ///
 /// # Safety
-/// `weights` are the panels'; products are of the same rows; as [`super::Products::panels`].
+/// `weights` are the panels'; products are of the same rows; as [`super::Gemm::panels`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 #[allow(
     clippy::needless_range_loop,
@@ -82,14 +82,14 @@ impl Ahead {
 unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS: usize>(
     mut weights: [W; PANELS],
     mut ahead: Ahead,
-    products: &[PanelProduct; PANELS],
+    gemms: &[PanelGemm; PANELS],
 ) {
-    let (groups, tiles) = (products[0].groups(), products[0].x.tiles);
-    for product in products {
-        if product.output.accumulate {
-            for row in FIRST..product.rows.min(FIRST + ROWS) {
+    let (groups, tiles) = (gemms[0].groups(), gemms[0].x.tiles);
+    for gemm in gemms {
+        if gemm.output.accumulate {
+            for row in FIRST..gemm.rows.min(FIRST + ROWS) {
                 // SAFETY: one of the output's rows.
-                prefetch_for_writing(unsafe { product.output.skip(row) }.out.cast());
+                prefetch_for_writing(unsafe { gemm.output.skip(row) }.out.cast());
             }
         }
     }
@@ -158,7 +158,7 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
                     Avx512(if row >= ROWS {
                         _mm512_setzero_ps()
                     } else if W::Format::UNITS {
-                        let units = _mm512_loadu_ps(products[panel].panel.units());
+                        let units = _mm512_loadu_ps(gemms[panel].panel.units());
                         _mm512_mul_ps(sums[panel][row], units)
                     } else {
                         sums[panel][row]
@@ -168,9 +168,9 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
                 let to = (FIRST + ROWS).min(($at + 1) * TILE_ROWS);
                 if from < to {
                     match (from % TILE_ROWS, to - from) {
-                        (0, 2) => finish_tile(each!(sum, 0 1), $at, 0, products),
-                        (2, 2) => finish_tile(each!(sum, 2 3), $at, 2, products),
-                        _ => finish_tile(each!(sum, 0 1 2 3), $at, 0, products),
+                        (0, 2) => finish_tile(each!(sum, 0 1), $at, 0, gemms),
+                        (2, 2) => finish_tile(each!(sum, 2 3), $at, 2, gemms),
+                        _ => finish_tile(each!(sum, 0 1 2 3), $at, 0, gemms),
                     }
                 }
             )*};
@@ -191,17 +191,17 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
 /// All rows in blocks that fill the registers: of the 32, two for each row and panel.
 ///
 /// # Safety
-/// As [`super::Products::panels`]; `weights` are the panels'; products are of the same rows.
+/// As [`super::Gemm::panels`]; `weights` are the panels'; products are of the same rows.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn blocks<W: Weights, const PANELS: usize>(
     weights: [W; PANELS],
-    mut products: [PanelProduct; PANELS],
+    mut gemms: [PanelGemm; PANELS],
 ) {
-    let groups = products[0].groups();
-    let bytes = PANELS * PanelKind::Quant(W::Format::LAYOUT).panel_bytes(products[0].panel.inputs);
-    let mut line = products[0].panel.next;
+    let groups = gemms[0].groups();
+    let bytes = PANELS * PanelKind::Quant(W::Format::LAYOUT).panel_bytes(gemms[0].panel.inputs);
+    let mut line = gemms[0].panel.next;
     let last = line.wrapping_add(bytes);
-    let mut left = products[0].rows;
+    let mut left = gemms[0].rows;
     let most = if PANELS == 1 {
         SINGLE_ROWS
     } else {
@@ -223,24 +223,24 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
         // SAFETY: these rows are among those that the caller vouches for, and begin a tile.
         unsafe {
             match (PANELS, turn, left) {
-                (1, 8, _) => block::<W, PANELS, 0, 8>(weights, ahead, &products),
-                (1, _, 1) => block::<W, PANELS, 0, 1>(weights, ahead, &products),
-                (1, _, 2) => block::<W, PANELS, 0, 2>(weights, ahead, &products),
+                (1, 8, _) => block::<W, PANELS, 0, 8>(weights, ahead, &gemms),
+                (1, _, 1) => block::<W, PANELS, 0, 1>(weights, ahead, &gemms),
+                (1, _, 2) => block::<W, PANELS, 0, 2>(weights, ahead, &gemms),
                 (2, 12, _) => {
-                    block::<W, PANELS, 0, ROWS_BESIDE>(weights, ahead, &products);
-                    block::<W, PANELS, ROWS_BESIDE, ROWS_BESIDE>(weights, nothing, &products);
+                    block::<W, PANELS, 0, ROWS_BESIDE>(weights, ahead, &gemms);
+                    block::<W, PANELS, ROWS_BESIDE, ROWS_BESIDE>(weights, nothing, &gemms);
                 }
                 (2, 8, _) => {
-                    block::<W, PANELS, 0, TILE_ROWS>(weights, ahead, &products);
-                    block::<W, PANELS, TILE_ROWS, TILE_ROWS>(weights, nothing, &products);
+                    block::<W, PANELS, 0, TILE_ROWS>(weights, ahead, &gemms);
+                    block::<W, PANELS, TILE_ROWS, TILE_ROWS>(weights, nothing, &gemms);
                 }
-                _ => block::<W, PANELS, 0, TILE_ROWS>(weights, ahead, &products),
+                _ => block::<W, PANELS, 0, TILE_ROWS>(weights, ahead, &gemms),
             }
             if turn >= left {
                 return;
             }
             left -= turn;
-            products = products.map(|product| product.skip(turn));
+            gemms = gemms.map(|gemm| gemm.skip(turn));
         }
     }
 }
@@ -248,25 +248,25 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
 /// Panels of 4-bit codes.
 ///
 /// # Safety
-/// As [`super::Products::panels`].
+/// As [`super::Gemm::panels`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn nibbles<const PANELS: usize>(
-    products: [PanelProduct; PANELS],
-    scales: Scales,
+    gemms: [PanelGemm; PANELS],
+    scale_mode: ScaleMode,
     scratch: &mut ExpandedPanels,
 ) {
-    let weights = products.map(|product| Nibbles::new(product.panel));
-    let (rows, groups) = (products[0].rows, products[0].groups());
+    let weights = gemms.map(|gemm| Nibbles::new(gemm.panel));
+    let (rows, groups) = (gemms[0].rows, gemms[0].groups());
     // SAFETY: the caller's promise.
     unsafe {
         if rows < EXPAND_ROWS {
-            blocks(weights, products);
-        } else if scratch.adds_beside_products && scales == Scales::Powers {
+            blocks(weights, gemms);
+        } else if scratch.adds_beside_products && scale_mode == ScaleMode::PowerOfTwo {
             let expanded = std::array::from_fn(|at| weights[at].expand(groups, scratch, at));
-            blocks::<ExpandedNibbles<true>, PANELS>(expanded, products);
+            blocks::<ExpandedNibbles<true>, PANELS>(expanded, gemms);
         } else {
             let expanded = std::array::from_fn(|at| weights[at].expand(groups, scratch, at));
-            blocks::<ExpandedNibbles<false>, PANELS>(expanded, products);
+            blocks::<ExpandedNibbles<false>, PANELS>(expanded, gemms);
         }
     }
 }
@@ -274,34 +274,34 @@ unsafe fn nibbles<const PANELS: usize>(
 /// Panels of 8-bit codes.
 ///
 /// # Safety
-/// As [`super::Products::panels`].
+/// As [`super::Gemm::panels`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn bytes<const PANELS: usize, const SPLIT: bool, const HALF: bool, const ZERO: i32>(
-    products: [PanelProduct; PANELS],
+    gemms: [PanelGemm; PANELS],
 ) {
-    let weights = products.map(|product| Bytes::<SPLIT, HALF, ZERO>::new(product.panel));
+    let weights = gemms.map(|gemm| Bytes::<SPLIT, HALF, ZERO>::new(gemm.panel));
     // SAFETY: the caller's promise.
-    unsafe { blocks(weights, products) }
+    unsafe { blocks(weights, gemms) }
 }
 
 /// One panel or two of the same matrix.
 ///
 /// # Safety
-/// As [`super::Products::panels`]; the machine has AVX-512 with VNNI; the products are of the same rows.
+/// As [`super::Gemm::panels`]; the machine has AVX-512 with VNNI; the products are of the same rows.
 pub(super) unsafe fn multiply<const PANELS: usize>(
     layout: QuantLayout,
-    products: [PanelProduct; PANELS],
-    scales: Scales,
+    gemms: [PanelGemm; PANELS],
+    scale_mode: ScaleMode,
     scratch: &mut ExpandedPanels,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
         macro_rules! run {
             () => {
-                nibbles(products, scales, scratch)
+                nibbles(gemms, scale_mode, scratch)
             };
             ($split:literal, $half:literal, $zero:literal) => {
-                bytes::<PANELS, $split, $half, $zero>(products)
+                bytes::<PANELS, $split, $half, $zero>(gemms)
             };
         }
         by_layout!(layout, run)

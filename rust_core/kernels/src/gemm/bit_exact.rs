@@ -7,9 +7,9 @@
 use proptest::prelude::*;
 
 use super::outliers::OutlierIndex;
-use super::tests::{Rows, product, product_in};
+use super::tests::{Rows, gemm, gemm_in};
 use super::*;
-use crate::activation_quant::{Scales, TILE_ROWS};
+use crate::activation_quant::{ScaleMode, TILE_ROWS};
 use crate::amx::emulated::Emulated;
 use crate::amx::tiles::CodeTile;
 use crate::guarded::Guarded;
@@ -173,14 +173,14 @@ fn over_emulated_tiles(matrix: &PackedMatrix, panel: usize, x: &Rows, rows: usiz
     unsafe {
         index.list(quant, rows);
         let layout = layout_of(matrix);
-        let product = PanelProduct {
+        let gemm = PanelGemm {
             panel,
             x: quant,
             rows,
             outliers: index.meet(Level::Portable, layout, panel, 0),
             output,
         };
-        amx::dispatch::<Fused, Emulated>(layout, product, expanded.as_mut_ptr().cast());
+        amx::dispatch::<Fused, Emulated>(layout, gemm, expanded.as_mut_ptr().cast());
     }
     out[..amx::tiled_rows(rows) * PANEL_COLUMNS].to_vec()
 }
@@ -225,7 +225,7 @@ proptest! {
                 if !level.available() {
                     continue;
                 }
-                let out = product(level, &matrix, x.activations(), rows, None, None);
+                let out = gemm(level, &matrix, x.activations(), rows, None, None);
                 for (row, out) in out.chunks_exact(48).enumerate() {
                     for (panel, out) in out.chunks_exact(PANEL_COLUMNS).enumerate() {
                         let panel = matrix.panel_slice(panel);
@@ -246,12 +246,12 @@ fn multiplied_and_added(matrix: &PackedMatrix, x: &Rows, rows: usize) -> Option<
         eprintln!("skipped: {why}");
         return None;
     }
-    assert_eq!(x.activations().scales, Scales::Powers);
+    assert_eq!(x.activations().scale_mode, ScaleMode::PowerOfTwo);
     let mut scratch = PanelScratch::new(rows, matrix.inputs).unwrap();
     Some([false, true].map(|beside| {
         scratch.expanded.adds_beside_products = beside;
         let (level, x) = (Level::Avx512, x.activations());
-        product_in(&mut scratch, level, matrix, x, rows, None, None)
+        gemm_in(&mut scratch, level, matrix, x, rows, None, None)
     }))
 }
 
@@ -284,7 +284,7 @@ fn added_exponents_keep_what_is_no_number() {
     let mut float = vec![0.5; 30 * 64];
     (float[7 * 64 + 3], float[11 * 64 + 40]) = (f32::NAN, f32::INFINITY);
     float[20 * 64..21 * 64].fill(0.0);
-    let x = Rows::of(&float, 64, true, Scales::Powers);
+    let x = Rows::of(&float, 64, true, ScaleMode::PowerOfTwo);
     for out in multiplied_and_added(&matrix, &x, 30).iter().flatten() {
         for (row, out) in out.chunks_exact(32).enumerate() {
             let (bad, zero) = (matches!(row, 7 | 11), row == 20);

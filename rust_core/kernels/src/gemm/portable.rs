@@ -4,7 +4,7 @@
 //! panel's own order. A product of a nibble and an activation is at most 15 · 127 = 1,905 in magnitude and
 //! a lane sums eight of them, so 16 bits always hold it; codes of 8 bits join as `low + 16 · high`.
 
-use super::PanelProduct;
+use super::PanelGemm;
 use super::outliers::finish;
 use crate::activation_quant::{TILE_ROWS, TileGroup};
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
@@ -20,19 +20,19 @@ type Lanes = [[i16; 8]; 8];
 /// Rows that share one decoding of a record's scales.
 const ROWS: usize = 16;
 
-/// See [`super::Products::panel`].
+/// See [`super::Gemm::panel`].
 ///
 /// # Safety
 /// As there.
-pub(super) unsafe fn multiply(layout: QuantLayout, product: PanelProduct) {
-    let (groups, rows) = (product.groups(), product.rows);
+pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm) {
+    let (groups, rows) = (gemm.groups(), gemm.rows);
     // SAFETY: a whole panel, the tiles of `rows` rows of activations: the caller's promise.
     let (records, units, tiles) = unsafe {
-        let records = product.panel.records(layout);
+        let records = gemm.panel.records(layout);
         (
             std::slice::from_raw_parts(records, groups * layout.record_bytes()),
-            std::slice::from_raw_parts(product.panel.data, layout.unit_bytes()),
-            std::slice::from_raw_parts(product.x.tiles, rows.div_ceil(TILE_ROWS) * groups),
+            std::slice::from_raw_parts(gemm.panel.data, layout.unit_bytes()),
+            std::slice::from_raw_parts(gemm.x.tiles, rows.div_ceil(TILE_ROWS) * groups),
         )
     };
     for first in (0..rows).step_by(ROWS) {
@@ -57,7 +57,7 @@ pub(super) unsafe fn multiply(layout: QuantLayout, product: PanelProduct) {
         // SAFETY: `rows` rows of 16 at `output`, their outliers: the caller's promise.
         unsafe {
             let tiles = &sums.as_chunks().0[..block.div_ceil(TILE_ROWS)];
-            finish::<Portable>(tiles, product.skip(first));
+            finish::<Portable>(tiles, gemm.skip(first));
         }
     }
 }

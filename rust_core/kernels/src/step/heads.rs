@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::{QKV, Step, Target};
 use crate::amx::row_tiles::ROWS;
-use crate::gemm::Products;
+use crate::gemm::Gemm;
 use crate::kv_cache::{KvHead, QUAD};
 use crate::norm::rms_norm;
 use crate::pool::Worker;
@@ -77,8 +77,7 @@ impl Step<'_> {
             self.prepare_counter(index, QKV),
         );
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
-        let mut products =
-            unsafe { Products::new(self.model.level, &activations, rows, &mut own.panel) };
+        let mut gemm = unsafe { Gemm::new(self.model.level, &activations, rows, &mut own.panel) };
         let heads = spec.num_heads + 2 * spec.num_kv_heads;
         let sliced = SlicedItems::new(heads, rows, worker.size());
         let item = |at| {
@@ -110,7 +109,7 @@ impl Step<'_> {
                     // SAFETY: a head's columns of these rows: this worker's alone.
                     unsafe {
                         let (to, of) = (rows.clone(), item.linear);
-                        Self::multiply(&mut products, of, panels, to, upcoming, target);
+                        Self::multiply(&mut gemm, of, panels, to, upcoming, target);
                         match item.role {
                             Role::Query => self.position(&item, rows, target),
                             Role::Key | Role::Value => self.cache(index, &item, target),
