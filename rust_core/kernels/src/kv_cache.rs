@@ -180,7 +180,7 @@ impl KvCache {
     }
 
     /// Give the pool its memory now, not at its first use.
-    pub fn touch(&mut self) {
+    pub fn prefault(&mut self) {
         for page in (0..self.arena.len()).step_by(4096) {
             // SAFETY: inside the arena, which nobody else uses meanwhile.
             unsafe {
@@ -319,7 +319,7 @@ mod tests {
                 };
                 // SAFETY: the level is available; single-threaded.
                 unsafe {
-                    assert!(!together.head(1, 1).takes_four_from(21));
+                    assert!(!together.head(1, 1).can_write_four_from(21));
                     together.head(1, 1).write_keys(level, 2, 20, vectors);
                     together.head(1, 1).write_values(level, 2, 20, vectors);
                     for (i, vector) in vectors.into_iter().enumerate() {

@@ -295,9 +295,9 @@ mod tests {
         for seed in 0..64 {
             let (rows, weights) = random_operands(seed);
             // SAFETY: supported, as was just asked.
-            unsafe { crate::amx::held::hold() };
+            unsafe { crate::amx::thread_tiles::configure() };
             let hardware = computed::<crate::amx::tiles::Hardware>(&rows, &weights);
-            crate::amx::held::release();
+            crate::amx::thread_tiles::release();
             let emulated = computed::<Emulated>(&rows, &weights);
             assert_eq!(hardware.map(|dots| dots.0), emulated.map(|dots| dots.0));
         }

@@ -1,7 +1,7 @@
 //! The rate of products of full tiles: what a roofline of the level stands on.
 
-use super::held::release;
 use super::support::support;
+use super::thread_tiles::release;
 use super::tiles::TileConfig;
 
 /// Multiplications and additions of one round of [`int8`].

@@ -145,7 +145,7 @@ impl<L: Lanes> Part<L> {
 /// The dot products of group `group`, of its halves apart if they are.
 ///
 /// # Safety
-/// The group's row tile and codes are readable; the tiles are held.
+/// The group's row tile and codes are readable; the tiles are configured.
 #[inline(always)]
 unsafe fn dot_products<T: Tiles, const SPLIT: bool>(
     row_tiles: *const RowTile,
@@ -170,7 +170,7 @@ unsafe fn dot_products<T: Tiles, const SPLIT: bool>(
 /// The first `4 · TILES` rows of a product against the whole panel, or the first `rows` of them if these are fewer.
 ///
 /// # Safety
-/// As [`super::Gemm::panels`], for `rows` rows; `codes` are those of the panel; the tiles are held.
+/// As [`super::Gemm::panels`], for `rows` rows; `codes` are those of the panel; the tiles are configured.
 #[inline(always)]
 unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
     layout: QuantLayout,
@@ -238,7 +238,7 @@ unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
 /// The first [`tiled_rows`] rows.
 ///
 /// # Safety
-/// As [`super::Gemm::panel`]; `expanded` has room for the panel's codes in bytes; the tiles are held.
+/// As [`super::Gemm::panels`]; `expanded` has room for the panel's codes in bytes; the tiles are configured.
 #[inline(always)]
 unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
     layout: QuantLayout,
@@ -313,7 +313,7 @@ pub(super) unsafe fn dispatch<L: Lanes, T: Tiles>(
     unsafe { by_layout!(layout, run) }
 }
 
-/// See [`super::Gemm::panel`].
+/// See [`super::Gemm::panels`].
 ///
 /// # Safety
 /// As there; this process may use the tiles, and the activations have row tiles.
@@ -331,7 +331,7 @@ pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm, scratch: &mu
         unsafe {
             if tiles_here {
                 type Tiles = crate::amx::tiles::Hardware;
-                crate::amx::held::hold();
+                crate::amx::thread_tiles::configure();
                 with_instructions::<Tiles>(layout, gemm, expanded);
             } else {
                 #[cfg(test)]

@@ -120,7 +120,7 @@ unsafe fn value<const BITS: u32>(
 /// Sums of a tile's first `ROWS` rows with half a panel.
 ///
 /// # Safety
-/// As [`super::Gemm::panel`], for `ROWS` rows.
+/// As [`super::Gemm::panels`], for `ROWS` rows.
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn block<const BITS: u32, const ROWS: usize>(
     layout: QuantLayout,
@@ -165,7 +165,7 @@ unsafe fn block<const BITS: u32, const ROWS: usize>(
 /// All rows, tile by tile.
 ///
 /// # Safety
-/// As [`super::Gemm::panel`].
+/// As [`super::Gemm::panels`].
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn rows_of<const BITS: u32>(layout: QuantLayout, gemm: PanelGemm) {
     for row in (0..gemm.rows).step_by(TILE_ROWS) {
@@ -187,7 +187,7 @@ unsafe fn rows_of<const BITS: u32>(layout: QuantLayout, gemm: PanelGemm) {
     }
 }
 
-/// See [`super::Gemm::panel`].
+/// See [`super::Gemm::panels`].
 ///
 /// # Safety
 /// As there; the machine has AVX2, FMA and F16C.

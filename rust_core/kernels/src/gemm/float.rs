@@ -145,7 +145,7 @@ by_level! {
     unsafe fn multiply_by_level(kind: PanelKind, panel: Panel, activations: &Activations, rows: usize, output: Output) = multiply_kind;
 }
 
-/// See [`super::Gemm::panel`].
+/// See [`super::Gemm::panels`].
 ///
 /// # Safety
 /// As there.

@@ -20,7 +20,7 @@ type Lanes = [[i16; 8]; 8];
 /// Rows that share one decoding of a record's scales.
 const ROWS: usize = 16;
 
-/// See [`super::Gemm::panel`].
+/// See [`super::Gemm::panels`].
 ///
 /// # Safety
 /// As there.

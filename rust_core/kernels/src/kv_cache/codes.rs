@@ -5,7 +5,9 @@
 //! too, or a scale for every 32 dimensions of a mixed key, changes nothing more.
 
 use super::QUAD;
-use crate::simd::{ByteDots, CODES, LANES, LARGEST_BYTE, by_level, hadamard, step_of};
+use crate::simd::{
+    Int8Dot, LANES, MAX_INT8, REGISTER_CODES, by_level, hadamard, symmetric_scale_of,
+};
 use crate::spec::MAX_HEAD_DIM;
 
 /// Stands for zero among codes, which are unsigned.
@@ -27,7 +29,7 @@ pub(super) enum Form {
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
-unsafe fn quantize<L: ByteDots, const DIMS: usize>(
+unsafe fn quantize<L: Int8Dot, const DIMS: usize>(
     vector: &[f32],
     form: Form,
     codes: &mut [u8; DIMS],
@@ -40,23 +42,23 @@ unsafe fn quantize<L: ByteDots, const DIMS: usize>(
         if form == Form::Mixed {
             hadamard::<L>(padded);
         }
-        let (step, inverse) = step_of::<L>(padded, LARGEST_BYTE);
+        let (step, inverse) = symmetric_scale_of::<L>(padded, MAX_INT8);
         if step.is_nan() {
             codes.fill(ZERO_CODE);
             return step;
         }
         let inverse = L::splat(inverse);
         let (values, codes) = (
-            padded.as_chunks::<CODES>(),
-            codes.as_chunks_mut::<CODES>().0,
+            padded.as_chunks::<REGISTER_CODES>(),
+            codes.as_chunks_mut::<REGISTER_CODES>().0,
         );
         for (values, codes) in values.0.iter().zip(codes.iter_mut()) {
-            L::store_unsigned(values, inverse, codes);
+            L::quantize_to_u8(values, inverse, codes);
         }
         if !values.1.is_empty() {
-            let mut rest = [0.0; CODES];
+            let mut rest = [0.0; REGISTER_CODES];
             rest[..values.1.len()].copy_from_slice(values.1);
-            L::store_unsigned(&rest, inverse, &mut codes[values.0.len()]);
+            L::quantize_to_u8(&rest, inverse, &mut codes[values.0.len()]);
         }
         step
     }
@@ -86,7 +88,7 @@ macro_rules! with_dims {
 /// # Safety
 /// As [`write_key`], with the level's instructions enabled.
 #[inline(always)]
-unsafe fn write_key_body<L: ByteDots>(key: &[f32], to: *mut [u8; QUAD]) -> f32 {
+unsafe fn write_key_body<L: Int8Dot>(key: &[f32], to: *mut [u8; QUAD]) -> f32 {
     with_dims!(key.len(), DIMS => {
         let mut codes = [0; DIMS];
         // SAFETY: the caller's promise.
@@ -114,7 +116,7 @@ by_level! {
 /// # Safety
 /// As [`write_value`], with the level's instructions enabled.
 #[inline(always)]
-unsafe fn write_value_body<L: ByteDots>(value: &[f32], to: *mut u8) -> f32 {
+unsafe fn write_value_body<L: Int8Dot>(value: &[f32], to: *mut u8) -> f32 {
     with_dims!(value.len(), DIMS => {
         let mut codes = [0; DIMS];
         // SAFETY: the caller's promise.
@@ -142,7 +144,7 @@ by_level! {
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
-unsafe fn quantize_four<L: ByteDots, const DIMS: usize>(
+unsafe fn quantize_four<L: Int8Dot, const DIMS: usize>(
     vectors: [&[f32]; QUAD],
     form: Form,
 ) -> ([[u8; DIMS]; QUAD], [f32; QUAD]) {
@@ -159,20 +161,20 @@ unsafe fn quantize_four<L: ByteDots, const DIMS: usize>(
 /// # Safety
 /// As [`write_keys`], with the level's instructions enabled.
 #[inline(always)]
-unsafe fn write_keys_body<L: ByteDots>(keys: [&[f32]; QUAD], to: *mut [u8; QUAD]) -> [f32; QUAD] {
+unsafe fn write_keys_body<L: Int8Dot>(keys: [&[f32]; QUAD], to: *mut [u8; QUAD]) -> [f32; QUAD] {
     with_dims!(keys[0].len(), DIMS => {
         // SAFETY: the caller's promise.
         let (codes, scales) = unsafe { quantize_four::<L, DIMS>(keys, Form::Mixed) };
-        for block in 0..keys[0].len() / CODES {
+        for block in 0..keys[0].len() / REGISTER_CODES {
             // SAFETY: room by contract.
-            unsafe { L::store_keys(blocks_of(&codes, block), to.add(block * CODES / QUAD * LANES).cast()) };
+            unsafe { L::store_keys(blocks_of(&codes, block), to.add(block * REGISTER_CODES / QUAD * LANES).cast()) };
         }
         scales
     })
 }
 
 by_level! {
-    /// [`write_key`] of four neighbouring tokens' keys of equally many dimensions, a multiple of [`CODES`], in less time.
+    /// [`write_key`] of four neighbouring tokens' keys of equally many dimensions, a multiple of [`REGISTER_CODES`], in less time.
     ///
     /// # Safety
     /// As [`write_key`], of all four.
@@ -182,23 +184,23 @@ by_level! {
 /// # Safety
 /// As [`write_values`], with the level's instructions enabled.
 #[inline(always)]
-unsafe fn write_values_body<L: ByteDots>(
+unsafe fn write_values_body<L: Int8Dot>(
     values: [&[f32]; QUAD],
     to: *mut [u8; QUAD],
 ) -> [f32; QUAD] {
     with_dims!(values[0].len(), DIMS => {
         // SAFETY: the caller's promise.
         let (codes, scales) = unsafe { quantize_four::<L, DIMS>(values, Form::Plain) };
-        for block in 0..values[0].len() / CODES {
+        for block in 0..values[0].len() / REGISTER_CODES {
             // SAFETY: room by contract.
-            unsafe { L::store_values(blocks_of(&codes, block), to.add(block * CODES)) };
+            unsafe { L::store_values(blocks_of(&codes, block), to.add(block * REGISTER_CODES)) };
         }
         scales
     })
 }
 
 by_level! {
-    /// [`write_value`] of four neighbouring tokens' values of equally many dimensions, a multiple of [`CODES`], in less
+    /// [`write_value`] of four neighbouring tokens' values of equally many dimensions, a multiple of [`REGISTER_CODES`], in less
     /// time.
     ///
     /// # Safety
@@ -206,9 +208,12 @@ by_level! {
     pub(super) unsafe fn write_values(values: [&[f32]; QUAD], to: *mut [u8; QUAD]) -> [f32; QUAD] = write_values_body;
 }
 
-/// Codes `block * CODES..(block + 1) * CODES` of four tokens.
+/// Codes `block * REGISTER_CODES..(block + 1) * REGISTER_CODES` of four tokens.
 #[inline(always)]
-fn blocks_of<const DIMS: usize>(codes: &[[u8; DIMS]; QUAD], block: usize) -> [&[u8; CODES]; QUAD] {
+fn blocks_of<const DIMS: usize>(
+    codes: &[[u8; DIMS]; QUAD],
+    block: usize,
+) -> [&[u8; REGISTER_CODES]; QUAD] {
     let [a, b, c, d] = codes;
     [
         &a.as_chunks().0[block],

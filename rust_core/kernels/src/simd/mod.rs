@@ -10,24 +10,24 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-mod byte_dots;
 #[cfg(test)]
 mod fused;
 mod hadamard;
+mod int8_dot;
 mod portable;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::Avx512;
-pub(crate) use byte_dots::{
-    ByteDots, CODES, LARGEST_BYTE, LARGEST_TWO_BYTES, largest_of, step_of, step_to,
-};
 #[cfg(test)]
 pub(crate) use fused::Fused;
 #[cfg(test)]
 pub(crate) use hadamard::naive_hadamard;
 pub(crate) use hadamard::{hadamard, hadamard_size};
+pub(crate) use int8_dot::{
+    Int8Dot, MAX_INT8, MAX_INT8_PAIR, REGISTER_CODES, max_abs, symmetric_scale, symmetric_scale_of,
+};
 pub(crate) use portable::{Portable, widen_f16};
 
 use crate::pack::pairs;

@@ -184,7 +184,7 @@ impl Step<'_> {
             let later = tokens.start + LANES;
             if tokens.len() == QUAD && slot % LANES == 0 && later < rows.end {
                 let (block, slot) = self.slot(later);
-                cached.fetch_tile(block, slot, is_key); // it was written to long ago, if ever
+                cached.prefetch_tile(block, slot, is_key); // it was written to long ago, if ever
             }
             // SAFETY: by contract; no other worker has this head, and no other row these slots (checked).
             unsafe {
@@ -211,7 +211,7 @@ impl Step<'_> {
     ) -> (Range<usize>, (usize, usize)) {
         let (first, (block, slot)) = (rows.start, self.slot(rows.start));
         let four = rows.len() >= QUAD
-            && cached.takes_four_from(slot)
+            && cached.can_write_four_from(slot)
             && (1..QUAD).all(|i| self.slot(first + i) == (block, slot + i));
         (first..first + if four { QUAD } else { 1 }, (block, slot))
     }
