@@ -22,7 +22,7 @@ pub(super) struct Batch {
     factors: [f32; BATCH],
     pub codes: [[i8; GROUP]; BATCH],
     pub scales: [f32; BATCH],
-    pub starts: [i32; BATCH],
+    pub initial_sums: [i32; BATCH],
     pub low_sums: [i32; BATCH],
     /// The outlier of each group that has one.
     pub outliers: [f32; BATCH],
@@ -39,7 +39,7 @@ impl Batch {
             factors: [0.0; BATCH],
             codes: [[0; GROUP]; BATCH],
             scales: [0.0; BATCH],
-            starts: [0; BATCH],
+            initial_sums: [0; BATCH],
             low_sums: [0; BATCH],
             outliers: [0.0; BATCH],
             outlier_positions: [NO_OUTLIER; BATCH],
@@ -135,11 +135,11 @@ impl Batch {
         let mut high = [0; 4];
         // SAFETY: instructions by the caller's promise.
         unsafe { L::round_four_groups(values, factors, codes, low, &mut high) };
-        for (i, start) in self.starts.as_chunks_mut::<4>().0[four]
+        for (i, start) in self.initial_sums.as_chunks_mut::<4>().0[four]
             .iter_mut()
             .enumerate()
         {
-            *start = pairs::start(low[i] + high[i]);
+            *start = pairs::initial_sum(low[i] + high[i]);
         }
     }
 

@@ -41,8 +41,8 @@ pub const TILE_ROWS: usize = 4;
 pub struct TileGroup {
     pub codes: [[i8; GROUP]; TILE_ROWS],
     pub scales: [f32; TILE_ROWS],
-    /// Where dot products with 4-bit codes start ([`pairs::start`]): a multiple of the sum of the codes.
-    pub starts: [i32; TILE_ROWS],
+    /// Where dot products with 4-bit codes start ([`pairs::initial_sum`]): a multiple of the sum of the codes.
+    pub initial_sums: [i32; TILE_ROWS],
     /// Sum of the codes of the group's first 16 inputs.
     pub low_sums: [i32; TILE_ROWS],
     /// What stands apart in each row, where [`OutlierPositions`] say that something does.
@@ -56,7 +56,7 @@ impl TileGroup {
         let (to, from) = (lane..lane + ROWS, from..from + ROWS);
         self.codes[to.clone()].copy_from_slice(&batch.codes[from.clone()]);
         self.scales[to.clone()].copy_from_slice(&batch.scales[from.clone()]);
-        self.starts[to.clone()].copy_from_slice(&batch.starts[from.clone()]);
+        self.initial_sums[to.clone()].copy_from_slice(&batch.initial_sums[from.clone()]);
         self.low_sums[to.clone()].copy_from_slice(&batch.low_sums[from.clone()]);
         self.outliers[to].copy_from_slice(&batch.outliers[from]);
     }
@@ -64,7 +64,7 @@ impl TileGroup {
     /// Sum of the codes of row `lane`.
     #[inline(always)]
     pub fn sum(&self, lane: usize) -> i32 {
-        pairs::sum_of(self.starts[lane])
+        pairs::code_sum(self.initial_sums[lane])
     }
 
     /// The same over the inputs that share the scale number `part` of a layout's record.

@@ -137,7 +137,7 @@ fn bits_of<'a>(
     groups: impl Iterator<Item = &'a TileGroup>,
 ) -> Vec<([i8; GROUP], u32, [i32; 2])> {
     let bits_of = |g: &TileGroup| {
-        let sums = [g.starts[lane], g.low_sums[lane]];
+        let sums = [g.initial_sums[lane], g.low_sums[lane]];
         (g.codes[lane], g.scales[lane].to_bits(), sums)
     };
     groups.map(bits_of).collect()

@@ -95,7 +95,7 @@ impl<L: Lanes> Part<L> {
             let nothing = L::splat(0.0);
             let (scale, min) = match layout.offset {
                 Offset::Paired => (nothing, nothing),
-                Offset::Zero(_) => (load(scales), nothing),
+                Offset::ZeroPoint(_) => (load(scales), nothing),
                 Offset::Min => (load(scales), load(scales.add(layout.scale_bytes()))),
             };
             Self {
@@ -128,9 +128,11 @@ impl<L: Lanes> Part<L> {
                 let dots = self.dots.cast::<i32>().add(row * PANEL_COLUMNS);
                 let value = match layout.offset {
                     Offset::Paired => {
-                        L::load_pair_values(dots, tile.starts[lane], self.scales.cast())
+                        L::load_dequantized_dots(dots, tile.initial_sums[lane], self.scales.cast())
                     }
-                    Offset::Zero(zero) => L::load_i32_plus(dots, -zero * row_sum).mul(self.scale),
+                    Offset::ZeroPoint(zero) => {
+                        L::load_i32_plus(dots, -zero * row_sum).mul(self.scale)
+                    }
                     Offset::Min => {
                         let scaled = L::load_i32_plus(dots, 0).mul(self.scale);
                         L::splat(row_sum as f32).mul_add(self.min, scaled)
@@ -225,7 +227,8 @@ unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
         let mut stored = Sums([[[0.0; PANEL_COLUMNS]; TILE_ROWS]; MOST_TILES]);
         for (sum, stored) in sums.as_flattened().iter().zip(stored.0.as_flattened_mut()) {
             if layout.offset == Offset::Paired {
-                sum.mul(L::load(panel.units())).store(stored.as_mut_ptr());
+                sum.mul(L::load(panel.column_scales()))
+                    .store(stored.as_mut_ptr());
             } else {
                 sum.store(stored.as_mut_ptr());
             }

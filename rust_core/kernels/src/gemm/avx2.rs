@@ -99,11 +99,11 @@ unsafe fn value<const BITS: u32>(
         let scale = || load_scales(scales, layout.half_scales, half);
         match layout.offset {
             Offset::Paired => {
-                let dots = _mm256_add_epi32(dots, _mm256_set1_epi32(tile.starts[lane]));
+                let dots = _mm256_add_epi32(dots, _mm256_set1_epi32(tile.initial_sums[lane]));
                 let pairs = _mm256_loadu_si256(scales.add(4 * HALF_COLUMNS * half).cast());
                 _mm256_cvtepi32_ps(_mm256_madd_epi16(dots, pairs))
             }
-            Offset::Zero(zero) => {
+            Offset::ZeroPoint(zero) => {
                 let sum = _mm256_set1_epi32(zero * tile.sum_of_part(layout, part, lane));
                 _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(dots, sum)), scale())
             }
@@ -152,8 +152,8 @@ unsafe fn block<const BITS: u32, const ROWS: usize>(
         }
         for (sum, out) in sums.into_iter().zip(out) {
             let sum = if layout.offset == Offset::Paired {
-                let units = panel.units().add(HALF_COLUMNS * half);
-                _mm256_mul_ps(sum, _mm256_loadu_ps(units))
+                let column_scales = panel.column_scales().add(HALF_COLUMNS * half);
+                _mm256_mul_ps(sum, _mm256_loadu_ps(column_scales))
             } else {
                 sum
             };

@@ -108,7 +108,7 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
             let mut dots = [[_mm512_setzero_si512(); ROWS]; PANELS];
             let mut high_dots = dots;
             for row in 0..ROWS {
-                let [low, high] = W::Format::starts(tile(row), lane(row));
+                let [low, high] = W::Format::initial_sums(tile(row), lane(row));
                 for panel in 0..PANELS {
                     (dots[panel][row], high_dots[panel][row]) = (low, high);
                 }
@@ -157,9 +157,9 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
                     let row = ($at * TILE_ROWS + lane).wrapping_sub(FIRST);
                     Avx512(if row >= ROWS {
                         _mm512_setzero_ps()
-                    } else if W::Format::UNITS {
-                        let units = _mm512_loadu_ps(gemms[panel].panel.units());
-                        _mm512_mul_ps(sums[panel][row], units)
+                    } else if W::Format::COLUMN_SCALED {
+                        let column_scales = _mm512_loadu_ps(gemms[panel].panel.column_scales());
+                        _mm512_mul_ps(sums[panel][row], column_scales)
                     } else {
                         sums[panel][row]
                     })
@@ -276,10 +276,10 @@ unsafe fn nibbles<const PANELS: usize>(
 /// # Safety
 /// As [`super::Gemm::panels`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-unsafe fn bytes<const PANELS: usize, const SPLIT: bool, const HALF: bool, const ZERO: i32>(
+unsafe fn bytes<const PANELS: usize, const SPLIT: bool, const HALF: bool, const ZERO_POINT: i32>(
     gemms: [PanelGemm; PANELS],
 ) {
-    let weights = gemms.map(|gemm| Bytes::<SPLIT, HALF, ZERO>::new(gemm.panel));
+    let weights = gemms.map(|gemm| Bytes::<SPLIT, HALF, ZERO_POINT>::new(gemm.panel));
     // SAFETY: the caller's promise.
     unsafe { blocks(weights, gemms) }
 }

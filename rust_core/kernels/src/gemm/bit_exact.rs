@@ -54,7 +54,7 @@ fn words(bytes: &[u8]) -> [i32; 16] {
 /// One row of 16 results, without outliers.
 fn model(layout: QuantLayout, panel: &[u8], x: &Rows, row: usize) -> [f32; PANEL_COLUMNS] {
     let mut sums = [0f32; PANEL_COLUMNS];
-    let (units, records) = panel.split_at(layout.unit_bytes());
+    let (column_scales, records) = panel.split_at(layout.column_scale_bytes());
     for (group, record) in records.chunks_exact(layout.record_bytes()).enumerate() {
         let (codes, rest) = record.split_at(layout.code_bytes());
         let (scales, mins) = rest.split_at(layout.scale_bytes());
@@ -73,7 +73,7 @@ fn model(layout: QuantLayout, panel: &[u8], x: &Rows, row: usize) -> [f32; PANEL
             let row_sum: i32 = tile.codes[lane][inputs].iter().map(|&x| i32::from(x)).sum();
             let start = match layout.offset {
                 Offset::Paired => 8 * row_sum * 65_536 - 8 * row_sum,
-                Offset::Zero(zero) => -zero * row_sum,
+                Offset::ZeroPoint(zero) => -zero * row_sum,
                 Offset::Min => 0,
             };
             let mut dots = [start; PANEL_COLUMNS];
@@ -90,7 +90,7 @@ fn model(layout: QuantLayout, panel: &[u8], x: &Rows, row: usize) -> [f32; PANEL
                 let dot = dots[column] as f32;
                 let value = match layout.offset {
                     Offset::Paired => dot,
-                    Offset::Zero(_) => dot * scale(),
+                    Offset::ZeroPoint(_) => dot * scale(),
                     Offset::Min => {
                         let min = load(mins, slot, layout.half_scales);
                         (row_sum as f32).mul_add(min, dot * scale())
@@ -102,7 +102,7 @@ fn model(layout: QuantLayout, panel: &[u8], x: &Rows, row: usize) -> [f32; PANEL
     }
     if layout.offset == Offset::Paired {
         for (column, sum) in sums.iter_mut().enumerate() {
-            *sum *= load(units, column, false);
+            *sum *= load(column_scales, column, false);
         }
     }
     sums
@@ -121,7 +121,7 @@ fn model_with_outliers(
             outlier.input as usize / GROUP,
             outlier.input as usize % GROUP,
         );
-        let (units, records) = panel.split_at(layout.unit_bytes());
+        let (column_scales, records) = panel.split_at(layout.column_scale_bytes());
         let record = &records[group * layout.record_bytes()..][..layout.record_bytes()];
         let (_, rest) = record.split_at(layout.code_bytes());
         let (scales, mins) = rest.split_at(layout.scale_bytes());
@@ -131,11 +131,11 @@ fn model_with_outliers(
             let code = crate::pack::quantized::code_at(record, layout.bits, column, input);
             let weight = match layout.offset {
                 Offset::Min => (code as f32).mul_add(scale(), load(mins, slot, layout.half_scales)),
-                Offset::Zero(zero) => (code as f32 - zero as f32) * scale(),
+                Offset::ZeroPoint(zero) => (code as f32 - zero as f32) * scale(),
                 Offset::Paired => {
                     let word = words(scales)[column];
                     let number = (code - 8) * i32::from(word as i16) + 8 * (word >> 16);
-                    number as f32 * load(units, column, false)
+                    number as f32 * load(column_scales, column, false)
                 }
             };
             *sum = outlier.value.mul_add(weight, *sum);

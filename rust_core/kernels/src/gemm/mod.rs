@@ -141,8 +141,8 @@ macro_rules! by_layout {
         match (layout.bits, layout.group, layout.half_scales, layout.offset) {
             (4, 32, _, Offset::Paired) => $run!(),
             (8, 32, false, Offset::Min) => $run!(false, false, 0),
-            (8, 32, true, Offset::Zero(128)) => $run!(false, true, 128),
-            (8, 16, false, Offset::Zero(32)) => $run!(true, false, 32),
+            (8, 32, true, Offset::ZeroPoint(128)) => $run!(false, true, 128),
+            (8, 16, false, Offset::ZeroPoint(32)) => $run!(true, false, 32),
             _ => unreachable!("no format has panels of {layout:?}"),
         }
     }};
@@ -161,13 +161,13 @@ struct Panel {
 
 impl Panel {
     /// What the columns' sums are multiplied with in the end, where the layout has units.
-    fn units(self) -> *const f32 {
+    fn column_scales(self) -> *const f32 {
         self.data.cast()
     }
 
     /// The first record.
     fn records(self, layout: QuantLayout) -> *const u8 {
-        self.data.wrapping_add(layout.unit_bytes())
+        self.data.wrapping_add(layout.column_scale_bytes())
     }
 }
 

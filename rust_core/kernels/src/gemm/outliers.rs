@@ -196,7 +196,7 @@ unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: *const u8, input: usize)
     let part = input / layout.group * PANEL_COLUMNS * if layout.half_scales { 2 } else { 4 };
     // SAFETY: inside the record of the input's group.
     unsafe {
-        let record = panel.add(layout.unit_bytes() + group * layout.record_bytes());
+        let record = panel.add(layout.column_scale_bytes() + group * layout.record_bytes());
         let load = |values: *const u8| -> L {
             if layout.half_scales {
                 L::load_f16(values.cast())
@@ -212,11 +212,11 @@ unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: *const u8, input: usize)
                 load(scales.add(part)),
                 load(scales.add(layout.scale_bytes() + part)),
             ),
-            Offset::Zero(zero) => code()
+            Offset::ZeroPoint(zero) => code()
                 .sub(L::splat(zero as f32))
                 .mul(load(scales.add(part))),
             Offset::Paired => {
-                L::load_pair_weights(codes, shift, scales.cast()).mul(L::load(panel.cast()))
+                L::load_dequantized_codes(codes, shift, scales.cast()).mul(L::load(panel.cast()))
             }
         }
     }

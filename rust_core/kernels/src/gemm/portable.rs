@@ -27,11 +27,11 @@ const ROWS: usize = 16;
 pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm) {
     let (groups, rows) = (gemm.groups(), gemm.rows);
     // SAFETY: a whole panel, the tiles of `rows` rows of activations: the caller's promise.
-    let (records, units, tiles) = unsafe {
+    let (records, column_scales, tiles) = unsafe {
         let records = gemm.panel.records(layout);
         (
             std::slice::from_raw_parts(records, groups * layout.record_bytes()),
-            std::slice::from_raw_parts(gemm.panel.data, layout.unit_bytes()),
+            std::slice::from_raw_parts(gemm.panel.data, layout.column_scale_bytes()),
             std::slice::from_raw_parts(gemm.x.tiles, rows.div_ceil(TILE_ROWS) * groups),
         )
     };
@@ -47,10 +47,10 @@ pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm) {
             }
         }
         if layout.offset == Offset::Paired {
-            let units = decode(units, 0, false);
+            let column_scales = decode(column_scales, 0, false);
             for sums in &mut sums[..block] {
-                for (sum, unit) in sums.iter_mut().zip(units) {
-                    *sum *= unit;
+                for (sum, column_scale) in sums.iter_mut().zip(column_scales) {
+                    *sum *= column_scale;
                 }
             }
         }
@@ -118,16 +118,16 @@ impl<'a> Record<'a> {
     ) {
         let row_scale = tile.scales[lane];
         if self.layout.offset == Offset::Paired {
-            let start = tile.starts[lane];
+            let start = tile.initial_sums[lane];
             for (column, (sum, dot)) in sums.iter_mut().zip(dots).enumerate() {
                 let pair = load_pair(self.pairs, column);
-                *sum += pairs::value(dot.wrapping_add(start), pair) as f32 * row_scale;
+                *sum += pairs::dequantize_dot(dot.wrapping_add(start), pair) as f32 * row_scale;
             }
             return;
         }
         let row_sum = tile.sum_of_part(self.layout, part, lane);
         let (zero, min_sum) = match self.layout.offset {
-            Offset::Zero(zero) => (zero * row_sum, 0.0),
+            Offset::ZeroPoint(zero) => (zero * row_sum, 0.0),
             Offset::Min | Offset::Paired => (0, row_sum as f32),
         };
         for (column, (sum, dot)) in sums.iter_mut().zip(dots).enumerate() {

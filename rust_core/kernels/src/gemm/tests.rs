@@ -209,7 +209,7 @@ fn borrowed(matrix: &PackedMatrix, output: usize, x: &Rows, row: usize) -> f64 {
         return 0.0;
     };
     let panel = matrix.panel_slice(output / PANEL_COLUMNS);
-    let (units, records) = panel.split_at(layout.unit_bytes());
+    let (column_scales, records) = panel.split_at(layout.column_scale_bytes());
     let column = output % PANEL_COLUMNS;
     let groups = records.chunks_exact(layout.record_bytes()).enumerate();
     let lacking = groups.map(|(group, record)| {
@@ -217,7 +217,7 @@ fn borrowed(matrix: &PackedMatrix, output: usize, x: &Rows, row: usize) -> f64 {
         let step = x.tile_group(row, group).scales[row % TILE_ROWS];
         f64::from(offset).abs() * f64::from(step)
     });
-    f64::from(load(units, column, false)) * lacking.sum::<f64>()
+    f64::from(load(column_scales, column, false)) * lacking.sum::<f64>()
 }
 
 fn check(dtype: DType, rows: usize, outputs: usize, inputs: usize, seed: u64) {
@@ -295,7 +295,7 @@ fn extreme_codes_do_not_saturate() {
                 TileGroup {
                     codes: [[127; GROUP]; TILE_ROWS],
                     scales: [1.0; TILE_ROWS],
-                    starts: [pairs::start(127 * 32); TILE_ROWS],
+                    initial_sums: [pairs::initial_sum(127 * 32); TILE_ROWS],
                     low_sums: [127 * 16; TILE_ROWS],
                     outliers: [7.0; TILE_ROWS],
                 },

@@ -199,7 +199,7 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn load_pair_values(dots: *const i32, start: i32, pairs: *const i32) -> Self {
+    unsafe fn load_dequantized_dots(dots: *const i32, start: i32, pairs: *const i32) -> Self {
         // SAFETY: sixteen elements each by contract.
         unsafe {
             let dots = _mm512_add_epi32(_mm512_loadu_si512(dots.cast()), _mm512_set1_epi32(start));
@@ -228,14 +228,14 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn load_pair_weights(codes: *const u32, shift: u32, pairs: *const u32) -> Self {
+    unsafe fn load_dequantized_codes(codes: *const u32, shift: u32, pairs: *const u32) -> Self {
         // SAFETY: sixteen elements each by contract.
         unsafe {
             let count = _mm_cvtsi32_si128(shift as i32);
             let codes = _mm512_srl_epi32(_mm512_loadu_si512(codes.cast()), count);
             let codes = _mm512_and_si512(codes, _mm512_set1_epi32(15));
             // The code's distance from zero in the lower half, zero itself in the upper one.
-            let zero = _mm512_set1_epi16(pairs::ZERO as i16);
+            let zero = _mm512_set1_epi16(pairs::ZERO_POINT as i16);
             let halves = _mm512_mask_sub_epi16(zero, 0x5555_5555, codes, zero);
             let weights = _mm512_madd_epi16(halves, _mm512_loadu_si512(pairs.cast()));
             Self(_mm512_cvtepi32_ps(weights))
