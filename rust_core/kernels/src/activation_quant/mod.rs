@@ -230,8 +230,8 @@ unsafe fn quantize_rows<L: Lanes, const ROWS: usize>(
         // SAFETY: instructions by the caller's promise.
         unsafe {
             match outlier_positions {
-                Some(_) => batch.measure_apart::<L>(scale_mode, part.len() * ROWS),
-                None => batch.measure::<L>(scale_mode, part.len() * ROWS),
+                Some(_) => batch.compute_scales_and_outliers::<L>(scale_mode, part.len() * ROWS),
+                None => batch.compute_scales::<L>(scale_mode, part.len() * ROWS),
             }
             load_groups::<L, ROWS>(rows, norm, ahead, &mut next.values);
             for four in (0..part.len() * ROWS).step_by(4) {
@@ -239,7 +239,7 @@ unsafe fn quantize_rows<L: Lanes, const ROWS: usize>(
             }
         }
         if let Some(outlier_positions) = &mut outlier_positions {
-            batch.find_outliers();
+            batch.extract_outliers();
             for (at, group) in part.clone().enumerate() {
                 outlier_positions[group][lane..lane + ROWS]
                     .copy_from_slice(&batch.outlier_positions[at * ROWS..(at + 1) * ROWS]);

@@ -13,7 +13,7 @@ pub enum ScaleMode {
 
 /// The least power of two at or above `x`, which is not negative; below the least normal number it may be that.
 #[inline(always)]
-pub(super) fn power_at_or_above(x: f32) -> f32 {
+pub(super) fn next_power_of_two(x: f32) -> f32 {
     const MANTISSA: u32 = 0x007f_ffff;
     f32::from_bits((x.to_bits() + MANTISSA) & !MANTISSA)
 }

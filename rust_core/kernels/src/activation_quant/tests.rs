@@ -39,7 +39,7 @@ fn normalized_and_quantized(
     row: &[f32],
     norm: Option<RowsNorm<'_, 1>>,
     scale_mode: ScaleMode,
-    apart: bool,
+    keep_outliers: bool,
 ) -> (Vec<TileGroup>, Vec<Outlier>) {
     let groups = row.len() / GROUP;
     let mut tile = vec![TileGroup::default(); groups];
@@ -53,7 +53,7 @@ fn normalized_and_quantized(
             scale_mode,
             2,
             &mut tile,
-            apart.then_some(&mut outlier_positions[..]),
+            keep_outliers.then_some(&mut outlier_positions[..]),
         )
     };
     assert!(
@@ -198,7 +198,7 @@ proptest! {
         bad in prop::option::of((any::<prop::sample::Index>(), prop::sample::select(vec![
             f32::NAN, f32::INFINITY, f32::NEG_INFINITY
         ]))),
-        normed: bool, apart: bool, scale_mode in scale_modes(),
+        normed: bool, keep_outliers: bool, scale_mode in scale_modes(),
     ) {
         let mut rows = rows;
         if let Some((at, bad)) = bad {
@@ -215,13 +215,13 @@ proptest! {
             let mut tile = vec![TileGroup::default(); inputs / GROUP];
             let mut outlier_positions = vec![[NO_OUTLIER; TILE_ROWS]; inputs / GROUP];
             // SAFETY: the level is available.
-            unsafe { quantize_tile(level, rows, norm, scale_mode, &mut tile, apart.then_some(&mut outlier_positions[..])) };
+            unsafe { quantize_tile(level, rows, norm, scale_mode, &mut tile, keep_outliers.then_some(&mut outlier_positions[..])) };
             for (lane, row) in rows.into_iter().enumerate() {
                 // SAFETY: the level is available.
                 let scale = unsafe { rms_scale(level, row, 1e-5) };
                 prop_assert_eq!(scale.to_bits(), scales[lane].to_bits(), "{:?}", level);
                 let norm = normed.then_some(RowsNorm { scales: [scale], weight: &weight });
-                let (alone, outliers) = normalized_and_quantized(level, row, norm, scale_mode, apart);
+                let (alone, outliers) = normalized_and_quantized(level, row, norm, scale_mode, keep_outliers);
                 prop_assert_eq!(bits_of(lane, tile.iter()), bits(&alone), "{:?} {}", level, lane);
                 prop_assert_eq!(outliers_of(lane, &tile, &outlier_positions), outliers, "{:?} {}", level, lane);
             }

@@ -14,16 +14,16 @@ use super::tiles::{
 };
 
 const TILES: usize = 8;
-const MOST_ROWS: usize = 16;
-const MOST_BYTES: usize = 64;
+const MAX_ROWS: usize = 16;
+const MAX_ROW_BYTES: usize = 64;
 
 /// One row of a register.
-type Row = [u8; MOST_BYTES];
+type Row = [u8; MAX_ROW_BYTES];
 
 /// A thread's tile registers.
 pub(crate) struct TileState {
     shapes: [(usize, usize); TILES],
-    registers: [[Row; MOST_ROWS]; TILES],
+    registers: [[Row; MAX_ROWS]; TILES],
 }
 
 impl TileState {
@@ -39,7 +39,7 @@ impl TileState {
         for (tile, (&rows, &bytes)) in all.enumerate() {
             let (rows, bytes) = (usize::from(rows), usize::from(bytes));
             assert!(
-                rows <= MOST_ROWS && bytes <= MOST_BYTES,
+                rows <= MAX_ROWS && bytes <= MAX_ROW_BYTES,
                 "#GP: tile {tile} is too large"
             );
             assert_eq!(rows == 0, bytes == 0, "#GP: tile {tile} is half configured");
@@ -49,7 +49,7 @@ impl TileState {
             shapes: std::array::from_fn(|tile| {
                 (config.rows[tile].into(), config.row_bytes[tile].into())
             }),
-            registers: [[[0xa5; MOST_BYTES]; MOST_ROWS]; TILES],
+            registers: [[[0xa5; MAX_ROW_BYTES]; MAX_ROWS]; TILES],
         }
     }
 
@@ -61,7 +61,7 @@ impl TileState {
     /// `tilezero`
     fn zero(&mut self, tile: usize) {
         self.shape(tile);
-        self.registers[tile] = [[0; MOST_BYTES]; MOST_ROWS];
+        self.registers[tile] = [[0; MAX_ROW_BYTES]; MAX_ROWS];
     }
 
     /// `tileloadd`
@@ -70,7 +70,7 @@ impl TileState {
     /// The tile's rows, `stride` bytes apart, are readable at `from`.
     unsafe fn load(&mut self, tile: usize, from: *const u8, stride: usize) {
         let (rows, bytes) = self.shape(tile);
-        self.registers[tile] = [[0; MOST_BYTES]; MOST_ROWS];
+        self.registers[tile] = [[0; MAX_ROW_BYTES]; MAX_ROWS];
         for (row, register) in self.registers[tile].iter_mut().enumerate().take(rows) {
             // SAFETY: a row of the tile.
             let source = unsafe { std::slice::from_raw_parts(from.add(row * stride), bytes) };

@@ -16,25 +16,29 @@ use super::avx512::ExpandedPanels;
 use super::outliers::finish;
 use super::{PanelGemm, by_layout};
 use crate::activation_quant::{ScaleMode, TILE_ROWS, TileGroup};
-use crate::amx::row_tiles::{ROWS as TALLEST, RowTile};
+use crate::amx::row_tiles::{ROWS as ROW_TILE_ROWS, RowTile};
 use crate::amx::tiles::{CodeTile, Dots, Tiles};
 use crate::pack::layout::{Offset, PANEL_COLUMNS, QuantLayout};
 use crate::simd::{Lanes, prefetch_line};
 
 /// A block's sums, each row's in a line of the cache.
 #[repr(align(64))]
-struct Sums([[[f32; PANEL_COLUMNS]; TILE_ROWS]; MOST_TILES]);
+struct Sums([[[f32; PANEL_COLUMNS]; TILE_ROWS]; MAX_TILES]);
 
 /// Up to so many rows, alone or behind full tiles, the AVX-512 kernel is faster.
-const FEW_ROWS: usize = 4;
+const MAX_AVX512_ROWS: usize = 4;
 
 /// Four-row tiles of a row tile.
-const MOST_TILES: usize = TALLEST / TILE_ROWS;
+const MAX_TILES: usize = ROW_TILE_ROWS / TILE_ROWS;
 
 /// How many of `rows` rows are computed with tiles; the others, at the end, are few.
 pub(super) fn tiled_rows(rows: usize) -> usize {
-    let rest = rows % TALLEST;
-    if rest <= FEW_ROWS { rows - rest } else { rows }
+    let rest = rows % ROW_TILE_ROWS;
+    if rest <= MAX_AVX512_ROWS {
+        rows - rest
+    } else {
+        rows
+    }
 }
 
 /// The panel's codes as tiles: where a group's stand, and how far apart two groups' are.
@@ -177,13 +181,13 @@ unsafe fn dot_products<T: Tiles, const SPLIT: bool>(
 unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
     layout: QuantLayout,
     codes: Codes,
-    ahead: Range<*const u8>,
+    prefetch: Range<*const u8>,
     rows: usize,
     gemm: PanelGemm,
 ) {
     let (panel, groups) = (gemm.panel, gemm.groups());
-    let lines = (ahead.end as usize - ahead.start as usize).div_ceil(64);
-    let (mut line, lines_each) = (ahead.start, lines.div_ceil(groups));
+    let lines = (prefetch.end as usize - prefetch.start as usize).div_ceil(64);
+    let (mut line, lines_per_group) = (prefetch.start, lines.div_ceil(groups));
     // Two groups' dot products, of halves apart: one being made, one being used.
     let mut dots = [const { [const { MaybeUninit::<Dots>::uninit() }; 2] }; 2];
     // SAFETY: rows that the caller vouches for begin a row tile, and a four-row tile; records, tiles
@@ -192,9 +196,9 @@ unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
         let row_tiles: *const RowTile = gemm.x.row_tiles;
         let tiles: *const TileGroup = gemm.x.tiles;
         dot_products::<T, SPLIT>(row_tiles, codes, 0, &mut dots[0]);
-        let mut sums = [[L::splat(0.0); TILE_ROWS]; MOST_TILES];
+        let mut sums = [[L::splat(0.0); TILE_ROWS]; MAX_TILES];
         for group in 0..groups {
-            for _ in 0..lines_each {
+            for _ in 0..lines_per_group {
                 prefetch_line(line);
                 line = line.wrapping_add(64);
             }
@@ -224,7 +228,7 @@ unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
             }
             add!(0 1 2 3);
         }
-        let mut stored = Sums([[[0.0; PANEL_COLUMNS]; TILE_ROWS]; MOST_TILES]);
+        let mut stored = Sums([[[0.0; PANEL_COLUMNS]; TILE_ROWS]; MAX_TILES]);
         for (sum, stored) in sums.as_flattened().iter().zip(stored.0.as_flattened_mut()) {
             if layout.offset == Offset::Paired {
                 sum.mul(L::load(panel.column_scales()))
@@ -268,13 +272,13 @@ unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
         }
     };
     let share = (groups * layout.record_bytes())
-        .div_ceil(tiled.div_ceil(TALLEST))
+        .div_ceil(tiled.div_ceil(ROW_TILE_ROWS))
         .next_multiple_of(64);
     let mut ahead = panel.next;
-    for row in (0..tiled).step_by(TALLEST) {
+    for row in (0..tiled).step_by(ROW_TILE_ROWS) {
         let fetched = ahead..ahead.wrapping_add(share);
         ahead = fetched.end;
-        let left = (tiled - row).min(TALLEST);
+        let left = (tiled - row).min(ROW_TILE_ROWS);
         // SAFETY: `row` is one of the rows, for which the caller vouches, and begins a row tile.
         unsafe {
             let gemm = gemm.skip(row);

@@ -8,7 +8,7 @@
 //!
 //! Beside its eight dot products a group of 4-bit codes costs a row one product of pairs ([`crate::pack::pairs`]), a
 //! conversion, and a multiply-add with the activations' scale; where that is a power of two and additions have pipes of
-//! their own, an exponent's change and an addition instead. Of more rows than [`SINGLE_ROWS`] two panels are walked
+//! their own, an exponent's change and an addition instead. Of more rows than [`SINGLE_PANEL_ROWS`] two panels are walked
 //! side by side: broadcast activations then serve both, and two loads a cycle keep up with two dot products.
 
 mod weights;
@@ -28,10 +28,10 @@ use crate::simd::{Avx512, prefetch_for_writing, prefetch_line};
 const QUADS: usize = GROUP / 4;
 
 /// Up to so many rows panels come one by one; also the rows of such a panel's largest block.
-pub(super) const SINGLE_ROWS: usize = 8;
+pub(super) const SINGLE_PANEL_ROWS: usize = 8;
 
 /// Rows of the largest block of two panels side by side.
-const ROWS_BESIDE: usize = 6;
+const DUAL_PANEL_ROWS: usize = 6;
 
 /// From so many rows on panels are expanded first.
 const EXPAND_ROWS: usize = 24;
@@ -48,18 +48,18 @@ unsafe fn quad(codes: *const i8, quad: usize) -> __m512i {
 
 /// What is fetched into the cache while a block of rows computes: lines from `line` to `end`.
 #[derive(Clone, Copy)]
-struct Ahead {
+struct Prefetch {
     line: *const u8,
     end: *const u8,
     /// Lines a group.
-    lines_each: usize,
+    lines_per_group: usize,
 }
 
-impl Ahead {
+impl Prefetch {
     /// A group's share.
     #[inline(always)]
-    fn fetch(&mut self) {
-        for _ in 0..self.lines_each {
+    fn issue(&mut self) {
+        for _ in 0..self.lines_per_group {
             if self.line >= self.end {
                 return;
             }
@@ -81,7 +81,7 @@ impl Ahead {
 )]
 unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS: usize>(
     mut weights: [W; PANELS],
-    mut ahead: Ahead,
+    mut prefetch: Prefetch,
     gemms: &[PanelGemm; PANELS],
 ) {
     let (groups, tiles) = (gemms[0].groups(), gemms[0].x.tiles);
@@ -101,7 +101,7 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
             tiles.wrapping_add(at * groups)
         });
         for _ in 0..groups {
-            ahead.fetch();
+            prefetch.issue();
             let tile = |row: usize| &*here[(FIRST + row) / TILE_ROWS];
             let lane = |row: usize| (FIRST + row) % TILE_ROWS;
             // Exact sums of the group's two halves of inputs, or of all of it.
@@ -202,45 +202,52 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
     let mut line = gemms[0].panel.next;
     let last = line.wrapping_add(bytes);
     let mut left = gemms[0].rows;
-    let most = if PANELS == 1 {
-        SINGLE_ROWS
+    let max_rows = if PANELS == 1 {
+        SINGLE_PANEL_ROWS
     } else {
-        2 * ROWS_BESIDE
+        2 * DUAL_PANEL_ROWS
     };
-    let share = bytes.div_ceil(left.div_ceil(most)).next_multiple_of(64);
+    let share = bytes.div_ceil(left.div_ceil(max_rows)).next_multiple_of(64);
     // The compiler would divide again in every turn of the loop over groups.
-    let lines_each = opaque((share / 64).div_ceil(groups.max(1)) as *const u8) as usize;
+    let lines_per_group = opaque((share / 64).div_ceil(groups.max(1)) as *const u8) as usize;
     loop {
-        let turn = most.min(left.next_multiple_of(TILE_ROWS));
+        let block_rows = max_rows.min(left.next_multiple_of(TILE_ROWS));
         let end = line.wrapping_add(share).min(last);
-        let ahead = Ahead {
+        let prefetch = Prefetch {
             line,
             end,
-            lines_each,
+            lines_per_group,
         };
-        let nothing = Ahead { line: end, ..ahead };
+        let no_prefetch = Prefetch {
+            line: end,
+            ..prefetch
+        };
         line = end;
         // SAFETY: these rows are among those that the caller vouches for, and begin a tile.
         unsafe {
-            match (PANELS, turn, left) {
-                (1, 8, _) => block::<W, PANELS, 0, 8>(weights, ahead, &gemms),
-                (1, _, 1) => block::<W, PANELS, 0, 1>(weights, ahead, &gemms),
-                (1, _, 2) => block::<W, PANELS, 0, 2>(weights, ahead, &gemms),
+            match (PANELS, block_rows, left) {
+                (1, 8, _) => block::<W, PANELS, 0, 8>(weights, prefetch, &gemms),
+                (1, _, 1) => block::<W, PANELS, 0, 1>(weights, prefetch, &gemms),
+                (1, _, 2) => block::<W, PANELS, 0, 2>(weights, prefetch, &gemms),
                 (2, 12, _) => {
-                    block::<W, PANELS, 0, ROWS_BESIDE>(weights, ahead, &gemms);
-                    block::<W, PANELS, ROWS_BESIDE, ROWS_BESIDE>(weights, nothing, &gemms);
+                    block::<W, PANELS, 0, DUAL_PANEL_ROWS>(weights, prefetch, &gemms);
+                    block::<W, PANELS, DUAL_PANEL_ROWS, DUAL_PANEL_ROWS>(
+                        weights,
+                        no_prefetch,
+                        &gemms,
+                    );
                 }
                 (2, 8, _) => {
-                    block::<W, PANELS, 0, TILE_ROWS>(weights, ahead, &gemms);
-                    block::<W, PANELS, TILE_ROWS, TILE_ROWS>(weights, nothing, &gemms);
+                    block::<W, PANELS, 0, TILE_ROWS>(weights, prefetch, &gemms);
+                    block::<W, PANELS, TILE_ROWS, TILE_ROWS>(weights, no_prefetch, &gemms);
                 }
-                _ => block::<W, PANELS, 0, TILE_ROWS>(weights, ahead, &gemms),
+                _ => block::<W, PANELS, 0, TILE_ROWS>(weights, prefetch, &gemms),
             }
-            if turn >= left {
+            if block_rows >= left {
                 return;
             }
-            left -= turn;
-            gemms = gemms.map(|gemm| gemm.skip(turn));
+            left -= block_rows;
+            gemms = gemms.map(|gemm| gemm.skip(block_rows));
         }
     }
 }
@@ -261,7 +268,7 @@ unsafe fn nibbles<const PANELS: usize>(
     unsafe {
         if rows < EXPAND_ROWS {
             blocks(weights, gemms);
-        } else if scratch.adds_beside_products && scale_mode == ScaleMode::PowerOfTwo {
+        } else if scratch.separate_add_pipes && scale_mode == ScaleMode::PowerOfTwo {
             let expanded = std::array::from_fn(|at| weights[at].expand(groups, scratch, at));
             blocks::<ExpandedNibbles<true>, PANELS>(expanded, gemms);
         } else {

@@ -177,7 +177,7 @@ fn over_emulated_tiles(matrix: &PackedMatrix, panel: usize, x: &Rows, rows: usiz
             panel,
             x: quant,
             rows,
-            outliers: index.meet(Level::Portable, layout, panel, 0),
+            outliers: index.dequantize_channels(Level::Portable, layout, panel, 0),
             output,
         };
         amx::dispatch::<Fused, Emulated>(layout, gemm, expanded.as_mut_ptr().cast());
@@ -249,7 +249,7 @@ fn multiplied_and_added(matrix: &PackedMatrix, x: &Rows, rows: usize) -> Option<
     assert_eq!(x.activations().scale_mode, ScaleMode::PowerOfTwo);
     let mut scratch = PanelScratch::new(rows, matrix.inputs).unwrap();
     Some([false, true].map(|beside| {
-        scratch.expanded.adds_beside_products = beside;
+        scratch.expanded.separate_add_pipes = beside;
         let (level, x) = (Level::Avx512, x.activations());
         gemm_in(&mut scratch, level, matrix, x, rows, None, None)
     }))

@@ -174,7 +174,7 @@ impl Panel {
 /// How many panels the level's kernel for weights of that kind takes at once.
 fn panels_at_once(level: Level, kind: PanelKind, rows: usize) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if level == Level::Avx512 && kind.is_quantized() && rows > avx512::SINGLE_ROWS {
+    if level == Level::Avx512 && kind.is_quantized() && rows > avx512::SINGLE_PANEL_ROWS {
         return 2;
     }
     _ = (level, kind, rows);
@@ -350,7 +350,9 @@ impl<'a> Gemm<'a> {
                 panel: panel(at),
                 x: x.skip(first),
                 rows: rows.len(),
-                outliers: outliers.meet(level, layout, panel(at), at).skip(first),
+                outliers: outliers
+                    .dequantize_channels(level, layout, panel(at), at)
+                    .skip(first),
                 output: output.skip_columns(at * PANEL_COLUMNS),
             };
             let first_gemm = gemm(0);

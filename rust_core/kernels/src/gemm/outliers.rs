@@ -157,7 +157,7 @@ impl OutlierIndex {
     ///
     /// # Safety
     /// The machine has the level; a whole panel of the inputs that were listed.
-    pub unsafe fn meet(
+    pub unsafe fn dequantize_channels(
         &mut self,
         level: Level,
         layout: QuantLayout,

@@ -148,12 +148,12 @@ pub(crate) unsafe trait Lanes: Copy {
     /// The largest magnitudes of the first `count` of sixteen groups of 32 values, or the [two
     /// largest](Lanes::two_largest_magnitudes); anything of the others.
     #[inline(always)]
-    unsafe fn largest_of_groups<const HOW_MANY: usize>(
+    unsafe fn largest_of_groups<const TOP: usize>(
         groups: &[[f32; 2 * LANES]; LANES],
         count: usize,
-    ) -> [Self; HOW_MANY] {
+    ) -> [Self; TOP] {
         // SAFETY: the caller's promise.
-        unsafe { largest_one_by_one::<Self, HOW_MANY>(groups, count) }
+        unsafe { largest_one_by_one::<Self, TOP>(groups, count) }
     }
 
     /// Round each value times its group's factor to the nearest integer (ties to even), or to 0 if that is not in
@@ -293,11 +293,11 @@ pub(crate) unsafe trait Lanes: Copy {
 /// # Safety
 /// As there.
 #[inline(always)]
-unsafe fn largest_one_by_one<L: Lanes, const HOW_MANY: usize>(
+unsafe fn largest_one_by_one<L: Lanes, const TOP: usize>(
     groups: &[[f32; 2 * LANES]; LANES],
     count: usize,
-) -> [L; HOW_MANY] {
-    const { assert!(HOW_MANY == 1 || HOW_MANY == 2) };
+) -> [L; TOP] {
+    const { assert!(TOP == 1 || TOP == 2) };
     let mut all = [[0.0; LANES]; 2];
     for (at, group) in groups.iter().enumerate().take(count) {
         // SAFETY: 32 elements; the instructions are the caller's promise.
@@ -308,8 +308,8 @@ unsafe fn largest_one_by_one<L: Lanes, const HOW_MANY: usize>(
     }
     // SAFETY: sixteen elements each; the instructions are the caller's promise.
     unsafe {
-        let mut largest = [L::load(all[0].as_ptr()); HOW_MANY];
-        largest[HOW_MANY - 1] = L::load(all[HOW_MANY - 1].as_ptr());
+        let mut largest = [L::load(all[0].as_ptr()); TOP];
+        largest[TOP - 1] = L::load(all[TOP - 1].as_ptr());
         largest
     }
 }

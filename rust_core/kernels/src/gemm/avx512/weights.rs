@@ -10,7 +10,7 @@ use std::arch::x86_64::*;
 use super::QUADS;
 use crate::activation_quant::TileGroup;
 use crate::arena::{Buffer, Plain};
-use crate::dispatch::adds_beside_products;
+use crate::dispatch::separate_add_pipes;
 use crate::error::KernelError;
 use crate::gemm::Panel;
 use crate::pack::layout::{GROUP, PANEL_COLUMNS, QuantLayout};
@@ -359,8 +359,8 @@ unsafe impl Plain for ExpandedGroup {}
 pub(in crate::gemm) struct ExpandedPanels {
     /// `[2, ≤ inputs / 32]`
     groups: Buffer<ExpandedGroup>,
-    /// See [`adds_beside_products`].
-    pub(in crate::gemm) adds_beside_products: bool,
+    /// See [`separate_add_pipes`].
+    pub(in crate::gemm) separate_add_pipes: bool,
 }
 
 impl ExpandedPanels {
@@ -368,7 +368,7 @@ impl ExpandedPanels {
     pub fn new(inputs: usize) -> Result<Self, KernelError> {
         Ok(Self {
             groups: Buffer::new(2 * inputs.div_ceil(GROUP))?,
-            adds_beside_products: adds_beside_products(),
+            separate_add_pipes: separate_add_pipes(),
         })
     }
 
