@@ -82,7 +82,7 @@ proptest! {
     }
 
     #[test]
-    fn joined_and_quantised_groups(seed: u64, groups in 1usize..5, rows in 1usize..40) {
+    fn fused_gating_and_quantization(seed: u64, groups in 1usize..5, rows in 1usize..40) {
         on_both_sides(|| for level in levels() {
             let tiles_count = rows.div_ceil(TILE_ROWS);
             let mut tiles = Guarded::filled(TileGroup::default(), tiles_count * groups);

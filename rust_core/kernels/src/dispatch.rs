@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_and_missing_levels_are_refused_with_a_sentence() {
+    fn unknown_and_unavailable_levels_are_rejected_with_a_sentence() {
         assert!(
             Level::parse("mmx")
                 .unwrap_err()

@@ -160,7 +160,7 @@ fn scale_modes() -> impl Strategy<Value = ScaleMode> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
     #[test]
-    fn levels_agree_and_norms_may_come_first(
+    fn levels_agree_with_and_without_a_fused_norm(
         row in (1usize..40).prop_flat_map(|groups| prop::collection::vec(value(), groups * GROUP)),
         bad in prop::option::of((any::<prop::sample::Index>(), prop::sample::select(vec![
             f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -f32::NAN
@@ -193,7 +193,7 @@ proptest! {
     }
 
     #[test]
-    fn a_tile_is_its_rows(
+    fn quantizing_a_tile_equals_quantizing_its_rows(
         rows in (1usize..23).prop_flat_map(|groups| prop::collection::vec(value(), 4 * groups * GROUP)),
         bad in prop::option::of((any::<prop::sample::Index>(), prop::sample::select(vec![
             f32::NAN, f32::INFINITY, f32::NEG_INFINITY
@@ -229,7 +229,7 @@ proptest! {
     }
 
     #[test]
-    fn joined_rows_are_quantised_as_if_they_had_been_written(
+    fn fused_gating_equals_gating_then_quantizing(
         rows in 1usize..38, groups in 1usize..4, seed: u64, scale_mode in scale_modes(),
         apart in prop::collection::vec((any::<prop::sample::Index>(), value()), 0..20),
         bad in prop::option::of((any::<prop::sample::Index>(), prop::sample::select(vec![
@@ -298,7 +298,7 @@ proptest! {
 }
 
 #[test]
-fn equal_giants_share_a_scale() {
+fn equal_maxima_are_not_outliers() {
     let mut row = [0.01f32; 32];
     (row[3], row[30]) = (5.0, -5.0);
     let (tile, outliers) = quantized(Level::Portable, &row, ScaleMode::MaxAbs);
@@ -307,7 +307,7 @@ fn equal_giants_share_a_scale() {
 }
 
 #[test]
-fn zero_stays_zero_and_bad_numbers_poison_their_group_alone() {
+fn zeros_stay_zero_and_non_finite_values_affect_only_their_group() {
     for level in levels() {
         let mut row = vec![0.0; 96];
         (row[40], row[70]) = (f32::NAN, f32::NEG_INFINITY);

@@ -275,7 +275,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
-        fn products_are_the_naive_ones(seed: u64) {
+        fn dot_products_equal_a_naive_loop(seed: u64) {
             let (rows, weights) = random_operands(seed);
             let [even, odd, low, high] = computed::<Emulated>(&rows, &weights);
             prop_assert_eq!(even.0, naive(&rows, &weights, 0..GROUP).0);
@@ -287,7 +287,7 @@ mod tests {
 
     #[cfg(target_arch = "x86_64")]
     #[test]
-    fn the_hardware_computes_what_the_emulation_does() {
+    fn hardware_equals_the_emulation() {
         if let Err(reason) = crate::amx::support::support() {
             eprintln!("skipped: {reason}");
             return;
@@ -304,19 +304,19 @@ mod tests {
     }
 
     #[test]
-    fn a_row_tile_takes_whole_small_tiles() {
+    fn a_row_tile_holds_whole_four_row_tiles() {
         assert_eq!(super::super::row_tiles::ROWS % TILE_ROWS, 0);
     }
 
     #[test]
     #[should_panic(expected = "#UD: lengths of the factors")]
-    fn factors_that_do_not_fit_are_an_exception() {
+    fn mismatched_operands_raise_ud() {
         TileState::load_config(&CONFIG).multiply(0, 2, 7);
     }
 
     #[test]
     #[should_panic(expected = "#GP: reserved bytes")]
-    fn a_malformed_configuration_is_an_exception() {
+    fn a_malformed_configuration_raises_gp() {
         TileState::load_config(&TileConfig {
             reserved: [1; 14],
             ..CONFIG

@@ -193,7 +193,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
-    fn tiles_compute_the_models_bits(
+    fn amx_tiles_equal_the_scalar_model_bit_for_bit(
         seed: u64, rows in 1usize..70, outputs in 1usize..34, blocks in 1usize..3,
     ) {
         for dtype in QUANTISED {
@@ -213,7 +213,7 @@ proptest! {
     }
 
     #[test]
-    fn levels_with_fused_products_compute_the_models_bits(
+    fn fma_levels_equal_the_scalar_model_bit_for_bit(
         seed: u64, rows in 1usize..40, blocks in 1usize..3,
     ) {
         for dtype in QUANTISED {
@@ -257,7 +257,7 @@ fn multiplied_and_added(matrix: &PackedMatrix, x: &Rows, rows: usize) -> Option<
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn exponents_that_are_added_make_the_same_bits() {
+fn adding_exponents_equals_multiplying_bit_for_bit() {
     // One panel, and two side by side; `Rows` of an odd seed have powers of two.
     let tensor = TestTensor::random(DType::Q4_1, 48, 96, 3);
     let (matrix, _memory) = tensor.pack();
@@ -278,7 +278,7 @@ fn exponents_that_are_added_make_the_same_bits() {
 /// A row with a group that has no numbers is no number, however its exponents are added.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn added_exponents_keep_what_is_no_number() {
+fn adding_exponents_propagates_nan() {
     let tensor = TestTensor::random(DType::Q4_1, 32, 64, 5);
     let (matrix, _memory) = tensor.pack();
     let mut float = vec![0.5; 30 * 64];
@@ -295,7 +295,7 @@ fn added_exponents_keep_what_is_no_number() {
 }
 
 #[test]
-fn few_rows_are_left_to_the_other_kernel() {
+fn few_rows_are_left_to_the_avx512_kernel() {
     let tiled = [0, 1, 4, 5, 15, 16, 17, 20, 21, 64, 69].map(amx::tiled_rows);
     assert_eq!(tiled, [0, 0, 0, 5, 15, 16, 16, 16, 21, 64, 69]);
 }
@@ -303,7 +303,7 @@ fn few_rows_are_left_to_the_other_kernel() {
 /// The instruction itself, where this machine has it.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn the_emulated_dot_product_is_the_processors() {
+fn emulated_vpdpbusd_equals_the_hardware() {
     use std::arch::x86_64::*;
 
     /// # Safety

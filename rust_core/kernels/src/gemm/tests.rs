@@ -265,7 +265,7 @@ fn check(dtype: DType, rows: usize, outputs: usize, inputs: usize, seed: u64) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
-    fn every_format_matches_naive_products(
+    fn every_format_matches_a_naive_gemm(
         seed: u64, rows in 1usize..71, outputs in 1usize..50, blocks in 1usize..3,
     ) {
         for dtype in DType::ALL {
@@ -341,7 +341,7 @@ fn bias_and_residual_are_added_once() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
-    fn slices_of_rows_have_the_wholes_bits(
+    fn row_slices_equal_the_full_gemm_bit_for_bit(
         seed: u64, rows in 1usize..90, tiles in 0usize..6, blocks in 1usize..3,
     ) {
         let start = (16 * tiles).min(rows / 16 * 16);
@@ -377,7 +377,7 @@ proptest! {
 }
 
 #[test]
-fn rows_without_places_have_no_outliers() {
+fn rows_without_positions_have_no_outliers() {
     let tensor = TestTensor::random(DType::Q4_1, 20, 64, 3);
     let (matrix, _memory) = tensor.pack();
     let mut x = Rows::random(30, 64, true, 8);
@@ -401,7 +401,7 @@ fn rows_without_places_have_no_outliers() {
 }
 
 #[test]
-fn nothing_of_an_earlier_phase_shows() {
+fn reused_scratch_does_not_change_results() {
     let mut scratch = PanelScratch::new(40, 256).unwrap();
     for (seed, (inputs, rows)) in [(256, 40), (64, 9), (128, 40), (256, 3), (32, 25)]
         .into_iter()

@@ -15,11 +15,11 @@ pub(crate) const ZERO_CODE: u8 = 128;
 
 /// What becomes codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum Transform {
     /// The vector itself.
-    Plain,
+    None,
     /// Its Walsh–Hadamard transform ([`hadamard`]).
-    Mixed,
+    Hadamard,
 }
 
 /// Codes of a vector of up to `DIMS` dimensions, filled up to whole vectors with zeros, and their scale.
@@ -31,7 +31,7 @@ pub(super) enum Form {
 #[inline(always)]
 unsafe fn quantize<L: Int8Dot, const DIMS: usize>(
     vector: &[f32],
-    form: Form,
+    transform: Transform,
     codes: &mut [u8; DIMS],
 ) -> f32 {
     let mut padded = [0.0; DIMS];
@@ -39,7 +39,7 @@ unsafe fn quantize<L: Int8Dot, const DIMS: usize>(
     padded[..vector.len()].copy_from_slice(vector);
     // SAFETY: sixteen floats each, codes for as many; instructions by the caller's promise.
     unsafe {
-        if form == Form::Mixed {
+        if transform == Transform::Hadamard {
             hadamard::<L>(padded);
         }
         let (step, inverse) = symmetric_scale_of::<L>(padded, MAX_INT8);
@@ -92,7 +92,7 @@ unsafe fn write_key_body<L: Int8Dot>(key: &[f32], to: *mut [u8; QUAD]) -> f32 {
     with_dims!(key.len(), DIMS => {
         let mut codes = [0; DIMS];
         // SAFETY: the caller's promise.
-        let scale = unsafe { quantize::<L, DIMS>(key, Form::Mixed, &mut codes) };
+        let scale = unsafe { quantize::<L, DIMS>(key, Transform::Hadamard, &mut codes) };
         let quads = codes[..key.len().next_multiple_of(LANES)].as_chunks::<QUAD>().0;
         for (number, quad) in quads.iter().enumerate() {
             // SAFETY: room by contract.
@@ -120,7 +120,7 @@ unsafe fn write_value_body<L: Int8Dot>(value: &[f32], to: *mut u8) -> f32 {
     with_dims!(value.len(), DIMS => {
         let mut codes = [0; DIMS];
         // SAFETY: the caller's promise.
-        let scale = unsafe { quantize::<L, DIMS>(value, Form::Plain, &mut codes) };
+        let scale = unsafe { quantize::<L, DIMS>(value, Transform::None, &mut codes) };
         let codes = &codes[..value.len().next_multiple_of(LANES)];
         for (dim, code) in codes.iter().enumerate() {
             // SAFETY: room by contract.
@@ -146,14 +146,14 @@ by_level! {
 #[inline(always)]
 unsafe fn quantize_four<L: Int8Dot, const DIMS: usize>(
     vectors: [&[f32]; QUAD],
-    form: Form,
+    transform: Transform,
 ) -> ([[u8; DIMS]; QUAD], [f32; QUAD]) {
     let (mut codes, mut scales) = ([[0; DIMS]; QUAD], [0.0; QUAD]);
     for token in 0..QUAD {
         // Of the first one's length, which callers know when they are compiled.
         let vector = &vectors[token][..vectors[0].len()];
         // SAFETY: the caller's promise.
-        scales[token] = unsafe { quantize::<L, DIMS>(vector, form, &mut codes[token]) };
+        scales[token] = unsafe { quantize::<L, DIMS>(vector, transform, &mut codes[token]) };
     }
     (codes, scales)
 }
@@ -164,7 +164,7 @@ unsafe fn quantize_four<L: Int8Dot, const DIMS: usize>(
 unsafe fn write_keys_body<L: Int8Dot>(keys: [&[f32]; QUAD], to: *mut [u8; QUAD]) -> [f32; QUAD] {
     with_dims!(keys[0].len(), DIMS => {
         // SAFETY: the caller's promise.
-        let (codes, scales) = unsafe { quantize_four::<L, DIMS>(keys, Form::Mixed) };
+        let (codes, scales) = unsafe { quantize_four::<L, DIMS>(keys, Transform::Hadamard) };
         for block in 0..keys[0].len() / REGISTER_CODES {
             // SAFETY: room by contract.
             unsafe { L::store_keys(blocks_of(&codes, block), to.add(block * REGISTER_CODES / QUAD * LANES).cast()) };
@@ -190,7 +190,7 @@ unsafe fn write_values_body<L: Int8Dot>(
 ) -> [f32; QUAD] {
     with_dims!(values[0].len(), DIMS => {
         // SAFETY: the caller's promise.
-        let (codes, scales) = unsafe { quantize_four::<L, DIMS>(values, Form::Plain) };
+        let (codes, scales) = unsafe { quantize_four::<L, DIMS>(values, Transform::None) };
         for block in 0..values[0].len() / REGISTER_CODES {
             // SAFETY: room by contract.
             unsafe { L::store_values(blocks_of(&codes, block), to.add(block * REGISTER_CODES)) };
@@ -232,7 +232,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn codes_are_the_nearest_on_every_level(
+        fn codes_are_rounded_to_nearest_on_every_level(
             vector in prop::collection::vec(-1f32..1.0, 1..=MAX_HEAD_DIM),
             size in prop::sample::select(vec![0f32, 1e-33, 1e-4, 1.0, 1e20]),
             bad in prop::option::of(prop::sample::select(vec![f32::NAN, f32::INFINITY, -f32::NAN])),

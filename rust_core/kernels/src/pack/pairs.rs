@@ -94,7 +94,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn scales_in_f16_are_kept_exactly_within_16_times() {
+    fn f16_scales_are_exact_within_a_factor_of_16() {
         for bits in 0x2c00..0x3c00u16 {
             let scale = half::f16::from_bits(bits).to_f32();
             let largest = half::f16::from_bits(0x3bff).to_f32();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_of_zeros_and_one_that_is_no_number() {
+    fn zero_and_non_finite_columns_become_zero_pairs() {
         assert_eq!(
             quantize_pair(0.0, 0.0, column_scale(&[0.0], &[0.0])),
             [0, 0]
@@ -120,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn halves_of_a_dot_product_are_the_two_sums(
+        fn dot_product_halves_hold_the_two_sums(
             codes in prop::array::uniform32(0u8..16), x in prop::array::uniform32(-127i8..=127),
             pair: [i16; 2],
         ) {
@@ -140,7 +140,7 @@ mod tests {
         }
 
         #[test]
-        fn weights_are_kept_to_a_small_part_of_the_largest_scale(
+        fn rounding_error_is_bounded_by_the_column_scale(
             groups in prop::collection::vec((-1f32..1.0, -1f32..1.0), 1..20), power in -20i32..20, code in 0u8..16,
         ) {
             let size = 2f32.powi(power);
@@ -159,7 +159,7 @@ mod tests {
 
     /// Activation codes sum to so much at most.
     #[test]
-    fn no_sum_leaves_its_half() {
+    fn sums_fit_16_bits() {
         const MOST: i32 = 127 * GROUP as i32;
         for sum in [MOST, -MOST] {
             assert_eq!(

@@ -85,7 +85,7 @@ mod tests {
     /// # Safety
     /// The level's instructions are enabled.
     #[inline(always)]
-    unsafe fn mix_body<L: Int8Dot>(head: &mut [f32]) {
+    unsafe fn transform_body<L: Int8Dot>(head: &mut [f32]) {
         // SAFETY: the caller's promise.
         unsafe { hadamard::<L>(head) };
     }
@@ -93,7 +93,7 @@ mod tests {
     by_level! {
         /// # Safety
         /// The machine has the level.
-        unsafe fn mix(head: &mut [f32]) = mix_body;
+        unsafe fn transform_on_level(head: &mut [f32]) = transform_body;
     }
 
     proptest! {
@@ -106,7 +106,7 @@ mod tests {
             for level in Level::ALL.into_iter().filter(|level| level.available()) {
                 let mut ours = head.clone();
                 // SAFETY: the level is available.
-                unsafe { mix(level, &mut ours) };
+                unsafe { transform_on_level(level, &mut ours) };
                 for (ours, exact) in ours.iter().zip(&exact) {
                     prop_assert!((f64::from(*ours) - exact).abs() < 1e-4, "{:?}", level);
                 }

@@ -671,7 +671,7 @@ mod tests {
         }
 
         #[test]
-        fn two_bytes_make_the_nearest_integer(
+        fn int8_pairs_encode_the_nearest_integer(
             x in prop::collection::vec(prop::array::uniform16(-MAX_INT8_PAIR..=MAX_INT8_PAIR), 1..=4),
         ) {
             let mut nearest: Vec<i32> =
@@ -690,7 +690,7 @@ mod tests {
         }
 
         #[test]
-        fn nan_is_the_largest(
+        fn nan_counts_as_the_largest_value(
             x in prop::array::uniform16(-MAX_INT8_PAIR..=MAX_INT8_PAIR),
             other in prop::array::uniform16(prop_oneof![0f32..2e9, Just(f32::NAN), Just(-f32::NAN)]),
         ) {
