@@ -6,14 +6,14 @@ use crate::dispatch::Level;
 use crate::norm::{rms_norm, rms_scale, rms_scales_of_tile, silu_panel};
 use crate::pack::tests::Random;
 
-/// An input that is not among the codes.
+/// An input kept in fp32.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Outlier {
     pub input: u32,
     pub value: f32,
 }
 
-/// Those of lane `lane` of a tile, in input order.
+/// The outliers of lane `lane` of a tile, in input order.
 pub(crate) fn outliers_of(
     lane: usize,
     tile: &[TileGroup],
@@ -143,7 +143,7 @@ fn bits_of<'a>(
     groups.map(bits_of).collect()
 }
 
-/// Values of every size, with some that are alone, equal, zero or no number.
+/// Values of all magnitudes, including isolated large ones, equal ones and zeros.
 fn value() -> impl Strategy<Value = f32> {
     prop_oneof![
         20 => -1f32..1.0,
@@ -256,7 +256,7 @@ proptest! {
             let mut row_tiles = vec![nothing; rows.div_ceil(row_tiles::ROWS) * groups];
             let mut expected_row_tiles = row_tiles.clone();
             let mut written = vec![0.0; rows * groups * GROUP];
-            // Groups are finished in any order.
+            // The order of groups is irrelevant.
             for group in (0..groups).rev() {
                 let to = GroupColumn {
                     tiles: &raw mut joined_tiles[group],

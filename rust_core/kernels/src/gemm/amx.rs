@@ -73,7 +73,7 @@ unsafe fn expand(panel: *const u8, record_bytes: usize, groups: usize, tiles: *m
 struct Part<L> {
     /// Index of the half; 0 for a whole group.
     part: usize,
-    /// ScaleMode or pairs.
+    /// Scales, or scale-offset pairs.
     scales: *const u8,
     scale: L,
     min: L,

@@ -8,7 +8,7 @@ use super::Lanes;
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2(pub(super) __m256, pub(super) __m256);
 
-/// The sum of eight lanes by halving.
+/// Sum of eight lanes by pairwise halving.
 ///
 /// # Safety
 /// AVX enabled by the caller.
@@ -22,7 +22,7 @@ pub(super) unsafe fn sum_of_eight(x: __m256) -> f32 {
     }
 }
 
-/// Both halves through one intrinsic.
+/// Apply one intrinsic to both halves.
 macro_rules! both {
     ($op:ident($($x:expr),*)) => {
         // SAFETY: the trait's contract: the caller's function enables AVX2, FMA and F16C.
