@@ -1,7 +1,8 @@
-//! Kernels on memory that touches guard pages, in shapes of every kind: an access beyond an end kills the test.
+//! Out-of-bounds tests: kernels run on memory adjacent to guard pages, with random shapes. An out-of-bounds access is a
+//! segmentation fault.
 //!
-//! What they compute is checked beside each of them; products and both kinds of attention run on such memory in
-//! their own tests. Here is the rest.
+//! Results are checked in each kernel's own tests. GEMM and attention use guarded memory there; the other kernels are
+//! tested here.
 
 use proptest::prelude::*;
 
