@@ -1,4 +1,4 @@
-//! Shapes of a BERT encoder, read from its `config.json`.
+//! Dimensions of a BERT encoder, read from its `config.json`.
 
 use serde::Deserialize;
 
@@ -10,7 +10,7 @@ const MAX_LAYERS: usize = 1024;
 const MAX_VOCAB: usize = 1 << 24;
 const MAX_POSITIONS: usize = 1 << 16;
 
-/// The members of `config.json` that matter; others are ignored.
+/// The fields of `config.json` that are used; others are ignored.
 #[derive(Debug, Deserialize)]
 struct Config {
     model_type: String,
@@ -32,7 +32,7 @@ fn two() -> usize {
     2
 }
 
-/// See the field names of Hugging Face's `BertConfig`.
+/// Field names are those of Hugging Face's `BertConfig`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BertSpec {
     pub hidden_size: usize,
@@ -47,7 +47,7 @@ pub struct BertSpec {
 
 impl BertSpec {
     /// # Errors
-    /// The text is no configuration of a BERT encoder that can be run here.
+    /// The text is not the configuration of a supported BERT encoder.
     pub fn from_json(text: &str) -> Result<Self, KernelError> {
         let config: Config = serde_json::from_str(text).map_err(|error| {
             KernelError::model(format!(

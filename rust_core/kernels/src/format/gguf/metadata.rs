@@ -1,4 +1,4 @@
-//! GGUF key-value metadata: checked once, decoded from the map when asked for.
+//! GGUF key-value metadata: validated once, decoded from the mapped file on access.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,14 +7,14 @@ use super::super::Problem;
 use super::super::error::quoted;
 use super::cursor::Cursor;
 
-/// GGUF's own limit for keys.
+/// The limit for keys in the GGUF specification.
 const MAX_KEY_BYTES: u64 = 65535;
 /// Key length, type and the shortest value.
 const MIN_ENTRY_BYTES: u64 = 8 + 4 + 1;
 /// Vocabularies and merge lists stay below a million entries.
 const MAX_ARRAY_LEN: u64 = 1 << 22;
 
-/// Type of a metadata value or array element; the numbers are the file's.
+/// Type of a metadata value or array element, with the numbers used in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueType {
     U8 = 0,
@@ -52,7 +52,7 @@ impl ValueType {
         ALL.get(code as usize).copied()
     }
 
-    /// Bytes of one value; for strings and arrays those of their length field.
+    /// Minimum size of a value in bytes: for strings and arrays, that of their length field.
     fn min_bytes(self) -> u64 {
         match self {
             Self::U8 | Self::I8 | Self::Bool => 1,
@@ -124,8 +124,8 @@ impl<'a> MetadataArray<'a> {
     }
 }
 
-/// Takes a string's length prefix. It was checked, but a file that changed since must not make the
-/// rest of the array panic, so it is held to what is left.
+/// Consumes a string's length prefix. It was validated when parsed, but the file may have changed since; clamping to the
+/// remaining bytes prevents a panic.
 fn take_length(rest: &mut &[u8]) -> usize {
     let Some((prefix, tail)) = rest.split_first_chunk::<8>() else {
         *rest = &[];
@@ -137,7 +137,7 @@ fn take_length(rest: &mut &[u8]) -> usize {
         .min(tail.len())
 }
 
-/// Where a checked value lies in the file.
+/// Location of a validated value in the file.
 #[derive(Debug)]
 struct Stored {
     kind: ValueType,
@@ -147,7 +147,7 @@ struct Stored {
     range: Range<usize>,
 }
 
-/// Every key and where its value lies.
+/// All keys and the locations of their values.
 #[derive(Debug)]
 pub(super) struct Metadata {
     entries: Vec<(String, Stored)>,
@@ -265,7 +265,7 @@ fn parse_type(cursor: &mut Cursor<'_>, key: &str, place: &str) -> Result<ValueTy
     })
 }
 
-/// Checks one scalar or string and returns where its bytes are.
+/// Validates one scalar or string and returns the range of its bytes.
 fn parse_scalar(
     cursor: &mut Cursor<'_>,
     kind: ValueType,
@@ -285,8 +285,8 @@ fn parse_scalar(
     }
 }
 
-/// Decodes bytes that `parse_scalar` accepted. The file may have changed since on disk, so text is
-/// checked again; it then reads as empty.
+/// Decodes bytes that `parse_scalar` accepted. The file may have changed on disk since, so text is
+/// validated again; invalid text is returned as empty.
 fn decode(kind: ValueType, bytes: &[u8]) -> MetadataValue<'_> {
     macro_rules! number {
         ($type:ty) => {

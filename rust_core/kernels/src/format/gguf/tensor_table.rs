@@ -1,4 +1,4 @@
-//! The tensor table: names, shapes, types and where each tensor's bytes lie.
+//! The tensor table: name, shape, element type and byte range of each tensor.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use super::super::error::quoted;
 use super::cursor::Cursor;
 use crate::quant::DType;
 
-/// GGUF's own limits.
+/// Limits of the GGUF specification.
 const MAX_NAME_BYTES: u64 = 65535;
 const MAX_DIMS: usize = 4;
 /// Name length, dimension count, one dimension, type, offset.
@@ -61,7 +61,7 @@ pub(super) fn parse(
     Ok(tensors)
 }
 
-/// A table entry before its place in the file is known.
+/// A table entry whose byte range has not been computed yet.
 struct Entry<'a> {
     name: &'a str,
     shape: Vec<usize>,
@@ -129,7 +129,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Bytes of a tensor; its rows must hold whole blocks and the product must fit this machine.
+/// Bytes of a tensor. Its rows must hold whole blocks, and the byte count must fit `isize`.
 fn byte_count(name: &str, shape: &[usize], dtype: DType) -> Result<usize, Problem> {
     let cols = *shape.last().expect("at least one dimension");
     if !cols.is_multiple_of(dtype.block_len()) {
