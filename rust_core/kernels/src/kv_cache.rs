@@ -308,7 +308,7 @@ mod tests {
             let vectors = vectors.each_ref().map(Vec::as_slice);
             let mut first: Option<Vec<u8>> = None;
             for level in Level::ALL.into_iter().filter(|level| level.available()) {
-                let [together, apart] = [(); 2].map(|()| KvCache::new(shape).unwrap());
+                let [together, separately] = [(); 2].map(|()| KvCache::new(shape).unwrap());
                 let bytes = |cache: &KvCache| {
                     // SAFETY: inside the tile; single-threaded.
                     let tile = unsafe {
@@ -323,11 +323,11 @@ mod tests {
                     together.head(1, 1).write_keys(level, 2, 20, vectors);
                     together.head(1, 1).write_values(level, 2, 20, vectors);
                     for (i, vector) in vectors.into_iter().enumerate() {
-                        apart.head(1, 1).write_key(level, 2, 20 + i, vector);
-                        apart.head(1, 1).write_value(level, 2, 20 + i, vector);
+                        separately.head(1, 1).write_key(level, 2, 20 + i, vector);
+                        separately.head(1, 1).write_value(level, 2, 20 + i, vector);
                     }
                 }
-                assert_eq!(bytes(&together), bytes(&apart), "{level:?} {head_dim}");
+                assert_eq!(bytes(&together), bytes(&separately), "{level:?} {head_dim}");
                 let first = first.get_or_insert_with(|| bytes(&together));
                 assert_eq!(bytes(&together), *first, "{level:?} {head_dim}");
             }

@@ -247,19 +247,19 @@ unsafe fn silu_panel_body<L: Lanes>(
     out_stride: usize,
     rows: usize,
 ) {
-    const EACH: usize = 4;
-    let whole = rows / EACH * EACH;
+    const VECTORS: usize = 4;
+    let whole = rows / VECTORS * VECTORS;
     // SAFETY: as promised by the caller, row by row.
     unsafe {
-        for row in (0..whole).step_by(EACH) {
-            let joined = silu_gate::<L, EACH>(gate.add(row * LANES), up.add(row * LANES));
-            for i in 0..EACH {
-                joined[i].store(out.add((row + i) * out_stride));
+        for row in (0..whole).step_by(VECTORS) {
+            let gated = silu_gate::<L, VECTORS>(gate.add(row * LANES), up.add(row * LANES));
+            for i in 0..VECTORS {
+                gated[i].store(out.add((row + i) * out_stride));
             }
         }
         for row in whole..rows {
-            let [joined] = silu_gate::<L, 1>(gate.add(row * LANES), up.add(row * LANES));
-            joined.store(out.add(row * out_stride));
+            let [gated] = silu_gate::<L, 1>(gate.add(row * LANES), up.add(row * LANES));
+            gated.store(out.add(row * out_stride));
         }
     }
 }

@@ -210,7 +210,7 @@ pub(crate) mod tests {
         })
     }
 
-    fn refusal(change: impl FnOnce(&mut serde_json::Value)) -> String {
+    fn rejection(change: impl FnOnce(&mut serde_json::Value)) -> String {
         let mut value = tiny_json();
         change(&mut value);
         ModelSpec::from_json(&value.to_string())
@@ -227,14 +227,14 @@ pub(crate) mod tests {
 
     #[test]
     fn invalid_specs_are_rejected_with_a_sentence() {
-        assert!(refusal(|v| v["hidden_size"] = 0.into()).contains("hidden size is 0"));
-        assert!(refusal(|v| v["num_kv_heads"] = 3.into()).contains("share evenly"));
-        assert!(refusal(|v| v["head_dim"] = 15.into()).contains("even"));
-        assert!(refusal(|v| v["sliding_windows"] = serde_json::json!([0])).contains("sliding"));
-        assert!(refusal(|v| v["architecture"] = "mamba".into()).contains("not readable"));
-        assert!(refusal(|v| v["surprise"] = 1.into()).contains("surprise"));
-        assert!(refusal(|v| v["rope_scaling"]["kind"] = "yarn".into()).contains("pre-training"));
-        assert!(refusal(|v| v["vocab_size"] = (1u64 << 40).into()).contains("vocabulary"));
-        assert!(refusal(|v| v["rope_theta"] = (-1.0).into()).contains("rotary base"));
+        assert!(rejection(|v| v["hidden_size"] = 0.into()).contains("hidden size is 0"));
+        assert!(rejection(|v| v["num_kv_heads"] = 3.into()).contains("share evenly"));
+        assert!(rejection(|v| v["head_dim"] = 15.into()).contains("even"));
+        assert!(rejection(|v| v["sliding_windows"] = serde_json::json!([0])).contains("sliding"));
+        assert!(rejection(|v| v["architecture"] = "mamba".into()).contains("not readable"));
+        assert!(rejection(|v| v["surprise"] = 1.into()).contains("surprise"));
+        assert!(rejection(|v| v["rope_scaling"]["kind"] = "yarn".into()).contains("pre-training"));
+        assert!(rejection(|v| v["vocab_size"] = (1u64 << 40).into()).contains("vocabulary"));
+        assert!(rejection(|v| v["rope_theta"] = (-1.0).into()).contains("rotary base"));
     }
 }

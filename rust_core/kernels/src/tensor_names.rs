@@ -4,14 +4,14 @@ use crate::format::TensorSource;
 
 /// A naming scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Names {
+pub enum NamingScheme {
     /// `blk.N.attn_q.weight`
     Gguf,
     /// `model.layers.N.self_attn.q_proj.weight`
     HuggingFace,
 }
 
-impl Names {
+impl NamingScheme {
     /// The scheme used by `source`.
     pub fn detect(source: &dyn TensorSource) -> Self {
         if source.contains(&Self::Gguf.embedding()) {

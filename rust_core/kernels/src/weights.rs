@@ -13,7 +13,7 @@ use crate::pack::{
 use crate::pool::Pool;
 use crate::quant::{DType, dequantize_row};
 use crate::spec::ModelSpec;
-use crate::tensor_names::Names;
+use crate::tensor_names::NamingScheme;
 
 /// A matrix and its bias.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl Weights {
         pool: &mut Pool,
         progress: &mut dyn FnMut(f32),
     ) -> Result<Self, KernelError> {
-        let names = Names::detect(source);
+        let names = NamingScheme::detect(source);
         let mut plan = Plan {
             source,
             entries: Vec::new(),
@@ -226,7 +226,7 @@ impl Plan<'_> {
     fn layer(
         &mut self,
         spec: &ModelSpec,
-        names: &Names,
+        names: &NamingScheme,
         layer: usize,
     ) -> Result<[usize; 7], KernelError> {
         let (hidden, inter, dim) = (spec.hidden_size, spec.intermediate_size, spec.head_dim);
@@ -335,7 +335,7 @@ impl Plan<'_> {
     fn finish_layer(
         &mut self,
         spec: &ModelSpec,
-        names: &Names,
+        names: &NamingScheme,
         layer: usize,
         entries: &[usize; 7],
         matrices: &[PackedMatrix],

@@ -100,11 +100,11 @@ impl Batch {
         let first = u32::MAX >> (32 - count);
         // SAFETY: arrays of sixteen; instructions by the caller's promise.
         let bad = unsafe {
-            let most = L::splat(127.0);
+            let max_code = L::splat(127.0);
             let factors = match scale_mode {
                 ScaleMode::MaxAbs => {
-                    quantized_max.div(most).store(self.scales.as_mut_ptr());
-                    most.div(quantized_max)
+                    quantized_max.div(max_code).store(self.scales.as_mut_ptr());
+                    max_code.div(quantized_max)
                 }
                 ScaleMode::PowerOfTwo => {
                     let least = quantized_max.mul(L::splat(1.0 / 127.0)).to_array();

@@ -126,13 +126,13 @@ impl BertSpec {
 mod tests {
     use super::*;
 
-    const SOUND: &str = r#"{"model_type": "bert", "hidden_act": "gelu", "hidden_size": 64,
+    const VALID_CONFIG: &str = r#"{"model_type": "bert", "hidden_act": "gelu", "hidden_size": 64,
         "intermediate_size": 96, "layer_norm_eps": 1e-12, "max_position_embeddings": 40,
         "num_attention_heads": 2, "num_hidden_layers": 3, "vocab_size": 50, "architectures": []}"#;
 
     #[test]
     fn a_configuration_is_read() {
-        let spec = BertSpec::from_json(SOUND).unwrap();
+        let spec = BertSpec::from_json(VALID_CONFIG).unwrap();
         assert_eq!(
             (spec.head_dim(), spec.token_types, spec.max_positions),
             (32, 2, 40)
@@ -159,8 +159,8 @@ mod tests {
             ("1e-12", "0", "layer_norm_eps"),
             ("\"hidden_size\": 64,", "", "hidden_size"),
         ] {
-            let text = SOUND.replace(from, to);
-            assert_ne!(text, SOUND, "{from}");
+            let text = VALID_CONFIG.replace(from, to);
+            assert_ne!(text, VALID_CONFIG, "{from}");
             let message = BertSpec::from_json(&text).unwrap_err().to_string();
             assert!(
                 message.contains(named) && message.ends_with('.'),

@@ -95,10 +95,10 @@ impl<L: Lanes> Part<L> {
                     L::load(from.cast())
                 }
             };
-            let nothing = L::splat(0.0);
+            let zero = L::splat(0.0);
             let (scale, min) = match layout.offset {
-                Offset::Paired => (nothing, nothing),
-                Offset::ZeroPoint(_) => (load(scales), nothing),
+                Offset::Paired => (zero, zero),
+                Offset::ZeroPoint(_) => (load(scales), zero),
                 Offset::Min => (load(scales), load(scales.add(layout.scale_bytes()))),
             };
             Self {

@@ -241,15 +241,19 @@ proptest! {
 /// Results at level `avx512` of rows whose scales are powers of two: multiplied with the scales, and with their exponents
 /// added. None, with the reason printed, if this machine lacks the level.
 #[cfg(target_arch = "x86_64")]
-fn multiplied_and_added(matrix: &PackedMatrix, x: &Rows, rows: usize) -> Option<[Vec<f32>; 2]> {
+fn with_and_without_separate_add_pipes(
+    matrix: &PackedMatrix,
+    x: &Rows,
+    rows: usize,
+) -> Option<[Vec<f32>; 2]> {
     if let Some(why) = Level::Avx512.obstacle() {
         eprintln!("skipped: {why}");
         return None;
     }
     assert_eq!(x.activations().scale_mode, ScaleMode::PowerOfTwo);
     let mut scratch = PanelScratch::new(rows, matrix.inputs).unwrap();
-    Some([false, true].map(|beside| {
-        scratch.expanded.separate_add_pipes = beside;
+    Some([false, true].map(|separate_add_pipes| {
+        scratch.expanded.separate_add_pipes = separate_add_pipes;
         let (level, x) = (Level::Avx512, x.activations());
         gemm_in(&mut scratch, level, matrix, x, rows, None, None)
     }))
@@ -263,7 +267,10 @@ fn adding_exponents_equals_multiplying_bit_for_bit() {
     let (matrix, _memory) = tensor.pack();
     for rows in [24, 25, 31, 60] {
         let x = Rows::random(rows, 96, true, 2 * rows as u64 + 1);
-        for out in multiplied_and_added(&matrix, &x, rows).iter().flatten() {
+        for out in with_and_without_separate_add_pipes(&matrix, &x, rows)
+            .iter()
+            .flatten()
+        {
             for (row, out) in out.chunks_exact(48).enumerate() {
                 for (panel, out) in out.chunks_exact(PANEL_COLUMNS).enumerate() {
                     let panel = matrix.panel_slice(panel);
@@ -285,7 +292,10 @@ fn adding_exponents_propagates_nan() {
     (float[7 * 64 + 3], float[11 * 64 + 40]) = (f32::NAN, f32::INFINITY);
     float[20 * 64..21 * 64].fill(0.0);
     let x = Rows::of(&float, 64, true, ScaleMode::PowerOfTwo);
-    for out in multiplied_and_added(&matrix, &x, 30).iter().flatten() {
+    for out in with_and_without_separate_add_pipes(&matrix, &x, 30)
+        .iter()
+        .flatten()
+    {
         for (row, out) in out.chunks_exact(32).enumerate() {
             let (bad, zero) = (matches!(row, 7 | 11), row == 20);
             assert!(out.iter().all(|x| x.is_nan() == bad), "row {row}");

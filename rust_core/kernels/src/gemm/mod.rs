@@ -55,7 +55,7 @@ impl Output {
     /// This output without its first `rows` rows.
     ///
     /// # Safety
-    /// There are so many rows.
+    /// There are at least `rows` rows.
     #[inline(always)]
     unsafe fn skip(self, rows: usize) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Output {
     /// This output without its first `columns` columns and their biases.
     ///
     /// # Safety
-    /// There are so many columns.
+    /// There are at least `columns` columns.
     #[inline(always)]
     unsafe fn skip_columns(self, columns: usize) -> Self {
         // SAFETY: the caller's promise.
@@ -200,7 +200,7 @@ impl PanelGemm {
     /// height if row tiles are still read.
     ///
     /// # Safety
-    /// There are so many rows.
+    /// There are at least `rows` rows.
     #[inline(always)]
     unsafe fn skip(self, rows: usize) -> Self {
         // SAFETY: the caller's promise.

@@ -16,7 +16,7 @@ use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
 use crate::simd::{Lanes, by_level, prefetch_line};
 
 /// Prefetch distance in groups with outliers: they may be in another core's cache.
-const LOOK_AHEAD: usize = 8;
+const PREFETCH_DISTANCE: usize = 8;
 
 /// Outlier values of a tile's rows in one channel; 0 for rows without one.
 #[repr(C)]
@@ -78,7 +78,7 @@ impl OutlierIndex {
     /// List the outliers of `rows` rows of `x`.
     ///
     /// # Safety
-    /// `x` holds so many rows.
+    /// `x` holds at least `rows` rows.
     pub unsafe fn list(&mut self, x: QuantRows, rows: usize) {
         let (groups, tiles) = (x.inputs / GROUP, rows.div_ceil(TILE_ROWS));
         // SAFETY: own buffers, borrowed by `&mut self`; `slice_mut` checks the lengths.
@@ -115,7 +115,7 @@ impl OutlierIndex {
             |at: &Candidate| unsafe { x.tile(at.tile as usize * TILE_ROWS).add(at.group as usize) };
         let (mut tile, mut end, mut count) = (0, 0, 0);
         for (at, candidate) in candidates.iter().enumerate() {
-            if let Some(later) = candidates.get(at + LOOK_AHEAD) {
+            if let Some(later) = candidates.get(at + PREFETCH_DISTANCE) {
                 // SAFETY: a prefetch never faults.
                 prefetch_line(unsafe { &raw const (*group_of(later)).outliers }.cast());
             }
@@ -126,15 +126,15 @@ impl OutlierIndex {
             let mut outlier_positions = candidate.outlier_positions.to_le_bytes();
             // Every input of the group at which some row has an outlier, in order.
             while outlier_positions != [NO_OUTLIER; TILE_ROWS] {
-                let place = outlier_positions.into_iter().min().expect("four lanes");
-                let here = outlier_positions.map(|other| other == place);
+                let position = outlier_positions.into_iter().min().expect("four lanes");
+                let matches = outlier_positions.map(|other| other == position);
                 let values = std::array::from_fn(|lane| {
-                    f32::from_bits(outliers[lane].to_bits() * u32::from(here[lane]))
+                    f32::from_bits(outliers[lane].to_bits() * u32::from(matches[lane]))
                 });
                 outlier_positions = std::array::from_fn(|lane| {
-                    outlier_positions[lane] | (NO_OUTLIER * u8::from(here[lane]))
+                    outlier_positions[lane] | (NO_OUTLIER * u8::from(matches[lane]))
                 });
-                let input = candidate.group * GROUP as u32 + u32::from(place);
+                let input = candidate.group * GROUP as u32 + u32::from(position);
                 let channel = &mut channel_of[input as usize];
                 // An entry left by an earlier phase may name any channel.
                 if *channel as usize >= count || channels[*channel as usize] != input {

@@ -52,19 +52,19 @@ impl Rows {
         let rows = float.len() / inputs;
         let groups = if quantized { inputs / GROUP } else { 0 };
         // Lanes without a row hold values that must not affect results.
-        let nobody = TileGroup {
+        let padding = TileGroup {
             codes: [[77; GROUP]; TILE_ROWS],
             scales: [f32::NAN; TILE_ROWS],
             ..TileGroup::default()
         };
-        let mut tiles = Guarded::filled(nobody, rows.div_ceil(TILE_ROWS) * groups);
+        let mut tiles = Guarded::filled(padding, rows.div_ceil(TILE_ROWS) * groups);
         // So do their outlier positions.
         let mut outlier_positions =
             Guarded::filled([3; TILE_ROWS], rows.div_ceil(TILE_ROWS) * groups);
-        let nothing = RowTile {
+        let padding = RowTile {
             codes: [[77; GROUP]; row_tiles::ROWS],
         };
-        let mut row_tiles = Guarded::filled(nothing, rows.div_ceil(row_tiles::ROWS) * groups);
+        let mut row_tiles = Guarded::filled(padding, rows.div_ceil(row_tiles::ROWS) * groups);
         for row in 0..if quantized { rows } else { 0 } {
             // SAFETY: portable always runs.
             unsafe {
@@ -79,7 +79,7 @@ impl Rows {
                 );
             }
             let tile = &tiles[row / TILE_ROWS * groups..][..groups];
-            // SAFETY: room for every row.
+            // SAFETY: the destination holds every row.
             unsafe { copy_row(row, tile, row_tiles.as_mut_ptr(), groups) };
         }
         Self {
@@ -196,7 +196,7 @@ pub(super) fn gemm_in(
                 .as_ref()
                 .map_or(std::ptr::null(), |bias| bias[first..].as_ptr()),
         };
-        // SAFETY: matching shapes, our own memory.
+        // SAFETY: matching shapes, own memory.
         unsafe { gemm.panels(matrix, panels, matrix.panel(last), output) };
     }
     out.to_vec()
@@ -364,7 +364,7 @@ proptest! {
                     };
                     // Rows before the slice must not have been written.
                     assert!(out[..slice.start * PANEL_COLUMNS].iter().all(|&x| x == 7.0));
-                    // SAFETY: available level, matching shapes, our own memory.
+                    // SAFETY: available level, matching shapes, own memory.
                     unsafe {
                         let mut gemm = Gemm::new(level, &activations, rows, &mut scratch);
                         gemm.panels_of_rows(&matrix, 0..1, slice, matrix.panel(0), output);

@@ -161,17 +161,17 @@ mod tests {
     /// The largest possible sum of activation codes does not overflow.
     #[test]
     fn sums_fit_16_bits() {
-        const MOST: i32 = 127 * GROUP as i32;
-        for sum in [MOST, -MOST] {
+        const MAX_SUM: i32 = 127 * GROUP as i32;
+        for sum in [MAX_SUM, -MAX_SUM] {
             assert_eq!(
                 initial_sum(sum) >> 16,
                 ZERO_POINT * sum - i32::from(sum > 0)
             );
             assert_eq!(code_sum(initial_sum(sum)), sum);
         }
-        assert!(ZERO_POINT * MOST <= i32::from(i16::MAX));
+        assert!(ZERO_POINT * MAX_SUM <= i32::from(i16::MAX));
         // Not even with both halves at their extremes.
-        let [low, high] = [-ZERO_POINT * MOST, ZERO_POINT * MOST + 1].map(i64::from);
+        let [low, high] = [-ZERO_POINT * MAX_SUM, ZERO_POINT * MAX_SUM + 1].map(i64::from);
         let worst = low * i64::from(-i16::MAX) + high * i64::from(i16::MAX);
         assert!(worst <= i64::from(i32::MAX));
     }

@@ -327,11 +327,11 @@ fn bias_does_not_unmask_a_token_and_an_empty_mask_fails_the_row() {
         ..row(&params, &[], 0)
     };
     assert_eq!(run(&[1.0, 0.0, 0.0, 0.0], &biased).0.token, Some(1));
-    let nothing = RowContext {
+    let all_forbidden = RowContext {
         mask: Some(&[0]),
         ..biased
     };
-    assert_eq!(run(&[1.0, 0.0, 0.0, 0.0], &nothing).0.token, None);
+    assert_eq!(run(&[1.0, 0.0, 0.0, 0.0], &all_forbidden).0.token, None);
 }
 
 #[test]

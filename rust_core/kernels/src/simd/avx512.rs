@@ -288,10 +288,10 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn clamp(self, most: f32) -> Self {
+    unsafe fn clamp(self, limit: f32) -> Self {
         // `range` with imm8 0b0010: the smaller magnitude, with the sign of the first operand.
         // SAFETY: enabled by the caller.
-        Self(unsafe { _mm512_range_ps::<0b0010>(self.0, _mm512_set1_ps(most)) })
+        Self(unsafe { _mm512_range_ps::<0b0010>(self.0, _mm512_set1_ps(limit)) })
     }
 
     #[inline(always)]

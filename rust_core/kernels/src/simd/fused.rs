@@ -73,9 +73,9 @@ unsafe impl Lanes for Fused {
     }
 
     #[inline(always)]
-    unsafe fn clamp(self, most: f32) -> Self {
+    unsafe fn clamp(self, limit: f32) -> Self {
         // SAFETY: the same contract.
-        Self(unsafe { self.0.clamp(most) })
+        Self(unsafe { self.0.clamp(limit) })
     }
 
     #[inline(always)]

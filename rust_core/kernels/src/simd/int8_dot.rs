@@ -103,7 +103,7 @@ pub(crate) unsafe trait Int8Dot: Lanes {
         low: *mut i8,
     ) -> i32 {
         let mut sum = 0;
-        // SAFETY: the caller's promise; so many bytes by contract.
+        // SAFETY: the caller's promise; lengths by contract.
         unsafe {
             high.write_bytes(0, REGISTER_CODES);
             low.write_bytes(0, REGISTER_CODES);
@@ -128,9 +128,9 @@ pub(crate) unsafe trait Int8Dot: Lanes {
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
-pub(crate) unsafe fn symmetric_scale_of<L: Int8Dot>(values: &[f32], most: f32) -> (f32, f32) {
+pub(crate) unsafe fn symmetric_scale_of<L: Int8Dot>(values: &[f32], max_code: f32) -> (f32, f32) {
     // SAFETY: the caller's promise.
-    symmetric_scale(unsafe { max_abs::<L>(values) }, most)
+    symmetric_scale(unsafe { max_abs::<L>(values) }, max_code)
 }
 
 /// The largest magnitude among `values`, whose length is a multiple of [`LANES`], or NaN if one is NaN.
@@ -152,17 +152,21 @@ pub(crate) unsafe fn max_abs<L: Int8Dot>(values: &[f32]) -> f32 {
     }
 }
 
-/// Scale and inverse scale of the symmetric quantisation that maps magnitudes up to `largest` to integers up to `most`.
+/// Scale and inverse scale of the symmetric quantisation that maps magnitudes up to `largest` to integers up to `max_code`.
 ///
 /// The scale is NaN if `largest` is not finite. The inverse is zero then, and where `largest` is too small to invert.
 #[inline(always)]
-pub(crate) fn symmetric_scale(largest: f32, most: f32) -> (f32, f32) {
+pub(crate) fn symmetric_scale(largest: f32, max_code: f32) -> (f32, f32) {
     if !largest.is_finite() {
         return (f32::NAN, 0.0);
     }
     // Below this, the inverse would overflow.
-    let inverse = if largest > 1e-30 { most / largest } else { 0.0 };
-    (largest / most, inverse)
+    let inverse = if largest > 1e-30 {
+        max_code / largest
+    } else {
+        0.0
+    };
+    (largest / max_code, inverse)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -249,16 +253,16 @@ mod x86 {
             unsafe {
                 // `other + x` in the lower lanes, `other - x` in the lanes of the mask. The product by ±1 is exact, so there
                 // is one rounding.
-                let join = |x: __m512, other: __m512, upper: __mmask16| {
+                let butterfly = |x: __m512, other: __m512, upper: __mmask16| {
                     let one = _mm512_set1_ps(1.0);
                     let sign = _mm512_mask_blend_ps(upper, one, _mm512_set1_ps(-1.0));
                     _mm512_fmadd_ps(x, sign, other)
                 };
                 let x = self.0;
-                let x = join(x, _mm512_shuffle_f32x4::<0b01_00_11_10>(x, x), 0xff00);
-                let x = join(x, _mm512_shuffle_f32x4::<0b10_11_00_01>(x, x), 0xf0f0);
-                let x = join(x, _mm512_permute_ps::<0b01_00_11_10>(x), 0xcccc);
-                Self(join(x, _mm512_permute_ps::<0b10_11_00_01>(x), 0xaaaa))
+                let x = butterfly(x, _mm512_shuffle_f32x4::<0b01_00_11_10>(x, x), 0xff00);
+                let x = butterfly(x, _mm512_shuffle_f32x4::<0b10_11_00_01>(x, x), 0xf0f0);
+                let x = butterfly(x, _mm512_permute_ps::<0b01_00_11_10>(x), 0xcccc);
+                Self(butterfly(x, _mm512_permute_ps::<0b10_11_00_01>(x), 0xaaaa))
             }
         }
 
@@ -337,7 +341,7 @@ mod x86 {
             high: *mut i8,
             low: *mut i8,
         ) -> i32 {
-            // SAFETY: so many bytes by contract; instructions by the caller's promise.
+            // SAFETY: lengths by contract; instructions by the caller's promise.
             unsafe {
                 // `packs` interleaves: each quarter has four words of one vector and four of the next; bytes likewise.
                 let a =
@@ -607,7 +611,7 @@ mod tests {
     ) -> ([i8; REGISTER_CODES], [i8; REGISTER_CODES], i32) {
         let (mut high, mut low) = ([1; REGISTER_CODES], [1; REGISTER_CODES]);
         let factors = [[0.5; LANES]; REGISTER_CODES / LANES];
-        // SAFETY: by_level enables the instructions; arrays of so many.
+        // SAFETY: by_level enables the instructions; arrays of the required length.
         let sum = unsafe {
             L::quantize_to_int8_pairs(values, &factors, high.as_mut_ptr(), low.as_mut_ptr())
         };

@@ -80,8 +80,8 @@ pub(crate) unsafe trait Lanes: Copy {
     unsafe fn max(self, other: Self) -> Self;
     /// Lane by lane `self < limit ? yes : no`; `no` if either is NaN.
     unsafe fn select_less(self, limit: Self, yes: Self, no: Self) -> Self;
-    /// Clamp to [-most, most]; NaN becomes one of the two limits.
-    unsafe fn clamp(self, most: f32) -> Self;
+    /// Clamp to [-limit, limit]; NaN becomes one of the two limits.
+    unsafe fn clamp(self, limit: f32) -> Self;
     /// Bit mask of lanes with `self < limit`; 0 for NaN.
     unsafe fn mask_less(self, limit: Self) -> u32;
     /// 2^n for lanes that hold n + [`ROUND_TO_EXPONENT`], n in [-126, 127]; 0 for n = -127.

@@ -137,11 +137,14 @@ unsafe impl Lanes for Portable {
     }
 
     #[inline(always)]
-    unsafe fn clamp(self, most: f32) -> Self {
-        Self(
-            self.0
-                .map(|x| if x.abs() < most { x } else { most.copysign(x) }),
-        )
+    unsafe fn clamp(self, limit: f32) -> Self {
+        Self(self.0.map(|x| {
+            if x.abs() < limit {
+                x
+            } else {
+                limit.copysign(x)
+            }
+        }))
     }
 
     #[inline(always)]

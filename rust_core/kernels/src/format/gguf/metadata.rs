@@ -218,21 +218,21 @@ impl Stored {
 }
 
 fn parse_value(cursor: &mut Cursor<'_>, key: &str) -> Result<Stored, Problem> {
-    let place = format!("metadata {}", quoted(key));
-    let kind = parse_type(cursor, key, &place)?;
+    let location = format!("metadata {}", quoted(key));
+    let kind = parse_type(cursor, key, &location)?;
     if kind != ValueType::Array {
-        let range = parse_scalar(cursor, kind, key, &place)?;
+        let range = parse_scalar(cursor, kind, key, &location)?;
         return Ok(Stored {
             kind,
             array: None,
             range,
         });
     }
-    let element = parse_type(cursor, key, &place)?;
+    let element = parse_type(cursor, key, &location)?;
     if element == ValueType::Array {
         return Err(Problem::NestedArray(quoted(key)));
     }
-    let count = cursor.u64(&place)?;
+    let count = cursor.u64(&location)?;
     let limit = (cursor.remaining() / element.min_bytes()).min(MAX_ARRAY_LEN);
     if count > limit {
         return Err(Problem::TooMany {
@@ -244,10 +244,10 @@ fn parse_value(cursor: &mut Cursor<'_>, key: &str) -> Result<Stored, Problem> {
     let start = cursor.position();
     if matches!(element, ValueType::String | ValueType::Bool) {
         for _ in 0..count {
-            parse_scalar(cursor, element, key, &place)?;
+            parse_scalar(cursor, element, key, &location)?;
         }
     } else {
-        cursor.skip(count * element.min_bytes(), &place)?;
+        cursor.skip(count * element.min_bytes(), &location)?;
     }
     let range = start..cursor.position();
     Ok(Stored {
@@ -257,8 +257,8 @@ fn parse_value(cursor: &mut Cursor<'_>, key: &str) -> Result<Stored, Problem> {
     })
 }
 
-fn parse_type(cursor: &mut Cursor<'_>, key: &str, place: &str) -> Result<ValueType, Problem> {
-    let code = cursor.u32(place)?;
+fn parse_type(cursor: &mut Cursor<'_>, key: &str, location: &str) -> Result<ValueType, Problem> {
+    let code = cursor.u32(location)?;
     ValueType::from_code(code).ok_or_else(|| Problem::MetadataType {
         key: quoted(key),
         kind: code,
@@ -270,18 +270,18 @@ fn parse_scalar(
     cursor: &mut Cursor<'_>,
     kind: ValueType,
     key: &str,
-    place: &str,
+    location: &str,
 ) -> Result<Range<usize>, Problem> {
     match kind {
-        ValueType::String => Ok(cursor.string(place)?.0),
+        ValueType::String => Ok(cursor.string(location)?.0),
         ValueType::Bool => {
             let start = cursor.position();
-            match cursor.u8(place)? {
+            match cursor.u8(location)? {
                 0 | 1 => Ok(start..cursor.position()),
                 _ => Err(Problem::BadBool(quoted(key))),
             }
         }
-        other => cursor.skip(other.min_bytes(), place),
+        other => cursor.skip(other.min_bytes(), location),
     }
 }
 

@@ -73,8 +73,8 @@ struct Entry<'a> {
 impl<'a> Entry<'a> {
     fn parse(cursor: &mut Cursor<'a>) -> Result<Self, Problem> {
         let name = cursor.name(MAX_NAME_BYTES, "bytes of a tensor name")?;
-        let place = format!("the table entry of tensor {}", quoted(name));
-        let count = cursor.u32(&place)?;
+        let location = format!("the table entry of tensor {}", quoted(name));
+        let count = cursor.u32(&location)?;
         if count == 0 || count as usize > MAX_DIMS {
             let (name, count) = (quoted(name), u64::from(count));
             return Err(Problem::Dimensions {
@@ -85,16 +85,16 @@ impl<'a> Entry<'a> {
         }
         let mut shape = Vec::with_capacity(count as usize);
         for _ in 0..count {
-            let extent = cursor.u64(&place)?;
+            let extent = cursor.u64(&location)?;
             shape.push(usize::try_from(extent).map_err(|_| Problem::BadShape(quoted(name)))?);
         }
         shape.reverse();
-        let code = cursor.u32(&place)?;
+        let code = cursor.u32(&location)?;
         let dtype = DType::from_ggml(code).ok_or_else(|| Problem::UnsupportedType {
             name: quoted(name),
             kind: ggml_type_name(code),
         })?;
-        let offset = cursor.u64(&place)?;
+        let offset = cursor.u64(&location)?;
         let bytes = byte_count(name, &shape, dtype)?;
         Ok(Self {
             name,
