@@ -13,8 +13,8 @@ from engine.memory.integrity import check_writes
 from engine.memory.prefix_cache import PrefixCache
 from engine.memory.swap_tier import SwapTier
 from engine.observability.counters import EngineCounters
-from engine.runtime.forking import child_request, fork_point, known_tokens
-from engine.runtime.intake import take_in
+from engine.runtime.forking import child_request, fork_point, prompt_and_output_ids
+from engine.runtime.intake import make_sequence
 from engine.runtime.loading import open_with_headers
 from engine.runtime.request_handle import RequestHandle
 from engine.runtime.wakeups import WakeHub
@@ -118,7 +118,7 @@ class ToyPipeline:
         return self.blocks.tier
 
     def submit(self, request, parent=None):
-        sequence, detokenizer = take_in(
+        sequence, detokenizer = make_sequence(
             request, self.opened, now=self.clock(), draw_seed=lambda: 7, parent=parent
         )
         sequence.record["arrival"] = self._arrivals
@@ -140,7 +140,7 @@ class ToyPipeline:
         """As `AsyncPravahaEngine.fork`."""
         parent = self.sequences[handle.request_id]
         first, parent.forks = parent.forks + 1, parent.forks + n
-        tokens = known_tokens(parent)
+        tokens = prompt_and_output_ids(parent)
         tokens = tokens[: fork_point(parent, len(tokens), at)]
         return [
             self.submit(

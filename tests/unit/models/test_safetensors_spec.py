@@ -154,7 +154,7 @@ def test_an_index_cannot_name_files_elsewhere(tmp_path, name):
     directory = write_checkpoint(tmp_path)
     index = {"weight_map": {"x": name}}
     (directory / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(ModelError, match="no file of this directory"):
+    with pytest.raises(ModelError, match="not a safetensors file of this"):
         weight_files(directory)
 
 
@@ -193,7 +193,7 @@ def test_damaged_headers_are_refused(tmp_path, header):
 @pytest.mark.parametrize("length", [0xFFFF_FFFF_FFFF_FFFF, 1 << 40, 1000])
 def test_a_header_length_beyond_the_file_allocates_nothing(tmp_path, length):
     path = header_file(tmp_path / "model.safetensors", {}, length=length)
-    with pytest.raises(ModelError, match="cut short"):
+    with pytest.raises(ModelError, match="truncated"):
         read_header(path)
 
 

@@ -58,7 +58,7 @@ def test_a_second_add_fetches_nothing(store, index):
 
 def test_offline_and_absent_is_one_sentence(store, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    with pytest.raises(FetchError, match="not here and could not be fetched") as caught:
+    with pytest.raises(FetchError, match="not installed and could not be fetched") as caught:
         store.add("tiny")
     assert "\n" not in str(caught.value)
     assert left_in(store) == []
@@ -69,8 +69,8 @@ def test_offline_and_absent_is_one_sentence(store, monkeypatch):
     [
         (MEMBER, lambda payload: payload[:-1] + b"x", "SHA-256"),
         (MEMBER, lambda payload: payload + b"x", "bytes instead of"),
-        ("tiny_model/other.gguf", lambda payload: payload, "does not hold"),
-        ("../tiny.gguf", lambda payload: payload, "does not hold"),
+        ("tiny_model/other.gguf", lambda payload: payload, "does not contain"),
+        ("../tiny.gguf", lambda payload: payload, "does not contain"),
     ],
     ids=["other bytes", "other length", "other member", "member outside"],
 )
@@ -172,7 +172,7 @@ def test_a_path_is_a_model_without_being_installed(store, model_file):
 def test_a_linked_file_that_went_away_is_named(store, model_file):
     store.add(str(model_file), name="mine")
     model_file.unlink()
-    with pytest.raises(ModelNotFound, match="which is gone"):
+    with pytest.raises(ModelNotFound, match="no longer exists"):
         store.get("mine")
     (problem,) = store.verify("mine")
     assert "cannot be read" in problem

@@ -701,7 +701,7 @@ async def test_many_streams_wake_a_loop_once_a_step(gated):
     original = loop.call_soon_threadsafe
 
     def counted(callback, *arguments, **options):
-        if "_fire" in getattr(callback, "__qualname__", ""):
+        if "_wake_waiters" in getattr(callback, "__qualname__", ""):
             calls.append(1)
         return original(callback, *arguments, **options)
 

@@ -4,7 +4,7 @@ import pytest
 
 from engine._core import BlockAllocator
 from engine.api.step_costs import StepLoad
-from engine.step.calibration import LONGEST_S, PROBES, Calibration, Probe
+from engine.step.calibration import MAX_PROBE_S, PROBES, Calibration, Probe
 from tests.fakes.timed_pipeline import TimedPipeline, ask, step_seconds
 from tests.fakes.toy_engine import ask as toy_ask
 from tests.fakes.toy_engine import toy_config, toy_engine
@@ -55,7 +55,7 @@ def test_a_slow_machine_is_not_kept_busy():
     def slower(plan):
         began.append(len(plan.token_ids))
         slow(plan)
-        toy.clock.now += 3 * LONGEST_S
+        toy.clock.now += 3 * MAX_PROBE_S
 
     toy.executor.watch = slower
     calibrate(toy)
@@ -91,10 +91,10 @@ def test_a_failing_probe_harms_nobody():
 
 def test_the_probes_are_real_steps():
     """Decodes and chunks both, or the model could not tell them apart."""
-    kinds = {(probe.rows, probe.tokens) for probe in PROBES if probe.counts}
+    kinds = {(probe.rows, probe.tokens) for probe in PROBES if probe.observed}
     assert len(kinds) >= 4
     assert {tokens == 1 for _, tokens in kinds} == {True, False}
-    assert not PROBES[0].counts
+    assert not PROBES[0].observed
 
 
 def test_the_engine_calibrates_while_nobody_asks():

@@ -231,7 +231,7 @@ def test_a_dropped_handle_aborts_its_request():
     toy = ToyPipeline()
     handle = toy.submit(ask("hello", max_tokens=100))
     toy.step()
-    assert handle.has_news()
+    assert handle.has_new_output()
     toy.handles.clear()
     del handle
     toy.assert_idle()
