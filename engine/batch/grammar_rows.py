@@ -63,7 +63,7 @@ class GrammarRows:
         else:
             self._executor().unsafe_compute_mask_ptr(entries, bits.ctypes.data, width, len(bits))
         for at, matcher in enumerate(matchers):
-            if not matcher.look():
+            if not matcher.check():
                 bits[at] = 0
         return chosen.astype(np.int32), bits
 
@@ -84,7 +84,7 @@ class GrammarRows:
         for row, token in zip(rows[chosen].tolist(), sampled[chosen].tolist(), strict=True):
             matcher = self._matchers[row]
             matcher.library.consume_token(token)
-            if not matcher.look() or matcher.finished:
+            if not matcher.check() or matcher.finished:
                 finished.append((row, matcher))
         return finished
 

@@ -31,16 +31,16 @@ class Placement:
 
 
 class Mailbox:
-    """The reader's end of one request.
+    """The reader's interface to one request.
 
     Attributes:
-        num_logprobs: None without logprobs, else how many alternatives beside the sampled token's.
+        num_logprobs: None without logprobs, else how many alternatives besides the sampled token.
         placement: the row the request is in, or None.
         kept: every output so far; current only while the request has no row.
         cached_tokens: prompt tokens found in the prefix cache when the request first got a row.
         prompt_scores: logprobs of the prompt's tokens, or None if not requested.
         text: text decoded by the engine's thread, for requests with stop strings only.
-        finish: how the request ended; set last.
+        finish: how the request finished; set last.
         done: set right after `finish`, for threads that block.
     """
 

@@ -215,7 +215,7 @@ class RowTable:
         Args:
             row: the row.
             start: how many outputs to skip.
-            num_logprobs: None without logprobs, else how many alternatives beside them.
+            num_logprobs: None without logprobs, else how many alternatives in addition.
         """
         prompt = int(self.num_prompt_tokens[row])
         stop = int(self.num_tokens[row])

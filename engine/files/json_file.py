@@ -28,7 +28,7 @@ def read_json(path: Path) -> Fields:
     except orjson.JSONDecodeError as error:
         raise ModelError(f"{path} is not valid JSON: {first_line(error)}.") from error
     if not isinstance(value, dict):
-        raise ModelError(f"{path} does not hold a JSON object.")
+        raise ModelError(f"{path} does not contain a JSON object.")
     return Fields(value, source=str(path))
 
 

@@ -222,7 +222,7 @@ class AsyncPravahaEngine:
             raise InvalidRequest(f"n must be a positive integer, not {n!r:.40}.", param="n")
         ids = [new_request_id() for _ in range(n)] if request_ids is None else list(request_ids)
         if len(ids) != n:
-            raise InvalidRequest(f"{len(ids)} ids are not enough for {n} forks.", param="n")
+            raise InvalidRequest(f"request_ids holds {len(ids)} ids for {n} forks.", param="n")
         parent, first = self._thread.requests.reserve_fork_numbers(request_id, n)
         tokens = prompt_and_output_ids(parent)
         tokens = tokens[: fork_point(parent, len(tokens), at)]

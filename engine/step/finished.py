@@ -12,7 +12,7 @@ class FinishedSequence(NamedTuple):
 
     Attributes:
         sequence: the request.
-        finish: how it ended.
+        finish: how it finished.
         time: when it finished, monotonic seconds.
     """
 

@@ -2,8 +2,9 @@
 block leaks and every token is correct, with and without drafts.
 
 Prompts share prefixes: they are runs of consecutive numbers with few first values, or parts of
-earlier sequences. After every rule the block accounting is checked and the KV of every row is looked
-up through its block table. Every step is checked to write only into blocks of its own rows.
+earlier sequences. After every rule and every step the state of each sequence is compared with its
+location, the block accounting is checked, and the KV of every row is looked up through its block
+table. Every step is checked to write only into blocks of its own rows.
 """
 
 from dataclasses import replace
@@ -257,7 +258,7 @@ class Traffic(RuleBasedStateMachine):
             assert "broken" in error or len(request.prompt_ids) + len(ids) > self.capacity
 
     @invariant()
-    def block_accounting_is_consistent(self):
+    def states_and_block_accounting_are_consistent(self):
         if hasattr(self, "toy"):
             self.toy.check()
 

@@ -1,4 +1,4 @@
-"""Grammars inside the pipeline: the answer is that of an oracle which replays everything."""
+"""Grammars in the pipeline, compared with an oracle that replays every token."""
 
 from dataclasses import replace
 
@@ -63,7 +63,9 @@ def text(ids):
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_an_answer_is_the_oracles_beside_others_without_grammar(compiler, submit, temperature):
+def test_constrained_outputs_equal_the_oracle_beside_unconstrained_ones(
+    compiler, submit, temperature
+):
     toy = ToyPipeline()
     sampling = {"temperature": temperature, "seed": 11, "max_tokens": 60}
     requests = [
@@ -131,7 +133,7 @@ def test_an_end_that_the_model_wants_waits_for_the_grammar(submit):  # regressio
     assert output.token_ids[-1] == EOS
 
 
-def test_a_cut_answer_says_length(submit):
+def test_an_output_cut_by_max_tokens_finishes_with_length(submit):
     toy = ToyPipeline()
     handle = submit(toy, constrained("x", Grammar.regex("[a-z]{50}"), max_tokens=7))
     toy.run()
@@ -272,7 +274,7 @@ def test_masks_of_many_rows_come_from_one_parallel_call(compiler, submit):
         assert handle.wait_result(0).token_ids == expected(compiler, request)
 
 
-def test_bits_beyond_the_vocabulary_do_nothing(submit):
+def test_mask_bits_beyond_the_vocabulary_are_ignored(submit):
     toy = ToyPipeline()
     submit(toy, constrained("x", Grammar.regex("[a-z]{3}")))
 

@@ -34,7 +34,7 @@ def test_llama_biases_follow_the_config():
     assert (spec.qkv_bias, spec.output_bias, spec.mlp_bias) == (True, True, True)
 
 
-def test_an_untied_head_must_be_there():
+def test_an_untied_head_must_exist():
     config = Fields(tiny_config(tie_word_embeddings=False), source="config.json")
     assert not read_spec(config, TENSORS).tied_embeddings
     with pytest.raises(ModelError, match=r"lm_head\.weight"):

@@ -1,4 +1,4 @@
-"""What is decided from a model's headers, before any weight is read."""
+"""Settings derived from a model's headers, before weights are read."""
 
 from dataclasses import replace
 
