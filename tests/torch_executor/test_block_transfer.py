@@ -24,6 +24,6 @@ def test_blocks_outside_the_pool_and_other_shapes_are_refused(executor):
         executor,
         NUM_BLOCKS,
         outside=lambda block: "inside the KV pool",
-        count="blocks of",
-        width="blocks of",
+        count="must be",
+        width="must be",
     )
