@@ -8,7 +8,7 @@ from typing import Any
 from engine.api.config import EngineConfig, KvDtype
 from engine.runtime.engine import AsyncPravahaEngine
 
-PATIENCE_S = 300
+TIMEOUT_S = 300
 """After so long a wait is given up: nothing is slow enough for it."""
 
 BLOCK = 32
@@ -40,7 +40,7 @@ def running(
     engine = AsyncPravahaEngine(config)
     engine.start()
     try:
-        engine.wait_ready(PATIENCE_S)
+        engine.wait_ready(TIMEOUT_S)
         yield engine
     finally:
         engine.shutdown()
