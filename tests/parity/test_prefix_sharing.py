@@ -109,7 +109,7 @@ def test_greedy_answers_and_logprobs_are_equal_with_and_without_prefix_caching(
     assert answers[0] == answers[1]
 
 
-def test_a_price_is_quoted_in_seconds_once_something_was_measured(demo_model):
+def test_a_price_includes_seconds_once_steps_are_measured(demo_model):
     with running(demo_model) as engine:
         prompt = prose(engine, 400)
         engine.submit(Request(prompt, greedy(max_tokens=1))).wait_result(TIMEOUT_S)

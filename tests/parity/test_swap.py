@@ -1,4 +1,4 @@
-"""The swap tier with the demo model: what a restart, pressure and damage cost and answer."""
+"""The swap tier with the demo model: restarts, memory pressure and a locked file."""
 
 from engine.api.request import Request, SamplingParams
 from tests.parity.real_engine import BLOCK, TIMEOUT_S, prose, running
@@ -27,8 +27,8 @@ def test_a_conversation_reopened_after_a_restart_needs_no_prefill(demo_model, tm
         assert engine.snapshot().swap.swapped_in == after.cached_tokens // BLOCK
 
 
-def test_greedy_answers_at_twice_the_pool_are_those_without_pressure(demo_model, tmp_path):
-    # Prompts of one block are all admitted at once, and all grow to six: 48 blocks where there are 20.
+def test_greedy_outputs_under_memory_pressure_equal_those_without(demo_model, tmp_path):
+    # Eight one-block prompts are admitted at once and grow to six blocks each: 48 in a pool of 20.
     answers = []
     for pool_tokens, swap_bytes in ((2000, 0), (640, 64 << 20)):
         settings = {"pool_tokens": pool_tokens, "max_model_len": 512}

@@ -1,4 +1,4 @@
-"""Through the real engine: headers, pool, scheduler, executor, text."""
+"""The torch executor in the engine, from headers to text."""
 
 import pytest
 
@@ -11,7 +11,7 @@ TIMEOUT_S = 60
 
 
 @pytest.mark.parametrize("name", ["gpt2", "gemma3"])
-def test_many_requests_at_once_are_what_generate_says(tmp_path, name):
+def test_concurrent_requests_equal_generate(tmp_path, name):
     model = tiny_hf_model(name)
     directory = save_tiny(tmp_path, model)
     config = torch_config(directory, executor="auto", max_num_seqs=4, max_num_batched_tokens=16)

@@ -1,4 +1,4 @@
-"""`make gpu`'s script, as far as it runs without a GPU."""
+"""The script of `make gpu`, as far as it runs without a GPU."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def run(*arguments):
     )
 
 
-def test_it_compares_and_measures_on_a_cpu(tmp_path):
+def test_the_script_compares_and_measures_on_a_cpu(tmp_path):
     report = tmp_path / "report.json"
     done = run("--device", "cpu", "--model", "tiny", "--batch", "2", "--json", str(report))
     assert done.returncode == 0, done.stderr
@@ -35,7 +35,7 @@ def test_it_compares_and_measures_on_a_cpu(tmp_path):
     assert row["roofline"] > 0
 
 
-def test_without_a_gpu_it_says_so():
+def test_without_a_gpu_the_script_exits_with_a_message():
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
     done = run()
