@@ -36,6 +36,6 @@ def write_result(path: Path, result: Mapping[str, object]) -> None:
         "command": " ".join(["python", f"{script.parent.name}/{script.name}", *arguments]),
     }
     text = json.dumps(origin | dict(result), indent=1, ensure_ascii=False)
-    beside = path.with_name(path.name + ".part")
-    beside.write_text(text + "\n")
-    beside.replace(path)
+    part = path.with_name(path.name + ".part")
+    part.write_text(text + "\n")
+    part.replace(path)
