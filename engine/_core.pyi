@@ -661,11 +661,11 @@ class StepArrays:
         """
 
 @final
-class CoreLoan:
-    """A compute thread's core, on loan; given back too when this is dropped."""
+class YieldedCore:
+    """A core that a compute thread has yielded. Released too when this is dropped."""
 
-    def give_back(self) -> None:
-        """Have the thread come back, into the step at hand. Idempotent."""
+    def release(self) -> None:
+        """Let the compute thread return, also into a running step. Idempotent."""
 
 class NativeExecutor:
     """A loaded model and its KV pool. One step at a time, whichever thread calls."""
@@ -723,12 +723,12 @@ class NativeExecutor:
                 panicked.
         """
 
-    def lend_core(self) -> CoreLoan:
-        """Have the last compute thread leave its core, also in the middle of a step, and wait for that.
+    def yield_core(self) -> YieldedCore:
+        """Make the last compute thread yield its core, also in the middle of a step, and wait for that.
 
-        It leaves when the piece of work at hand is done, so the wait is microseconds, at most 2 ms; where
-        there is no other thread, or a step of few rows needs it, nobody leaves. The GIL is released
-        meanwhile. Any thread may ask, also when another has the core already, or the executor is closed.
+        The thread yields after the item it computes, so the wait is microseconds, at most 2 ms. No thread
+        yields if there is only one, or during a step of few rows. The GIL is released meanwhile. May be
+        called from any thread, also while the core is yielded already or after `close`.
         """
 
     def copy_blocks(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:

@@ -167,13 +167,13 @@ class ExecutorInfo:
 
 
 @runtime_checkable
-class CoreLender(Protocol):
-    """An executor that computes on the processors of whoever has it."""
+class CoreYielder(Protocol):
+    """An executor that computes on this machine's cores and can yield one of them."""
 
-    def lend_core(self) -> AbstractContextManager[None]:
-        """Inside it, compute on one processor less, also within a step that is under way.
+    def yield_core(self) -> AbstractContextManager[None]:
+        """A context in which the executor computes on one core less, also within a running step.
 
-        Any thread, at any time. Entering waits until the processor is free, two milliseconds at most.
+        May be entered from any thread at any time. Entering waits until the core is free, at most 2 ms.
         """
         ...
 

@@ -171,15 +171,15 @@ class AsyncPravahaEngine:
         """
         return self._enqueue(request, parent=None)
 
-    def lend_core(self) -> AbstractContextManager[None]:
-        """Inside it, compute on one processor less, also within a step that is under way.
+    def yield_core(self) -> AbstractContextManager[None]:
+        """A context in which the engine computes on one core less, also within a running step.
 
-        Any thread, for work of milliseconds that would otherwise interrupt the engine in the middle of
-        a piece of its own; entering takes two milliseconds at most. Nothing changes where the engine
-        has one thread, or does not compute on this machine's processors.
+        May be entered from any thread, for computations of milliseconds that would otherwise preempt a
+        compute thread. Entering takes at most 2 ms. Has no effect if the engine has one compute thread or
+        does not compute on this machine's cores.
         """
-        lender = self._thread.core_lender
-        return nullcontext() if lender is None else lender.lend_core()
+        yielder = self._thread.core_yielder
+        return nullcontext() if yielder is None else yielder.yield_core()
 
     def fork(
         self,

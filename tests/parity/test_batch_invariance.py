@@ -61,7 +61,7 @@ def test_every_batch_size(stepper: Stepper) -> None:
 
 
 def test_a_core_that_comes_and_goes_changes_no_bits(stepper: Stepper) -> None:
-    """Steps go on while a processor is borrowed, given back and borrowed again, prompts among them."""
+    """Steps go on while a core is yielded, released and yielded again, prompts among them."""
     rng = np.random.default_rng(3)
     prompts = [rng.integers(17, 49000, rng.integers(40, 120)).tolist() for _ in range(ROWS)]
 
@@ -71,21 +71,21 @@ def test_a_core_that_comes_and_goes_changes_no_bits(stepper: Stepper) -> None:
         return [outcome(run) for run in runs]
 
     undisturbed = go()
-    over, loans = threading.Event(), 0
+    over, yields = threading.Event(), 0
 
-    def borrow() -> None:
-        nonlocal loans
+    def take_core() -> None:
+        nonlocal yields
         while not over.wait(0.001):
-            with stepper.executor.lend_core():
-                loans += 1
+            with stepper.executor.yield_core():
+                yields += 1
                 over.wait(0.002)
 
-    borrower = threading.Thread(target=borrow)
-    borrower.start()
+    taker = threading.Thread(target=take_core)
+    taker.start()
     try:
         disturbed = go()
     finally:
         over.set()
-        borrower.join()
+        taker.join()
     assert disturbed == undisturbed
-    assert loans > 1
+    assert yields > 1

@@ -14,7 +14,7 @@ use crate::format::{TensorSource, open_weights};
 use crate::kv_cache::{KvCache, KvDtype, KvShape};
 use crate::phase_clock::Phase;
 use crate::plan::{Limits, MAX_DRAFT_TOKENS, Plan, Run, StepInput};
-use crate::pool::{CoreLender, Pool};
+use crate::pool::{CoreYielder, Pool};
 use crate::rope::Rope;
 use crate::sampler::MAX_TOP_LOGPROBS;
 use crate::scratch::Scratch;
@@ -183,9 +183,9 @@ impl Executor {
         }
     }
 
-    /// Somebody else's way to a core that steps compute on.
-    pub fn core_lender(&self) -> CoreLender {
-        self.pool.lender()
+    /// A handle with which any thread can make a compute thread yield its core.
+    pub fn core_yielder(&self) -> CoreYielder {
+        self.pool.core_yielder()
     }
 
     /// Whether steps from now on are timed phase by phase.

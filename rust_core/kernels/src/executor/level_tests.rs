@@ -220,7 +220,7 @@ fn tokens_whose_logits_are_needed_alone_have_the_same_bits() {
 }
 
 #[test]
-fn a_worker_that_comes_and_goes_within_steps_changes_no_bits() {
+fn a_worker_that_yields_its_core_within_steps_changes_no_bits() {
     let spec = tiny_spec();
     for level in [Level::Portable, Level::Avx2, Level::Avx512, Level::Amx] {
         if !level.available() {
@@ -230,11 +230,11 @@ fn a_worker_that_comes_and_goes_within_steps_changes_no_bits() {
         // The last of these needs more logits than are computed at once.
         for tokens in [9, 17, 40] {
             let undisturbed = prompt_logprobs(&mut executor, tokens);
-            let (lender, over) = (executor.core_lender(), AtomicBool::new(false));
+            let (yielder, over) = (executor.core_yielder(), AtomicBool::new(false));
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     while !over.load(Ordering::Relaxed) {
-                        drop(lender.lend());
+                        drop(yielder.yield_core());
                         std::thread::yield_now();
                     }
                 });

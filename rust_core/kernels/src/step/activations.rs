@@ -98,8 +98,8 @@ impl Step<'_> {
         // Whole tiles, so that no two workers write the same one, and two at a time: they are prepared in less than a
         // microsecond each.
         let tiles = rows.div_ceil(TILE_ROWS);
-        // The others may be a phase ahead of who is no member.
-        let all = (redundant && worker.is_member()).then_some(0..tiles);
+        // An unregistered worker may be a phase behind the others.
+        let all = (redundant && worker.is_registered()).then_some(0..tiles);
         let pairs = (!redundant).then(|| Parts::new(worker, counter, tiles.div_ceil(2), rows));
         let pairs = pairs.into_iter().flatten();
         let shared = pairs.map(|part| 2 * part.start..tiles.min(2 * part.end));
