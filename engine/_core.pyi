@@ -623,7 +623,7 @@ class StepArrays:
         block_tables: NDArray[np.int32],
         token_table: NDArray[np.int32],
         num_tokens: NDArray[np.int32],
-        num_prompt_tokens: NDArray[np.int32],
+        penalty_start: NDArray[np.int32],
         sampling: NDArray[np.uint8],
         bias_rows: NDArray[np.int32],
         bias_ids: NDArray[np.int32],

@@ -22,7 +22,7 @@ pub struct StepInput<'a> {
     pub token_table: &'a [i32],
     pub token_stride: usize,
     pub num_tokens: &'a [i32],
-    pub num_prompt_tokens: &'a [i32],
+    pub penalty_start: &'a [i32],
     /// `[table rows]` records of [`SamplingRow`], of any alignment.
     pub sampling: &'a [u8],
     pub bias_rows: &'a [i32],
@@ -84,7 +84,8 @@ pub struct Run {
     pub mask: Option<usize>,
     pub sampling: SamplingRow,
     pub num_tokens: usize,
-    pub num_prompt_tokens: usize,
+    /// Tokens from here on count as output for penalties.
+    pub penalty_start: usize,
 }
 
 /// A token to draw: after the run's last known token, or after one of its drafts.
@@ -208,7 +209,7 @@ impl Plan {
             && input.query_start[0] == 0
             && input.query_start[count] as i64 == total as i64
             && table_rows <= limits.max_rows
-            && input.num_prompt_tokens.len() == table_rows
+            && input.penalty_start.len() == table_rows
             && input.block_tables.len() == table_rows * input.max_blocks
             && input.token_table.len() == table_rows * input.token_stride
             && input.sampling.len() == table_rows * size_of::<SamplingRow>()
@@ -315,7 +316,7 @@ impl Plan {
             mask: None,
             sampling: sampling_row(input.sampling, row),
             num_tokens: input.num_tokens[row].max(0) as usize,
-            num_prompt_tokens: input.num_prompt_tokens[row].max(0) as usize,
+            penalty_start: input.penalty_start[row].max(0) as usize,
         };
         if run.needs_logits {
             self.check_sampling(input, batch, &run, last)?;
@@ -520,7 +521,7 @@ pub(crate) mod tests {
             token_table: &vec![0; count],
             token_stride: 1,
             num_tokens: &vec![0; count],
-            num_prompt_tokens: &vec![0; count],
+            penalty_start: &vec![0; count],
             sampling: &vec![0; count * size_of::<SamplingRow>()],
             bias_rows: &[],
             bias_ids: &[],
@@ -606,7 +607,7 @@ pub(crate) mod tests {
             token_table: &arrays.token_table,
             token_stride: 64,
             num_tokens: &arrays.num_tokens,
-            num_prompt_tokens: &[1; 4],
+            penalty_start: &[1; 4],
             sampling,
             bias_rows: &arrays.bias.0,
             bias_ids: &arrays.bias.1,

@@ -100,36 +100,36 @@ impl Step<'_> {
         let own = unsafe { self.scratch.workers.get(worker.index()) };
         own.clock.start(self.timed);
         self.embed(worker);
-        meet(worker, own, Phase::Embed);
+        barrier_wait(worker, own, Phase::Embed);
         for (index, layer) in self.model.weights.layers.iter().enumerate() {
             self.project_qkv(worker, own, index, layer);
-            meet(worker, own, Phase::Qkv);
+            barrier_wait(worker, own, Phase::Qkv);
             if worker.index() == 0 && self.is_narrowed(index) {
                 self.narrow_hidden(); // nobody reads the residual stream in this phase
             }
             self.attend(worker, own, index);
-            meet(worker, own, Phase::Attention);
+            barrier_wait(worker, own, Phase::Attention);
             if self.rows_after_attention(index) == 0 {
                 break; // the last layer, and no logits are needed
             }
             self.project_output(worker, own, index, layer);
-            meet(worker, own, Phase::Output);
+            barrier_wait(worker, own, Phase::Output);
             self.gate_and_up(worker, own, index, layer);
-            meet(worker, own, Phase::GateUp);
+            barrier_wait(worker, own, Phase::GateUp);
             self.project_down(worker, own, index, layer);
-            meet(worker, own, Phase::Down);
+            barrier_wait(worker, own, Phase::Down);
         }
         let (total, most) = (self.logit_tokens.len(), self.scratch.logit_rows);
         for start in (0..total).step_by(most) {
             let part = start..total.min(start + most);
             if start > 0 {
-                meet(worker, own, Phase::Sample); // the part before is used up
+                barrier_wait(worker, own, Phase::Sample); // the part before is used up
             }
             self.lm_head(worker, own, part.clone());
             if worker.index() == 0 {
                 self.logit_counter().store(start, Ordering::Relaxed);
             }
-            meet(worker, own, Phase::LmHead);
+            barrier_wait(worker, own, Phase::LmHead);
             if worker.index() == 0 {
                 // For the next part, which begins behind a barrier.
                 let last = self.layers();
@@ -610,7 +610,7 @@ impl Step<'_> {
         let context = RowContext {
             params: &run.sampling,
             tokens: &self.input.token_table[run.row * self.input.token_stride..][..known],
-            num_prompt_tokens: run.num_prompt_tokens,
+            penalty_start: run.penalty_start,
             position: known as u64,
             bias_ids: &self.input.bias_ids[start..start + count],
             bias_values: &self.input.bias_values[start..start + count],
@@ -653,7 +653,7 @@ impl Step<'_> {
 }
 
 /// The end of a phase: wait for all workers.
-fn meet(worker: &Worker<'_>, own: &WorkerScratch, phase: Phase) {
+fn barrier_wait(worker: &Worker<'_>, own: &WorkerScratch, phase: Phase) {
     own.clock.lap(phase);
     worker.barrier();
     own.clock.lap(Phase::Wait);

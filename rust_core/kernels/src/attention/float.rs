@@ -5,7 +5,7 @@
 
 use super::CHUNK;
 use super::fetch::{Fetch, Tiles};
-use super::kernel::{Chunk, Element, advance};
+use super::kernel::{Chunk, Element, accumulate_chunk};
 use super::state::Scratch;
 use super::task::Task;
 use crate::simd::{ByteDots, LANES, Lanes};
@@ -190,7 +190,7 @@ impl<E: Float> Element for E {
     const TURN: usize = TURN;
 
     #[inline(always)]
-    unsafe fn meet<L: ByteDots>(
+    unsafe fn accumulate<L: ByteDots>(
         task: &Task<'_>,
         chunk: &Chunk,
         rows: (usize, usize),
@@ -200,11 +200,11 @@ impl<E: Float> Element for E {
         // SAFETY: the same contract; what is widened is valid as floats.
         unsafe {
             if E::BYTES == F32::BYTES || rows.1 - rows.0 < WIDEN_ROWS {
-                return advance::<L, E>(task, chunk, rows, fetch, scratch);
+                return accumulate_chunk::<L, E>(task, chunk, rows, fetch, scratch);
             }
             let chunk = widen::<L, E>(chunk, &mut scratch.wide.0, fetch);
             let fetch = Fetch::new(&Tiles::NONE);
-            advance::<L, F32>(task, &chunk, rows, fetch, scratch);
+            accumulate_chunk::<L, F32>(task, &chunk, rows, fetch, scratch);
         }
     }
 

@@ -42,7 +42,7 @@ pub(super) trait Element {
 
     /// One chunk for some rows.
     #[inline(always)]
-    unsafe fn meet<L: ByteDots>(
+    unsafe fn accumulate<L: ByteDots>(
         task: &Task<'_>,
         chunk: &Chunk,
         rows: (usize, usize),
@@ -50,7 +50,7 @@ pub(super) trait Element {
         scratch: &mut Scratch,
     ) {
         // SAFETY: the same contract.
-        unsafe { advance::<L, Self>(task, chunk, rows, fetch, scratch) }
+        unsafe { accumulate_chunk::<L, Self>(task, chunk, rows, fetch, scratch) }
     }
 
     /// Scores, of base 2, into `scratch.weights`. Every [`Element::TURN`] dimensions of the first rows `lines` lines are fetched.
@@ -79,7 +79,7 @@ pub(super) trait Element {
 /// # Safety
 /// As [`Element`].
 #[inline(always)]
-pub(super) unsafe fn advance<L: ByteDots, E: Element + ?Sized>(
+pub(super) unsafe fn accumulate_chunk<L: ByteDots, E: Element + ?Sized>(
     task: &Task<'_>,
     chunk: &Chunk,
     (from, to): (usize, usize),
@@ -274,7 +274,7 @@ unsafe fn attend_element<L: ByteDots, E: Element>(
             };
             // SAFETY: tiles, queries and state are valid; the instructions are the caller's promise.
             unsafe {
-                E::meet::<L>(task, &chunk, (from, to), fetch, scratch);
+                E::accumulate::<L>(task, &chunk, (from, to), fetch, scratch);
             }
         }
     }

@@ -135,7 +135,7 @@ fn logprobs_of(executor: &mut Executor, tokens: usize, scored: &[i32]) -> Vec<u3
         token_table: &ids,
         token_stride: ids.len(),
         num_tokens: &[ids.len() as i32],
-        num_prompt_tokens: &[ids.len() as i32],
+        penalty_start: &[ids.len() as i32],
         sampling,
         bias_rows: &[],
         bias_ids: &[],

@@ -84,7 +84,7 @@ pub struct RowContext<'a> {
     pub params: &'a SamplingRow,
     /// Every known token, all below the vocabulary's size.
     pub tokens: &'a [i32],
-    pub num_prompt_tokens: usize,
+    pub penalty_start: usize,
     /// The new token's position: the number of known tokens.
     pub position: u64,
     pub bias_ids: &'a [i32],

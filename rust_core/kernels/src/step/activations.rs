@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
 
-use super::{Step, meet};
+use super::{Step, barrier_wait};
 use crate::activation_quant::{
     GroupColumn, QuantRows, RowsNorm, Scales, TILE_ROWS, quantize_row, quantize_tile,
 };
@@ -138,7 +138,7 @@ impl Step<'_> {
         if redundant {
             own.clock.lap(Phase::Prepare);
         } else {
-            meet(worker, own, Phase::Prepare);
+            barrier_wait(worker, own, Phase::Prepare);
         }
         activations
     }
