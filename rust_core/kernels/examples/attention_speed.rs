@@ -79,7 +79,7 @@ fn run(level: Level, dtype: KvDtype, shape: &Shape) {
         head_dim: DIM,
     })
     .expect("memory");
-    kv.touch();
+    kv.prefault();
     let shared = shape.shared.unwrap_or(0);
     let tables: Vec<i32> = (0..sequences * width)
         .map(|at| {

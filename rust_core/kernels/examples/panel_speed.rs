@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use pravaha_kernels::activation_quant::{
-    OutlierPlaces, QuantRows, Scales, TileGroup, quantize_row,
+    OutlierPositions, QuantRows, ScaleMode, TileGroup, quantize_row,
 };
 use pravaha_kernels::arena::Buffer;
 use pravaha_kernels::dispatch::Level;
-use pravaha_kernels::gemm::{Activations, Output, PanelScratch, Products};
+use pravaha_kernels::gemm::{Activations, Gemm, Output, PanelScratch};
 use pravaha_kernels::pack::{PackedMatrix, PanelKind};
 use pravaha_kernels::pool::Pool;
 use pravaha_kernels::quant::DType;
@@ -38,7 +38,7 @@ const OUTLIER_EVERY: usize = 311;
 struct Rows {
     inputs: usize,
     tiles: Buffer<TileGroup>,
-    places: Buffer<OutlierPlaces>,
+    outlier_positions: Buffer<OutlierPositions>,
 }
 
 impl Rows {
@@ -47,7 +47,7 @@ impl Rows {
         let rows = Self {
             inputs,
             tiles: Buffer::new(MOST_ROWS / 4 * groups).expect("memory"),
-            places: Buffer::new(MOST_ROWS / 4 * groups).expect("memory"),
+            outlier_positions: Buffer::new(MOST_ROWS / 4 * groups).expect("memory"),
         };
         for at in 0..MOST_ROWS {
             let mut row: Vec<f32> = (0..inputs)
@@ -59,15 +59,15 @@ impl Rows {
             // SAFETY: ours alone; the level was chosen for this machine.
             unsafe {
                 let tile = rows.tiles.slice_mut(at / 4 * groups, groups);
-                let places = rows.places.slice_mut(at / 4 * groups, groups);
+                let outlier_positions = rows.outlier_positions.slice_mut(at / 4 * groups, groups);
                 quantize_row(
                     level,
                     &row,
                     None,
-                    Scales::Powers,
+                    ScaleMode::PowerOfTwo,
                     at % 4,
                     tile,
-                    Some(places),
+                    Some(outlier_positions),
                 );
             }
         }
@@ -78,11 +78,11 @@ impl Rows {
         Activations {
             quant: Some(QuantRows {
                 tiles: self.tiles.ptr(),
-                places: self.places.ptr(),
+                outlier_positions: self.outlier_positions.ptr(),
                 row_tiles: std::ptr::null(),
                 inputs: self.inputs,
             }),
-            scales: Scales::Powers,
+            scale_mode: ScaleMode::PowerOfTwo,
             float: std::ptr::null(),
             float_stride: 0,
         }
@@ -100,7 +100,7 @@ fn multiply(
     scratch: &mut PanelScratch,
 ) {
     // SAFETY: available level; there are so many rows.
-    let mut products = unsafe { Products::new(level, activations, rows, scratch) };
+    let mut gemm = unsafe { Gemm::new(level, activations, rows, scratch) };
     loop {
         let first = counter.fetch_add(PART, Ordering::Relaxed);
         if first >= matrix.panels() {
@@ -116,7 +116,7 @@ fn multiply(
                 accumulate: matrix.outputs == 576,
                 bias: std::ptr::null(),
             };
-            products.panels(matrix, panels, next, output);
+            gemm.panels(matrix, panels, next, output);
         }
     }
 }

@@ -120,7 +120,7 @@ impl Level {
 /// Whether additions have pipes of their own beside those of products, as in AMD's cores: then a kernel does with the former
 /// what it can do with either, for the same bits.
 #[cfg(target_arch = "x86_64")]
-pub fn adds_beside_products() -> bool {
+pub fn separate_add_pipes() -> bool {
     let vendor = std::arch::x86_64::__cpuid(0);
     let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
     name.as_flattened() == b"AuthenticAMD"
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_and_missing_levels_are_refused_with_a_sentence() {
+    fn unknown_and_unavailable_levels_are_rejected_with_a_sentence() {
         assert!(
             Level::parse("mmx")
                 .unwrap_err()

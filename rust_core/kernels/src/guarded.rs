@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn arenas_do_too() {
+    fn arenas_touch_a_guard_page_too() {
         on_both_sides(|| {
             let arena = crate::arena::Arena::new(128).unwrap();
             let (start, end) = (arena.as_ptr(), arena.as_ptr().wrapping_add(128));

@@ -180,7 +180,7 @@ impl KvCache {
     }
 
     /// Give the pool its memory now, not at its first use.
-    pub fn touch(&mut self) {
+    pub fn prefault(&mut self) {
         for page in (0..self.arena.len()).step_by(4096) {
             // SAFETY: inside the arena, which nobody else uses meanwhile.
             unsafe {
@@ -236,7 +236,7 @@ mod tests {
     };
 
     #[test]
-    fn impossible_pools_are_refused_with_a_sentence() {
+    fn invalid_pool_sizes_are_rejected() {
         for shape in [
             KvShape {
                 block_size: 24,
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn int8_is_within_half_a_step_and_spreads_what_is_no_number() {
+    fn int8_error_is_within_half_a_step_and_non_finite_values_give_nan() {
         let shape = KvShape {
             dtype: KvDtype::Int8,
             ..SHAPE
@@ -276,11 +276,11 @@ mod tests {
             let scales = [scale(layout.key_scales), scale(layout.value_scales)];
             let mut padded = vector.clone();
             padded.resize(32, 0.0);
-            let mixed = naive_hadamard(&padded);
+            let transformed = naive_hadamard(&padded);
             for (dim, x) in vector.iter().enumerate() {
                 let key = *tile.add((dim / 4 * 16 + 1) * 4 + dim % 4);
                 let value = *tile.add(layout.values + dim * 4 + 1);
-                let exact = [mixed[dim] as f32, *x];
+                let exact = [transformed[dim] as f32, *x];
                 for ((code, scale), x) in [key, value].into_iter().zip(scales).zip(exact) {
                     let error = ((f32::from(code) - 128.0) * scale - x).abs();
                     assert!(error <= scale * 0.50001, "{dim}");
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn four_neighbours_are_written_as_one_by_one_on_every_level() {
+    fn writing_four_tokens_equals_writing_each_on_every_level() {
         for head_dim in [64, 128, 192] {
             let shape = KvShape {
                 dtype: KvDtype::Int8,
@@ -319,7 +319,7 @@ mod tests {
                 };
                 // SAFETY: the level is available; single-threaded.
                 unsafe {
-                    assert!(!together.head(1, 1).takes_four_from(21));
+                    assert!(!together.head(1, 1).can_write_four_from(21));
                     together.head(1, 1).write_keys(level, 2, 20, vectors);
                     together.head(1, 1).write_values(level, 2, 20, vectors);
                     for (i, vector) in vectors.into_iter().enumerate() {

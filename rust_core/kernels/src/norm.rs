@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn silu_spreads_bad_numbers() {
+    fn silu_propagates_nan_and_infinity() {
         for level in Level::ALL.into_iter().filter(|level| level.available()) {
             let (mut gate, up) = ([1.0f32; 16], [1.0f32; 16]);
             gate[3] = f32::NAN;

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn laps_are_summed_by_phase_and_only_when_wanted() {
+    fn laps_are_summed_by_phase_and_only_when_enabled() {
         let clock = PhaseClock::default();
         clock.start(false);
         clock.lap(Phase::Down);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_stand_in_the_order_of_their_numbers() {
+    fn phases_are_listed_in_the_order_of_their_discriminants() {
         for (index, (phase, _)) in Phase::ALL.into_iter().enumerate() {
             assert_eq!(phase as usize, index);
         }

@@ -32,7 +32,7 @@ use self::shared::{Job, Shared};
 use self::spin_budget::spins_within;
 pub use self::worker::Worker;
 pub use self::yielded_core::{CoreYielder, YieldedCore};
-use crate::amx::held;
+use crate::amx::thread_tiles;
 use crate::error::KernelError;
 use crate::topology::{Topology, pin_current_thread};
 
@@ -131,7 +131,7 @@ impl Pool {
         self.shared.run_closure(job, 0, elastic, true);
         self.shared.end();
         // The caller's thread does other work now.
-        held::release();
+        thread_tiles::release();
         self.check()
     }
 

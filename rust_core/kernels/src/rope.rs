@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn position_zero_does_nothing() {
+    fn position_zero_is_the_identity() {
         let rope = Rope::new(&spec(|_| {}), None, 1);
         let mut head: Vec<f32> = (0..16).map(|i| i as f32).collect();
         // SAFETY: this machine's own level.
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn scalings_stretch_what_they_should() {
+    fn rope_scalings_change_the_expected_frequencies() {
         let scaled = |kind: &str| {
             frequencies(
                 &spec(|v| {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_own_factors_divide() {
+    fn frequency_factors_of_the_file_divide_frequencies() {
         let factors = [2.0; 8];
         let (plain, _) = frequencies(&spec(|_| {}), None);
         let (divided, _) = frequencies(&spec(|_| {}), Some(&factors));

@@ -219,14 +219,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_sound_spec_is_read() {
+    fn a_valid_spec_is_read() {
         let spec = ModelSpec::from_json(&tiny_json().to_string()).unwrap();
         assert_eq!(spec.group_size(), 2);
         assert_eq!(spec.rope_style, RopeStyle::Half);
     }
 
     #[test]
-    fn nonsense_is_refused_with_a_sentence() {
+    fn invalid_specs_are_rejected_with_a_sentence() {
         assert!(refusal(|v| v["hidden_size"] = 0.into()).contains("hidden size is 0"));
         assert!(refusal(|v| v["num_kv_heads"] = 3.into()).contains("share evenly"));
         assert!(refusal(|v| v["head_dim"] = 15.into()).contains("even"));

@@ -1,10 +1,10 @@
 //! Activations as int8, one scale for each group of 32 inputs of a row, and outliers apart.
 //!
 //! `x ≈ scale * code`, code in [-127, 127], rounded to nearest even. One scale a token would cost a
-//! small model several percent of perplexity; one a group costs a tenth to a third of a percent ([`Scales`]). Most of
+//! small model several percent of perplexity; one a group costs a tenth to a third of a percent ([`ScaleMode`]). Most of
 //! what is left comes from single channels that dwarf their group: an input of more than
 //! [`OUTLIER_RATIO`] times the next largest is therefore taken out, kept in full precision, and
-//! multiplied on its own. Measured on the demo model's prose ([`Scales::Least`]; mean KL against exact activations): 0.0031
+//! multiplied on its own. Measured on the demo model's prose ([`ScaleMode::MaxAbs`]; mean KL against exact activations): 0.0031
 //! without, 0.0010 at a ratio of 3, 0.0007 at 2, for one to four outliers a row of 576. Only a norm's
 //! weights make channels stand out so: taking them out of what attention leaves and of joined gate and up as well gains
 //! 0.00015.
@@ -17,14 +17,14 @@
 
 mod batch;
 mod gated;
-mod scales;
+mod scale_mode;
 #[cfg(test)]
 pub(crate) mod tests;
 
 use std::ops::Range;
 
 pub use self::gated::{GroupColumn, quantize_gated};
-pub use self::scales::Scales;
+pub use self::scale_mode::ScaleMode;
 
 use self::batch::{BATCH, Batch};
 use crate::amx::row_tiles::{ROWS, RowTile};
@@ -41,11 +41,11 @@ pub const TILE_ROWS: usize = 4;
 pub struct TileGroup {
     pub codes: [[i8; GROUP]; TILE_ROWS],
     pub scales: [f32; TILE_ROWS],
-    /// Where dot products with 4-bit codes start ([`pairs::start`]): a multiple of the sum of the codes.
-    pub starts: [i32; TILE_ROWS],
+    /// Where dot products with 4-bit codes start ([`pairs::initial_sum`]): a multiple of the sum of the codes.
+    pub initial_sums: [i32; TILE_ROWS],
     /// Sum of the codes of the group's first 16 inputs.
     pub low_sums: [i32; TILE_ROWS],
-    /// What stands apart in each row, where [`OutlierPlaces`] say that something does.
+    /// What stands apart in each row, where [`OutlierPositions`] say that something does.
     pub outliers: [f32; TILE_ROWS],
 }
 
@@ -56,7 +56,7 @@ impl TileGroup {
         let (to, from) = (lane..lane + ROWS, from..from + ROWS);
         self.codes[to.clone()].copy_from_slice(&batch.codes[from.clone()]);
         self.scales[to.clone()].copy_from_slice(&batch.scales[from.clone()]);
-        self.starts[to.clone()].copy_from_slice(&batch.starts[from.clone()]);
+        self.initial_sums[to.clone()].copy_from_slice(&batch.initial_sums[from.clone()]);
         self.low_sums[to.clone()].copy_from_slice(&batch.low_sums[from.clone()]);
         self.outliers[to].copy_from_slice(&batch.outliers[from]);
     }
@@ -64,7 +64,7 @@ impl TileGroup {
     /// Sum of the codes of row `lane`.
     #[inline(always)]
     pub fn sum(&self, lane: usize) -> i32 {
-        pairs::sum_of(self.starts[lane])
+        pairs::code_sum(self.initial_sums[lane])
     }
 
     /// The same over the inputs that share the scale number `part` of a layout's record.
@@ -84,14 +84,14 @@ unsafe impl crate::arena::Plain for TileGroup {}
 /// How far above its group's other inputs an outlier stands.
 const OUTLIER_RATIO: f32 = 3.0;
 
-/// Where in a group of inputs the outlier of each of a tile's rows stands (its code is 0), or [`NOWHERE`].
-pub type OutlierPlaces = [u8; TILE_ROWS];
+/// Where in a group of inputs the outlier of each of a tile's rows stands (its code is 0), or [`NO_OUTLIER`].
+pub type OutlierPositions = [u8; TILE_ROWS];
 
 /// No outlier.
-pub const NOWHERE: u8 = u8::MAX;
+pub const NO_OUTLIER: u8 = u8::MAX;
 
 // SAFETY: plain numbers.
-unsafe impl crate::arena::Plain for OutlierPlaces {}
+unsafe impl crate::arena::Plain for OutlierPositions {}
 
 /// Quantised rows: `[ceil(rows / 4), inputs / 32]` tile groups and as many places of outliers, at most one a
 /// row and group, or none; on level `amx` the codes once more, `[ceil(rows / 16), inputs / 32]` row tiles, elsewhere null.
@@ -100,7 +100,7 @@ unsafe impl crate::arena::Plain for OutlierPlaces {}
 pub struct QuantRows {
     pub tiles: *const TileGroup,
     /// Null where nothing stands apart.
-    pub places: *const OutlierPlaces,
+    pub outlier_positions: *const OutlierPositions,
     pub row_tiles: *const RowTile,
     pub inputs: usize,
 }
@@ -126,10 +126,11 @@ impl QuantRows {
         unsafe {
             Self {
                 tiles: self.tile(rows),
-                places: if self.places.is_null() {
-                    self.places
+                outlier_positions: if self.outlier_positions.is_null() {
+                    self.outlier_positions
                 } else {
-                    self.places.add(rows / TILE_ROWS * (self.inputs / GROUP))
+                    self.outlier_positions
+                        .add(rows / TILE_ROWS * (self.inputs / GROUP))
                 },
                 row_tiles: if self.row_tiles.is_null() {
                     self.row_tiles
@@ -146,11 +147,12 @@ impl QuantRows {
     /// # Safety
     /// There are so many tiles.
     #[inline(always)]
-    pub unsafe fn places<'a>(&self, tile: usize) -> Option<&'a [OutlierPlaces]> {
+    pub unsafe fn outlier_positions<'a>(&self, tile: usize) -> Option<&'a [OutlierPositions]> {
         let groups = self.inputs / GROUP;
         // SAFETY: within the array by contract.
-        (!self.places.is_null())
-            .then(|| unsafe { std::slice::from_raw_parts(self.places.add(tile * groups), groups) })
+        (!self.outlier_positions.is_null()).then(|| unsafe {
+            std::slice::from_raw_parts(self.outlier_positions.add(tile * groups), groups)
+        })
     }
 }
 
@@ -203,14 +205,18 @@ unsafe fn load_groups<L: Lanes, const ROWS: usize>(
 unsafe fn quantize_rows<L: Lanes, const ROWS: usize>(
     rows: [&[f32]; ROWS],
     norm: Option<RowsNorm<'_, ROWS>>,
-    scales: Scales,
+    scale_mode: ScaleMode,
     lane: usize,
     tile: &mut [TileGroup],
-    mut places: Option<&mut [OutlierPlaces]>,
+    mut outlier_positions: Option<&mut [OutlierPositions]>,
 ) {
     let groups = tile.len();
     assert!(lane + ROWS <= TILE_ROWS);
-    assert!(places.as_ref().is_none_or(|places| places.len() == groups));
+    assert!(
+        outlier_positions
+            .as_ref()
+            .is_none_or(|outlier_positions| outlier_positions.len() == groups)
+    );
     assert!(rows.iter().all(|row| row.len() == groups * GROUP));
     assert!(norm.is_none_or(|norm| norm.weight.len() == groups * GROUP));
     let each = BATCH / ROWS;
@@ -223,20 +229,20 @@ unsafe fn quantize_rows<L: Lanes, const ROWS: usize>(
         let ahead = part.end..groups.min(part.end + each);
         // SAFETY: instructions by the caller's promise.
         unsafe {
-            match places {
-                Some(_) => batch.measure_apart::<L>(scales, part.len() * ROWS),
-                None => batch.measure::<L>(scales, part.len() * ROWS),
+            match outlier_positions {
+                Some(_) => batch.compute_scales_and_outliers::<L>(scale_mode, part.len() * ROWS),
+                None => batch.compute_scales::<L>(scale_mode, part.len() * ROWS),
             }
             load_groups::<L, ROWS>(rows, norm, ahead, &mut next.values);
             for four in (0..part.len() * ROWS).step_by(4) {
                 batch.round::<L>(four);
             }
         }
-        if let Some(places) = &mut places {
-            batch.find_outliers();
+        if let Some(outlier_positions) = &mut outlier_positions {
+            batch.extract_outliers();
             for (at, group) in part.clone().enumerate() {
-                places[group][lane..lane + ROWS]
-                    .copy_from_slice(&batch.places[at * ROWS..(at + 1) * ROWS]);
+                outlier_positions[group][lane..lane + ROWS]
+                    .copy_from_slice(&batch.outlier_positions[at * ROWS..(at + 1) * ROWS]);
             }
         }
         for (at, group) in part.enumerate() {
@@ -252,13 +258,13 @@ unsafe fn quantize_rows<L: Lanes, const ROWS: usize>(
 unsafe fn quantize_row_body<L: Lanes>(
     row: &[f32],
     norm: Option<RowsNorm<'_, 1>>,
-    scales: Scales,
+    scale_mode: ScaleMode,
     lane: usize,
     tile: &mut [TileGroup],
-    places: Option<&mut [OutlierPlaces]>,
+    outlier_positions: Option<&mut [OutlierPositions]>,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { quantize_rows::<L, 1>([row], norm, scales, lane, tile, places) }
+    unsafe { quantize_rows::<L, 1>([row], norm, scale_mode, lane, tile, outlier_positions) }
 }
 
 by_level! {
@@ -267,7 +273,7 @@ by_level! {
     ///
     /// # Safety
     /// The machine has the level.
-    pub unsafe fn quantize_row(row: &[f32], norm: Option<RowsNorm<'_, 1>>, scales: Scales, lane: usize, tile: &mut [TileGroup], places: Option<&mut [OutlierPlaces]>) = quantize_row_body;
+    pub unsafe fn quantize_row(row: &[f32], norm: Option<RowsNorm<'_, 1>>, scale_mode: ScaleMode, lane: usize, tile: &mut [TileGroup], outlier_positions: Option<&mut [OutlierPositions]>) = quantize_row_body;
 }
 
 /// # Safety
@@ -276,12 +282,12 @@ by_level! {
 unsafe fn quantize_tile_body<L: Lanes>(
     rows: [&[f32]; TILE_ROWS],
     norm: Option<RowsNorm<'_, TILE_ROWS>>,
-    scales: Scales,
+    scale_mode: ScaleMode,
     tile: &mut [TileGroup],
-    places: Option<&mut [OutlierPlaces]>,
+    outlier_positions: Option<&mut [OutlierPositions]>,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { quantize_rows::<L, TILE_ROWS>(rows, norm, scales, 0, tile, places) }
+    unsafe { quantize_rows::<L, TILE_ROWS>(rows, norm, scale_mode, 0, tile, outlier_positions) }
 }
 
 by_level! {
@@ -289,5 +295,5 @@ by_level! {
     ///
     /// # Safety
     /// The machine has the level.
-    pub unsafe fn quantize_tile(rows: [&[f32]; TILE_ROWS], norm: Option<RowsNorm<'_, TILE_ROWS>>, scales: Scales, tile: &mut [TileGroup], places: Option<&mut [OutlierPlaces]>) = quantize_tile_body;
+    pub unsafe fn quantize_tile(rows: [&[f32]; TILE_ROWS], norm: Option<RowsNorm<'_, TILE_ROWS>>, scale_mode: ScaleMode, tile: &mut [TileGroup], outlier_positions: Option<&mut [OutlierPositions]>) = quantize_tile_body;
 }

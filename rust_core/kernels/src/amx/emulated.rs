@@ -14,16 +14,16 @@ use super::tiles::{
 };
 
 const TILES: usize = 8;
-const MOST_ROWS: usize = 16;
-const MOST_BYTES: usize = 64;
+const MAX_ROWS: usize = 16;
+const MAX_ROW_BYTES: usize = 64;
 
 /// One row of a register.
-type Row = [u8; MOST_BYTES];
+type Row = [u8; MAX_ROW_BYTES];
 
 /// A thread's tile registers.
 pub(crate) struct TileState {
     shapes: [(usize, usize); TILES],
-    registers: [[Row; MOST_ROWS]; TILES],
+    registers: [[Row; MAX_ROWS]; TILES],
 }
 
 impl TileState {
@@ -39,7 +39,7 @@ impl TileState {
         for (tile, (&rows, &bytes)) in all.enumerate() {
             let (rows, bytes) = (usize::from(rows), usize::from(bytes));
             assert!(
-                rows <= MOST_ROWS && bytes <= MOST_BYTES,
+                rows <= MAX_ROWS && bytes <= MAX_ROW_BYTES,
                 "#GP: tile {tile} is too large"
             );
             assert_eq!(rows == 0, bytes == 0, "#GP: tile {tile} is half configured");
@@ -49,7 +49,7 @@ impl TileState {
             shapes: std::array::from_fn(|tile| {
                 (config.rows[tile].into(), config.row_bytes[tile].into())
             }),
-            registers: [[[0xa5; MOST_BYTES]; MOST_ROWS]; TILES],
+            registers: [[[0xa5; MAX_ROW_BYTES]; MAX_ROWS]; TILES],
         }
     }
 
@@ -61,7 +61,7 @@ impl TileState {
     /// `tilezero`
     fn zero(&mut self, tile: usize) {
         self.shape(tile);
-        self.registers[tile] = [[0; MOST_BYTES]; MOST_ROWS];
+        self.registers[tile] = [[0; MAX_ROW_BYTES]; MAX_ROWS];
     }
 
     /// `tileloadd`
@@ -70,7 +70,7 @@ impl TileState {
     /// The tile's rows, `stride` bytes apart, are readable at `from`.
     unsafe fn load(&mut self, tile: usize, from: *const u8, stride: usize) {
         let (rows, bytes) = self.shape(tile);
-        self.registers[tile] = [[0; MOST_BYTES]; MOST_ROWS];
+        self.registers[tile] = [[0; MAX_ROW_BYTES]; MAX_ROWS];
         for (row, register) in self.registers[tile].iter_mut().enumerate().take(rows) {
             // SAFETY: a row of the tile.
             let source = unsafe { std::slice::from_raw_parts(from.add(row * stride), bytes) };
@@ -275,7 +275,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
-        fn products_are_the_naive_ones(seed: u64) {
+        fn dot_products_equal_a_naive_loop(seed: u64) {
             let (rows, weights) = random_operands(seed);
             let [even, odd, low, high] = computed::<Emulated>(&rows, &weights);
             prop_assert_eq!(even.0, naive(&rows, &weights, 0..GROUP).0);
@@ -287,7 +287,7 @@ mod tests {
 
     #[cfg(target_arch = "x86_64")]
     #[test]
-    fn the_hardware_computes_what_the_emulation_does() {
+    fn hardware_equals_the_emulation() {
         if let Err(reason) = crate::amx::support::support() {
             eprintln!("skipped: {reason}");
             return;
@@ -295,28 +295,28 @@ mod tests {
         for seed in 0..64 {
             let (rows, weights) = random_operands(seed);
             // SAFETY: supported, as was just asked.
-            unsafe { crate::amx::held::hold() };
+            unsafe { crate::amx::thread_tiles::configure() };
             let hardware = computed::<crate::amx::tiles::Hardware>(&rows, &weights);
-            crate::amx::held::release();
+            crate::amx::thread_tiles::release();
             let emulated = computed::<Emulated>(&rows, &weights);
             assert_eq!(hardware.map(|dots| dots.0), emulated.map(|dots| dots.0));
         }
     }
 
     #[test]
-    fn a_row_tile_takes_whole_small_tiles() {
+    fn a_row_tile_holds_whole_four_row_tiles() {
         assert_eq!(super::super::row_tiles::ROWS % TILE_ROWS, 0);
     }
 
     #[test]
     #[should_panic(expected = "#UD: lengths of the factors")]
-    fn factors_that_do_not_fit_are_an_exception() {
+    fn mismatched_operands_raise_ud() {
         TileState::load_config(&CONFIG).multiply(0, 2, 7);
     }
 
     #[test]
     #[should_panic(expected = "#GP: reserved bytes")]
-    fn a_malformed_configuration_is_an_exception() {
+    fn a_malformed_configuration_raises_gp() {
         TileState::load_config(&TileConfig {
             reserved: [1; 14],
             ..CONFIG

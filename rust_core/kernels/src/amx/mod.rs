@@ -6,10 +6,10 @@
 
 #[cfg(test)]
 pub(crate) mod emulated;
-pub(crate) mod held;
 #[cfg(target_arch = "x86_64")]
 pub mod peak;
 pub mod row_tiles;
 pub mod support;
+pub(crate) mod thread_tiles;
 #[cfg(any(target_arch = "x86_64", test))]
 pub(crate) mod tiles;

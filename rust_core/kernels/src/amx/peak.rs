@@ -1,7 +1,7 @@
 //! The rate of products of full tiles: what a roofline of the level stands on.
 
-use super::held::release;
 use super::support::support;
+use super::thread_tiles::release;
 use super::tiles::TileConfig;
 
 /// Multiplications and additions of one round of [`int8`].
@@ -38,7 +38,7 @@ pub fn has_bf16() -> bool {
 
 /// A function that runs four products a round, of registers alone: two tiles of rows with two of columns, as many
 /// sums as cover the instruction's latency. It gives back the operations done.
-macro_rules! products {
+macro_rules! peak_loop {
     ($name:ident, $instruction:literal, $operations:expr) => {
         /// # Safety
         /// This process may use the tiles and the instruction.
@@ -69,5 +69,5 @@ macro_rules! products {
     };
 }
 
-products!(int8, "tdpbsud", INT8_OPERATIONS);
-products!(bf16, "tdpbf16ps", BF16_OPERATIONS);
+peak_loop!(int8, "tdpbsud", INT8_OPERATIONS);
+peak_loop!(bf16, "tdpbf16ps", BF16_OPERATIONS);

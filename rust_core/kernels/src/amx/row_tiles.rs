@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_finds_its_place() {
+    fn every_row_is_copied_to_its_slot() {
         let (rows, groups) = (21, 3);
         let mut tiles = vec![TileGroup::default(); 6 * groups];
         for row in 0..rows {

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 /// Why this process cannot use the tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NoTiles {
+pub enum AmxUnavailable {
     #[error("the processor has no AMX with int8 products")]
     Processor,
     #[error("the operating system does not keep the state of AMX tiles")]
@@ -25,8 +25,8 @@ pub enum NoTiles {
 }
 
 /// Whether this process may use the tiles; asks the kernel the first time.
-pub fn support() -> Result<(), NoTiles> {
-    static ANSWER: OnceLock<Result<(), NoTiles>> = OnceLock::new();
+pub fn support() -> Result<(), AmxUnavailable> {
+    static ANSWER: OnceLock<Result<(), AmxUnavailable>> = OnceLock::new();
     *ANSWER.get_or_init(|| decide(processor(), request))
 }
 
@@ -40,17 +40,20 @@ struct Processor {
 }
 
 /// The answer, given what the processor says and what the kernel replies (an error number when it refuses).
-fn decide(processor: Processor, request: impl FnOnce() -> Result<(), i32>) -> Result<(), NoTiles> {
+fn decide(
+    processor: Processor,
+    request: impl FnOnce() -> Result<(), i32>,
+) -> Result<(), AmxUnavailable> {
     if !processor.tiles {
-        return Err(NoTiles::Processor);
+        return Err(AmxUnavailable::Processor);
     }
     if !processor.state {
-        return Err(NoTiles::OperatingSystem);
+        return Err(AmxUnavailable::OperatingSystem);
     }
     request().map_err(|error| match error {
-        libc::EINVAL | libc::EOPNOTSUPP => NoTiles::OldKernel,
-        libc::ENOSPC => NoTiles::SignalStack,
-        other => NoTiles::Refused(other),
+        libc::EINVAL | libc::EOPNOTSUPP => AmxUnavailable::OldKernel,
+        libc::ENOSPC => AmxUnavailable::SignalStack,
+        other => AmxUnavailable::Refused(other),
     })
 }
 
@@ -133,30 +136,37 @@ mod tests {
             tiles: false,
             ..CAPABLE
         };
-        assert_eq!(decide(bare, never), Err(NoTiles::Processor));
+        assert_eq!(decide(bare, never), Err(AmxUnavailable::Processor));
         let stateless = Processor {
             state: false,
             ..CAPABLE
         };
-        assert_eq!(decide(stateless, never), Err(NoTiles::OperatingSystem));
+        assert_eq!(
+            decide(stateless, never),
+            Err(AmxUnavailable::OperatingSystem)
+        );
         assert_eq!(decide(CAPABLE, || Ok(())), Ok(()));
     }
 
     #[test]
-    fn a_refusal_is_an_answer_with_its_reason() {
+    fn a_refusal_is_reported_with_its_reason() {
         for (error, reason) in [
-            (libc::EINVAL, NoTiles::OldKernel),
-            (libc::EOPNOTSUPP, NoTiles::OldKernel),
-            (libc::ENOSPC, NoTiles::SignalStack),
-            (libc::EPERM, NoTiles::Refused(libc::EPERM)),
+            (libc::EINVAL, AmxUnavailable::OldKernel),
+            (libc::EOPNOTSUPP, AmxUnavailable::OldKernel),
+            (libc::ENOSPC, AmxUnavailable::SignalStack),
+            (libc::EPERM, AmxUnavailable::Refused(libc::EPERM)),
         ] {
             assert_eq!(decide(CAPABLE, || Err(error)), Err(reason));
         }
-        assert!(NoTiles::SignalStack.to_string().contains("signal stack"));
+        assert!(
+            AmxUnavailable::SignalStack
+                .to_string()
+                .contains("signal stack")
+        );
     }
 
     #[test]
-    fn the_answer_stays() {
+    fn support_is_constant() {
         assert_eq!(support(), support());
     }
 }

@@ -125,7 +125,7 @@ pub(crate) unsafe trait Tiles {
     /// Dot products of a group of inputs. Calls with `ODD` true and false use different registers.
     ///
     /// # Safety
-    /// The tiles are held (see `held.rs`); all pointers are valid, `dots` for writing.
+    /// The tiles are configured (see `thread_tiles.rs`); all pointers are valid, `dots` for writing.
     unsafe fn group<const ODD: bool>(
         rows: *const RowTile,
         weights: *const CodeTile,

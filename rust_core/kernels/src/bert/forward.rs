@@ -6,11 +6,11 @@ use std::ops::Range;
 use super::attention::{HeadScratch, Text, attend};
 use super::weights::{BertWeights, Dense, Norm};
 use super::{BertSpec, GROUP_TOKENS};
-use crate::activation_quant::Scales;
+use crate::activation_quant::ScaleMode;
 use crate::arena::Buffer;
 use crate::dispatch::Level;
 use crate::error::KernelError;
-use crate::gemm::{Activations, Output, PanelScratch, Products};
+use crate::gemm::{Activations, Gemm, Output, PanelScratch};
 use crate::norm::{gelu, layer_norm};
 
 /// A worker's memory, sized for the largest group: nothing is allocated from text to text.
@@ -126,13 +126,13 @@ impl<'a> Forward<'a> {
         let matrix = &dense.matrix;
         let activations = Activations {
             quant: None,
-            scales: Scales::Least,
+            scale_mode: ScaleMode::MaxAbs,
             float: input.ptr(),
             float_stride: matrix.inputs,
         };
         let mut scratch = self.panel.borrow_mut();
         // SAFETY: the level was checked at load; the buffer is this worker's alone and holds `tokens` rows.
-        let mut products = unsafe { Products::new(self.level, &activations, tokens, &mut scratch) };
+        let mut gemm = unsafe { Gemm::new(self.level, &activations, tokens, &mut scratch) };
         let panels = 0..matrix.panels();
         // Nothing is known of what comes next.
         let next = matrix.panel(panels.end - 1);
@@ -145,7 +145,7 @@ impl<'a> Forward<'a> {
         // SAFETY: both buffers are this worker's alone and hold `tokens` rows of the matrix's inputs
         // and outputs; outputs are a multiple of a panel's columns, and so is the bias; float
         // panels read no quantised activations. The level was checked at load.
-        unsafe { products.panels(matrix, panels, next, output) };
+        unsafe { gemm.panels(matrix, panels, next, output) };
     }
 
     fn attend(&mut self, texts: &[Range<usize>], first: usize) {

@@ -108,7 +108,7 @@ impl BertEncoder {
             let handles: Vec<_> = (0..workers)
                 .map(|_| {
                     scope.spawn(|| {
-                        be_nice();
+                        lower_priority();
                         work();
                     })
                 })
@@ -182,7 +182,7 @@ fn group(texts: &[std::ops::Range<usize>]) -> Vec<std::ops::Range<usize>> {
 }
 
 /// Lower the calling thread's priority; best effort.
-fn be_nice() {
+fn lower_priority() {
     #[cfg(target_os = "linux")]
     // SAFETY: on Linux, 0 means the calling thread; a refusal changes nothing.
     unsafe {
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     #[allow(clippy::single_range_in_vec_init)] // a list of ranges is meant
-    fn groups_hold_whole_texts_and_about_as_many_tokens() {
+    fn groups_hold_whole_texts_and_similar_token_counts() {
         let texts = |lengths: &[usize]| {
             let mut end = 0;
             let mut texts = Vec::new();

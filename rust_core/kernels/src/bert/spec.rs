@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_run_is_refused_by_name() {
+    fn unsupported_configurations_are_rejected_by_name() {
         for (from, to, named) in [
             ("\"bert\"", "\"roberta\"", "model_type"),
             ("\"gelu\"", "\"relu\"", "hidden_act"),

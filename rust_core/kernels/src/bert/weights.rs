@@ -56,7 +56,7 @@ impl BertWeights {
             },
             scratch: PackScratch::default(),
         };
-        read.everything(spec)
+        read.read_all(spec)
     }
 }
 
@@ -68,7 +68,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn everything(mut self, spec: &BertSpec) -> Result<BertWeights, KernelError> {
+    fn read_all(mut self, spec: &BertSpec) -> Result<BertWeights, KernelError> {
         let (hidden, inner) = (spec.hidden_size, spec.intermediate_size);
         let words = self.table("embeddings.word_embeddings", spec.vocab_size, hidden)?;
         let mut positions =

@@ -14,27 +14,31 @@ use std::ops::Range;
 #[cfg(target_arch = "x86_64")]
 use super::avx512::ExpandedPanels;
 use super::outliers::finish;
-use super::{PanelProduct, by_layout};
-use crate::activation_quant::{Scales, TILE_ROWS, TileGroup};
-use crate::amx::row_tiles::{ROWS as TALLEST, RowTile};
+use super::{PanelGemm, by_layout};
+use crate::activation_quant::{ScaleMode, TILE_ROWS, TileGroup};
+use crate::amx::row_tiles::{ROWS as ROW_TILE_ROWS, RowTile};
 use crate::amx::tiles::{CodeTile, Dots, Tiles};
 use crate::pack::layout::{Offset, PANEL_COLUMNS, QuantLayout};
 use crate::simd::{Lanes, prefetch_line};
 
 /// A block's sums, each row's in a line of the cache.
 #[repr(align(64))]
-struct Sums([[[f32; PANEL_COLUMNS]; TILE_ROWS]; MOST_TILES]);
+struct Sums([[[f32; PANEL_COLUMNS]; TILE_ROWS]; MAX_TILES]);
 
 /// Up to so many rows, alone or behind full tiles, the AVX-512 kernel is faster.
-const FEW_ROWS: usize = 4;
+const MAX_AVX512_ROWS: usize = 4;
 
 /// Four-row tiles of a row tile.
-const MOST_TILES: usize = TALLEST / TILE_ROWS;
+const MAX_TILES: usize = ROW_TILE_ROWS / TILE_ROWS;
 
 /// How many of `rows` rows are computed with tiles; the others, at the end, are few.
 pub(super) fn tiled_rows(rows: usize) -> usize {
-    let rest = rows % TALLEST;
-    if rest <= FEW_ROWS { rows - rest } else { rows }
+    let rest = rows % ROW_TILE_ROWS;
+    if rest <= MAX_AVX512_ROWS {
+        rows - rest
+    } else {
+        rows
+    }
 }
 
 /// The panel's codes as tiles: where a group's stand, and how far apart two groups' are.
@@ -70,7 +74,7 @@ unsafe fn expand(panel: *const u8, record_bytes: usize, groups: usize, tiles: *m
 struct Part<L> {
     /// Number of the half, 0 if it is the whole.
     part: usize,
-    /// Scales or pairs.
+    /// ScaleMode or pairs.
     scales: *const u8,
     scale: L,
     min: L,
@@ -95,7 +99,7 @@ impl<L: Lanes> Part<L> {
             let nothing = L::splat(0.0);
             let (scale, min) = match layout.offset {
                 Offset::Paired => (nothing, nothing),
-                Offset::Zero(_) => (load(scales), nothing),
+                Offset::ZeroPoint(_) => (load(scales), nothing),
                 Offset::Min => (load(scales), load(scales.add(layout.scale_bytes()))),
             };
             Self {
@@ -128,9 +132,11 @@ impl<L: Lanes> Part<L> {
                 let dots = self.dots.cast::<i32>().add(row * PANEL_COLUMNS);
                 let value = match layout.offset {
                     Offset::Paired => {
-                        L::load_pair_values(dots, tile.starts[lane], self.scales.cast())
+                        L::load_dequantized_dots(dots, tile.initial_sums[lane], self.scales.cast())
                     }
-                    Offset::Zero(zero) => L::load_i32_plus(dots, -zero * row_sum).mul(self.scale),
+                    Offset::ZeroPoint(zero) => {
+                        L::load_i32_plus(dots, -zero * row_sum).mul(self.scale)
+                    }
                     Offset::Min => {
                         let scaled = L::load_i32_plus(dots, 0).mul(self.scale);
                         L::splat(row_sum as f32).mul_add(self.min, scaled)
@@ -145,7 +151,7 @@ impl<L: Lanes> Part<L> {
 /// The dot products of group `group`, of its halves apart if they are.
 ///
 /// # Safety
-/// The group's row tile and codes are readable; the tiles are held.
+/// The group's row tile and codes are readable; the tiles are configured.
 #[inline(always)]
 unsafe fn dot_products<T: Tiles, const SPLIT: bool>(
     row_tiles: *const RowTile,
@@ -170,29 +176,29 @@ unsafe fn dot_products<T: Tiles, const SPLIT: bool>(
 /// The first `4 · TILES` rows of a product against the whole panel, or the first `rows` of them if these are fewer.
 ///
 /// # Safety
-/// As [`super::Products::panels`], for `rows` rows; `codes` are those of the panel; the tiles are held.
+/// As [`super::Gemm::panels`], for `rows` rows; `codes` are those of the panel; the tiles are configured.
 #[inline(always)]
 unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
     layout: QuantLayout,
     codes: Codes,
-    ahead: Range<*const u8>,
+    prefetch: Range<*const u8>,
     rows: usize,
-    product: PanelProduct,
+    gemm: PanelGemm,
 ) {
-    let (panel, groups) = (product.panel, product.groups());
-    let lines = (ahead.end as usize - ahead.start as usize).div_ceil(64);
-    let (mut line, lines_each) = (ahead.start, lines.div_ceil(groups));
+    let (panel, groups) = (gemm.panel, gemm.groups());
+    let lines = (prefetch.end as usize - prefetch.start as usize).div_ceil(64);
+    let (mut line, lines_per_group) = (prefetch.start, lines.div_ceil(groups));
     // Two groups' dot products, of halves apart: one being made, one being used.
     let mut dots = [const { [const { MaybeUninit::<Dots>::uninit() }; 2] }; 2];
     // SAFETY: rows that the caller vouches for begin a row tile, and a four-row tile; records, tiles
     // and codes of `groups` groups are inside the panel and the activations.
     unsafe {
-        let row_tiles: *const RowTile = product.x.row_tiles;
-        let tiles: *const TileGroup = product.x.tiles;
+        let row_tiles: *const RowTile = gemm.x.row_tiles;
+        let tiles: *const TileGroup = gemm.x.tiles;
         dot_products::<T, SPLIT>(row_tiles, codes, 0, &mut dots[0]);
-        let mut sums = [[L::splat(0.0); TILE_ROWS]; MOST_TILES];
+        let mut sums = [[L::splat(0.0); TILE_ROWS]; MAX_TILES];
         for group in 0..groups {
-            for _ in 0..lines_each {
+            for _ in 0..lines_per_group {
                 prefetch_line(line);
                 line = line.wrapping_add(64);
             }
@@ -222,31 +228,32 @@ unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
             }
             add!(0 1 2 3);
         }
-        let mut stored = Sums([[[0.0; PANEL_COLUMNS]; TILE_ROWS]; MOST_TILES]);
+        let mut stored = Sums([[[0.0; PANEL_COLUMNS]; TILE_ROWS]; MAX_TILES]);
         for (sum, stored) in sums.as_flattened().iter().zip(stored.0.as_flattened_mut()) {
             if layout.offset == Offset::Paired {
-                sum.mul(L::load(panel.units())).store(stored.as_mut_ptr());
+                sum.mul(L::load(panel.column_scales()))
+                    .store(stored.as_mut_ptr());
             } else {
                 sum.store(stored.as_mut_ptr());
             }
         }
         let tiles = &stored.0[..rows.div_ceil(TILE_ROWS)];
-        finish::<L>(tiles, PanelProduct { rows, ..product });
+        finish::<L>(tiles, PanelGemm { rows, ..gemm });
     }
 }
 
 /// The first [`tiled_rows`] rows.
 ///
 /// # Safety
-/// As [`super::Products::panel`]; `expanded` has room for the panel's codes in bytes; the tiles are held.
+/// As [`super::Gemm::panels`]; `expanded` has room for the panel's codes in bytes; the tiles are configured.
 #[inline(always)]
 unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
     layout: QuantLayout,
-    product: PanelProduct,
+    gemm: PanelGemm,
     expanded: *mut CodeTile,
 ) {
-    let (panel, groups) = (product.panel, product.groups());
-    let tiled = tiled_rows(product.rows);
+    let (panel, groups) = (gemm.panel, gemm.groups());
+    let tiled = tiled_rows(gemm.rows);
     if tiled == 0 {
         return;
     }
@@ -265,19 +272,19 @@ unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
         }
     };
     let share = (groups * layout.record_bytes())
-        .div_ceil(tiled.div_ceil(TALLEST))
+        .div_ceil(tiled.div_ceil(ROW_TILE_ROWS))
         .next_multiple_of(64);
     let mut ahead = panel.next;
-    for row in (0..tiled).step_by(TALLEST) {
+    for row in (0..tiled).step_by(ROW_TILE_ROWS) {
         let fetched = ahead..ahead.wrapping_add(share);
         ahead = fetched.end;
-        let left = (tiled - row).min(TALLEST);
+        let left = (tiled - row).min(ROW_TILE_ROWS);
         // SAFETY: `row` is one of the rows, for which the caller vouches, and begins a row tile.
         unsafe {
-            let product = product.skip(row);
+            let gemm = gemm.skip(row);
             macro_rules! run {
                 ($size:literal) => {
-                    block::<L, T, SPLIT, $size>(layout, codes, fetched, left, product)
+                    block::<L, T, SPLIT, $size>(layout, codes, fetched, left, gemm)
                 };
             }
             match left.div_ceil(TILE_ROWS) {
@@ -296,40 +303,33 @@ unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
 #[inline(always)]
 pub(super) unsafe fn dispatch<L: Lanes, T: Tiles>(
     layout: QuantLayout,
-    product: PanelProduct,
+    gemm: PanelGemm,
     expanded: *mut CodeTile,
 ) {
     // Layouts as literals, so that every branch on them is decided at compile time.
     macro_rules! run {
         () => {
-            rows_of::<L, T, false>(QuantLayout::PAIRED, product, expanded)
+            rows_of::<L, T, false>(QuantLayout::PAIRED, gemm, expanded)
         };
         ($split:literal, $half:literal, $zero:literal) => {{
             const LAYOUT: QuantLayout = QuantLayout::bytes($split, $half, $zero);
-            rows_of::<L, T, $split>(LAYOUT, product, expanded)
+            rows_of::<L, T, $split>(LAYOUT, gemm, expanded)
         }};
     }
     // SAFETY: the caller's promise.
     unsafe { by_layout!(layout, run) }
 }
 
-/// See [`super::Products::panel`].
+/// See [`super::Gemm::panels`].
 ///
 /// # Safety
 /// As there; this process may use the tiles, and the activations have row tiles.
 #[cfg(target_arch = "x86_64")]
-pub(super) unsafe fn multiply(
-    layout: QuantLayout,
-    product: PanelProduct,
-    scratch: &mut ExpandedPanels,
-) {
-    let tiled = tiled_rows(product.rows);
+pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm, scratch: &mut ExpandedPanels) {
+    let tiled = tiled_rows(gemm.rows);
     if tiled > 0 {
-        assert!(
-            !product.x.row_tiles.is_null(),
-            "activations without row tiles"
-        );
-        let expanded = scratch.codes(product.groups()).cast();
+        assert!(!gemm.x.row_tiles.is_null(), "activations without row tiles");
+        let expanded = scratch.codes(gemm.groups()).cast();
         #[cfg(test)]
         let tiles_here = crate::amx::support::support().is_ok();
         #[cfg(not(test))]
@@ -338,23 +338,23 @@ pub(super) unsafe fn multiply(
         unsafe {
             if tiles_here {
                 type Tiles = crate::amx::tiles::Hardware;
-                crate::amx::held::hold();
-                with_instructions::<Tiles>(layout, product, expanded);
+                crate::amx::thread_tiles::configure();
+                with_instructions::<Tiles>(layout, gemm, expanded);
             } else {
                 #[cfg(test)]
-                with_instructions::<crate::amx::emulated::Emulated>(layout, product, expanded);
+                with_instructions::<crate::amx::emulated::Emulated>(layout, gemm, expanded);
             }
         }
     }
-    if tiled < product.rows {
+    if tiled < gemm.rows {
         // SAFETY: the rows behind `tiled`, which begin a four-row tile.
-        let mut rest = unsafe { product.skip(tiled) };
+        let mut rest = unsafe { gemm.skip(tiled) };
         if tiled > 0 {
             rest.panel.next = rest.panel.data; // fetched already
         }
         // So few rows' products do not depend on what their scales are.
         // SAFETY: the caller's promise.
-        unsafe { super::avx512::multiply(layout, [rest], Scales::Least, scratch) };
+        unsafe { super::avx512::multiply(layout, [rest], ScaleMode::MaxAbs, scratch) };
     }
 }
 
@@ -366,11 +366,11 @@ pub(super) unsafe fn multiply(
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn with_instructions<T: Tiles>(
     layout: QuantLayout,
-    product: PanelProduct,
+    gemm: PanelGemm,
     expanded: *mut CodeTile,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        dispatch::<crate::simd::Avx512, T>(layout, product, expanded);
+        dispatch::<crate::simd::Avx512, T>(layout, gemm, expanded);
     }
 }

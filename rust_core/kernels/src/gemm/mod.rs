@@ -22,7 +22,7 @@ pub use scratch::PanelScratch;
 use std::ops::Range;
 
 use self::outliers::Outliers;
-use crate::activation_quant::{QuantRows, Scales};
+use crate::activation_quant::{QuantRows, ScaleMode};
 use crate::amx::row_tiles;
 use crate::dispatch::Level;
 use crate::pack::layout::{GROUP, PANEL_COLUMNS};
@@ -34,7 +34,7 @@ use crate::simd::Lanes;
 pub struct Activations {
     pub quant: Option<QuantRows>,
     /// The quantised form's.
-    pub scales: Scales,
+    pub scale_mode: ScaleMode,
     /// `[rows, stride]` floats.
     pub float: *const f32,
     pub float_stride: usize,
@@ -141,8 +141,8 @@ macro_rules! by_layout {
         match (layout.bits, layout.group, layout.half_scales, layout.offset) {
             (4, 32, _, Offset::Paired) => $run!(),
             (8, 32, false, Offset::Min) => $run!(false, false, 0),
-            (8, 32, true, Offset::Zero(128)) => $run!(false, true, 128),
-            (8, 16, false, Offset::Zero(32)) => $run!(true, false, 32),
+            (8, 32, true, Offset::ZeroPoint(128)) => $run!(false, true, 128),
+            (8, 16, false, Offset::ZeroPoint(32)) => $run!(true, false, 32),
             _ => unreachable!("no format has panels of {layout:?}"),
         }
     }};
@@ -161,20 +161,20 @@ struct Panel {
 
 impl Panel {
     /// What the columns' sums are multiplied with in the end, where the layout has units.
-    fn units(self) -> *const f32 {
+    fn column_scales(self) -> *const f32 {
         self.data.cast()
     }
 
     /// The first record.
     fn records(self, layout: QuantLayout) -> *const u8 {
-        self.data.wrapping_add(layout.unit_bytes())
+        self.data.wrapping_add(layout.column_scale_bytes())
     }
 }
 
 /// How many panels the level's kernel for weights of that kind takes at once.
 fn panels_at_once(level: Level, kind: PanelKind, rows: usize) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if level == Level::Avx512 && kind.is_quantized() && rows > avx512::SINGLE_ROWS {
+    if level == Level::Avx512 && kind.is_quantized() && rows > avx512::SINGLE_PANEL_ROWS {
         return 2;
     }
     _ = (level, kind, rows);
@@ -183,7 +183,7 @@ fn panels_at_once(level: Level, kind: PanelKind, rows: usize) -> usize {
 
 /// What a level's kernel for quantised weights computes: some rows times one panel.
 #[derive(Clone, Copy)]
-struct PanelProduct {
+struct PanelGemm {
     panel: Panel,
     x: QuantRows,
     rows: usize,
@@ -191,7 +191,7 @@ struct PanelProduct {
     output: Output,
 }
 
-impl PanelProduct {
+impl PanelGemm {
     fn groups(&self) -> usize {
         self.panel.inputs / GROUP
     }
@@ -217,7 +217,7 @@ impl PanelProduct {
 }
 
 /// Products of the same rows with panels of any matrices; each worker has its own.
-pub struct Products<'a> {
+pub struct Gemm<'a> {
     level: Level,
     activations: &'a Activations,
     rows: usize,
@@ -226,7 +226,7 @@ pub struct Products<'a> {
     listed: bool,
 }
 
-impl<'a> Products<'a> {
+impl<'a> Gemm<'a> {
     /// Products of `rows` rows of `activations`.
     ///
     /// # Safety
@@ -275,7 +275,7 @@ impl<'a> Products<'a> {
     /// The same for rows `rows` alone, from a multiple of 16 on; of `output` only these are written.
     ///
     /// # Safety
-    /// As [`Products::panels`], for these rows.
+    /// As [`Gemm::panels`], for these rows.
     pub unsafe fn panels_of_rows(
         &mut self,
         matrix: &PackedMatrix,
@@ -311,7 +311,7 @@ impl<'a> Products<'a> {
     /// The same for as many panels as are computed at once, and of `output` for the rows alone.
     ///
     /// # Safety
-    /// As [`Products::panels_of_rows`].
+    /// As [`Gemm::panels_of_rows`].
     unsafe fn multiply(
         &mut self,
         matrix: &PackedMatrix,
@@ -340,36 +340,38 @@ impl<'a> Products<'a> {
                 .activations
                 .quant
                 .expect("activations of the matrix's kind");
-            let scales = self.activations.scales;
+            let scale_mode = self.activations.scale_mode;
             assert_eq!(x.inputs, inputs);
             if !std::mem::replace(&mut self.listed, true) {
                 self.scratch.outliers.list(x, self.rows);
             }
             let outliers = &mut self.scratch.outliers;
-            let mut product = |at: usize| PanelProduct {
+            let mut gemm = |at: usize| PanelGemm {
                 panel: panel(at),
                 x: x.skip(first),
                 rows: rows.len(),
-                outliers: outliers.meet(level, layout, panel(at), at).skip(first),
+                outliers: outliers
+                    .dequantize_channels(level, layout, panel(at), at)
+                    .skip(first),
                 output: output.skip_columns(at * PANEL_COLUMNS),
             };
-            let product_of_first = product(0);
+            let first_gemm = gemm(0);
             match level {
                 #[cfg(target_arch = "x86_64")]
-                Level::Amx => amx::multiply(layout, product_of_first, &mut self.scratch.expanded),
+                Level::Amx => amx::multiply(layout, first_gemm, &mut self.scratch.expanded),
                 #[cfg(target_arch = "x86_64")]
                 Level::Avx512 if panels.len() == 2 => {
-                    let products = [product_of_first, product(1)];
-                    avx512::multiply(layout, products, scales, &mut self.scratch.expanded);
+                    let gemms = [first_gemm, gemm(1)];
+                    avx512::multiply(layout, gemms, scale_mode, &mut self.scratch.expanded);
                 }
                 #[cfg(target_arch = "x86_64")]
                 Level::Avx512 => {
                     let scratch = &mut self.scratch.expanded;
-                    avx512::multiply(layout, [product_of_first], scales, scratch);
+                    avx512::multiply(layout, [first_gemm], scale_mode, scratch);
                 }
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx2 => avx2::multiply(layout, product_of_first),
-                _ => portable::multiply(layout, product_of_first),
+                Level::Avx2 => avx2::multiply(layout, first_gemm),
+                _ => portable::multiply(layout, first_gemm),
             }
         }
     }

@@ -7,8 +7,8 @@
 //! a group is small enough to be rounded to -0. (An infinite weight would change it to NaN; where a file has one, the
 //! groups' sums of that column are no numbers either.)
 
-use super::{Panel, PanelProduct};
-use crate::activation_quant::{NOWHERE, QuantRows, TILE_ROWS};
+use super::{Panel, PanelGemm};
+use crate::activation_quant::{NO_OUTLIER, QuantRows, TILE_ROWS};
 use crate::arena::{Buffer, Plain};
 use crate::dispatch::Level;
 use crate::error::KernelError;
@@ -37,7 +37,7 @@ struct Candidate {
     tile: u32,
     group: u32,
     /// Where, as one number.
-    places: u32,
+    outlier_positions: u32,
 }
 
 // SAFETY: plain numbers.
@@ -97,16 +97,16 @@ impl OutlierIndex {
             let lanes = TILE_ROWS.min(rows - tile * TILE_ROWS);
             let absent = u32::MAX.checked_shl(8 * lanes as u32).unwrap_or(0);
             // SAFETY: `rows` rows of activations by contract.
-            let places = unsafe { x.places(tile) }.unwrap_or_default();
+            let outlier_positions = unsafe { x.outlier_positions(tile) }.unwrap_or_default();
             // Counted without a branch: no processor foresees which groups have outliers.
-            for (group, places) in places.iter().enumerate() {
-                let places = u32::from_le_bytes(*places) | absent;
+            for (group, outlier_positions) in outlier_positions.iter().enumerate() {
+                let outlier_positions = u32::from_le_bytes(*outlier_positions) | absent;
                 candidates[found] = Candidate {
                     tile: tile as u32,
                     group: group as u32,
-                    places,
+                    outlier_positions,
                 };
-                found += usize::from(places != u32::MAX);
+                found += usize::from(outlier_positions != u32::MAX);
             }
         }
         let candidates = &candidates[..found];
@@ -123,16 +123,17 @@ impl OutlierIndex {
             tile = candidate.tile as usize + 1;
             // SAFETY: as above.
             let outliers = unsafe { (*group_of(candidate)).outliers };
-            let mut places = candidate.places.to_le_bytes();
+            let mut outlier_positions = candidate.outlier_positions.to_le_bytes();
             // All inputs of the group where some row has an outlier, in order.
-            while places != [NOWHERE; TILE_ROWS] {
-                let place = places.into_iter().min().expect("four lanes");
-                let here = places.map(|other| other == place);
+            while outlier_positions != [NO_OUTLIER; TILE_ROWS] {
+                let place = outlier_positions.into_iter().min().expect("four lanes");
+                let here = outlier_positions.map(|other| other == place);
                 let values = std::array::from_fn(|lane| {
                     f32::from_bits(outliers[lane].to_bits() * u32::from(here[lane]))
                 });
-                places =
-                    std::array::from_fn(|lane| places[lane] | (NOWHERE * u8::from(here[lane])));
+                outlier_positions = std::array::from_fn(|lane| {
+                    outlier_positions[lane] | (NO_OUTLIER * u8::from(here[lane]))
+                });
                 let input = candidate.group * GROUP as u32 + u32::from(place);
                 let channel = &mut channel_of[input as usize];
                 // What an earlier phase left there may name any channel.
@@ -156,7 +157,7 @@ impl OutlierIndex {
     ///
     /// # Safety
     /// The machine has the level; a whole panel of the inputs that were listed.
-    pub unsafe fn meet(
+    pub unsafe fn dequantize_channels(
         &mut self,
         level: Level,
         layout: QuantLayout,
@@ -195,7 +196,7 @@ unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: *const u8, input: usize)
     let part = input / layout.group * PANEL_COLUMNS * if layout.half_scales { 2 } else { 4 };
     // SAFETY: inside the record of the input's group.
     unsafe {
-        let record = panel.add(layout.unit_bytes() + group * layout.record_bytes());
+        let record = panel.add(layout.column_scale_bytes() + group * layout.record_bytes());
         let load = |values: *const u8| -> L {
             if layout.half_scales {
                 L::load_f16(values.cast())
@@ -211,11 +212,11 @@ unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: *const u8, input: usize)
                 load(scales.add(part)),
                 load(scales.add(layout.scale_bytes() + part)),
             ),
-            Offset::Zero(zero) => code()
+            Offset::ZeroPoint(zero) => code()
                 .sub(L::splat(zero as f32))
                 .mul(load(scales.add(part))),
             Offset::Paired => {
-                L::load_pair_weights(codes, shift, scales.cast()).mul(L::load(panel.cast()))
+                L::load_dequantized_codes(codes, shift, scales.cast()).mul(L::load(panel.cast()))
             }
         }
     }
@@ -297,15 +298,15 @@ impl Outliers {
 /// bias, residual. Rows from the products' last one on are nobody's.
 ///
 /// # Safety
-/// As [`super::Products::panels`]; the level's instructions enabled.
+/// As [`super::Gemm::panels`]; the level's instructions enabled.
 #[inline(always)]
 pub(super) unsafe fn finish_tile<L: Lanes, const PANELS: usize, const LANES: usize>(
     mut sums: [[L; LANES]; PANELS],
     at: usize,
     lane: usize,
-    products: &[PanelProduct; PANELS],
+    gemms: &[PanelGemm; PANELS],
 ) {
-    let outliers = &products[0].outliers;
+    let outliers = &gemms[0].outliers;
     // SAFETY: the caller's promise; entries are the same for all panels, and name channels that were decoded.
     unsafe {
         let start = *outliers.starts.add(at) as usize;
@@ -313,16 +314,16 @@ pub(super) unsafe fn finish_tile<L: Lanes, const PANELS: usize, const LANES: usi
         for entry in start..end {
             let entry = &*outliers.entries.add(entry);
             let channel = PANEL_COLUMNS * entry.channel as usize;
-            for (sums, product) in sums.iter_mut().zip(products) {
-                let weights = L::load(product.outliers.weights.add(channel));
+            for (sums, gemm) in sums.iter_mut().zip(gemms) {
+                let weights = L::load(gemm.outliers.weights.add(channel));
                 for (sum, value) in sums.iter_mut().zip(&entry.values[lane..lane + LANES]) {
                     *sum = L::splat(*value).mul_add(weights, *sum);
                 }
             }
         }
-        for (sums, product) in sums.into_iter().zip(products) {
+        for (sums, gemm) in sums.into_iter().zip(gemms) {
             let row = at * TILE_ROWS + lane;
-            product.output.write(row, product.rows, sums);
+            gemm.output.write(row, gemm.rows, sums);
         }
     }
 }
@@ -332,10 +333,7 @@ pub(super) unsafe fn finish_tile<L: Lanes, const PANELS: usize, const LANES: usi
 /// # Safety
 /// As [`finish_tile`].
 #[inline(always)]
-pub(super) unsafe fn finish<L: Lanes>(
-    sums: &[[[f32; PANEL_COLUMNS]; TILE_ROWS]],
-    product: PanelProduct,
-) {
+pub(super) unsafe fn finish<L: Lanes>(sums: &[[[f32; PANEL_COLUMNS]; TILE_ROWS]], gemm: PanelGemm) {
     for (at, sums) in sums.iter().enumerate() {
         // SAFETY: the caller's promise.
         unsafe {
@@ -345,7 +343,7 @@ pub(super) unsafe fn finish<L: Lanes>(
                 L::load(sums[2].as_ptr()),
                 L::load(sums[3].as_ptr()),
             ];
-            finish_tile([sums], at, 0, &[product]);
+            finish_tile([sums], at, 0, &[gemm]);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! panel's own order. A product of a nibble and an activation is at most 15 · 127 = 1,905 in magnitude and
 //! a lane sums eight of them, so 16 bits always hold it; codes of 8 bits join as `low + 16 · high`.
 
-use super::PanelProduct;
+use super::PanelGemm;
 use super::outliers::finish;
 use crate::activation_quant::{TILE_ROWS, TileGroup};
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
@@ -20,19 +20,19 @@ type Lanes = [[i16; 8]; 8];
 /// Rows that share one decoding of a record's scales.
 const ROWS: usize = 16;
 
-/// See [`super::Products::panel`].
+/// See [`super::Gemm::panels`].
 ///
 /// # Safety
 /// As there.
-pub(super) unsafe fn multiply(layout: QuantLayout, product: PanelProduct) {
-    let (groups, rows) = (product.groups(), product.rows);
+pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm) {
+    let (groups, rows) = (gemm.groups(), gemm.rows);
     // SAFETY: a whole panel, the tiles of `rows` rows of activations: the caller's promise.
-    let (records, units, tiles) = unsafe {
-        let records = product.panel.records(layout);
+    let (records, column_scales, tiles) = unsafe {
+        let records = gemm.panel.records(layout);
         (
             std::slice::from_raw_parts(records, groups * layout.record_bytes()),
-            std::slice::from_raw_parts(product.panel.data, layout.unit_bytes()),
-            std::slice::from_raw_parts(product.x.tiles, rows.div_ceil(TILE_ROWS) * groups),
+            std::slice::from_raw_parts(gemm.panel.data, layout.column_scale_bytes()),
+            std::slice::from_raw_parts(gemm.x.tiles, rows.div_ceil(TILE_ROWS) * groups),
         )
     };
     for first in (0..rows).step_by(ROWS) {
@@ -47,17 +47,17 @@ pub(super) unsafe fn multiply(layout: QuantLayout, product: PanelProduct) {
             }
         }
         if layout.offset == Offset::Paired {
-            let units = decode(units, 0, false);
+            let column_scales = decode(column_scales, 0, false);
             for sums in &mut sums[..block] {
-                for (sum, unit) in sums.iter_mut().zip(units) {
-                    *sum *= unit;
+                for (sum, column_scale) in sums.iter_mut().zip(column_scales) {
+                    *sum *= column_scale;
                 }
             }
         }
         // SAFETY: `rows` rows of 16 at `output`, their outliers: the caller's promise.
         unsafe {
             let tiles = &sums.as_chunks().0[..block.div_ceil(TILE_ROWS)];
-            finish::<Portable>(tiles, product.skip(first));
+            finish::<Portable>(tiles, gemm.skip(first));
         }
     }
 }
@@ -118,16 +118,16 @@ impl<'a> Record<'a> {
     ) {
         let row_scale = tile.scales[lane];
         if self.layout.offset == Offset::Paired {
-            let start = tile.starts[lane];
+            let start = tile.initial_sums[lane];
             for (column, (sum, dot)) in sums.iter_mut().zip(dots).enumerate() {
                 let pair = load_pair(self.pairs, column);
-                *sum += pairs::value(dot.wrapping_add(start), pair) as f32 * row_scale;
+                *sum += pairs::dequantize_dot(dot.wrapping_add(start), pair) as f32 * row_scale;
             }
             return;
         }
         let row_sum = tile.sum_of_part(self.layout, part, lane);
         let (zero, min_sum) = match self.layout.offset {
-            Offset::Zero(zero) => (zero * row_sum, 0.0),
+            Offset::ZeroPoint(zero) => (zero * row_sum, 0.0),
             Offset::Min | Offset::Paired => (0, row_sum as f32),
         };
         for (column, (sum, dot)) in sums.iter_mut().zip(dots).enumerate() {

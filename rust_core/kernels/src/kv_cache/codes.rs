@@ -5,7 +5,9 @@
 //! too, or a scale for every 32 dimensions of a mixed key, changes nothing more.
 
 use super::QUAD;
-use crate::simd::{ByteDots, CODES, LANES, LARGEST_BYTE, by_level, hadamard, step_of};
+use crate::simd::{
+    Int8Dot, LANES, MAX_INT8, REGISTER_CODES, by_level, hadamard, symmetric_scale_of,
+};
 use crate::spec::MAX_HEAD_DIM;
 
 /// Stands for zero among codes, which are unsigned.
@@ -13,11 +15,11 @@ pub(crate) const ZERO_CODE: u8 = 128;
 
 /// What becomes codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum Transform {
     /// The vector itself.
-    Plain,
+    None,
     /// Its Walsh–Hadamard transform ([`hadamard`]).
-    Mixed,
+    Hadamard,
 }
 
 /// Codes of a vector of up to `DIMS` dimensions, filled up to whole vectors with zeros, and their scale.
@@ -27,9 +29,9 @@ pub(super) enum Form {
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
-unsafe fn quantize<L: ByteDots, const DIMS: usize>(
+unsafe fn quantize<L: Int8Dot, const DIMS: usize>(
     vector: &[f32],
-    form: Form,
+    transform: Transform,
     codes: &mut [u8; DIMS],
 ) -> f32 {
     let mut padded = [0.0; DIMS];
@@ -37,26 +39,26 @@ unsafe fn quantize<L: ByteDots, const DIMS: usize>(
     padded[..vector.len()].copy_from_slice(vector);
     // SAFETY: sixteen floats each, codes for as many; instructions by the caller's promise.
     unsafe {
-        if form == Form::Mixed {
+        if transform == Transform::Hadamard {
             hadamard::<L>(padded);
         }
-        let (step, inverse) = step_of::<L>(padded, LARGEST_BYTE);
+        let (step, inverse) = symmetric_scale_of::<L>(padded, MAX_INT8);
         if step.is_nan() {
             codes.fill(ZERO_CODE);
             return step;
         }
         let inverse = L::splat(inverse);
         let (values, codes) = (
-            padded.as_chunks::<CODES>(),
-            codes.as_chunks_mut::<CODES>().0,
+            padded.as_chunks::<REGISTER_CODES>(),
+            codes.as_chunks_mut::<REGISTER_CODES>().0,
         );
         for (values, codes) in values.0.iter().zip(codes.iter_mut()) {
-            L::store_unsigned(values, inverse, codes);
+            L::quantize_to_u8(values, inverse, codes);
         }
         if !values.1.is_empty() {
-            let mut rest = [0.0; CODES];
+            let mut rest = [0.0; REGISTER_CODES];
             rest[..values.1.len()].copy_from_slice(values.1);
-            L::store_unsigned(&rest, inverse, &mut codes[values.0.len()]);
+            L::quantize_to_u8(&rest, inverse, &mut codes[values.0.len()]);
         }
         step
     }
@@ -86,11 +88,11 @@ macro_rules! with_dims {
 /// # Safety
 /// As [`write_key`], with the level's instructions enabled.
 #[inline(always)]
-unsafe fn write_key_body<L: ByteDots>(key: &[f32], to: *mut [u8; QUAD]) -> f32 {
+unsafe fn write_key_body<L: Int8Dot>(key: &[f32], to: *mut [u8; QUAD]) -> f32 {
     with_dims!(key.len(), DIMS => {
         let mut codes = [0; DIMS];
         // SAFETY: the caller's promise.
-        let scale = unsafe { quantize::<L, DIMS>(key, Form::Mixed, &mut codes) };
+        let scale = unsafe { quantize::<L, DIMS>(key, Transform::Hadamard, &mut codes) };
         let quads = codes[..key.len().next_multiple_of(LANES)].as_chunks::<QUAD>().0;
         for (number, quad) in quads.iter().enumerate() {
             // SAFETY: room by contract.
@@ -114,11 +116,11 @@ by_level! {
 /// # Safety
 /// As [`write_value`], with the level's instructions enabled.
 #[inline(always)]
-unsafe fn write_value_body<L: ByteDots>(value: &[f32], to: *mut u8) -> f32 {
+unsafe fn write_value_body<L: Int8Dot>(value: &[f32], to: *mut u8) -> f32 {
     with_dims!(value.len(), DIMS => {
         let mut codes = [0; DIMS];
         // SAFETY: the caller's promise.
-        let scale = unsafe { quantize::<L, DIMS>(value, Form::Plain, &mut codes) };
+        let scale = unsafe { quantize::<L, DIMS>(value, Transform::None, &mut codes) };
         let codes = &codes[..value.len().next_multiple_of(LANES)];
         for (dim, code) in codes.iter().enumerate() {
             // SAFETY: room by contract.
@@ -142,16 +144,16 @@ by_level! {
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
-unsafe fn quantize_four<L: ByteDots, const DIMS: usize>(
+unsafe fn quantize_four<L: Int8Dot, const DIMS: usize>(
     vectors: [&[f32]; QUAD],
-    form: Form,
+    transform: Transform,
 ) -> ([[u8; DIMS]; QUAD], [f32; QUAD]) {
     let (mut codes, mut scales) = ([[0; DIMS]; QUAD], [0.0; QUAD]);
     for token in 0..QUAD {
         // Of the first one's length, which callers know when they are compiled.
         let vector = &vectors[token][..vectors[0].len()];
         // SAFETY: the caller's promise.
-        scales[token] = unsafe { quantize::<L, DIMS>(vector, form, &mut codes[token]) };
+        scales[token] = unsafe { quantize::<L, DIMS>(vector, transform, &mut codes[token]) };
     }
     (codes, scales)
 }
@@ -159,20 +161,20 @@ unsafe fn quantize_four<L: ByteDots, const DIMS: usize>(
 /// # Safety
 /// As [`write_keys`], with the level's instructions enabled.
 #[inline(always)]
-unsafe fn write_keys_body<L: ByteDots>(keys: [&[f32]; QUAD], to: *mut [u8; QUAD]) -> [f32; QUAD] {
+unsafe fn write_keys_body<L: Int8Dot>(keys: [&[f32]; QUAD], to: *mut [u8; QUAD]) -> [f32; QUAD] {
     with_dims!(keys[0].len(), DIMS => {
         // SAFETY: the caller's promise.
-        let (codes, scales) = unsafe { quantize_four::<L, DIMS>(keys, Form::Mixed) };
-        for block in 0..keys[0].len() / CODES {
+        let (codes, scales) = unsafe { quantize_four::<L, DIMS>(keys, Transform::Hadamard) };
+        for block in 0..keys[0].len() / REGISTER_CODES {
             // SAFETY: room by contract.
-            unsafe { L::store_keys(blocks_of(&codes, block), to.add(block * CODES / QUAD * LANES).cast()) };
+            unsafe { L::store_keys(blocks_of(&codes, block), to.add(block * REGISTER_CODES / QUAD * LANES).cast()) };
         }
         scales
     })
 }
 
 by_level! {
-    /// [`write_key`] of four neighbouring tokens' keys of equally many dimensions, a multiple of [`CODES`], in less time.
+    /// [`write_key`] of four neighbouring tokens' keys of equally many dimensions, a multiple of [`REGISTER_CODES`], in less time.
     ///
     /// # Safety
     /// As [`write_key`], of all four.
@@ -182,23 +184,23 @@ by_level! {
 /// # Safety
 /// As [`write_values`], with the level's instructions enabled.
 #[inline(always)]
-unsafe fn write_values_body<L: ByteDots>(
+unsafe fn write_values_body<L: Int8Dot>(
     values: [&[f32]; QUAD],
     to: *mut [u8; QUAD],
 ) -> [f32; QUAD] {
     with_dims!(values[0].len(), DIMS => {
         // SAFETY: the caller's promise.
-        let (codes, scales) = unsafe { quantize_four::<L, DIMS>(values, Form::Plain) };
-        for block in 0..values[0].len() / CODES {
+        let (codes, scales) = unsafe { quantize_four::<L, DIMS>(values, Transform::None) };
+        for block in 0..values[0].len() / REGISTER_CODES {
             // SAFETY: room by contract.
-            unsafe { L::store_values(blocks_of(&codes, block), to.add(block * CODES)) };
+            unsafe { L::store_values(blocks_of(&codes, block), to.add(block * REGISTER_CODES)) };
         }
         scales
     })
 }
 
 by_level! {
-    /// [`write_value`] of four neighbouring tokens' values of equally many dimensions, a multiple of [`CODES`], in less
+    /// [`write_value`] of four neighbouring tokens' values of equally many dimensions, a multiple of [`REGISTER_CODES`], in less
     /// time.
     ///
     /// # Safety
@@ -206,9 +208,12 @@ by_level! {
     pub(super) unsafe fn write_values(values: [&[f32]; QUAD], to: *mut [u8; QUAD]) -> [f32; QUAD] = write_values_body;
 }
 
-/// Codes `block * CODES..(block + 1) * CODES` of four tokens.
+/// Codes `block * REGISTER_CODES..(block + 1) * REGISTER_CODES` of four tokens.
 #[inline(always)]
-fn blocks_of<const DIMS: usize>(codes: &[[u8; DIMS]; QUAD], block: usize) -> [&[u8; CODES]; QUAD] {
+fn blocks_of<const DIMS: usize>(
+    codes: &[[u8; DIMS]; QUAD],
+    block: usize,
+) -> [&[u8; REGISTER_CODES]; QUAD] {
     let [a, b, c, d] = codes;
     [
         &a.as_chunks().0[block],
@@ -227,7 +232,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn codes_are_the_nearest_on_every_level(
+        fn codes_are_rounded_to_nearest_on_every_level(
             vector in prop::collection::vec(-1f32..1.0, 1..=MAX_HEAD_DIM),
             size in prop::sample::select(vec![0f32, 1e-33, 1e-4, 1.0, 1e20]),
             bad in prop::option::of(prop::sample::select(vec![f32::NAN, f32::INFINITY, -f32::NAN])),

@@ -3,7 +3,7 @@
 use super::codes::{write_key, write_keys, write_value, write_values};
 use super::{KvDtype, KvShape, QUAD};
 use crate::dispatch::Level;
-use crate::simd::{CODES, LANES, prefetch_for_writing};
+use crate::simd::{LANES, REGISTER_CODES, prefetch_for_writing};
 
 /// One KV head of one layer: its part of every block.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +27,7 @@ impl KvHead<'_> {
     }
 
     /// Ask for where the keys, or the values, of the tile that holds token `slot` of a block will be written.
-    pub fn fetch_tile(&self, block: usize, slot: usize, keys: bool) {
+    pub fn prefetch_tile(&self, block: usize, slot: usize, keys: bool) {
         let (tile, layout) = (self.tile(block, slot), self.shape.tile_layout());
         let (numbers, scales) = if keys {
             (0..layout.key_scales, layout.key_scales)
@@ -88,19 +88,19 @@ impl KvHead<'_> {
     }
 
     /// Whether keys and values of four neighbouring tokens, the first one in slot `slot`, can be written together.
-    pub fn takes_four_from(&self, slot: usize) -> bool {
+    pub fn can_write_four_from(&self, slot: usize) -> bool {
         let shape = self.shape;
         shape.dtype == KvDtype::Int8
             && slot.is_multiple_of(QUAD)
-            && shape.head_dim.is_multiple_of(CODES)
+            && shape.head_dim.is_multiple_of(REGISTER_CODES)
     }
 
-    /// [`KvHead::write_key`] of four neighbouring tokens: see [`KvHead::takes_four_from`].
+    /// [`KvHead::write_key`] of four neighbouring tokens: see [`KvHead::can_write_four_from`].
     ///
     /// # Safety
     /// As [`KvHead::write_key`], of all four slots.
     pub unsafe fn write_keys(&self, level: Level, block: usize, slot: usize, keys: [&[f32]; QUAD]) {
-        assert!(self.takes_four_from(slot));
+        assert!(self.can_write_four_from(slot));
         assert!(keys.iter().all(|key| key.len() == self.shape.head_dim));
         let (tile, lane) = (self.tile(block, slot), slot % LANES);
         // SAFETY: four lanes from `lane` on of each dimension are inside the tile; exclusive by contract.
@@ -111,7 +111,7 @@ impl KvHead<'_> {
         }
     }
 
-    /// [`KvHead::write_value`] of four neighbouring tokens: see [`KvHead::takes_four_from`].
+    /// [`KvHead::write_value`] of four neighbouring tokens: see [`KvHead::can_write_four_from`].
     ///
     /// # Safety
     /// As [`KvHead::write_value`], of all four slots.
@@ -122,7 +122,7 @@ impl KvHead<'_> {
         slot: usize,
         values: [&[f32]; QUAD],
     ) {
-        assert!(self.takes_four_from(slot));
+        assert!(self.can_write_four_from(slot));
         assert!(
             values
                 .iter()

@@ -25,7 +25,7 @@ pub enum Offset {
     /// `scale * code + min`, minima stored.
     Min,
     /// `scale * (code - zero)`: exact in integers, nothing stored.
-    Zero(i32),
+    ZeroPoint(i32),
     /// Scale and offset are a pair of integers ([`super::pairs`]).
     Paired,
 }
@@ -67,7 +67,7 @@ impl QuantLayout {
             offset: if zero == 0 {
                 Offset::Min
             } else {
-                Offset::Zero(zero)
+                Offset::ZeroPoint(zero)
             },
         }
     }
@@ -83,10 +83,10 @@ impl QuantLayout {
     }
 
     /// Bytes of the columns' units, which stand before the records.
-    pub const fn unit_bytes(self) -> usize {
+    pub const fn column_scale_bytes(self) -> usize {
         match self.offset {
             Offset::Paired => 4 * PANEL_COLUMNS,
-            Offset::Min | Offset::Zero(_) => 0,
+            Offset::Min | Offset::ZeroPoint(_) => 0,
         }
     }
 
@@ -94,7 +94,7 @@ impl QuantLayout {
     pub const fn record_bytes(self) -> usize {
         let arrays = match self.offset {
             Offset::Min => 2,
-            Offset::Zero(_) | Offset::Paired => 1,
+            Offset::ZeroPoint(_) | Offset::Paired => 1,
         };
         self.code_bytes() + arrays * self.scale_bytes()
     }
@@ -128,7 +128,9 @@ impl PanelKind {
         match self {
             Self::F32 => inputs * PANEL_COLUMNS * 4,
             Self::F16 | Self::Bf16 => inputs * PANEL_COLUMNS * 2,
-            Self::Quant(layout) => layout.unit_bytes() + inputs / GROUP * layout.record_bytes(),
+            Self::Quant(layout) => {
+                layout.column_scale_bytes() + inputs / GROUP * layout.record_bytes()
+            }
         }
     }
 

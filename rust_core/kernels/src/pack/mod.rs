@@ -306,7 +306,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_demo_formats_records_are_320_and_544_bytes() {
+    fn q4_1_and_q8_0_records_are_320_and_544_bytes() {
         let bytes = |dtype, inputs| PanelKind::of(dtype).panel_bytes(inputs);
         assert_eq!(bytes(DType::Q4_1, 32), 64 + 320);
         assert_eq!(bytes(DType::Q4_1, 64), 64 + 2 * 320);

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::amx::held;
+use crate::amx::thread_tiles;
 
 /// Threads that wait for a condition on atomics.
 ///
@@ -48,7 +48,7 @@ impl Waiters {
             std::hint::spin_loop();
         }
         // AMX GEMMs keep tile registers configured; a sleeping thread must not hold them.
-        held::release();
+        thread_tiles::release();
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         while !ready() {

@@ -43,7 +43,7 @@ fn any_row() -> impl Strategy<Value = (DType, Vec<u8>)> {
 
 proptest! {
     #[test]
-    fn the_affine_view_is_the_reference((dtype, bytes) in any_row()) {
+    fn the_affine_view_equals_the_reference((dtype, bytes) in any_row()) {
         let cols = 2 * dtype.block_len();
         let groups = cols / group_size(dtype);
         let mut reference = vec![0.0; cols];
@@ -112,6 +112,6 @@ fn six_bit_scales_are_split_over_three_fields() {
 
 #[test]
 #[should_panic(expected = "rows hold whole Q4_0 blocks")]
-fn a_row_of_part_of_a_block_is_our_own_mistake() {
+fn a_row_of_a_partial_block_panics() {
     dequantize_row(DType::Q4_0, &[0; 18], &mut [0.0; 31]);
 }

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_read() {
+    fn every_float_is_read() {
         let values: Vec<f32> = (0..5 * STRIP).map(|value| value as f32).collect();
         for level in Level::ALL.into_iter().filter(|level| level.available()) {
             // SAFETY: the machine has the level.

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_barrier_takes_time_among_several_and_hardly_any_alone() {
+    fn a_barrier_takes_longer_with_two_workers_than_with_one() {
         let short = Duration::from_millis(1);
         let alone = measure_barrier(Some(1), short).unwrap();
         let together = measure_barrier(Some(2), short).unwrap();

@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_available_is_measured_and_what_is_not_is_refused_by_name() {
+    fn available_instructions_are_measured_and_others_rejected_by_name() {
         for instruction in Instruction::ALL {
             let peak = measure_peak(instruction, Some(1), Duration::from_millis(1));
             match peak {
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dispatch_levels_dot_product_has_a_peak() {
+    fn the_int8_dot_product_of_the_dispatch_level_has_a_peak() {
         assert!(measure_int8_dot(Some(1), Duration::from_millis(1)).unwrap() > 1e6);
     }
 }

@@ -18,7 +18,7 @@
 //! Cost: a few passes over the vocabulary; nothing sorts it. A row whose logits hold a NaN or +inf, or
 //! nothing above -inf (before or after its mask), fails alone.
 
-mod draw;
+mod gumbel;
 pub mod mask;
 mod penalties;
 mod score;
@@ -247,7 +247,7 @@ pub unsafe fn sample(
         select::argmax(logits, &scratch.maxima)
     } else {
         // SAFETY: the level is the caller's promise.
-        unsafe { draw::draw(level, logits, row, scratch) }
+        unsafe { gumbel::sample_gumbel_max(level, logits, row, scratch) }
     };
     let logprob = if params.num_logprobs >= 0 {
         (f64::from(scratch.raw_logit(token, logits)) - log_sum) as f32

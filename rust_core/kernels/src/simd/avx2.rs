@@ -82,7 +82,7 @@ unsafe impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn load_pair_values(dots: *const i32, start: i32, pairs: *const i32) -> Self {
+    unsafe fn load_dequantized_dots(dots: *const i32, start: i32, pairs: *const i32) -> Self {
         // SAFETY: sixteen elements each by contract.
         unsafe {
             let value = |at: usize| {

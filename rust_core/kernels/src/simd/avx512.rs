@@ -33,7 +33,7 @@ unsafe fn largest_pair<const N: usize>(group: &[f32; 2 * LANES]) -> Largest<N> {
 /// # Safety
 /// AVX-512 enabled by the caller.
 #[inline(always)]
-unsafe fn join_largest<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<N> {
+unsafe fn merge_largest<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<N> {
     // SAFETY: the caller's promise.
     unsafe {
         let mut both = [_mm512_max_epu32(a[0], b[0]); N];
@@ -50,7 +50,7 @@ unsafe fn join_largest<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<
 /// # Safety
 /// AVX-512 enabled by the caller.
 #[inline(always)]
-unsafe fn join_quarters<const N: usize, const ONE: i32, const OTHER: i32>(
+unsafe fn merge_quarters<const N: usize, const ONE: i32, const OTHER: i32>(
     a: Largest<N>,
     b: Largest<N>,
 ) -> Largest<N> {
@@ -61,7 +61,7 @@ unsafe fn join_quarters<const N: usize, const ONE: i32, const OTHER: i32>(
             one[i] = _mm512_shuffle_i64x2::<ONE>(a[i], b[i]);
             other[i] = _mm512_shuffle_i64x2::<OTHER>(a[i], b[i]);
         }
-        join_largest(one, other)
+        merge_largest(one, other)
     }
 }
 
@@ -70,7 +70,7 @@ unsafe fn join_quarters<const N: usize, const ONE: i32, const OTHER: i32>(
 /// # Safety
 /// AVX-512 enabled by the caller.
 #[inline(always)]
-unsafe fn join_pairs<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<N> {
+unsafe fn merge_pairs<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<N> {
     // SAFETY: the caller's promise.
     unsafe {
         let (mut one, mut other) = (a, a);
@@ -78,7 +78,7 @@ unsafe fn join_pairs<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<N>
             one[i] = _mm512_unpacklo_epi64(a[i], b[i]);
             other[i] = _mm512_unpackhi_epi64(a[i], b[i]);
         }
-        join_largest(one, other)
+        merge_largest(one, other)
     }
 }
 
@@ -87,7 +87,7 @@ unsafe fn join_pairs<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<N>
 /// # Safety
 /// AVX-512 enabled by the caller.
 #[inline(always)]
-unsafe fn join_words<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<N> {
+unsafe fn merge_words<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<N> {
     // SAFETY: the caller's promise.
     unsafe {
         let (mut one, mut other) = (a, a);
@@ -96,7 +96,7 @@ unsafe fn join_words<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<N>
             one[i] = _mm512_castps_si512(_mm512_shuffle_ps::<0b10_00_10_00>(a, b));
             other[i] = _mm512_castps_si512(_mm512_shuffle_ps::<0b11_01_11_01>(a, b));
         }
-        join_largest(one, other)
+        merge_largest(one, other)
     }
 }
 
@@ -199,7 +199,7 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn load_pair_values(dots: *const i32, start: i32, pairs: *const i32) -> Self {
+    unsafe fn load_dequantized_dots(dots: *const i32, start: i32, pairs: *const i32) -> Self {
         // SAFETY: sixteen elements each by contract.
         unsafe {
             let dots = _mm512_add_epi32(_mm512_loadu_si512(dots.cast()), _mm512_set1_epi32(start));
@@ -228,14 +228,14 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn load_pair_weights(codes: *const u32, shift: u32, pairs: *const u32) -> Self {
+    unsafe fn load_dequantized_codes(codes: *const u32, shift: u32, pairs: *const u32) -> Self {
         // SAFETY: sixteen elements each by contract.
         unsafe {
             let count = _mm_cvtsi32_si128(shift as i32);
             let codes = _mm512_srl_epi32(_mm512_loadu_si512(codes.cast()), count);
             let codes = _mm512_and_si512(codes, _mm512_set1_epi32(15));
             // The code's distance from zero in the lower half, zero itself in the upper one.
-            let zero = _mm512_set1_epi16(pairs::ZERO as i16);
+            let zero = _mm512_set1_epi16(pairs::ZERO_POINT as i16);
             let halves = _mm512_mask_sub_epi16(zero, 0x5555_5555, codes, zero);
             let weights = _mm512_madd_epi16(halves, _mm512_loadu_si512(pairs.cast()));
             Self(_mm512_cvtepi32_ps(weights))
@@ -346,34 +346,34 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn largest_of_groups<const HOW_MANY: usize>(
+    unsafe fn largest_of_groups<const TOP: usize>(
         groups: &[[f32; 2 * LANES]; LANES],
         count: usize,
-    ) -> [Self; HOW_MANY] {
+    ) -> [Self; TOP] {
         if count <= 4 {
             // SAFETY: the caller's promise.
-            return unsafe { largest_one_by_one::<Self, HOW_MANY>(groups, count) };
+            return unsafe { largest_one_by_one::<Self, TOP>(groups, count) };
         }
         // SAFETY: enabled by the caller.
         unsafe {
             // Groups `at`, `at + 4`, `at + 8` and `at + 12`, a quarter of the lanes each.
             macro_rules! four {
                 ($at:literal) => {{
-                    let halves = |at: usize| largest_pair::<HOW_MANY>(&groups[at]);
+                    let halves = |at: usize| largest_pair::<TOP>(&groups[at]);
                     let (a, b) = (halves($at), halves($at + 4));
-                    let low = join_quarters::<HOW_MANY, 0b01_00_01_00, 0b11_10_11_10>(a, b);
+                    let low = merge_quarters::<TOP, 0b01_00_01_00, 0b11_10_11_10>(a, b);
                     let (a, b) = (halves($at + 8), halves($at + 12));
-                    let high = join_quarters::<HOW_MANY, 0b01_00_01_00, 0b11_10_11_10>(a, b);
-                    join_quarters::<HOW_MANY, 0b10_00_10_00, 0b11_01_11_01>(low, high)
+                    let high = merge_quarters::<TOP, 0b01_00_01_00, 0b11_10_11_10>(a, b);
+                    merge_quarters::<TOP, 0b10_00_10_00, 0b11_01_11_01>(low, high)
                 }};
             }
             let (low, high) = (
-                join_pairs(four!(0), four!(1)),
-                join_pairs(four!(2), four!(3)),
+                merge_pairs(four!(0), four!(1)),
+                merge_pairs(four!(2), four!(3)),
             );
-            let all = join_words(low, high);
-            let mut largest = [Self(_mm512_setzero_ps()); HOW_MANY];
-            for i in 0..HOW_MANY {
+            let all = merge_words(low, high);
+            let mut largest = [Self(_mm512_setzero_ps()); TOP];
+            for i in 0..TOP {
                 largest[i] = Self(_mm512_castsi512_ps(all[i]));
             }
             largest

@@ -44,7 +44,7 @@ unsafe impl Lanes for Fused {
         load_f16(from: *const u16);
         load_bf16(from: *const u16);
         load_i32_plus(from: *const i32, addend: i32);
-        load_pair_values(dots: *const i32, start: i32, pairs: *const i32);
+        load_dequantized_dots(dots: *const i32, start: i32, pairs: *const i32);
         load_bits(from: *const u32, shift: u32, mask: u32);
     }
 

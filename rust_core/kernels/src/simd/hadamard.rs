@@ -3,7 +3,7 @@
 //! Products are the same in both, but for a factor, `(Hq)·(Hk) = n q·k`, and a key whose few large dimensions
 //! would leave the others few bits of one scale becomes one of equals (QuaRot, Ashkboos et al. 2024).
 
-use super::{ByteDots, LANES};
+use super::{Int8Dot, LANES};
 
 /// By what dot products grow: dimensions that are mixed with one another, for heads of `dims` dimensions, a multiple of 16.
 pub(crate) fn hadamard_size(dims: usize) -> usize {
@@ -16,7 +16,7 @@ pub(crate) fn hadamard_size(dims: usize) -> usize {
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
-pub(crate) unsafe fn hadamard<L: ByteDots>(head: &mut [f32]) {
+pub(crate) unsafe fn hadamard<L: Int8Dot>(head: &mut [f32]) {
     // SAFETY: the caller's promise.
     unsafe {
         match head.len() {
@@ -31,7 +31,7 @@ pub(crate) unsafe fn hadamard<L: ByteDots>(head: &mut [f32]) {
 /// # Safety
 /// As [`hadamard`].
 #[inline(always)]
-unsafe fn transform<L: ByteDots>(head: &mut [f32]) {
+unsafe fn transform<L: Int8Dot>(head: &mut [f32]) {
     let vectors = hadamard_size(head.len()) / LANES;
     let all = head.as_chunks_mut::<LANES>().0;
     // SAFETY: sixteen elements each; instructions by the caller's promise.
@@ -85,7 +85,7 @@ mod tests {
     /// # Safety
     /// The level's instructions are enabled.
     #[inline(always)]
-    unsafe fn mix_body<L: ByteDots>(head: &mut [f32]) {
+    unsafe fn transform_body<L: Int8Dot>(head: &mut [f32]) {
         // SAFETY: the caller's promise.
         unsafe { hadamard::<L>(head) };
     }
@@ -93,7 +93,7 @@ mod tests {
     by_level! {
         /// # Safety
         /// The machine has the level.
-        unsafe fn mix(head: &mut [f32]) = mix_body;
+        unsafe fn transform_on_level(head: &mut [f32]) = transform_body;
     }
 
     proptest! {
@@ -106,7 +106,7 @@ mod tests {
             for level in Level::ALL.into_iter().filter(|level| level.available()) {
                 let mut ours = head.clone();
                 // SAFETY: the level is available.
-                unsafe { mix(level, &mut ours) };
+                unsafe { transform_on_level(level, &mut ours) };
                 for (ours, exact) in ours.iter().zip(&exact) {
                     prop_assert!((f64::from(*ours) - exact).abs() < 1e-4, "{:?}", level);
                 }

@@ -10,24 +10,24 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-mod byte_dots;
 #[cfg(test)]
 mod fused;
 mod hadamard;
+mod int8_dot;
 mod portable;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::Avx512;
-pub(crate) use byte_dots::{
-    ByteDots, CODES, LARGEST_BYTE, LARGEST_TWO_BYTES, largest_of, step_of, step_to,
-};
 #[cfg(test)]
 pub(crate) use fused::Fused;
 #[cfg(test)]
 pub(crate) use hadamard::naive_hadamard;
 pub(crate) use hadamard::{hadamard, hadamard_size};
+pub(crate) use int8_dot::{
+    Int8Dot, MAX_INT8, MAX_INT8_PAIR, REGISTER_CODES, max_abs, symmetric_scale, symmetric_scale_of,
+};
 pub(crate) use portable::{Portable, widen_f16};
 
 use crate::pack::pairs;
@@ -64,12 +64,12 @@ pub(crate) unsafe trait Lanes: Copy {
     )]
     unsafe fn load_i32_plus(from: *const i32, addend: i32) -> Self;
     /// Sixteen dot products plus `start`, each one's halves times those of its pair of 16-bit integers
-    /// ([`crate::pack::pairs::value`]).
+    /// ([`crate::pack::pairs::dequantize_dot`]).
     #[cfg_attr(
         not(target_arch = "x86_64"),
         allow(dead_code, reason = "tiles' users' alone")
     )]
-    unsafe fn load_pair_values(dots: *const i32, start: i32, pairs: *const i32) -> Self;
+    unsafe fn load_dequantized_dots(dots: *const i32, start: i32, pairs: *const i32) -> Self;
     unsafe fn store(self, to: *mut f32);
     unsafe fn add(self, other: Self) -> Self;
     unsafe fn sub(self, other: Self) -> Self;
@@ -88,9 +88,9 @@ pub(crate) unsafe trait Lanes: Copy {
     /// 2^n for lanes that hold n + [`ROUND_TO_EXPONENT`], n in [-126, 127]; 0 for n = -127.
     unsafe fn pow2_of_rounded(self) -> Self;
 
-    /// Sixteen weights in units ([`pairs::weight`]): those of codes `(word >> shift) & 15`.
+    /// Sixteen weights in units ([`pairs::dequantize_code`]): those of codes `(word >> shift) & 15`.
     #[inline(always)]
-    unsafe fn load_pair_weights(codes: *const u32, shift: u32, pairs: *const u32) -> Self {
+    unsafe fn load_dequantized_codes(codes: *const u32, shift: u32, pairs: *const u32) -> Self {
         // Integers below 2^24, so that nothing is rounded.
         // SAFETY: the caller's promise.
         unsafe {
@@ -101,7 +101,7 @@ pub(crate) unsafe trait Lanes: Copy {
             };
             let (code, zero) = (
                 Self::load_bits(codes, shift, 15),
-                Self::splat(pairs::ZERO as f32),
+                Self::splat(pairs::ZERO_POINT as f32),
             );
             code.sub(zero).mul_add(number(0), number(16).mul(zero))
         }
@@ -148,12 +148,12 @@ pub(crate) unsafe trait Lanes: Copy {
     /// The largest magnitudes of the first `count` of sixteen groups of 32 values, or the [two
     /// largest](Lanes::two_largest_magnitudes); anything of the others.
     #[inline(always)]
-    unsafe fn largest_of_groups<const HOW_MANY: usize>(
+    unsafe fn largest_of_groups<const TOP: usize>(
         groups: &[[f32; 2 * LANES]; LANES],
         count: usize,
-    ) -> [Self; HOW_MANY] {
+    ) -> [Self; TOP] {
         // SAFETY: the caller's promise.
-        unsafe { largest_one_by_one::<Self, HOW_MANY>(groups, count) }
+        unsafe { largest_one_by_one::<Self, TOP>(groups, count) }
     }
 
     /// Round each value times its group's factor to the nearest integer (ties to even), or to 0 if that is not in
@@ -293,11 +293,11 @@ pub(crate) unsafe trait Lanes: Copy {
 /// # Safety
 /// As there.
 #[inline(always)]
-unsafe fn largest_one_by_one<L: Lanes, const HOW_MANY: usize>(
+unsafe fn largest_one_by_one<L: Lanes, const TOP: usize>(
     groups: &[[f32; 2 * LANES]; LANES],
     count: usize,
-) -> [L; HOW_MANY] {
-    const { assert!(HOW_MANY == 1 || HOW_MANY == 2) };
+) -> [L; TOP] {
+    const { assert!(TOP == 1 || TOP == 2) };
     let mut all = [[0.0; LANES]; 2];
     for (at, group) in groups.iter().enumerate().take(count) {
         // SAFETY: 32 elements; the instructions are the caller's promise.
@@ -308,8 +308,8 @@ unsafe fn largest_one_by_one<L: Lanes, const HOW_MANY: usize>(
     }
     // SAFETY: sixteen elements each; the instructions are the caller's promise.
     unsafe {
-        let mut largest = [L::load(all[0].as_ptr()); HOW_MANY];
-        largest[HOW_MANY - 1] = L::load(all[HOW_MANY - 1].as_ptr());
+        let mut largest = [L::load(all[0].as_ptr()); TOP];
+        largest[TOP - 1] = L::load(all[TOP - 1].as_ptr());
         largest
     }
 }
@@ -431,8 +431,9 @@ mod tests {
                 L::load_bf16(halves.as_ptr()).to_array(),
                 L::load_bits(words.as_ptr(), 12, 255).to_array(),
                 L::load_i32_plus(words.as_ptr().cast(), 77).to_array(),
-                L::load_pair_values(words.as_ptr().cast(), 77, words.as_ptr().cast()).to_array(),
-                L::load_pair_weights(words.as_ptr(), 12, words.as_ptr()).to_array(),
+                L::load_dequantized_dots(words.as_ptr().cast(), 77, words.as_ptr().cast())
+                    .to_array(),
+                L::load_dequantized_codes(words.as_ptr(), 12, words.as_ptr()).to_array(),
             ]
         }
     }
@@ -529,9 +530,9 @@ mod tests {
                 let sum = word.wrapping_add(77);
                 assert_eq!(sums[lane], sum as f32, "{level:?}");
                 let pair = [word as i16, (word >> 16) as i16];
-                let value = pairs::value(sum, pair);
+                let value = pairs::dequantize_dot(sum, pair);
                 assert_eq!(values[lane], value as f32, "{level:?}");
-                let weight = pairs::weight((words[lane] >> 12 & 15) as u8, pair);
+                let weight = pairs::dequantize_code((words[lane] >> 12 & 15) as u8, pair);
                 assert_eq!(weights[lane], weight as f32, "{level:?}");
             }
         }

@@ -67,7 +67,7 @@ unsafe impl Lanes for Portable {
     }
 
     #[inline(always)]
-    unsafe fn load_pair_values(dots: *const i32, start: i32, pairs: *const i32) -> Self {
+    unsafe fn load_dequantized_dots(dots: *const i32, start: i32, pairs: *const i32) -> Self {
         // SAFETY: sixteen elements each by contract.
         let (dots, pairs) = unsafe {
             (
@@ -76,7 +76,7 @@ unsafe impl Lanes for Portable {
             )
         };
         Self(std::array::from_fn(|lane| {
-            pairs::value(dots[lane].wrapping_add(start), pairs[lane]) as f32
+            pairs::dequantize_dot(dots[lane].wrapping_add(start), pairs[lane]) as f32
         }))
     }
 

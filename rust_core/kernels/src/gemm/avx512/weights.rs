@@ -10,7 +10,7 @@ use std::arch::x86_64::*;
 use super::QUADS;
 use crate::activation_quant::TileGroup;
 use crate::arena::{Buffer, Plain};
-use crate::dispatch::adds_beside_products;
+use crate::dispatch::separate_add_pipes;
 use crate::error::KernelError;
 use crate::gemm::Panel;
 use crate::pack::layout::{GROUP, PANEL_COLUMNS, QuantLayout};
@@ -25,7 +25,7 @@ pub(super) trait Format {
     /// A group's halves have scales of their own.
     const SPLIT: bool = Self::LAYOUT.group < GROUP;
     /// Sums are in units of their columns.
-    const UNITS: bool = Self::LAYOUT.unit_bytes() > 0;
+    const COLUMN_SCALED: bool = Self::LAYOUT.column_scale_bytes() > 0;
     /// Those of 16 columns, for a group or for half of one.
     type Scales: Copy;
     /// A row's sums with a group's value times the row's scale added, in one rounding.
@@ -41,7 +41,7 @@ pub(super) trait Format {
     ///
     /// # Safety
     /// The trait's.
-    unsafe fn starts(tile: &TileGroup, lane: usize) -> [__m512i; 2];
+    unsafe fn initial_sums(tile: &TileGroup, lane: usize) -> [__m512i; 2];
     /// What a row's dot products with the weights' codes are with the weights themselves.
     ///
     /// # Safety
@@ -118,9 +118,9 @@ impl<const POWERS: bool> Format for Paired<POWERS> {
     }
 
     #[inline(always)]
-    unsafe fn starts(tile: &TileGroup, lane: usize) -> [__m512i; 2] {
+    unsafe fn initial_sums(tile: &TileGroup, lane: usize) -> [__m512i; 2] {
         // SAFETY: the caller's promise.
-        unsafe { [_mm512_set1_epi32(tile.starts[lane]); 2] }
+        unsafe { [_mm512_set1_epi32(tile.initial_sums[lane]); 2] }
     }
 
     #[inline(always)]
@@ -239,14 +239,14 @@ pub(super) struct ByteScales {
     min: __m512,
 }
 
-/// A record of 8-bit codes, its layout as types, so that every branch on it is decided at compile time. `ZERO` is 0
+/// A record of 8-bit codes, its layout as types, so that every branch on it is decided at compile time. `ZERO_POINT` is 0
 /// where there are minima.
 #[derive(Clone, Copy)]
-pub(super) struct Bytes<const SPLIT: bool, const HALF: bool, const ZERO: i32> {
+pub(super) struct Bytes<const SPLIT: bool, const HALF: bool, const ZERO_POINT: i32> {
     record: *const u8,
 }
 
-impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Bytes<SPLIT, HALF, ZERO> {
+impl<const SPLIT: bool, const HALF: bool, const ZERO_POINT: i32> Bytes<SPLIT, HALF, ZERO_POINT> {
     pub fn new(panel: Panel) -> Self {
         Self {
             record: panel.records(Self::LAYOUT),
@@ -270,7 +270,9 @@ impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Bytes<SPLIT, HALF, ZE
     }
 }
 
-impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Weights for Bytes<SPLIT, HALF, ZERO> {
+impl<const SPLIT: bool, const HALF: bool, const ZERO_POINT: i32> Weights
+    for Bytes<SPLIT, HALF, ZERO_POINT>
+{
     type Format = Self;
 
     #[inline(always)]
@@ -292,9 +294,9 @@ impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Weights for Bytes<SPL
         unsafe {
             let from = self.record.add(Self::LAYOUT.code_bytes());
             let scale = Self::load(from.add(part * Self::LAYOUT.scale_bytes() / 2));
-            let min = if ZERO == 0 {
+            let min = if ZERO_POINT == 0 {
                 let min = Self::load(from.add(Self::LAYOUT.scale_bytes()));
-                _mm512_mul_ps(min, _mm512_set1_ps(1.0 / pairs::ZERO as f32))
+                _mm512_mul_ps(min, _mm512_set1_ps(1.0 / pairs::ZERO_POINT as f32))
             } else {
                 scale
             };
@@ -303,24 +305,26 @@ impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Weights for Bytes<SPL
     }
 }
 
-impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Format for Bytes<SPLIT, HALF, ZERO> {
-    const LAYOUT: QuantLayout = QuantLayout::bytes(SPLIT, HALF, ZERO);
+impl<const SPLIT: bool, const HALF: bool, const ZERO_POINT: i32> Format
+    for Bytes<SPLIT, HALF, ZERO_POINT>
+{
+    const LAYOUT: QuantLayout = QuantLayout::bytes(SPLIT, HALF, ZERO_POINT);
     type Scales = ByteScales;
 
     /// The zero times the sum of the activations' codes is taken off before anything is added.
     #[inline(always)]
-    unsafe fn starts(tile: &TileGroup, lane: usize) -> [__m512i; 2] {
+    unsafe fn initial_sums(tile: &TileGroup, lane: usize) -> [__m512i; 2] {
         // SAFETY: the caller's promise.
         unsafe {
-            if ZERO == 0 {
+            if ZERO_POINT == 0 {
                 return [_mm512_setzero_si512(); 2];
             }
             // The lower half is the sum times minus eight.
-            let all = low_half_times(tile.starts[lane], ZERO / pairs::ZERO);
+            let all = low_half_times(tile.initial_sums[lane], ZERO_POINT / pairs::ZERO_POINT);
             if !SPLIT {
                 return [all; 2];
             }
-            let low = low_half_times(tile.low_sums[lane], -ZERO);
+            let low = low_half_times(tile.low_sums[lane], -ZERO_POINT);
             [low, _mm512_sub_epi32(all, low)]
         }
     }
@@ -330,10 +334,10 @@ impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Format for Bytes<SPLI
         // SAFETY: the caller's promise.
         unsafe {
             let value = _mm512_mul_ps(_mm512_cvtepi32_ps(dots), scales.scale);
-            if ZERO != 0 {
+            if ZERO_POINT != 0 {
                 return value;
             }
-            let sum = low_half_times(tile.starts[lane], -1);
+            let sum = low_half_times(tile.initial_sums[lane], -1);
             _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scales.min, value)
         }
     }
@@ -355,8 +359,8 @@ unsafe impl Plain for ExpandedGroup {}
 pub(in crate::gemm) struct ExpandedPanels {
     /// `[2, ≤ inputs / 32]`
     groups: Buffer<ExpandedGroup>,
-    /// See [`adds_beside_products`].
-    pub(in crate::gemm) adds_beside_products: bool,
+    /// See [`separate_add_pipes`].
+    pub(in crate::gemm) separate_add_pipes: bool,
 }
 
 impl ExpandedPanels {
@@ -364,7 +368,7 @@ impl ExpandedPanels {
     pub fn new(inputs: usize) -> Result<Self, KernelError> {
         Ok(Self {
             groups: Buffer::new(2 * inputs.div_ceil(GROUP))?,
-            adds_beside_products: adds_beside_products(),
+            separate_add_pipes: separate_add_pipes(),
         })
     }
 

@@ -3,7 +3,7 @@
 use super::{RowContext, Scratch, select, truncate};
 use crate::dispatch::Level;
 
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+const GOLDEN_RATIO_64: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The finaliser of splitmix64 (Steele et al. 2014).
 pub(super) fn mix64(mut z: u64) -> u64 {
@@ -19,7 +19,7 @@ pub(super) fn row_key(seed: u64, position: u64) -> u64 {
 
 /// The 24 random bits of a token.
 fn bits_of(row_key: u64, id: usize) -> u32 {
-    (mix64(row_key ^ (id as u64).wrapping_mul(GOLDEN)) >> 40) as u32
+    (mix64(row_key ^ (id as u64).wrapping_mul(GOLDEN_RATIO_64)) >> 40) as u32
 }
 
 /// Standard Gumbel noise from 24 random bits.
@@ -45,7 +45,7 @@ struct Best {
 
 impl Best {
     /// Consider a token. Most fail the bound, and cost a hash and a comparison.
-    fn offer(&mut self, logit: f32, id: usize) {
+    fn consider(&mut self, logit: f32, id: usize) {
         let scaled = f64::from(logit / self.temperature);
         let bits = bits_of(self.row_key, id);
         if scaled + gumbel_bound(bits) < self.value {
@@ -62,7 +62,7 @@ impl Best {
 ///
 /// # Safety
 /// The machine has the level.
-pub(super) unsafe fn draw(
+pub(super) unsafe fn sample_gumbel_max(
     level: Level,
     logits: &[f32],
     row: &RowContext<'_>,
@@ -75,17 +75,17 @@ pub(super) unsafe fn draw(
         id: usize::MAX,
     };
     // The likeliest is always allowed; considered first, it rules most others out.
-    let likeliest = select::argmax(logits, &scratch.maxima);
-    best.offer(logits[likeliest], likeliest);
+    let most_probable = select::argmax(logits, &scratch.maxima);
+    best.consider(logits[most_probable], most_probable);
     // SAFETY: the level is the caller's promise.
     match unsafe { truncate::truncate(level, logits, row, scratch) } {
-        truncate::Kept::Keys => {
+        truncate::Candidates::Keys => {
             for &key in &scratch.keys {
                 let id = select::id_of(key);
-                best.offer(logits[id], id);
+                best.consider(logits[id], id);
             }
         }
-        truncate::Kept::Everything => {
+        truncate::Candidates::All => {
             let noise_bound = gumbel_bound(u32::MAX >> 8);
             for (run, &max) in scratch.maxima.iter().enumerate() {
                 // Even the largest possible noise would not lift this run's best above ours.
@@ -95,7 +95,7 @@ pub(super) unsafe fn draw(
                 let start = run * select::RUN;
                 let end = logits.len().min(start + select::RUN);
                 for (at, &logit) in logits[start..end].iter().enumerate() {
-                    best.offer(logit, start + at);
+                    best.consider(logit, start + at);
                 }
             }
         }

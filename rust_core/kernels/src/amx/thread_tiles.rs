@@ -10,7 +10,7 @@ use std::cell::Cell;
 
 #[cfg(target_arch = "x86_64")]
 thread_local! {
-    static HELD: Cell<bool> = const { Cell::new(false) };
+    static CONFIGURED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Configure this thread's tiles, unless they are.
@@ -19,8 +19,8 @@ thread_local! {
 /// The process may use the tiles (see `support.rs`).
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-pub(crate) unsafe fn hold() {
-    if !HELD.get() {
+pub(crate) unsafe fn configure() {
+    if !CONFIGURED.get() {
         // SAFETY: the instruction is allowed by contract and reads the 64 bytes of the configuration.
         unsafe {
             std::arch::asm!(
@@ -30,7 +30,7 @@ pub(crate) unsafe fn hold() {
                 options(nostack, preserves_flags, readonly)
             );
         }
-        HELD.set(true);
+        CONFIGURED.set(true);
     }
 }
 
@@ -38,7 +38,7 @@ pub(crate) unsafe fn hold() {
 #[inline(always)]
 pub(crate) fn release() {
     #[cfg(target_arch = "x86_64")]
-    if HELD.get() {
+    if CONFIGURED.get() {
         // SAFETY: tiles that are held may be released; nothing in them is used any more, since every product
         // begins and ends within one block of instructions.
         unsafe {
@@ -49,6 +49,6 @@ pub(crate) fn release() {
                 options(nomem, nostack, preserves_flags)
             );
         }
-        HELD.set(false);
+        CONFIGURED.set(false);
     }
 }

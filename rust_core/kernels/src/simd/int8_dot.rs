@@ -6,23 +6,23 @@
 use super::{LANES, Lanes, ROUND};
 
 /// Codes of a register: four for each lane.
-pub(crate) const CODES: usize = 4 * LANES;
+pub(crate) const REGISTER_CODES: usize = 4 * LANES;
 
 /// The largest magnitude of a number of one signed byte.
-pub(crate) const LARGEST_BYTE: f32 = 127.0;
+pub(crate) const MAX_INT8: f32 = 127.0;
 
 /// The largest magnitude of a number of two signed bytes.
-pub(crate) const LARGEST_TWO_BYTES: f32 = LARGEST_BYTE * 257.0;
+pub(crate) const MAX_INT8_PAIR: f32 = MAX_INT8 * 257.0;
 
 /// Lanes that are dot products of bytes.
 ///
 /// # Safety
 /// As [`Lanes`].
 #[allow(clippy::missing_safety_doc, reason = "the trait's is every method's")]
-pub(crate) unsafe trait ByteDots: Lanes {
+pub(crate) unsafe trait Int8Dot: Lanes {
     /// Sixteen sums.
     type Dots: Copy;
-    /// [`CODES`] unsigned bytes.
+    /// [`REGISTER_CODES`] unsigned bytes.
     type Codes: Copy;
     /// Four signed bytes, for all lanes.
     type Quad: Copy;
@@ -33,9 +33,10 @@ pub(crate) unsafe trait ByteDots: Lanes {
     /// Four bytes of any alignment.
     unsafe fn splat_quad(from: *const i8) -> Self::Quad;
     /// Add each lane's four products.
-    unsafe fn add_dots(sums: Self::Dots, codes: Self::Codes, quad: Self::Quad) -> Self::Dots;
+    unsafe fn accumulate_dots(sums: Self::Dots, codes: Self::Codes, quad: Self::Quad)
+    -> Self::Dots;
     /// `256 * high + low - offset`, which is below 2^31, as floats.
-    unsafe fn join_dots(high: Self::Dots, low: Self::Dots, offset: i32) -> Self;
+    unsafe fn combine_dots(high: Self::Dots, low: Self::Dots, offset: i32) -> Self;
 
     /// The Walsh–Hadamard transform of the lanes: for distances 8, 4, 2 and 1, in that order, sums in the lower and
     /// differences in the upper of two lanes so far apart.
@@ -49,7 +50,11 @@ pub(crate) unsafe trait ByteDots: Lanes {
     /// Round values times `factor`, which brings them into [-127, 127], to the nearest integers (ties to even), and
     /// store them, plus 128, as bytes.
     #[inline(always)]
-    unsafe fn store_unsigned(values: &[f32; CODES], factor: Self, codes: &mut [u8; CODES]) {
+    unsafe fn quantize_to_u8(
+        values: &[f32; REGISTER_CODES],
+        factor: Self,
+        codes: &mut [u8; REGISTER_CODES],
+    ) {
         let vectors = values.as_chunks::<LANES>().0.iter();
         for (x, codes) in vectors.zip(codes.as_chunks_mut::<LANES>().0) {
             // SAFETY: sixteen elements each; the instructions are the caller's promise.
@@ -64,34 +69,34 @@ pub(crate) unsafe trait ByteDots: Lanes {
         }
     }
 
-    /// Store four tokens' codes as keys stand: by quads of dimensions, those of the tokens together, [`CODES`] bytes
+    /// Store four tokens' codes as keys stand: by quads of dimensions, those of the tokens together, [`REGISTER_CODES`] bytes
     /// from one quad to the next.
     #[inline(always)]
-    unsafe fn store_keys(codes: [&[u8; CODES]; 4], to: *mut u8) {
+    unsafe fn store_keys(codes: [&[u8; REGISTER_CODES]; 4], to: *mut u8) {
         for quad in 0..LANES {
             for (token, codes) in codes.iter().enumerate() {
                 let four = codes.as_chunks::<4>().0[quad];
                 // SAFETY: room by contract.
-                unsafe { *to.add(quad * CODES + 4 * token).cast() = four };
+                unsafe { *to.add(quad * REGISTER_CODES + 4 * token).cast() = four };
             }
         }
     }
 
     /// Store four tokens' codes as values stand: by dimensions, those of the tokens together.
     #[inline(always)]
-    unsafe fn store_values(codes: [&[u8; CODES]; 4], to: *mut [u8; 4]) {
-        for dim in 0..CODES {
+    unsafe fn store_values(codes: [&[u8; REGISTER_CODES]; 4], to: *mut [u8; 4]) {
+        for dim in 0..REGISTER_CODES {
             // SAFETY: room by contract.
             unsafe { *to.add(dim) = codes.map(|codes| codes[dim]) };
         }
     }
 
-    /// Round the products of up to [`CODES`] values with a factor each, of magnitude up to [`LARGEST_TWO_BYTES`], to the
+    /// Round the products of up to [`REGISTER_CODES`] values with a factor each, of magnitude up to [`MAX_INT8_PAIR`], to the
     /// nearest integers (ties to even), store their two bytes and return their sum.
     ///
-    /// [`CODES`] bytes at both pointers, of which those behind the values' become zero.
+    /// [`REGISTER_CODES`] bytes at both pointers, of which those behind the values' become zero.
     #[inline(always)]
-    unsafe fn store_two_bytes(
+    unsafe fn quantize_to_int8_pairs(
         values: &[[f32; LANES]],
         factors: &[[f32; LANES]],
         high: *mut i8,
@@ -100,8 +105,8 @@ pub(crate) unsafe trait ByteDots: Lanes {
         let mut sum = 0;
         // SAFETY: the caller's promise; so many bytes by contract.
         unsafe {
-            high.write_bytes(0, CODES);
-            low.write_bytes(0, CODES);
+            high.write_bytes(0, REGISTER_CODES);
+            low.write_bytes(0, REGISTER_CODES);
             for (number, (values, factors)) in values.iter().zip(factors).enumerate() {
                 let x = Self::load(values.as_ptr()).mul(Self::load(factors.as_ptr()));
                 let shifted = x.add(Self::splat(ROUND)).to_array();
@@ -119,14 +124,14 @@ pub(crate) unsafe trait ByteDots: Lanes {
 }
 
 /// What one stands for when `values`, whole vectors, become integers of magnitude up to `most`, and what to multiply them
-/// with to get these: [`step_to`] of the largest.
+/// with to get these: [`symmetric_scale`] of the largest.
 ///
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
-pub(crate) unsafe fn step_of<L: ByteDots>(values: &[f32], most: f32) -> (f32, f32) {
+pub(crate) unsafe fn symmetric_scale_of<L: Int8Dot>(values: &[f32], most: f32) -> (f32, f32) {
     // SAFETY: the caller's promise.
-    step_to(unsafe { largest_of::<L>(values) }, most)
+    symmetric_scale(unsafe { max_abs::<L>(values) }, most)
 }
 
 /// The largest magnitude among `values`, whole vectors, or NaN if one of them is that.
@@ -134,7 +139,7 @@ pub(crate) unsafe fn step_of<L: ByteDots>(values: &[f32], most: f32) -> (f32, f3
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
-pub(crate) unsafe fn largest_of<L: ByteDots>(values: &[f32]) -> f32 {
+pub(crate) unsafe fn max_abs<L: Int8Dot>(values: &[f32]) -> f32 {
     debug_assert!(values.len().is_multiple_of(LANES));
     // SAFETY: whole vectors; instructions by the caller's promise.
     unsafe {
@@ -153,7 +158,7 @@ pub(crate) unsafe fn largest_of<L: ByteDots>(values: &[f32]) -> f32 {
 ///
 /// The step is NaN if the largest is not finite. Then, and where it is zero for every purpose, the factor is zero.
 #[inline(always)]
-pub(crate) fn step_to(largest: f32, most: f32) -> (f32, f32) {
+pub(crate) fn symmetric_scale(largest: f32, most: f32) -> (f32, f32) {
     if !largest.is_finite() {
         return (f32::NAN, 0.0);
     }
@@ -166,7 +171,7 @@ pub(crate) fn step_to(largest: f32, most: f32) -> (f32, f32) {
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{ByteDots, LANES};
+    use super::{Int8Dot, LANES};
     use crate::simd::{Avx2, Avx512};
 
     /// Store the four quarters of a register, each `STRIDE` bytes from the one before.
@@ -201,7 +206,7 @@ mod x86 {
     }
 
     // SAFETY: instructions and pointers are the callers' promise.
-    unsafe impl ByteDots for Avx512 {
+    unsafe impl Int8Dot for Avx512 {
         type Dots = __m512i;
         type Codes = __m512i;
         type Quad = __m512i;
@@ -225,13 +230,13 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn add_dots(sums: __m512i, codes: __m512i, quad: __m512i) -> __m512i {
+        unsafe fn accumulate_dots(sums: __m512i, codes: __m512i, quad: __m512i) -> __m512i {
             // SAFETY: enabled by the caller.
             unsafe { _mm512_dpbusd_epi32(sums, codes, quad) }
         }
 
         #[inline(always)]
-        unsafe fn join_dots(high: __m512i, low: __m512i, offset: i32) -> Self {
+        unsafe fn combine_dots(high: __m512i, low: __m512i, offset: i32) -> Self {
             // SAFETY: enabled by the caller.
             unsafe {
                 let low = _mm512_sub_epi32(low, _mm512_set1_epi32(offset));
@@ -274,7 +279,7 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn store_unsigned(values: &[f32; 64], factor: Self, codes: &mut [u8; 64]) {
+        unsafe fn quantize_to_u8(values: &[f32; 64], factor: Self, codes: &mut [u8; 64]) {
             // SAFETY: 64 elements each; the rounding mode is the default one, to nearest even.
             unsafe {
                 let x = values.as_ptr();
@@ -326,7 +331,7 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn store_two_bytes(
+        unsafe fn quantize_to_int8_pairs(
             values: &[[f32; LANES]],
             factors: &[[f32; LANES]],
             high: *mut i8,
@@ -366,7 +371,7 @@ mod x86 {
     // A lane's four products stand as two sums of two until they are joined.
     //
     // SAFETY: instructions and pointers are the callers' promise.
-    unsafe impl ByteDots for Avx2 {
+    unsafe impl Int8Dot for Avx2 {
         type Dots = [__m256i; 4];
         type Codes = [__m256i; 4];
         type Quad = __m256i;
@@ -395,7 +400,11 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn add_dots(sums: [__m256i; 4], codes: [__m256i; 4], quad: __m256i) -> [__m256i; 4] {
+        unsafe fn accumulate_dots(
+            sums: [__m256i; 4],
+            codes: [__m256i; 4],
+            quad: __m256i,
+        ) -> [__m256i; 4] {
             // SAFETY: enabled by the caller.
             four(|part| unsafe {
                 _mm256_add_epi32(sums[part], _mm256_madd_epi16(codes[part], quad))
@@ -403,7 +412,7 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn join_dots(high: [__m256i; 4], low: [__m256i; 4], offset: i32) -> Self {
+        unsafe fn combine_dots(high: [__m256i; 4], low: [__m256i; 4], offset: i32) -> Self {
             // SAFETY: enabled by the caller.
             unsafe {
                 let sums =
@@ -467,7 +476,7 @@ mod x86 {
 }
 
 // SAFETY: executes no special instructions; pointers are the callers' promise.
-unsafe impl ByteDots for super::Portable {
+unsafe impl Int8Dot for super::Portable {
     type Dots = [i32; LANES];
     type Codes = [[u8; 4]; LANES];
     type Quad = [i8; 4];
@@ -490,7 +499,7 @@ unsafe impl ByteDots for super::Portable {
     }
 
     #[inline(always)]
-    unsafe fn add_dots(
+    unsafe fn accumulate_dots(
         mut sums: [i32; LANES],
         codes: [[u8; 4]; LANES],
         quad: [i8; 4],
@@ -504,7 +513,7 @@ unsafe impl ByteDots for super::Portable {
     }
 
     #[inline(always)]
-    unsafe fn join_dots(high: [i32; LANES], low: [i32; LANES], offset: i32) -> Self {
+    unsafe fn combine_dots(high: [i32; LANES], low: [i32; LANES], offset: i32) -> Self {
         let sums: [f32; LANES] = std::array::from_fn(|lane| {
             let sum = (high[lane] << 8).wrapping_add(low[lane]);
             sum.wrapping_sub(offset) as f32
@@ -562,7 +571,7 @@ mod tests {
     /// # Safety
     /// The level's instructions are enabled; as many codes as numbers.
     #[inline(always)]
-    unsafe fn joined_body<L: ByteDots>(
+    unsafe fn joined_body<L: Int8Dot>(
         codes: &[u8],
         high: &[i8],
         low: &[i8],
@@ -573,11 +582,12 @@ mod tests {
         unsafe {
             let (mut highs, mut lows) = (L::zero_dots(), L::zero_dots());
             for quad in 0..high.len() / 4 {
-                let codes = L::load_codes(codes.as_ptr().add(quad * CODES));
-                highs = L::add_dots(highs, codes, L::splat_quad(high.as_ptr().add(4 * quad)));
-                lows = L::add_dots(lows, codes, L::splat_quad(low.as_ptr().add(4 * quad)));
+                let codes = L::load_codes(codes.as_ptr().add(quad * REGISTER_CODES));
+                highs =
+                    L::accumulate_dots(highs, codes, L::splat_quad(high.as_ptr().add(4 * quad)));
+                lows = L::accumulate_dots(lows, codes, L::splat_quad(low.as_ptr().add(4 * quad)));
             }
-            L::join_dots(highs, lows, offset).to_array()
+            L::combine_dots(highs, lows, offset).to_array()
         }
     }
 
@@ -592,12 +602,15 @@ mod tests {
     /// # Safety
     /// The level's instructions are enabled.
     #[inline(always)]
-    unsafe fn split_body<L: ByteDots>(values: &[[f32; LANES]]) -> ([i8; CODES], [i8; CODES], i32) {
-        let (mut high, mut low) = ([1; CODES], [1; CODES]);
-        let factors = [[0.5; LANES]; CODES / LANES];
+    unsafe fn split_body<L: Int8Dot>(
+        values: &[[f32; LANES]],
+    ) -> ([i8; REGISTER_CODES], [i8; REGISTER_CODES], i32) {
+        let (mut high, mut low) = ([1; REGISTER_CODES], [1; REGISTER_CODES]);
+        let factors = [[0.5; LANES]; REGISTER_CODES / LANES];
         // SAFETY: by_level enables the instructions; arrays of so many.
-        let sum =
-            unsafe { L::store_two_bytes(values, &factors, high.as_mut_ptr(), low.as_mut_ptr()) };
+        let sum = unsafe {
+            L::quantize_to_int8_pairs(values, &factors, high.as_mut_ptr(), low.as_mut_ptr())
+        };
         (high, low, sum)
     }
 
@@ -606,13 +619,13 @@ mod tests {
         ///
         /// # Safety
         /// The machine has the level.
-        unsafe fn split(values: &[[f32; LANES]]) -> ([i8; CODES], [i8; CODES], i32) = split_body;
+        unsafe fn split(values: &[[f32; LANES]]) -> ([i8; REGISTER_CODES], [i8; REGISTER_CODES], i32) = split_body;
     }
 
     /// # Safety
     /// The level's instructions are enabled.
     #[inline(always)]
-    unsafe fn largest_body<L: ByteDots>(x: &[f32; LANES], other: &[f32; LANES]) -> f32 {
+    unsafe fn largest_body<L: Int8Dot>(x: &[f32; LANES], other: &[f32; LANES]) -> f32 {
         // SAFETY: by_level enables the instructions; arrays of sixteen.
         unsafe {
             let (x, other) = (L::load(x.as_ptr()), L::load(other.as_ptr()));
@@ -650,7 +663,7 @@ mod tests {
                 let sums = unsafe { joined(level, &codes, &high, &low, offset) };
                 for (lane, sum) in sums.into_iter().enumerate() {
                     let exact: i32 = numbers.iter().enumerate()
-                        .map(|(i, n)| n * i32::from(codes[i / 4 * CODES + 4 * lane + i % 4]))
+                        .map(|(i, n)| n * i32::from(codes[i / 4 * REGISTER_CODES + 4 * lane + i % 4]))
                         .sum();
                     prop_assert_eq!(sum, (exact - offset) as f32, "{:?}", level);
                 }
@@ -658,12 +671,12 @@ mod tests {
         }
 
         #[test]
-        fn two_bytes_make_the_nearest_integer(
-            x in prop::collection::vec(prop::array::uniform16(-LARGEST_TWO_BYTES..=LARGEST_TWO_BYTES), 1..=4),
+        fn int8_pairs_encode_the_nearest_integer(
+            x in prop::collection::vec(prop::array::uniform16(-MAX_INT8_PAIR..=MAX_INT8_PAIR), 1..=4),
         ) {
             let mut nearest: Vec<i32> =
                 x.as_flattened().iter().map(|x| x.round_ties_even() as i32).collect();
-            nearest.resize(CODES, 0);
+            nearest.resize(REGISTER_CODES, 0);
             let doubled: Vec<_> = x.iter().map(|x| x.map(|x| 2.0 * x)).collect();
             for level in levels() {
                 // SAFETY: the level is available.
@@ -677,8 +690,8 @@ mod tests {
         }
 
         #[test]
-        fn nan_is_the_largest(
-            x in prop::array::uniform16(-LARGEST_TWO_BYTES..=LARGEST_TWO_BYTES),
+        fn nan_counts_as_the_largest_value(
+            x in prop::array::uniform16(-MAX_INT8_PAIR..=MAX_INT8_PAIR),
             other in prop::array::uniform16(prop_oneof![0f32..2e9, Just(f32::NAN), Just(-f32::NAN)]),
         ) {
             for level in levels() {
