@@ -19,7 +19,7 @@ pub enum Phase {
     Attention,
     /// Output projection and residual.
     Output,
-    /// Gate and up projections and their joining.
+    /// Gate and up projections and `silu(gate) * up`.
     GateUp,
     /// Down projection and residual.
     Down,

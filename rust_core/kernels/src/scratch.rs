@@ -115,7 +115,7 @@ pub struct Scratch {
     /// `[tokens, intermediate]`: gate and up joined, if the down projection takes floats.
     pub gate: Buffer<f32>,
     /// The same for one that takes quantised rows.
-    pub joined: QuantBuffers,
+    pub gated: QuantBuffers,
     /// `[logit_rows, vocabulary]`: a step that needs more of them computes them in parts.
     pub logits: Buffer<f32>,
     pub logit_rows: usize,
@@ -244,7 +244,7 @@ impl Scratch {
             q: Buffer::new(tokens * strides.q)?,
             attention: Buffer::new(tokens * strides.attention)?,
             gate: Buffer::new(tokens * strides.gate)?,
-            joined: QuantBuffers::new(tokens, strides.gate)?,
+            gated: QuantBuffers::new(tokens, strides.gate)?,
             logits: Buffer::new(logit_rows * strides.logits)?,
             logit_rows,
             results: Results {
