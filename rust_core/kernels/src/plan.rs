@@ -1,13 +1,13 @@
-//! A step's arrays, checked and copied.
+//! Validation of a step's arrays.
 //!
-//! Everything the kernels will use as an index is validated here, once, and copied: whatever the
-//! caller's memory does during the step, the kernels see what was checked. Costs a pass over the
-//! scheduled tokens and the rows' block tables; allocates nothing after construction.
+//! Everything that the kernels use as an index is checked and copied, so that the kernels see what was checked even if
+//! the caller's memory changes during the step. Costs one pass over the scheduled tokens and the rows' block tables;
+//! allocates nothing after construction.
 
 use crate::error::KernelError;
 use crate::sampler::{MAX_TOP_LOGPROBS, SamplingRow};
 
-/// A step as it comes from the engine; see `StepPlan` in `engine/executors/base.py`.
+/// The arrays of a step as the engine passes them; see `StepPlan` in `engine/executors/base.py`.
 #[derive(Debug, Clone, Copy)]
 pub struct StepInput<'a> {
     pub rows: &'a [i32],
@@ -28,14 +28,14 @@ pub struct StepInput<'a> {
     pub bias_rows: &'a [i32],
     pub bias_ids: &'a [i32],
     pub bias_values: &'a [f32],
-    /// `[G]` batch indices, ascending: the entries whose next token a mask restricts.
+    /// `[G]` batch indices, ascending: entries whose next token is restricted by a mask.
     pub mask_rows: &'a [i32],
     /// `[G, vocabulary / 32 rounded up]`; see [`crate::sampler::mask`].
     pub mask_bits: &'a [u32],
     /// `[R]`, or empty: no run ends in drafts.
     pub num_draft_tokens: &'a [i32],
-    /// `[P]` each: flat tokens whose next token is known and scored, that token, and how many
-    /// alternatives beside it are wanted.
+    /// `[P]` each: flat tokens whose next token is known and scored, that token, and the number of top alternatives to
+    /// return with it.
     pub score_tokens: &'a [i32],
     pub score_targets: &'a [i32],
     pub score_tops: &'a [i32],
@@ -44,7 +44,7 @@ pub struct StepInput<'a> {
 /// The most drafts of a step, over all its runs; `MAX_DRAFT_TOKENS` in Python.
 pub const MAX_DRAFT_TOKENS: usize = 16;
 
-/// What bounds a step.
+/// Upper bounds of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub max_rows: usize,
@@ -62,7 +62,7 @@ impl Limits {
     }
 }
 
-/// One row's run in the step.
+/// The scheduled tokens of one row.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
     /// Index into the row-indexed arrays.
@@ -72,13 +72,13 @@ pub struct Run {
     pub tokens: usize,
     pub first_position: usize,
     pub needs_logits: bool,
-    /// How many of its last tokens are drafts.
+    /// Number of its last tokens that are drafts.
     pub drafts: usize,
-    /// First of its drafts among those of the step.
+    /// Index of its first draft among those of the step.
     pub first_draft: usize,
-    /// First of its entries in [`Plan::samples`].
+    /// Index of its first entry in [`Plan::samples`].
     pub first_sample: usize,
-    /// First biased token in [`StepInput::bias_ids`], and how many.
+    /// Index of its first entry in [`StepInput::bias_ids`], and their number.
     pub bias: (usize, usize),
     /// Index into [`StepInput::mask_rows`]; None: every token is allowed.
     pub mask: Option<usize>,
@@ -88,28 +88,28 @@ pub struct Run {
     pub penalty_start: usize,
 }
 
-/// A token to draw: after the run's last known token, or after one of its drafts.
+/// A token to sample: after the run's last known token, or after one of its drafts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     /// Batch index.
     pub run: u32,
-    /// How many of the run's drafts come before it.
+    /// Number of the run's drafts before it.
     pub drafts: u32,
     /// The flat token it follows.
     pub token: u32,
 }
 
-/// A known token whose log-probability is wanted.
+/// A known token whose log-probability is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Score {
     /// The flat token it follows.
     pub token: u32,
     pub target: u32,
-    /// Alternatives beside it.
+    /// Number of top alternatives to return with it.
     pub top: u32,
 }
 
-/// A checked step.
+/// A validated step.
 #[derive(Debug)]
 pub struct Plan {
     limits: Limits,
@@ -118,17 +118,17 @@ pub struct Plan {
     pub run_of: Vec<u32>,
     pub token_ids: Vec<i32>,
     pub positions: Vec<i32>,
-    /// What is drawn, run by run.
+    /// Tokens to sample, run by run.
     pub samples: Vec<Sample>,
-    /// What is scored, in the caller's order.
+    /// Tokens to score, in the caller's order.
     pub scores: Vec<Score>,
-    /// Drafts of all runs.
+    /// Number of drafts of all runs.
     drafts: usize,
     /// `[R, max_blocks]`
     tables: Vec<i32>,
-    /// Step number in which a block was last written, and by which batch index.
+    /// For each block, the step that last wrote it, and the batch index.
     written: Vec<(u32, u32)>,
-    /// Step number in which a row was last used.
+    /// For each row, the step that last used it.
     used: Vec<u32>,
     step: u32,
 }
@@ -158,7 +158,7 @@ impl Plan {
         &self.tables[run * width..][..width]
     }
 
-    /// All runs' block tables, and how many entries each has.
+    /// The block tables of all runs, and the number of entries of each.
     pub fn block_tables(&self) -> (&[i32], usize) {
         (&self.tables, self.limits.max_blocks())
     }
@@ -168,7 +168,7 @@ impl Plan {
         self.limits.block_size
     }
 
-    /// Check `input` and take it over.
+    /// Check `input` and copy it into this plan.
     pub fn fill(&mut self, input: &StepInput<'_>) -> Result<(), KernelError> {
         self.runs.clear();
         self.run_of.clear();
@@ -381,7 +381,7 @@ impl Plan {
         Ok(())
     }
 
-    /// A block that one row writes may be read by no other: their workers run at the same time.
+    /// Check that no row reads a block that another writes: their workers run at the same time.
     fn check_sharing(&self) -> Result<(), KernelError> {
         for (batch, run) in self.runs.iter().enumerate() {
             let before = run.first_position / self.limits.block_size;

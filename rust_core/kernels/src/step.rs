@@ -275,7 +275,7 @@ impl Step<'_> {
     /// Attention, item by item.
     fn attend<'w>(&'w self, worker: &'w Worker<'w>, own: &mut WorkerScratch, index: usize) {
         let (items, counter) = (&self.attention.items, self.counter(index, ATTENTION));
-        let mut parts = Parts::taken(worker, counter, items.len());
+        let mut parts = Parts::dynamic(worker, counter, items.len());
         while let Some(part) = parts.next() {
             for at in part
                 .clone()
