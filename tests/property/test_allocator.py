@@ -125,7 +125,7 @@ class Traffic(RuleBasedStateMachine):
     @rule(block=st.integers(0, NUM_BLOCKS - 1))
     def give_back_too_often(self, block: int) -> None:
         before = self.allocator.stats().epoch
-        with pytest.raises(ValueError, match="more often than it is held"):
+        with pytest.raises(ValueError, match="more often than it is referenced"):
             self.allocator.release([block] * (self.holders[block] + 1))
         assert self.allocator.stats().epoch == before
 

@@ -381,7 +381,7 @@ impl<S: BuildHasher> Traffic<S> {
                 "state of {block}"
             );
             assert_eq!(
-                u32::from(allocator.holders(block)),
+                u32::from(allocator.ref_count(block)),
                 self.model.holders[block as usize]
             );
         }

@@ -1,4 +1,4 @@
-//! `NativeExecutor`, and what the machine it runs on has.
+//! `NativeExecutor`, and the CPU features of the machine.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};

@@ -1,4 +1,4 @@
-//! `StepArrays`: the arrays of a step and of its results, taken apart once.
+//! `StepArrays`: the addresses of the arrays of a step and of its results.
 
 use numpy::{
     PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1, PyReadwriteArray2, PyUntypedArrayMethods,

@@ -1,4 +1,4 @@
-//! The store by example, against damage, and by random operations against a naive model.
+//! The store by example, with damaged files, and under random operations against a naive model.
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
