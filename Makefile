@@ -35,7 +35,7 @@ sanitize: $(VENV)/.cargo-checked ## the Rust tests under AddressSanitizer: memor
 		--lib --tests --target $$(rustc -vV | sed -n 's/^host: //p')
 
 pytest: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --durations=25
 
 bench: $(VENV)/.installed-dev ## this machine's figures: throughput, latency, roofline
 	$(BIN)/pravaha bench

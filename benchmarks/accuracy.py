@@ -120,7 +120,8 @@ def measure(key: str, model: Path) -> Row:
         model, kv_dtype=mode.kv_dtype, rows=len(QUESTIONS), max_model_len=512, num_blocks=320
     )
     try:
-        prose = score_prose(stepper, reference, opened.tokenizer.encode(PROSE.read_text()))
+        ids = opened.tokenizer.encode(PROSE.read_text())
+        (prose,) = score_prose([stepper], reference, ids)
         margins = departures(stepper, reference, prompts)
         info = stepper.executor.info
         return Row(

@@ -60,32 +60,43 @@ class ProseScore:
     top1_changed: float
 
 
-def score_prose(stepper: Stepper, reference: PreTrainedModel, ids: Sequence[int]) -> ProseScore:
-    """Score the text with ids `ids`, in parts of `CHUNK` that begin without context."""
+def score_prose(
+    steppers: Sequence[Stepper], reference: PreTrainedModel, ids: Sequence[int]
+) -> list[ProseScore]:
+    """Each stepper's score of the text with ids `ids`, in parts of `CHUNK` that begin without context.
+
+    Steppers score the text as a prompt: its logprobs have the same bits as those of sampled tokens.
+    """
     parts = [ids[start : start + CHUNK + 1] for start in range(0, len(ids) - 1, CHUNK)]
-    runs = [
-        Run(part[:1], len(part) - 1, forced=part[1:], sampling={"num_logprobs": 20})
-        for part in parts
-    ]
-    stepper.run(runs)
-    divergences: list[float] = []
-    changed: list[bool] = []
-    losses: list[tuple[float, float]] = []
-    for part, run in zip(parts, runs, strict=True):
-        assert run.tokens == list(part[1:])
+    runs = [[Run(part, 1, score=20) for part in parts] for _ in steppers]
+    for stepper, own in zip(steppers, runs, strict=True):
+        stepper.run(own)
+    divergences: list[list[float]] = [[] for _ in steppers]
+    changed: list[list[bool]] = [[] for _ in steppers]
+    losses: list[list[tuple[float, float]]] = [[] for _ in steppers]
+    for number, part in enumerate(parts):
         exact = _log_softmax(logits(reference, part[:-1]))
-        divergences += [divergence(top, row) for top, row in zip(run.top, exact, strict=True)]
-        changed += [top[0][0] != best for top, best in zip(run.top, exact.argmax(-1), strict=True)]
-        expected = exact[np.arange(len(part) - 1), part[1:]]
-        losses += zip(run.logprobs, expected.tolist(), strict=True)
-    ours, theirs = -np.mean(losses, axis=0)
-    return ProseScore(
-        tokens=len(losses),
-        perplexity=float(np.exp(ours)),
-        perplexity_ratio=float(np.exp(ours - theirs)),
-        mean_kl=float(np.mean(divergences)),
-        top1_changed=float(np.mean(changed)),
-    )
+        expected = exact[np.arange(len(part) - 1), part[1:]].tolist()
+        likeliest = exact.argmax(-1)
+        for at, own in enumerate(runs):
+            run = own[number]
+            tops = run.prompt_top
+            divergences[at] += [divergence(top, row) for top, row in zip(tops, exact, strict=True)]
+            changed[at] += [top[0][0] != best for top, best in zip(tops, likeliest, strict=True)]
+            losses[at] += zip(run.prompt_logprobs, expected, strict=True)
+    scores = []
+    for at in range(len(steppers)):
+        ours, theirs = -np.mean(losses[at], axis=0)
+        scores.append(
+            ProseScore(
+                tokens=len(losses[at]),
+                perplexity=float(np.exp(ours)),
+                perplexity_ratio=float(np.exp(ours - theirs)),
+                mean_kl=float(np.mean(divergences[at])),
+                top1_changed=float(np.mean(changed[at])),
+            )
+        )
+    return scores
 
 
 def divergence(top: list[tuple[int, float]], exact: NDArray[np.float32]) -> float:

@@ -68,9 +68,9 @@ def _unpermute(values: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
 
 
 @torch.no_grad()
-def logits(model: PreTrainedModel, ids: Sequence[int]) -> NDArray[np.float32]:
-    """[len(ids), vocab] float32."""
-    return model(torch.tensor([list(ids)])).logits[0].numpy()
+def logits(model: PreTrainedModel, ids: Sequence[int], *, last: int = 0) -> NDArray[np.float32]:
+    """[len(ids), vocab] float32, or [last, vocab] of the last positions."""
+    return model(torch.tensor([list(ids)]), logits_to_keep=last).logits[0].numpy()
 
 
 def answer_logits(
@@ -81,4 +81,4 @@ def answer_logits(
     An answer is the model's own greedy one if and only if each token is the argmax here; this takes
     one forward pass where generating it would take one a token.
     """
-    return logits(model, [*prompt, *answer[:-1]])[len(prompt) - 1 :]
+    return logits(model, [*prompt, *answer[:-1]], last=len(answer))

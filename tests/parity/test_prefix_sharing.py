@@ -58,7 +58,7 @@ def test_fifty_one_requests_with_one_prefix_compute_it_once(demo_model):
 
 def test_a_fork_of_a_long_running_conversation_costs_one_block_and_no_prefill(demo_model):
     with running(demo_model) as engine:
-        prompt = prose(engine, 4000)
+        prompt = prose(engine, 1500)
         parent = engine.submit(Request(prompt, greedy(max_tokens=200)))
         seen = 0
         while seen < 20:
@@ -94,8 +94,8 @@ def test_greedy_answers_and_logprobs_are_equal_with_and_without_prefix_caching(
         with running(
             demo_model, pool_tokens=12_000, prefix_caching=prefix_caching, kv_dtype=kv_dtype
         ) as engine:
-            prefix = prose(engine, 200)
-            prompts = [prefix[: 200 - 8 * i] + prefix[:3] * (i % 3) for i in range(10)]
+            prefix = prose(engine, 136)
+            prompts = [prefix[: 136 - 8 * i] + prefix[:3] * (i % 3) for i in range(10)]
             prompts += [prompts[0], prompts[1], prefix[:96], prefix[:96]]
             handles = [
                 engine.submit(Request(p, greedy(max_tokens=24, logprobs=0))) for p in prompts

@@ -1,4 +1,4 @@
-"""`BlockAllocator` and `PrefixTrie` through their Python face, against dictionaries and lists."""
+"""`BlockAllocator` and `PrefixTrie` through their Python bindings, against dictionaries and lists."""
 
 import threading
 
@@ -36,13 +36,13 @@ class Sequence:
 
 
 class Traffic(RuleBasedStateMachine):
-    """Sequences start, grow, get indexed and end; the model does the same with lists."""
+    """Sequences start, grow, are indexed and finish; the model does the same with lists."""
 
     def __init__(self) -> None:
         super().__init__()
         self.allocator = BlockAllocator(NUM_BLOCKS, BLOCK_SIZE)
         self.trie = PrefixTrie(self.allocator)
-        self.holders = [0] * NUM_BLOCKS
+        self.refcounts = [0] * NUM_BLOCKS
         self.reuse = list(range(NUM_BLOCKS))  # free and cached blocks, next to be reused first
         self.index: dict[Path, int] = {}
 
@@ -52,15 +52,15 @@ class Traffic(RuleBasedStateMachine):
         taken = self.reuse[:count]
         del self.reuse[:count]
         for block in taken:
-            # Every sequence gives back its tail first, so the next victim is always a leaf.
+            # Sequences release their last block first, so the next evicted block is always a leaf.
             self.index = {path: named for path, named in self.index.items() if named != block}
-            self.holders[block] = 1
+            self.refcounts[block] = 1
         return taken
 
     def model_release(self, blocks: list[int]) -> None:
         for block in blocks:
-            self.holders[block] -= 1
-            if self.holders[block] == 0:
+            self.refcounts[block] -= 1
+            if self.refcounts[block] == 0:
                 at = len(self.reuse) if block in self.index.values() else 0
                 self.reuse.insert(at, block)
 
@@ -90,7 +90,7 @@ class Traffic(RuleBasedStateMachine):
         assert all(block is None for block in expected[len(hit) : len(hit) + 1])
         self.allocator.retain(hit)
         for block in hit:
-            self.holders[block] += 1
+            self.refcounts[block] += 1
         self.reuse = [block for block in self.reuse if block not in hit]
         fresh = self.allocate(-(-len(tokens) // BLOCK_SIZE) - len(hit))
         if fresh is None:
@@ -123,10 +123,10 @@ class Traffic(RuleBasedStateMachine):
         self.release(sequence.blocks[::-1])
 
     @rule(block=st.integers(0, NUM_BLOCKS - 1))
-    def give_back_too_often(self, block: int) -> None:
+    def release_more_often_than_held(self, block: int) -> None:
         before = self.allocator.stats().epoch
         with pytest.raises(ValueError, match="more often than it is referenced"):
-            self.allocator.release([block] * (self.holders[block] + 1))
+            self.allocator.release([block] * (self.refcounts[block] + 1))
         assert self.allocator.stats().epoch == before
 
     @precondition(lambda self: self.index)
@@ -135,7 +135,7 @@ class Traffic(RuleBasedStateMachine):
         cached = set(self.reuse) & set(self.index.values())
         assert self.trie.clear() == len(self.index)
         self.index.clear()
-        # The order among blocks that became free at once is the trie's business.
+        # The order among blocks freed by one call is unspecified.
         for block in cached:
             self.reuse.remove(block)
         self.reuse = self.drain_order(len(cached)) + self.reuse
@@ -146,16 +146,17 @@ class Traffic(RuleBasedStateMachine):
         return blocks
 
     @invariant()
-    def the_books_balance(self) -> None:
+    def block_accounting_is_consistent(self) -> None:
         self.allocator.check_integrity()
         assert self.allocator.num_free == len(self.reuse)
-        assert self.allocator.refcounts().tolist() == self.holders
+        assert self.allocator.refcounts().tolist() == self.refcounts
         named = set(self.index.values())
         free = [
             BlockState.CACHED if block in named else BlockState.FREE for block in range(NUM_BLOCKS)
         ]
         assert self.allocator.states().tolist() == [
-            BlockState.ACTIVE if self.holders[block] else free[block] for block in range(NUM_BLOCKS)
+            BlockState.ACTIVE if self.refcounts[block] else free[block]
+            for block in range(NUM_BLOCKS)
         ]
         stats = self.allocator.stats()
         assert stats.free + stats.cached + stats.active == stats.num_blocks == NUM_BLOCKS
@@ -174,24 +175,24 @@ def test_blocks_that_do_not_exist_are_refused(blocks: list[int]) -> None:
 
 
 @pytest.mark.parametrize("blocks", [np.array([0.5]), np.zeros((1, 1), np.int32), ["0"], [0.0], 0])
-def test_what_is_no_list_of_ids_is_a_type_error(blocks: object) -> None:
+def test_other_types_than_lists_of_ids_are_a_type_error(blocks: object) -> None:
     allocator = BlockAllocator(4, 16)
     with pytest.raises(TypeError, match="one-dimensional int32 array or a sequence of ints"):
         allocator.release(blocks)  # type: ignore[arg-type]
 
 
-def test_an_id_that_does_not_fit_is_refused() -> None:
+def test_an_id_beyond_32_bits_is_refused() -> None:
     with pytest.raises(ValueError, match="32 bits"):
         BlockAllocator(4, 16).release([2**31])
 
 
 @pytest.mark.parametrize("sizes", [(0, 16), (2**24 + 1, 16), (4, 0), (4, 256)])
-def test_impossible_pools_are_refused(sizes: tuple[int, int]) -> None:
+def test_pool_sizes_out_of_range_are_refused(sizes: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match=r"1 to \d+"):
         BlockAllocator(*sizes)
 
 
-def test_an_orphaned_block_is_told_by_the_integrity_check() -> None:
+def test_the_integrity_check_reports_an_orphaned_block() -> None:
     allocator = BlockAllocator(2, 1)
     head, tail = allocator.allocate(2).tolist()
     PrefixTrie(allocator).insert(b"", [7, 8], [head, tail])
@@ -200,7 +201,7 @@ def test_an_orphaned_block_is_told_by_the_integrity_check() -> None:
         allocator.check_integrity()
 
 
-def test_array_views_are_read_in_their_own_order() -> None:
+def test_strided_array_views_are_read_correctly() -> None:
     allocator = BlockAllocator(4, 16)
     blocks = allocator.allocate(4)
     allocator.release(blocks[::-2])
@@ -208,7 +209,7 @@ def test_array_views_are_read_in_their_own_order() -> None:
     assert allocator.allocate(1).tolist() == [1]
 
 
-def test_threads_lose_no_block() -> None:
+def test_concurrent_threads_leak_no_block() -> None:
     allocator = BlockAllocator(64, 16)
     trie = PrefixTrie(allocator)
     failures: list[BaseException] = []

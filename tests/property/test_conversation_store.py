@@ -1,4 +1,4 @@
-"""The store against a dictionary: any order of writes, reopenings and undo gives the same tree."""
+"""The store against a dictionary model, under random writes, undo, redo and reopening."""
 
 import shutil
 import tempfile
@@ -19,7 +19,7 @@ ids = st.lists(st.integers(0, 2**32 - 1), max_size=5).map(tuple)
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """Writes to both and compares what is read."""
+    """Applies each operation to the store and the model and compares both."""
 
     trees = Bundle("trees")
     nodes = Bundle("nodes")
@@ -149,7 +149,7 @@ class StoreMachine(RuleBasedStateMachine):
     def reopen(self):
         self.store.close()
         self.open()
-        # Nobody writes any more: what was streaming is stopped.
+        # No writer is left: streaming nodes become stopped.
         for key, node in self.model.items():
             if node.status is NodeStatus.STREAMING:
                 self.model[key] = replace(node, status=NodeStatus.STOPPED)
@@ -157,7 +157,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(query=st.text(min_size=1, max_size=4).filter(lambda q: q.strip() and "\0" not in q))
     @precondition(lambda self: self.titles)
     def search_finds_what_contains_the_query(self, query):
-        self.store.settle()
+        self.store.wait_for_writes()
         found = {tree.id for tree in self.store.trees(query)}
         for tree, title in self.titles.items():
             texts = [

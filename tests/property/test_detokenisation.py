@@ -1,4 +1,4 @@
-"""Text and ids: round trips, and streams that never disagree with the whole."""
+"""Round trips of text and ids; incremental detokenization gives the text of whole detokenization."""
 
 import itertools
 
@@ -25,13 +25,13 @@ TOKENIZERS = (BYTE_LEVEL["gpt-2"], SENTENCEPIECE)
 
 @pytest.mark.parametrize("name", SPLITTERS)
 @given(text=ANY_TEXT)
-def test_byte_level_text_survives_encoding(name, text):
+def test_byte_level_text_round_trips(name, text):
     tokenizer = BYTE_LEVEL[name]
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
 @given(text=st.text())
-def test_control_tokens_survive_encoding_too(text):
+def test_control_tokens_round_trip(text):
     tokenizer = BYTE_LEVEL["gpt-2"]
     spelled = f"<|im_start|>{text}<|im_end|>"
     ids = tokenizer.encode(spelled, special=True)
@@ -40,12 +40,12 @@ def test_control_tokens_survive_encoding_too(text):
 
 
 @given(text=ANY_TEXT.filter(lambda text: "▁" not in text))
-def test_sentencepiece_text_survives_encoding(text):
+def test_sentencepiece_text_round_trips(text):
     assert SENTENCEPIECE.decode(SENTENCEPIECE.encode(text)) == text
 
 
 @given(data=st.data(), skip_special=st.booleans(), which=st.sampled_from(range(2)))
-def test_any_ids_streamed_in_any_cuts_give_the_whole_text(data, skip_special, which):
+def test_ids_detokenized_in_any_chunks_give_the_whole_text(data, skip_special, which):
     tokenizer = TOKENIZERS[which]
     some_ids = st.integers(0, tokenizer.vocab_size - 1)
     ids = data.draw(st.lists(some_ids, max_size=60) | ANY_TEXT.map(tokenizer.encode))
@@ -58,7 +58,7 @@ def test_any_ids_streamed_in_any_cuts_give_the_whole_text(data, skip_special, wh
 
 
 @given(text=ANY_TEXT)
-def test_a_stream_of_valid_text_never_shows_a_replacement(text):
+def test_streamed_valid_text_has_no_replacement_characters(text):
     tokenizer = BYTE_LEVEL["gpt-2"]
     stream = tokenizer.incremental_detokenizer()
     parts = [stream.feed([token_id]) for token_id in tokenizer.encode(text)]
@@ -67,7 +67,7 @@ def test_a_stream_of_valid_text_never_shows_a_replacement(text):
 
 
 @given(st.lists(st.integers(0, 264), max_size=60))
-def test_token_bytes_joined_are_the_text(ids):
+def test_joined_token_bytes_are_the_text(ids):
     tokenizer = BYTE_LEVEL["gpt-2"]
     joined = b"".join(map(tokenizer.token_bytes, ids)).decode(errors="replace")
     assert joined == tokenizer.decode(ids, skip_special=False)

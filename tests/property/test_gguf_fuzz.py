@@ -1,5 +1,6 @@
-"""Damaged and hostile GGUF headers: read, or refused with one sentence. Never a crash, never memory
-that the file's own size does not justify.
+"""Damaged and hostile GGUF headers are read or refused with one sentence.
+
+No header crashes the process or makes it allocate more than the file's size justifies.
 """
 
 import json
@@ -47,7 +48,7 @@ def valid(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def read_everything(path: Path) -> str | None:
-    """Opens a file and touches all it has; the message if it is refused."""
+    """Read all metadata and tensors of a file; the error message if it is refused."""
     try:
         file = GgufFile(path)
     except ValueError as error:
@@ -98,7 +99,7 @@ def apply(data: bytes, changes: list[tuple[str, int, int]]) -> bytes:
     return data
 
 
-def test_the_unharmed_file_is_read(valid: bytes, tmp_path: Path) -> None:
+def test_the_intact_file_is_read(valid: bytes, tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(valid)
     assert read_everything(path) is None
@@ -109,7 +110,7 @@ def test_the_unharmed_file_is_read(valid: bytes, tmp_path: Path) -> None:
 
 
 @settings(
-    max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(changes=damage())
 def test_a_damaged_file_is_read_or_refused_with_one_sentence(
@@ -204,15 +205,15 @@ def test_hostile_headers_are_refused_within_a_bound_on_memory(tmp_path: Path) ->
         assert_one_sentence(message, Path(path))
 
 
-def test_the_limit_would_notice_an_allocation(tmp_path: Path) -> None:
-    """The bound above bites: the same process cannot allocate what a header may claim."""
+def test_the_memory_limit_catches_an_allocation(tmp_path: Path) -> None:
+    """Guards the test above: the limited process cannot allocate what a header may claim."""
     greedy = OPEN_UNDER_LIMIT.replace("GgufFile(path).metadata", "bytearray(1 << 28)")
     script = [sys.executable, "-c", greedy, str(SPARE_BYTES), "any"]
     child = subprocess.run(script, capture_output=True, text=True, check=False)
     assert "MemoryError" in child.stderr
 
 
-def test_what_is_no_file_is_refused_with_one_sentence(tmp_path: Path) -> None:
+def test_paths_that_are_no_regular_file_are_refused_with_one_sentence(tmp_path: Path) -> None:
     for path in [tmp_path, tmp_path / "absent.gguf", Path("/dev/null")]:
         message = read_everything(path)
         assert message is not None

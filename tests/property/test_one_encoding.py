@@ -1,4 +1,4 @@
-"""The screen and the API make the same ids of the same conversation."""
+"""The screen and the API produce the same token ids for the same conversation."""
 
 import asyncio
 from dataclasses import replace
@@ -18,17 +18,22 @@ from tests.server.scripted_engine import INFO, ScriptedEngine, words
 from tests.server.toy_tokenizer import CONTROLS, IM_END
 
 NO_SYSTEM = ALTERNATING
-TEMPLATES = (CHATML, TRIMMED, REWRITING, NO_SYSTEM)
+TEMPLATES = {
+    "chatml": CHATML,
+    "trimmed": TRIMMED,
+    "rewriting": REWRITING,
+    "alternating": NO_SYSTEM,
+}
 
 texts = st.lists(
     st.sampled_from([*CONTROLS, "<|im_", "end|>", "</think>", "<", " ", "\n", "é", "hello"])
 ).map("".join)
-# An answer's ids are what the model wrote; only with clean ends do they spell what trimming leaves.
+# Templates trim answers, stored ids do not: both agree only on answers without outer whitespace.
 answers = texts.map(str.strip).filter(bool)
 
 
 class Screen:
-    """Carries a conversation on as `TreeSession` does: each answer's ids are stored."""
+    """Continues a conversation as `TreeSession` does: each answer's ids are stored."""
 
     def __init__(self, engine, system):
         self.client = InProcessClient(engine)
@@ -60,13 +65,13 @@ class Screen:
         return [Message(role=node.kind.value, content=node.text) for node in self.path]
 
 
-@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize("template", TEMPLATES.values(), ids=TEMPLATES)
 @given(
     turns=st.lists(st.tuples(texts, answers), max_size=3),
     last=texts,
     system=st.none() | texts.filter(bool),
 )
-def test_screen_and_api_make_the_same_ids(template, turns, last, system):
+def test_screen_and_api_produce_the_same_ids(template, turns, last, system):
     engine = ScriptedEngine(words("unused"), template=template)
     model = LoadedModel(INFO, engine.tokenizer)
     screen = Screen(engine, None if template is NO_SYSTEM else system)

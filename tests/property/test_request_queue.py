@@ -1,4 +1,4 @@
-"""The dense line against a plain list, whatever enters and leaves it."""
+"""`RequestQueue` against a plain list under random puts, pops and removals."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from engine.api.errors import QueueFull
 from engine.batch.request_queue import RequestQueue
-from engine.runtime.intake import take_in
+from engine.runtime.intake import make_sequence
 from engine.runtime.loading import open_with_headers
 from tests.fakes.toy_engine import ask, toy_config
 from tests.fakes.toy_executor import toy_model
@@ -22,12 +22,12 @@ class QueueMachine(RuleBasedStateMachine):
         super().__init__()
         self.queue = RequestQueue(LIMIT)
         self.model = []
-        self.away = []
+        self.removed = []
         self.arrivals = 0
 
     def sequence(self, length):
         request = ask(list(range(1, length + 1)), max_tokens=3)
-        sequence, _ = take_in(request, OPENED, now=1.0, draw_seed=lambda: 7)
+        sequence, _ = make_sequence(request, OPENED, now=1.0, draw_seed=lambda: 7)
         sequence.record["arrival"] = self.arrivals
         self.arrivals += 1
         return sequence
@@ -51,27 +51,27 @@ class QueueMachine(RuleBasedStateMachine):
         sequence = self.queue.pop(index)
         assert sequence is expected
         self.model.remove(sequence)
-        self.away.append(sequence)
+        self.removed.append(sequence)
 
-    @precondition(lambda self: self.away)
+    @precondition(lambda self: self.removed)
     @rule(data=st.data())
     def requeue(self, data):
-        sequence = self.away.pop(data.draw(st.integers(0, len(self.away) - 1)))
+        sequence = self.removed.pop(data.draw(st.integers(0, len(self.removed) - 1)))
         self.queue.requeue(sequence)
         self.model.append(sequence)
 
-    @precondition(lambda self: self.model or self.away)
+    @precondition(lambda self: self.model or self.removed)
     @rule(data=st.data())
     def remove(self, data):
-        sequence = data.draw(st.sampled_from(self.model + self.away))
-        waits = sequence in self.model
-        assert self.queue.remove(sequence) is waits
-        if waits:
+        sequence = data.draw(st.sampled_from(self.model + self.removed))
+        waiting = sequence in self.model
+        assert self.queue.remove(sequence) is waiting
+        if waiting:
             self.model.remove(sequence)
-            self.away.append(sequence)
+            self.removed.append(sequence)
 
     @invariant()
-    def every_record_is_its_sequence_s(self):
+    def columns_match_their_sequences(self):
         columns = self.queue.columns()
         assert len(self.queue) == len(columns) == len(self.model)
         assert list(self.queue) == sorted(self.model, key=lambda one: one.arrival)
@@ -81,7 +81,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert columns.arrival[index] == sequence.arrival
             assert columns.num_pending_tokens[index] == len(sequence.tokens)
             assert columns.max_new_tokens[index] == sequence.max_total - len(sequence.tokens)
-        assert all(one.queue_index < 0 for one in self.away)
+        assert all(one.queue_index < 0 for one in self.removed)
         assert (columns.deadline == np.inf).all()
 
 

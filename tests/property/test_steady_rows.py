@@ -1,4 +1,4 @@
-"""`SteadyRows` against a plain loop over rows, and its refusals."""
+"""`SteadyRows` against a plain loop over rows, and the errors it raises."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ ROW_ARRAYS = ("num_tokens", "num_computed", "num_blocks", "num_indexed", "max_to
 
 
 class Tables:
-    """Row-indexed arrays, every row steady, with the blocks that its computed tokens fill."""
+    """Row-indexed arrays of steady rows, with the blocks that their computed tokens need."""
 
     def __init__(self, known: list[int]) -> None:
         count = len(known)
@@ -54,7 +54,7 @@ def steps(draw: st.DrawFn) -> tuple[Tables, list[int], list[list[int]]]:
 
 
 @given(steps())
-def test_steps_are_those_of_a_loop_over_the_rows(case: tuple[Tables, list[int], list[list[int]]]):
+def test_steps_match_a_loop_over_the_rows(case: tuple[Tables, list[int], list[list[int]]]):
     tables, rows, sampled = case
     steady, token_ids, positions = tables.steady(rows)
     expected = tables.copies()
@@ -131,7 +131,7 @@ def test_nothing_changes_if_a_row_is_not_steady(change, sampled: list[int]) -> N
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=WIDTH), min_size=1, max_size=4))
-def test_what_repeats_is_what_lookup_finds(tokens: list[list[int]]) -> None:
+def test_repeats_finds_the_drafts_of_prompt_lookup(tokens: list[list[int]]) -> None:
     tables = Tables([len(row) for row in tokens])
     for row, known in enumerate(tokens):
         tables.token_table[row, : len(known)] = known
@@ -152,7 +152,7 @@ def test_what_repeats_is_what_lookup_finds(tokens: list[list[int]]) -> None:
     assert steady.repeats(2) == found
 
 
-def test_only_the_steady_rows_are_asked_whether_they_were_drained() -> None:
+def test_take_drained_reads_steady_rows_only() -> None:
     tables = Tables([5, 9, 3])
     steady, _, _ = tables.steady([2, 0])
     tables.drained[1] = True
@@ -163,7 +163,7 @@ def test_only_the_steady_rows_are_asked_whether_they_were_drained() -> None:
     assert tables.drained.tolist() == [False, True, False]
 
 
-def test_blocks_are_taken_only_one_for_each_row_that_lacks_one() -> None:
+def test_append_blocks_takes_one_block_for_each_row_that_lacks_one() -> None:
     tables = Tables([5, 9, 3])
     steady, _, _ = tables.steady([0, 1, 2])
     before = tables.copies()
@@ -178,7 +178,7 @@ def test_blocks_are_taken_only_one_for_each_row_that_lacks_one() -> None:
     assert tables.copies() == before
 
 
-def test_arrays_that_do_not_fit_are_refused() -> None:
+def test_arrays_of_the_wrong_shape_are_refused() -> None:
     for rows in ([0, 3], [-1]):
         with pytest.raises(ValueError, match="do not fit"):
             Tables([5, 9, 3]).steady(rows)
@@ -188,6 +188,6 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
         with pytest.raises(ValueError, match="do not fit"):
             tables.steady([0])
     tables = Tables([5, 9, 3])
-    tables.num_blocks = tables.num_tokens  # written through two names
+    tables.num_blocks = tables.num_tokens  # one array under two names
     with pytest.raises(Exception, match="borrowed"):
         tables.steady([0])

@@ -1,9 +1,10 @@
-"""Random traffic: whatever is submitted, forked, aborted, preempted, evicted, swapped, broken or
-restarted, nothing leaks and no token is wrong, with or without drafts.
+"""Random submissions, forks, aborts, preemptions, evictions, swaps, failed steps and restarts: no
+block leaks and every token is correct, with and without drafts.
 
-Prompts are drawn so that they share prefixes: runs of numbers with a few beginnings, and what
-earlier requests read and wrote. After every rule the books are checked, with the KV of every row
-looked up through its block table; during every step, that it writes into nobody else's block.
+Prompts share prefixes: they are runs of consecutive numbers with few first values, or parts of
+earlier sequences. After every rule and every step the state of each sequence is compared with its
+location, the block accounting is checked, and the KV of every row is looked up through its block
+table. Every step is checked to write only into blocks of its own rows.
 """
 
 from dataclasses import replace
@@ -17,7 +18,7 @@ from engine._core import BlockAllocator
 from engine.api.errors import ExecutorError, QueueFull
 from engine.api.request import FinishReason
 from engine.api.scheduling import BATCH_FORMERS, POLICIES, Scheduling
-from engine.runtime.forking import known_tokens
+from engine.runtime.forking import prompt_and_output_ids
 from tests.fakes.guesser import guess
 from tests.fakes.naive_allocator import NaiveAllocator
 from tests.fakes.toy_engine import ask
@@ -96,9 +97,9 @@ class Traffic(RuleBasedStateMachine):
 
     @precondition(lambda self: self.toy.sequences)
     @rule(data=st.data(), max_tokens=st.integers(1, 20), seed=st.integers(0, 9))
-    def submit_what_somebody_wrote(self, data, max_tokens, seed):
+    def submit_a_prefix_of_a_sequence(self, data, max_tokens, seed):
         sequence = self.any_sequence(data)
-        tokens = known_tokens(sequence)
+        tokens = prompt_and_output_ids(sequence)
         length = data.draw(st.integers(1, min(len(tokens), self.capacity, CONTEXT - 1)))
         request = ask(tokens[:length], max_tokens=max_tokens, temperature=1.0, seed=seed)
         self.take(lambda: [self.toy.submit(request)])
@@ -107,8 +108,8 @@ class Traffic(RuleBasedStateMachine):
     @rule(data=st.data(), n=st.integers(1, 3), anywhere=st.booleans())
     def fork(self, data, n, anywhere):
         parent = self.any_sequence(data)
-        known = len(known_tokens(parent))
-        at = data.draw(st.integers(1, known)) if anywhere else known
+        num_tokens = len(prompt_and_output_ids(parent))
+        at = data.draw(st.integers(1, num_tokens)) if anywhere else num_tokens
         if at >= parent.max_total or at > self.capacity:
             return
         start = min(self.penalty_starts[parent.request_id], at)
@@ -143,7 +144,7 @@ class Traffic(RuleBasedStateMachine):
         later_s=st.sampled_from([0.0, 0.3, 15.0]),
     )
     def switch_scheduling(self, policy, former, later_s):
-        """Another policy; time passes, so that deadlines are lost and requests age."""
+        """Switch the policy; time passes, so that deadlines are missed and requests age."""
         self.toy.pipeline.scheduler.switch(Scheduling(policy, former, 20.0))
         self.toy.clock.now += later_s
 
@@ -160,7 +161,7 @@ class Traffic(RuleBasedStateMachine):
 
     @precondition(lambda self: self.toy.tier is not None)
     @rule(cheap=st.booleans())
-    def change_the_price_of_computing(self, cheap):
+    def change_the_cost_of_recomputing(self, cheap):
         self.toy.tier.is_cheaper = lambda blocks, recompute: not cheap
 
     @precondition(lambda self: self.toy.tier is not None)
@@ -170,15 +171,15 @@ class Traffic(RuleBasedStateMachine):
         if flush:
             self.toy.tier.close()
         else:
-            self.toy.store.close()  # killed: what was not saved is lost
-        written = [known_tokens(sequence) for sequence in self.toy.sequences.values()]
+            self.toy.store.close()  # killed: unsaved blocks are lost
+        written = [prompt_and_output_ids(sequence) for sequence in self.toy.sequences.values()]
         self.new_toy()
         for tokens in written[-3:]:
             tokens = tokens[: min(self.capacity, CONTEXT - 1)]
             self.take(lambda tokens=tokens: [self.toy.submit(ask(tokens, max_tokens=3))])
 
     def end_all(self):
-        """Abort what lives, check what it wrote, and that nothing is left."""
+        """Abort all live requests, check their output and that no block is in use."""
         for number in list(self.live):
             handle, _ = self.live[number]
             handle.abort()
@@ -209,8 +210,8 @@ class Traffic(RuleBasedStateMachine):
 
     @precondition(lambda self: self.live and self.toy.pipeline.has_work)
     @rule(really=st.sampled_from([False, False, False, True]))
-    def break_a_step(self, really):
-        if not really:  # each time ends all that runs
+    def fail_a_step(self, really):
+        if not really:  # a failed step finishes every running request with an error
             return
         self.toy.executor.fail_with = [ExecutorError("broken")]
         self.toy.step()
@@ -234,7 +235,7 @@ class Traffic(RuleBasedStateMachine):
         expected = oracle(request, max_model_len=CONTEXT, penalty_start=start)
         assert ids == expected[: len(ids)]
         tokenizer, read = ToyTokenizer(), request.prompt_ids[start:]
-        # A child whose parent stopped inside a character writes that character whole.
+        # A fork inside a multi-byte character: the child emits the whole character.
         whole = tokenizer.decode((*read, *ids))[
             len(tokenizer.incremental_detokenizer().feed(read)) :
         ]
@@ -257,7 +258,7 @@ class Traffic(RuleBasedStateMachine):
             assert "broken" in error or len(request.prompt_ids) + len(ids) > self.capacity
 
     @invariant()
-    def books_balance(self):
+    def states_and_block_accounting_are_consistent(self):
         if hasattr(self, "toy"):
             self.toy.check()
 

@@ -1,6 +1,6 @@
-"""Runs under TRITON_INTERPRET=1, in a process of its own: Triton reads it when it is imported.
+"""Runs the Triton kernels under TRITON_INTERPRET=1, in a separate process: Triton reads it on import.
 
-Prints one line of JSON a case: its name, and the largest difference from the reference.
+Prints one line of JSON for each case: its name, and the largest difference from the reference.
 """
 
 import json
@@ -79,7 +79,7 @@ def difference(runs, heads, kv_heads, key_size, value_size, block_size, traits, 
     )
     pool.keys[0].normal_(0, 1)
     pool.values[0].normal_(0, 1)
-    # What lies beyond a row's context must not be read: poison every block no row owns whole.
+    # Memory beyond a row's context must not be read: the scratch block holds NaN.
     pool.keys[0][pool.scratch_block] = float("nan")
     tokens = len(layout.slots)
     query = torch.randn(tokens, heads, key_size, dtype=dtype)
@@ -97,7 +97,7 @@ def difference(runs, heads, kv_heads, key_size, value_size, block_size, traits, 
 
 
 def wrong_tokens(name):
-    """Tokens of three sequences, prefilled in chunks side by side, that `generate` has not."""
+    """Number of sequences, prefilled in chunks side by side, whose tokens differ from `generate`'s."""
     model = tiny_hf_model(name)
     prompts = [list(range(5, 5 + length)) for length in (3, 15)]
     with tempfile.TemporaryDirectory() as directory:
@@ -110,9 +110,9 @@ def wrong_tokens(name):
 
 
 def wrong_tokens_of_graphs():
-    """The same through padded decode steps, re-run where a GPU would replay a graph."""
+    """The same with padded decode steps, which run eagerly where a GPU would replay a graph."""
     model = tiny_hf_model("llama")
-    prompts = [[5 + row] * (3 + row) for row in range(7)]
+    prompts = [[5 + row] * (3 + row) for row in range(5)]
     sizes = []
     with tempfile.TemporaryDirectory() as directory:
         executor = load_torch(save_tiny(Path(directory), model), attention="triton")
@@ -133,7 +133,7 @@ def wrong_tokens_of_graphs():
         stepper(executor).run(runs[3:4])
         assert sizes[captured + 2 :] == [1, 1]
         everything = [Run(prompt, 3) for prompt in prompts]
-        stepper(executor).run(everything)  # seven: above the largest graph
+        stepper(executor).run(everything)  # five: above the largest graph
         assert sizes[captured + 4 :] == []
     runs = [*runs[:4], *everything]
     expected = [greedy(model, run.prompt, 3) for run in runs]
@@ -150,7 +150,7 @@ def main():
     for name in ("gemma3", "gpt_oss"):
         print(json.dumps([f"{name} greedy", wrong_tokens(name)]), flush=True)
     print(json.dumps(["graphs greedy", wrong_tokens_of_graphs()]), flush=True)
-    # The split cases are only worth their names if keys are split there.
+    # The cases named split must split their keys.
     for name, (runs, _, kv_heads, _, _, _, traits) in CASES.items():
         if name.startswith("split"):
             assert max(queries for queries, _ in runs) <= MAX_SPLIT_QUERIES

@@ -1,4 +1,4 @@
-"""Grammars inside the pipeline: the answer is that of an oracle which replays everything."""
+"""Grammars in the pipeline, compared with an oracle that replays every token."""
 
 from dataclasses import replace
 
@@ -9,8 +9,8 @@ from engine._core import BlockAllocator
 from engine.api.grammar import Grammar
 from engine.api.request import FinishReason
 from engine.executors.reference_sampler import log_softmax
-from engine.runtime.forking import child_request, fork_point, known_tokens
-from engine.runtime.intake import follow_grammar
+from engine.runtime.forking import child_request, fork_point, prompt_and_output_ids
+from engine.runtime.intake import attach_matcher
 from tests.fakes.grammars import NUMBERS, compiled, replayed_mask, toy_compiler
 from tests.fakes.toy_engine import ask
 from tests.fakes.toy_executor import oracle, toy_logits
@@ -42,7 +42,7 @@ def submit(compiler):
         handle = toy.submit(request, parent=parent)
         if request.sampling.grammar is not None:
             start = compiled(compiler, request.sampling.grammar)
-            follow_grammar(toy.sequences[request.request_id], start)
+            attach_matcher(toy.sequences[request.request_id], start)
         return handle
 
     return submit
@@ -63,7 +63,9 @@ def text(ids):
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_an_answer_is_the_oracles_beside_others_without_grammar(compiler, submit, temperature):
+def test_constrained_outputs_equal_the_oracle_beside_unconstrained_ones(
+    compiler, submit, temperature
+):
     toy = ToyPipeline()
     sampling = {"temperature": temperature, "seed": 11, "max_tokens": 60}
     requests = [
@@ -131,7 +133,7 @@ def test_an_end_that_the_model_wants_waits_for_the_grammar(submit):  # regressio
     assert output.token_ids[-1] == EOS
 
 
-def test_a_cut_answer_says_length(submit):
+def test_an_output_cut_by_max_tokens_finishes_with_length(submit):
     toy = ToyPipeline()
     handle = submit(toy, constrained("x", Grammar.regex("[a-z]{50}"), max_tokens=7))
     toy.run()
@@ -227,7 +229,7 @@ def test_children_go_on_in_their_parents_grammar(compiler, submit):  # regressio
     parent = submit(toy, parent_request)
     toy.step(6)
     sequence = toy.sequences[parent.request_id]
-    tokens = known_tokens(sequence)
+    tokens = prompt_and_output_ids(sequence)
     children = []
     for number, at in ((1, len(tokens)), (2, 4), (3, 1)):
         kept = tokens[: fork_point(sequence, len(tokens), at)]
@@ -251,7 +253,9 @@ def test_a_child_with_another_grammar_begins_it_at_the_fork(submit):  # regressi
     sequence = toy.sequences[parent.request_id]
     other = replace(parent.request.sampling, grammar=Grammar.regex("[0-9]{3}"))
     child = submit(
-        toy, child_request(sequence, known_tokens(sequence), number=1, sampling=other), sequence
+        toy,
+        child_request(sequence, prompt_and_output_ids(sequence), number=1, sampling=other),
+        sequence,
     )
     toy.run()
     assert child.wait_result(0).text.isdecimal()
@@ -270,7 +274,7 @@ def test_masks_of_many_rows_come_from_one_parallel_call(compiler, submit):
         assert handle.wait_result(0).token_ids == expected(compiler, request)
 
 
-def test_bits_beyond_the_vocabulary_do_nothing(submit):
+def test_mask_bits_beyond_the_vocabulary_are_ignored(submit):
     toy = ToyPipeline()
     submit(toy, constrained("x", Grammar.regex("[a-z]{3}")))
 

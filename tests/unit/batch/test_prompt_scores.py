@@ -1,4 +1,4 @@
-"""Prompt logprobs through rows, chunks, caches and preemption, against log-softmax."""
+"""Prompt logprobs under chunked prefill, prefix cache and preemption, compared with log-softmax."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -40,7 +40,7 @@ def check(scores, prompt, alternatives):
             assert top.logprob == pytest.approx(own[top.token_id], abs=1e-6)
 
 
-def test_they_come_once_with_the_first_tokens():
+def test_prompt_logprobs_come_once_with_the_first_tokens():
     toy = cached_toy()
     request = ask(PROMPT, prompt_logprobs=2, max_tokens=4)
     handle = toy.submit(request)
@@ -52,7 +52,7 @@ def test_they_come_once_with_the_first_tokens():
     check(handle.wait_result().prompt_logprobs, PROMPT, 2)
 
 
-def test_who_does_not_ask_gets_none():
+def test_a_request_without_prompt_logprobs_gets_none():
     toy = cached_toy()
     handle = toy.submit(ask(PROMPT))
     other = toy.submit(ask(PROMPT[:20], prompt_logprobs=0))
@@ -116,7 +116,7 @@ def test_a_preempted_request_scores_no_token_twice():
 
 
 @pytest.mark.parametrize("wanted", [None, 3])
-def test_max_tokens_0_computes_the_prompt_and_writes_nothing(wanted):
+def test_max_tokens_0_computes_the_prompt_and_generates_nothing(wanted):
     toy = cached_toy(budget=16)
     handle = toy.submit(ask(PROMPT, prompt_logprobs=wanted, max_tokens=0))
     toy.run()
@@ -150,7 +150,7 @@ def test_a_fork_does_not_score_its_parents_tokens():
     check(parent.wait_result().prompt_logprobs, PROMPT, 1)
 
 
-def test_a_prompt_that_is_not_a_number_somewhere_fails_alone():
+def test_a_nan_prompt_logprob_fails_only_its_request():
     toy = cached_toy()
     toy.executor.poison = lambda history: len(history) == 5 and history[0] == PROMPT[0]
     bad = toy.submit(ask(PROMPT, prompt_logprobs=1))
@@ -161,7 +161,7 @@ def test_a_prompt_that_is_not_a_number_somewhere_fails_alone():
     toy.assert_idle()
 
 
-def test_scores_that_were_cut_short_are_not_handed_out():
+def test_incomplete_scores_are_not_returned():
     toy = cached_toy(budget=8)
     handle = toy.submit(ask(PROMPT, prompt_logprobs=1))
     toy.step()

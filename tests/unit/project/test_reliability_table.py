@@ -3,17 +3,21 @@
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs/reliability.md").read_text()
 NAMED = re.findall(r"`((?:tests|rust_core)/[\w/]+\.(?:py|rs))(?:::(\w+))?`", TEXT)
 
 
-@pytest.mark.parametrize(("path", "name"), sorted(set(NAMED)))
-def test_the_table_names_tests_that_exist(path, name):
-    source = (ROOT / path).read_text()
-    assert re.search(rf"\b(def|fn) {name}\(", source) if name else "test" in source
+def exists(path, name):
+    """Whether a file holds a test of this name, or any test when no name is given."""
+    file = ROOT / path
+    source = file.read_text() if file.is_file() else ""
+    return bool(re.search(rf"\b(def|fn) {name}\(", source)) if name else "test" in source
+
+
+def test_the_table_names_tests_that_exist():
+    missing = [f"{path}::{name}" for path, name in sorted(set(NAMED)) if not exists(path, name)]
+    assert missing == []
 
 
 def test_every_item_has_its_row():

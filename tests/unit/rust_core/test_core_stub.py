@@ -57,11 +57,29 @@ def module_parameters(callable_object: object) -> list[tuple[str, str, object]]:
     ]
 
 
-def methods() -> Iterator[tuple[str, str]]:
+def public_methods() -> Iterator[tuple[str, str, ast.FunctionDef]]:
+    """(class, method, stub) of every public method that is no property."""
     for name, node in CLASSES.items():
         for member, item in stub_members(node).items():
             if not is_property(item) and not member.startswith("__"):
-                yield name, member
+                yield name, member, item
+
+
+def class_shape(cls: type) -> tuple[list[str], dict[str, bool]]:
+    """Bases of a class, and for each public member whether it is a property."""
+    return [base.__name__ for base in cls.__bases__ if base is not object], {
+        member: not callable(inspect.getattr_static(cls, member))
+        for member in vars(cls)
+        if not member.startswith("_")
+    }
+
+
+def stub_shape(node: ast.ClassDef) -> tuple[list[str], dict[str, bool]]:
+    return [base.id for base in node.bases if isinstance(base, ast.Name)], {
+        member: is_property(item)
+        for member, item in stub_members(node).items()
+        if not member.startswith("__")
+    }
 
 
 def test_the_module_has_the_names_of_the_stub_and_no_others() -> None:
@@ -69,60 +87,40 @@ def test_the_module_has_the_names_of_the_stub_and_no_others() -> None:
     assert public == CLASSES.keys() | FUNCTIONS.keys() | CONSTANTS
 
 
-@pytest.mark.parametrize("name", CLASSES)
-def test_a_class_has_the_members_of_its_stub_and_no_others(name: str) -> None:
-    cls, node = getattr(_core, name), CLASSES[name]
-    assert [base.__name__ for base in cls.__bases__ if base is not object] == [
-        base.id for base in node.bases if isinstance(base, ast.Name)
-    ]
-    stub = {
-        member: is_property(item)
-        for member, item in stub_members(node).items()
-        if not member.startswith("__")
+def test_classes_have_the_members_of_their_stubs_and_no_others() -> None:
+    assert {name: class_shape(getattr(_core, name)) for name in CLASSES} == {
+        name: stub_shape(node) for name, node in CLASSES.items()
     }
-    module = {
-        member: not callable(inspect.getattr_static(cls, member))
-        for member in vars(cls)
-        if not member.startswith("_")
-    }
+
+
+def test_classes_are_constructed_as_their_stubs_say() -> None:
+    module, stub = {}, {}
+    for name, node in CLASSES.items():
+        cls, members = getattr(_core, name), stub_members(node)
+        if issubclass(cls, BaseException):
+            continue
+        maker = members.get("__new__") or members.get("__init__")
+        if maker is None:
+            with pytest.raises(TypeError, match=r"No constructor|cannot create"):
+                cls()
+        else:
+            module[name], stub[name] = module_parameters(cls), stub_parameters(maker)
+        for dunder in DOCUMENTED_DUNDERS & members.keys():
+            assert hasattr(cls, dunder), f"{name}.{dunder}"
     assert module == stub
 
 
-@pytest.mark.parametrize("name", CLASSES)
-def test_a_class_is_made_as_its_stub_says(name: str) -> None:
-    cls, members = getattr(_core, name), stub_members(CLASSES[name])
-    if issubclass(cls, BaseException):
-        return
-    maker = members.get("__new__") or members.get("__init__")
-    if maker is None:
-        with pytest.raises(TypeError, match=r"No constructor|cannot create"):
-            cls()
-    else:
-        assert module_parameters(cls) == stub_parameters(maker)
-    for dunder in DOCUMENTED_DUNDERS & members.keys():
-        assert hasattr(cls, dunder)
+def test_functions_and_methods_take_the_parameters_of_their_stubs() -> None:
+    module = {name: module_parameters(getattr(_core, name)) for name in FUNCTIONS}
+    stub = {name: stub_parameters(node) for name, node in FUNCTIONS.items()}
+    for name, member, node in public_methods():
+        runtime = getattr(getattr(_core, name), member)
+        module[f"{name}.{member}"] = module_parameters(runtime)
+        stub[f"{name}.{member}"] = stub_parameters(node)
+    assert module == stub
 
 
-@pytest.mark.parametrize(("name", "member"), methods())
-def test_a_method_takes_the_parameters_of_its_stub(name: str, member: str) -> None:
-    runtime = getattr(getattr(_core, name), member)
-    assert module_parameters(runtime) == stub_parameters(stub_members(CLASSES[name])[member])
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_takes_the_parameters_of_its_stub(name: str) -> None:
-    assert module_parameters(getattr(_core, name)) == stub_parameters(FUNCTIONS[name])
-
-
-def public_nodes() -> Iterator[tuple[str, ast.ClassDef | ast.FunctionDef]]:
-    yield from CLASSES.items()
-    yield from FUNCTIONS.items()
-    for name, node in CLASSES.items():
-        for member, item in stub_members(node).items():
-            if not (member.startswith("__") or is_property(item)):
-                yield f"{name}.{member}", item
-
-
-@pytest.mark.parametrize(("name", "node"), public_nodes())
-def test_everything_public_is_documented(name: str, node: ast.ClassDef | ast.FunctionDef) -> None:
-    assert ast.get_docstring(node), f"{name} has no docstring"
+def test_everything_public_is_documented() -> None:
+    nodes: dict[str, ast.ClassDef | ast.FunctionDef] = {**CLASSES, **FUNCTIONS}
+    nodes |= {f"{name}.{member}": node for name, member, node in public_methods()}
+    assert [name for name, node in nodes.items() if not ast.get_docstring(node)] == []

@@ -1,4 +1,4 @@
-"""Steps applied: ends, failures, and the hand-over to readers."""
+"""The pipeline: finishes, failures, and delivery to readers."""
 
 import pytest
 
@@ -88,7 +88,7 @@ def test_included_stop_string_is_kept():
     assert handle.drain().text == "one END"
 
 
-def test_a_beginning_of_a_stop_string_is_held_back_until_it_is_none():
+def test_a_prefix_of_a_stop_string_is_held_back():
     toy = ToyPipeline(force=spell("ENERGY"))
     handle = toy.submit(ask("hi", stop=("END",), max_tokens=6))
     texts = []
@@ -218,7 +218,7 @@ def test_23_abort_while_preempted():
     toy.assert_idle()
 
 
-def test_abort_after_the_end_changes_nothing():
+def test_abort_after_the_finish_changes_nothing():
     toy = ToyPipeline()
     handle = toy.submit(ask("hello", max_tokens=2))
     toy.run()
@@ -231,7 +231,7 @@ def test_a_dropped_handle_aborts_its_request():
     toy = ToyPipeline()
     handle = toy.submit(ask("hello", max_tokens=100))
     toy.step()
-    assert handle.has_news()
+    assert handle.has_new_output()
     toy.handles.clear()
     del handle
     toy.assert_idle()
@@ -297,7 +297,7 @@ def test_nan_logits_fail_one_request():
     toy.assert_idle()
 
 
-def test_a_row_that_fails_in_chunked_prefill_of_others_is_only_that_row():
+def test_a_row_that_fails_beside_chunked_prefills_fails_alone():
     toy = ToyPipeline(budget=6)
     long_request = ask(range(1, 40))
     bad = toy.submit(ask("bad!"))
@@ -308,7 +308,7 @@ def test_a_row_that_fails_in_chunked_prefill_of_others_is_only_that_row():
     assert long.drain().token_ids == oracle(long_request)
 
 
-def test_a_decoder_that_raises_fails_its_request_alone():
+def test_a_detokenizer_that_raises_fails_only_its_request():
     toy = ToyPipeline()
     other_request = ask("other")
     broken, other = toy.submit(ask("hi", stop=("zzz",))), toy.submit(other_request)
@@ -322,7 +322,7 @@ def test_a_decoder_that_raises_fails_its_request_alone():
     assert other.drain().token_ids == oracle(other_request)
 
 
-def test_a_failing_scheduler_ends_everything_and_the_next_request_runs():
+def test_a_failing_scheduler_fails_every_request_and_the_next_one_runs():
     toy = ToyPipeline()
     handle = toy.submit(ask("hello"))
     toy.step()
@@ -338,10 +338,10 @@ def test_a_failing_scheduler_ends_everything_and_the_next_request_runs():
     assert again.drain().token_ids == oracle(request)
 
 
-# ---- facts ----
+# ---- events ----
 
 
-def test_events_tell_of_first_tokens_and_ends():
+def test_events_report_first_tokens_and_finishes():
     toy = ToyPipeline()
     facts = []
     toy.events.subscribe(FirstToken, facts.append)
@@ -382,7 +382,7 @@ def test_timings_survive_preemption():
         (tuple(range(90)) * 3, "context holds 256"),
     ],
 )
-def test_prompts_that_are_refused(ids, words):
+def test_invalid_prompts_are_refused(ids, words):
     with pytest.raises(InvalidRequest, match=words) as caught:
         ToyPipeline().submit(ask(ids))
     assert caught.value.param == "prompt"
@@ -393,7 +393,7 @@ def test_a_prompt_larger_than_the_pool_is_refused():
         ToyPipeline(blocks=4, block_size=4).submit(ask(range(17)))
 
 
-def test_sampling_is_checked_at_submission():
+def test_sampling_parameters_are_checked_at_submission():
     from engine.api.request import Request
 
     with pytest.raises(InvalidRequest) as caught:
