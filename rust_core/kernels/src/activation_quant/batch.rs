@@ -1,4 +1,4 @@
-//! The arithmetic: sixteen groups at once, one a lane, wherever they come from and go.
+//! Quantisation of sixteen groups at once, one per lane.
 
 use super::scale_mode::next_power_of_two;
 use super::{NO_OUTLIER, OUTLIER_RATIO, ScaleMode};
@@ -6,27 +6,28 @@ use crate::pack::layout::GROUP;
 use crate::pack::pairs;
 use crate::simd::{LANES, Lanes};
 
-/// Groups that are worked on at once.
+/// Groups quantised at once.
 pub(super) const BATCH: usize = LANES;
 
-/// Up to sixteen groups, and what they become by [`Batch::compute_scales`] and [`Batch::round`] of every four, in this order;
-/// where outliers are set apart by [`Batch::compute_scales_and_outliers`], and [`Batch::extract_outliers`] in the end.
+/// Up to sixteen groups and their quantised form. Call in this order: [`Batch::compute_scales`] (or
+/// [`Batch::compute_scales_and_outliers`]), [`Batch::round`] for every four groups, and [`Batch::extract_outliers`] if outliers
+/// are kept.
 #[repr(C, align(64))]
 pub(super) struct Batch {
     pub values: [[f32; GROUP]; BATCH],
     /// The largest magnitude of each group.
     largest: [f32; BATCH],
-    /// Bit by bit the groups that have an outlier.
+    /// Bit mask of the groups that have an outlier.
     outlier_mask: u32,
-    /// What values are multiplied with to become codes.
+    /// Inverse scales: values times these are rounded to codes.
     factors: [f32; BATCH],
     pub codes: [[i8; GROUP]; BATCH],
     pub scales: [f32; BATCH],
     pub initial_sums: [i32; BATCH],
     pub low_sums: [i32; BATCH],
-    /// The outlier of each group that has one.
+    /// The outlier of each group, 0 without one.
     pub outliers: [f32; BATCH],
-    /// Where in its group it stands, or [`NO_OUTLIER`].
+    /// Index of the outlier within its group, or [`NO_OUTLIER`].
     pub outlier_positions: [u8; BATCH],
 }
 
@@ -46,9 +47,9 @@ impl Batch {
         }
     }
 
-    /// Find the scales of the first `count` groups; what becomes of the others means nothing.
+    /// Compute the scales of the first `count` groups; other lanes are unspecified.
     ///
-    /// Each result waits for the one before, so that a caller does well to do something else before it rounds.
+    /// This is one long dependency chain: callers should interleave other work before [`Batch::round`].
     ///
     /// # Safety
     /// The level's instructions are enabled.
@@ -61,8 +62,7 @@ impl Batch {
         }
     }
 
-    /// The same, and find which groups have an outlier, which is no code: more than [`OUTLIER_RATIO`] times the next
-    /// largest.
+    /// The same, excluding outliers: a value more than [`OUTLIER_RATIO`] times the next largest of its group is not quantised.
     ///
     /// # Safety
     /// The level's instructions are enabled.
@@ -85,7 +85,7 @@ impl Batch {
         }
     }
 
-    /// Scale groups to the largest magnitudes `quantized_max`; the largest of all say which have no numbers.
+    /// Set scales from the largest quantised magnitudes `quantized_max`. Groups whose `largest` is not finite get a NaN scale.
     ///
     /// # Safety
     /// The level's instructions are enabled.
@@ -100,11 +100,11 @@ impl Batch {
         let first = u32::MAX >> (32 - count);
         // SAFETY: arrays of sixteen; instructions by the caller's promise.
         let bad = unsafe {
-            let most = L::splat(127.0);
+            let max_code = L::splat(127.0);
             let factors = match scale_mode {
                 ScaleMode::MaxAbs => {
-                    quantized_max.div(most).store(self.scales.as_mut_ptr());
-                    most.div(quantized_max)
+                    quantized_max.div(max_code).store(self.scales.as_mut_ptr());
+                    max_code.div(quantized_max)
                 }
                 ScaleMode::PowerOfTwo => {
                     let least = quantized_max.mul(L::splat(1.0 / 127.0)).to_array();
@@ -112,7 +112,7 @@ impl Batch {
                     L::splat(1.0).div(L::load(self.scales.as_ptr()))
                 }
             };
-            // Up to here the inverse overflows; such a group is zero for every purpose.
+            // Below this, the inverse would overflow; such a group is quantised to zeros.
             L::splat(1e-30)
                 .select_less(quantized_max, factors, L::splat(0.0))
                 .store(self.factors.as_mut_ptr());
@@ -125,7 +125,7 @@ impl Batch {
         }
     }
 
-    /// Round the four groups from `first` on to codes, of which an outlier's is zero, and sum these.
+    /// Round groups `first..first + 4` to codes, 0 for outliers, and compute the sums of codes.
     ///
     /// # Safety
     /// The level's instructions are enabled.
@@ -147,7 +147,8 @@ impl Batch {
         }
     }
 
-    /// Find where outliers stand. No processor foresees in which groups, and so late little work is thrown away for it.
+    /// Locate the outliers of groups that have one. Done last, because its unpredictable branches then discard little
+    /// speculative work.
     #[inline(always)]
     pub fn extract_outliers(&mut self) {
         (self.outlier_positions, self.outliers) = ([NO_OUTLIER; BATCH], [0.0; BATCH]);
@@ -162,7 +163,7 @@ impl Batch {
     }
 }
 
-/// Where in a group the value of magnitude `largest` stands, the first one of several.
+/// Index of the first value of magnitude `largest` in a group.
 #[inline(always)]
 fn position_of(group: &[f32; GROUP], largest: f32) -> usize {
     let mut found = 0u32;

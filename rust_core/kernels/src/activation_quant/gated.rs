@@ -1,7 +1,7 @@
-//! What joins the gate and up projections: `silu(gate) * up`, quantised while both are in the cache.
+//! Fused SwiGLU and quantisation: `silu(gate) * up`, quantised while both projections are in the cache.
 //!
-//! Whoever computes 32 columns of both projections has a whole group of the next product's inputs for every row.
-//! Sixteen rows are joined and quantised at a time, and the joined floats are never written.
+//! A worker that has computed 32 columns of both projections has a whole group of the down projection's inputs for every row.
+//! Sixteen rows are computed and quantised at a time; the float results are never written to memory.
 
 use std::ops::Range;
 
@@ -12,18 +12,18 @@ use crate::norm::silu_gate;
 use crate::pack::layout::GROUP;
 use crate::simd::{LANES, Lanes, by_level, prefetch_for_writing};
 
-/// Where one group of all rows goes.
+/// Destination of one group of all rows.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupColumn {
-    /// The group of the first tile; that of the next one stands `groups` entries further.
+    /// The group in the first tile; the same group of the next tile is `groups` entries further.
     pub tiles: *mut TileGroup,
-    /// The group of the first row tile, `groups` entries from the next one's; null if nobody wants row tiles.
+    /// The group in the first row tile, with the same stride; null if row tiles are not needed.
     pub row_tiles: *mut RowTile,
     /// Groups of a row.
     pub groups: usize,
 }
 
-/// `silu(gate) * up` of as many rows as there is room for.
+/// `silu(gate) * up` of `out.len()` rows.
 ///
 /// # Safety
 /// The level's instructions are enabled; both pointers have 32 floats for each row.
@@ -74,7 +74,7 @@ unsafe fn quantize_gated_body<L: Lanes>(
         }
     };
     prefetch_tiles(0..BATCH.min(rows));
-    // The sigmoids of one batch fill the time in which the one before waits for its own results.
+    // Software pipelining: the sigmoids of the next batch are computed while the current one waits for its scales.
     let (mut batch, mut next) = (&mut Batch::new(), &mut Batch::new());
     // SAFETY: whole rows by contract; instructions likewise.
     unsafe { silu_mul::<L>(gate, up, &mut batch.values[..BATCH.min(rows)]) };
@@ -94,7 +94,7 @@ unsafe fn quantize_gated_body<L: Lanes>(
         }
         for lane in (0..count).step_by(TILE_ROWS) {
             let at = (first + lane) / TILE_ROWS;
-            // SAFETY: this tile's group, which is ours by contract.
+            // SAFETY: this tile's group, exclusive by contract.
             unsafe { (*to.tiles.add(at * to.groups)).fill::<TILE_ROWS>(batch, lane, 0) };
         }
         if !to.row_tiles.is_null() {
@@ -107,10 +107,10 @@ unsafe fn quantize_gated_body<L: Lanes>(
 }
 
 by_level! {
-    /// Quantise `silu(gate) * up`, 32 columns of `rows` rows, which make one group of each row.
+    /// Quantise `silu(gate) * up` for 32 columns of `rows` rows, one group of each row.
     ///
     /// # Safety
-    /// The machine has the level. `gate` and `up` hold `rows` rows of 32 floats; `to` has room for as many rows, and
-    /// nobody else uses the group's part of it.
+    /// The machine has the level. `gate` and `up` hold `rows` rows of 32 floats. `to` is valid for `rows` rows, whose part of
+    /// this group no other thread accesses.
     pub unsafe fn quantize_gated(gate: *const f32, up: *const f32, rows: usize, scale_mode: ScaleMode, to: GroupColumn) = quantize_gated_body;
 }

@@ -1,19 +1,18 @@
-//! Activations as int8, one scale for each group of 32 inputs of a row, and outliers apart.
+//! Quantisation of activations to int8, with one scale per group of 32 inputs of a row and outliers kept in fp32.
 //!
-//! `x ≈ scale * code`, code in [-127, 127], rounded to nearest even. One scale a token would cost a
-//! small model several percent of perplexity; one a group costs a tenth to a third of a percent ([`ScaleMode`]). Most of
-//! what is left comes from single channels that dwarf their group: an input of more than
-//! [`OUTLIER_RATIO`] times the next largest is therefore taken out, kept in full precision, and
-//! multiplied on its own. Measured on the demo model's prose ([`ScaleMode::MaxAbs`]; mean KL against exact activations): 0.0031
-//! without, 0.0010 at a ratio of 3, 0.0007 at 2, for one to four outliers a row of 576. Only a norm's
-//! weights make channels stand out so: taking them out of what attention leaves and of joined gate and up as well gains
-//! 0.00015.
+//! `x ≈ scale * code`, code in [-127, 127], rounded to nearest even. One scale per token would cost a
+//! small model several percent of perplexity; one per group costs a tenth to a third of a percent ([`ScaleMode`]). Most of
+//! the remaining error comes from single channels much larger than the rest of their group. An input that is more than
+//! [`OUTLIER_RATIO`] times the next largest is therefore an outlier: its code is 0, its value is kept in fp32, and it is
+//! multiplied separately. Measured on prose with the demo model ([`ScaleMode::MaxAbs`]; mean KL against exact activations):
+//! 0.0031 without outliers, 0.0010 at a ratio of 3, 0.0007 at 2, with one to four outliers per row of 576. Such channels are
+//! caused by the weights of a norm: outliers in the attention output and in the gated MLP input would gain only 0.00015.
 //!
-//! The sums of codes serve weights with an offset: `Σ (s·c + m)·x = s·Σ c·x + m·Σ x`. A group with a NaN or an
-//! infinity gets a NaN scale, so the row's results are NaN and nobody else's.
+//! Sums of codes are stored for weights with an offset: `Σ (s·c + m)·x = s·Σ c·x + m·Σ x`. A group with a NaN or an
+//! infinity gets a NaN scale, so that the results of this row, and of no other, are NaN.
 //!
-//! Rows stand in tiles of four, group by group, so that a kernel that takes many rows at once walks few
-//! pointers with constant offsets: with one pointer a row the loads alone cost a third of the speed.
+//! Rows are stored in tiles of four, group by group, so that a kernel that computes many rows at once needs few
+//! pointers with constant offsets. With one pointer per row, loads alone cost a third of the speed.
 
 mod batch;
 mod gated;
@@ -32,25 +31,25 @@ use crate::pack::layout::{GROUP, QuantLayout};
 use crate::pack::pairs;
 use crate::simd::{LANES, Lanes, by_level};
 
-/// Rows whose groups stand together.
+/// Rows of a tile, whose groups are stored together.
 pub const TILE_ROWS: usize = 4;
 
-/// One group of a tile's rows.
+/// One group of inputs for the rows of a tile.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TileGroup {
     pub codes: [[i8; GROUP]; TILE_ROWS],
     pub scales: [f32; TILE_ROWS],
-    /// Where dot products with 4-bit codes start ([`pairs::initial_sum`]): a multiple of the sum of the codes.
+    /// Initial values of dot products with 4-bit codes ([`pairs::initial_sum`]): a multiple of the sum of the codes.
     pub initial_sums: [i32; TILE_ROWS],
     /// Sum of the codes of the group's first 16 inputs.
     pub low_sums: [i32; TILE_ROWS],
-    /// What stands apart in each row, where [`OutlierPositions`] say that something does.
+    /// The outlier of each row, if [`OutlierPositions`] has one.
     pub outliers: [f32; TILE_ROWS],
 }
 
 impl TileGroup {
-    /// Take groups `from..from + ROWS` of a batch into the lanes from `lane` on.
+    /// Copy groups `from..from + ROWS` of a batch into the lanes from `lane` on.
     #[inline(always)]
     fn fill<const ROWS: usize>(&mut self, batch: &Batch, from: usize, lane: usize) {
         let (to, from) = (lane..lane + ROWS, from..from + ROWS);
@@ -67,7 +66,7 @@ impl TileGroup {
         pairs::code_sum(self.initial_sums[lane])
     }
 
-    /// The same over the inputs that share the scale number `part` of a layout's record.
+    /// The same over part `part` of the group: the inputs that share a weight scale in this layout.
     #[inline(always)]
     pub fn sum_of_part(&self, layout: QuantLayout, part: usize, lane: usize) -> i32 {
         match (layout.group, part) {
@@ -81,10 +80,10 @@ impl TileGroup {
 // SAFETY: plain numbers.
 unsafe impl crate::arena::Plain for TileGroup {}
 
-/// How far above its group's other inputs an outlier stands.
+/// Minimum ratio of an outlier to the next largest input of its group.
 const OUTLIER_RATIO: f32 = 3.0;
 
-/// Where in a group of inputs the outlier of each of a tile's rows stands (its code is 0), or [`NO_OUTLIER`].
+/// Index within a group of the outlier of each of a tile's rows, or [`NO_OUTLIER`]. The outlier's code is 0.
 pub type OutlierPositions = [u8; TILE_ROWS];
 
 /// No outlier.
@@ -93,13 +92,13 @@ pub const NO_OUTLIER: u8 = u8::MAX;
 // SAFETY: plain numbers.
 unsafe impl crate::arena::Plain for OutlierPositions {}
 
-/// Quantised rows: `[ceil(rows / 4), inputs / 32]` tile groups and as many places of outliers, at most one a
-/// row and group, or none; on level `amx` the codes once more, `[ceil(rows / 16), inputs / 32]` row tiles, elsewhere null.
-/// Rows that fill a last tile up hold anything.
+/// Quantised rows. `tiles` and `outlier_positions` are `[ceil(rows / 4), inputs / 32]`, with at most one outlier per row and
+/// group. `row_tiles`, `[ceil(rows / 16), inputs / 32]`, holds the codes again for level `amx`, and is null on other levels.
+/// Padding rows of the last tile are unspecified.
 #[derive(Debug, Clone, Copy)]
 pub struct QuantRows {
     pub tiles: *const TileGroup,
-    /// Null where nothing stands apart.
+    /// Null if the rows have no outliers.
     pub outlier_positions: *const OutlierPositions,
     pub row_tiles: *const RowTile,
     pub inputs: usize,
@@ -116,13 +115,13 @@ impl QuantRows {
         unsafe { self.tiles.add(row / TILE_ROWS * (self.inputs / GROUP)) }
     }
 
-    /// The rows behind the first `rows` of these, which are whole tiles, and on level `amx` whole row tiles.
+    /// The same without the first `rows` rows, a multiple of the tile height, and on level `amx` of the row tile height.
     ///
     /// # Safety
-    /// There are so many rows.
+    /// There are at least `rows` rows.
     #[inline(always)]
     pub unsafe fn skip(self, rows: usize) -> Self {
-        // SAFETY: within the arrays, or behind their last element, by contract.
+        // SAFETY: within the arrays, or one past their end, by contract.
         unsafe {
             Self {
                 tiles: self.tile(rows),
@@ -142,10 +141,10 @@ impl QuantRows {
         }
     }
 
-    /// Where outliers stand in the groups of tile `tile`, if some may stand apart.
+    /// Outlier positions in the groups of tile `tile`, if the rows may have outliers.
     ///
     /// # Safety
-    /// There are so many tiles.
+    /// There are more than `tile` tiles.
     #[inline(always)]
     pub unsafe fn outlier_positions<'a>(&self, tile: usize) -> Option<&'a [OutlierPositions]> {
         let groups = self.inputs / GROUP;
@@ -156,20 +155,20 @@ impl QuantRows {
     }
 }
 
-/// What rows are normalised with while they are quantised: every input times its row's scale times its weight.
+/// RMS norm fused into quantisation: every input is multiplied with its row's scale and its weight.
 #[derive(Debug, Clone, Copy)]
 pub struct RowsNorm<'a, const ROWS: usize> {
     pub scales: [f32; ROWS],
     pub weight: &'a [f32],
 }
 
-/// A row or a weight as groups.
+/// A row or a norm weight as groups.
 #[inline(always)]
 fn groups_of(row: &[f32]) -> &[[f32; GROUP]] {
     row.as_chunks().0
 }
 
-/// Some groups of all rows, normalised, group by group.
+/// Load groups `groups` of all rows into `values`, ordered by group then row, and normalise them.
 ///
 /// # Safety
 /// The level's instructions are enabled.
@@ -220,7 +219,7 @@ unsafe fn quantize_rows<L: Lanes, const ROWS: usize>(
     assert!(rows.iter().all(|row| row.len() == groups * GROUP));
     assert!(norm.is_none_or(|norm| norm.weight.len() == groups * GROUP));
     let each = BATCH / ROWS;
-    // Loading one batch fills the time in which the one before waits for its own results.
+    // Software pipelining: the next batch is loaded while the current one waits for its scales.
     let (mut batch, mut next) = (&mut Batch::new(), &mut Batch::new());
     // SAFETY: instructions by the caller's promise.
     unsafe { load_groups::<L, ROWS>(rows, norm, 0..each.min(groups), &mut batch.values) };
@@ -268,8 +267,8 @@ unsafe fn quantize_row_body<L: Lanes>(
 }
 
 by_level! {
-    /// Quantise one row, normalised first where a norm is given, into lane `lane` of `tile`, which has, as
-    /// `places`, one entry for each 32 inputs. Without places nothing is set apart.
+    /// Quantise one row into lane `lane` of `tile`, after applying `norm` if given. `tile` and `outlier_positions` have one
+    /// entry per 32 inputs. Without `outlier_positions`, no outliers are kept in fp32.
     ///
     /// # Safety
     /// The machine has the level.
@@ -291,7 +290,7 @@ unsafe fn quantize_tile_body<L: Lanes>(
 }
 
 by_level! {
-    /// Quantise a tile's four rows: [`quantize_row`] of each, in less time.
+    /// Quantise a tile's four rows: equals [`quantize_row`] of each, but faster.
     ///
     /// # Safety
     /// The machine has the level.

@@ -6,14 +6,14 @@ use crate::dispatch::Level;
 use crate::norm::{rms_norm, rms_scale, rms_scales_of_tile, silu_panel};
 use crate::pack::tests::Random;
 
-/// An input that is not among the codes.
+/// An input kept in fp32.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Outlier {
     pub input: u32,
     pub value: f32,
 }
 
-/// Those of lane `lane` of a tile, in input order.
+/// The outliers of lane `lane` of a tile, in input order.
 pub(crate) fn outliers_of(
     lane: usize,
     tile: &[TileGroup],
@@ -60,7 +60,7 @@ fn normalized_and_quantized(
         outlier_positions
             .iter()
             .all(|p| (p[0], p[1], p[3]) == (1, 1, 1)),
-        "others' lanes"
+        "other lanes were written"
     );
     let outliers = outliers_of(2, &tile, &outlier_positions);
     (tile, outliers)
@@ -118,7 +118,7 @@ fn within_half_a_step(row: &[f32], scale_mode: ScaleMode, least: &[TileGroup]) {
         assert_eq!(
             (group.codes[1], group.scales[3]),
             ([0; GROUP], 0.0),
-            "others' lanes"
+            "other lanes were written"
         );
     }
     for level in levels() {
@@ -143,7 +143,7 @@ fn bits_of<'a>(
     groups.map(bits_of).collect()
 }
 
-/// Values of every size, with some that are alone, equal, zero or no number.
+/// Values of all magnitudes, including isolated large ones, equal ones and zeros.
 fn value() -> impl Strategy<Value = f32> {
     prop_oneof![
         20 => -1f32..1.0,
@@ -172,12 +172,12 @@ proptest! {
             let at = at.index(row.len());
             row[at] = bad;
         }
-        let (portable, apart) = quantized(Level::Portable, &row, scale_mode);
+        let (portable, portable_outliers) = quantized(Level::Portable, &row, scale_mode);
         let weight: Vec<f32> = (0..row.len()).map(|i| (i as f32).cos()).collect();
         for level in levels() {
             let (tile, outliers) = quantized(level, &row, scale_mode);
             prop_assert_eq!(bits(&tile), bits(&portable), "{:?}", level);
-            prop_assert_eq!(&outliers, &apart, "{:?}", level);
+            prop_assert_eq!(&outliers, &portable_outliers, "{:?}", level);
             let mut normed = vec![0.0; row.len()];
             // SAFETY: the level is available.
             let scale = unsafe {
@@ -186,9 +186,9 @@ proptest! {
             };
             let norm = Some(RowsNorm { scales: [scale], weight: &weight });
             let (tile, outliers) = normalized_and_quantized(level, &row, norm, scale_mode, true);
-            let (expected, apart) = quantized(Level::Portable, &normed, scale_mode);
+            let (expected, expected_outliers) = quantized(Level::Portable, &normed, scale_mode);
             prop_assert_eq!(bits(&tile), bits(&expected), "{:?}, with a norm", level);
-            prop_assert_eq!(outliers, apart, "{:?}, with a norm", level);
+            prop_assert_eq!(outliers, expected_outliers, "{:?}, with a norm", level);
         }
     }
 
@@ -231,7 +231,7 @@ proptest! {
     #[test]
     fn fused_gating_equals_gating_then_quantizing(
         rows in 1usize..38, groups in 1usize..4, seed: u64, scale_mode in scale_modes(),
-        apart in prop::collection::vec((any::<prop::sample::Index>(), value()), 0..20),
+        large_values in prop::collection::vec((any::<prop::sample::Index>(), value()), 0..20),
         bad in prop::option::of((any::<prop::sample::Index>(), prop::sample::select(vec![
             f32::NAN, f32::INFINITY
         ]))),
@@ -240,7 +240,7 @@ proptest! {
         // [groups, rows, 32]
         let mut gate: Vec<f32> = (0..groups * rows * GROUP).map(|_| 4.0 * random.unit()).collect();
         let up: Vec<f32> = gate.iter().map(|_| random.unit()).collect();
-        for (at, value) in apart {
+        for (at, value) in large_values {
             let at = at.index(gate.len());
             gate[at] = value;
         }
@@ -252,11 +252,11 @@ proptest! {
         let tiles = rows.div_ceil(TILE_ROWS);
         for level in levels() {
             let mut joined_tiles = vec![TileGroup::default(); tiles * groups];
-            let nothing = RowTile { codes: [[1; GROUP]; row_tiles::ROWS] };
-            let mut row_tiles = vec![nothing; rows.div_ceil(row_tiles::ROWS) * groups];
+            let empty = RowTile { codes: [[1; GROUP]; row_tiles::ROWS] };
+            let mut row_tiles = vec![empty; rows.div_ceil(row_tiles::ROWS) * groups];
             let mut expected_row_tiles = row_tiles.clone();
             let mut written = vec![0.0; rows * groups * GROUP];
-            // Groups are finished in any order.
+            // The order of groups is irrelevant.
             for group in (0..groups).rev() {
                 let to = GroupColumn {
                     tiles: &raw mut joined_tiles[group],
@@ -265,7 +265,7 @@ proptest! {
                 };
                 let from = group * rows * GROUP;
                 let (gate, up) = (&gate[from..][..rows * GROUP], &up[from..][..rows * GROUP]);
-                // SAFETY: the level is available; room for every row.
+                // SAFETY: the level is available; the destination holds every row.
                 unsafe { quantize_gated(level, gate.as_ptr(), up.as_ptr(), rows, scale_mode, to) };
                 for row in 0..rows {
                     for half in [0, 16] {
@@ -285,7 +285,7 @@ proptest! {
                 prop_assert_eq!(&got, &bits(&alone), "{:?} row {}", level, row);
                 let is_bad = groups_of(tile).iter().any(|group| group.scales[lane].is_nan());
                 prop_assert_eq!(is_bad, poisoned == Some(row));
-                // SAFETY: room for every row.
+                // SAFETY: the destination holds every row.
                 unsafe { copy_row(row, groups_of(tile), expected_row_tiles.as_mut_ptr(), groups) };
                 for group in 0..groups {
                     let at = row / row_tiles::ROWS * groups + group;

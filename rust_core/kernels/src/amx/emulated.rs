@@ -1,7 +1,7 @@
-//! The tile instructions in portable Rust, bit for bit: an interpreter of the kernels' own assembly text.
+//! Bit-exact emulation of the tile instructions in portable Rust: an interpreter of the kernels' own assembly text.
 //!
-//! Written after the pseudocode of Intel's manual (volume 2: LDTILECFG, TILELOADD, TDPBSUD, TILESTORED, TILEZERO).
-//! What would be an exception on the processor is a panic here. Registers begin with rubbish, so that nothing can
+//! Follows the pseudocode of Intel's manual (volume 2: LDTILECFG, TILELOADD, TDPBSUD, TILESTORED, TILEZERO).
+//! Processor exceptions become panics. Registers are initialised with a non-zero pattern, so that no kernel can
 //! rely on their being zero.
 
 use std::cell::RefCell;
@@ -33,7 +33,7 @@ impl TileState {
         assert_eq!(config.reserved, [0; 14], "#GP: reserved bytes");
         assert_eq!(
             config.start_row, 0,
-            "a restart, which only interrupts leave behind"
+            "start_row is not 0, which only happens after an interrupted instruction"
         );
         let all = config.rows.iter().zip(&config.row_bytes);
         for (tile, (&rows, &bytes)) in all.enumerate() {
@@ -101,13 +101,17 @@ impl TileState {
         );
         assert_eq!(
             rows, a_rows,
-            "#UD: rows of the sums and of the first factor"
+            "#UD: rows of the sums and of the first operand differ"
         );
         assert_eq!(
             row_bytes, b_bytes,
-            "#UD: columns of the sums and of the second factor"
+            "#UD: columns of the sums and of the second operand differ"
         );
-        assert_eq!(a_bytes, 4 * b_rows, "#UD: lengths of the factors");
+        assert_eq!(
+            a_bytes,
+            4 * b_rows,
+            "#UD: inner dimensions of the operands differ"
+        );
         for row in 0..rows {
             for column in 0..row_bytes / 4 {
                 let at = 4 * column..4 * column + 4;
@@ -156,7 +160,7 @@ impl TileState {
     }
 }
 
-/// The tile called `name`.
+/// Parse the tile name `tmm0` to `tmm7`.
 fn number(name: &str) -> usize {
     let number = name
         .strip_prefix("tmm")
@@ -166,7 +170,7 @@ fn number(name: &str) -> usize {
         .unwrap_or_else(|| panic!("{name:?} is no tile"))
 }
 
-/// Base and distance of `[{base} + {distance}*1]`.
+/// Base and stride of the operand `[{base} + {stride}*1]`.
 fn address(text: &str, values: &HashMap<&str, usize>) -> (usize, usize) {
     let parts = text
         .strip_prefix("[{")
@@ -181,10 +185,10 @@ thread_local! {
     static STATE: RefCell<TileState> = RefCell::new(TileState::load_config(&CONFIG));
 }
 
-/// Tiles of the thread, emulated.
+/// This thread's emulated tiles.
 pub(crate) struct Emulated;
 
-// SAFETY: executes the texts of the instructions, on memory that they cover.
+// SAFETY: executes the texts of the instructions on the memory that they cover.
 unsafe impl Tiles for Emulated {
     unsafe fn group<const ODD: bool>(
         rows: *const RowTile,
@@ -246,7 +250,7 @@ mod tests {
         (rows, weights)
     }
 
-    /// The sums over some of a group's inputs, as a naive loop has them.
+    /// Dot products over some of a group's inputs, by a naive loop.
     fn naive(rows: &RowTile, weights: &CodeTile, inputs: std::ops::Range<usize>) -> Dots {
         Dots(std::array::from_fn(|row| {
             std::array::from_fn(|column| {
@@ -259,11 +263,11 @@ mod tests {
         }))
     }
 
-    /// What `tiles` computes: whole groups with both sets of registers, then the halves.
+    /// Results of `T`: the whole group with both sets of registers, then its halves.
     fn computed<T: Tiles>(rows: &RowTile, weights: &CodeTile) -> [Dots; 4] {
         let mut dots = [Dots([[i32::MIN; PANEL_COLUMNS]; 16]); 4];
         let [even, odd, low, high] = &mut dots;
-        // SAFETY: our own memory; whoever takes hardware has seen that it is there.
+        // SAFETY: own memory; callers check that the hardware is available before passing it.
         unsafe {
             T::group::<false>(rows, weights, even);
             T::group::<true>(rows, weights, odd);
@@ -294,7 +298,7 @@ mod tests {
         }
         for seed in 0..64 {
             let (rows, weights) = random_operands(seed);
-            // SAFETY: supported, as was just asked.
+            // SAFETY: support was checked above.
             unsafe { crate::amx::thread_tiles::configure() };
             let hardware = computed::<crate::amx::tiles::Hardware>(&rows, &weights);
             crate::amx::thread_tiles::release();
@@ -309,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "#UD: lengths of the factors")]
+    #[should_panic(expected = "#UD: inner dimensions of the operands differ")]
     fn mismatched_operands_raise_ud() {
         TileState::load_config(&CONFIG).multiply(0, 2, 7);
     }

@@ -1,9 +1,9 @@
-//! Whether this process may use the tiles.
+//! Detection of AMX support in this process.
 //!
-//! Three must agree: the processor has them, the operating system keeps their state across context switches,
-//! and the kernel has lent them to this process, which Linux does on request only, because every signal frame
-//! grows by 8 KiB. The request is made once, when a level is first looked for: before the executor starts its
-//! threads, as an existing alternate signal stack that is too small makes the kernel refuse.
+//! Three conditions: the processor has AMX, the operating system saves tile state across context switches, and the kernel
+//! has granted this process permission to use it. Linux grants it on request only, because every signal frame
+//! grows by 8 KiB. The request is made once, when a level is first selected. That is before the executor starts its
+//! threads, since the kernel refuses it if an existing alternate signal stack is too small.
 
 use std::sync::OnceLock;
 
@@ -24,22 +24,22 @@ pub enum AmxUnavailable {
     Refused(i32),
 }
 
-/// Whether this process may use the tiles; asks the kernel the first time.
+/// Whether this process may use the tiles. The first call requests permission from the kernel; the result is cached.
 pub fn support() -> Result<(), AmxUnavailable> {
     static ANSWER: OnceLock<Result<(), AmxUnavailable>> = OnceLock::new();
     *ANSWER.get_or_init(|| decide(processor(), request))
 }
 
-/// What processor and operating system say without being asked for anything.
+/// What the processor and operating system report, before permission is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Processor {
     /// AMX-TILE and AMX-INT8, with tiles of the size that the kernels are written for.
     tiles: bool,
-    /// The operating system has enabled both parts of the tiles' state.
+    /// The operating system has enabled both state components of the tiles (XTILECFG and XTILEDATA).
     state: bool,
 }
 
-/// The answer, given what the processor says and what the kernel replies (an error number when it refuses).
+/// Combine the processor's report with the kernel's reply to `request` (an error number if refused).
 fn decide(
     processor: Processor,
     request: impl FnOnce() -> Result<(), i32>,
@@ -77,7 +77,7 @@ fn processor() -> Processor {
     };
     let state = cpuid(1, 0).ecx & OSXSAVE != 0 && {
         let enabled: u32;
-        // SAFETY: OSXSAVE says that the instruction exists for us; it reads a register.
+        // SAFETY: OSXSAVE means that user code may execute the instruction; it reads a register.
         unsafe {
             std::arch::asm!(
                 "xgetbv", in("ecx") 0, out("eax") enabled, out("edx") _,
@@ -97,12 +97,12 @@ fn processor() -> Processor {
     }
 }
 
-/// Ask Linux for the tiles' data.
+/// Request permission to use tile data from Linux.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn request() -> Result<(), i32> {
     const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
     const XTILEDATA: libc::c_long = 18;
-    // SAFETY: takes two numbers and changes only what instructions this process may execute.
+    // SAFETY: takes two integers and only changes which instructions this process may execute.
     let answer = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XTILEDATA) };
     if answer == 0 {
         return Ok(());
@@ -111,7 +111,7 @@ fn request() -> Result<(), i32> {
     Err(error.raw_os_error().unwrap_or_default())
 }
 
-/// Other systems have no such request, and none that we have seen use the tiles.
+/// Other operating systems have no such request and are not supported.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 fn request() -> Result<(), i32> {
     Err(libc::EOPNOTSUPP)
@@ -127,7 +127,7 @@ mod tests {
     };
 
     fn never() -> Result<(), i32> {
-        panic!("the kernel was asked in vain")
+        panic!("permission was requested although the tiles are unavailable")
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! What can be wrong with a model file. Each message is one sentence: what, where, what to do.
+//! Errors of model files. Each message is one sentence: what is wrong, where, and what to do.
 
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// A model file that cannot be used, and which.
+/// A model file that cannot be used: its path and the problem.
 #[derive(Debug, Error)]
 #[error("{}: {problem}", path.display())]
 pub struct FormatError {

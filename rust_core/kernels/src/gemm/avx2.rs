@@ -1,9 +1,9 @@
-//! Quantised panels with AVX2.
+//! Quantised GEMM with AVX2.
 //!
 //! `vpmaddubsw` adds pairs of products in saturating 16 bits. With nibbles as its unsigned operand a
 //! pair is at most 2 · 15 · 127 = 3,810 in magnitude, and the eight quads of a group together at most
-//! 30,480: it cannot saturate, and one `vpmaddwd` widens the sum. Codes of 8 bits are therefore split
-//! into their nibbles, whose exact sums join as `low + 16 · high`.
+//! 30,480: it cannot saturate, and one `vpmaddwd` widens the sum. 8-bit codes are therefore split
+//! into nibbles, whose exact sums are combined as `low + 16 · high`.
 
 use std::arch::x86_64::*;
 
@@ -73,7 +73,7 @@ unsafe fn dot<const BITS: u32>(
     }
 }
 
-/// What a row's exact dot products with eight columns are with the weights themselves, but for the units of paired ones.
+/// Dequantised dot products of a row with eight columns. Column scales of paired layouts are not applied yet.
 ///
 /// # Safety
 /// A record at `record`; AVX2, FMA and F16C enabled by the caller.
@@ -117,7 +117,7 @@ unsafe fn value<const BITS: u32>(
     }
 }
 
-/// Sums of a tile's first `ROWS` rows with half a panel.
+/// Multiply a tile's first `ROWS` rows with half a panel.
 ///
 /// # Safety
 /// As [`super::Gemm::panels`], for `ROWS` rows.
@@ -133,7 +133,7 @@ unsafe fn block<const BITS: u32, const ROWS: usize>(
     let record_bytes = layout.record_bytes();
     let groups = panel.inputs / GROUP;
     let mut sums = [_mm256_setzero_ps(); ROWS];
-    // SAFETY: records and tile groups of `groups` groups are inside what the caller vouches for.
+    // SAFETY: records and tile groups of `groups` groups are in bounds by contract.
     unsafe {
         for group in 0..groups {
             let record = panel.records(layout).add(group * record_bytes);
@@ -169,7 +169,7 @@ unsafe fn block<const BITS: u32, const ROWS: usize>(
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn rows_of<const BITS: u32>(layout: QuantLayout, gemm: PanelGemm) {
     for row in (0..gemm.rows).step_by(TILE_ROWS) {
-        // SAFETY: `row` is one of the rows, for which the caller vouches, and begins a tile.
+        // SAFETY: `row` is in bounds by contract and begins a tile.
         unsafe {
             let gemm = gemm.skip(row);
             let (panel, tile) = (gemm.panel, gemm.x.tiles);

@@ -1,15 +1,16 @@
-//! Quantised panels with AVX-512 VNNI.
+//! Quantised GEMM with AVX-512 VNNI.
 //!
 //! One register holds a quad of inputs of all 16 columns, so `vpdpbusd` with four broadcast activation
-//! bytes advances all columns by four inputs; codes are its unsigned operand, so signed activations
-//! need no offset. A record's eight code registers are decoded once and stay while every row of the
-//! block uses them. Each line of the next panels is prefetched meanwhile, evenly over all blocks of rows: the
-//! fill buffers hold little more than a dozen lines.
+//! bytes advances all columns by four inputs. Codes are its unsigned operand, so signed activations
+//! need no offset. A record's eight code registers are decoded once and reused by every row of the
+//! block. The cache lines of the next panels are prefetched evenly over all blocks of rows, because the line fill buffers
+//! hold little more than a dozen lines.
 //!
-//! Beside its eight dot products a group of 4-bit codes costs a row one product of pairs ([`crate::pack::pairs`]), a
-//! conversion, and a multiply-add with the activations' scale; where that is a power of two and additions have pipes of
-//! their own, an exponent's change and an addition instead. Of more rows than [`SINGLE_PANEL_ROWS`] two panels are walked
-//! side by side: broadcast activations then serve both, and two loads a cycle keep up with two dot products.
+//! Per row, a group of 4-bit codes costs eight dot products, one `vpmaddwd` with the scale-offset pairs
+//! ([`crate::pack::pairs`]), a conversion, and a multiply-add with the activation scale. The multiply-add is replaced by an
+//! exponent addition and a float addition where scales are powers of two and additions have separate pipes. Above
+//! [`SINGLE_PANEL_ROWS`] rows, two panels are processed together: each broadcast activation is used twice, so two loads per
+//! cycle keep up with two dot products.
 
 mod weights;
 
@@ -27,13 +28,13 @@ use crate::simd::{Avx512, prefetch_for_writing, prefetch_line};
 /// Dot products of four inputs in a group.
 const QUADS: usize = GROUP / 4;
 
-/// Up to so many rows panels come one by one; also the rows of such a panel's largest block.
+/// Largest row count for which panels are processed one at a time, and the rows of the largest block of a single panel.
 pub(super) const SINGLE_PANEL_ROWS: usize = 8;
 
-/// Rows of the largest block of two panels side by side.
+/// Rows of the largest block when two panels are processed together.
 const DUAL_PANEL_ROWS: usize = 6;
 
-/// From so many rows on panels are expanded first.
+/// Smallest row count for which panels of 4-bit codes are expanded to bytes first.
 const EXPAND_ROWS: usize = 24;
 
 /// Four activation bytes, in every lane.
@@ -46,17 +47,17 @@ unsafe fn quad(codes: *const i8, quad: usize) -> __m512i {
     unsafe { _mm512_set1_epi32(codes.add(4 * quad).cast::<i32>().read_unaligned()) }
 }
 
-/// What is fetched into the cache while a block of rows computes: lines from `line` to `end`.
+/// Cache lines to prefetch while a block of rows is computed: from `line` to `end`.
 #[derive(Clone, Copy)]
 struct Prefetch {
     line: *const u8,
     end: *const u8,
-    /// Lines a group.
+    /// Lines issued per group.
     lines_per_group: usize,
 }
 
 impl Prefetch {
-    /// A group's share.
+    /// Prefetch one group's share.
     #[inline(always)]
     fn issue(&mut self) {
         for _ in 0..self.lines_per_group {
@@ -69,11 +70,10 @@ impl Prefetch {
     }
 }
 
-/// `ROWS` rows of a product, from row `FIRST` on, against the whole of one panel or two, or all of them if there are
-/// fewer.
+/// Multiply rows `FIRST..FIRST + ROWS`, or as many of them as exist, with one or two whole panels.
 ///
 /// # Safety
-/// `weights` are the panels'; products are of the same rows; as [`super::Gemm::panels`].
+/// `weights` are those of the panels; all `gemms` have the same rows; otherwise as [`super::Gemm::panels`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 #[allow(
     clippy::needless_range_loop,
@@ -94,17 +94,17 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
         }
     }
     let mut sums = [[_mm512_setzero_ps(); ROWS]; PANELS];
-    // SAFETY: weights and tile groups of `groups` groups are inside what the caller vouches for.
+    // SAFETY: weights and tile groups of `groups` groups are in bounds by contract.
     unsafe {
         let mut here: [_; 3] = std::array::from_fn(|at| {
-            // A block of few rows has no more tiles, and nothing reads this pointer.
+            // May be beyond the last tile for a block of few rows; then it is never read.
             tiles.wrapping_add(at * groups)
         });
         for _ in 0..groups {
             prefetch.issue();
             let tile = |row: usize| &*here[(FIRST + row) / TILE_ROWS];
             let lane = |row: usize| (FIRST + row) % TILE_ROWS;
-            // Exact sums of the group's two halves of inputs, or of all of it.
+            // Exact dot products over the group's first half of inputs (or the whole group), and over its second half.
             let mut dots = [[_mm512_setzero_si512(); ROWS]; PANELS];
             let mut high_dots = dots;
             for row in 0..ROWS {
@@ -150,7 +150,7 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
                 *tile = opaque(tile.wrapping_add(1));
             }
         }
-        // Of both panels, the sums of lane `lane` of tile `at`. Spelt out: sums in an indexed array would stand in memory.
+        // Epilogue of tile `at` for both panels. Unrolled by hand: a dynamically indexed array of sums would be kept in memory.
         macro_rules! finish {
             ($($at:literal)*) => {$(
                 let sum = |panel: usize, lane: usize| {
@@ -188,10 +188,10 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
     }
 }
 
-/// All rows in blocks that fill the registers: of the 32, two for each row and panel.
+/// All rows, in blocks sized for the 32 registers: two per row and panel.
 ///
 /// # Safety
-/// As [`super::Gemm::panels`]; `weights` are the panels'; products are of the same rows.
+/// As [`super::Gemm::panels`]; `weights` are those of the panels; all `gemms` have the same rows.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn blocks<W: Weights, const PANELS: usize>(
     weights: [W; PANELS],
@@ -208,7 +208,7 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
         2 * DUAL_PANEL_ROWS
     };
     let share = bytes.div_ceil(left.div_ceil(max_rows)).next_multiple_of(64);
-    // The compiler would divide again in every turn of the loop over groups.
+    // `opaque` keeps the compiler from repeating the division in every iteration over groups.
     let lines_per_group = opaque((share / 64).div_ceil(groups.max(1)) as *const u8) as usize;
     loop {
         let block_rows = max_rows.min(left.next_multiple_of(TILE_ROWS));
@@ -223,7 +223,7 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
             ..prefetch
         };
         line = end;
-        // SAFETY: these rows are among those that the caller vouches for, and begin a tile.
+        // SAFETY: these rows are in bounds by contract and begin a tile.
         unsafe {
             match (PANELS, block_rows, left) {
                 (1, 8, _) => block::<W, PANELS, 0, 8>(weights, prefetch, &gemms),
@@ -291,10 +291,10 @@ unsafe fn bytes<const PANELS: usize, const SPLIT: bool, const HALF: bool, const 
     unsafe { blocks(weights, gemms) }
 }
 
-/// One panel or two of the same matrix.
+/// Multiply with one or two panels of the same matrix.
 ///
 /// # Safety
-/// As [`super::Gemm::panels`]; the machine has AVX-512 with VNNI; the products are of the same rows.
+/// As [`super::Gemm::panels`]; the machine has AVX-512 with VNNI; all `gemms` have the same rows.
 pub(super) unsafe fn multiply<const PANELS: usize>(
     layout: QuantLayout,
     gemms: [PanelGemm; PANELS],

@@ -1,8 +1,8 @@
-//! Every level with fused multiply-adds against a model of its arithmetic, bit for bit.
+//! Bit-exact tests of every level with fused multiply-add against a scalar model of its arithmetic.
 //!
-//! The model is portable Rust and takes one row and one column register at a time, with `vpdpbusd` emulated. The
-//! AMX kernel runs over emulated tiles (`amx/emulated.rs`), so it is checked on every machine; a kernel whose
-//! instructions this machine has is checked with these.
+//! The model is portable Rust and computes one row and one register of columns at a time, with `vpdpbusd` emulated. The AMX
+//! kernel runs on emulated tiles (`amx/emulated.rs`), so it is tested on every machine. Kernels whose instructions this
+//! machine has are also tested on the hardware.
 
 use proptest::prelude::*;
 
@@ -29,7 +29,7 @@ const QUANTISED: [DType; 6] = [
     DType::Q6K,
 ];
 
-/// `vpdpbusd`: to each lane's sum add the products of four unsigned with four signed bytes, exactly; the sum wraps.
+/// `vpdpbusd`: add to each 32-bit lane the products of four unsigned with four signed bytes; the sum wraps.
 fn vpdpbusd(sums: [i32; 16], unsigned: &[u8; 64], signed: &[i8; 64]) -> [i32; 16] {
     std::array::from_fn(|lane| {
         let products = (4 * lane..4 * lane + 4)
@@ -38,7 +38,7 @@ fn vpdpbusd(sums: [i32; 16], unsigned: &[u8; 64], signed: &[i8; 64]) -> [i32; 16
     })
 }
 
-/// `vpmaddwd`: of each lane the products of two pairs of signed 16-bit numbers, added.
+/// `vpmaddwd`: per 32-bit lane, the sum of the products of two pairs of signed 16-bit integers.
 fn vpmaddwd(a: [i32; 16], b: [i32; 16]) -> [i32; 16] {
     let product = |a: i32, b: i32| i32::from(a as i16) * i32::from(b as i16);
     std::array::from_fn(|lane| {
@@ -46,12 +46,12 @@ fn vpmaddwd(a: [i32; 16], b: [i32; 16]) -> [i32; 16] {
     })
 }
 
-/// Sixteen words.
+/// The first 16 little-endian 32-bit words of `bytes`.
 fn words(bytes: &[u8]) -> [i32; 16] {
     std::array::from_fn(|lane| i32::from_le_bytes(bytes.as_chunks().0[lane]))
 }
 
-/// One row of 16 results, without outliers.
+/// One row's 16 results, without outliers.
 fn model(layout: QuantLayout, panel: &[u8], x: &Rows, row: usize) -> [f32; PANEL_COLUMNS] {
     let mut sums = [0f32; PANEL_COLUMNS];
     let (column_scales, records) = panel.split_at(layout.column_scale_bytes());
@@ -108,7 +108,7 @@ fn model(layout: QuantLayout, panel: &[u8], x: &Rows, row: usize) -> [f32; PANEL
     sums
 }
 
-/// The model's results with the outliers' products added.
+/// One row's 16 results, outliers included.
 fn model_with_outliers(
     layout: QuantLayout,
     panel: &[u8],
@@ -151,7 +151,7 @@ fn layout_of(matrix: &PackedMatrix) -> QuantLayout {
     }
 }
 
-/// Panel `panel` through the AMX kernel over emulated tiles: `[tiled rows, 16]`.
+/// Panel `panel` computed by the AMX kernel on emulated tiles: `[tiled rows, 16]`.
 fn over_emulated_tiles(matrix: &PackedMatrix, panel: usize, x: &Rows, rows: usize) -> Vec<f32> {
     let mut out = Guarded::filled(f32::NAN, rows * PANEL_COLUMNS);
     let data = matrix.panel(panel);
@@ -169,7 +169,7 @@ fn over_emulated_tiles(matrix: &PackedMatrix, panel: usize, x: &Rows, rows: usiz
     };
     let quant = x.activations().quant.expect("quantised rows");
     let mut index = OutlierIndex::new(rows, matrix.inputs).unwrap();
-    // SAFETY: matching shapes, our own memory; neither lanes nor tiles are the processor's.
+    // SAFETY: matching shapes, own memory; lanes and tiles are emulated.
     unsafe {
         index.list(quant, rows);
         let layout = layout_of(matrix);
@@ -238,18 +238,22 @@ proptest! {
     }
 }
 
-/// Products of rows whose scales are powers of two at level `avx512`, multiplied with these and with their exponents added,
-/// whatever this machine's pipes are; None, and a word why, if it lacks the level.
+/// Results at level `avx512` of rows whose scales are powers of two: multiplied with the scales, and with their exponents
+/// added. None, with the reason printed, if this machine lacks the level.
 #[cfg(target_arch = "x86_64")]
-fn multiplied_and_added(matrix: &PackedMatrix, x: &Rows, rows: usize) -> Option<[Vec<f32>; 2]> {
+fn with_and_without_separate_add_pipes(
+    matrix: &PackedMatrix,
+    x: &Rows,
+    rows: usize,
+) -> Option<[Vec<f32>; 2]> {
     if let Some(why) = Level::Avx512.obstacle() {
         eprintln!("skipped: {why}");
         return None;
     }
     assert_eq!(x.activations().scale_mode, ScaleMode::PowerOfTwo);
     let mut scratch = PanelScratch::new(rows, matrix.inputs).unwrap();
-    Some([false, true].map(|beside| {
-        scratch.expanded.separate_add_pipes = beside;
+    Some([false, true].map(|separate_add_pipes| {
+        scratch.expanded.separate_add_pipes = separate_add_pipes;
         let (level, x) = (Level::Avx512, x.activations());
         gemm_in(&mut scratch, level, matrix, x, rows, None, None)
     }))
@@ -258,12 +262,15 @@ fn multiplied_and_added(matrix: &PackedMatrix, x: &Rows, rows: usize) -> Option<
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn adding_exponents_equals_multiplying_bit_for_bit() {
-    // One panel, and two side by side; `Rows` of an odd seed have powers of two.
+    // One panel alone and two processed together; `Rows` with an odd seed have power-of-two scales.
     let tensor = TestTensor::random(DType::Q4_1, 48, 96, 3);
     let (matrix, _memory) = tensor.pack();
     for rows in [24, 25, 31, 60] {
         let x = Rows::random(rows, 96, true, 2 * rows as u64 + 1);
-        for out in multiplied_and_added(&matrix, &x, rows).iter().flatten() {
+        for out in with_and_without_separate_add_pipes(&matrix, &x, rows)
+            .iter()
+            .flatten()
+        {
             for (row, out) in out.chunks_exact(48).enumerate() {
                 for (panel, out) in out.chunks_exact(PANEL_COLUMNS).enumerate() {
                     let panel = matrix.panel_slice(panel);
@@ -275,7 +282,7 @@ fn adding_exponents_equals_multiplying_bit_for_bit() {
     }
 }
 
-/// A row with a group that has no numbers is no number, however its exponents are added.
+/// A row with a non-finite group stays NaN when exponents are added.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn adding_exponents_propagates_nan() {
@@ -285,7 +292,10 @@ fn adding_exponents_propagates_nan() {
     (float[7 * 64 + 3], float[11 * 64 + 40]) = (f32::NAN, f32::INFINITY);
     float[20 * 64..21 * 64].fill(0.0);
     let x = Rows::of(&float, 64, true, ScaleMode::PowerOfTwo);
-    for out in multiplied_and_added(&matrix, &x, 30).iter().flatten() {
+    for out in with_and_without_separate_add_pipes(&matrix, &x, 30)
+        .iter()
+        .flatten()
+    {
         for (row, out) in out.chunks_exact(32).enumerate() {
             let (bad, zero) = (matches!(row, 7 | 11), row == 20);
             assert!(out.iter().all(|x| x.is_nan() == bad), "row {row}");
@@ -300,7 +310,7 @@ fn few_rows_are_left_to_the_avx512_kernel() {
     assert_eq!(tiled, [0, 0, 0, 5, 15, 16, 16, 16, 21, 64, 69]);
 }
 
-/// The instruction itself, where this machine has it.
+/// Skipped where the machine lacks the instruction.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn emulated_vpdpbusd_equals_the_hardware() {

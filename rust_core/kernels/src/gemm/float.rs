@@ -1,4 +1,4 @@
-//! Float panels: f32 activations, products accumulated in f32 in input order.
+//! GEMM with float panels: f32 activations, accumulated in f32 in input order.
 
 use super::{Activations, Output, Panel};
 use crate::dispatch::Level;
@@ -46,7 +46,7 @@ impl Element for Bf16 {
     }
 }
 
-/// `ROWS` rows against the whole panel: `ROWS` independent chains of multiply-adds.
+/// Multiply `ROWS` rows with the whole panel, as `ROWS` independent multiply-add chains.
 ///
 /// # Safety
 /// As [`super::Gemm::panels_of_rows`] for `ROWS` rows at `x`, with the level's instructions enabled.

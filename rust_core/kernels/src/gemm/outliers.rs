@@ -1,11 +1,11 @@
-//! What activations that stand apart add to a panel's results: `value * weight`, in float, after the groups
-//! and before bias and residual.
+//! Outliers: activations kept in fp32. Each adds `value * weight` to a panel's results, after the groups and before bias
+//! and residual.
 //!
-//! Outliers of different rows are mostly the same channels. Those of a phase are therefore listed once, channel by
-//! channel for each tile of four rows, and a panel decodes each channel's weights once for all rows. A row without
-//! an outlier where its neighbours have one adds a zero, which changes no bit: sums begin at +0, and no product of
-//! a group is small enough to be rounded to -0. (An infinite weight would change it to NaN; where a file has one, the
-//! groups' sums of that column are no numbers either.)
+//! Outliers of different rows are mostly in the same channels. Those of a phase are therefore listed once, by channel for
+//! each tile of four rows, and each panel dequantises a channel's weights once for all rows. A row without an outlier in a
+//! channel where another row of its tile has one adds zero. This changes no bit: sums begin at +0, and no group's
+//! contribution is small enough to be rounded to -0. (An infinite weight would give NaN instead; then the column's group sums
+//! are not finite either.)
 
 use super::{Panel, PanelGemm};
 use crate::activation_quant::{NO_OUTLIER, QuantRows, TILE_ROWS};
@@ -15,14 +15,14 @@ use crate::error::KernelError;
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
 use crate::simd::{Lanes, by_level, prefetch_line};
 
-/// Groups between the one whose outliers are read and the one whose are asked for: they may be in another core's cache.
-const LOOK_AHEAD: usize = 8;
+/// Prefetch distance in groups with outliers: they may be in another core's cache.
+const PREFETCH_DISTANCE: usize = 8;
 
-/// What a tile's rows have in one channel.
+/// Outlier values of a tile's rows in one channel; 0 for rows without one.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    /// Which of the phase's channels.
+    /// Index into the phase's channels.
     channel: u32,
     values: [f32; TILE_ROWS],
 }
@@ -30,33 +30,33 @@ struct Entry {
 // SAFETY: plain numbers.
 unsafe impl Plain for Entry {}
 
-/// A group in which some of a tile's rows have an outlier.
+/// A group in which at least one of a tile's rows has an outlier.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     tile: u32,
     group: u32,
-    /// Where, as one number.
+    /// The tile's [`crate::activation_quant::OutlierPositions`], packed into one integer.
     outlier_positions: u32,
 }
 
 // SAFETY: plain numbers.
 unsafe impl Plain for Candidate {}
 
-/// The outliers of a phase's rows, and room for the weights of their channels; one a worker.
+/// The outliers of a phase's rows, and buffers for the weights of their channels. One per worker.
 #[derive(Debug)]
 pub(super) struct OutlierIndex {
-    /// Tile by tile, and a tile's in input order: `[≤ rows * inputs / 32]`.
+    /// `[≤ rows * inputs / 32]`, ordered by tile, then by input.
     entries: Buffer<Entry>,
     /// `[tiles + 1]`: entries of tile `t` are `starts[t]..starts[t + 1]`.
     starts: Buffer<u32>,
     /// `[≤ inputs]`: the input of each channel.
     channels: Buffer<u32>,
-    /// `[inputs]`: the channel of an input, if `channels` has it there.
+    /// `[inputs]`: the channel index of an input. Valid only if `channels` holds the input at that index.
     channel_of: Buffer<u32>,
-    /// `[≤ rows / 4 * inputs / 32]`: where there are any, in the same order.
+    /// `[≤ rows / 4 * inputs / 32]`: groups with outliers, in the order of `entries`.
     candidates: Buffer<Candidate>,
-    /// `[2, ≤ inputs, 16]`: the weights of each channel in the panels at hand.
+    /// `[2, ≤ inputs, 16]`: the weights of each channel in the current panels.
     weights: Buffer<f32>,
     count: usize,
 }
@@ -78,10 +78,10 @@ impl OutlierIndex {
     /// List the outliers of `rows` rows of `x`.
     ///
     /// # Safety
-    /// `x` holds so many rows.
+    /// `x` holds at least `rows` rows.
     pub unsafe fn list(&mut self, x: QuantRows, rows: usize) {
         let (groups, tiles) = (x.inputs / GROUP, rows.div_ceil(TILE_ROWS));
-        // SAFETY: buffers of our own, and `&mut self`; checked to hold so many rows and inputs.
+        // SAFETY: own buffers, borrowed by `&mut self`; `slice_mut` checks the lengths.
         let (entries, starts, channels, channel_of, candidates) = unsafe {
             (
                 self.entries.slice_mut(0, rows * groups),
@@ -93,12 +93,12 @@ impl OutlierIndex {
         };
         let mut found = 0;
         for tile in 0..tiles {
-            // Of lanes without a row nothing counts.
+            // Lanes beyond the last row hold arbitrary values: mark them as having no outlier.
             let lanes = TILE_ROWS.min(rows - tile * TILE_ROWS);
             let absent = u32::MAX.checked_shl(8 * lanes as u32).unwrap_or(0);
             // SAFETY: `rows` rows of activations by contract.
             let outlier_positions = unsafe { x.outlier_positions(tile) }.unwrap_or_default();
-            // Counted without a branch: no processor foresees which groups have outliers.
+            // Branch-free: which groups have outliers is unpredictable.
             for (group, outlier_positions) in outlier_positions.iter().enumerate() {
                 let outlier_positions = u32::from_le_bytes(*outlier_positions) | absent;
                 candidates[found] = Candidate {
@@ -115,7 +115,7 @@ impl OutlierIndex {
             |at: &Candidate| unsafe { x.tile(at.tile as usize * TILE_ROWS).add(at.group as usize) };
         let (mut tile, mut end, mut count) = (0, 0, 0);
         for (at, candidate) in candidates.iter().enumerate() {
-            if let Some(later) = candidates.get(at + LOOK_AHEAD) {
+            if let Some(later) = candidates.get(at + PREFETCH_DISTANCE) {
                 // SAFETY: a prefetch never faults.
                 prefetch_line(unsafe { &raw const (*group_of(later)).outliers }.cast());
             }
@@ -124,19 +124,19 @@ impl OutlierIndex {
             // SAFETY: as above.
             let outliers = unsafe { (*group_of(candidate)).outliers };
             let mut outlier_positions = candidate.outlier_positions.to_le_bytes();
-            // All inputs of the group where some row has an outlier, in order.
+            // Every input of the group at which some row has an outlier, in order.
             while outlier_positions != [NO_OUTLIER; TILE_ROWS] {
-                let place = outlier_positions.into_iter().min().expect("four lanes");
-                let here = outlier_positions.map(|other| other == place);
+                let position = outlier_positions.into_iter().min().expect("four lanes");
+                let matches = outlier_positions.map(|other| other == position);
                 let values = std::array::from_fn(|lane| {
-                    f32::from_bits(outliers[lane].to_bits() * u32::from(here[lane]))
+                    f32::from_bits(outliers[lane].to_bits() * u32::from(matches[lane]))
                 });
                 outlier_positions = std::array::from_fn(|lane| {
-                    outlier_positions[lane] | (NO_OUTLIER * u8::from(here[lane]))
+                    outlier_positions[lane] | (NO_OUTLIER * u8::from(matches[lane]))
                 });
-                let input = candidate.group * GROUP as u32 + u32::from(place);
+                let input = candidate.group * GROUP as u32 + u32::from(position);
                 let channel = &mut channel_of[input as usize];
-                // What an earlier phase left there may name any channel.
+                // An entry left by an earlier phase may name any channel.
                 if *channel as usize >= count || channels[*channel as usize] != input {
                     *channel = count as u32;
                     channels[count] = input;
@@ -153,7 +153,7 @@ impl OutlierIndex {
         self.count = count;
     }
 
-    /// Decode the weights of `panel`, the first or second of those at hand, that the listed outliers meet.
+    /// Dequantise the weights of the listed channels in `panel`, into the first (`at` 0) or second (`at` 1) half of the buffer.
     ///
     /// # Safety
     /// The machine has the level; a whole panel of the inputs that were listed.
@@ -165,7 +165,7 @@ impl OutlierIndex {
         at: usize,
     ) -> Outliers {
         let first = at * self.count * PANEL_COLUMNS;
-        // SAFETY: ours, behind `&mut self`; channels are inputs of the panel by contract.
+        // SAFETY: own buffers, borrowed by `&mut self`; channels are inputs of the panel by contract.
         unsafe {
             let channels = self.channels.slice(0, self.count);
             let weights = self.weights.slice_mut(first, self.count * PANEL_COLUMNS);
@@ -247,7 +247,7 @@ unsafe fn decode_body<L: Lanes>(
     channels: &[u32],
     out: &mut [f32],
 ) {
-    // Layouts that are known when this is compiled: a channel then takes half the time.
+    // Layouts known at compile time halve the time per channel.
     const PAIRED: QuantLayout = QuantLayout::PAIRED;
     const Q8_0: QuantLayout = QuantLayout::Q8_0;
     // SAFETY: the caller's promise.
@@ -263,14 +263,14 @@ unsafe fn decode_body<L: Lanes>(
 }
 
 by_level! {
-    /// Decode the weights of inputs `channels`, 16 each.
+    /// Dequantise the 16 weights of each input in `channels`.
     ///
     /// # Safety
     /// The machine has the level; a whole panel that has these inputs.
     unsafe fn decode(layout: QuantLayout, panel: *const u8, channels: &[u32], out: &mut [f32]) = decode_body;
 }
 
-/// Listed outliers of the tiles from one on, and the weights that they meet in one panel.
+/// The listed outliers from some tile on, and their channels' weights in one panel.
 #[derive(Clone, Copy)]
 pub(super) struct Outliers {
     entries: *const Entry,
@@ -279,10 +279,10 @@ pub(super) struct Outliers {
 }
 
 impl Outliers {
-    /// Those of the rows behind the first `rows` of these, which are whole tiles.
+    /// The same without the first `rows` rows, a multiple of the tile height.
     ///
     /// # Safety
-    /// So many rows were listed.
+    /// At least `rows` rows were listed.
     #[inline(always)]
     pub unsafe fn skip(self, rows: usize) -> Self {
         debug_assert!(rows.is_multiple_of(TILE_ROWS));
@@ -294,8 +294,8 @@ impl Outliers {
     }
 }
 
-/// Finish rows of tile `at` of some products of the same rows, from its lane `lane` on, whose sums are given: outliers,
-/// bias, residual. Rows from the products' last one on are nobody's.
+/// Epilogue of `LANES` rows of tile `at`, starting at its lane `lane`, for one or two panels: add outliers, bias and residual
+/// to the given sums and store them. Rows beyond the last one are padding and skipped.
 ///
 /// # Safety
 /// As [`super::Gemm::panels`]; the level's instructions enabled.
@@ -328,7 +328,7 @@ pub(super) unsafe fn finish_tile<L: Lanes, const PANELS: usize, const LANES: usi
     }
 }
 
-/// Finish the rows of `product`, of which no more than these tiles of sums are left.
+/// Epilogue of all rows of `gemm`, whose sums are given as tiles: see [`finish_tile`].
 ///
 /// # Safety
 /// As [`finish_tile`].

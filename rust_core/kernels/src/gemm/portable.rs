@@ -1,8 +1,8 @@
-//! Quantised panels in plain Rust: the reference of the other levels, and what ARM runs for now.
+//! Quantised GEMM in plain Rust: the reference for the other levels, and the kernel used on ARM.
 //!
-//! Written so that any compiler finds 16-bit vectors: codes are multiplied nibble by nibble in the
-//! panel's own order. A product of a nibble and an activation is at most 15 · 127 = 1,905 in magnitude and
-//! a lane sums eight of them, so 16 bits always hold it; codes of 8 bits join as `low + 16 · high`.
+//! Written so that compilers emit 16-bit vector code: codes are multiplied nibble by nibble in the panel's own order. The
+//! product of a nibble and an activation is at most 15 · 127 = 1,905 in magnitude and a lane sums eight of them, so 16 bits
+//! cannot overflow. Dot products with 8-bit codes are combined as `low + 16 · high`.
 
 use super::PanelGemm;
 use super::outliers::finish;
@@ -14,10 +14,10 @@ use crate::simd::{Portable, widen_f16};
 
 type Columns<T> = [T; PANEL_COLUMNS];
 
-/// Lanes of a register's worth of codes: four inputs of each column, in rows of eight.
+/// 16-bit lanes for one register of codes: four inputs of each column, in rows of eight.
 type Lanes = [[i16; 8]; 8];
 
-/// Rows that share one decoding of a record's scales.
+/// Rows computed per decoding of a record's scales.
 const ROWS: usize = 16;
 
 /// See [`super::Gemm::panels`].
@@ -62,7 +62,7 @@ pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm) {
     }
 }
 
-/// A record with its scales and minima decoded, for each part (half or whole) that shares them.
+/// A record with its scales and minima decoded, one set for each part (half or whole) of the group.
 struct Record<'a> {
     layout: QuantLayout,
     registers: &'a [[u8; 64]],
@@ -97,7 +97,7 @@ impl<'a> Record<'a> {
         record
     }
 
-    /// Add the products of a tile's row `lane` with this record.
+    /// Accumulate row `lane` of a tile times this record.
     fn add(&self, tile: &TileGroup, lane: usize, sums: &mut Columns<f32>) {
         let codes = &tile.codes[lane];
         if self.layout.group == GROUP {
@@ -136,7 +136,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Exact sums over quads `FIRST..LAST` of inputs, by column.
+    /// Exact dot products over quads `FIRST..LAST` of inputs, per column.
     fn dots<const FIRST: usize, const LAST: usize>(&self, codes: &[i8; GROUP]) -> Columns<i32> {
         let (mut low, mut high) = (Lanes::default(), Lanes::default());
         for quad in FIRST..LAST {
@@ -166,7 +166,7 @@ impl<'a> Record<'a> {
 fn add_nibbles<const SHIFT: u32>(register: &[u8; 64], x: [i16; 8], lanes: &mut Lanes) {
     for (bytes, lanes) in register.as_chunks::<8>().0.iter().zip(lanes) {
         for i in 0..8 {
-            // Wrapping is never reached (see the module's bounds); it spares the vector code a check.
+            // Never wraps (see the module's bounds); `wrapping_*` avoids overflow checks in the vector code.
             let product = i16::from(bytes[i] >> SHIFT & 15).wrapping_mul(x[i]);
             lanes[i] = lanes[i].wrapping_add(product);
         }
@@ -185,7 +185,7 @@ fn sum_fours(lanes: &Lanes) -> Columns<i32> {
     sums
 }
 
-/// Sixteen scales or minima from number `slot` on.
+/// Sixteen scales or minima, starting at index `slot`.
 fn decode(values: &[u8], slot: usize, half_values: bool) -> Columns<f32> {
     if half_values {
         let values = &values.as_chunks::<2>().0[slot..slot + PANEL_COLUMNS];

@@ -19,7 +19,7 @@ fn levels() -> impl Iterator<Item = Level> {
     Level::ALL.into_iter().filter(|level| level.available())
 }
 
-/// Float rows and their quantised form.
+/// Rows of activations in f32 and quantised.
 pub(super) struct Rows {
     float: Guarded<f32>,
     tiles: Guarded<TileGroup>,
@@ -33,7 +33,7 @@ impl Rows {
     pub fn random(rows: usize, inputs: usize, quantized: bool, seed: u64) -> Self {
         let mut random = Random(seed ^ 0xABCD);
         let mut float: Vec<f32> = (0..rows * inputs).map(|_| random.unit()).collect();
-        // Some rows have inputs that stand apart, some of them the same ones.
+        // Some rows have outliers, some of them in the same channel.
         for at in (5..float.len()).step_by(71) {
             float[at] *= 40.0;
         }
@@ -51,20 +51,20 @@ impl Rows {
     pub fn of(float: &[f32], inputs: usize, quantized: bool, scale_mode: ScaleMode) -> Self {
         let rows = float.len() / inputs;
         let groups = if quantized { inputs / GROUP } else { 0 };
-        // Lanes without a row hold what must not show.
-        let nobody = TileGroup {
+        // Lanes without a row hold values that must not affect results.
+        let padding = TileGroup {
             codes: [[77; GROUP]; TILE_ROWS],
             scales: [f32::NAN; TILE_ROWS],
             ..TileGroup::default()
         };
-        let mut tiles = Guarded::filled(nobody, rows.div_ceil(TILE_ROWS) * groups);
-        // Nor must outliers that stand there.
+        let mut tiles = Guarded::filled(padding, rows.div_ceil(TILE_ROWS) * groups);
+        // So do their outlier positions.
         let mut outlier_positions =
             Guarded::filled([3; TILE_ROWS], rows.div_ceil(TILE_ROWS) * groups);
-        let nothing = RowTile {
+        let padding = RowTile {
             codes: [[77; GROUP]; row_tiles::ROWS],
         };
-        let mut row_tiles = Guarded::filled(nothing, rows.div_ceil(row_tiles::ROWS) * groups);
+        let mut row_tiles = Guarded::filled(padding, rows.div_ceil(row_tiles::ROWS) * groups);
         for row in 0..if quantized { rows } else { 0 } {
             // SAFETY: portable always runs.
             unsafe {
@@ -79,7 +79,7 @@ impl Rows {
                 );
             }
             let tile = &tiles[row / TILE_ROWS * groups..][..groups];
-            // SAFETY: room for every row.
+            // SAFETY: the destination holds every row.
             unsafe { copy_row(row, tile, row_tiles.as_mut_ptr(), groups) };
         }
         Self {
@@ -127,7 +127,7 @@ impl Rows {
         )
     }
 
-    /// What the kernel sees of input `input`.
+    /// The dequantised value of input `input`.
     fn value(&self, row: usize, input: usize) -> f64 {
         if self.tiles.is_empty() {
             return f64::from(self.float[row * self.inputs + input]);
@@ -145,7 +145,7 @@ impl Rows {
     }
 }
 
-/// `[rows, padded outputs]` products of one level.
+/// Results of one level: `[rows, padded outputs]`.
 pub(super) fn gemm(
     level: Level,
     matrix: &PackedMatrix,
@@ -166,7 +166,7 @@ pub(super) fn gemm(
     )
 }
 
-/// The same in memory that was used before.
+/// The same with the given scratch.
 pub(super) fn gemm_in(
     scratch: &mut PanelScratch,
     level: Level,
@@ -177,11 +177,11 @@ pub(super) fn gemm_in(
     initial: Option<f32>,
 ) -> Vec<f32> {
     let stride = matrix.panels() * PANEL_COLUMNS;
-    // SAFETY: available level, so many rows.
+    // SAFETY: the level is available; `activations` hold `rows` rows.
     let mut gemm = unsafe { Gemm::new(level, &activations, rows, scratch) };
     let mut out = Guarded::filled(initial.unwrap_or(f32::NAN), rows * stride);
     let bias = bias.map(Guarded::from);
-    // From the second panel on, so that one is alone where they are an even number.
+    // All but the first panel, then the first: an odd number of panels is covered even when their count is even.
     for panels in [1..matrix.panels(), 0..1] {
         let Some(last) = panels.clone().last() else {
             continue;
@@ -196,14 +196,14 @@ pub(super) fn gemm_in(
                 .as_ref()
                 .map_or(std::ptr::null(), |bias| bias[first..].as_ptr()),
         };
-        // SAFETY: matching shapes, our own memory.
+        // SAFETY: matching shapes, own memory.
         unsafe { gemm.panels(matrix, panels, matrix.panel(last), output) };
     }
     out.to_vec()
 }
 
-/// What 4-bit codes' dot products with row `row` may lack: in each group their lower half may have borrowed one from the
-/// upper, so a group's offset counts once too little ([`pairs`]).
+/// Upper bound of the borrow error of 4-bit dot products with row `row`: the low half may borrow one from the high half, so
+/// a group's offset may be counted once too little ([`pairs`]).
 fn borrowed(matrix: &PackedMatrix, output: usize, x: &Rows, row: usize) -> f64 {
     let PanelKind::Quant(layout @ QuantLayout::PAIRED) = matrix.kind else {
         return 0.0;
@@ -225,7 +225,7 @@ fn check(dtype: DType, rows: usize, outputs: usize, inputs: usize, seed: u64) {
     let (matrix, _memory): (PackedMatrix, Buffer<u8>) = tensor.pack();
     let x = Rows::random(rows, inputs, dtype.is_quantized(), seed);
     let stride = matrix.panels() * PANEL_COLUMNS;
-    // As they are packed, which is a test of its own.
+    // Weights as packed; packing has its own test.
     let mut weights = vec![0.0; outputs * inputs];
     for (output, weights) in weights.chunks_exact_mut(inputs).enumerate() {
         matrix.unpack_output(output, weights);
@@ -250,7 +250,7 @@ fn check(dtype: DType, rows: usize, outputs: usize, inputs: usize, seed: u64) {
                 );
             }
         }
-        // Alone or in company: the same bits.
+        // Batch invariance: a row computed alone has the same bits.
         for row in 0..rows {
             let alone = gemm(level, &matrix, x.row(row).activations(), 1, None, None);
             assert_eq!(
@@ -279,7 +279,7 @@ proptest! {
 fn extreme_codes_do_not_saturate() {
     for dtype in [DType::Q8_0, DType::Q4_1, DType::Q6K, DType::Q5K] {
         let mut tensor = TestTensor::random(dtype, 16, 256, 5);
-        // All ones are the largest codes of every format (and -1 for the signed ones).
+        // All bits set are the largest codes of every format (and -1 for the signed ones).
         let header =
             dtype.block_bytes() - dtype.block_len() * if dtype == DType::Q8_0 { 8 } else { 4 } / 8;
         if matches!(dtype, DType::Q8_0 | DType::Q4_1) {
@@ -311,7 +311,7 @@ fn extreme_codes_do_not_saturate() {
             let out = gemm(level, &matrix, x.activations(), 1, None, None);
             for (a, b) in out.iter().zip(&reference) {
                 assert!(
-                    // Offsets of up to 128 are taken off in floats.
+                    // Offsets of up to 128 are subtracted in floats.
                     (a - b).abs() <= 1e-4 * b.abs().max(1.0),
                     "{level:?} {dtype:?} {a} {b}"
                 );
@@ -362,9 +362,9 @@ proptest! {
                         accumulate: false,
                         bias: std::ptr::null(),
                     };
-                    // Rows before the slice are others'.
+                    // Rows before the slice must not have been written.
                     assert!(out[..slice.start * PANEL_COLUMNS].iter().all(|&x| x == 7.0));
-                    // SAFETY: available level, matching shapes, our own memory.
+                    // SAFETY: available level, matching shapes, own memory.
                     unsafe {
                         let mut gemm = Gemm::new(level, &activations, rows, &mut scratch);
                         gemm.panels_of_rows(&matrix, 0..1, slice, matrix.panel(0), output);

@@ -1,61 +1,62 @@
 //! Scales and offsets of 4-bit weights as pairs of 16-bit integers.
 //!
-//! A weight is `unit * (scale * (code - 8) + 8 * offset)`, with a unit for each column and a pair for each group of 32
-//! inputs. The dot product of a group with a row's activation codes `x` is then, in units and without a rounding,
+//! A weight is `column_scale * (scale * (code - 8) + 8 * offset)`, with a pair (scale, offset) for each group of 32 inputs. The
+//! dot product of a group with a row's activation codes `x`, divided by the column scale, is the exact integer
 //!
 //! ```text
 //! scale * Σ (code - 8) * x  +  offset * 8 * Σ x
 //! ```
 //!
-//! Both sums fit 16 bits, so they stand in the halves of one 32-bit lane: a dot product `Σ code * x` that starts at
-//! `8 Σ x` in the upper half and at `-8 Σ x` in the lower one ([`initial_sum`]) leaves them there, and one instruction
-//! (`vpmaddwd`) yields the result. Where the lower half is negative, it has borrowed one from the upper, an eighth of an
-//! activation's step: all levels compute it so.
+//! Both sums fit 16 bits, so they share one 32-bit lane: the dot product `Σ code * x` is accumulated onto an initial value with
+//! `8 Σ x` in the high half and `-8 Σ x` in the low half ([`initial_sum`]), and one instruction (`vpmaddwd`) with the pair
+//! yields the result. A negative low half borrows one from the high half, an eighth of an activation step. All levels
+//! compute it this way, so they agree bit for bit.
 //!
-//! A column's unit is a power of two, and its largest number takes 15 bits. A scale in f16 has eleven, so it is kept exactly
-//! unless it is 16 times smaller than its column's largest; minima are rounded to a 4,000th of that.
+//! The column scale is a power of two such that the largest scale or offset of the column takes 15 bits. An f16 scale has 11
+//! bits, so it is exact unless it is more than 16 times smaller than the column's largest. Minima are rounded to a 4,000th of
+//! that.
 
-/// The code that the scale is a multiple of zero for.
+/// The code to which the scale contributes zero.
 pub const ZERO_POINT: i32 = 8;
 
-/// Where a group's dot product starts for a row whose activation codes sum to one.
+/// [`initial_sum`] of a row whose activation codes sum to one.
 const INITIAL_SUM_OF_ONE: i32 = (ZERO_POINT << 16) - ZERO_POINT;
 
-/// The largest magnitude of either number.
+/// The largest magnitude of a scale or an offset.
 const MAX_MAGNITUDE: f32 = i16::MAX as f32;
 
-/// Where a group's dot product starts: `sum` is that of the row's activation codes, within ±127 · 32.
+/// Initial value of a group's dot product. `sum` is the sum of the row's activation codes, within ±127 · 32.
 #[inline(always)]
 pub const fn initial_sum(sum: i32) -> i32 {
     INITIAL_SUM_OF_ONE * sum
 }
 
-/// The sum that [`initial_sum`] was given.
+/// The sum of activation codes that [`initial_sum`] was computed from.
 #[inline(always)]
 pub const fn code_sum(initial_sum: i32) -> i32 {
     -((initial_sum as i16) as i32 / ZERO_POINT)
 }
 
-/// What a dot product from [`initial_sum`] on comes to, in units.
+/// Value of a dot product that was accumulated onto [`initial_sum`], divided by the column scale.
 #[inline(always)]
 pub const fn dequantize_dot(dot: i32, [scale, offset]: [i16; 2]) -> i32 {
     (dot as i16) as i32 * scale as i32 + (dot >> 16) * offset as i32
 }
 
-/// A code's weight in units.
+/// A code's weight divided by the column scale.
 pub const fn dequantize_code(code: u8, [scale, offset]: [i16; 2]) -> i32 {
     (code as i32 - ZERO_POINT) * scale as i32 + ZERO_POINT * offset as i32
 }
 
-/// A group's scale and offset, of which its weights are `scale * (code - 8) + 8 * offset`.
+/// A group's scale and offset such that its weights are `scale * (code - 8) + 8 * offset`.
 fn scale_and_offset(scale: f32, min: f32) -> [f32; 2] {
-    // Wider for a moment, so that what follows is the only rounding.
+    // In f64, so that the conversion to f32 is the only rounding.
     let offset =
         (f64::from(min) + f64::from(ZERO_POINT) * f64::from(scale)) / f64::from(ZERO_POINT);
     [scale, offset as f32]
 }
 
-/// The unit of a column: the largest number of its groups takes 15 bits. NaN if one of them is not finite.
+/// The scale of a column: with it, the largest scale or offset of its groups takes 15 bits. NaN if one is not finite.
 pub fn column_scale(scales: &[f32], mins: &[f32]) -> f32 {
     let mut largest = 0f32;
     for number in scales
@@ -71,7 +72,7 @@ pub fn column_scale(scales: &[f32], mins: &[f32]) -> f32 {
     if largest < f32::MIN_POSITIVE * MAX_MAGNITUDE {
         return f32::MIN_POSITIVE;
     }
-    // The power of two at or below, by its exponent alone.
+    // The largest power of two not above it: clear the mantissa.
     let power = f32::from_bits(largest.to_bits() & 0x7f80_0000);
     let column_scale = power / ((MAX_MAGNITUDE + 1.0) / 2.0);
     if (largest / column_scale).round_ties_even() > MAX_MAGNITUDE {
@@ -81,9 +82,9 @@ pub fn column_scale(scales: &[f32], mins: &[f32]) -> f32 {
     }
 }
 
-/// A group's pair in units; zeros if the unit is NaN.
+/// A group's scale and offset, rounded to multiples of the column scale. Zeros if the column scale is NaN.
 pub fn quantize_pair(scale: f32, min: f32, column_scale: f32) -> [i16; 2] {
-    // Within 16 bits by the choice of the unit.
+    // Within 16 bits by the choice of the column scale.
     scale_and_offset(scale, min).map(|number| (number / column_scale).round_ties_even() as i16)
 }
 
@@ -157,20 +158,20 @@ mod tests {
         }
     }
 
-    /// Activation codes sum to so much at most.
+    /// The largest possible sum of activation codes does not overflow.
     #[test]
     fn sums_fit_16_bits() {
-        const MOST: i32 = 127 * GROUP as i32;
-        for sum in [MOST, -MOST] {
+        const MAX_SUM: i32 = 127 * GROUP as i32;
+        for sum in [MAX_SUM, -MAX_SUM] {
             assert_eq!(
                 initial_sum(sum) >> 16,
                 ZERO_POINT * sum - i32::from(sum > 0)
             );
             assert_eq!(code_sum(initial_sum(sum)), sum);
         }
-        assert!(ZERO_POINT * MOST <= i32::from(i16::MAX));
-        // The worst of both halves is no overflow.
-        let [low, high] = [-ZERO_POINT * MOST, ZERO_POINT * MOST + 1].map(i64::from);
+        assert!(ZERO_POINT * MAX_SUM <= i32::from(i16::MAX));
+        // Not even with both halves at their extremes.
+        let [low, high] = [-ZERO_POINT * MAX_SUM, ZERO_POINT * MAX_SUM + 1].map(i64::from);
         let worst = low * i64::from(-i16::MAX) + high * i64::from(i16::MAX);
         assert!(worst <= i64::from(i32::MAX));
     }

@@ -87,7 +87,7 @@ pub(super) fn pack(
     }
 }
 
-/// Decode one column of a panel.
+/// Dequantise one column of a panel.
 pub(super) fn unpack(panel: &[u8], layout: QuantLayout, column: usize, weights: &mut [f32]) {
     let (column_scales, records) = panel.split_at(layout.column_scale_bytes());
     let records = records.chunks_exact(layout.record_bytes());
@@ -141,7 +141,7 @@ fn codes_of(code_bytes: &[u8], bits: u32, column: usize) -> [u8; GROUP] {
     codes
 }
 
-/// The code of `column` for input `input` of a record: for tests.
+/// The code of `column` for input `input` of a record.
 #[cfg(test)]
 pub(crate) fn code_at(record: &[u8], bits: u32, column: usize, input: usize) -> i32 {
     if bits == 8 {
@@ -171,7 +171,7 @@ pub(crate) fn load_pair(pairs: &[u8], column: usize) -> [i16; 2] {
     [i16::from_le_bytes([a, b]), i16::from_le_bytes([c, d])]
 }
 
-/// Scale, minimum or unit number `slot` of an array of them.
+/// Entry `slot` of an array of scales, minima or column scales.
 pub(crate) fn load(values: &[u8], slot: usize, half: bool) -> f32 {
     if half {
         f16::from_le_bytes([values[2 * slot], values[2 * slot + 1]]).to_f32()

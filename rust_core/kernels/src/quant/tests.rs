@@ -1,5 +1,5 @@
-//! The affine view against the reference, and the reference against blocks worked out by hand. The
-//! oracle for every layout is ggml's own Python package (`tests/parity/test_dequantise.py`).
+//! Tests of the affine view against the reference, and of the reference against hand-computed blocks. Every layout is also
+//! compared with ggml's Python package (`tests/parity/test_dequantise.py`).
 
 use half::f16;
 use proptest::prelude::*;
@@ -53,7 +53,7 @@ proptest! {
         for i in 0..cols {
             let (scale, min) = (scales[i / group_size(dtype)], mins[i / group_size(dtype)]);
             let product = scale * f32::from(codes[i]);
-            // Three roundings at most differ: of the product, the minimum and their sum.
+            // At most three roundings differ: of the product, the minimum and their sum.
             let tolerance = (product.abs() + min.abs()) * 1.5 * f32::EPSILON;
             prop_assert!((product + min - reference[i]).abs() <= tolerance, "{dtype:?} at {i}");
             prop_assert!(u32::from(codes[i]) < 1 << code_bits(dtype));

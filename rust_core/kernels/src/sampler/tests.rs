@@ -18,7 +18,7 @@ fn run(logits: &[f32], row: &RowContext<'_>) -> (Sampled, Vec<i32>, Vec<f32>) {
     for level in Level::ALL.into_iter().filter(|level| level.available()) {
         let mut scratch = Scratch::new(logits.len());
         let (mut ids, mut logprobs) = (vec![-1; MAX_TOP_LOGPROBS], vec![0.0; MAX_TOP_LOGPROBS]);
-        // Twice with the same scratch: nothing may be left behind.
+        // Twice with the same scratch: no state may remain between rows.
         for _ in 0..2 {
             // SAFETY: the level is available.
             let sampled = unsafe {
@@ -259,7 +259,7 @@ fn penalties_follow_their_formulas() {
     );
 }
 
-/// One bit a token, set for those of `ids`.
+/// One bit per token, set for those in `ids`.
 fn mask_of(vocab: usize, ids: &[usize]) -> Vec<u32> {
     let mut mask = vec![0; vocab.div_ceil(32)];
     for id in ids {
@@ -327,11 +327,11 @@ fn bias_does_not_unmask_a_token_and_an_empty_mask_fails_the_row() {
         ..row(&params, &[], 0)
     };
     assert_eq!(run(&[1.0, 0.0, 0.0, 0.0], &biased).0.token, Some(1));
-    let nothing = RowContext {
+    let all_forbidden = RowContext {
         mask: Some(&[0]),
         ..biased
     };
-    assert_eq!(run(&[1.0, 0.0, 0.0, 0.0], &nothing).0.token, None);
+    assert_eq!(run(&[1.0, 0.0, 0.0, 0.0], &all_forbidden).0.token, None);
 }
 
 #[test]

@@ -1,13 +1,13 @@
-//! Top-k, top-p and min-p: which tokens a draw may take.
+//! Top-k, top-p and min-p: the candidate tokens of a row.
 
 use super::{RowContext, Scratch, select, sum_exp};
 use crate::dispatch::Level;
 
-/// Which tokens may be drawn.
+/// Tokens that may be sampled.
 pub(super) enum Candidates {
-    /// Those in `scratch.keys`.
+    /// The tokens in `scratch.keys`.
     Keys,
-    /// All.
+    /// All tokens.
     All,
 }
 
@@ -49,7 +49,7 @@ pub(super) unsafe fn truncate(
         let total = unsafe { sum_exp(level, logits, largest, 1.0 / temperature) };
         most_probable(logits, row, largest, total, share, scratch);
     } else if params.min_p > 0.0 {
-        // A little below the bound; the exact test follows.
+        // Slightly below the bound; the exact test follows.
         let limit = largest + (params.min_p.ln() - 1e-3) * temperature * 1.001;
         select::at_least(
             logits,
@@ -70,8 +70,7 @@ pub(super) unsafe fn truncate(
     Candidates::Keys
 }
 
-/// Cut sorted keys after the first prefix whose share of `total` reaches `top_p`; says whether
-/// there was one.
+/// Truncate sorted keys to the smallest prefix whose share of `total` reaches `top_p`; returns false if none does.
 fn cut_at_top_p(
     logits: &[f32],
     top_p: f64,
@@ -90,8 +89,8 @@ fn cut_at_top_p(
     false
 }
 
-/// Fill `scratch.keys` with the smallest prefix, likeliest first, that reaches `top_p`: collect ever
-/// further below the largest logit until the collected ones weigh enough, and sort only those.
+/// Fill `scratch.keys` with the smallest prefix, most probable first, that reaches `top_p`. Collects logits above a threshold,
+/// lowers the threshold until the collected probability suffices, and sorts only those.
 fn most_probable(
     logits: &[f32],
     row: &RowContext<'_>,

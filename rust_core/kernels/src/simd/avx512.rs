@@ -6,10 +6,10 @@ use super::avx2::sum_of_eight;
 use super::{LANES, Lanes, largest_one_by_one};
 use crate::pack::pairs;
 
-/// Largest magnitudes, or with `N` of 2 also the largest of the others, of the same lanes.
+/// Per lane the largest magnitude, and for `N` = 2 also the second largest.
 type Largest<const N: usize> = [__m512i; N];
 
-/// Those of a group's two halves, lane by lane.
+/// The largest magnitudes of a group's two halves, lane by lane.
 ///
 /// # Safety
 /// AVX-512 enabled by the caller.
@@ -28,7 +28,7 @@ unsafe fn largest_pair<const N: usize>(group: &[f32; 2 * LANES]) -> Largest<N> {
     }
 }
 
-/// Those of both.
+/// Merge two sets lane by lane.
 ///
 /// # Safety
 /// AVX-512 enabled by the caller.
@@ -45,7 +45,7 @@ unsafe fn merge_largest<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest
     }
 }
 
-/// Those of two quarters of `a` and of two of `b`, as `ONE` says, and of the others, as `OTHER` says.
+/// Merge the quarters of `a` and `b` selected by shuffle `ONE` with those selected by shuffle `OTHER`.
 ///
 /// # Safety
 /// AVX-512 enabled by the caller.
@@ -65,7 +65,7 @@ unsafe fn merge_quarters<const N: usize, const ONE: i32, const OTHER: i32>(
     }
 }
 
-/// The same of the first two of every four words, and of the last two.
+/// Merge the first two words of every four with the last two.
 ///
 /// # Safety
 /// AVX-512 enabled by the caller.
@@ -82,7 +82,7 @@ unsafe fn merge_pairs<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<N
     }
 }
 
-/// The same of the even ones of every four words, and of the odd ones.
+/// Merge the even words of every four with the odd ones.
 ///
 /// # Safety
 /// AVX-512 enabled by the caller.
@@ -100,7 +100,7 @@ unsafe fn merge_words<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<N
     }
 }
 
-/// A group's codes as words of two bytes, 0 for what is none: in every quarter of the register four of the first half,
+/// A group's codes as 16-bit words, 0 for values out of range. Each quarter of the register has four codes of the first half,
 /// then four of the second.
 ///
 /// # Safety
@@ -132,7 +132,7 @@ unsafe fn code_bytes(a: __m512i, b: __m512i) -> __m512i {
     }
 }
 
-/// The sums of four groups' first halves as words 0 to 3, of their second halves as words 4 to 7; two groups a register.
+/// Sums of four groups' first halves in words 0 to 3 and of their second halves in words 4 to 7. Each argument holds two groups.
 ///
 /// # Safety
 /// AVX-512 with VNNI enabled by the caller.
@@ -143,7 +143,7 @@ unsafe fn sums_of_halves(first: __m512i, second: __m512i) -> __m512i {
         let (zero, ones) = (_mm512_setzero_si512(), _mm512_set1_epi8(1));
         let a = _mm512_dpbusd_epi32(zero, ones, first);
         let b = _mm512_dpbusd_epi32(zero, ones, second);
-        // In every quarter of the register half a sum of `a`, of `b`, and the other halves.
+        // Each quarter of the register alternates partial sums of `a` and `b`, two of each.
         let sums = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
         let sums = _mm512_add_epi32(sums, _mm512_shuffle_epi32::<0b01_00_11_10>(sums));
         let order = _mm512_setr_epi32(0, 8, 1, 9, 4, 12, 5, 13, 0, 8, 1, 9, 4, 12, 5, 13);
@@ -234,7 +234,7 @@ unsafe impl Lanes for Avx512 {
             let count = _mm_cvtsi32_si128(shift as i32);
             let codes = _mm512_srl_epi32(_mm512_loadu_si512(codes.cast()), count);
             let codes = _mm512_and_si512(codes, _mm512_set1_epi32(15));
-            // The code's distance from zero in the lower half, zero itself in the upper one.
+            // Code minus zero point in the low half, the zero point in the high half.
             let zero = _mm512_set1_epi16(pairs::ZERO_POINT as i16);
             let halves = _mm512_mask_sub_epi16(zero, 0x5555_5555, codes, zero);
             let weights = _mm512_madd_epi16(halves, _mm512_loadu_si512(pairs.cast()));
@@ -288,10 +288,10 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn clamp(self, most: f32) -> Self {
-        // The smaller magnitude, with the first one's sign.
+    unsafe fn clamp(self, limit: f32) -> Self {
+        // `range` with imm8 0b0010: the smaller magnitude, with the sign of the first operand.
         // SAFETY: enabled by the caller.
-        Self(unsafe { _mm512_range_ps::<0b0010>(self.0, _mm512_set1_ps(most)) })
+        Self(unsafe { _mm512_range_ps::<0b0010>(self.0, _mm512_set1_ps(limit)) })
     }
 
     #[inline(always)]
@@ -356,7 +356,7 @@ unsafe impl Lanes for Avx512 {
         }
         // SAFETY: enabled by the caller.
         unsafe {
-            // Groups `at`, `at + 4`, `at + 8` and `at + 12`, a quarter of the lanes each.
+            // Groups `at`, `at + 4`, `at + 8` and `at + 12`, one quarter of the lanes each.
             macro_rules! four {
                 ($at:literal) => {{
                     let halves = |at: usize| largest_pair::<TOP>(&groups[at]);

@@ -1,54 +1,54 @@
-//! Exact dot products of bytes: sixteen at once, four inputs an operation.
+//! Exact int8 dot products (VNNI): 16 lanes, four inputs per instruction.
 //!
-//! Codes are unsigned, what they are multiplied with is a number of two signed bytes, `256 * high + low`: that is
-//! as good as a float for a few dozen terms, and costs two integer operations for four inputs.
+//! One operand is unsigned codes, the other an integer of two signed bytes, `256 * high + low`. Two bytes are
+//! as precise as a float for a few dozen terms, at two integer instructions per four inputs.
 
 use super::{LANES, Lanes, ROUND};
 
-/// Codes of a register: four for each lane.
+/// Codes in a register: four per lane.
 pub(crate) const REGISTER_CODES: usize = 4 * LANES;
 
-/// The largest magnitude of a number of one signed byte.
+/// The largest magnitude used for integers of one signed byte.
 pub(crate) const MAX_INT8: f32 = 127.0;
 
-/// The largest magnitude of a number of two signed bytes.
+/// The largest magnitude of `256 * high + low` with both bytes in [-127, 127].
 pub(crate) const MAX_INT8_PAIR: f32 = MAX_INT8 * 257.0;
 
-/// Lanes that are dot products of bytes.
+/// [`Lanes`] with int8 dot products.
 ///
 /// # Safety
 /// As [`Lanes`].
 #[allow(clippy::missing_safety_doc, reason = "the trait's is every method's")]
 pub(crate) unsafe trait Int8Dot: Lanes {
-    /// Sixteen sums.
+    /// Sixteen 32-bit accumulators.
     type Dots: Copy;
     /// [`REGISTER_CODES`] unsigned bytes.
     type Codes: Copy;
-    /// Four signed bytes, for all lanes.
+    /// Four signed bytes, broadcast to all lanes.
     type Quad: Copy;
 
     unsafe fn zero_dots() -> Self::Dots;
-    /// 64 bytes of any alignment.
+    /// 64 bytes, may be unaligned.
     unsafe fn load_codes(from: *const u8) -> Self::Codes;
-    /// Four bytes of any alignment.
+    /// Four bytes, may be unaligned.
     unsafe fn splat_quad(from: *const i8) -> Self::Quad;
-    /// Add each lane's four products.
+    /// Add the sum of each lane's four products.
     unsafe fn accumulate_dots(sums: Self::Dots, codes: Self::Codes, quad: Self::Quad)
     -> Self::Dots;
-    /// `256 * high + low - offset`, which is below 2^31, as floats.
+    /// `256 * high + low - offset`, of magnitude below 2^31, converted to float.
     unsafe fn combine_dots(high: Self::Dots, low: Self::Dots, offset: i32) -> Self;
 
-    /// The Walsh–Hadamard transform of the lanes: for distances 8, 4, 2 and 1, in that order, sums in the lower and
-    /// differences in the upper of two lanes so far apart.
+    /// The Walsh–Hadamard transform of the lanes: butterflies at distances 8, 4, 2 and 1, in that order, with the sum in the
+    /// lower lane and the difference in the upper lane.
     unsafe fn hadamard(self) -> Self;
 
-    /// Of two floats that are not negative the larger; NaN counts as the largest of all.
+    /// The larger of two non-negative floats per lane; NaN counts as larger than every number.
     unsafe fn larger_or_nan(self, other: Self) -> Self;
-    /// Of all lanes, none of them negative; NaN counts as the largest of all.
+    /// The largest of all lanes, which are non-negative; NaN counts as larger than every number.
     unsafe fn largest_or_nan(self) -> f32;
 
-    /// Round values times `factor`, which brings them into [-127, 127], to the nearest integers (ties to even), and
-    /// store them, plus 128, as bytes.
+    /// Round `values * factor`, which are in [-127, 127], to the nearest integers (ties to even), add 128 and store them as
+    /// bytes.
     #[inline(always)]
     unsafe fn quantize_to_u8(
         values: &[f32; REGISTER_CODES],
@@ -69,8 +69,8 @@ pub(crate) unsafe trait Int8Dot: Lanes {
         }
     }
 
-    /// Store four tokens' codes as keys stand: by quads of dimensions, those of the tokens together, [`REGISTER_CODES`] bytes
-    /// from one quad to the next.
+    /// Store four tokens' codes in the key layout: for each quad of dimensions the quads of the four tokens together, quads
+    /// [`REGISTER_CODES`] bytes apart.
     #[inline(always)]
     unsafe fn store_keys(codes: [&[u8; REGISTER_CODES]; 4], to: *mut u8) {
         for quad in 0..LANES {
@@ -82,7 +82,7 @@ pub(crate) unsafe trait Int8Dot: Lanes {
         }
     }
 
-    /// Store four tokens' codes as values stand: by dimensions, those of the tokens together.
+    /// Store four tokens' codes in the value layout: for each dimension the codes of the four tokens together.
     #[inline(always)]
     unsafe fn store_values(codes: [&[u8; REGISTER_CODES]; 4], to: *mut [u8; 4]) {
         for dim in 0..REGISTER_CODES {
@@ -91,10 +91,10 @@ pub(crate) unsafe trait Int8Dot: Lanes {
         }
     }
 
-    /// Round the products of up to [`REGISTER_CODES`] values with a factor each, of magnitude up to [`MAX_INT8_PAIR`], to the
-    /// nearest integers (ties to even), store their two bytes and return their sum.
+    /// Round the elementwise products of up to [`REGISTER_CODES`] values and factors, of magnitude up to [`MAX_INT8_PAIR`], to
+    /// the nearest integers (ties to even), store their high and low bytes and return their sum.
     ///
-    /// [`REGISTER_CODES`] bytes at both pointers, of which those behind the values' become zero.
+    /// Writes [`REGISTER_CODES`] bytes at both pointers, zeros beyond the given values.
     #[inline(always)]
     unsafe fn quantize_to_int8_pairs(
         values: &[[f32; LANES]],
@@ -103,7 +103,7 @@ pub(crate) unsafe trait Int8Dot: Lanes {
         low: *mut i8,
     ) -> i32 {
         let mut sum = 0;
-        // SAFETY: the caller's promise; so many bytes by contract.
+        // SAFETY: the caller's promise; lengths by contract.
         unsafe {
             high.write_bytes(0, REGISTER_CODES);
             low.write_bytes(0, REGISTER_CODES);
@@ -123,18 +123,17 @@ pub(crate) unsafe trait Int8Dot: Lanes {
     }
 }
 
-/// What one stands for when `values`, whole vectors, become integers of magnitude up to `most`, and what to multiply them
-/// with to get these: [`symmetric_scale`] of the largest.
+/// [`symmetric_scale`] of `values`, whose length is a multiple of [`LANES`].
 ///
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
-pub(crate) unsafe fn symmetric_scale_of<L: Int8Dot>(values: &[f32], most: f32) -> (f32, f32) {
+pub(crate) unsafe fn symmetric_scale_of<L: Int8Dot>(values: &[f32], max_code: f32) -> (f32, f32) {
     // SAFETY: the caller's promise.
-    symmetric_scale(unsafe { max_abs::<L>(values) }, most)
+    symmetric_scale(unsafe { max_abs::<L>(values) }, max_code)
 }
 
-/// The largest magnitude among `values`, whole vectors, or NaN if one of them is that.
+/// The largest magnitude among `values`, whose length is a multiple of [`LANES`], or NaN if one is NaN.
 ///
 /// # Safety
 /// The level's instructions are enabled.
@@ -153,18 +152,21 @@ pub(crate) unsafe fn max_abs<L: Int8Dot>(values: &[f32]) -> f32 {
     }
 }
 
-/// What one stands for when values of magnitude up to `largest` become integers of magnitude up to `most`, and what to
-/// multiply them with to get these.
+/// Scale and inverse scale of the symmetric quantisation that maps magnitudes up to `largest` to integers up to `max_code`.
 ///
-/// The step is NaN if the largest is not finite. Then, and where it is zero for every purpose, the factor is zero.
+/// The scale is NaN if `largest` is not finite. The inverse is zero then, and where `largest` is too small to invert.
 #[inline(always)]
-pub(crate) fn symmetric_scale(largest: f32, most: f32) -> (f32, f32) {
+pub(crate) fn symmetric_scale(largest: f32, max_code: f32) -> (f32, f32) {
     if !largest.is_finite() {
         return (f32::NAN, 0.0);
     }
-    // Below this the inverse overflows.
-    let inverse = if largest > 1e-30 { most / largest } else { 0.0 };
-    (largest / most, inverse)
+    // Below this, the inverse would overflow.
+    let inverse = if largest > 1e-30 {
+        max_code / largest
+    } else {
+        0.0
+    };
+    (largest / max_code, inverse)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -174,10 +176,10 @@ mod x86 {
     use super::{Int8Dot, LANES};
     use crate::simd::{Avx2, Avx512};
 
-    /// Store the four quarters of a register, each `STRIDE` bytes from the one before.
+    /// Store the four quarters of a register, `STRIDE` bytes apart.
     ///
     /// # Safety
-    /// AVX-512 enabled by the caller; room for sixteen bytes at each place.
+    /// AVX-512 enabled by the caller; each destination is valid for 16 bytes.
     #[inline(always)]
     unsafe fn store_quarters<const STRIDE: usize>(x: __m512i, to: *mut u8) {
         // SAFETY: the caller's promise.
@@ -189,7 +191,7 @@ mod x86 {
         }
     }
 
-    /// The integers nearest to the products of vector `at`; zeros behind the last one.
+    /// Products of values and factors of vector `at`, rounded to integers; zeros beyond the last vector.
     ///
     /// # Safety
     /// AVX-512 enabled by the caller.
@@ -249,23 +251,24 @@ mod x86 {
         unsafe fn hadamard(self) -> Self {
             // SAFETY: enabled by the caller.
             unsafe {
-                // `other + x` in the lower lanes, `other - x` in those of the mask, in one rounding of an exact product.
-                let join = |x: __m512, other: __m512, upper: __mmask16| {
+                // `other + x` in the lower lanes, `other - x` in the lanes of the mask. The product by ±1 is exact, so there
+                // is one rounding.
+                let butterfly = |x: __m512, other: __m512, upper: __mmask16| {
                     let one = _mm512_set1_ps(1.0);
                     let sign = _mm512_mask_blend_ps(upper, one, _mm512_set1_ps(-1.0));
                     _mm512_fmadd_ps(x, sign, other)
                 };
                 let x = self.0;
-                let x = join(x, _mm512_shuffle_f32x4::<0b01_00_11_10>(x, x), 0xff00);
-                let x = join(x, _mm512_shuffle_f32x4::<0b10_11_00_01>(x, x), 0xf0f0);
-                let x = join(x, _mm512_permute_ps::<0b01_00_11_10>(x), 0xcccc);
-                Self(join(x, _mm512_permute_ps::<0b10_11_00_01>(x), 0xaaaa))
+                let x = butterfly(x, _mm512_shuffle_f32x4::<0b01_00_11_10>(x, x), 0xff00);
+                let x = butterfly(x, _mm512_shuffle_f32x4::<0b10_11_00_01>(x, x), 0xf0f0);
+                let x = butterfly(x, _mm512_permute_ps::<0b01_00_11_10>(x), 0xcccc);
+                Self(butterfly(x, _mm512_permute_ps::<0b10_11_00_01>(x), 0xaaaa))
             }
         }
 
         #[inline(always)]
         unsafe fn larger_or_nan(self, other: Self) -> Self {
-            // SAFETY: enabled by the caller. As unsigned integers the bits order as the numbers do, and NaN's are above.
+            // SAFETY: enabled by the caller. Bits of non-negative floats compare as integers, with NaN above all numbers.
             unsafe {
                 let (a, b) = (_mm512_castps_si512(self.0), _mm512_castps_si512(other.0));
                 Self(_mm512_castsi512_ps(_mm512_max_epu32(a, b)))
@@ -303,7 +306,7 @@ mod x86 {
                 let load = |token: usize| _mm512_loadu_si512(codes[token].as_ptr().cast());
                 let (a, b, c, d) = (load(0), load(1), load(2), load(3));
                 let (ab, cd) = (_mm512_unpacklo_epi32(a, b), _mm512_unpacklo_epi32(c, d));
-                // In quarter `i` of the register quad `4 i` of all four tokens, and so on.
+                // Quarter `i` of this register holds quad `4 i` of all four tokens, the next register quad `4 i + 1`, etc.
                 store_quarters::<256>(_mm512_unpacklo_epi64(ab, cd), to);
                 store_quarters::<256>(_mm512_unpackhi_epi64(ab, cd), to.add(64));
                 let (ab, cd) = (_mm512_unpackhi_epi32(a, b), _mm512_unpackhi_epi32(c, d));
@@ -321,7 +324,8 @@ mod x86 {
                 });
                 let (a, b, c, d) = (load(0), load(1), load(2), load(3));
                 let (ab, cd) = (_mm512_unpacklo_epi8(a, b), _mm512_unpacklo_epi8(c, d));
-                // In quarter `i` of the register four dimensions from `16 i` on of all four tokens, and so on.
+                // Quarter `i` of this register holds dimensions `16 i..16 i + 4` of all four tokens, the next one the
+                // following four, etc.
                 store_quarters::<64>(_mm512_unpacklo_epi16(ab, cd), to);
                 store_quarters::<64>(_mm512_unpackhi_epi16(ab, cd), to.add(16));
                 let (ab, cd) = (_mm512_unpackhi_epi8(a, b), _mm512_unpackhi_epi8(c, d));
@@ -337,9 +341,9 @@ mod x86 {
             high: *mut i8,
             low: *mut i8,
         ) -> i32 {
-            // SAFETY: so many bytes by contract; instructions by the caller's promise.
+            // SAFETY: lengths by contract; instructions by the caller's promise.
             unsafe {
-                // Words, in every quarter of a register four of one vector and four of the next; then bytes likewise.
+                // `packs` interleaves: each quarter has four words of one vector and four of the next; bytes likewise.
                 let a =
                     _mm512_packs_epi32(nearest(values, factors, 0), nearest(values, factors, 1));
                 let b =
@@ -362,13 +366,13 @@ mod x86 {
         }
     }
 
-    /// The same of all four parts of a register's codes.
+    /// Apply `part` to all four parts of a register's codes.
     #[inline(always)]
     fn four<T>(part: impl Fn(usize) -> T) -> [T; 4] {
         std::array::from_fn(part)
     }
 
-    // A lane's four products stand as two sums of two until they are joined.
+    // A lane's four products are kept as two sums of two until `combine_dots`.
     //
     // SAFETY: instructions and pointers are the callers' promise.
     unsafe impl Int8Dot for Avx2 {
@@ -431,7 +435,7 @@ mod x86 {
         unsafe fn hadamard(self) -> Self {
             // SAFETY: enabled by the caller.
             unsafe {
-                // Signs of the lower and the upper lanes of a half.
+                // Signs of the lower and upper lanes at distances 4, 2 and 1.
                 let (four, two, one) = (
                     _mm256_setr_ps(1.0, 1.0, 1.0, 1.0, -1.0, -1.0, -1.0, -1.0),
                     _mm256_setr_ps(1.0, 1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0),
@@ -451,7 +455,7 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn larger_or_nan(self, other: Self) -> Self {
-            // SAFETY: enabled by the caller. As unsigned integers the bits order as the numbers do, and NaN's are above.
+            // SAFETY: enabled by the caller. Bits of non-negative floats compare as integers, with NaN above all numbers.
             let larger = |a: __m256, b: __m256| unsafe {
                 let (a, b) = (_mm256_castps_si256(a), _mm256_castps_si256(b));
                 _mm256_castsi256_ps(_mm256_max_epu32(a, b))
@@ -592,7 +596,7 @@ mod tests {
     }
 
     by_level! {
-        /// Sixteen sums of codes times numbers.
+        /// Sixteen dot products of codes with integers of two bytes.
         ///
         /// # Safety
         /// The machine has the level.
@@ -607,7 +611,7 @@ mod tests {
     ) -> ([i8; REGISTER_CODES], [i8; REGISTER_CODES], i32) {
         let (mut high, mut low) = ([1; REGISTER_CODES], [1; REGISTER_CODES]);
         let factors = [[0.5; LANES]; REGISTER_CODES / LANES];
-        // SAFETY: by_level enables the instructions; arrays of so many.
+        // SAFETY: by_level enables the instructions; arrays of the required length.
         let sum = unsafe {
             L::quantize_to_int8_pairs(values, &factors, high.as_mut_ptr(), low.as_mut_ptr())
         };
@@ -615,7 +619,7 @@ mod tests {
     }
 
     by_level! {
-        /// The two bytes of the halves of up to 64 numbers, and the sum of the integers that these make.
+        /// Halve up to 64 numbers and round them to integers: their high and low bytes and their sum.
         ///
         /// # Safety
         /// The machine has the level.
@@ -634,7 +638,7 @@ mod tests {
     }
 
     by_level! {
-        /// The largest of sixteen squares and of `other`.
+        /// The largest of sixteen squares and sixteen other numbers.
         ///
         /// # Safety
         /// The machine has the level.

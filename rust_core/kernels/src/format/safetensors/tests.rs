@@ -1,4 +1,4 @@
-//! Headers, directories and shards; each refusal from a valid file with one thing wrong.
+//! Headers, directories and shards. Each rejected file is a valid file with one defect.
 
 use std::fs;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ fn problem(json: &str, data: usize) -> Problem {
     Header::parse(&file(json, data)).expect_err("this file must be refused")
 }
 
-/// A directory of its own, removed when dropped.
+/// A temporary directory, removed when dropped.
 struct Directory(PathBuf);
 
 impl Directory {
