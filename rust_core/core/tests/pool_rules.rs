@@ -71,7 +71,7 @@ fn a_tail_is_evicted_before_its_head_whatever_the_order_of_release() {
 }
 
 #[test]
-fn a_held_block_survives_the_eviction_of_the_head_that_its_holder_forgot() {
+fn a_referenced_block_survives_the_eviction_of_its_released_head() {
     let mut pool = pool(2);
     let blocks = indexed(&mut pool, &[1, 1, 2, 2]);
     pool.release(&blocks[..1]).unwrap();
@@ -124,7 +124,7 @@ fn a_duplicate_names_the_indexed_block_and_hangs_nothing_below_it() {
     let named = pool.insert(SALT, &[1, 2, 3, 4], &second, 0).unwrap();
     assert_eq!(named, [first[0], second[1]]);
     assert_eq!(pool.stats().indexed, 1);
-    // Once it holds the indexed copy, the rest follows.
+    // With a reference to the indexed copy, the rest can be indexed.
     pool.retain(&first).unwrap();
     pool.release(&second[..1]).unwrap();
     assert_eq!(
@@ -252,7 +252,7 @@ fn a_free_block_cannot_be_retained() {
 }
 
 #[test]
-fn holders_do_not_overflow() {
+fn reference_counts_do_not_overflow() {
     let mut pool = pool(1);
     let block = pool.allocate(1).unwrap()[0];
     pool.retain(&vec![block; 65534]).unwrap();

@@ -92,7 +92,7 @@ impl Arena {
             return Err(Self::refusal(len));
         }
         #[cfg(target_os = "linux")]
-        // SAFETY: the range is the mapping just made. Advice only: a refusal changes nothing.
+        // SAFETY: the range is the mapping just made. Advisory: a failure changes nothing.
         unsafe {
             let advice = match pages {
                 Pages::Small => libc::MADV_NOHUGEPAGE,

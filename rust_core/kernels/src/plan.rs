@@ -198,7 +198,7 @@ impl Plan {
         let limits = &self.limits;
         if count > limits.max_rows || total > limits.max_batched_tokens {
             return Err(KernelError::step(format!(
-                "A step of {count} rows and {total} tokens is beyond this executor's {} and {}.",
+                "A step of {count} rows and {total} tokens exceeds this executor's limits of {} rows and {} tokens.",
                 limits.max_rows, limits.max_batched_tokens
             )));
         }
@@ -243,7 +243,9 @@ impl Plan {
         }
         let (start, end) = (input.query_start[batch], input.query_start[batch + 1]);
         if start < 0 || end <= start || end as usize > input.token_ids.len() {
-            return refuse(format!("covers tokens {start} to {end}, which is no run"));
+            return refuse(format!(
+                "covers tokens {start} to {end}, which is not a valid range"
+            ));
         }
         let (start, end) = (start as usize, end as usize);
         let positions = &input.positions[start..end];
@@ -347,7 +349,7 @@ impl Plan {
         let known = run.num_tokens + run.drafts;
         if known != last + 1 || known > input.token_stride {
             return refuse(format!(
-                "wants logits at position {last}, but its row knows {} tokens and {} drafts",
+                "needs logits at position {last}, but its row has {} tokens and {} drafts",
                 run.num_tokens, run.drafts
             ));
         }
@@ -668,8 +670,8 @@ pub(crate) mod tests {
             ("does not exist", Box::new(|a| a.rows[0] = 4)),
             ("does not exist", Box::new(|a| a.rows[0] = -1)),
             ("second time", Box::new(|a| a.rows[0] = 0)),
-            ("no run", Box::new(|a| a.query_start[1] = 0)),
-            ("no run", Box::new(|a| a.query_start[1] = 99)),
+            ("not a valid range", Box::new(|a| a.query_start[1] = 0)),
+            ("not a valid range", Box::new(|a| a.query_start[1] = 99)),
             ("lengths", Box::new(|a| a.query_start[2] = 4)),
             ("lengths", Box::new(|a| a.positions.truncate(3))),
             ("lengths", Box::new(|a| a.token_table.truncate(100))),
@@ -682,7 +684,7 @@ pub(crate) mod tests {
             ("uses block", Box::new(|a| a.block_tables[9] = -1)),
             ("written twice", Box::new(|a| a.block_tables[1] = 4)),
             ("which entry 0 writes", Box::new(|a| a.block_tables[0] = 4)),
-            ("knows 22 tokens", Box::new(|a| a.num_tokens[0] = 22)),
+            ("has 22 tokens", Box::new(|a| a.num_tokens[0] = 22)),
             (
                 "out of range",
                 Box::new(|a| a.sampling[0].temperature = f32::NAN),
@@ -732,7 +734,7 @@ pub(crate) mod tests {
             ("out of range", Box::new(|a| a.scores = vec![(0, 100, 0)])),
             ("out of range", Box::new(|a| a.scores = vec![(0, 0, 21)])),
             (
-                "beyond this executor",
+                "exceeds this executor's limits",
                 Box::new(|a| {
                     a.token_ids = vec![0; 17];
                     a.positions = (0..17).collect();
@@ -749,7 +751,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn rows_may_share_blocks_that_nobody_writes() {
+    fn rows_may_share_blocks_that_are_not_written() {
         fill(|a| a.block_tables[0] = 7).unwrap();
         fill(|a| {
             (a.positions, a.token_ids) = (vec![16, 17, 18, 19, 20], vec![0; 5]);

@@ -122,7 +122,8 @@ impl Pool {
     fn run_kind(&mut self, job: Job<'_>, elastic: bool) -> Result<(), KernelError> {
         if std::process::id() != self.process {
             return Err(KernelError::Worker(
-                "The engine was started before this process was forked: start it anew.".into(),
+                "This process was forked after the engine was started: start a new engine in it."
+                    .into(),
             ));
         }
         self.check()?;

@@ -247,7 +247,8 @@ impl Step<'_> {
         }
     }
 
-    /// Multiply rows `rows` with panels `panels` of `linear` into `target`; then prefetch the panel at `upcoming`.
+    /// Multiply rows `rows` with panels `panels` of `linear` into `target`, prefetching the
+    /// panel at `upcoming` after these.
     ///
     /// # Safety
     /// `gemm` is of rows that `linear` takes; no other worker uses these rows of `target`.

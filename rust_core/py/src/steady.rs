@@ -57,8 +57,8 @@ impl Tables {
     }
 }
 
-type Numbers<'py> = Bound<'py, PyArray1<i32>>;
-type Filled<'py> = (Numbers<'py>, Numbers<'py>, Numbers<'py>);
+type Int32Array<'py> = Bound<'py, PyArray1<i32>>;
+type Filled<'py> = (Int32Array<'py>, Int32Array<'py>, Int32Array<'py>);
 type Advance<'py> = (
     u64,
     Bound<'py, PyBytes>,
@@ -147,7 +147,7 @@ impl SteadyRows {
     fn append_blocks(&mut self, blocks: PyReadonlyArray1<'_, i32>) -> PyResult<()> {
         if !self.tables.view().append_blocks(blocks.as_slice()?) {
             return Err(PyValueError::new_err(
-                "There is not one block for each row that lacks one, or no room for it.",
+                "There is not one block for each row that needs one, or no room for it.",
             ));
         }
         Ok(())

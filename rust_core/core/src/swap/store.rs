@@ -154,7 +154,7 @@ impl SwapStore {
         }
         if damaged > 0 {
             self.notice = Some(format!(
-                "The swap file {} is damaged: {damaged} of its {covered} entries are left out.",
+                "The swap file {} is damaged: {damaged} of its {covered} entries are ignored.",
                 path.display()
             ));
         }
@@ -473,13 +473,13 @@ fn open_file(
         file.reset(wanted).map_err(failed)?;
     } else if let Some(why) = header_mismatch(&file.head, wanted) {
         notice = Some(format!(
-            "The swap file {} is not used, because {why}; a new one is begun.",
+            "The swap file {} is not used, because {why}; a new one is created.",
             path.display()
         ));
         file.reset(wanted).map_err(failed)?;
     } else if file.ends_inside_a_slot(stride) {
         notice = Some(format!(
-            "The swap file {} is truncated; what is left of it is used.",
+            "The swap file {} is truncated; its complete entries are used.",
             path.display()
         ));
     }

@@ -308,7 +308,7 @@ fn family(block_size: usize, members: &[(usize, usize, usize)]) -> Vec<Query> {
     for &(shared, first, tokens) in members {
         let blocks = (first + tokens).div_ceil(block_size);
         let before = queries.last().map_or(&[][..], |q| &q.table);
-        // Blocks that are written by this step are nobody else's.
+        // Blocks that are written by this step are not shared.
         let written = first / block_size;
         let ours = queries.last().map_or(0, |q: &Query| q.first / block_size);
         let shared = shared.min(written).min(ours).min(before.len());
