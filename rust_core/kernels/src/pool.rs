@@ -57,7 +57,7 @@ impl Pool {
         let size = threads.unwrap_or_else(|| topology.default_threads());
         if size == 0 || size > MAX_WORKERS {
             return Err(KernelError::config(format!(
-                "{size} compute threads were asked for; it must be between 1 and {MAX_WORKERS}."
+                "{size} compute threads were requested; the number must be between 1 and {MAX_WORKERS}."
             )));
         }
         // With more threads than processors, a spinning thread keeps a peer from running.
