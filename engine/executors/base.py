@@ -185,13 +185,13 @@ class ExecutorInfo:
 
 
 @runtime_checkable
-class CoreLender(Protocol):
-    """An executor on the CPU that can free one core for another thread."""
+class CoreYielder(Protocol):
+    """An executor that computes on this machine's cores and can yield one of them."""
 
-    def lend_core(self) -> AbstractContextManager[None]:
-        """Within the context, compute on one core less, also in a step that is already running.
+    def yield_core(self) -> AbstractContextManager[None]:
+        """A context in which the executor computes on one core less, also within a running step.
 
-        Any thread, at any time. Entering blocks until the core is free, at most two milliseconds.
+        May be entered from any thread at any time. Entering waits until the core is free, at most 2 ms.
         """
         ...
 

@@ -113,13 +113,13 @@ class NativeExecutor:
         return last[2]
 
     @contextmanager
-    def lend_core(self) -> Iterator[None]:
-        """See `CoreLender.lend_core`."""
-        loan = self._core.lend_core()
+    def yield_core(self) -> Iterator[None]:
+        """See `CoreYielder.yield_core`."""
+        core = self._core.yield_core()
         try:
             yield
         finally:
-            loan.give_back()
+            core.release()
 
     def copy_blocks(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:
         """Copy KV blocks in all layers, in order.

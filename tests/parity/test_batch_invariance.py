@@ -60,8 +60,8 @@ def test_every_batch_size(stepper: Stepper) -> None:
     assert all(result == results[0] for result in results)
 
 
-def test_lending_a_core_changes_no_bits(stepper: Stepper) -> None:
-    """Steps with decodes and prefills run while another thread repeatedly borrows a core."""
+def test_yielding_a_core_changes_no_bits(stepper: Stepper) -> None:
+    """Steps with decodes and prefills run while another thread makes the engine yield a core."""
     rng = np.random.default_rng(3)
     prompts = [rng.integers(17, 49000, rng.integers(40, 120)).tolist() for _ in range(ROWS)]
 
@@ -71,21 +71,21 @@ def test_lending_a_core_changes_no_bits(stepper: Stepper) -> None:
         return [outcome(run) for run in runs]
 
     undisturbed = go()
-    over, loans = threading.Event(), 0
+    over, yields = threading.Event(), 0
 
-    def borrow() -> None:
-        nonlocal loans
+    def take_core() -> None:
+        nonlocal yields
         while not over.wait(0.001):
-            with stepper.executor.lend_core():
-                loans += 1
+            with stepper.executor.yield_core():
+                yields += 1
                 over.wait(0.002)
 
-    borrower = threading.Thread(target=borrow)
-    borrower.start()
+    taker = threading.Thread(target=take_core)
+    taker.start()
     try:
         disturbed = go()
     finally:
         over.set()
-        borrower.join()
+        taker.join()
     assert disturbed == undisturbed
-    assert loans > 1
+    assert yields > 1
