@@ -64,8 +64,19 @@ class Admission:
         self._running = running
         self._ranking = ranking
 
-    def admit(self, budget: int, now: float) -> Admitted:
+    def may_admit_shorter_than(self, num_pending_tokens: int) -> bool:
+        """Whether a waiting request has fewer pending tokens and seems to fit."""
+        if not len(self._waiting) or not self._table.num_free:
+            return False
+        index = self._ranking.pick_shortest(self._waiting)
+        sequence = self._waiting.at(index)
+        shorter = self._waiting.columns().num_pending_tokens[index] < num_pending_tokens
+        return bool(shorter) and sequence.missing_blocks <= self._blocks.num_free
+
+    def admit(self, budget: int, now: float, *, shortest_first: bool = False) -> Admitted:
         """Admit requests in the policy's order, up to `budget` tokens.
+
+        With `shortest_first`, those with the fewest pending tokens go first instead.
 
         A request is admitted only if blocks for all of its tokens are free beyond the watermark and
         the blocks promised to running requests. Its blocks are allocated chunk by chunk.
@@ -78,7 +89,10 @@ class Admission:
         unplaceable: list[Sequence] = []
         deferred: list[Sequence] = []  # never more than could be admitted: bounds the pass
         while budget > 0 and len(waiting) and len(deferred) < table.num_free:
-            index = self._ranking.pick(waiting, now)
+            if shortest_first:
+                index = self._ranking.pick_shortest(waiting)
+            else:
+                index = self._ranking.pick(waiting, now)
             sequence = waiting.at(index)
             whole = self._blocks.blocks_for(len(sequence.tokens))
             if whole > self._blocks.num_blocks:

@@ -7,11 +7,35 @@ determines how much prefills add to the inter-token latency of the decoding requ
 from typing import Protocol
 
 from engine.api.scheduling import Scheduling
-from engine.api.step_costs import StepLoad
+from engine.api.step_costs import StepCosts, StepLoad
 from engine.scheduler.work_predictor import WorkPredictor
 
+MAX_CHUNK = 2**31 - 1
 MIN_CHUNK = 16
 """Minimum prefill tokens per step, so that prefills progress if the target cannot be reached."""
+
+
+MAX_STEP_S = 0.2
+"""Predicted time of a step with prefills. A request that arrives waits for the running step first."""
+MAX_FIXED_SHARE = 0.1
+"""Share of a step's time that does not depend on the prefill chunk. Steps may last longer than
+`MAX_STEP_S` to reach it: in smaller chunks, prefills of a slow model would mostly reread the weights."""
+
+
+def max_chunk(costs: StepCosts, decode_load: StepLoad, context: int) -> int:
+    """Prefill tokens of a step that is bounded by `MAX_STEP_S`, at least `MIN_CHUNK`.
+
+    Args:
+        costs: of the step-time model.
+        decode_load: the load of the decoding rows.
+        context: tokens already computed by the first prefill.
+    """
+    fixed = costs.seconds(decode_load)
+    each = costs.prefill_token + costs.kv_token * context
+    if each <= 0:
+        return MAX_CHUNK
+    seconds = max(MAX_STEP_S, fixed / MAX_FIXED_SHARE) - fixed
+    return int(min(max(seconds / each, MIN_CHUNK), MAX_CHUNK))
 
 
 class BatchFormer(Protocol):

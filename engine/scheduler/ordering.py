@@ -100,6 +100,12 @@ class Ranking:
         cached, arrival = columns.cached_tokens_hint[ties], columns.arrival[ties]
         return int(ties[np.lexsort((arrival, -cached))[0]])
 
+    def pick_shortest(self, waiting: RequestQueue) -> int:
+        """Queue index of the sequence with the fewest pending tokens, the earliest of equals."""
+        columns = waiting.columns()
+        self._by_age = False
+        return int(np.lexsort((columns.arrival, columns.num_pending_tokens))[0])
+
     def admitted(self) -> None:
         """Record that the request picked last was admitted."""
         self._ageing.admitted(by_age=self._by_age)

@@ -30,11 +30,12 @@ from engine.batch.steady_decode import SteadyDecode
 from engine.memory.block_copies import BlockCopies
 from engine.memory.block_manager import BlockManager
 from engine.scheduler.admission import Admission
-from engine.scheduler.batch_former import make_batch_former
+from engine.scheduler.batch_former import make_batch_former, max_chunk
 from engine.scheduler.ordering import Ranking
 from engine.scheduler.plan_builder import PlanBuilder
 from engine.scheduler.policies import make_prioritiser
 from engine.scheduler.preemption import Preemption
+from engine.scheduler.prefill_share import SHORT_SHARE, share_prefill
 from engine.scheduler.row_blocks import RowBlocks
 from engine.scheduler.running_rows import RunningRows
 from engine.scheduler.schedule import Schedule
@@ -78,6 +79,7 @@ class Scheduler:
         self._plans = PlanBuilder(table)
         self._ones = np.ones(table.max_rows, np.int32)
         self._steady: Schedule | None = None  # continued while the same rows run
+        self._admit_shortest = False  # whether this step's admissions are for the shortest prefills
 
     @property
     def num_running(self) -> int:
@@ -134,7 +136,7 @@ class Scheduler:
         self._row_blocks.allocate(batch, missing)
         admitted: list[Sequence] = []
         if budget > 0 and len(self._waiting) and not preempted and not unplaceable:
-            new = self.admission.admit(budget, now)
+            new = self.admission.admit(budget, now, shortest_first=self._admit_shortest)
             admitted, unplaceable = new.sequences, new.unplaceable
             if admitted:
                 batch = np.concatenate([batch, new.rows])
@@ -233,10 +235,27 @@ class Scheduler:
         by_phase = np.argsort(num_pending_tokens > 1, kind="stable")
         batch, num_pending_tokens = batch[by_phase], num_pending_tokens[by_phase]
         budget = self._step_budget(batch, num_pending_tokens)
-        before = np.cumsum(num_pending_tokens, dtype=np.int32) - num_pending_tokens
-        num_scheduled_tokens = np.clip(budget - before, 0, num_pending_tokens)
+        num_decode_rows = int(np.count_nonzero(num_pending_tokens == 1))
+        prefills, prefill_budget = num_pending_tokens[num_decode_rows:], budget - num_decode_rows
+        if total <= budget or prefill_budget <= 0:
+            num_scheduled_tokens = share_prefill(num_pending_tokens, budget, reserved=0)
+            for_admission = budget - min(total, budget)
+            self._admit_shortest = False
+        else:
+            reserved = int(prefill_budget * SHORT_SHARE)
+            shortest = int(prefills[1:].min()) if len(prefills) > 1 else int(prefills[0])
+            self._admit_shortest = self.admission.may_admit_shorter_than(shortest)
+            for_admission = reserved if self._admit_shortest else 0
+            num_scheduled_tokens = np.concatenate(
+                [
+                    num_pending_tokens[:num_decode_rows],
+                    share_prefill(
+                        prefills, prefill_budget - for_admission, reserved - for_admission
+                    ),
+                ]
+            )
         served = num_scheduled_tokens > 0
-        return batch[served], num_scheduled_tokens[served], budget - min(total, budget)
+        return batch[served], num_scheduled_tokens[served], for_admission
 
     def _step_budget(self, batch: NDArray[np.int32], num_pending_tokens: NDArray[np.int32]) -> int:
         """The batch former's budget for this step; `batch` must have the decodes first."""
@@ -246,5 +265,8 @@ class Scheduler:
         decode_load = StepLoad(0, num_decode_rows, kv_tokens)
         context = int(computed[num_decode_rows]) if num_decode_rows < len(batch) else 0
         budget = self._former.budget(decode_load, context)
+        costs = self.work.model.costs
+        if costs is not None:
+            budget = min(budget, num_decode_rows + max_chunk(costs, decode_load, context))
         self.work.note_step(decode_load, budget - num_decode_rows)
         return budget

@@ -32,8 +32,8 @@ class TimedPipeline(ToyPipeline):
 
         def take_time(plan):
             watch(plan)
-            grants = np.diff(plan.query_start)
-            self.clock.now += step_seconds(int(grants[grants > 1].sum()), int((grants == 1).sum()))
+            counts = np.diff(plan.query_start)
+            self.clock.now += step_seconds(int(counts[counts > 1].sum()), int((counts == 1).sum()))
 
         self.executor.watch = take_time
         if known:
