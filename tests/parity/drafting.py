@@ -1,4 +1,4 @@
-"""Guesses for tests: continuations that are right, wrong, or right for a while."""
+"""Drafts for tests: continuations of a given accuracy."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,7 +8,7 @@ import numpy as np
 def guesser(
     answer: Sequence[int], prompt_length: int, vocab: int, *, length: int, right: float, seed: int
 ) -> Callable[[Sequence[int]], list[int]]:
-    """Guess up to `length` tokens of `answer`, each right with probability `right`."""
+    """A function that drafts up to `length` tokens of `answer`, each right with probability `right`."""
     rng = np.random.default_rng(seed)
 
     def guess(known: Sequence[int]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Small llama models of any weight format, random, as GGUF files."""
+"""Small random llama models of any weight format as GGUF files."""
 
 from pathlib import Path
 
@@ -11,11 +11,11 @@ from tests.fakes.tiny_vocabulary import byte_level_fields
 
 HIDDEN, FFN, LAYERS = 256, 512, 2
 SPREAD = 0.06
-"""Standard deviation of a weight, about."""
+"""Approximate standard deviation of a weight."""
 MEASURED = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1"]
-"""Formats the package can make; the others get random codes under chosen scales."""
+"""Formats the package can quantise to; the others get random codes under fixed scales."""
 
-# Byte offsets of a block's f16 scales and what they are, so that weights spread as they should
+# Byte offsets and values of a block's f16 scales, chosen so that weights have `SPREAD`
 # around zero: a code times its six- or eight-bit scale, minus the minimum times its own.
 RANDOM = {
     "Q4_K": {0: SPREAD / 170, 2: 7.5 * SPREAD / 170},
@@ -36,7 +36,7 @@ def weights(dtype: str, shape: tuple[int, int], rng: np.random.Generator) -> NDA
 
 
 def write_model(path: Path, dtype: str) -> Path:
-    """A model at `path` whose matrices are all of format `dtype`; the same one for the same format."""
+    """Write a model whose matrices are all of format `dtype`; deterministic per format."""
     vocabulary = byte_level_fields()
     tokens = vocabulary["tokenizer.ggml.tokens"]
     assert isinstance(tokens, list)

@@ -1,4 +1,4 @@
-"""An engine with the demo model, and prose to ask it about."""
+"""An engine with the demo model, and text for prompts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from engine.api.config import EngineConfig, KvDtype
 from engine.runtime.engine import AsyncPravahaEngine
 
 PATIENCE_S = 300
-"""After so long a wait is given up: nothing is slow enough for it."""
+"""Timeout of every wait, far above any expected duration."""
 
 BLOCK = 32
 VECTORS = 30 * 2 * 3

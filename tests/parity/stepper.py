@@ -1,4 +1,4 @@
-"""Runs sequences through an executor step by step, without the engine: rows, blocks, plans by hand."""
+"""Runs sequences through an executor without the engine: rows, blocks and plans are built here."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ _GREEDY = {"top_p": 1.0, "repetition_penalty": 1.0, "num_logprobs": -1}
 
 @dataclass
 class Run:
-    """One sequence: what is asked for, and what came back.
+    """One sequence: its parameters and results.
 
     Attributes:
         prompt: token ids.
-        new_tokens: how many to sample.
-        arrival: the step in which it arrives.
+        new_tokens: number of tokens to sample.
+        arrival: the first step that may schedule it.
         chunks: lengths of its prefill chunks, used in turn; None takes what the budget allows.
         sampling: fields of `SAMPLING_DTYPE` that differ from greedy.
         bias: (token id, value) pairs.
@@ -26,11 +26,10 @@ class Run:
             `logprobs`, which are raw, are theirs.
         score: alternatives beside the logprob of each of the prompt's tokens; None scores nothing.
         prompt_logprobs, prompt_ranks, prompt_top: one entry for each token of the prompt but the first.
-        drafts: what to guess: called with the known tokens, gives the next ones. A wrong guess must
-            change nothing.
+        drafts: called with the known tokens, returns draft tokens. Wrong drafts must change nothing.
         accepted: drafts accepted.
         tokens, logprobs, top: one entry a sampled token; `top` holds (id, logprob) pairs.
-        failed: its logits were unusable.
+        failed: its logits were NaN or all -inf.
     """
 
     prompt: Sequence[int]
@@ -76,7 +75,7 @@ class Run:
 
 
 class Stepper:
-    """Row and block bookkeeping of one executor; a run has a row and blocks of its own."""
+    """Rows and blocks of one executor; each run has its own row and blocks."""
 
     def __init__(
         self, executor: Executor, config: EngineConfig, *, num_blocks: int, max_model_len: int
@@ -92,8 +91,8 @@ class Stepper:
         self._sampling = np.zeros(rows, SAMPLING_DTYPE)
 
     def run(self, runs: Sequence[Run]) -> None:
-        """Take every run to its end; each step has all that have arrived, budget permitting."""
-        # Blocks in an order that no two runs or calls share.
+        """Step until every run is done; each step schedules all that have arrived, within the budget."""
+        # A different block order for each number of runs.
         free = np.random.default_rng(len(runs)).permutation(self._num_blocks).tolist()
         self._block_tables[:] = -1
         for row, run in enumerate(runs):

@@ -1,4 +1,4 @@
-"""Our dequantisation equals that of ggml's own Python package, bit for bit, in every format."""
+"""Dequantisation equals that of ggml's Python package bit for bit in every format."""
 
 from pathlib import Path
 
@@ -66,5 +66,5 @@ def test_quantised_weights(dtype: str, tmp_path: Path) -> None:
     write(tmp_path / "w.gguf", rows, dtype)
     expected = gguf.quants.dequantize(rows, kind)
     np.testing.assert_array_equal(ours(tmp_path / "w.gguf", dtype), expected)
-    # Both could agree on nonsense: the values are also near the weights they were made from.
+    # Guards against a shared error: the values must also be near the original weights.
     assert np.abs(expected - weights).max() < 0.6

@@ -1,4 +1,4 @@
-"""Drafts change nothing but the number of steps: tokens, logprobs and alternatives have the same bits."""
+"""Drafts change only the number of steps: tokens, logprobs and alternatives have the same bits."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -54,15 +54,17 @@ def test_with_and_without_drafts(stepper: Stepper, kind: str) -> None:
     ]
     stepper.run(plain)
     for right in (1.0, 0.7, 0.0):
-        # One row guesses; two do, and one prefills beside them; all of them do.
-        for guessing in (1, 2, 3):
+        # One row has drafts; two have, beside a prefill; all have.
+        for drafting_rows in (1, 2, 3):
             runs = []
             for number, run in enumerate(plain):
                 drafts = guesser(
                     run.tokens, len(run.prompt), VOCAB, length=5, right=right, seed=number
                 )
-                late = {"arrival": 3 * number} if guessing == 2 else {}
-                runs.append(fresh(run, **({"drafts": drafts} if number < guessing else {}), **late))
+                late = {"arrival": 3 * number} if drafting_rows == 2 else {}
+                runs.append(
+                    fresh(run, **({"drafts": drafts} if number < drafting_rows else {}), **late)
+                )
             stepper.run(runs)
             for run, alone in zip(runs, plain, strict=True):
                 assert outcome(run) == outcome(alone)

@@ -1,4 +1,4 @@
-"""Numerical bugs that other engines had, in the native executor; `docs/reliability.md` has the list."""
+"""The native executor against numerical bugs of other engines, listed in `docs/reliability.md`."""
 
 import subprocess
 import sys
@@ -26,7 +26,7 @@ def prompts(count: int, length: int) -> list[list[int]]:
 
 
 def test_39_a_greedy_answer_alone_and_among_4_5_16_17_and_64_rows(demo_model: Path) -> None:
-    """The rows' number chooses kernel blocks and shares; none may touch a bit."""
+    """Kernels and work splits depend on the number of rows and must not change any bit."""
     stepper = load_stepper(demo_model, kv_dtype="f16", rows=64, max_model_len=64)
     rng = np.random.default_rng(39)
     first, *others = rng.integers(17, 49000, (64, 5)).tolist()
@@ -41,8 +41,8 @@ def test_39_a_greedy_answer_alone_and_among_4_5_16_17_and_64_rows(demo_model: Pa
 
 
 @pytest.mark.parametrize("rows", [12, 16])
-def test_40_a_long_decode_among_many_rows_stays_the_references(rows: int, tmp_path: Path) -> None:
-    """The split-KV cliff's place (vLLM #48076)."""
+def test_40_a_long_decode_among_many_rows_equals_the_reference(rows: int, tmp_path: Path) -> None:
+    """Batch sizes around the split-KV threshold (vLLM #48076)."""
     model = save_tiny_model(TINY["llama-untied-biased"], tmp_path, torch.float32)
     stepper = load_stepper(tmp_path, block_size=16, rows=rows, num_blocks=rows * CONTEXT // 16)
     runs = [Run(prompt, CONTEXT - 5) for prompt in prompts(rows, 5)]
@@ -53,7 +53,9 @@ def test_40_a_long_decode_among_many_rows_stays_the_references(rows: int, tmp_pa
 
 
 @pytest.mark.parametrize("name", DIFFERENT_POSITIONS)
-def test_46_the_last_position_of_the_context_is_the_references(name: str, tmp_path: Path) -> None:
+def test_46_the_last_position_of_the_context_equals_the_reference(
+    name: str, tmp_path: Path
+) -> None:
     model = save_tiny_model(TINY[name], tmp_path, torch.float32)
     stepper = load_stepper(tmp_path, block_size=16, rows=2, max_tokens=96, max_model_len=CONTEXT)
     runs = [Run(prompt, 8) for prompt in prompts(2, CONTEXT - 8)]
@@ -64,28 +66,28 @@ def test_46_the_last_position_of_the_context_is_the_references(name: str, tmp_pa
 
 
 def test_47_nan_logits_fail_one_request(tmp_path: Path) -> None:
-    """A damaged embedding poisons who uses it, and neither their neighbours nor their blocks."""
+    """A NaN embedding fails the requests that use it; other rows and reused blocks are unaffected."""
     model = save_tiny_model(TINY["mistral"], tmp_path, torch.float32)
     tensors = load_file(tmp_path / "model.safetensors")
     tensors["model.embed_tokens.weight"][200] = float("nan")
     save_file(tensors, tmp_path / "model.safetensors", metadata={"format": "pt"})
     stepper = load_stepper(tmp_path, rows=2)
-    healthy, ill = Run([5, 6, 7], 4), Run([5, 200, 7], 4)
-    stepper.run([healthy, ill])
-    assert ill.failed
-    assert ill.tokens == []
+    healthy, failing = Run([5, 6, 7], 4), Run([5, 200, 7], 4)
+    stepper.run([healthy, failing])
+    assert failing.failed
+    assert failing.tokens == []
     assert not healthy.failed
     expected = answer_logits(model, healthy.prompt, healthy.tokens).argmax(-1).tolist()
     assert healthy.tokens == expected
-    # The ill one's blocks are another's next.
+    # The failed run's blocks are reused.
     again = [Run([5, 6, 7], 4), Run([5, 6, 7], 4)]
     stepper.run(again)
     stepper.executor.close()
     assert [run.tokens for run in again] == [expected, expected]
 
 
-def test_57_two_executors_in_one_process_do_not_meet(tmp_path: Path) -> None:
-    """Each has its own threads, pool and scratch; two threads drive them at once."""
+def test_57_two_executors_in_one_process_are_independent(tmp_path: Path) -> None:
+    """Each has its own threads, pool and scratch memory; two threads drive them concurrently."""
     path = write_tiny_gguf(tmp_path / "tiny.gguf", seed=57)
 
     def answer(out: list[list[int]]) -> None:

@@ -19,7 +19,7 @@ ROWS = 8
 
 
 class CheckedExecutor:
-    """Runs each step's sampling a second time with the reference, on the oracle's logits."""
+    """Repeats each step's sampling with the reference, on the oracle's logits."""
 
     def __init__(self, executor: Executor, model: torch.nn.Module) -> None:
         self.info = executor.info
@@ -49,7 +49,7 @@ class CheckedExecutor:
 
 @pytest.fixture(scope="module")
 def steppers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stepper, Stepper]]:
-    """One that checks every draw, and one that does not, of the same model."""
+    """Two steppers of one model: one checks every sample, one does not."""
     directory: Path = tmp_path_factory.mktemp("tiny")
     model = save_tiny_model(TINY_MODELS[0], directory, torch.float32)
     checked = load_stepper(directory, rows=ROWS)
@@ -96,7 +96,7 @@ SAMPLINGS = {
 
 
 @pytest.mark.parametrize("name", SAMPLINGS)
-def test_every_draw_equals_the_reference(checked: Stepper, name: str) -> None:
+def test_every_sample_equals_the_reference(checked: Stepper, name: str) -> None:
     runs = [
         Run(PROMPT, 12, sampling={**SAMPLINGS[name], "seed": seed}) for seed in (0, 1, 2**64 - 1)
     ]
@@ -123,7 +123,7 @@ def test_a_seed_replays_and_another_differs(stepper: Stepper) -> None:
 
 
 def test_frequencies_follow_the_distribution(stepper: Stepper) -> None:
-    """Chi-square over many seeds, on a distribution cut to its ten likeliest tokens."""
+    """Chi-square test over many seeds on a distribution truncated to its ten likeliest tokens."""
     draws, kept = 4000, 10
     counts: dict[int, int] = {}
     top: list[tuple[int, float]] = []

@@ -22,7 +22,7 @@ FREE = "Write a haiku about the sea."
 
 @pytest.fixture(scope="module")
 def engines(demo_model: Path) -> Iterator[dict[bool, AsyncPravahaEngine]]:
-    """One without and one with, on a machine where another token costs a fifth of a step."""
+    """Engines without and with speculation, on a machine where a decode row costs a fifth of a step."""
     with pytest.MonkeyPatch.context() as patch:
         costs = StepCosts(constant=1e-3, prefill_token=1e-4, decode_row=2e-4, kv_token=0.0)
         patch.setattr(StepTimeModel, "costs", property(lambda self: costs))
@@ -82,7 +82,7 @@ def test_answers_are_equal_and_take_fewer_steps(
     (_, off), (before, after) = totals[False], totals[True]
     assert off.draft_tokens == 0
     assert after.accepted_draft_tokens > before.accepted_draft_tokens
-    if params == {"logprobs": 2}:  # a text copied word by word
+    if params == {"logprobs": 2}:  # the answer repeats the prompt's text
         assert TEXT[:60] in outputs[True][0].text
         assert steps[True] < steps[False] / 2
     if "stop" in params:

@@ -1,4 +1,4 @@
-"""The swap tier with the demo model: what a restart, pressure and damage cost and answer."""
+"""The swap tier with the demo model: restarts, a full pool and a file in use."""
 
 from engine.api.request import Request, SamplingParams
 from tests.parity.real_engine import BLOCK, PATIENCE_S, prose, running
@@ -38,7 +38,7 @@ def test_greedy_answers_at_twice_the_pool_are_those_without_pressure(demo_model,
             answers.append([handle.wait_result(PATIENCE_S).token_ids for handle in handles])
             snapshot = engine.snapshot()
             assert (snapshot.totals.preemptions > 0) == (pool_tokens == 640)
-            if swap_bytes:  # which blocks are evicted, and have to come back, is a matter of timing
+            if swap_bytes:  # which blocks are evicted and swapped in depends on timing
                 chosen = snapshot.swap.victims_swapped + snapshot.swap.victims_recomputed
                 assert chosen == snapshot.totals.preemptions
             assert snapshot.blocks.active == 0

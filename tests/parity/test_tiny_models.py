@@ -1,4 +1,4 @@
-"""The native executor equals transformers in fp32, token for token, in every architecture."""
+"""Greedy tokens of the native executor equal those of transformers in fp32 for every architecture."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def pair(
     request: pytest.FixtureRequest, tiny: TinyModel, tmp_path: Path
 ) -> tuple[PreTrainedModel, Stepper]:
     model = save_tiny_model(tiny, tmp_path, request.param)
-    # Prompts longer than a step's budget, so that chunked prefill is part of the test.
+    # Some prompts are longer than a step's budget, so that they are prefilled in chunks.
     stepper = load_stepper(tmp_path, block_size=16, rows=10, max_tokens=96, max_model_len=CONTEXT)
     return model, stepper
 

@@ -1,4 +1,4 @@
-"""Compiles the Triton kernels for GPUs that need not be here. Prints kernel, GPU, shared memory."""
+"""Compiles the Triton kernels for GPUs this machine need not have; prints kernel, GPU, shared memory."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Which executor a model gets, and the sentences for what cannot be had."""
+"""The executor chosen for a model, and the errors for unsupported combinations."""
 
 import json
 import subprocess
@@ -43,7 +43,7 @@ def refusal(directory, **changes):
 
 
 def config_json(directory, **changes):
-    """A directory with a changed config.json, as somebody might hand it to us."""
+    """A model directory with a changed config.json."""
     config = json.loads((directory / "config.json").read_text())
     (directory / "config.json").write_text(json.dumps(config | changes))
     return directory
@@ -72,11 +72,11 @@ def test_auto_takes_torch_where_native_cannot(gpt2):
         {"dummy_weights": True},
     ],
 )
-def test_what_only_torch_obeys_means_torch(llama, changes):
+def test_settings_that_only_torch_supports_select_torch(llama, changes):
     assert isinstance(open_model(llama, settings(llama, **changes)).spec, TransformersSpec)
 
 
-def test_native_refuses_what_it_does_not_run_and_does_not_obey(llama, gpt2):
+def test_native_refuses_unsupported_models_and_settings(llama, gpt2):
     assert "'gpt2' model, which the native executor does not" in refusal(gpt2, executor="native")
     assert "dtype bf16 needs the torch" in refusal(llama, executor="native", dtype="bf16")
     assert "dummy_weights needs" in refusal(llama, executor="native", dummy_weights=True)
@@ -85,7 +85,7 @@ def test_native_refuses_what_it_does_not_run_and_does_not_obey(llama, gpt2):
     assert "int8 is the native executor's" in refusal(llama, executor="torch", kv_dtype="int8")
 
 
-def test_torch_refuses_what_it_does_not_obey(gpt2, tmp_path):
+def test_torch_refuses_unsupported_settings(gpt2, tmp_path):
     assert "dispatch avx2 is the native executor's" in refusal(gpt2, dispatch="avx2")
     gguf = write_tiny_gguf(tmp_path / "tiny.gguf")
     assert "GGUF file, which the torch executor does not read" in refusal(gguf, executor="torch")
@@ -175,7 +175,7 @@ def test_configurations_that_would_be_computed_wrongly_are_refused(tmp_path, nam
 
 
 @pytest.mark.parametrize("rope_type", ["dynamic", "longrope"])
-def test_frequencies_that_follow_the_batch_are_kept_out(tmp_path, rope_type):
+def test_batch_dependent_rope_scaling_is_limited_to_the_original_context(tmp_path, rope_type):
     """Beyond the original context these scalings depend on the longest row of a batch."""
     extra = {"short_factor": [1.0] * 4, "long_factor": [2.0] * 4} if rope_type == "longrope" else {}
     rope = {

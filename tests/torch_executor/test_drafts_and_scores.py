@@ -1,4 +1,4 @@
-"""Several logit rows a run in the torch executor: drafts change nothing, prompt logprobs are right."""
+"""Drafts and prompt logprobs in the torch executor: several logit rows for each sequence."""
 
 from dataclasses import replace
 from pathlib import Path

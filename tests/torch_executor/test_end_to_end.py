@@ -1,4 +1,4 @@
-"""Through the real engine: headers, pool, scheduler, executor, text."""
+"""The torch executor in the real engine, from model headers to text."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What holds for every model: invariance, failures, limits, types."""
+"""Properties of the torch executor for every model: batch invariance, failures, limits, types."""
 
 import numpy as np
 import pytest
@@ -69,7 +69,7 @@ def test_prompts_around_a_block_and_up_to_the_full_context(executor, length):
 
 
 def test_a_long_decode_among_twelve_rows(executor):
-    """The split-KV cliff's place (vLLM #48076): long contexts at batch 12."""
+    """Around the split-KV threshold (vLLM #48076): long contexts at batch 12."""
     together = [Run(prompt(5, index), 100) for index in range(12)]
     stepper(executor).run(together)
     model = tiny_hf_model("mistral")
@@ -95,7 +95,7 @@ def test_nan_logits_fail_one_request(mistral, tmp_path):
         if file.suffix == ".json":
             (broken / file.name).write_bytes(file.read_bytes())
     save_file(tensors, broken / "model.safetensors", metadata={"format": "pt"})
-    # Token 200 is in one prompt and, by bad luck at worst, in an answer.
+    # Token 200 is in one prompt and at worst, by chance, in an answer.
     executor = load_torch(broken)
     healthy, ill = Run([5, 6, 7], 4), Run([5, 200, 7], 4)
     stepper(executor).run([healthy, ill])
@@ -177,8 +177,8 @@ def test_missing_weights_are_refused(mistral, tmp_path):
         load_torch(tmp_path)
 
 
-def test_attention_unlike_transformers_own_is_noticed(mistral):
-    """The check at loading sees a backend that computes something else."""
+def test_attention_unlike_that_of_transformers_is_detected(mistral):
+    """The check at loading detects a backend with wrong results."""
 
     class Deaf:
         def __init__(self, pool, layout, device):

@@ -1,4 +1,4 @@
-"""The tensor sampler against the numpy reference, row by row and all kinds of rows in one batch."""
+"""The tensor sampler against the numpy reference, for single rows and mixed batches."""
 
 from dataclasses import replace
 

@@ -1,7 +1,6 @@
-"""The Triton kernels without a GPU: their arithmetic interpreted, their code compiled.
+"""The Triton kernels without a GPU: interpreted for their results, compiled for their resource limits.
 
-Neither says anything about speed, nor that a GPU's compiler agrees with the interpreter: that is
-what `make gpu` is for.
+`make gpu` measures their speed and compares a GPU's results.
 """
 
 import json
@@ -35,7 +34,7 @@ def lines_of(module, tmp_path, **environ):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_interpreted_kernels_compute_what_the_reference_does(tmp_path):
+def test_interpreted_kernels_equal_the_reference(tmp_path):
     results = dict(lines_of("interpreted", tmp_path, TRITON_INTERPRET="1"))
     assert len(results) > 15
     for name, difference in results.items():
@@ -43,7 +42,7 @@ def test_interpreted_kernels_compute_what_the_reference_does(tmp_path):
         assert difference <= limit, name
 
 
-def test_the_kernels_compile_for_gpus_that_are_not_here(tmp_path):
+def test_the_kernels_compile_for_other_gpus(tmp_path):
     for name, _, shared in lines_of("compiled", tmp_path):
         assert shared <= SMALLEST_SHARED, name
 
