@@ -1,6 +1,7 @@
 """Pravāha beside other engines: the same model, the same work, taking turns in one run.
 
     python benchmarks/peers.py --dir DIR [--peers llama_cpp,openvino] [--rounds 3] [--json FILE]
+    python benchmarks/peers.py --dir DIR --baseline CHECKOUT
 
 DIR is where the peers live: a virtual environment for each (`DIR/llama_cpp`, …) and `DIR/models`, made by
 the peers' own `setup.sh`. Every engine is started once and stays loaded, stopped while others work. A round
@@ -12,7 +13,8 @@ Columns: *single* is one stream of 128 tokens after a short text; 4, 16, 32 and 
 64 random prompt tokens and 64 new ones, decode throughput; *prefill* is the best prompt throughput of any
 batch. Greedy, end-of-sequence ignored, no prefix caching. Ours goes through the public engine, scheduler and
 detokenisation included, without speculation; `--speculating` adds a second one of ours with it, which
-is in the table and in no ratio.
+is in the table and in no ratio. `--baseline` compares with another built checkout of Pravāha in place of
+the peers: the ratios are this checkout's figures over that one's.
 """
 
 import argparse
@@ -34,10 +36,13 @@ MEASURED = tuple(column for column in COLUMNS if column != "prefill")
 
 
 def recipes(peer: str, directory: Path) -> list[Recipe]:
-    """How a peer is started: OpenVINO in two weight formats, the others in one."""
+    """How a peer is started: llama.cpp and OpenVINO in two weight formats, the others in one.
+
+    llama.cpp has repacked kernels for Q4_0 and none for Q4_1, the format of the demo model.
+    """
     python, models = directory / peer / "bin" / "python", directory / "models"
     script = DRIVERS / f"{peer}_driver.py"
-    names = {"llama_cpp": ("smollm2.gguf",), "openvino": ("ov_int8", "ov_int4")}
+    names = {"llama_cpp": ("smollm2.gguf", "smollm2-q4_0.gguf"), "openvino": ("ov_int8", "ov_int4")}
     return [Recipe(script, python, models / name) for name in names.get(peer, ("smollm2_bf16",))]
 
 
@@ -47,6 +52,7 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--dir", type=Path, required=True, help="where the peers live")
     parser.add_argument("--peers", default=",".join(PEERS), help="which, separated by commas")
+    parser.add_argument("--baseline", type=Path, help="a checkout of Pravāha instead of peers")
     parser.add_argument("--once", default="", help="those of them that run in round 1 only")
     parser.add_argument(
         "--columns", default=",".join(MEASURED), help="which; prefill comes with the batches"
@@ -60,7 +66,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--speculating", action="store_true", help="ours also with speculation")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result there, too")
     options = parser.parse_args()
-    options.peers = [name for name in options.peers.split(",") if name]
+    options.peers = [name for name in options.peers.split(",") if name and not options.baseline]
     options.once = [name for name in options.once.split(",") if name]
     options.columns = [name for name in options.columns.split(",") if name]
     for names, known, kind in (
@@ -87,6 +93,10 @@ def main() -> None:
             OURS, Path(sys.executable), model, (*kv, "--speculation"), ", speculating"
         )
         contestants.append(Contestant(speculating, rated=False))
+    if options.baseline:
+        driver = options.baseline.resolve() / OURS.relative_to(OURS.parents[2])
+        baseline = Recipe(driver, Path(sys.executable), model, kv, ", baseline")
+        contestants.append(Contestant(baseline, "baseline"))
     contestants += [
         Contestant(recipe, peer, rounds=1 if peer in options.once else None)
         for peer in options.peers

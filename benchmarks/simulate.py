@@ -39,7 +39,7 @@ from engine.executors.base import ExecutorInfo, StepPlan, StepResult
 from engine.memory.block_manager import BlockManager
 from engine.memory.prefix_cache import PrefixCache
 from engine.observability.counters import EngineCounters, StepRecord
-from engine.scheduler.step_time import load_of
+from engine.scheduler.step_time import step_load
 from engine.step.calibration import Calibration
 from engine.step.pipeline import Pipeline
 
@@ -89,7 +89,7 @@ class SimulatedExecutor:
         """Every row that reached its last token gets token 1."""
         num_scheduled_tokens = np.diff(plan.query_start)
         end = plan.positions[plan.query_start[1:] - 1] + 1
-        load = load_of(num_scheduled_tokens, end, len(plan.token_ids))
+        load = step_load(num_scheduled_tokens, end, len(plan.token_ids))
         self._clock.now += self._costs.seconds(load) * float(self._rng.lognormal(0, SCATTER))
         result = StepResult.empty(len(plan.rows))
         result.sampled[plan.needs_logits != 0] = 1

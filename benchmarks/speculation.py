@@ -28,7 +28,7 @@ from engine.api.request import Request, RequestOutput, SamplingParams
 from engine.api.step_costs import StepCosts
 from engine.batch.rows import RowTable
 from engine.runtime.engine import AsyncPravahaEngine
-from engine.scheduler.speculation import LEAST_MATCH, MOST_MATCH, Speculation
+from engine.scheduler.speculation import MAX_MATCH, MIN_MATCH, Speculation
 
 CODE = '''def load_settings(path):
     """Read settings from a JSON file."""
@@ -198,7 +198,7 @@ def _texts(engine: AsyncPravahaEngine, kind: str) -> Iterator[tuple[int, NDArray
 
 def _print_acceptance(engine: AsyncPravahaEngine, kind: str) -> None:
     """Share of first guesses that are right, by how many tokens agreed before."""
-    right, tried = np.zeros(MOST_MATCH + 1), np.zeros(MOST_MATCH + 1)
+    right, tried = np.zeros(MAX_MATCH + 1), np.zeros(MAX_MATCH + 1)
     for prompt, whole in _texts(engine, kind):
         for known in range(prompt + 1, whole.shape[1]):
             draft, length, matched = np.zeros((1, 1), np.int32), np.zeros(1, np.int32), _one(0)
@@ -211,14 +211,14 @@ def _print_acceptance(engine: AsyncPravahaEngine, kind: str) -> None:
                 draft,
                 length,
                 matched,
-                least=LEAST_MATCH,
-                most=MOST_MATCH,
+                least=MIN_MATCH,
+                most=MAX_MATCH,
             )
             tried[matched[0]] += 1
             right[matched[0]] += draft[0, 0] == whole[0, known]
     shares = {
         agreeing: f"{right[agreeing] / max(tried[agreeing], 1):.2f} of {int(tried[agreeing])}"
-        for agreeing in range(LEAST_MATCH, MOST_MATCH + 1)
+        for agreeing in range(MIN_MATCH, MAX_MATCH + 1)
     }
     print(kind, shares, flush=True)
 

@@ -1,8 +1,8 @@
-"""Writes docs/images/chat.svg: the real screen, the real engine, the demo model's own words.
+"""Writes docs/images/chat.svg: the real application with the demo model, answering two questions.
 
     python docs/make_screenshot.py [--size 140x40] [--theme ganga]
 
-Nothing is staged but the questions: the figures on the picture are this machine's.
+The figures in the image are measured on this machine: run it while nothing else does.
 """
 
 import argparse
@@ -18,7 +18,7 @@ IMAGE = Path(__file__).parent / "images" / "chat.svg"
 FIRST = "What is the capital of France?"
 SECOND = "Why is the sky blue? Explain in a short list."
 WORDS = 34
-"""The picture is taken while the second answer is being written, at this many words."""
+"""Words of the second answer after which the screenshot is taken."""
 DEADLINE_S = 300
 
 _FONT_FACE = re.compile(r"@font-face\s*\{[^}]*\}")
@@ -26,12 +26,12 @@ _FONTS = "Fira Code, DejaVu Sans Mono, Menlo, Consolas, monospace"
 
 
 def self_contained(svg: str) -> str:
-    """The picture without fonts from elsewhere: a page that shows it may fetch nothing."""
+    """The image without remote fonts, which a page that shows it may not fetch."""
     return _FONT_FACE.sub("", svg).replace("font-family: Fira Code,", f"font-family: {_FONTS},")
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Let the screen work until `condition` holds."""
+    """Yield to the event loop until `condition` holds."""
     while not condition():  # noqa: ASYNC110 - neither engine nor session has an event to wait for
         await asyncio.sleep(0.02)
 
@@ -66,7 +66,7 @@ async def take(width: int, height: int, theme: str, folder: Path) -> str:
 
 
 def main() -> None:
-    """Take the picture."""
+    """Write the screenshot."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--size", default="140x40", help="columns and rows")
     parser.add_argument("--theme", default="ganga")

@@ -250,13 +250,13 @@ def _read_schema(path: Path) -> "Grammar":
     """
     from engine.api.errors import InvalidRequest
     from engine.api.grammar import Grammar
-    from engine.grammar.source import check_shape
+    from engine.grammar.source import parse_source
 
     try:
         grammar = Grammar.json_schema(path.read_text())
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidRequest(f"The schema {path} cannot be read: {error}.") from error
-    check_shape(grammar)
+    parse_source(grammar)  # reports an invalid schema before the model is loaded
     return grammar
 
 

@@ -1,1 +1,1 @@
-"""Values that every layer passes: requests, snapshots, events, settings, errors."""
+"""Values shared by all layers: requests, snapshots, events, settings and errors."""

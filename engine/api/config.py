@@ -1,4 +1,4 @@
-"""What an engine is started with. Cold settings: changing one means loading again."""
+"""`EngineConfig`: the settings that an engine is started with. Changing one requires a reload."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,37 +21,36 @@ class EngineConfig:
 
     Attributes:
         model: a GGUF file, or a directory with config.json and safetensors.
-        name: what the model is called on the screen and over HTTP.
-        max_num_seqs: rows, i.e. requests that run at once.
+        name: the model's name on the screen and over HTTP.
+        max_num_seqs: number of rows, i.e. of requests that run concurrently.
         max_num_batched_tokens: token budget of one step.
-        max_model_len: context length; None takes the model's own.
-        block_size: tokens in a KV block.
+        max_model_len: context length in tokens; None takes the model's.
+        block_size: tokens per KV block.
         kv_cache_bytes: size of the KV pool; None takes a share of free memory
             (`engine.memory.kv_cache_config.default_pool_bytes`).
         kv_dtype: element type of the KV cache; `auto` is int8 or f16 in the native executor
-            (`engine.executors.native_settings`), and what is computed in with the torch one. `int8`
-            (native only) has one scale a token and head.
-        swap_bytes: most bytes of KV blocks kept beside the pool; 0 keeps none. They are found by
-            their beginnings, so this needs prefix caching.
-        swap_dir: folder of the file that keeps them, so that they outlive the process; None keeps
-            them in main memory, where those of a GPU's pool are in any case.
-        prefix_caching: find prompts' beginnings in the KV pool instead of computing them again.
-        scheduling: in what order requests run, and how large a step is; may be switched later.
-        speculation: guess next tokens by prompt lookup and check several in a step; it changes the
-            speed and no token. Not with cuda_graphs, whose steps compute one token a row.
-        max_queue: waiting requests before new ones are refused.
-        niceness: how far the engine's threads give way to the process's others, as nice(1) counts; a
-            screen in the same process needs that. Linux only.
-        threads: compute threads; None takes the physical cores this process may use.
-        dispatch: instruction-set level; `auto` takes the best the machine has. Native only.
-        executor: `auto` takes the native executor for what it supports, unless a setting below
-            asks for torch; torch otherwise.
-        device: where the torch executor computes; `auto` takes a GPU if there is one.
-        dtype: what the torch executor computes in; `auto` takes the checkpoint's own type.
-        attention: the torch executor's attention backend; `auto` takes Triton's on a GPU.
+            (`engine.executors.native_settings`), and the compute dtype in the torch executor. `int8`
+            (native only) has one scale per token and head.
+        swap_bytes: capacity of the swap tier for KV blocks; 0 disables it. Swapped blocks are found
+            by prefix, so this requires prefix caching.
+        swap_dir: directory of the swap file, which persists across processes; None keeps swapped
+            blocks in main memory, as is always the case for those of a GPU pool.
+        prefix_caching: reuse the KV blocks of cached prompt prefixes instead of recomputing them.
+        scheduling: scheduling policy and batch former; may be changed at run time.
+        speculation: draft tokens by prompt lookup and verify several in a step; it changes the speed
+            and no token. Not with cuda_graphs, whose steps compute one token per row.
+        max_queue: number of waiting requests at which new ones are refused.
+        niceness: nice(1) increment of the engine's threads relative to the process's others, so that
+            a screen in the same process stays responsive. Linux only.
+        threads: compute threads; None takes the physical cores available to this process.
+        dispatch: instruction-set level; `auto` takes the best that the machine has. Native only.
+        executor: `auto` takes the native executor for models that it supports, unless a setting
+            below requires torch; torch otherwise.
+        device: device of the torch executor; `auto` takes a GPU if there is one.
+        dtype: compute dtype of the torch executor; `auto` takes the checkpoint's.
+        attention: attention backend of the torch executor; `auto` takes Triton's on a GPU.
         cuda_graphs: replay decode steps as CUDA graphs. Torch on a GPU only.
-        dummy_weights: seeded random weights instead of the checkpoint's, for benchmarks. Torch
-            only.
+        dummy_weights: seeded random weights instead of the checkpoint's, for benchmarks. Torch only.
     """
 
     model: Path

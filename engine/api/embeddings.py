@@ -1,4 +1,4 @@
-"""`Embeddings`: what embedding some texts gives."""
+"""`Embeddings`: the vectors of a batch of texts."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Embeddings:
-    """One vector a text, in the texts' order.
+    """One vector per text, in the order of the texts.
 
     Attributes:
-        model: which encoder made them; vectors of different ones do not compare.
-        vectors: [N, dimensions] float32, each of length 1: dot products are cosines.
-        tokens: tokens of all texts together, special ones included.
+        model: name of the encoder; vectors of different encoders are not comparable.
+        vectors: [texts, dimensions] float32, of unit length: dot products are cosine similarities.
+        tokens: total number of tokens, special ones included.
     """
 
     model: str

@@ -1,4 +1,4 @@
-"""Errors a caller can act on. Each message is one sentence: what was wrong, where, what to do."""
+"""Exceptions that a caller can act on. A message is one sentence: what was wrong, where, what to do."""
 
 
 class PravahaError(Exception):
@@ -6,10 +6,10 @@ class PravahaError(Exception):
 
 
 class InvalidRequest(PravahaError):
-    """A request the engine refuses; nothing was queued.
+    """An invalid request; nothing was queued.
 
     Attributes:
-        param: name of the offending field in the API's vocabulary, or None.
+        param: name of the invalid field as the API spells it, or None.
     """
 
     def __init__(self, message: str, *, param: str | None = None) -> None:
@@ -22,27 +22,27 @@ class UnknownRequest(InvalidRequest):
 
 
 class QueueFull(PravahaError):
-    """The bounded queue is full: retry later."""
+    """The bounded request queue is full: retry later."""
 
 
 class EngineUnavailable(PravahaError):
-    """The engine is loading, draining, stopped or failed, and takes no new work."""
+    """The engine is loading, draining, stopped or failed, and accepts no requests."""
 
 
 class ModelError(PravahaError):
-    """A model file or directory that cannot be used: missing, damaged or unsupported."""
+    """A model file or directory is missing, damaged or not supported."""
 
 
 class UnsupportedByNativeError(ModelError):
-    """A sound model that the native executor does not run; the torch executor may."""
+    """A valid model that the native executor does not support; the torch executor may."""
 
 
 class ModelNotFound(ModelError):
-    """No model of that name is installed here."""
+    """No model of that name is installed."""
 
 
 class FetchError(ModelError):
-    """A model could not be downloaded; nothing half-made was left behind."""
+    """A model could not be downloaded; partial downloads were removed."""
 
 
 class ExecutorError(PravahaError):

@@ -1,8 +1,7 @@
-"""`EventBus`: facts about the engine, for whoever wants to know. No event per token or per step.
+"""`EventBus`: publish/subscribe for request and engine events. No event per token or per step.
 
-A subscriber is called on the thread where the fact occurred (the submitter's for `RequestQueued`,
-the engine's for the others) and must return at once. It cannot harm the engine: what it raises is
-logged.
+A subscriber is called on the publishing thread (the submitter's for `RequestQueued`, the engine's for
+the others) and must return immediately. Its exceptions are logged and do not reach the engine.
 """
 
 import logging
@@ -19,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A fact.
+    """Base of all events.
 
     Attributes:
         time: monotonic seconds.
@@ -38,7 +37,7 @@ class RequestQueued(Event):
 
 @dataclass(frozen=True, slots=True)
 class RequestScheduled(Event):
-    """A request got a row: for the first time, or again after a preemption."""
+    """A request was admitted to a row: for the first time, or again after a preemption (`resumed`)."""
 
     request_id: str
     resumed: bool
@@ -46,7 +45,7 @@ class RequestScheduled(Event):
 
 @dataclass(frozen=True, slots=True)
 class FirstToken(Event):
-    """A request's first token was sampled."""
+    """A request's first token was sampled, `ttft` seconds after it was queued."""
 
     request_id: str
     ttft: float
@@ -54,15 +53,15 @@ class FirstToken(Event):
 
 @dataclass(frozen=True, slots=True)
 class RequestPreempted(Event):
-    """A request lost its row and waits again; its tokens are kept."""
+    """A request was preempted and waits again; its `num_tokens` tokens are kept."""
 
     request_id: str
-    known_tokens: int
+    num_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class RequestFinished(Event):
-    """A request ended, for whatever reason."""
+    """A request finished, with any finish reason."""
 
     request_id: str
     reason: FinishReason
@@ -74,7 +73,7 @@ class RequestFinished(Event):
 
 @dataclass(frozen=True, slots=True)
 class StepFailed(Event):
-    """A step raised; its requests failed and the engine goes on."""
+    """A step raised; its requests failed and the engine continues."""
 
     error: str
     requests: int
@@ -92,17 +91,17 @@ E = TypeVar("E", bound=Event)
 
 
 class EventBus:
-    """Delivers events to subscribers, by type. Any thread may subscribe and publish."""
+    """Delivers events to the subscribers of their type. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._subscribers: dict[type[Event], tuple[Callable[[Event], None], ...]] = {}
 
     def subscribe(self, kind: type[E], callback: Callable[[E], None]) -> Callable[[], None]:
-        """Call `callback` with every event of exactly this type.
+        """Call `callback` with every event of exactly this type, not of its subclasses.
 
         Returns:
-            A function that ends the subscription; calling it twice does nothing.
+            A function that ends the subscription; idempotent.
         """
 
         def deliver(event: Event) -> None:
@@ -118,12 +117,12 @@ class EventBus:
 
         return unsubscribe
 
-    def wanted(self, kind: type[Event]) -> bool:
-        """Whether anybody listens: a hot path asks before it builds an event."""
+    def has_subscribers(self, kind: type[Event]) -> bool:
+        """Whether the type has subscribers: checked on hot paths before an event is built."""
         return bool(self._subscribers.get(kind))
 
     def publish(self, event: Event) -> None:
-        """Deliver an event to its subscribers, in the order in which they came."""
+        """Deliver an event to its subscribers, in the order of subscription."""
         for deliver in self._subscribers.get(type(event), ()):
             try:
                 deliver(event)

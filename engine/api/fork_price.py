@@ -1,21 +1,21 @@
-"""`ForkPrice`: what continuing given tokens would cost now."""
+"""`ForkPrice`: the predicted cost of a request that continues given tokens."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class ForkPrice:
-    """The cost of a request with these tokens, before its first new token.
+    """The cost of a request up to its first new token, with the cache as it is now.
 
-    A quote, not a promise: blocks may be evicted, or cached, before the request comes. A fork of a
-    request that still runs may cost less, because the block it is writing is not in the cache.
+    An estimate: blocks may be evicted or cached before the request is submitted. A fork of a running
+    request may cost less, because the block that the parent is writing is not in the cache.
 
     Attributes:
         prefill_tokens: tokens to compute; at least one.
         copied_blocks: KV blocks to copy inside the pool, 0 or 1.
         swapped_blocks: KV blocks to copy in from the swap tier.
-        seconds: predicted by the step-time model, for an engine that does nothing else; None while
-            it knows nothing of this machine.
+        seconds: predicted by the step-time model for an otherwise idle engine; None until the model
+            is calibrated.
     """
 
     prefill_tokens: int

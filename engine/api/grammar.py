@@ -1,7 +1,7 @@
-"""`Grammar`: what form an answer must have, as a caller states it.
+"""`Grammar`: the formal language that constrains an answer, as a caller specifies it.
 
-Stated here, checked and compiled in `engine.grammar`, and applied as a token mask in the
-executors' samplers. Frozen and hashable: it is a cache key and crosses every transport.
+It is checked and compiled in `engine.grammar` and applied as a token mask in the executors' samplers.
+Frozen and hashable, because it is the key of the compiler's cache.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,12 +17,12 @@ GrammarKind = Literal["json_object", "json_schema", "regex", "choice", "lark"]
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """A formal language; the answer is one of its texts, or the beginning of one if cut short.
+    """A formal language. A complete answer is one of its texts, a truncated one a prefix of one.
 
     Attributes:
-        kind: how to read `source`.
-        source: `json_object`: empty. `json_schema`: a schema as JSON text; properties are written
-            in its order. `regex`: an expression without look-around, matched as a whole. `choice`:
+        kind: the format of `source`.
+        source: `json_object`: empty. `json_schema`: a schema as JSON text; properties are generated
+            in its order. `regex`: an expression without look-around that matches the whole answer. `choice`:
             a JSON array of strings. `lark`: a grammar in llguidance's variant of Lark.
     """
 
@@ -36,26 +36,30 @@ class Grammar:
 
     @classmethod
     def json_schema(cls, schema: str | bool | Mapping[str, Any]) -> Self:
-        """JSON that a schema describes; text is taken as it is.
+        """JSON that is valid under a schema. A string is the schema's JSON text and is not parsed here.
 
         Raises:
-            InvalidRequest: the schema is no JSON.
+            InvalidRequest: the mapping cannot be written as JSON.
         """
         return cls("json_schema", schema if isinstance(schema, str) else _dump(schema))
 
     @classmethod
     def regex(cls, expression: str) -> Self:
-        """Text that an expression matches from its first to its last character."""
+        """Text that the expression matches as a whole."""
         return cls("regex", expression)
 
     @classmethod
     def choice(cls, choices: Iterable[str]) -> Self:
-        """One of several texts."""
+        """One of the given strings.
+
+        Raises:
+            InvalidRequest: they cannot be written as JSON.
+        """
         return cls("choice", _dump(list(choices)))
 
     @classmethod
     def lark(cls, grammar: str) -> Self:
-        """Text that a Lark grammar derives from its `start`."""
+        """Text that a Lark grammar derives from its `start` rule."""
         return cls("lark", grammar)
 
 
@@ -63,4 +67,6 @@ def _dump(value: Any) -> str:
     try:
         return orjson.dumps(value).decode()
     except (TypeError, orjson.JSONEncodeError) as error:
-        raise InvalidRequest(f"The grammar is no JSON ({error}).", param="grammar") from error
+        raise InvalidRequest(
+            f"The grammar cannot be written as JSON ({error}).", param="grammar"
+        ) from error

@@ -1,6 +1,6 @@
-"""What a caller asks of the engine and what comes back. Frozen: safe to hand between threads.
+"""Requests, sampling parameters and outputs. All are frozen and may be passed between threads.
 
-Token ids are the truth; text is a view of them.
+Token ids are authoritative; text is derived from them.
 """
 
 import uuid
@@ -11,7 +11,7 @@ from engine.api.grammar import Grammar
 
 
 class FinishReason(StrEnum):
-    """Why a request ended. The values are those of the OpenAI API, plus `abort` and `error`."""
+    """Why a request finished. The values are those of the OpenAI API, plus `abort` and `error`."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -21,32 +21,31 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """How to choose tokens. `SamplingValidator.validate` refuses values outside the ranges given here.
+    """Sampling parameters. `SamplingValidator.validate` rejects values outside the ranges given here.
 
     Attributes:
         temperature: ≥ 0; 0 is greedy.
-        top_k: keep the k likeliest tokens; 0 keeps all.
-        top_p: in (0, 1]; keep the smallest set whose probability reaches it.
-        min_p: in [0, 1]; drop tokens below this share of the likeliest one's probability.
-        repetition_penalty: > 0, over prompt and output (Keskar et al. 2019); 1 is off.
-        presence_penalty: in [-2, 2], once per distinct output token; 0 is off.
-        frequency_penalty: in [-2, 2], times the token's count in the output; 0 is off.
-        logit_bias: (token id, bias in [-100, 100]) pairs added to raw logits.
+        top_k: keep the k most likely tokens; 0 keeps all.
+        top_p: in (0, 1]; keep the smallest set of most likely tokens whose probability reaches it.
+        min_p: in [0, 1]; drop tokens below this fraction of the highest probability.
+        repetition_penalty: > 0, over prompt and output (Keskar et al. 2019); 1 disables it.
+        presence_penalty: in [-2, 2], once per distinct output token; 0 disables it.
+        frequency_penalty: in [-2, 2], times the token's count in the output; 0 disables it.
+        logit_bias: (token id, bias in [-100, 100]) pairs added to the raw logits.
         seed: 0 ≤ seed < 2**64; None draws one at submission (reported in `RequestOutput.seed`).
-        logprobs: None for none, else how many alternatives (0–20) beside the sampled token's own.
-            They are log-softmax of the raw logits, before bias, penalties and temperature.
-        prompt_logprobs: None for none, else how many alternatives (0–20) beside the logprob of each
-            of the prompt's own tokens but the first. Those tokens are computed for it even where
-            their KV is cached.
-        max_tokens: at most this many new tokens; None means up to the context's end. 0 computes the
-            prompt, for its logprobs or for the cache, and writes nothing.
-        stop: up to 16 strings; text is cut before the first that appears.
-        stop_token_ids: up to 12 ids that end the answer, beside the model's own.
-        ignore_eos: do not end at the model's end-of-sequence tokens.
+        logprobs: None, or the number of alternatives (0–20) beside the sampled token. Values are
+            log-softmax of the raw logits, before bias, penalties and temperature.
+        prompt_logprobs: None, or the number of alternatives (0–20) beside each prompt token but the
+            first. Those tokens are computed even where their KV is cached.
+        max_tokens: maximum number of new tokens; None means up to the context length. 0 computes the
+            prompt only, for its logprobs or for the prefix cache.
+        stop: up to 16 strings; the text ends before the first one that occurs.
+        stop_token_ids: up to 12 ids that finish the answer, in addition to the model's.
+        ignore_eos: do not finish at the model's end-of-sequence tokens.
         include_stop: keep the stop string in the text.
-        grammar: the form the answer must have, or None. The answer ends, with `stop`, where the
-            grammar allows nothing more, or where the model ends it and the grammar allows that;
-            `ignore_eos` is refused beside it.
+        grammar: the language of the answer, or None. The answer finishes with `stop` when the
+            grammar allows no further token, or when the model samples an end token that the grammar
+            allows. Cannot be combined with `ignore_eos`.
     """
 
     temperature: float = 1.0
@@ -79,16 +78,16 @@ MAX_PRIORITY = 2**31
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One sequence to continue.
+    """A prompt to continue.
 
     Attributes:
-        prompt_ids: token ids, at least one; special tokens already in place.
-        sampling: how to choose the continuation.
+        prompt_ids: token ids, at least one, special tokens included.
+        sampling: sampling parameters.
         request_id: unique among live requests.
-        priority: in [-2**31, 2**31), lower goes first; the `priority` policy reads it.
-        deadline_ms: > 0, at most a day: how long after submission the first token is wanted, at the
-            latest; None names no deadline. The `edf` and `lrs` policies read it. Nothing is cut
-            short when it passes.
+        priority: in [-2**31, 2**31), lower is scheduled first; used by the `priority` policy.
+        deadline_ms: > 0, at most a day: milliseconds from submission within which the first token is
+            due; None sets no deadline. Used by the `edf` and `lrs` policies. A request that misses
+            it continues.
     """
 
     prompt_ids: tuple[int, ...]
@@ -100,7 +99,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class TopLogprob:
-    """One alternative at a position: token id and raw log-probability."""
+    """An alternative at one position: token id and raw log-probability."""
 
     token_id: int
     logprob: float
@@ -108,14 +107,14 @@ class TopLogprob:
 
 @dataclass(frozen=True, slots=True)
 class PromptLogprobs:
-    """Raw log-probabilities of a prompt's own tokens: entry `i` is that of its token `i + 1`.
+    """Raw log-probabilities of the prompt tokens: entry `i` is that of token `i + 1`.
 
-    The first token has none: nothing comes before it.
+    The first token has none, as it has no context.
 
     Attributes:
-        logprobs: one a token.
-        ranks: 1 for the likeliest token of the vocabulary, and so on.
-        top: alternatives, likeliest first, as many as were asked for.
+        logprobs: one per token.
+        ranks: rank of the token in the vocabulary, 1 for the most likely.
+        top: alternatives, most likely first, as many as requested.
     """
 
     logprobs: tuple[float, ...]
@@ -125,7 +124,7 @@ class PromptLogprobs:
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Monotonic-clock instants of one request, seconds; None until they happen."""
+    """Monotonic-clock times of one request, in seconds; None until they occur."""
 
     queued: float
     scheduled: float | None = None
@@ -140,19 +139,19 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class TokenBatch:
-    """Everything new since the last drain of a request. The last batch has `finish_reason` set.
+    """The output of a request since its last drain. The last batch has `finish_reason` set.
 
     Attributes:
-        token_ids: new ids, stop tokens included (so that a transcript can be continued exactly).
-        logprobs: one per id when asked for, else empty.
-        top_logprobs: alternatives per id, likeliest first, when asked for, else empty.
-        text: new text: whole characters only, stop strings cut, special tokens skipped.
+        token_ids: new ids, stop tokens included, so that the sequence can be continued exactly.
+        logprobs: one per id if requested, else empty.
+        top_logprobs: alternatives per id, most likely first, if requested, else empty.
+        text: new text: complete characters only, without stop strings and special tokens.
         finish_reason: None while running.
         error: one sentence when `finish_reason` is `error`.
-        timings: as known so far.
+        timings: the times recorded so far.
         seed: the seed in effect.
-        cached_tokens: prompt tokens that were found computed and not computed again.
-        prompt_logprobs: in the first batch, if they were asked for and the prompt was computed.
+        cached_tokens: prompt tokens found in the prefix cache.
+        prompt_logprobs: in the first batch, if requested and the prompt was computed.
     """
 
     request_id: str
@@ -170,7 +169,7 @@ class TokenBatch:
 
 @dataclass(frozen=True, slots=True)
 class RequestOutput:
-    """A finished request: every batch of it, joined. Fields as in `TokenBatch`."""
+    """A finished request: all its batches joined. Fields as in `TokenBatch`."""
 
     request_id: str
     prompt_tokens: int

@@ -1,4 +1,4 @@
-"""`Scheduling`: in what order requests run and how large a step is. May change while they run."""
+"""`Scheduling`: the scheduling policy and the batch former. May be changed at run time."""
 
 import math
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ class Scheduling:
     """How one model's requests are scheduled.
 
     Attributes:
-        policy: who goes first: `fcfs` first come, `priority` lowest number, `sjf` shortest job,
-            `edf` earliest deadline, `lrs` least remaining slack.
-        batch_former: how many tokens a step has: `fixed` takes the token budget, `timed` as many
-            as keep a step that decodes within `step_target_ms`.
-        step_target_ms: what `timed` aims at, milliseconds.
+        policy: order of requests: `fcfs` first come first served, `priority` lowest number, `sjf`
+            shortest job first, `edf` earliest deadline first, `lrs` least remaining slack.
+        batch_former: tokens per step: `fixed` uses the token budget, `timed` as many as keep a step
+            with decode rows within `step_target_ms`.
+        step_target_ms: target step time of `timed`, in milliseconds.
     """
 
     policy: Policy = "fcfs"
@@ -32,19 +32,19 @@ class Scheduling:
     step_target_ms: float = 60.0
 
     def validate(self) -> None:
-        """Check values that came from outside.
+        """Check values that a user or client gave.
 
         Raises:
-            InvalidRequest: a name that is none, or a target out of range.
+            InvalidRequest: unknown name, or target out of range.
         """
         if self.policy not in POLICIES:
             raise InvalidRequest(
-                f"{self.policy!r:.40} is no scheduling policy: take one of {', '.join(POLICIES)}.",
+                f"Unknown scheduling policy {self.policy!r:.40}: use one of {', '.join(POLICIES)}.",
                 param="policy",
             )
         if self.batch_former not in BATCH_FORMERS:
             raise InvalidRequest(
-                f"{self.batch_former!r:.40} is no batch former: take one of "
+                f"Unknown batch former {self.batch_former!r:.40}: use one of "
                 f"{', '.join(BATCH_FORMERS)}.",
                 param="batch_former",
             )

@@ -1,7 +1,7 @@
-"""The engine's state at a step boundary, frozen: what the screen draws and `/metrics` exports.
+"""`EngineSnapshot`: the engine's state at a step boundary, which the screen draws and `/metrics` exports.
 
-One `EngineSnapshot` replaces the last by a single reference assignment, so readers need no lock and
-never see half a step. The cost of making one does not depend on the batch.
+Snapshots are frozen and published by a single reference assignment, so readers need no lock and see a
+consistent state. The cost of building one does not depend on the batch size.
 """
 
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from engine.api.step_costs import StepCosts
 
 
 class EngineState(StrEnum):
-    """Life of an engine: loading → ready → draining → stopped, or failed from anywhere."""
+    """Lifecycle of an engine: loading → ready → draining → stopped, or failed from any state."""
 
     LOADING = "loading"
     READY = "ready"
@@ -25,7 +25,7 @@ class EngineState(StrEnum):
 
 
 class BlockState(IntEnum):
-    """State of one KV block (design.md: the memory plane). The values index `BlockMap.state`."""
+    """State of one KV block; the values of `BlockMap.state`."""
 
     FREE = 0
     ACTIVE = 1
@@ -52,10 +52,9 @@ class ModelInfo:
 
 @dataclass(frozen=True, slots=True)
 class BlockCounts:
-    """How many KV blocks are in each state; `free + active + cached == total`.
+    """Number of KV blocks in each state; `free + active + cached == total`.
 
-    `swapped` counts the blocks in the swap tier, beside the pool: also those whose copy the pool
-    still has.
+    `swapped` counts the blocks in the swap tier, including those that are also in the pool.
     """
 
     total: int = 0
@@ -68,25 +67,25 @@ class BlockCounts:
 
     @property
     def usage(self) -> float:
-        """Share of the pool that running requests hold, 0–1."""
+        """Fraction of the pool that running requests reference, 0–1."""
         return self.active / self.total if self.total else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class SwapCounts:
-    """The swap tier in numbers; all zero without one.
+    """Counters of the swap tier; all zero without one.
 
     Attributes:
         blocks: blocks in the tier.
-        capacity: blocks that fit.
-        swapped_in, swapped_out: blocks copied back into the pool, and out of it, since start.
-        dropped: blocks evicted from the pool unsaved, because the tier did not keep up.
-        evicted: blocks that left the tier for others.
-        damaged: blocks found damaged.
-        victims_swapped, victims_recomputed: preempted requests whose blocks were worth keeping, and
-            those whose tokens were cheaper to compute again.
-        in_bytes_per_second, out_bytes_per_second: copying, over the latest quarter GiB; None until
-            something was copied.
+        capacity: maximum number of blocks.
+        swapped_in, swapped_out: blocks copied into the pool and out of it since start.
+        dropped: blocks evicted from the pool without a copy, because the tier could not keep up.
+        evicted: blocks evicted from the tier.
+        damaged: blocks whose stored data was found damaged.
+        victims_swapped, victims_recomputed: preempted requests whose blocks were swapped out, and
+            those whose tokens were cheaper to recompute.
+        in_bytes_per_second, out_bytes_per_second: copy bandwidth over the last 256 MiB; None before
+            the first copy.
     """
 
     blocks: int = 0
@@ -107,7 +106,7 @@ class StepStats:
     """The last executed step.
 
     Attributes:
-        predicted_seconds: what the step-time model had said, or None while it knows nothing.
+        predicted_seconds: prediction of the step-time model, or None until it is calibrated.
     """
 
     seconds: float = 0.0
@@ -119,20 +118,21 @@ class StepStats:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Counters since start; they only grow.
+    """Monotonic counters since start.
 
     Attributes:
-        prompt_tokens: prompt tokens computed; those found cached are not among them.
-        prefix_cache_queries, prefix_cache_hits: prompt tokens of admitted requests, and how many of
-            them were found in the pool.
-        external_prefix_cache_queries, external_prefix_cache_hits: prompt tokens that were not, and
-            how many of them were found in the swap tier.
-        copied_blocks: KV blocks copied, for forks and for prompts found whole.
-        drafts, draft_tokens, accepted_draft_tokens: guesses of rows' next tokens that steps checked,
-            their tokens, and how many of these were right.
-        deadlines_met, deadlines_missed: first tokens of requests that named a deadline.
-        predicted_seconds, measured_seconds: of the steps that the step-time model predicted, the
-            sum of what it said and of what they took.
+        prompt_tokens: prompt tokens computed, without those found in a cache.
+        prefix_cache_queries, prefix_cache_hits: prompt tokens of admitted requests, and the number
+            of them found in the pool.
+        external_prefix_cache_queries, external_prefix_cache_hits: prompt tokens not found in the
+            pool, and the number of them found in the swap tier.
+        copied_blocks: KV blocks copied, for forks and for fully cached prompts.
+        drafts, draft_tokens, accepted_draft_tokens: drafts verified, their tokens, and the number of
+            tokens accepted.
+        deadlines_met, deadlines_missed: first tokens of requests with a deadline.
+        predicted_seconds, measured_seconds: sums of the predicted and of the measured time, over the
+            steps that the step-time model predicted.
+        finished: finished requests by finish reason.
     """
 
     prompt_tokens: int = 0
@@ -156,12 +156,12 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Recent figures, from the engine's own clock; None until there is a sample.
+    """Recent throughput and latency, by the engine's clock; None without samples.
 
     Attributes:
         decode_tokens_per_second: over the last two seconds of wall time.
         prefill_tokens_per_second: over the last two seconds of wall time.
-        ttft_p50, ttft_p95, itl_p50, itl_p95: seconds, over the most recent 512 samples.
+        ttft_p50, ttft_p95, itl_p50, itl_p95: percentiles in seconds, over the last 512 samples.
     """
 
     decode_tokens_per_second: float = 0.0
@@ -174,17 +174,17 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class EngineSnapshot:
-    """One consistent picture of the engine.
+    """A consistent snapshot of the engine.
 
     Attributes:
         step: number of the last executed step.
-        time: monotonic seconds when this was taken.
-        scheduling: the policy and the batch former in force.
-        step_costs: the step-time model's coefficients, or None while it knows nothing.
-        step_error: usual relative error of its predictions, or None.
+        time: when it was taken, in monotonic seconds.
+        scheduling: the policy and the batch former in effect.
+        step_costs: the coefficients of the step-time model, or None until it is calibrated.
+        step_error: typical relative error of its predictions, or None.
         loading_progress: 0–1 while `state` is loading.
-        last_error: the sentence of the last failed step or load, or None.
-        last_error_time: monotonic seconds of it, or None.
+        last_error: message of the last failed step or load, or None.
+        last_error_time: its time in monotonic seconds, or None.
     """
 
     step: int
@@ -211,13 +211,13 @@ class BlockMap:
     """Every KV block at one step boundary.
 
     Attributes:
-        epoch: grows with each change; pass it back as `since`.
+        epoch: increases with each change; the `since` of the next call.
         state: [blocks] uint8, values of `BlockState`.
         refcount: [blocks] uint16.
         fill: [blocks] uint8, tokens stored in the block.
-        owner: [blocks] int32, index into `owners`, -1 for none; the first holder of a shared block.
+        owner: [blocks] int32, index into `owners`, -1 for none; of a shared block, the first request.
         owners: request ids, in no particular order.
-        first_token: [blocks] int32, position in the owner's sequence of the block's first token, -1.
+        first_token: [blocks] int32, position of the block's first token in the owner's sequence, or -1.
     """
 
     epoch: int

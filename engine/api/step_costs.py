@@ -1,4 +1,4 @@
-"""The load of a step, and the coefficients of the step-time model that turn it into seconds."""
+"""`StepLoad`, the work in a step, and `StepCosts`, the step-time model's coefficients in seconds."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,8 +13,7 @@ class StepLoad(NamedTuple):
     Attributes:
         prefill_tokens: tokens computed by rows that compute several.
         num_decode_rows: rows that compute one token.
-        kv_tokens: pairs of a computed token and a token it attends to; for decodes, the KV tokens
-            that are read.
+        kv_tokens: (computed token, attended token) pairs; in decode rows, the KV tokens read.
     """
 
     prefill_tokens: int
@@ -24,13 +23,13 @@ class StepLoad(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepCosts:
-    """The coefficients, seconds each.
+    """Coefficients of the linear step-time model, in seconds.
 
     Attributes:
-        constant: of any step.
-        prefill_token: of a token in a prefill.
-        decode_row: of a row that decodes.
-        kv_token: of a token that is attended to.
+        constant: per step.
+        prefill_token: per prefill token.
+        decode_row: per decode row.
+        kv_token: per attended token.
     """
 
     constant: float
@@ -44,7 +43,7 @@ class StepCosts:
         return np.array([self.constant, self.prefill_token, self.decode_row, self.kv_token])
 
     def scaled(self, factor: float) -> "StepCosts":
-        """A machine so many times as slow."""
+        """All coefficients multiplied by `factor`."""
         return StepCosts(*(self.vector * factor).tolist())
 
     def seconds(self, load: StepLoad) -> float:

@@ -1,1 +1,1 @@
-"""Requests as the engine holds them: the queue, sequences, rows of the batch, mailboxes."""
+"""Live requests inside the engine: request queue, sequences, rows of the batch, mailboxes."""

@@ -1,4 +1,4 @@
-"""`Finish`: how a request ended."""
+"""`Finish`: how a request finished."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,10 @@ from engine.api.request import FinishReason
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """How a request ended.
+    """How a request finished.
 
     Attributes:
-        reason: why it ended.
+        reason: why it finished.
         error: one sentence when `reason` is `error`.
     """
 

@@ -1,8 +1,8 @@
-"""`GrammarRows`: the rows whose answers follow a grammar, and their token masks.
+"""`GrammarRows`: the rows whose output is constrained by a grammar, and their token masks.
 
-Hot, but only for steps that have such rows: a step without them pays one look at a dictionary. All
-masks of a step are computed without the GIL; many of them in one call, in parallel. The Python loops
-here run over rows with a grammar alone. Engine's thread only.
+Hot path for steps that have such rows; a step without them pays one dictionary length check. All
+masks of a step are computed with the GIL released, from `_PARALLEL_FROM` masks on in one parallel
+call. The Python loops run over rows with a grammar only. Engine's thread only.
 """
 
 import os
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _MAX_THREADS = 8
 _PARALLEL_FROM = 8
-"""Fewer masks are computed at once faster than other threads are woken: they take a few µs each."""
+"""Fewer masks are computed serially: each takes a few µs, less than waking the other threads."""
 
 
 class GrammarRows:
-    """Matchers by row, and the buffer of masks."""
+    """The matcher of each row with a grammar, and the buffer of token masks."""
 
     def __init__(self, max_rows: int) -> None:
         self._matchers: dict[int, Matcher] = {}
@@ -35,22 +35,22 @@ class GrammarRows:
         return len(self._matchers)
 
     def place(self, row: int, matcher: Matcher) -> None:
-        """The answer in `row` follows a grammar; the matcher has seen what there is of it."""
-        if not self._bits.size:  # most engines never see a grammar
+        """Assign `row` a matcher that has consumed the output so far."""
+        if not self._bits.size:  # most engines never get a grammar
             self._bits = np.zeros((len(self._has_matcher), matcher.mask_words), np.uint32)
         self._matchers[row] = matcher
         self._has_matcher[row] = True
 
     def release(self, row: int) -> None:
-        """The row is given up; its sequence keeps the matcher."""
+        """Remove the row's matcher, if any; its sequence keeps it."""
         self._matchers.pop(row, None)
         self._has_matcher[row] = False
 
     def masks(self, plan: StepPlan) -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
-        """What a plan's rows may sample: `mask_rows` and `mask_bits` of `StepPlan`.
+        """Token masks of a plan's rows: `mask_rows` and `mask_bits` of `StepPlan`.
 
-        Valid until the next call. A matcher that breaks here allows nothing, so that the executor
-        reports its row as failed.
+        The mask buffer is reused: the result is valid until the next call. If a matcher fails, its
+        mask allows no token, so that the executor reports the row as failed.
         """
         chosen = np.flatnonzero(self._has_matcher[plan.rows] & (plan.needs_logits != 0))
         matchers = [self._matchers[row] for row in plan.rows[chosen].tolist()]
@@ -63,30 +63,30 @@ class GrammarRows:
         else:
             self._executor().unsafe_compute_mask_ptr(entries, bits.ctypes.data, width, len(bits))
         for at, matcher in enumerate(matchers):
-            if not matcher.look():
+            if not matcher.check():
                 bits[at] = 0
         return chosen.astype(np.int32), bits
 
     def advance(
         self, rows: NDArray[np.int32], sampled: NDArray[np.int32]
     ) -> list[tuple[int, Matcher]]:
-        """Show matchers the tokens their rows sampled.
+        """Advance matchers by the tokens their rows sampled.
 
         Args:
             rows: [N] int32, rows that got a token.
-            sampled: [N] int32, the tokens.
+            sampled: [N] int32, the token of each.
 
         Returns:
-            Rows that end here: their matcher is finished, or broken.
+            Rows that finish here, with their matchers: the matcher accepts nothing more, or failed.
         """
-        ended: list[tuple[int, Matcher]] = []
+        finished: list[tuple[int, Matcher]] = []
         chosen = self._has_matcher[rows]
         for row, token in zip(rows[chosen].tolist(), sampled[chosen].tolist(), strict=True):
             matcher = self._matchers[row]
             matcher.library.consume_token(token)
-            if not matcher.look() or matcher.finished:
-                ended.append((row, matcher))
-        return ended
+            if not matcher.check() or matcher.finished:
+                finished.append((row, matcher))
+        return finished
 
     def _executor(self) -> "LLExecutor":
         if self._pool is None:

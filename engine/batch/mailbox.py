@@ -1,15 +1,14 @@
-"""`Mailbox`: carries generated tokens from the engine's thread to their reader, without a push per token.
+"""`Mailbox`: passes generated tokens from the engine's thread to one reader.
 
-A step writes a row of `RowTable` and touches no mailbox; the reader copies the row when it wants to.
-A mailbox changes only when its request gets a row, loses it or finishes:
+A step writes rows of `RowTable` and no mailbox; the reader copies new tokens out of the row when it
+drains. A mailbox changes only when its request gets a row, loses it or finishes:
 
     queued ──place──▶ placed ──detach──▶ kept ──place──▶ … ──detach──▶ kept ──set_finish──▶ finished
 
 Write order of the engine's thread: `kept`, then `placement = None`, then (at the end) `finish`.
-A reader loads `finish` first, and after copying from a row checks that `placement` is still the
-object it started with; otherwise it reads again. So a reused row is never mistaken for the request's
-own, and a reader that has seen `finish` has every token. CPython's atomic reference loads make this
-sound.
+A reader loads `finish` first. After copying from a row it checks that `placement` is still the object
+it started with, and otherwise reads again. So a reader never returns tokens of a reused row, and a
+reader that has seen `finish` has every token. This relies on CPython's atomic reference loads.
 """
 
 import threading
@@ -22,7 +21,7 @@ from engine.batch.prompt_scores import PromptScores
 
 
 class Placement:
-    """One stay of a request in a row. Compared by identity: the next stay is another object."""
+    """The assignment of a request to a row. Compared by identity: each assignment is a new object."""
 
     __slots__ = ("row", "rows")
 
@@ -32,17 +31,17 @@ class Placement:
 
 
 class Mailbox:
-    """The reader's end of one request.
+    """The reader's interface to one request.
 
     Attributes:
-        num_logprobs: None for none, else how many alternatives beside the sampled token's logprob.
+        num_logprobs: None without logprobs, else how many alternatives besides the sampled token.
         placement: the row the request is in, or None.
-        kept: every output so far, while the request is in no row.
+        kept: every output so far; current only while the request has no row.
         cached_tokens: prompt tokens found in the prefix cache when the request first got a row.
         prompt_scores: logprobs of the prompt's tokens, or None if not requested.
         text: text decoded by the engine's thread, for requests with stop strings only.
-        finish: how the request ended; set last.
-        done: set together with `finish`, for threads that wait.
+        finish: how the request finished; set last.
+        done: set right after `finish`, for threads that block.
     """
 
     __slots__ = (
@@ -75,7 +74,7 @@ class Mailbox:
     # ---- the engine's thread ----
 
     def place(self, rows: OutputRows, row: int) -> None:
-        """The request's tokens are in `row` from now on."""
+        """Assign the request to `row`, which holds its tokens from now on."""
         self.placement = Placement(rows, row)
 
     def detach(self) -> Outputs:
@@ -87,7 +86,7 @@ class Mailbox:
         return self.kept
 
     def set_finish(self, finish: Finish) -> None:
-        """The request finished. Its row, if any, was detached before."""
+        """Record the finish; the request must be detached from its row."""
         self.finish = finish
         self.done.set()
 
@@ -106,9 +105,9 @@ class Mailbox:
             placement = self.placement
             if placement is None:
                 kept = self.kept
-                # `place` may have come between the two loads; `kept` is then merely old.
+                # If `place` ran between the two loads, `kept` is out of date but consistent.
                 return kept.since(start)
-            # Before the count is read: the engine looks at this after it raised the count, so
+            # Before the token count is read. The engine reads this flag after it raised the count, so
             # either this read sees the new token or the engine sees that the mailbox is empty.
             if drain:
                 placement.rows.mark_drained(placement.row)
@@ -123,5 +122,5 @@ class Mailbox:
         placement = self.placement
         if placement is None:
             return len(self.kept.ids) > start
-        # A wrong answer from a row reassigned meanwhile costs one empty drain or waits one step.
+        # If the row was reassigned meanwhile, the result may be wrong: one empty drain or one step late.
         return placement.rows.num_outputs(placement.row) > start

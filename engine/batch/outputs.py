@@ -11,14 +11,14 @@ from engine.api.request import Timings
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """Generated tokens [start, stop) of a request, copied.
+    """A copy of the generated tokens [start, stop) of one request.
 
     Attributes:
-        ids: [N] int32.
+        ids: [N] int32, token ids.
         logprobs: [N] float32; empty unless requested.
         top_ids: [N, k] int32; k = 0 unless requested.
         top_logprobs: [N, k] float32.
-        timings: the request's instants when this was copied.
+        timings: the request's timestamps at the time of the copy.
     """
 
     ids: NDArray[np.int32]
@@ -29,7 +29,7 @@ class Outputs:
 
     @classmethod
     def empty(cls, num_logprobs: int, timings: Timings) -> Self:
-        """No tokens yet, with `num_logprobs` alternatives for each."""
+        """Outputs without tokens, with `num_logprobs` alternatives per token."""
         return cls(
             ids=np.zeros(0, np.int32),
             logprobs=np.zeros(0, np.float32),
@@ -52,7 +52,7 @@ class Outputs:
 
 
 class OutputRows(Protocol):
-    """The rows that running requests write their tokens to, as a reader sees them. Any thread."""
+    """The reader's view of the row table. Every method may be called from any thread."""
 
     def copy_outputs(self, row: int, start: int, num_logprobs: int | None) -> Outputs:
         """Copy the outputs of a row from output position `start` on."""
@@ -63,5 +63,5 @@ class OutputRows(Protocol):
         ...
 
     def mark_drained(self, row: int) -> None:
-        """Record that a reader is about to take everything the row has."""
+        """Record that a reader is about to copy every output of the row."""
         ...

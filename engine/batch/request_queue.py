@@ -1,10 +1,10 @@
 """`RequestQueue`: the bounded, unordered queue of requests that have no row yet.
 
-Any thread may call `put`; only the engine's thread takes requests out. Preempted sequences come back
-and do not count against the bound, because their requests were accepted already.
+Any thread may call `put`; only the engine's thread removes requests. The limit applies to `put` only:
+preempted sequences are requeued regardless of it, because their requests were accepted already.
 
-The queue keeps one record of `REQUEST_DTYPE` for each request in a dense array, so that a policy
-finds the best of thousands in a few numpy calls (`engine.scheduler.ordering`).
+The queue stores one record of `REQUEST_DTYPE` per request in a dense array, so that a policy orders
+thousands of requests in a few numpy calls (`engine.scheduler.ordering`).
 """
 
 import threading
@@ -24,8 +24,8 @@ _INITIAL_CAPACITY = 64
 class RequestQueue:
     """Waiting sequences, each at an index in [0, len).
 
-    Cost: `put`, `requeue`, `pop` and `remove` are O(1). The last sequence takes the index of the one
-    that leaves, so indices change whenever a sequence leaves.
+    Cost: `put`, `requeue`, `pop` and `remove` are O(1). Removing a sequence moves the last one to its
+    index, so indices are valid only until the next removal.
     """
 
     def __init__(self, limit: int) -> None:
@@ -38,7 +38,7 @@ class RequestQueue:
         return len(self._waiting)
 
     def __iter__(self) -> Iterator[Sequence]:
-        """Oldest first."""
+        """By arrival, oldest first: O(n log n)."""
         with self._lock:
             return iter(sorted(self._waiting, key=attrgetter("arrival")))
 
@@ -46,7 +46,7 @@ class RequestQueue:
         """Add a new request.
 
         Raises:
-            QueueFull: as many requests wait as the queue holds.
+            QueueFull: `limit` requests are waiting.
         """
         with self._lock:
             if len(self._waiting) >= self._limit:
@@ -56,7 +56,7 @@ class RequestQueue:
             self._add(sequence)
 
     def requeue(self, sequence: Sequence) -> None:
-        """Put a sequence back that was popped or preempted, whatever the bound."""
+        """Put a popped or preempted sequence back, regardless of the limit."""
         with self._lock:
             self._add(sequence)
 
@@ -75,7 +75,7 @@ class RequestQueue:
             return self._take(queue_index)
 
     def remove(self, sequence: Sequence) -> bool:
-        """Remove a sequence wherever it is; False if it is not in the queue."""
+        """Remove a sequence; False if it is not in the queue."""
         with self._lock:
             if sequence.queue_index == NOT_QUEUED:
                 return False
@@ -85,7 +85,7 @@ class RequestQueue:
     def _add(self, sequence: Sequence) -> None:
         index = len(self._waiting)
         if index == len(self._records):
-            # A new array: the engine's thread may be reading the old one.
+            # A new array, because the engine's thread may be reading the old one.
             self._records = np.concatenate([self._records, np.zeros_like(self._records)])
         sequence.update_record()
         self._records[index] = sequence.record

@@ -1,7 +1,7 @@
-"""The request record: what scheduling policies read of a request, in one numpy record.
+"""The request record: the fields of a request that scheduling policies read, as one numpy record.
 
-Intake fills a record once. The sequence owns it, the request queue and the row table hold copies, and
-policies read columns of either. A new fact for policies is added here and where it is computed.
+Intake creates the record. The sequence owns it, the request queue and the row table hold copies, and
+policies read columns of either. A new input for policies is a new field here.
 """
 
 import math
@@ -30,7 +30,7 @@ REQUEST_DTYPE = np.dtype(
 def request_record(
     *, queued_at: float, priority: int = 0, deadline: float = math.inf, arrival: int = 0
 ) -> NDArray[np.void]:
-    """A new request's record, a 0-d array of `REQUEST_DTYPE`; `Sequence` keeps the rest current."""
+    """The record of a new request, a 0-d array of `REQUEST_DTYPE`; `Sequence` updates the other fields."""
     record: NDArray[np.void] = np.zeros((), REQUEST_DTYPE)
     record["arrival"] = arrival
     record["queued_at"] = queued_at
@@ -43,19 +43,19 @@ def request_record(
 class WaitingColumns:
     """The records of n requests, one numpy column per field.
 
-    Waiting and running requests are described alike, so that a policy is one expression over columns
-    and never loops. The columns are views: valid until a request enters or leaves.
+    Waiting and running requests have the same columns, so that a policy is one numpy expression for
+    both. The columns are views: valid until a request enters or leaves the queue.
 
     Attributes:
-        arrival: [n] int64, submission numbers.
+        arrival: [n] int64, submission numbers, ascending in time.
         priority: [n] int32, lower goes first.
         queued_at: [n] float64, instants of submission, monotonic seconds.
-        deadline: [n] float64, instants by which the first token is wanted; inf where none is named.
+        deadline: [n] float64, instants by which the first token is due; inf without a deadline.
         num_pending_tokens: [n] int32, tokens to compute before the next one can be sampled.
         cached_tokens_hint: [n] int32, tokens found in the prefix cache at submission; 0 for running
             rows.
         max_new_tokens: [n] int32, tokens that may still be generated.
-        has_first_token: [n] bool, the first token was sampled: the deadline is met or missed.
+        has_first_token: [n] bool, whether the first token was sampled; the deadline no longer matters.
     """
 
     arrival: NDArray[np.int64]

@@ -1,9 +1,9 @@
-"""`RowTable`: the state of every running request, as a structure of arrays.
+"""`RowTable`: the state of every running request, as a numpy structure of arrays.
 
-Hot path. A request owns one *row* from admission until it finishes or is preempted, and these arrays
-hold everything a step needs to know of it. So scheduling, planning and applying a step are numpy
-expressions over rows. Do not add a Python loop over rows to the step; `place` and `release` run once
-per admission and per finish.
+A request occupies one *row* from admission until it finishes or is preempted. The arrays hold
+everything a step needs, so that scheduling, planning and applying a step are numpy expressions over
+rows. Hot path: do not add a Python loop over rows to the step. `place` and `release` run once per
+admission, preemption or finish.
 
 Only the engine's thread writes, except for `drained`. Readers copy through `engine.batch.mailbox`.
 """
@@ -29,37 +29,39 @@ _NO_LOGPROBS: NDArray[np.float32] = np.zeros(0, np.float32)
 class RowTable:
     """Arrays indexed by row; `max_rows` rows of `max_model_len` tokens.
 
-    The large tables are zero pages until a row's tokens touch them, and the lowest free row is
-    taken first, so resident memory follows the requests that really ran.
+    The large tables take no resident memory until they are written, and the lowest free row is used
+    first, so resident memory grows with the number of requests that ran at once.
 
     Attributes:
-        token_table: [max_rows, max_model_len] int32, prompt and output tokens.
-        logprob_table: [max_rows, max_model_len] float32, of generated tokens, where requested.
-        top_logprobs: alternatives of generated tokens, where requested.
-        num_tokens: [max_rows] int32, tokens in `token_table`. Raised last: it publishes a token to
-            readers.
+        token_table: [max_rows, max_model_len] int32, prompt and output tokens by position.
+        logprob_table: [max_rows, max_model_len] float32, logprobs of output tokens, where requested.
+        top_logprobs: alternatives of output tokens, where requested.
+        num_tokens: [max_rows] int32, valid tokens in `token_table`. Raised last: this publishes tokens
+            to readers.
         num_computed: [max_rows] int32, tokens whose KV is in the row's blocks.
-        num_prompt_tokens: [max_rows] int32.
-        penalty_start: [max_rows] int32, penalties count tokens from here on as output: the prompt's
-            length, or that of the prompt of a fork's oldest ancestor.
-        max_total: [max_rows] int32, the row finishes at this many tokens.
+        num_prompt_tokens: [max_rows] int32, tokens of the prompt.
+        penalty_start: [max_rows] int32, position from which penalties count tokens as output: the
+            prompt length, or for a fork that of its oldest ancestor.
+        max_total: [max_rows] int32, number of tokens at which the row finishes.
         num_blocks: [max_rows] int32, valid entries of `block_tables`.
-        block_tables: [max_rows, max_blocks] int32, -1 beyond `num_blocks`.
-        num_indexed: [max_rows] int32, how many of these blocks the prefix trie names.
-        stop_ids: [max_rows, max_stop_ids] int32, padded with -1.
+        block_tables: [max_rows, max_blocks] int32, block index in the row to block id; -1 beyond
+            `num_blocks`.
+        num_indexed: [max_rows] int32, leading blocks that are in the prefix cache.
+        stop_ids: [max_rows, max_stop_ids] int32, stop token ids, padded with -1.
         sampling: [max_rows] of `SAMPLING_DTYPE`.
         may_draft: [max_rows] bool, whether draft tokens may be proposed for the row.
-        prompt_counted: [max_rows] int32, prompt tokens the metrics have counted.
-        records: [max_rows] of `REQUEST_DTYPE`; counts of tokens in it are those at admission.
+        prompt_counted: [max_rows] int32, prompt tokens already counted in the metrics.
+        records: [max_rows] of `REQUEST_DTYPE`; its token counts are those at admission.
         arrival, priority, queued_at, deadline: [max_rows] views of `records`.
-        scheduled_at, first_token_at, last_token_at: [max_rows] float64, seconds, NaN until then.
-        drained: [max_rows] bool, set by readers: nothing was left to read.
-        sequences: row → its sequence, None for a free row.
-        bias_rows, bias_ids, bias_values: [B] logit biases of all rows, sorted by row.
-        scoring_rows: the rows that want prompt logprobs.
-        stop_string_rows: the rows with stop strings.
-        grammars: the rows with a grammar.
-        logprob_rows, top_rows: how many rows want logprobs, and alternatives.
+        scheduled_at, first_token_at, last_token_at: [max_rows] float64, monotonic seconds, NaN before.
+        drained: [max_rows] bool, set by readers: every output was read.
+        sequences: row to its sequence, None for a free row.
+        bias_rows, bias_ids, bias_values: [B] int32, int32, float32, logit biases of all rows, sorted
+            by row.
+        scoring_rows: row to sequence, for rows with prompt logprobs.
+        stop_string_rows: row to sequence and detokenizer, for rows with stop strings.
+        grammars: matchers of the rows with a grammar.
+        logprob_rows, top_rows: number of rows with logprobs, and with alternatives.
     """
 
     def __init__(
@@ -111,11 +113,11 @@ class RowTable:
 
     @property
     def num_free(self) -> int:
-        """Rows that can be placed."""
+        """Number of free rows."""
         return len(self._free)
 
     def place(self, sequence: Sequence, now: float) -> int:
-        """Give a sequence the lowest free row. It holds no blocks yet."""
+        """Assign a sequence the lowest free row, without blocks; returns the row."""
         row = heapq.heappop(self._free)
         count = len(sequence.tokens)
         self.token_table[row, :count] = sequence.tokens
@@ -126,7 +128,7 @@ class RowTable:
         self.stop_ids[row] = -1
         self.stop_ids[row, : len(sequence.stop_ids)] = sequence.stop_ids
         self.sampling[row] = sequence.sampling
-        self.may_draft[row] = sequence.matcher is None  # a mask holds for one position
+        self.may_draft[row] = sequence.matcher is None  # a token mask covers one position
         self.prompt_counted[row] = sequence.prompt_counted
         self.records[row] = sequence.record
         self.drained[row] = True
@@ -135,7 +137,7 @@ class RowTable:
         self.sequences[row] = sequence
         sequence.row = row
         sequence.move_to(SequenceState.RUNNING)
-        self._count_wants(row, sequence, 1)
+        self._update_feature_rows(row, sequence, 1)
         if sequence.bias_ids.size:
             at = int(np.searchsorted(self.bias_rows, row))
             self.bias_rows = np.insert(self.bias_rows, at, [row] * len(sequence.bias_ids))
@@ -144,16 +146,16 @@ class RowTable:
         sequence.mailbox.place(self, row)
         return row
 
-    def begin_with(
+    def assign_prefix_blocks(
         self, row: int, blocks: NDArray[np.int32], *, computed: int, indexed: int
     ) -> None:
-        """Let a row that was just placed begin with blocks that the caller holds for it.
+        """Set the first blocks of a row that was just placed; the row takes over the caller's references.
 
         Args:
             row: the row.
             blocks: [B] int32, in sequence order.
             computed: tokens whose KV they hold; fewer than the row has.
-            indexed: how many of them the trie names.
+            indexed: how many leading blocks are in the prefix cache.
         """
         self.block_tables[row, : len(blocks)] = blocks
         self.num_blocks[row] = len(blocks)
@@ -163,7 +165,7 @@ class RowTable:
         self.prompt_counted[row] = max(int(self.prompt_counted[row]), found)
 
     def release(self, row: int) -> NDArray[np.int32]:
-        """Take a sequence out of its row, its outputs detached into the mailbox.
+        """Free a row: save the sequence's tokens and detach its outputs into the mailbox.
 
         Returns:
             The blocks it held, in sequence order; the caller frees them.
@@ -179,7 +181,7 @@ class RowTable:
         self.num_tokens[row] = 0
         self.num_computed[row] = 0
         self.num_indexed[row] = 0
-        self._count_wants(row, sequence, -1)
+        self._update_feature_rows(row, sequence, -1)
         if sequence.bias_ids.size:
             others = self.bias_rows != row
             self.bias_rows = self.bias_rows[others]
@@ -190,14 +192,14 @@ class RowTable:
         return blocks
 
     def sequence(self, row: int) -> Sequence:
-        """The sequence in a row that is taken."""
+        """The sequence in an occupied row."""
         sequence = self.sequences[row]
         if sequence is None:
             raise AssertionError(f"row {row} holds no request")
         return sequence
 
     def columns(self, rows: NDArray[np.int32]) -> WaitingColumns:
-        """What scheduling policies read of running rows."""
+        """The request records of running rows, with current token counts; `rows` is [n] int32."""
         records, num_tokens = self.records[rows], self.num_tokens[rows]
         records["num_pending_tokens"] = num_tokens - self.num_computed[rows]
         records["cached_tokens_hint"] = 0
@@ -213,7 +215,7 @@ class RowTable:
         Args:
             row: the row.
             start: how many outputs to skip.
-            num_logprobs: None for no logprobs, else how many alternatives beside them.
+            num_logprobs: None without logprobs, else how many alternatives in addition.
         """
         prompt = int(self.num_prompt_tokens[row])
         stop = int(self.num_tokens[row])
@@ -234,15 +236,15 @@ class RowTable:
         )
 
     def num_outputs(self, row: int) -> int:
-        """How many tokens the row has generated. Any thread."""
+        """Number of tokens the row has generated. Any thread."""
         return int(self.num_tokens[row]) - int(self.num_prompt_tokens[row])
 
     def mark_drained(self, row: int) -> None:
-        """Record that a reader is about to take everything the row has. Any thread."""
+        """Record that a reader is about to copy every output of the row. Any thread."""
         self.drained[row] = True
 
     def timings(self, row: int) -> Timings:
-        """The row's instants."""
+        """The row's timestamps."""
         return Timings(
             queued=float(self.queued_at[row]),
             scheduled=_instant(self.scheduled_at[row]),
@@ -251,7 +253,7 @@ class RowTable:
         )
 
     def _restore(self, row: int, sequence: Sequence, now: float) -> None:
-        """Instants and logprobs: fresh, or as they were when the sequence was preempted."""
+        """Set timestamps and logprobs: initial values, or those saved at preemption."""
         kept = sequence.kept
         if kept is None:
             self.scheduled_at[row] = now
@@ -268,7 +270,7 @@ class RowTable:
         if kept.top_ids.size:
             self.top_logprobs.restore(row, kept.top_ids, kept.top_logprobs)
 
-    def _count_wants(self, row: int, sequence: Sequence, change: int) -> None:
+    def _update_feature_rows(self, row: int, sequence: Sequence, change: int) -> None:
         wanted = sequence.mailbox.num_logprobs
         self.logprob_rows += change * (wanted is not None)
         self.top_rows += change * bool(wanted)

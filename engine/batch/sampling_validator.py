@@ -1,6 +1,6 @@
-"""`SamplingValidator`: sampling parameters checked, and packed for the executor.
+"""`SamplingValidator`: validates sampling parameters and packs them for the executor.
 
-The drawing itself happens inside the executor; `engine.executors.reference_sampler` is its oracle.
+Sampling itself happens inside the executor; `engine.executors.reference_sampler` is its oracle.
 """
 
 import math
@@ -18,7 +18,7 @@ MAX_STOP_TOKEN_IDS = 12
 _MAX_BIAS = 100.0
 _MAX_PENALTY = 2.0
 _INT32_MAX = 2**31 - 1
-_GREEDY_BELOW = 1e-5  # dividing float32 logits by less could overflow; the draw is greedy anyway
+_GREEDY_BELOW = 1e-5  # dividing float32 logits by less could overflow; sampling is greedy anyway
 
 
 class SamplingValidator:
@@ -28,7 +28,7 @@ class SamplingValidator:
         self._vocab_size = vocab_size
 
     def validate(self, params: SamplingParams) -> None:
-        """Refuse whatever `SamplingParams` does not allow.
+        """Check every field against the ranges of `SamplingParams`.
 
         Raises:
             InvalidRequest: naming the field.
@@ -92,7 +92,7 @@ class SamplingValidator:
 
     @staticmethod
     def pack(params: SamplingParams, seed: int) -> NDArray[np.void]:
-        """One record of `SAMPLING_DTYPE`, shape [], of validated parameters."""
+        """One record of `SAMPLING_DTYPE`, a 0-d array, of validated parameters."""
         record = np.zeros((), SAMPLING_DTYPE)
         greedy = params.temperature < _GREEDY_BELOW
         record["temperature"] = 0.0 if greedy else params.temperature
@@ -115,7 +115,7 @@ class SamplingValidator:
 
     @staticmethod
     def stop_ids(params: SamplingParams, eos_ids: Iterable[int]) -> tuple[int, ...]:
-        """Tokens that end the answer: the request's own and, unless ignored, the model's."""
+        """Stop token ids, ascending: the request's own and, unless ignored, the model's."""
         model = () if params.ignore_eos else eos_ids
         return tuple(sorted({*params.stop_token_ids, *model}))
 
@@ -128,7 +128,7 @@ def _number(
     high: float = math.inf,
     open_low: bool = False,
 ) -> None:
-    """Refuse what is no finite real number in [low, high], or in (low, high] with `open_low`."""
+    """Raise `InvalidRequest` unless the value is a finite number in [low, high], or (low, high]."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidRequest(f"{name} must be a number, not {_shown(value)}.", param=name)
     if not math.isfinite(value):
@@ -141,7 +141,7 @@ def _number(
 
 
 def _integer(name: str, value: int, *, low: float = -math.inf, high: float = math.inf) -> None:
-    """Refuse what is no integer in [low, high]."""
+    """Raise `InvalidRequest` unless the value is an integer in [low, high]."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidRequest(f"{name} must be an integer, not {_shown(value)}.", param=name)
     if not low <= value <= high:

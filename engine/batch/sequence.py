@@ -1,4 +1,4 @@
-"""`Sequence`: one live request as the scheduler knows it, and the states it goes through."""
+"""`Sequence`: the scheduler's state of one request, and the state machine it follows."""
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -17,14 +17,14 @@ NOT_QUEUED = -1
 
 
 class SequenceState(Enum):
-    """Where a request is.
+    """The state of a request; `_TRANSITIONS` lists the allowed changes.
 
     Attributes:
         WAITING_FOR_GRAMMAR: its grammar is being compiled; it is not in the request queue yet.
         WAITING: in the request queue, never admitted.
         RUNNING: it has a row.
         PREEMPTED: it lost its row and is in the request queue again.
-        FINISHED: it ended; its reader may not have been told yet.
+        FINISHED: it finished; the finish may not be delivered to its reader yet.
     """
 
     WAITING_FOR_GRAMMAR = auto()
@@ -45,37 +45,40 @@ _TRANSITIONS: dict[SequenceState, frozenset[SequenceState]] = {
 
 @dataclass(slots=True, eq=False)
 class Sequence:
-    """A request with everything that was derived from it at submission. Engine's thread only.
+    """A request and the state that outlives its row.
 
-    While the request has a row, `RowTable` holds its progress; this object holds what outlives the
-    row.
+    The submitting thread creates it; after submission only the engine's thread changes it, except
+    `forks`, which the lock of `LiveRequests` guards.
+
+    While the request has a row, `RowTable` holds its progress.
 
     Attributes:
         request: the caller's request.
-        mailbox: where its reader finds the output.
-        record: 0-d array of `REQUEST_DTYPE`, what scheduling policies read.
+        mailbox: passes output to its reader.
+        record: 0-d array of `REQUEST_DTYPE`, read by scheduling policies.
         tokens: [n] int32, prompt and output; out of date while the sequence has a row.
-        num_prompt: how many of them are the prompt.
-        penalty_start: penalties count tokens from here on as output; a fork's prompt holds some.
-        max_total: the sequence ends when it has this many tokens.
-        stop_ids: tokens that end it, the model's own included.
-        sampling: one record of `SAMPLING_DTYPE`.
-        bias_ids, bias_values: [B] logit biases.
-        state: where the request is; `move_to` changes it.
-        detokenizer: finds stop strings; None when there are none.
-        num_detokenized: output tokens the detokenizer has seen.
-        matcher: the state of the answer in its grammar; None without one, or while it is compiled.
-            It follows the tokens, so a preempted sequence keeps it.
+        num_prompt: length of the prompt.
+        penalty_start: position from which penalties count tokens as output; inside the prompt of a
+            fork.
+        max_total: number of tokens at which the sequence finishes.
+        stop_ids: stop token ids, the model's own included.
+        sampling: 0-d array of `SAMPLING_DTYPE`.
+        bias_ids, bias_values: [B] int32 and float32, logit biases.
+        state: the current state; changed by `move_to`.
+        detokenizer: finds stop strings; None without stop strings.
+        num_detokenized: output tokens fed to the detokenizer.
+        matcher: the grammar matcher, advanced by every output token; kept across preemption. None
+            without a grammar, or while it is compiled.
         row: the row it runs in, or `NO_ROW`.
-        kept: outputs and instants saved when it was preempted, or None.
-        prompt_counted: prompt tokens already counted in the metrics; a recomputation counts none.
-        preemptions: how often it lost its row.
-        forks: children it was forked into so far.
+        kept: outputs and timestamps saved when it lost its row, or None.
+        prompt_counted: prompt tokens already counted in the metrics; recomputed ones count once.
+        preemptions: number of preemptions.
+        forks: number of forks made from it.
         swapped_tokens: tokens whose KV came from the swap tier when it was last admitted.
         donor: while waiting, the running sequence whose blocks it may share, or None.
-        donor_tokens: how many leading tokens the two have in common.
+        donor_tokens: number of leading tokens the two have in common.
         queue_index: its index in the request queue, or `NOT_QUEUED`.
-        missing_blocks: while waiting, free blocks it needed when it was last considered.
+        missing_blocks: while waiting, free blocks it needed at the last admission attempt.
     """
 
     request: Request
@@ -111,7 +114,7 @@ class Sequence:
 
     @property
     def arrival(self) -> int:
-        """The submission number; first come, first served."""
+        """The submission number: lower is earlier."""
         return int(self.record["arrival"])
 
     @property
@@ -121,18 +124,19 @@ class Sequence:
 
     @property
     def finished(self) -> bool:
-        """Whether it ended, though its reader may not have been told yet."""
+        """Whether it finished; the finish may not be delivered to its reader yet."""
         return self.state is SequenceState.FINISHED
 
     @property
     def num_reusable_tokens(self) -> int:
-        """How many leading tokens may come from a cache: all but the last, whose successor is sampled.
+        """Number of leading tokens whose KV may come from a cache.
 
-        A prompt token that is still to be scored requires computing the tokens before it.
+        At most all but the last: sampling needs the last token's logits. With prompt logprobs, tokens
+        from position `num_scored` on must be computed.
         """
         scores = self.mailbox.prompt_scores
         most = len(self.tokens) - 1
-        return most if scores is None or scores.complete else min(most, scores.done)
+        return most if scores is None or scores.complete else min(most, scores.num_scored)
 
     def move_to(self, state: SequenceState) -> None:
         """Change the state.
@@ -145,7 +149,7 @@ class Sequence:
         self.state = state
 
     def update_record(self) -> None:
-        """Bring the record's counts up to date with the tokens; called when it enters the queue."""
+        """Update the record's token counts; called when the sequence enters the queue."""
         record, count = self.record, len(self.tokens)
         cached = int(record["cached_tokens_hint"])
         record["num_pending_tokens"] = count - min(cached, count - 1)

@@ -1,7 +1,7 @@
-"""`TopLogprobs`: the alternatives of every generated token, for the rows that asked for them.
+"""`TopLogprobs`: the most likely alternatives of each generated token, for rows that requested them.
 
-Nothing is allocated until a request asks. The table's width follows the longest answer that asked,
-by doubling, so a step never allocates in the steady state.
+Nothing is allocated before the first such request. The tables double in width as the longest output
+grows, so a step rarely allocates.
 """
 
 import numpy as np
@@ -13,10 +13,10 @@ _FIRST_WIDTH = 64
 
 
 class TopLogprobs:
-    """Row × output position → `MAX_TOP_LOGPROBS` alternatives.
+    """Tables of [max_rows, width, MAX_TOP_LOGPROBS], row and output position to alternatives.
 
     The engine's thread records; any thread may copy, and checks afterwards that its row was not
-    reassigned meanwhile (`engine.batch.mailbox`). Growing replaces the arrays and never changes the old.
+    reassigned meanwhile (`engine.batch.mailbox`). Growing replaces the arrays and leaves the old intact.
     """
 
     def __init__(self, max_rows: int) -> None:
@@ -35,8 +35,8 @@ class TopLogprobs:
 
         Args:
             rows: [N] int32.
-            outputs: [N] int32, index of the token in the row's output.
-            ids: [N, K] int32.
+            outputs: [N] int32, position of the token in the row's output.
+            ids: [N, K] int32, token ids of the alternatives.
             logprobs: [N, K] float32.
         """
         self.reserve(int(outputs.max()) + 1)
@@ -45,14 +45,14 @@ class TopLogprobs:
         table_logprobs[rows, outputs] = logprobs
 
     def restore(self, row: int, ids: NDArray[np.int32], logprobs: NDArray[np.float32]) -> None:
-        """Put back what `copy` took, when a preempted request gets a row again."""
+        """Restore copied alternatives when a preempted request gets a row again."""
         self.reserve(len(ids))
         count, alternatives = ids.shape
         self._tables[0][row, :count, :alternatives] = ids
         self._tables[1][row, :count, :alternatives] = logprobs
 
     def reserve(self, width: int) -> None:
-        """Make room for `width` output positions a row."""
+        """Grow the tables to at least `width` output positions per row."""
         old = self._tables[0].shape[1]
         if width <= old:
             return

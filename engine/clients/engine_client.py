@@ -125,7 +125,7 @@ class EngineClient(Protocol):
         """The model's chat template applied to messages.
 
         Raises:
-            InvalidRequest: the template refuses the messages.
+            InvalidRequest: the template rejects the messages.
         """
         ...
 

@@ -17,7 +17,7 @@ from engine.api.fork_price import ForkPrice
 from engine.api.request import Request, SamplingParams, TokenBatch, new_request_id
 from engine.api.scheduling import Scheduling
 from engine.api.snapshot import BlockMap, EngineSnapshot
-from engine.clients.http_connection import SILENCE_S, HttpConnection
+from engine.clients.http_connection import READ_TIMEOUT_S, HttpConnection
 from engine.clients.http_polling import EnginePoller
 from engine.clients.http_streams import TokenStreams
 from engine.clients.http_wire import (
@@ -106,7 +106,7 @@ class HttpClient:
         """See `EngineClient`; one round trip, which lasts as long as the embedding."""
         body = {"model": MINILM.name, "input": list(texts), "encoding_format": "base64"}
         work = self._connection.post("/v1/embeddings", body)
-        return embeddings(self._connection.call(work, wait_s=SILENCE_S))
+        return embeddings(self._connection.call(work, wait_s=READ_TIMEOUT_S))
 
     def snapshot(self) -> EngineSnapshot:
         """See `EngineClient` and `EnginePoller.snapshot`; never waits."""
@@ -186,7 +186,7 @@ class HttpClient:
         try:
             return int(headers[FORKED_AT])
         except (KeyError, ValueError) as error:
-            raise self._connection.not_ours() from error
+            raise self._connection.format_error() from error
 
     def _still_loading(self) -> EngineUnavailable:
         return EngineUnavailable(

@@ -1,4 +1,4 @@
-"""The connection behind `HttpClient`: a background thread that runs one event loop and one httpx client."""
+"""`HttpConnection`: a background thread with one event loop and one httpx client, for `HttpClient`."""
 
 import asyncio
 import threading
@@ -10,12 +10,12 @@ import httpx
 import orjson
 
 from engine.api.errors import EngineUnavailable
-from engine.clients.http_wire import WireError, refusal
+from engine.clients.http_wire import WireError, error_from_response
 
 ROUND_TRIP_S = 10.0
-"""Longest time that a call waits for the server; no call waits for an engine step."""
-SILENCE_S = 60.0
-"""Read timeout: a live server sends comments into a stream four times as often."""
+"""Timeout of a call; no call waits for an engine step."""
+READ_TIMEOUT_S = 60.0
+"""Read timeout; the server sends a keep-alive comment after 12 s of silence in a stream."""
 
 _JSON = {"content-type": "application/json"}
 
@@ -99,9 +99,9 @@ class HttpConnection:
             self._decode(response)
         return response
 
-    def not_ours(self) -> WireError:
-        """The error for an answer that no Pravāha server gives."""
-        return WireError(f"What answers at {self.url} is not a Pravāha server.")
+    def format_error(self) -> WireError:
+        """The error for an answer that is not in the format of Pravāha's API."""
+        return WireError(f"The server at {self.url} is not a Pravāha server.")
 
     async def _exchange(self, method: str, path: str, *, content: bytes | None = None) -> Any:
         headers = _JSON if content is not None else {}
@@ -119,9 +119,9 @@ class HttpConnection:
         except orjson.JSONDecodeError:
             data = None
         if response.status_code != 200:
-            raise refusal(response.status_code, data)
+            raise error_from_response(response.status_code, data)
         if not isinstance(data, dict):
-            raise self.not_ours()
+            raise self.format_error()
         return data
 
     def _unreachable(self, error: Exception) -> EngineUnavailable:
@@ -134,7 +134,7 @@ class HttpConnection:
         self._http = httpx.AsyncClient(
             base_url=self.url,
             headers=self._headers,
-            timeout=httpx.Timeout(ROUND_TRIP_S, read=SILENCE_S),
+            timeout=httpx.Timeout(ROUND_TRIP_S, read=READ_TIMEOUT_S),
             limits=httpx.Limits(max_connections=None),
             trust_env=False,  # a proxy between the screen and its engine would only add latency
         )

@@ -1,7 +1,7 @@
-"""Polling of `HttpClient`: the server's snapshot and KV blocks, while a front end reads them.
+"""`EnginePoller`: polls the server's snapshot and KV blocks for `HttpClient`.
 
-Polling pauses `WANTED_S` after the last read. While the server does not answer, the snapshot says so
-(`state` failed, `last_error` why) and polling continues with back-off.
+Polling pauses `WANTED_S` after the last read. While the server does not answer, the snapshot has the state
+`failed` and the reason in `last_error`, and polling continues with back-off.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ class EnginePoller:
         while True:
             if not self._is_wanted():
                 self._wanted.clear()
-                if not self._is_wanted():  # again: a read may have come before the clearing
+                if not self._is_wanted():  # check again: a read may have preceded `clear`
                     await self._wanted.wait()
             try:
                 await self.refresh_snapshot()
@@ -94,7 +94,7 @@ class EnginePoller:
         """
         data = await self._connection.get("/snapshot")
         if "snapshot" not in data:
-            raise self._connection.not_ours()
+            raise self._connection.format_error()
         self.fingerprint = data.get("tokenizer_fingerprint")
         self._replace_snapshot(engine_snapshot(data["snapshot"], now=self._clock()))
 

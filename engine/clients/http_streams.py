@@ -1,4 +1,4 @@
-"""Token streams of `HttpClient`: one SSE stream for each request, read into that request's mailbox.
+"""`TokenStreams`: one SSE stream per request of `HttpClient`, read into the request's mailbox.
 
 Closing a stream cancels its request, which frees its blocks on the server.
 """
@@ -15,7 +15,7 @@ import orjson
 
 from engine.api.request import FinishReason, Timings, TokenBatch
 from engine.clients.http_connection import HttpConnection
-from engine.clients.http_wire import WireError, refusal, token_batch
+from engine.clients.http_wire import WireError, error_from_response, token_batch
 
 
 @dataclass(slots=True)
@@ -140,7 +140,7 @@ class TokenStreams:
         except orjson.JSONDecodeError as error:
             raise WireError("The server's stream contains an event that is not JSON.") from error
         if "error" in data:
-            message = str(refusal(500, data))
+            message = str(error_from_response(500, data))
             self._deliver(stream, _final_batch(stream, FinishReason.ERROR, message))
             return True
         for choice in data.get("choices", ()):

@@ -1,4 +1,4 @@
-"""The API's JSON to and from the engine's frozen dataclasses, for `HttpClient`.
+"""Conversion between the API's JSON and the engine's dataclasses, for `HttpClient`.
 
 Pure functions. Unknown members of an answer are ignored, for compatibility with newer servers; missing
 ones raise `WireError`.
@@ -111,7 +111,7 @@ def _sampling_fields(sampling: SamplingParams) -> dict[str, Any]:
 
 
 def _grammar_fields(grammar: Grammar | None) -> dict[str, Any]:
-    """The fields for a grammar; without one, the field that removes that of a fork's parent."""
+    """The fields of a grammar; None gives the field that removes the grammar of a fork's parent."""
     if grammar is None:
         return {"response_format": {"type": "text"}}
     if grammar.kind == "json_object":
@@ -263,7 +263,7 @@ def fork_price(data: Mapping[str, Any]) -> ForkPrice:
         raise WireError(f"The server's price is not in Pravāha's format ({error}).") from error
 
 
-def refusal(status: int, body: Any) -> PravahaError:
+def error_from_response(status: int, body: Any) -> PravahaError:
     """The engine's exception for an HTTP status and error body."""
     error = body.get("error") if isinstance(body, dict) else None
     error = error if isinstance(error, dict) else {}

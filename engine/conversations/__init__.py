@@ -1,4 +1,4 @@
-"""The conversation tree: its durable store and the session that grows it.
+"""Conversations: the tree of messages, its database, and the session that front ends use.
 
 ```
 TUI, chat --plain → TreeSession → Store → WriterThread → SQLite (WAL)
@@ -6,5 +6,5 @@ TUI, chat --plain → TreeSession → Store → WriterThread → SQLite (WAL)
                         └─ EngineClient:  submit, drain, cancel
 ```
 
-`tree.py` has the frozen views, `store.py` the tables' only door, `session.py` what front ends use.
+`tree.py` has the frozen records, `store.py` the database access, `session.py` the interface of front ends.
 """

@@ -1,4 +1,4 @@
-"""One answer that is being written: what the engine sent so far, and when it was last saved."""
+"""`Answer`: an answer in generation, with its output so far and the time of the last save."""
 
 import json
 from dataclasses import asdict, replace
@@ -7,7 +7,7 @@ from engine.api.request import FinishReason, SamplingParams, Timings, TokenBatch
 from engine.conversations.tree import Node, NodeDelta, NodeStatus
 
 FLUSH_S = 0.5
-"""A streaming answer is saved at most this often, and at its end."""
+"""Minimum seconds between two saves of a streaming answer; a finished one is saved at once."""
 
 _STATUS = {
     FinishReason.STOP: NodeStatus.DONE,
@@ -18,11 +18,11 @@ _STATUS = {
 
 
 class Answer:
-    """Collects the batches of one request into its node.
+    """Collects the token batches of one request into its node.
 
     Attributes:
-        request_id: None until the engine took the request (it may still be loading).
-        sampling: how it is written.
+        request_id: None until the request was submitted (the engine may still be loading).
+        sampling: the sampling parameters.
     """
 
     def __init__(self, node: Node, sampling: SamplingParams, now: float) -> None:
@@ -38,33 +38,33 @@ class Answer:
 
     @property
     def node_id(self) -> str:
-        """The node being written."""
+        """The id of the node."""
         return self._node.id
 
     @property
-    def ended(self) -> bool:
-        """Whether nothing more will come."""
+    def finished(self) -> bool:
+        """Whether the answer finished, for whatever reason."""
         return self._node.status is not NodeStatus.STREAMING
 
     @property
     def n_gen(self) -> int:
-        """Tokens written so far."""
+        """Number of tokens generated so far."""
         return len(self._ids)
 
     @property
     def n_prompt(self) -> int:
-        """Tokens fed; 0 until submitted."""
+        """Number of prompt tokens; 0 until submitted."""
         return self._node.n_prompt or 0
 
     def submitted(
         self, request_id: str, *, n_prompt: int, tokenizer: str, model: str | None
     ) -> None:
-        """The engine took the request."""
+        """Record the submission of the request."""
         self.request_id = request_id
         self._node = replace(self._node, n_prompt=n_prompt, tokenizer=tokenizer, model=model)
 
-    def take(self, batch: TokenBatch) -> NodeDelta:
-        """Add a batch; what it changed."""
+    def add(self, batch: TokenBatch) -> NodeDelta:
+        """Add a batch; returns the change."""
         self._text.append(batch.text)
         self._ids += batch.token_ids
         self._logprobs += batch.logprobs
@@ -85,25 +85,27 @@ class Answer:
         )
         return NodeDelta(self.node_id, batch.text, status, self._node.finish, batch.error)
 
-    def end(self, status: NodeStatus, finish: FinishReason, error: str | None = None) -> NodeDelta:
-        """End without the engine's word: it never took the request, or we are closing."""
+    def finish(
+        self, status: NodeStatus, reason: FinishReason, error: str | None = None
+    ) -> NodeDelta:
+        """Finish without a final batch: the request was never submitted, or the session closes."""
         self._unsaved = True
-        self._node = replace(self._node, status=status, finish=finish.value, error=error)
-        return NodeDelta(self.node_id, "", status, finish.value, error)
+        self._node = replace(self._node, status=status, finish=reason.value, error=error)
+        return NodeDelta(self.node_id, "", status, reason.value, error)
 
-    def due(self, now: float) -> bool:
-        """Whether there is something to save and it is time, or the answer ended."""
+    def needs_save(self, now: float) -> bool:
+        """Whether there are unsaved changes, and `FLUSH_S` passed or the answer finished."""
         if not self._unsaved:
             return False
-        return self.ended or now - self._saved_at >= FLUSH_S
+        return self.finished or now - self._saved_at >= FLUSH_S
 
-    def saved(self, now: float) -> None:
-        """The node as of now was given to the store."""
+    def mark_saved(self, now: float) -> None:
+        """Record that the current node was passed to the store."""
         self._saved_at = now
         self._unsaved = False
 
     def node(self) -> Node:
-        """The node as it is now."""
+        """The node with the output so far."""
         return replace(
             self._node,
             text="".join(self._text),

@@ -1,9 +1,9 @@
-"""Getting conversations answered: begin, stop, take in what arrives, save it, begin the next.
+"""`Answering`: runs the answers of open conversations: submits, drains, saves and stops them.
 
-Keeps each `Conversation`, the store and the engine's requests in step. An answer's life:
+It keeps each `Conversation`, the store and the engine's requests consistent. States of an answer:
 
 ```
-begin ──submit──▶ streaming ──drain, save ≤ 2/s──▶ ended ──save──▶ settled ──▶ next queued message
+begin ──submit──▶ streaming ──drain, save ≤ 2/s──▶ finished ──save──▶ detached ──▶ next queued message
    └─(engine loading)─▶ waiting ─┘
 ```
 """
@@ -23,12 +23,14 @@ from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus
 
 
 class Answering:
-    """The running answers of a session's conversations, at most one in each.
+    """The running answers of a session's conversations, at most one per conversation.
 
     Args:
+        store: where messages are saved.
+        client: the engine.
         clock: monotonic seconds.
         wall: seconds since the epoch.
-        new_id: makes increasing ids.
+        new_id: returns increasing ids.
     """
 
     def __init__(
@@ -46,13 +48,13 @@ class Answering:
         self._wall = wall
         self._new_id = new_id
         self._builder = PromptBuilder(client)
-        self._busy: dict[str, tuple[Conversation, Answer]] = {}  # by tree id
-        self._news: list[NodeDelta] = []  # what ended outside `pump`
+        self._active: dict[str, tuple[Conversation, Answer]] = {}  # by tree id
+        self._pending_deltas: list[NodeDelta] = []  # of answers that finished outside `pump`
 
     def running(self, tree_id: str) -> Conversation | None:
-        """The conversation, if an answer is being written in it."""
-        busy = self._busy.get(tree_id)
-        return None if busy is None else busy[0]
+        """The conversation, if it has a running answer."""
+        active = self._active.get(tree_id)
+        return None if active is None else active[0]
 
     def ask(
         self,
@@ -62,16 +64,16 @@ class Answering:
         *,
         keep_failed: bool = False,
     ) -> None:
-        """Add a user's message, after the system prompt if that changed, and begin its answer.
+        """Add a user message, preceded by the system prompt if it changed, and begin its answer.
 
         Args:
             conversation: one without a running answer.
             text: the message.
-            sampling: how to write the answer.
-            keep_failed: record a refusal as a failed answer instead of raising.
+            sampling: sampling parameters of the answer.
+            keep_failed: record an error as a failed answer instead of raising it.
 
         Raises:
-            PravahaError: the template or the engine refuses; nothing was added.
+            PravahaError: the chat template or the engine rejects the messages; nothing was added.
         """
         self._leave_out_optional_system(conversation)
         added: list[Node] = []
@@ -87,49 +89,49 @@ class Answering:
     def answer_again(
         self, conversation: Conversation, path: list[Node], sampling: SamplingParams
     ) -> None:
-        """Begin another answer to the last node of `path`, which is a user's.
+        """Begin another answer to the last node of `path`, a user message.
 
         Raises:
-            PravahaError: the template or the engine refuses; nothing was added.
+            PravahaError: the chat template or the engine rejects the messages; nothing was added.
         """
         self._begin(conversation, path, [], sampling, "regenerate", keep_failed=False)
 
     def stop(self, conversation: Conversation) -> None:
-        """End the running answer at the engine's next step; what is written stays."""
+        """Stop the running answer at the next step boundary; its text is kept."""
         answer = conversation.answer
-        if answer is None or answer.ended:
+        if answer is None or answer.finished:
             return
         if answer.request_id is not None:
             self._client.cancel(answer.request_id)
         else:
-            self._news.append(answer.end(NodeStatus.STOPPED, FinishReason.ABORT))
+            self._pending_deltas.append(answer.finish(NodeStatus.STOPPED, FinishReason.ABORT))
 
     def pump(self) -> list[NodeDelta]:
-        """Take in what the engine wrote; what it changed. Microseconds when nothing is new."""
-        if not self._busy:
+        """Drain the engine's output; returns the changes. Costs microseconds if there are none."""
+        if not self._active:
             return []
-        deltas, self._news = self._news, []
+        deltas, self._pending_deltas = self._pending_deltas, []
         now = self._clock()
-        for conversation, answer in list(self._busy.values()):
-            if not answer.ended:
+        for conversation, answer in list(self._active.values()):
+            if not answer.finished:
                 self._advance(conversation, answer, deltas)
             self._save(answer, now)
-            if answer.ended:
-                self._settle(conversation)
+            if answer.finished:
+                self._detach(conversation)
                 self._begin_queued(conversation, answer.sampling, deltas)
         return deltas
 
     def close(self) -> None:
-        """Stop every answer and save what is written. Idempotent."""
-        for conversation, answer in list(self._busy.values()):
+        """Stop all answers and save their text. Idempotent."""
+        for conversation, answer in list(self._active.values()):
             conversation.queued.clear()
             self.stop(conversation)
-            if not answer.ended and answer.request_id is not None:
+            if not answer.finished and answer.request_id is not None:
                 self._drain(answer, answer.request_id, [])
-            if not answer.ended:
-                answer.end(NodeStatus.STOPPED, FinishReason.ABORT)
+            if not answer.finished:
+                answer.finish(NodeStatus.STOPPED, FinishReason.ABORT)
             self._save(answer, self._clock())
-            self._settle(conversation)
+            self._detach(conversation)
 
     def _begin(
         self,
@@ -140,7 +142,7 @@ class Answering:
         operation: str,
         keep_failed: bool,
     ) -> None:
-        """Begin the answer to `path` + `added`; then record what is new under `operation`."""
+        """Begin the answer to `path` + `added`, then save the new nodes as `operation` in the oplog."""
         asked = [*path, *added]
         node = self._node(
             conversation, asked[-1], NodeKind.ASSISTANT, "", status=NodeStatus.STREAMING
@@ -150,18 +152,18 @@ class Answering:
             tokenized = self._submit(answer, asked)
         except PravahaError as error:
             tokenized = ()
-            if not self._is_loading(error):  # else the pump submits it when the engine is there
+            if not self._is_loading(error):  # else `pump` submits it once the engine is loaded
                 if not keep_failed:
                     raise
-                answer.end(NodeStatus.ERROR, FinishReason.ERROR, str(error))
+                answer.finish(NodeStatus.ERROR, FinishReason.ERROR, str(error))
         self._create_tree(conversation, asked)
         node = answer.node()
         self._store.add_nodes([*added, node], name=operation)
-        answer.saved(self._clock())
+        answer.mark_saved(self._clock())
         conversation.nodes = [*asked, node]
         conversation.answer = answer
-        self._busy[conversation.id] = (conversation, answer)
-        self._keep_ids(conversation, tokenized)
+        self._active[conversation.id] = (conversation, answer)
+        self._store_turn_ids(conversation, tokenized)
 
     def _leave_out_optional_system(self, conversation: Conversation) -> None:
         if not conversation.system_optional or conversation.nodes:
@@ -170,7 +172,7 @@ class Answering:
             if not self._builder.takes_system_prompt():
                 conversation.system_prompt = None
         except EngineUnavailable:
-            pass  # `_begin` tells, or waits for the model
+            pass  # `_begin` reports the error or waits for the model
 
     def _create_tree(self, conversation: Conversation, asked: Sequence[Node]) -> None:
         if conversation.saved:
@@ -181,14 +183,14 @@ class Answering:
         conversation.saved = True
 
     def _submit(self, answer: Answer, asked: Sequence[Node]) -> tuple[Node, ...]:
-        """Hand the answer's request to the engine; user nodes whose ids are new."""
+        """Submit the answer's request; returns the user nodes with new token ids."""
         prompt = self._builder.build(asked)
         length = len(prompt.token_ids)
         model = self._client.snapshot().model
         if model is not None and length >= model.context_length:
             raise InvalidRequest(
-                f"The conversation is {length} tokens long and {model.name}'s context holds "
-                f"{model.context_length} with the answer: start a new conversation, shorten the "
+                f"The conversation has {length} tokens, and the context length of {model.name} is "
+                f"{model.context_length} including the answer: start a new conversation, shorten the "
                 "message, or restart with a larger --ctx if the model allows it."
             )
         answer.submitted(
@@ -199,8 +201,8 @@ class Answering:
         )
         return prompt.tokenized
 
-    def _keep_ids(self, conversation: Conversation, tokenized: Sequence[Node]) -> None:
-        """Store the ids of turns that were tokenised now."""
+    def _store_turn_ids(self, conversation: Conversation, tokenized: Sequence[Node]) -> None:
+        """Store the token ids of newly tokenized turns."""
         fresh = {node.id: node for node in tokenized}
         conversation.nodes = [fresh.get(node.id, node) for node in conversation.nodes]
         for node in tokenized:
@@ -217,27 +219,27 @@ class Answering:
             self._drain(answer, answer.request_id, deltas)
         elif self._client.snapshot().state is not EngineState.LOADING:
             try:
-                self._keep_ids(conversation, self._submit(answer, conversation.nodes[:-1]))
+                self._store_turn_ids(conversation, self._submit(answer, conversation.nodes[:-1]))
             except PravahaError as error:
-                deltas.append(answer.end(NodeStatus.ERROR, FinishReason.ERROR, str(error)))
+                deltas.append(answer.finish(NodeStatus.ERROR, FinishReason.ERROR, str(error)))
 
     def _drain(self, answer: Answer, request_id: str, deltas: list[NodeDelta]) -> None:
         try:
             batch = self._client.drain(request_id)
         except PravahaError as error:
-            deltas.append(answer.end(NodeStatus.ERROR, FinishReason.ERROR, str(error)))
+            deltas.append(answer.finish(NodeStatus.ERROR, FinishReason.ERROR, str(error)))
             return
         if batch is not None:
-            deltas.append(answer.take(batch))
+            deltas.append(answer.add(batch))
 
     def _save(self, answer: Answer, now: float) -> None:
-        if answer.due(now):
+        if answer.needs_save(now):
             self._store.update_streaming(answer.node())
-            answer.saved(now)
+            answer.mark_saved(now)
 
-    def _settle(self, conversation: Conversation) -> None:
-        conversation.settle()
-        del self._busy[conversation.id]
+    def _detach(self, conversation: Conversation) -> None:
+        conversation.detach_answer()
+        del self._active[conversation.id]
 
     def _begin_queued(
         self, conversation: Conversation, sampling: SamplingParams, deltas: list[NodeDelta]

@@ -1,4 +1,4 @@
-"""How token ids and logprobs lie in the database: little-endian u32 and IEEE half floats."""
+"""Binary encoding of token ids and logprobs in the database: little-endian u32 and IEEE float16."""
 
 import struct
 import sys
@@ -28,12 +28,12 @@ def unpack_ids(blob: bytes) -> tuple[int, ...]:
 
 
 def _half(value: float) -> float:
-    # -inf (a token forced by a bias) and anything below the half range become its lowest number.
+    # -inf (a token forced by a bias) and values below the float16 range become its minimum.
     return max(value, _HALF_MIN)
 
 
 def pack_logprobs(values: Sequence[float]) -> bytes:
-    """[n] log-probabilities → 2n bytes (half precision: about three digits)."""
+    """[n] log-probabilities → 2n bytes (float16: about three digits)."""
     return struct.pack(f"<{len(values)}e", *map(_half, values))
 
 

@@ -1,10 +1,9 @@
-"""Where each message's content lies in a rendered chat.
+"""`chat_layout`: the positions of the messages' contents in a rendered chat.
 
-A chat template is a program: only running it tells what it does. It is run twice, once on the
-real messages and once on placeholders that no template treats specially. The second rendering
-gives the scaffolding between the contents; the first must then be that scaffolding with each
-content, as it is or stripped (`| trim`), in its place. If it is not, the template rewrites contents
-(Qwen3 removes earlier thoughts) and there is no layout.
+The template is rendered twice, once with the messages and once with placeholders as contents. The second
+rendering gives the scaffolding between the contents. The first must equal that scaffolding with each
+content, unchanged or stripped (`| trim`), in place of its placeholder. Otherwise the template rewrites
+contents (Qwen3 removes earlier reasoning) and there is no layout.
 """
 
 import re
@@ -15,7 +14,7 @@ from engine.api.chat import ChatMessage
 
 Render = Callable[[Sequence[ChatMessage]], str]
 
-# Private-use characters: no white space for `trim`, no case, no meaning in any markup.
+# Private-use characters: not whitespace for `trim`, without case, without meaning in markup.
 _OPEN, _CLOSE = "\uf8f0", "\uf8f1"
 _PLACEHOLDER = re.compile(f"{_OPEN}([0-9]+){_CLOSE}")
 
@@ -24,14 +23,14 @@ _VARIANTS: tuple[Callable[[str], str], ...] = (str, str.strip, str.rstrip, str.l
 
 @dataclass(frozen=True, slots=True)
 class Scaffold:
-    """Text that the template wrote."""
+    """Text written by the template."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Text of message `index`, as the template placed it."""
+    """The content of message `index` as rendered."""
 
     index: int
     text: str
@@ -43,10 +42,10 @@ Piece = Scaffold | Content
 def chat_layout(messages: Sequence[ChatMessage], render: Render) -> list[Piece] | None:
     """The rendering of `messages` in pieces, or None if the template rewrites contents.
 
-    Joining the pieces' texts gives exactly `render(messages)`. Costs two renderings.
+    The concatenated texts of the pieces equal `render(messages)`. Cost: two renderings.
 
     Raises:
-        InvalidRequest: the template refuses the messages.
+        InvalidRequest: the template rejects the messages.
     """
     rendering = render(messages)
     marked = render(
@@ -63,10 +62,10 @@ def chat_layout(messages: Sequence[ChatMessage], render: Render) -> list[Piece] 
 
 
 def _align(rendering: str, scaffolds: list[str], contents: list[str]) -> list[Piece] | None:
-    """Place each content, as it is or stripped, between its scaffolds; None if they don't fit.
+    """Match each content, unchanged or stripped, between its scaffolds; None if there is no match.
 
-    Takes the first variant that fits. The variants differ in white space at the ends alone, so
-    another choice could only matter between scaffolds that are themselves white space.
+    The first matching variant is taken. Variants differ only in whitespace at the ends, so the choice
+    matters only between scaffolds that are themselves whitespace.
     """
     if not rendering.startswith(scaffolds[0]):
         return None

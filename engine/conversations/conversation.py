@@ -1,4 +1,4 @@
-"""An open conversation: the path from root to head, and what is going on at its end."""
+"""`Conversation`: an open conversation, its path from root to head and its running answer."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -9,15 +9,16 @@ from engine.conversations.tree import Node, NodeKind, NodeStatus, NodeView, view
 
 @dataclass(slots=True)
 class Conversation:
-    """State of one open tree. Belongs to `TreeSession`, which keeps the store in step with it.
+    """State of one open tree, owned by `TreeSession`, which keeps it consistent with the store.
 
     Attributes:
-        saved: whether the tree is in the store; an empty conversation is not.
-        nodes: root to head. The last one is stale while `answer` writes it: see `path`.
-        system_prompt: what the next message will be sent with.
-        system_optional: whether the prompt is a default, to be left out where the model's template
-            takes none, rather than the user's wish.
-        queued: messages waiting for the running answer's end, oldest first.
+        saved: whether the tree is in the store; False while the conversation is empty.
+        nodes: root to head. While `answer` runs, the last one is out of date; `path` is not.
+        system_prompt: the system prompt of the next message.
+        system_optional: whether the system prompt is a default, omitted if the chat template does not
+            support one.
+        answer: the running answer, or None.
+        queued: messages to send after the running answer, oldest first.
     """
 
     id: str
@@ -30,19 +31,19 @@ class Conversation:
     queued: deque[str] = field(default_factory=deque)
 
     def path(self) -> list[NodeView]:
-        """The messages root to head, the running answer up to date."""
+        """The messages from root to head, including the running answer's text so far."""
         views = [view_of(node) for node in self.nodes]
         if self.answer is not None:
             views[-1] = view_of(self.answer.node())
         return views
 
     def sent_system_prompt(self) -> str | None:
-        """The system prompt in force at the head; None when there is none."""
+        """The system prompt in effect at the head, or None."""
         systems = [node.text for node in self.nodes if node.kind is NodeKind.SYSTEM]
         return (systems[-1] or None) if systems else None
 
     def context_used(self) -> int:
-        """Tokens of the conversation as last fed and continued."""
+        """Tokens of the last prompt and its answer; 0 before the first answer."""
         if self.answer is not None and self.answer.n_prompt:
             return self.answer.n_prompt + self.answer.n_gen
         for node in reversed(self.nodes):
@@ -51,15 +52,15 @@ class Conversation:
         return 0
 
     def written_elsewhere(self) -> bool:
-        """Whether another live process is writing the last answer."""
+        """Whether another process is generating the last answer."""
         return (
             self.answer is None
             and bool(self.nodes)
             and self.nodes[-1].status is NodeStatus.STREAMING
         )
 
-    def settle(self) -> None:
-        """Put the ended answer in its place on the path."""
+    def detach_answer(self) -> None:
+        """Store the finished answer's node in the path and drop the answer."""
         if self.answer is not None:
             self.nodes[-1] = self.answer.node()
             self.answer = None

@@ -1,4 +1,4 @@
-"""A conversation tree as JSON Lines: one node a line, parents before children."""
+"""Export of a conversation tree as JSON Lines: one node per line, parents before children."""
 
 import json
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ from engine.conversations.tree import Node
 
 
 def export_jsonl(store: Store, tree_id: str) -> Iterator[str]:
-    """The tree's nodes, one JSON object a line without its newline.
+    """The tree's nodes, one JSON object per item, without newlines.
 
-    `id` and `parentId` make the tree; absent values are left out. Token ids, logprobs and all
-    figures are included. Reads what is committed.
+    `id` and `parentId` define the tree; absent values are omitted. Token ids, logprobs and timings are
+    included. Reads committed data.
     """
     for node in store.nodes(tree_id):
         yield json.dumps(_object(node), ensure_ascii=False, separators=(",", ":"))

@@ -1,9 +1,8 @@
-"""Who is alive: a lock file per process that writes conversations.
+"""`WriterLease`: a lock file per process that writes conversations, to detect dead writers.
 
-A process that streams into a node signs it with its lease. The lease is an exclusive `flock` on a
-file named after it; the kernel drops the lock when the process dies, however it dies, so neither
-pid reuse nor a stopped clock can make a dead writer look alive. Leases guard one machine: keep the
-database on a local disk.
+A process records its lease in the nodes that it streams into. The lease is an exclusive `flock` on a
+file of that name, released by the kernel when the process dies, so detection does not depend on process
+ids or clocks. Leases work on one machine: the database must be on a local disk.
 """
 
 import fcntl
@@ -14,10 +13,13 @@ from engine.conversations.ulid import new_ulid
 
 
 class WriterLease:
-    """This process's lease, held until `release` or death.
+    """The lease of this process, held until `release` or exit.
 
     Args:
-        folder: where lease files live; made if missing (0700).
+        folder: directory of the lease files; created if missing (mode 0700).
+
+    Attributes:
+        id: the lease, a ULID.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -27,7 +29,7 @@ class WriterLease:
         self._fd = _lock_file(self._path)
 
     def release(self) -> None:
-        """Give the lease back. Idempotent."""
+        """Release the lease. Idempotent."""
         if self._fd >= 0:
             self._path.unlink(missing_ok=True)
             os.close(self._fd)
@@ -35,7 +37,7 @@ class WriterLease:
 
 
 def _lock_file(path: Path) -> int:
-    """Create and lock; the file descriptor, which holds the lock."""
+    """Create and lock the file; returns the file descriptor that holds the lock."""
     while True:
         fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -44,11 +46,11 @@ def _lock_file(path: Path) -> int:
                 return fd
         except FileNotFoundError:
             pass
-        os.close(fd)  # another process swept the file between our open and our lock
+        os.close(fd)  # another process removed the file between open and lock
 
 
 def is_alive(folder: Path, lease_id: str) -> bool:
-    """Whether the process that signed with this lease still runs; a dead one's file is removed."""
+    """Whether the process with this lease is running; removes the file of a dead one."""
     path = folder / lease_id
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -66,7 +68,7 @@ def is_alive(folder: Path, lease_id: str) -> bool:
 
 
 def sweep(folder: Path) -> bool:
-    """Remove the files of dead writers; whether there were any (the last exit was not clean)."""
+    """Remove the lease files of dead processes; True if there were any, i.e. after an unclean exit."""
     if not folder.is_dir():
         return False
     dead = [path for path in folder.iterdir() if not is_alive(folder, path.name)]

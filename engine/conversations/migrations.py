@@ -1,4 +1,4 @@
-"""Schema versions of the conversation database, kept in `PRAGMA user_version`."""
+"""Migrations of the conversation database, whose schema version is `PRAGMA user_version`."""
 
 import sqlite3
 from importlib.resources import files
@@ -8,26 +8,26 @@ from engine.conversations.errors import StoreError
 
 
 def _migrations() -> tuple[str, ...]:
-    """Scripts in order: script i takes a database from version i to i + 1."""
+    """Scripts in order: script i migrates from version i to i + 1."""
     return (files("engine.conversations").joinpath("schema.sql").read_text(encoding="utf-8"),)
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring the database to the newest schema, each step in one transaction.
+    """Migrate the database to the newest schema, each version in one transaction.
 
     Raises:
-        StoreError: a newer Pravāha wrote the file.
+        StoreError: the schema is newer than this version supports.
     """
     scripts = _migrations()
     newest = len(scripts)
     version = _version(connection)
     if version > newest:
         raise StoreError(
-            f"The database {path} was written by a newer Pravāha (schema {version}, this "
-            f"one knows {newest}): install that version, or set PRAVAHA_DATA_DIR to another folder."
+            f"The database {path} was written by a newer Pravāha (schema {version}; this version "
+            f"supports up to {newest}): install that version, or set PRAVAHA_DATA_DIR to another folder."
         )
     while version < newest:
-        # The version is read again inside the transaction: two processes may start at once.
+        # Read again inside the transaction, because another process may be migrating.
         connection.execute("BEGIN IMMEDIATE")
         try:
             version = _version(connection)

@@ -1,4 +1,4 @@
-"""`Node` ↔ the row of table `node`."""
+"""Conversion between `Node` and rows of the table `node`."""
 
 import re
 from typing import Any
@@ -44,7 +44,7 @@ NODE_COLUMNS = (
     "rating",
     "pruned_at",
 )
-"""In the order of `Node`'s fields."""
+"""Columns in the order of `Node`'s fields."""
 
 
 def row_from_node(node: Node, writer: str | None) -> tuple[Any, ...]:
@@ -60,7 +60,7 @@ def row_from_node(node: Node, writer: str | None) -> tuple[Any, ...]:
 
 
 def node_from_row(row: tuple[Any, ...]) -> Node:
-    """The node of a row selected by `NODE_COLUMNS`."""
+    """The node of a row with the columns `NODE_COLUMNS`."""
     values = dict(zip(NODE_COLUMNS, row, strict=True))
     values["kind"], values["status"] = NodeKind(values["kind"]), NodeStatus(values["status"])
     if values["token_ids"] is not None:
@@ -72,5 +72,5 @@ def node_from_row(row: tuple[Any, ...]) -> Node:
 
 
 def storable(text: str) -> str:
-    """Text as SQLite can keep it: lone surrogates (from a terminal's bad bytes) become U+FFFD."""
+    """Text that SQLite can store: lone surrogates (from invalid terminal input) become U+FFFD."""
     return _SURROGATE.sub("\ufffd", text)

@@ -1,7 +1,7 @@
-"""Changes of pointers and flags, each with its inverse, so that all of them can be undone.
+"""Operation log: changes of pointers and flags, stored with their inverses for undo and redo.
 
-A change is a list of assignments. Applying one returns the assignment that takes it back. Nodes'
-text is never touched here. Runs inside the writer's transaction.
+A change is a list of assignments; applying an assignment returns its inverse. The text of nodes is
+never changed. All functions run inside the writer's transaction.
 """
 
 import json
@@ -34,7 +34,7 @@ def record(
     changes: Sequence[Assignment],
     now: float,
 ) -> None:
-    """Apply the changes and log them under `name`; what was undone can't be redone any more."""
+    """Apply the changes and log them as `name`; discards the undone operations."""
     undo = [_apply(connection, tree_id, change, now) for change in changes]
     connection.execute("DELETE FROM oplog WHERE tree_id = ? AND undone = 1", (tree_id,))
     connection.execute(
@@ -44,7 +44,7 @@ def record(
 
 
 def undo(connection: sqlite3.Connection, tree_id: str, now: float) -> str | None:
-    """Take back the newest change that stands; its name, or None when there is none."""
+    """Undo the newest operation; returns its name, or None if there is none."""
     return _replay(
         connection,
         tree_id,
@@ -55,7 +55,7 @@ def undo(connection: sqlite3.Connection, tree_id: str, now: float) -> str | None
 
 
 def redo(connection: sqlite3.Connection, tree_id: str, now: float) -> str | None:
-    """Apply again the change that was undone last; its name, or None when there is none."""
+    """Redo the operation that was undone last; returns its name, or None if there is none."""
     return _replay(
         connection,
         tree_id,
@@ -81,7 +81,7 @@ def _replay(
 def _apply(
     connection: sqlite3.Connection, tree_id: str, change: Assignment, now: float
 ) -> Assignment:
-    """Make the change; the assignment that takes it back."""
+    """Apply an assignment; returns its inverse."""
     key = change.key
     if change.target == "head":
         old = connection.execute(

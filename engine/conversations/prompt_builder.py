@@ -1,18 +1,18 @@
-"""From a path of nodes to the token ids that continue it.
+"""`PromptBuilder`: the prompt token ids for a path of conversation nodes.
 
 Invariants:
 
-* Stored ids of answers are fed as they are. Re-tokenising text would move token boundaries and
-  prefix hits would silently vanish.
-* So a continued conversation's prompt starts with the previous prompt, then the previous answer's
-  ids. The exception: an end token that the template does not write there is left out.
-* What lies between two answers (the end of a turn, the user's words, the template's scaffolding) is
-  one *turn*: tokenised once, kept with its user node, and used again while tokenizer and rendering
-  stay the same.
+* Stored token ids of answers are used unchanged. Tokenizing their text again could change the token
+  boundaries and lose prefix cache hits.
+* Therefore the prompt of a continued conversation starts with the previous prompt and the previous
+  answer's ids, except for an end token that the template does not write.
+* The text between two answers (the end of a turn, the user's message, the template's scaffolding) is a
+  *turn*. It is tokenized once, stored with its user node, and reused while the tokenizer and the
+  rendering are unchanged.
 * Contents never become control tokens; see `engine.text.chat_encoding`.
-* Nothing is ever truncated.
+* Prompts are not truncated.
 
-Cost: two renderings of the template, plus tokenising what is new.
+Cost: two renderings of the template, plus tokenization of the new turns.
 """
 
 import hashlib
@@ -30,11 +30,11 @@ from engine.text.control_tokens import ControlTokens
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Token ids to submit.
+    """A prompt.
 
     Attributes:
-        token_ids: special tokens in place.
-        tokenized: user nodes whose turn was tokenised now; save them with `Store.set_token_ids`.
+        token_ids: including special tokens.
+        tokenized: user nodes whose turn was newly tokenized; save them with `Store.set_token_ids`.
     """
 
     token_ids: tuple[int, ...]
@@ -43,15 +43,15 @@ class Prompt:
 
 @dataclass(slots=True)
 class _Turn:
-    """What lies between two stored answers, and the ids of the answer that follows."""
+    """The pieces between two stored answers, and the ids of the following answer."""
 
     pieces: list[Piece] = field(default_factory=list)
-    asker: Node | None = None
+    user_node: Node | None = None
     answer: tuple[int, ...] = ()
 
 
 class PromptBuilder:
-    """Builds prompts for the model behind `client`. Keep one for each client."""
+    """Builds prompts for the model of `client`. Use one per client."""
 
     def __init__(self, client: EngineClient) -> None:
         self._client = client
@@ -59,11 +59,11 @@ class PromptBuilder:
         self._encoder = ChatEncoder(client.tokenize, client.render_chat, ControlTokens({}))
 
     def build(self, path: Sequence[Node]) -> Prompt:
-        """The prompt that asks for the answer after `path`, root first.
+        """The prompt for the answer after `path`, root first.
 
         Raises:
-            InvalidRequest: the template refuses the messages.
-            EngineUnavailable: there is no tokenizer yet.
+            InvalidRequest: the template rejects the messages.
+            EngineUnavailable: the model is not loaded.
         """
         fingerprint = self._client.tokenizer_fingerprint()
         if fingerprint != self._fingerprint:  # the first model, or another one
@@ -72,17 +72,17 @@ class PromptBuilder:
         try:
             return self._build(_turns(path, keep_empty=False))
         except InvalidRequest:
-            # Templates that insist on user and assistant alternating need the empty answers too.
+            # Templates that require alternating roles need the empty answers too.
             nodes = _turns(path, keep_empty=True)
             if nodes == _turns(path, keep_empty=False):
                 raise
             return self._build(nodes)
 
     def takes_system_prompt(self) -> bool:
-        """Whether the model's template accepts a system message (Mistral's first ones refuse it).
+        """Whether the chat template accepts a system message; the first ones of Mistral do not.
 
         Raises:
-            EngineUnavailable: there is no tokenizer yet.
+            EngineUnavailable: the model is not loaded.
         """
         try:
             self._client.render_chat(
@@ -102,17 +102,17 @@ class PromptBuilder:
         ids: list[int] = []
         tokenized: list[Node] = []
         for turn in self._cut_at_answers(layout, nodes):
-            turn_ids, fresh = self._turn_ids(turn)
-            if fresh is not None:
-                tokenized.append(fresh)
+            turn_ids, updated = self._turn_ids(turn)
+            if updated is not None:
+                tokenized.append(updated)
             if ids:
-                turn_ids = self._close_answer(ids, turn_ids)
+                turn_ids = self._without_repeated_end(ids, turn_ids)
             ids += turn_ids
             ids += turn.answer
         return Prompt(tuple(ids), tuple(tokenized))
 
     def _cut_at_answers(self, layout: Sequence[Piece], nodes: Sequence[Node]) -> list[_Turn]:
-        """The layout cut at every answer whose stored ids this tokenizer made."""
+        """The layout split at every answer with stored ids of this tokenizer."""
         turns = [_Turn()]
         for piece in layout:
             node = nodes[piece.index] if isinstance(piece, Content) else None
@@ -123,7 +123,7 @@ class PromptBuilder:
                 continue
             turns[-1].pieces.append(piece)
             if node is not None and node.kind is NodeKind.USER:
-                turns[-1].asker = node
+                turns[-1].user_node = node
         return turns
 
     def _stored_ids(self, node: Node | None) -> tuple[int, ...]:
@@ -136,32 +136,38 @@ class PromptBuilder:
         return node.token_ids or ()
 
     def _turn_ids(self, turn: _Turn) -> tuple[list[int], Node | None]:
-        """Ids of a turn, and its user node with them if they are new."""
-        asker = turn.asker
-        if asker is None:
+        """Ids of a turn, and the updated user node if they are new."""
+        user_node = turn.user_node
+        if user_node is None:
             return self._encode(turn.pieces), None
         digest = _digest(turn.pieces)
-        if asker.tokenizer == self._fingerprint and asker.template == digest and asker.token_ids:
-            return list(asker.token_ids), None
+        if (
+            user_node.tokenizer == self._fingerprint
+            and user_node.template == digest
+            and user_node.token_ids
+        ):
+            return list(user_node.token_ids), None
         ids = self._encode(turn.pieces)
-        fresh = replace(asker, token_ids=tuple(ids), tokenizer=self._fingerprint, template=digest)
-        return ids, fresh
+        updated = replace(
+            user_node, token_ids=tuple(ids), tokenizer=self._fingerprint, template=digest
+        )
+        return ids, updated
 
-    def _close_answer(self, ids: list[int], turn_ids: list[int]) -> list[int]:
-        """What follows an answer, so that its end token stands once, as the template writes it.
+    def _without_repeated_end(self, ids: list[int], turn_ids: list[int]) -> list[int]:
+        """The next turn without the end token that the preceding answer already contains.
 
         Args:
-            ids: everything up to the answer's last id. Loses an end token that the template does
-                not write.
-            turn_ids: the next turn, beginning with how the template ends an answer.
+            ids: the prompt up to the answer's last id. Modified: an end token that the template does
+                not write is removed.
+            turn_ids: the next turn, which starts with the template's end of an answer.
         """
         end = ids[-1]
         controls = self._encoder.controls.ids
         if end not in controls:
-            return turn_ids  # stopped early, or at a stop string: the template closes the turn
+            return turn_ids  # aborted or at a stop string: the template ends the turn
         for index, token_id in enumerate(turn_ids):
             if token_id == end:
-                # White space before it (Llama 2 writes ` </s>`) is not worth another token.
+                # Whitespace before it (Llama 2 writes ` </s>`) is dropped.
                 if self._client.detokenize(turn_ids[:index]).strip():
                     break
                 return turn_ids[index + 1 :]
@@ -171,20 +177,20 @@ class PromptBuilder:
         return turn_ids
 
     def _encode(self, pieces: Sequence[Piece]) -> list[int]:
-        def place(contents: Sequence[str]) -> str:
+        def render(contents: Sequence[str]) -> str:
             texts = iter(contents)
             return "".join(p.text if isinstance(p, Scaffold) else next(texts) for p in pieces)
 
-        return self._encoder.encode_placed(
-            [piece.text for piece in pieces if isinstance(piece, Content)], place
+        return self._encoder.encode_contents(
+            [piece.text for piece in pieces if isinstance(piece, Content)], render
         )
 
 
 def _turns(path: Sequence[Node], *, keep_empty: bool) -> list[Node]:
-    """The nodes that the template sees: the last system prompt first, then questions and answers.
+    """The nodes to render: the last system prompt, then user messages and answers.
 
-    Answers without a word (stopped or failed before the first token) teach a model to say nothing:
-    they are left out unless `keep_empty`.
+    Empty answers (stopped or failed before the first token) make models more likely to answer nothing;
+    they are omitted unless `keep_empty`.
     """
     systems = [node for node in path if node.kind is NodeKind.SYSTEM]
     turns = [
@@ -197,10 +203,10 @@ def _turns(path: Sequence[Node], *, keep_empty: bool) -> list[Node]:
 
 
 def _digest(turn: Sequence[Piece]) -> str:
-    """Identifies a turn's text and which parts of it are content.
+    """Hash of a turn's text and of which parts of it are contents.
 
-    White space at its end does not count: before an answer that exists some templates write a space
-    (Llama 2) that they did not write when they asked for it.
+    Trailing whitespace is ignored: before an existing answer some templates (Llama 2) write a space that
+    they do not write in the generation prompt.
     """
     hasher = hashlib.blake2b(digest_size=16)
     for piece in turn:

@@ -9,7 +9,7 @@ CREATE TABLE tree (
     meta        TEXT
 ) WITHOUT ROWID;
 
--- `n` is explicit: SQLite may renumber implicit rowids on VACUUM, and node_fts is keyed by it.
+-- `n` is explicit, because node_fts is keyed by it and VACUUM may renumber implicit rowids.
 CREATE TABLE node (
     n           INTEGER PRIMARY KEY,
     id          TEXT NOT NULL UNIQUE,
@@ -46,7 +46,7 @@ CREATE INDEX node_children ON node (tree_id, parent_id);
 CREATE INDEX node_streaming ON node (writer) WHERE status = 'streaming';
 CREATE INDEX node_prompts ON node (created_at) WHERE kind = 'user';
 
--- Which child is current at each fork; the root's parent is ''.
+-- The current child of each node; the parent of roots is ''.
 CREATE TABLE checkout (
     tree_id     TEXT NOT NULL REFERENCES tree (id),
     parent_id   TEXT NOT NULL,
@@ -63,7 +63,7 @@ CREATE TABLE head (
     PRIMARY KEY (tree_id, name)
 ) WITHOUT ROWID;
 
--- Every change of a pointer or flag, with its inverse: JSON lists of assignments (oplog.py).
+-- Changes of pointers and flags with their inverses, as JSON lists of assignments (oplog.py).
 CREATE TABLE oplog (
     n           INTEGER PRIMARY KEY,
     tree_id     TEXT NOT NULL REFERENCES tree (id),
@@ -75,8 +75,8 @@ CREATE TABLE oplog (
 );
 CREATE INDEX oplog_tree ON oplog (tree_id, n);
 
--- A finished message is immutable. Ids of non-assistant nodes are a cache of the tokenizer's work:
--- set once, and again only for another tokenizer or rendering.
+-- Finished nodes are immutable. Token ids of non-assistant nodes are a cache: set once, and changed
+-- only with the tokenizer or the rendering.
 CREATE TRIGGER node_immutable BEFORE UPDATE ON node
 WHEN OLD.status <> 'streaming' AND (
     NEW.text IS NOT OLD.text
@@ -90,7 +90,7 @@ BEGIN
     SELECT RAISE(ABORT, 'a finished node is immutable');
 END;
 
--- Where a node hangs and what it is never change, streaming or not.
+-- Identity, parent and kind of a node never change, streaming or not.
 CREATE TRIGGER node_fixed BEFORE UPDATE ON node
 WHEN NEW.n IS NOT OLD.n OR NEW.id IS NOT OLD.id OR NEW.tree_id IS NOT OLD.tree_id
     OR NEW.parent_id IS NOT OLD.parent_id OR NEW.kind IS NOT OLD.kind
@@ -99,7 +99,7 @@ BEGIN
     SELECT RAISE(ABORT, 'the place and kind of a node never change');
 END;
 
--- Full text: each node is indexed once, when it no longer streams.
+-- Full-text index: each node is indexed once, when it has finished streaming.
 CREATE VIRTUAL TABLE node_fts USING fts5 (
     text, content = 'node', content_rowid = 'n', tokenize = 'trigram'
 );

@@ -1,8 +1,8 @@
-"""What a front end does with conversations: open, send, stop, regenerate, and pump.
+"""`TreeSession`: the interface of front ends to conversations: open, send, stop, regenerate, pump.
 
-Belongs to one thread (the screen's, or the plain chat's). Nothing here waits for the engine's step;
-disk writes are queued. Call `pump` from the front end's clock: it moves tokens from the engine's
-mailboxes into the conversation and the store, also for answers of conversations that are not shown.
+Used by one thread. No call waits for an engine step; disk writes are queued. The front end calls `pump`
+periodically: it moves tokens from the engine's mailboxes into the conversations and the store, including
+those of conversations that are not open.
 """
 
 import time
@@ -25,29 +25,29 @@ from engine.conversations.ulid import new_ulid
 _HISTORY = 500
 
 DEFAULT_SAMPLING = SamplingParams(temperature=0.2, top_p=0.9, logprobs=0)
-"""Cool enough for small models; the sampled tokens' logprobs are kept with every answer."""
+"""A low temperature, for small models; the logprobs of sampled tokens are stored with every answer."""
 
 
 class TreeSession:
-    """The conversations of one store, continued by one engine.
+    """The conversations of one store, answered by one engine.
 
-    Opens the conversation that was used last, or an empty one. An empty conversation reaches the
-    store with its first message.
+    Opens the conversation that was used last, or an empty one. An empty conversation is saved with its
+    first message.
 
     Args:
-        store: stays the caller's: close it after the session.
-        client: stays the caller's likewise.
-        clock: monotonic seconds; paces saving.
-        wall: seconds since the epoch; dates nodes.
-        new_id: makes increasing ids.
-        sampling: how answers are written.
-        system_prompt: what new conversations start with.
-        system_required: whether that is the user's wish; if not, it is left out where the model's
-            template takes no system message.
-        resume: open the last conversation rather than an empty one.
+        store: owned by the caller, who closes it after the session.
+        client: owned by the caller.
+        clock: monotonic seconds; limits the rate of saves.
+        wall: seconds since the epoch, for `created_at` of nodes.
+        new_id: returns increasing ids.
+        sampling: sampling parameters of answers.
+        system_prompt: system prompt of new conversations.
+        system_required: whether the user set the system prompt; if not, it is omitted for chat
+            templates that do not support one.
+        resume: open the last conversation instead of an empty one.
 
     Attributes:
-        sampling: how the next answers will be written.
+        sampling: sampling parameters of the next answers.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class TreeSession:
 
     @property
     def tree_id(self) -> str:
-        """The open conversation."""
+        """The id of the open conversation."""
         return self._current.id
 
     @property
@@ -86,17 +86,17 @@ class TreeSession:
         return self._current.title
 
     def trees(self, query: str = "") -> list[TreeSummary]:
-        """Saved conversations, newest first; with a query, those that contain it."""
-        self._store.settle()
+        """Saved conversations, newest first; with a query, those that contain it. Waits for queued writes."""
+        self._store.wait_for_writes()
         return self._store.trees(query)
 
     def new_tree(self) -> str:
-        """Open an empty conversation; its id. A running answer goes on in the background."""
+        """Open an empty conversation; returns its id. A running answer continues in the background."""
         self._current = self._empty()
         return self._current.id
 
     def open_tree(self, tree_id: str) -> None:
-        """Show another conversation. A running answer goes on in the background.
+        """Open another conversation. A running answer continues in the background.
 
         Raises:
             InvalidRequest: there is no such conversation.
@@ -105,17 +105,17 @@ class TreeSession:
             self._current = self._answering.running(tree_id) or self._load(tree_id)
 
     def rename_tree(self, tree_id: str, title: str) -> None:
-        """Give a conversation another title; can be undone."""
+        """Rename a conversation; can be undone."""
         title = title_of(title)
-        conversation = self._known(tree_id)
+        conversation = self._loaded(tree_id)
         if conversation is not None:
             conversation.title = title
         if conversation is None or conversation.saved:
             self._store.assign(tree_id, "rename", [Assignment("title", "", title)])
 
     def delete_tree(self, tree_id: str) -> None:
-        """Archive a conversation: it leaves the list, its nodes stay. Stops its answer."""
-        conversation = self._known(tree_id)
+        """Archive a conversation: it is no longer listed, its nodes are kept. Stops its answer."""
+        conversation = self._loaded(tree_id)
         if conversation is not None:
             conversation.queued.clear()
             self._answering.stop(conversation)
@@ -125,26 +125,26 @@ class TreeSession:
             self.new_tree()
 
     def export(self) -> Iterator[str]:
-        """The open conversation as JSON Lines, every branch of it, as far as it is saved."""
-        self._store.settle()
+        """The saved nodes of the open conversation as JSON Lines, all branches included."""
+        self._store.wait_for_writes()
         return export_jsonl(self._store, self._current.id)
 
     def path(self) -> list[NodeView]:
-        """The open conversation's messages, root to head."""
+        """The messages of the open conversation, from root to head."""
         return self._current.path()
 
     def context_used(self) -> int:
-        """Tokens of the open conversation as last fed and continued; 0 before the first answer."""
+        """Tokens of the open conversation's last prompt and answer; 0 before the first answer."""
         return self._current.context_used()
 
     def prompt_history(self) -> list[str]:
-        """The newest user messages of all conversations, oldest first, none twice in a row."""
+        """The latest user messages of all conversations, oldest first, without consecutive duplicates."""
         history = list(self._history)
         return [text for i, text in enumerate(history) if i == 0 or text != history[i - 1]]
 
     @property
     def system_prompt(self) -> str | None:
-        """What the next message of the open conversation will be sent with."""
+        """The system prompt of the open conversation's next message."""
         return self._current.system_prompt
 
     @system_prompt.setter
@@ -156,86 +156,98 @@ class TreeSession:
 
     @property
     def generating(self) -> bool:
-        """Whether the open conversation's answer is being written."""
+        """Whether the open conversation has a running answer."""
         return self._current.answer is not None
 
     @property
     def request_id(self) -> str | None:
-        """The engine's request behind the open conversation's answer, while there is one."""
+        """The request id of the open conversation's running answer, or None."""
         answer = self._current.answer
         return None if answer is None else answer.request_id
 
     @property
     def queued(self) -> tuple[str, ...]:
-        """Messages that wait for the running answer's end, oldest first."""
+        """Messages to send after the running answer, oldest first."""
         return tuple(self._current.queued)
 
     def withdraw(self) -> str | None:
-        """Take the newest queued message back; None when nothing is queued."""
+        """Remove and return the newest queued message; None if there is none."""
         return self._current.queued.pop() if self._current.queued else None
 
     def send(self, text: str) -> None:
-        """Ask. While an answer is being written the message is queued instead.
+        """Send a message, or queue it while an answer is running.
 
         Raises:
-            InvalidRequest: nothing to send, or the conversation no longer fits the context; nothing
-                was added.
-            QueueFull, EngineUnavailable: the engine takes no more; nothing was added.
+            InvalidRequest: the message is empty, or the conversation exceeds the context length;
+                nothing was added.
+            QueueFull, EngineUnavailable: the engine accepts no requests; nothing was added.
         """
         if not text.strip():
             raise InvalidRequest("The message is empty: type something to send.")
         if self._current.answer is not None:
             self._current.queued.append(text)
         else:
-            self._refuse_while_writing(self._current)
+            self._reject_while_running(self._current)
             self._answering.ask(self._current, text, self.sampling)
         self._history.append(text)
 
     def stop(self) -> None:
-        """End the running answer at the engine's next step; what is written stays."""
+        """Stop the running answer at the next step boundary; its text is kept."""
         self._answering.stop(self._current)
 
     def regenerate(self) -> None:
-        """Write the last answer again, as a sibling with the next seed.
+        """Generate the last answer again, as a sibling with the next seed.
 
         Raises:
-            InvalidRequest: an answer is being written, or there is none to write again.
-            QueueFull, EngineUnavailable: the engine takes no more; nothing was added.
+            InvalidRequest: an answer is running, or there is no message to answer.
+            QueueFull, EngineUnavailable: the engine accepts no requests; nothing was added.
         """
         conversation = self._current
-        self._refuse_while_writing(conversation)
+        self._reject_while_running(conversation)
         path, sampling = list(conversation.nodes), self.sampling
         if path and path[-1].kind is NodeKind.ASSISTANT:
             sampling = _next_seed(sampling, path.pop())
         if not path or path[-1].kind is not NodeKind.USER:
-            raise InvalidRequest("There is no answer to write again: send a message first.")
+            raise InvalidRequest("There is no answer to regenerate: send a message first.")
         self._answering.answer_again(conversation, path, sampling)
 
     def undo(self) -> str | None:
-        """Take back the last change of pointers or flags in the open conversation; its name."""
+        """Undo the last operation in the open conversation; returns its name, or None.
+
+        Raises:
+            InvalidRequest: an answer is running.
+        """
         return self._replay(self._store.undo)
 
     def redo(self) -> str | None:
-        """Repeat the change undone last; its name."""
+        """Redo the operation undone last; returns its name, or None.
+
+        Raises:
+            InvalidRequest: an answer is running.
+        """
         return self._replay(self._store.redo)
 
     def pump(self) -> list[NodeDelta]:
-        """Take in what the engine wrote. Call it from the front end's clock.
+        """Drain the engine's output; returns the changes. Called periodically by the front end.
 
-        Costs microseconds when nothing is new. A delta whose node is not on the path that the front
-        end knows announces new nodes: read `path` again.
+        Costs microseconds without new output. A delta of an unknown node means that the path changed:
+        read `path` again.
         """
         return self._answering.pump()
 
     def take_notice(self) -> str | None:
-        """One sentence the user should see about the store (damage, failed writes), once."""
+        """A sentence for the user about the store (damage, failed writes), returned once; else None."""
         if self._store.notice is not None:
             notice, self._store.notice = self._store.notice, None
             return notice
         return self._store.take_failure()
 
     def close(self) -> None:
-        """Stop every answer, keep what is written, and wait until it is on disk. Idempotent."""
+        """Stop all answers, save their text, and wait until it is on disk. Idempotent.
+
+        Raises:
+            StoreError: a queued write failed.
+        """
         self._answering.close()
         self._store.flush()
 
@@ -250,7 +262,7 @@ class TreeSession:
         )
 
     def _load(self, tree_id: str) -> Conversation:
-        self._store.settle()
+        self._store.wait_for_writes()
         summary = self._store.tree(tree_id)
         if summary is None:
             raise InvalidRequest(f"There is no conversation {tree_id}.")
@@ -265,29 +277,29 @@ class TreeSession:
             conversation.sent_system_prompt() if head else self._default_system_prompt
         )
 
-    def _known(self, tree_id: str) -> Conversation | None:
+    def _loaded(self, tree_id: str) -> Conversation | None:
         return self._current if tree_id == self._current.id else self._answering.running(tree_id)
 
     def _replay(self, replay: Callable[[str], str | None]) -> str | None:
-        self._refuse_while_writing(self._current)
+        self._reject_while_running(self._current)
         name = replay(self._current.id)
         if name is not None:
             self._current = self._load(self._current.id)
         return name
 
     @staticmethod
-    def _refuse_while_writing(conversation: Conversation) -> None:
+    def _reject_while_running(conversation: Conversation) -> None:
         if conversation.answer is not None:
-            raise InvalidRequest("An answer is being written: stop it first.")
+            raise InvalidRequest("An answer is running: stop it first.")
         if conversation.written_elsewhere():
             raise InvalidRequest(
-                "Another Pravāha is writing this conversation's answer: wait for its end and open "
-                "the conversation again."
+                "Another Pravāha process is generating this conversation's answer: wait until it "
+                "has finished and open the conversation again."
             )
 
 
 def _next_seed(sampling: SamplingParams, last: Node) -> SamplingParams:
-    """With a fixed seed a second answer would repeat the first: take the one after it."""
+    """The parameters with the seed after the last answer's: the same seed would repeat the answer."""
     if sampling.seed is None:
         return sampling
     return replace(sampling, seed=((sampling.seed if last.seed is None else last.seed) + 1) % 2**64)

@@ -1,11 +1,11 @@
-"""Conversations in SQLite: one writer thread, readers on their own connection.
+"""`Store`: conversations in SQLite, with one writer thread and a separate read connection.
 
-Writes are queued and return at once; `flush` waits until all of them are on disk and raises what
-went wrong with any. Reads see what is committed: call `settle` first to read your own writes.
-Reading methods belong to one thread (the one that opened the store).
+Writes are queued and return immediately; `flush` waits until they are committed and raises their errors.
+Reads see committed data: call `wait_for_writes` first to read queued writes. Reading methods must be
+called on the thread that opened the store.
 
-Killed at any moment, the database holds every committed message; nodes that a dead process was
-streaming become `stopped` when the next one opens the file.
+The database contains every committed message if the process is killed. Nodes that a dead process was
+streaming become `stopped` when the next process opens the file.
 """
 
 import logging
@@ -40,17 +40,17 @@ T = TypeVar("T")
 
 
 class Store:
-    """The tables' only door. Open it with `Store.open`.
+    """Access to the conversation database. Create it with `Store.open`.
 
     Attributes:
-        file: the database.
-        notice: one sentence for the user about what happened on opening, or None.
+        file: path of the database.
+        notice: a sentence for the user about damage found on opening, or None.
     """
 
     def __init__(
         self, path: Path, notice: str | None, clock: Callable[[], float] = time.time
     ) -> None:
-        """Use `open`, which prepares the file first."""
+        """Use `Store.open`, which prepares the file."""
         self.file = path
         self.notice = notice
         self._clock = clock
@@ -64,10 +64,10 @@ class Store:
     def open(cls, path: Path, *, clock: Callable[[], float] = time.time) -> Self:
         """Open or create the database.
 
-        A damaged file is renamed, never deleted, and a fresh one takes its place; `notice` says so.
+        A damaged file is renamed and replaced by an empty one; `notice` reports it.
 
         Raises:
-            StoreError: a newer Pravāha wrote the file, or it can't be opened or created.
+            StoreError: the schema is newer than supported, or the file cannot be opened or created.
         """
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -83,11 +83,11 @@ class Store:
             return cls(path, notice, clock)
         except (OSError, sqlite3.OperationalError) as error:
             raise StoreError(
-                f"The conversation database {path} can't be opened ({error}): check the folder's "
+                f"The conversation database {path} cannot be opened ({error}): check the folder's "
                 "permissions and free space, or set PRAVAHA_DATA_DIR to another folder."
             ) from error
 
-    # Writing: queued, in order.
+    # Writes: queued, executed in order.
 
     def create_tree(self, tree_id: str, title: str) -> None:
         """Add an empty tree."""
@@ -99,16 +99,12 @@ class Store:
             )
         )
 
-    def set_title(self, tree_id: str, title: str) -> None:
-        """Title a tree without an undo record (the first message names it)."""
-        self._write(lambda c: c.execute("UPDATE tree SET title = ? WHERE id = ?", (title, tree_id)))
-
     def add_nodes(self, nodes: Sequence[Node], *, name: str) -> None:
         """Add a chain of nodes, each the parent of the next, and move HEAD to the last.
 
         Args:
-            nodes: all of one tree.
-            name: what the oplog calls it, e.g. `send`.
+            nodes: nodes of one tree, at least one.
+            name: name of the operation in the oplog, e.g. `send`.
         """
         now = self._clock()
         rows = [
@@ -132,9 +128,9 @@ class Store:
         self._write(job)
 
     def update_streaming(self, node: Node) -> None:
-        """Save what a node holds so far; its status may end the streaming.
+        """Save the current content of a streaming node; its new status may be a final one.
 
-        The write is refused if the node's status on disk is not `streaming` any more.
+        The write fails if the node's saved status is no longer `streaming`.
         """
         now = self._clock()
         fixed = {"id", "tree_id", "parent_id", "kind", "created_at"}
@@ -150,14 +146,14 @@ class Store:
                 parameters,
             ).rowcount
             if changed != 1:
-                raise StoreError(f"Node {node.id} is finished and can't be written to.")
+                raise StoreError(f"Node {node.id} is finished and cannot be changed.")
             if node.status != "streaming":
                 _touch(connection, node.tree_id, now)
 
         self._write(job)
 
     def set_token_ids(self, node: Node) -> None:
-        """Keep the ids of a user's turn, with the tokenizer and rendering they belong to."""
+        """Save the token ids of a user turn, with the fingerprints of tokenizer and rendering."""
         row = dict(zip(NODE_COLUMNS, row_from_node(node, None)[:-1], strict=True))
         self._write(
             lambda c: c.execute(
@@ -173,43 +169,43 @@ class Store:
         self._write(lambda c: oplog.record(c, tree_id, name, changes, now))
 
     def undo(self, tree_id: str) -> str | None:
-        """Take back the newest change of pointers or flags; its name. Waits for the disk."""
+        """Undo the newest operation; returns its name, or None. Waits for the commit."""
         now = self._clock()
-        return self._wait(lambda c: oplog.undo(c, tree_id, now))
+        return self._run(lambda c: oplog.undo(c, tree_id, now))
 
     def redo(self, tree_id: str) -> str | None:
-        """Repeat the change undone last; its name. Waits for the disk."""
+        """Redo the operation undone last; returns its name, or None. Waits for the commit."""
         now = self._clock()
-        return self._wait(lambda c: oplog.redo(c, tree_id, now))
+        return self._run(lambda c: oplog.redo(c, tree_id, now))
 
     def flush(self) -> None:
-        """Wait until everything queued is committed.
+        """Wait until all queued writes are committed.
 
         Raises:
-            StoreError: something queued since the last flush could not be written.
+            StoreError: a write queued since the last flush failed.
         """
-        self.settle()
+        self.wait_for_writes()
         failures, self._failures = self._failures, []
         if failures:
             raise StoreError(f"Conversations could not be saved to {self.file} ({failures[0]}).")
 
-    def settle(self) -> None:
-        """Wait until everything queued is committed or has failed; never raises for a write."""
+    def wait_for_writes(self) -> None:
+        """Wait until all queued writes are committed or have failed; does not raise their errors."""
         self._writer.submit(lambda _: None).exception()
 
     def take_failure(self) -> str | None:
-        """One sentence if a write failed since the last look, without waiting; else None."""
+        """A sentence if a write failed since the last call, else None. Does not wait."""
         if not self._failures:
             return None
         failures, self._failures = self._failures, []
         return f"Conversations could not be saved to {self.file} ({failures[0]})."
 
-    # Reading: what is committed.
+    # Reads: committed data.
 
     def trees(self, query: str = "") -> list[TreeSummary]:
         """Trees that are not archived, newest first; with a query, those that contain it.
 
-        The query is a literal substring of the title or of any message, letter case ignored.
+        The query is a literal substring of the title or of a message; case is ignored.
         """
         condition, parameters = _contains(query.strip())
         rows = self._reader.execute(
@@ -219,27 +215,19 @@ class Store:
         return [TreeSummary(*row) for row in rows]
 
     def tree(self, tree_id: str) -> TreeSummary | None:
-        """One tree, archived or not."""
+        """A tree by id, archived or not; None if it does not exist."""
         row = self._reader.execute(f"{_SUMMARY} WHERE id = ?", (tree_id,)).fetchone()
         return TreeSummary(*row) if row else None
 
     def head(self, tree_id: str, name: str = "HEAD") -> str | None:
-        """The node that a head points to."""
+        """The node id of a head, or None."""
         row = self._reader.execute(
             "SELECT node_id FROM head WHERE tree_id = ? AND name = ?", (tree_id, name)
         ).fetchone()
         return str(row[0]) if row else None
 
-    def checkout(self, tree_id: str, parent_id: str | None) -> str | None:
-        """The current child at a fork; None for the root asks for the current root."""
-        row = self._reader.execute(
-            "SELECT child_id FROM checkout WHERE tree_id = ? AND parent_id = ?",
-            (tree_id, parent_id or ""),
-        ).fetchone()
-        return str(row[0]) if row else None
-
     def node(self, node_id: str) -> Node | None:
-        """One node."""
+        """A node by id, or None."""
         row = self._reader.execute(
             f"SELECT {', '.join(NODE_COLUMNS)} FROM node WHERE id = ?",  # noqa: S608
             (node_id,),
@@ -271,7 +259,7 @@ class Store:
         return map(node_from_row, rows)
 
     def prompts(self, limit: int) -> list[str]:
-        """The newest user messages of all trees, oldest first."""
+        """The latest `limit` user messages of all trees, oldest first."""
         rows = self._reader.execute(
             "SELECT text FROM node WHERE kind = 'user' ORDER BY created_at DESC, n DESC LIMIT ?",
             (limit,),
@@ -279,16 +267,16 @@ class Store:
         return [str(row[0]) for row in rows][::-1]
 
     def check_integrity(self) -> None:
-        """Verify the file, foreign keys, the text index and the tree's shape.
+        """Verify the file, foreign keys, the full-text index and the parents of nodes.
 
         Raises:
-            StoreError: naming the first thing that does not hold.
+            StoreError: the first violation, or a queued write failed.
         """
         self.flush()
-        self._wait(_check)
+        self._run(_check)
 
     def close(self) -> None:
-        """Write what is queued and close. Idempotent."""
+        """Commit queued writes and close. Idempotent."""
         self._writer.close()
         self._reader.close()
         self._lease.release()
@@ -304,19 +292,19 @@ class Store:
             log.error("conversation store: %s", error)
             self._failures.append(error)
 
-    def _wait(self, job: Callable[[sqlite3.Connection], T]) -> T:
+    def _run(self, job: Callable[[sqlite3.Connection], T]) -> T:
         result: T = self._writer.submit(job).result()
         return result
 
     def _stop_orphans(self) -> None:
-        """Nodes whose writer died keep what was saved and become `stopped`."""
+        """Set streaming nodes of dead writers to `stopped`; their saved text is kept."""
         folder = _lease_folder(self.file)
         writers = self._reader.execute(
             "SELECT DISTINCT writer FROM node WHERE status = 'streaming'"
         ).fetchall()
         dead = [w for (w,) in writers if w is None or not lease.is_alive(folder, w)]
         for writer in dead:
-            self._wait(partial(_stop_nodes_of, writer))
+            self._run(partial(_stop_nodes_of, writer))
 
 
 def _lease_folder(path: Path) -> Path:
@@ -331,7 +319,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _prepare(path: Path, *, check: bool) -> None:
-    """Create the file (0600) if missing, put it in WAL mode and bring the schema up to date."""
+    """Create the file (mode 0600) if missing, set WAL mode and migrate the schema."""
     os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
     path.chmod(0o600)
     connection = _connect(path)
@@ -348,7 +336,7 @@ def _prepare(path: Path, *, check: bool) -> None:
 
 
 def _set_aside(path: Path, error: sqlite3.Error) -> str:
-    """Rename a damaged database and its companions; the sentence that says so."""
+    """Rename a damaged database and its WAL files; returns the notice for the user."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     aside = path.with_name(f"{path.stem}.damaged-{stamp}{path.suffix}")
     for suffix in ("", "-wal", "-shm"):
@@ -356,8 +344,8 @@ def _set_aside(path: Path, error: sqlite3.Error) -> str:
         if companion.exists():
             companion.rename(aside.with_name(aside.name + suffix))
     return (
-        f"The conversation database was damaged ({error}): it was kept as {aside}, and a new one "
-        "was started."
+        f"The conversation database was damaged ({error}): it was renamed to {aside}, and a new one "
+        "was created."
     )
 
 
@@ -372,11 +360,11 @@ def _touch(connection: sqlite3.Connection, tree_id: str, now: float) -> None:
 
 
 def _contains(query: str) -> tuple[str, list[str]]:
-    """A condition on `tree` that some text contains the query, and its parameters."""
+    """An SQL condition on `tree` for texts that contain the query, and its parameters."""
     if not query:
         return "1", []
     pattern = "%" + "".join("\\" + c if c in "\\%_" else c for c in query) + "%"
-    if len(query) < _MIN_TRIGRAM:  # the trigram index knows nothing shorter
+    if len(query) < _MIN_TRIGRAM:  # the trigram index cannot match shorter strings
         return (
             "title LIKE ? ESCAPE '\\' OR id IN (SELECT tree_id FROM node "
             "WHERE status <> 'streaming' AND pruned_at IS NULL AND text LIKE ? ESCAPE '\\')",
@@ -403,4 +391,4 @@ def _check(connection: sqlite3.Connection) -> None:
         "WHERE parent.tree_id <> node.tree_id LIMIT 1"
     ).fetchone()
     if foreign:
-        raise StoreError(f"Node {foreign[0]} hangs under a node of another tree.")
+        raise StoreError(f"The parent of node {foreign[0]} belongs to another tree.")

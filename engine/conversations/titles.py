@@ -1,15 +1,15 @@
-"""A conversation's title from its first message."""
+"""The default title of a conversation, derived from its first message."""
 
 import unicodedata
 
 _LENGTH = 60
 UNTITLED = "New conversation"
-"""What a conversation is called before its first message."""
+"""The title before the first message."""
 _JOINERS = "\u200d\ufe0e\ufe0f"
 
 
 def title_of(text: str) -> str:
-    """One line of at most 60 characters, cut between words where there is a space near the end."""
+    """One line of at most 60 characters, truncated between words if possible."""
     line = " ".join("".join(c if c.isprintable() or c in _JOINERS else " " for c in text).split())
     if not line:
         return UNTITLED
@@ -24,6 +24,6 @@ def title_of(text: str) -> str:
 
 
 def _joins(line: str, at: int) -> bool:
-    """Whether a cut before character `at` would tear a grapheme (marks, joined emoji)."""
+    """Whether a cut before character `at` would split a grapheme (marks, joined emoji)."""
     here, before = line[at], line[at - 1]
     return unicodedata.category(here).startswith("M") or here in _JOINERS or before in _JOINERS

@@ -1,4 +1,4 @@
-"""Frozen views of the conversation tree. A node never changes once it stopped streaming."""
+"""Records of the conversation tree. A node is immutable once it has finished streaming."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from engine.api.request import TopLogprob
 
 
 class NodeKind(StrEnum):
-    """What a node is."""
+    """The kind of a node."""
 
     SYSTEM = "system"
     USER = "user"
@@ -18,7 +18,7 @@ class NodeKind(StrEnum):
 
 
 class NodeStatus(StrEnum):
-    """`streaming` becomes one of the others, once."""
+    """The status of a node: `streaming`, then one of the final ones."""
 
     STREAMING = "streaming"
     DONE = "done"
@@ -28,27 +28,27 @@ class NodeStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One message as the store keeps it.
+    """One message as stored.
 
     Attributes:
         id: ULID.
         parent_id: None for a root.
-        text: for an assistant, a view of `token_ids`.
-        token_ids: an assistant's generated ids, stop token included; for a user, the ids of the
-            whole turn as it was fed (the template's scaffolding since the previous answer
-            included), None until first used.
+        text: for an assistant, the text of `token_ids`.
+        token_ids: for an assistant, the generated ids, stop token included; for a user, the ids of
+            the turn in the prompt, which includes the template's scaffolding since the previous
+            answer, None until first used.
         tokenizer: fingerprint of the tokenizer that `token_ids` belong to.
         template: for a user, digest of the text that `token_ids` were made from.
         logprobs: one per generated id, or empty.
         topk: alternatives per generated id, or empty.
-        finish: the engine's finish reason, None while streaming or when the writer died.
+        finish: the finish reason; None while streaming or if the writer died.
         error: one sentence when status is `error`.
         created_at: seconds since the epoch.
         sampling: JSON of the sampling parameters.
-        n_prompt, n_gen: tokens fed and generated; `n_cached`: how many of those fed came from the
-            prefix cache, None while the engine does not report it.
-        ttft_us, decode_us: microseconds to the first token, and from it to the last.
-        forked_from, fork_token: the node and token index that this one was forked at.
+        n_prompt, n_gen: number of prompt and generated tokens; `n_cached`: prompt tokens found in the
+            prefix cache, None until reported.
+        ttft_us, decode_us: microseconds to the first token, and from the first to the last.
+        forked_from, fork_token: the node and token index of the fork.
     """
 
     id: str
@@ -82,7 +82,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """One message of the path on screen: a `Node` without its token data."""
+    """A message for display: a `Node` without its token data."""
 
     id: str
     kind: NodeKind
@@ -100,12 +100,12 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True)
 class NodeDelta:
-    """What happened to one node since the last `TreeSession.pump`.
+    """The change of a node since the last `TreeSession.pump`.
 
     Attributes:
-        text: the *new* text, to be appended; may be empty.
-        status: the node's status now.
-        finish: why it ended, None while streaming.
+        text: new text to append; may be empty.
+        status: the current status.
+        finish: the finish reason; None while streaming.
         error: one sentence when status is `error`.
     """
 
@@ -118,11 +118,11 @@ class NodeDelta:
 
 @dataclass(frozen=True, slots=True)
 class TreeSummary:
-    """One conversation in the list.
+    """A conversation in the list.
 
     Attributes:
         updated_at: seconds since the epoch.
-        messages: user and assistant messages of every branch.
+        messages: number of user and assistant messages in all branches.
     """
 
     id: str
@@ -132,7 +132,7 @@ class TreeSummary:
 
 
 def view_of(node: Node) -> NodeView:
-    """The node as the screen needs it."""
+    """The view of a node."""
     return NodeView(
         id=node.id,
         kind=node.kind,

@@ -1,7 +1,7 @@
-"""ULIDs: 26 characters that sort by time of making (48 bits of milliseconds, 80 random bits).
+"""ULIDs: 26-character ids that sort by creation time (48 bits of milliseconds, 80 random bits).
 
-Within one process ids are strictly increasing even inside one millisecond, so that nodes sort in
-the order in which they were made.
+The ids of one process are strictly increasing, also within a millisecond, so nodes sort in order of
+creation.
 """
 
 import secrets
@@ -20,11 +20,11 @@ def encode(value: int) -> str:
 
 
 class UlidFactory:
-    """Makes increasing ULIDs. Thread-safe.
+    """Creates increasing ULIDs. Thread-safe.
 
     Args:
         clock: seconds since the epoch.
-        random_bits: draws that many random bits.
+        random_bits: returns an integer of that many random bits.
     """
 
     def __init__(
@@ -41,10 +41,10 @@ class UlidFactory:
         """A new id, greater than every earlier one of this factory."""
         with self._lock:
             fresh = (int(self._clock() * 1000) << _RANDOM_BITS) | self._random_bits(_RANDOM_BITS)
-            # A clock that stands still or steps back must not break the order.
+            # Keep the order if the clock stands still or goes back.
             self._last = fresh if fresh > self._last else self._last + 1
             return encode(self._last)
 
 
 new_ulid = UlidFactory()
-"""The process's own factory."""
+"""The factory of this process."""

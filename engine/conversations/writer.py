@@ -1,8 +1,8 @@
-"""The one thread that writes to the database.
+"""`WriterThread`: the only thread that writes to the database.
 
-Jobs run in the order of submission, many to a transaction, each in its own savepoint: a job that
-fails takes nothing else with it. The queue is bounded; when it is full `submit` waits, so memory
-stays bounded even on a stalled disk.
+Jobs run in order of submission, up to 256 per transaction, each in its own savepoint, so a job that
+fails does not affect others. The queue is bounded: `submit` waits while it is full, which limits memory
+use if the disk stalls.
 """
 
 import queue
@@ -22,7 +22,7 @@ class WriterThread:
     """Owns the writing connection.
 
     Args:
-        connect: opens the connection; called on the writer's thread (SQLite binds it to it).
+        connect: opens the connection; called on the writer thread, to which SQLite binds it.
     """
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
@@ -33,10 +33,10 @@ class WriterThread:
         self._thread.start()
 
     def submit(self, job: Job) -> "Future[Any]":
-        """Queue a job. The future ends when its transaction is committed.
+        """Queue a job. Its future completes when the transaction is committed.
 
         Raises:
-            RuntimeError: the writer was closed.
+            RuntimeError: the writer is closed.
         """
         if self._closed:
             raise RuntimeError("the conversation store is closed")
@@ -45,7 +45,7 @@ class WriterThread:
         return future
 
     def close(self) -> None:
-        """Run what is queued, then end the thread. Idempotent."""
+        """Run the queued jobs, then end the thread. Idempotent."""
         if not self._closed:
             self._closed = True
             self._queue.put(None)
@@ -55,7 +55,7 @@ class WriterThread:
         connection: sqlite3.Connection | None = None
         open_ = True
         while open_:
-            batch, open_ = self._take()
+            batch, open_ = self._next_batch()
             try:
                 if connection is None:
                     connection = self._connect()
@@ -67,8 +67,8 @@ class WriterThread:
         if connection is not None:
             connection.close()
 
-    def _take(self) -> tuple[list[tuple[Job, "Future[Any]"]], bool]:
-        """Wait for a job, then take what else is there; False at the end of the queue."""
+    def _next_batch(self) -> tuple[list[tuple[Job, "Future[Any]"]], bool]:
+        """Wait for a job, then remove all queued ones; False after `close`."""
         batch: list[tuple[Job, Future[Any]]] = []
         item = self._queue.get()
         while item is not None:
@@ -92,7 +92,7 @@ class WriterThread:
                 connection.execute("SAVEPOINT job")
                 try:
                     outcomes.append((future, job(connection), None))
-                except Exception as error:  # the job's own failure: its future carries it
+                except Exception as error:  # reported by the job's future
                     connection.execute("ROLLBACK TO job")
                     outcomes.append((future, None, error))
                 connection.execute("RELEASE job")

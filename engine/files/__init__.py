@@ -1,1 +1,1 @@
-"""Small helpers over files: typed JSON fields, locks, the cache directory."""
+"""File helpers: typed JSON fields, inter-process locks, the cache directory."""

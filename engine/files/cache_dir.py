@@ -1,4 +1,4 @@
-"""Where Pravāha keeps what it can fetch again."""
+"""Location of the cache directory: files that can be downloaded again."""
 
 import os
 from pathlib import Path
@@ -9,11 +9,11 @@ CACHE_DIR_VARIABLE = "PRAVAHA_CACHE_DIR"
 
 
 def cache_dir() -> Path:
-    """The user's cache folder of Pravāha; `PRAVAHA_CACHE_DIR` overrides it."""
+    """Pravāha's directory in the user cache; `PRAVAHA_CACHE_DIR` overrides it."""
     override = os.environ.get(CACHE_DIR_VARIABLE)
     return Path(override).expanduser() if override else platformdirs.user_cache_path("pravaha")
 
 
 def models_dir() -> Path:
-    """The model store's folder."""
+    """The directory of the model store."""
     return cache_dir() / "models"

@@ -1,7 +1,7 @@
-"""Typed reading of the key-value data in a model's files, which nobody has checked yet.
+"""`Fields`: typed, validated access to the untrusted key-value data in a model's files.
 
-Every getter says in one sentence which key of which file is wrong, so that no loader passes an
-unchecked number on to something that sizes memory by it.
+The errors of getters name the file and the key. Loaders read numbers through them, so that nothing
+allocates memory by an unchecked number.
 """
 
 import math
@@ -10,11 +10,15 @@ from collections.abc import Mapping
 from engine.api.errors import ModelError
 
 MAX_COUNT = 1 << 31
-"""No dimension, id or length of any real model comes near 2³¹."""
+"""Upper bound of dimensions, ids and lengths; those of real models are far smaller."""
 
 
 class Fields:
-    """Read access to a mapping of untrusted values. A missing key and a null one are the same."""
+    """Read access to a mapping of untrusted values. A null value counts as a missing key.
+
+    The getters raise `ModelError` for a value of the wrong type or range, and for a required key that
+    is missing.
+    """
 
     def __init__(self, values: Mapping[str, object], *, source: str) -> None:
         """`source` names the file in messages."""
@@ -23,7 +27,7 @@ class Fields:
 
     @classmethod
     def none(cls) -> "Fields":
-        """No fields at all, for an object that may be missing."""
+        """Empty fields, for an optional object that is missing."""
         return cls({}, source="")
 
     def __contains__(self, key: str) -> bool:
@@ -38,7 +42,7 @@ class Fields:
         return isinstance(self._values.get(key), dict)
 
     def under(self, prefix: str) -> "Fields":
-        """The keys that begin with `prefix.`, by the rest of their name."""
+        """The keys that start with `prefix.`, with that prefix removed."""
         start = prefix + "."
         nested = {
             key.removeprefix(start): value
@@ -48,7 +52,7 @@ class Fields:
         return Fields(nested, source=f"{self.source}: {prefix}")
 
     def wrong(self, key: str, expected: str) -> ModelError:
-        """The error for a key whose value is missing or not what was expected."""
+        """The error for a key whose value is missing or not as expected."""
         value = self._values.get(key)
         if value is None:
             return ModelError(f"{self.source} has no {key}, which must be {expected}.")

@@ -1,4 +1,4 @@
-"""A lock between processes, which the kernel gives back when its holder dies."""
+"""Locks between processes (`flock`), released by the kernel when the holding process dies."""
 
 import fcntl
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @contextmanager
 def hold(path: Path) -> Iterator[None]:
-    """Hold the lock file, waiting for whoever holds it."""
+    """Hold an exclusive lock on the file, which is created if missing; wait until it is free."""
     with _opened(path) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -17,7 +17,7 @@ def hold(path: Path) -> Iterator[None]:
 
 @contextmanager
 def try_hold(path: Path) -> Iterator[bool]:
-    """Hold the lock file if nobody does; False if somebody does."""
+    """Hold an exclusive lock on the file, or yield False at once if another process holds it."""
     with _opened(path) as descriptor:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -33,4 +33,4 @@ def _opened(path: Path) -> Iterator[int]:
     try:
         yield descriptor
     finally:
-        os.close(descriptor)  # which also gives the lock back
+        os.close(descriptor)  # also releases the lock

@@ -1,4 +1,4 @@
-"""Reading a model directory's JSON files, which may be missing, huge or hostile."""
+"""Reading the JSON files of a model directory, which are untrusted."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def read_json(path: Path) -> Fields:
     """The object in a JSON file.
 
     Raises:
-        ModelError: missing, too large, or no JSON object.
+        ModelError: the file is missing, larger than 64 MiB, or not a JSON object.
     """
     try:
         if path.stat().st_size > _MAX_BYTES:
@@ -28,14 +28,14 @@ def read_json(path: Path) -> Fields:
     except orjson.JSONDecodeError as error:
         raise ModelError(f"{path} is not valid JSON: {first_line(error)}.") from error
     if not isinstance(value, dict):
-        raise ModelError(f"{path} does not hold a JSON object.")
+        raise ModelError(f"{path} does not contain a JSON object.")
     return Fields(value, source=str(path))
 
 
 def read_optional_json(path: Path) -> Fields:
-    """The object in a JSON file; no fields if there is no such file.
+    """The object in a JSON file; empty if the file does not exist.
 
     Raises:
-        ModelError: too large, or no JSON object.
+        ModelError: the file is larger than 64 MiB, or not a JSON object.
     """
     return read_json(path) if path.is_file() else Fields({}, source=str(path))

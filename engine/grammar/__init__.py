@@ -1,1 +1,1 @@
-"""Grammars: from a stated form to a token mask a step (`docs/structured-output.md`)."""
+"""Constrained decoding: grammars compiled to token masks (`docs/structured-output.md`)."""

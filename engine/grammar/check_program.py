@@ -1,9 +1,9 @@
-"""The program that builds a grammar first, where it can harm nobody: see `checker`.
+"""Program of the checking process (`engine.grammar.checker`): builds grammars under resource limits.
 
-Reads one JSON line a grammar from standard input and answers each with one: what is wrong with it,
-or an empty string. Its memory is bounded; its processor time, too, anew for each grammar. What
-exceeds either ends the process, which the parent reads as the answer. Runs as a file of its own and
-imports the grammar library and nothing of the engine, so that it starts fast.
+Reads one JSON string per line, a grammar in llguidance's format, and answers with one JSON string per
+line: the error, or an empty string. The address space is limited for the process, processor time for
+each grammar. A grammar that exceeds a limit ends the process, which the parent detects. Runs as a
+script and imports only the grammar library, not the engine, so that it starts quickly.
 """
 
 import contextlib
@@ -14,13 +14,13 @@ import sys
 
 
 def main() -> None:
-    """Serve until standard input ends, which it does when the parent does."""
+    """Serve until standard input is closed, at the latest when the parent exits."""
     settings = json.loads(sys.argv[1])
     from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
-    with contextlib.suppress(ValueError, OSError):  # a stricter limit is in force already
+    with contextlib.suppress(ValueError, OSError):  # a stricter limit is already set
         resource.setrlimit(resource.RLIMIT_AS, (settings["bytes"], settings["bytes"]))
-    os.nice(10)  # whoever is being answered comes first
+    os.nice(10)  # requests in progress have precedence
     limits = LLParserLimits(**settings["parser"])
     tokenizer = LLTokenizer("byte")
     for line in sys.stdin:
@@ -30,7 +30,7 @@ def main() -> None:
             matcher.compute_bitmask()
         sys.stdout.write(json.dumps(matcher.get_error()) + "\n")
         sys.stdout.flush()
-        del matcher  # memory is for one grammar at a time
+        del matcher  # the memory limit applies to one grammar at a time
 
 
 def _allow_processor_time(seconds: int) -> None:

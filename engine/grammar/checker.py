@@ -1,9 +1,9 @@
-"""`Checker`: builds a grammar in a process of its own, to see whether it can be built at all.
+"""`Checker`: builds a grammar in a separate process first, to test whether it can be built.
 
-The grammar library limits most of its work, but not all: some small schemas take it gigabytes or
-minutes, and a crash in it would take every conversation along. So a grammar is built once where
-memory and processor time are bounded by the kernel, and only then in the engine's process. A grammar
-costs its build twice, about a millisecond; the process starts with the first one.
+The grammar library limits most of its work, but not all: some small schemas take gigabytes or minutes,
+and a crash in it would end the engine. A grammar is therefore built once in a process whose memory and
+processor time the kernel limits, and only then in the engine's process. The second build costs about a
+millisecond. The process is started for the first grammar.
 """
 
 import json
@@ -27,9 +27,9 @@ TOO_COSTLY = (
 
 
 class Checker:
-    """One checking process, started when first needed and again after a grammar ended it.
+    """A checking process, started by the first `check` and restarted after a grammar ended it.
 
-    Used by one thread at a time; `close` may come from any.
+    Threads: `check` is called by one thread at a time; `close` may be called from any.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Checker:
         self._lock = threading.Lock()  # guards the two above
 
     def check(self, text: str) -> str:
-        """What is wrong with a grammar in the library's own form; empty if nothing is."""
+        """The error of a grammar in llguidance's format; empty if it can be built. Blocks for the build."""
         process = self._running()
         if process is None or process.stdin is None or process.stdout is None:
             return "the engine is shutting down"
@@ -57,7 +57,7 @@ class Checker:
                 selector.register(process.stdout, selectors.EVENT_READ)
                 answered = selector.select(self._wall_s)
             line = process.stdout.readline() if answered else b""
-        except (OSError, ValueError):  # it ended, or was closed, meanwhile
+        except (OSError, ValueError):  # the process ended or was closed in the meantime
             line = b""
         if not line:
             self._end()
@@ -66,7 +66,7 @@ class Checker:
         return error
 
     def close(self) -> None:
-        """End the process; a check under way answers that it failed. Idempotent."""
+        """End the process; a check in progress returns an error. Idempotent."""
         with self._lock:
             self._closed = True
         self._end()
@@ -81,7 +81,7 @@ class Checker:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
-                    start_new_session=True,  # Ctrl+C at the terminal is for the parent
+                    start_new_session=True,  # Ctrl+C at the terminal goes to the parent only
                 )
             return self._process
 

@@ -1,8 +1,8 @@
-"""`Matcher`: how far one answer has come in its grammar.
+"""`Matcher`: the state of one sequence in its grammar.
 
-The library reports errors instead of raising them, and stays broken afterwards; here every call is
-followed by a look, and the first error is kept as a sentence. A broken matcher allows nothing, so
-its request ends, and no other.
+The library reports errors by a flag, which stays set, instead of raising them. The flag is checked
+after every call, and the first error is kept as a sentence. A failed matcher allows no token, so only
+its own request finishes with an error.
 """
 
 import re
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from llguidance import LLMatcher
 
 _LIMIT = re.compile(r"max is|limit|too many", re.IGNORECASE)
-"""How the library words that one of its limits was reached; its stop reason does not always tell."""
+"""Matches the library's messages about its limits; its stop reason does not always name them."""
 
 
 def mask_words(vocab_size: int) -> int:
-    """Words of one token mask: a bit a token."""
+    """Number of uint32 words of a token mask, which has one bit per token."""
     return -(-vocab_size // 32)
 
 
 class Matcher:
-    """The state of one sequence. One thread at a time.
+    """A matcher of one sequence. Not thread-safe.
 
     Attributes:
-        mask_words: uint32 words of one of its masks.
-        library: the library's matcher, for masks computed many at a time.
-        error: why it is broken, in one sentence, or None.
+        mask_words: number of uint32 words of its mask.
+        library: the library's matcher, used to compute several masks in one call.
+        error: why it failed, as one sentence, or None.
     """
 
     __slots__ = ("error", "library", "mask_words")
@@ -38,34 +38,29 @@ class Matcher:
         self.library = library
         self.mask_words = mask_words
         self.error: str | None = None
-        self.look()
+        self.check()
 
     @property
     def finished(self) -> bool:
-        """Whether the answer is complete and nothing could follow it."""
+        """Whether the grammar allows no further token after a complete answer."""
         return self.error is None and self.library.is_stopped()
 
     @property
     def accepting(self) -> bool:
-        """Whether the answer could end here."""
+        """Whether the tokens so far are a complete answer."""
         return self.error is None and self.library.is_accepting()
 
     def consume(self, tokens: Sequence[int]) -> bool:
-        """Go on by the answer's next tokens; False if the grammar has no such text."""
+        """Advance by tokens of the answer; False if the grammar does not allow them."""
         self.library.consume_tokens(list(tokens))
-        return self.look()
-
-    def rollback(self, count: int) -> bool:
-        """Take the last `count` tokens back, as after a draft that was not accepted."""
-        self.library.rollback(count)
-        return self.look()
+        return self.check()
 
     def copy(self) -> Self:
-        """A matcher that goes its own way from here."""
+        """An independent matcher in the same state."""
         return type(self)(self.library.deep_copy(), mask_words=self.mask_words)
 
-    def look(self) -> bool:
-        """Whether the matcher is sound; keeps the error if it is not."""
+    def check(self) -> bool:
+        """Read the library's error flag; False if the matcher has failed."""
         if self.error is None and self.library.is_error():
             self.error = self._sentence()
         return self.error is None

@@ -1,4 +1,7 @@
-"""From a `Grammar` to the grammar library's own text, with everything checked that is cheap."""
+"""Validation of a `Grammar`'s source, and its translation to llguidance's grammar format.
+
+A JSON source is parsed once: `parse_source` returns the value that `library_text` takes.
+"""
 
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -12,8 +15,8 @@ if TYPE_CHECKING:
     from llguidance._lib import JsonCompileOptions
 
 _JSON_STYLE: "JsonCompileOptions" = {
-    # One space, or a line break and an indentation: a small model that may write any whitespace
-    # often writes nothing else.
+    # One space, or a line break with indentation: without a bound, small models often generate
+    # nothing but whitespace.
     "whitespace_pattern": r"(\x20|\x0A\x20{0,20})",
 }
 
@@ -28,42 +31,51 @@ _NAMES = {
 }
 
 
-def refusal(grammar: Grammar, reason: str) -> InvalidRequest:
-    """A grammar's refusal in one sentence."""
+def grammar_error(grammar: Grammar, reason: str) -> InvalidRequest:
+    """The error for a grammar that cannot be used, as one sentence."""
     end = "" if reason.endswith(".") else "."
     return InvalidRequest(f"{_NAMES[grammar.kind]} cannot be used: {reason}{end}", param="grammar")
 
 
-def check_shape(grammar: Grammar) -> None:
-    """Refuse what is no grammar or too large to be looked at. Costs a pass over the source.
+def parse_source(grammar: Grammar) -> Any:
+    """Validate a grammar without building it. Cost: one pass over the source.
+
+    Returns:
+        The parsed JSON of `json_schema` (a dict or True) and `choice` (a list of strings); None for
+        the other kinds.
 
     Raises:
-        InvalidRequest: in one sentence.
+        InvalidRequest: not a grammar, larger than the limits, or a source of the wrong form.
     """
     if not isinstance(grammar, Grammar) or grammar.kind not in get_args(GrammarKind):
-        raise InvalidRequest(f"No grammar is written {grammar!r:.60}.", param="grammar")
+        raise InvalidRequest(f"Expected a grammar, not {grammar!r:.60}.", param="grammar")
     source = grammar.source
     if len(source) > MAX_SOURCE_CHARS:
-        raise refusal(
+        raise grammar_error(
             grammar,
-            f"it has {len(source):,} characters, and {MAX_SOURCE_CHARS:,} is the most",
+            f"it has {len(source):,} characters; the maximum is {MAX_SOURCE_CHARS:,}",
         )
     if grammar.kind == "json_schema":
-        _schema(grammar)
-    elif grammar.kind == "choice":
-        _choices(grammar)
-    elif grammar.kind == "json_object":
+        return _schema(grammar)
+    if grammar.kind == "choice":
+        return _choices(grammar)
+    if grammar.kind == "json_object":
         if source:
-            raise refusal(grammar, "it takes no source")
+            raise grammar_error(grammar, "it takes no source")
     elif not source.strip():
-        raise refusal(grammar, "it is empty")
+        raise grammar_error(grammar, "it is empty")
+    return None
 
 
-def library_text(grammar: Grammar) -> str:
-    """The grammar as llguidance takes it; `check_shape` has passed.
+def library_text(grammar: Grammar, parsed: Any) -> str:
+    """The grammar in llguidance's format.
+
+    Args:
+        grammar: a valid grammar.
+        parsed: what `parse_source` returned for it.
 
     Raises:
-        InvalidRequest: in one sentence.
+        InvalidRequest: llguidance rejects the expression or schema.
     """
     from llguidance import LLMatcher, regex_to_lark
 
@@ -71,27 +83,27 @@ def library_text(grammar: Grammar) -> str:
         if grammar.kind == "json_object":
             return LLMatcher.grammar_from_json_schema('{"type":"object"}', _JSON_STYLE)
         if grammar.kind == "json_schema":
-            schema = _schema(grammar)
-            # `true` and `false` are schemas, but the library wants an object.
-            text = orjson.dumps({} if schema is True else schema).decode()
+            # `true` is a schema, but the library expects an object.
+            text = orjson.dumps({} if parsed is True else parsed).decode()
             return LLMatcher.grammar_from_json_schema(text, _JSON_STYLE)
         if grammar.kind == "regex":
-            # In ASCII digits only: \d would allow those of every script.
+            # ASCII digits only: \d would match the digits of every script.
             body = regex_to_lark(grammar.source, use_ascii="d")
             return LLMatcher.grammar_from_lark(f"start: /{body}/")
         if grammar.kind == "choice":
-            options = " | ".join(orjson.dumps(choice).decode() for choice in _choices(grammar))
-            # A terminal: as a rule, each text would be an item of the parser.
+            options = " | ".join(orjson.dumps(choice).decode() for choice in parsed)
+            # A terminal: in a rule, each string would be a parser item.
             return LLMatcher.grammar_from_lark(f"start: CHOICE\nCHOICE: {options}")
         return LLMatcher.grammar_from_lark(grammar.source)
     except ValueError as error:
-        raise refusal(grammar, one_sentence(str(error))) from error
+        raise grammar_error(grammar, one_sentence(str(error))) from error
 
 
 def one_sentence(message: str) -> str:
-    """The part of the library's message that is for people, on one line."""
+    """The readable part of the library's message, on one line of at most 300 characters."""
     lines = [line.strip() for line in message.replace("<non-verbose/>", "").splitlines()]
-    parsing = [line for line in lines if line.startswith("error: ")]  # after a picture of where
+    # Parser errors follow an excerpt of the source.
+    parsing = [line for line in lines if line.startswith("error: ")]
     text = parsing[0].removeprefix("error: ") if parsing else " ".join(filter(None, lines))
     return text if len(text) <= _MAX_REASON else text[: _MAX_REASON - 1] + "…"
 
@@ -99,9 +111,9 @@ def one_sentence(message: str) -> str:
 def _schema(grammar: Grammar) -> dict[str, Any] | bool:
     schema = _parsed(grammar)
     if schema is False:
-        raise refusal(grammar, "no JSON satisfies `false`")
+        raise grammar_error(grammar, "no JSON satisfies `false`")
     if schema is not True and not isinstance(schema, dict):
-        raise refusal(grammar, "it must be an object")
+        raise grammar_error(grammar, "it must be an object")
     if isinstance(schema, dict):
         _check_depth(grammar, schema)
     return schema
@@ -110,11 +122,13 @@ def _schema(grammar: Grammar) -> dict[str, Any] | bool:
 def _choices(grammar: Grammar) -> list[str]:
     choices = _parsed(grammar)
     if not isinstance(choices, list) or not choices:
-        raise refusal(grammar, "it must hold at least one text")
+        raise grammar_error(grammar, "it must contain at least one string")
     if len(choices) > MAX_CHOICES:
-        raise refusal(grammar, f"it holds {len(choices):,} texts, and {MAX_CHOICES:,} is the most")
+        raise grammar_error(
+            grammar, f"it has {len(choices):,} strings; the maximum is {MAX_CHOICES:,}"
+        )
     if not all(isinstance(choice, str) and choice for choice in choices):
-        raise refusal(grammar, "every choice must be a text that is not empty")
+        raise grammar_error(grammar, "every choice must be a non-empty string")
     return choices
 
 
@@ -122,15 +136,15 @@ def _parsed(grammar: Grammar) -> Any:
     try:
         return orjson.loads(grammar.source)
     except orjson.JSONDecodeError as error:
-        raise refusal(grammar, f"it is no JSON ({error})") from error
+        raise grammar_error(grammar, f"it is not valid JSON ({error})") from error
 
 
 def _check_depth(grammar: Grammar, schema: Any) -> None:
-    """Refuse nesting that a recursive reader could not follow; no recursion of our own."""
+    """Reject nesting that a recursive parser could not handle. Iterative, one pass per level."""
     layer, depth = [schema], 0
     while layer:
         if depth > MAX_JSON_DEPTH:
-            raise refusal(grammar, f"it is nested more than {MAX_JSON_DEPTH} deep")
+            raise grammar_error(grammar, f"it is nested more than {MAX_JSON_DEPTH} levels deep")
         inner = [value for node in layer for value in _members(node)]
         layer = [value for value in inner if isinstance(value, (dict, list))]
         depth += 1

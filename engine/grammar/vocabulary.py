@@ -1,4 +1,4 @@
-"""A model's vocabulary as the grammar library sees it: the bytes of every token."""
+"""Adapter from a model's vocabulary to the grammar library's tokenizer."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
@@ -8,13 +8,13 @@ if TYPE_CHECKING:
 
 
 class Vocabulary(Protocol):
-    """What is needed of a tokenizer."""
+    """The part of a tokenizer that the grammar library needs."""
 
     special_ids: frozenset[int]
     eos_ids: frozenset[int]
 
     def token_bytes(self, token_id: int) -> bytes:
-        """The bytes one token stands for."""
+        """The bytes of a token."""
         ...
 
     def encode(self, text: str) -> list[int]:
@@ -23,10 +23,9 @@ class Vocabulary(Protocol):
 
 
 def library_tokenizer(vocabulary: Vocabulary, vocab_size: int) -> "LLTokenizer":
-    """The tokens' prefix tree. Takes about 0.2 s, once a model, and keeps the GIL for it.
+    """The library's tokenizer, a prefix tree of the tokens. Takes about 0.2 s and holds the GIL.
 
-    Control tokens are in no text: a mask allows none of them but the end of the answer. Ids that
-    stand for nothing are never allowed.
+    Masks allow no control tokens except end tokens, and no ids without bytes.
     """
     from llguidance import LLTokenizer
 
@@ -35,7 +34,7 @@ def library_tokenizer(vocabulary: Vocabulary, vocab_size: int) -> "LLTokenizer":
 
 
 class _Wrapper:
-    """The attributes by which the library knows a tokenizer."""
+    """The attributes that the library reads from a tokenizer."""
 
     is_tokenizer_wrapper = True
     bos_token_id = None

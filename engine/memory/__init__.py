@@ -1,1 +1,1 @@
-"""Layer 4, the memory plane: the paged KV cache and who owns which block."""
+"""Layer 4, the memory plane: the paged KV cache, block ownership and the swap tier."""

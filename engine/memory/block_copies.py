@@ -1,9 +1,9 @@
-"""`BlockCopies`: the copies that the next step needs made before it.
+"""`BlockCopies`: block copies (copy-on-write) that must be made before the next step.
 
-A fork, and a prompt found whole in the cache, begin inside a block that others hold too: its first
-tokens are theirs as well, its rest is not. Such a request writes in the very step that admits it,
-so it gets a copy of that one block then; whoever else holds the block never notices. Every other
-block is shared as it is. So a row's next write always falls into a block of its own.
+A fork, and a prompt found completely in the cache, start inside a partially used block that other
+requests also hold. Such a request writes into that block in the step that admits it, so it gets a
+copy of it at admission. All other blocks are shared without a copy. Invariant: the next write of a
+row always goes to a block that only this row holds.
 """
 
 import numpy as np
@@ -13,39 +13,39 @@ from engine.memory.block_manager import BlockManager
 
 
 class BlockCopies:
-    """Copies decided on and not made yet. Owned by the scheduler.
+    """Pending block copies. Owned by the scheduler.
 
     Attributes:
-        made: blocks copied since the engine started.
+        num_copied: blocks copied since the engine started.
     """
 
     def __init__(self, blocks: BlockManager) -> None:
         self._blocks = blocks
         self._sources: list[int] = []
         self._targets: list[int] = []
-        self.made = 0
+        self.num_copied = 0
 
     def add(self, source: int) -> int:
-        """Decide to copy a block into a fresh one, which the caller holds from now on.
+        """Schedule a copy of `source` into a newly allocated block, and return that block.
 
-        The caller's reference on `source` passes to this object and is given back by `settle`, so
-        that nothing else is written there before the copy is made.
+        The caller holds the new block. The caller's reference on `source` moves to this object,
+        which drops it in `release_sources`; until then `source` cannot be reallocated.
         """
         (target,) = self._blocks.allocate(1).tolist()
         self._sources.append(source)
         self._targets.append(target)
         return int(target)
 
-    def make(self, executor: Executor) -> None:
-        """Have the executor copy, in the order decided: a target may be a later copy's source."""
+    def execute(self, executor: Executor) -> None:
+        """Make the copies in the order of `add`: a target may be the source of a later copy."""
         if self._sources:
             executor.copy_blocks(
                 np.array(self._sources, np.int32), np.array(self._targets, np.int32)
             )
-            self.made += len(self._sources)
+            self.num_copied += len(self._sources)
 
-    def settle(self) -> None:
-        """Give up the sources; called before the step, whether or not the copies were made."""
+    def release_sources(self) -> None:
+        """Release the sources. Called before the step, also when `execute` failed."""
         if self._sources:
             self._blocks.release(np.array(self._sources, np.int32))
             self._sources, self._targets = [], []

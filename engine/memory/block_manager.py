@@ -1,8 +1,8 @@
-"""`BlockManager`: who may take KV blocks and when they come back.
+"""`BlockManager`: allocation and reference counting of KV blocks.
 
-Invariants: a block is held by at least one row's table or is free or cached; what `allocate`
-returned or `retain` took comes back through `release` exactly once per holder. Called by the
-engine's thread alone. Cost: one call into the Rust allocator, whatever the number of blocks.
+Invariants: a block is in the block table of at least one row, or it is free or cached. Every
+reference taken by `allocate` or `retain` is dropped by `release` exactly once. Called by the
+engine's thread only. Cost: one call into the Rust allocator, whatever the number of blocks.
 """
 
 from collections.abc import Sequence
@@ -20,30 +20,30 @@ if TYPE_CHECKING:
 
 
 class Stats(Protocol):
-    """Blocks by state, of one instant; `engine._core.AllocatorStats` has more."""
+    """Block counts by state at one instant: the part of `engine._core.AllocatorStats` used here."""
 
     @property
     def free(self) -> int:
-        """Held by nobody, holding nothing."""
+        """Refcount 0 and not indexed."""
         ...
 
     @property
     def cached(self) -> int:
-        """Held by nobody, kept for the prefix they hold."""
+        """Refcount 0, indexed by the prefix trie."""
         ...
 
     @property
     def active(self) -> int:
-        """Held."""
+        """Refcount 1 or more."""
         ...
 
 
 class Allocator(Protocol):
-    """What the manager asks of `engine._core.BlockAllocator`; tests put a naive one here."""
+    """The part of `engine._core.BlockAllocator` used here; tests substitute a naive model."""
 
     @property
     def num_free(self) -> int:
-        """Blocks that `allocate` can hand out, cached ones included."""
+        """Blocks that `allocate` can return: free and cached ones."""
         ...
 
     @property
@@ -52,48 +52,49 @@ class Allocator(Protocol):
         ...
 
     def allocate(self, count: int, /) -> NDArray[np.int32]:
-        """Take `count` blocks, or raise and take none."""
+        """Allocate `count` blocks, or raise and allocate none."""
         ...
 
     def retain(self, blocks: NDArray[np.int32] | Sequence[int], /) -> None:
-        """Add one holder to each block."""
+        """Increment the refcount of each block."""
         ...
 
     def release(self, blocks: NDArray[np.int32] | Sequence[int], /) -> None:
-        """Remove one holder from each block, in the order given."""
+        """Decrement the refcount of each block, in the order given."""
         ...
 
     def claims(self, blocks: NDArray[np.int32] | Sequence[int], /) -> NDArray[np.int32]:
-        """[n] int32, holders of each block, and one more if it is indexed."""
+        """[n] int32, refcount of each block, plus one if it is indexed."""
         ...
 
     def count_available(self, blocks: NDArray[np.int32] | Sequence[int], /) -> int:
-        """How many of the blocks `num_free` counts."""
+        """How many of `blocks` are counted in `num_free`."""
         ...
 
     def stats(self) -> Stats:
-        """The pool in numbers, at O(1)."""
+        """Block counts by state. O(1)."""
         ...
 
     def states(self) -> NDArray[np.uint8]:
-        """[blocks] uint8, values of `BlockState`."""
+        """[num_blocks] uint8, values of `BlockState`."""
         ...
 
     def refcounts(self) -> NDArray[np.uint16]:
-        """[blocks] uint16."""
+        """[num_blocks] uint16."""
         ...
 
     def check_integrity(self) -> None:
-        """Raise if the books do not balance."""
+        """Raise if an invariant is violated."""
         ...
 
 
 class BlockManager:
-    """Hands out blocks of one pool and takes them back.
+    """Allocates, retains and releases the blocks of one pool.
 
     Attributes:
-        prefixes: what the blocks hold, findable; None when prefix caching is off.
-        tier: where blocks go that are evicted; None without one, and while the weights load.
+        prefixes: the prefix cache; None when prefix caching is off.
+        tier: the swap tier that keeps evicted blocks; None if there is none, or the weights are
+            still loading.
     """
 
     def __init__(
@@ -117,17 +118,17 @@ class BlockManager:
 
     @property
     def num_free(self) -> int:
-        """Blocks that can be taken now."""
+        """Blocks that can be allocated now, cached ones included."""
         return self._allocator.num_free
 
     def blocks_for(self, tokens: int) -> int:
-        """Blocks that hold `tokens` tokens of one sequence."""
+        """Number of blocks for `tokens` tokens of one sequence."""
         return -(-tokens // self.block_size)
 
     def allocate(self, count: int) -> NDArray[np.int32]:
-        """Take `count` blocks. The caller has compared `count` with `num_free`.
+        """Allocate `count` blocks; the caller has checked that `count` ≤ `num_free`.
 
-        What this evicts is saved in the swap tier first.
+        Blocks that this evicts are first saved in the swap tier.
 
         Returns:
             [count] int32, in the order in which they should be filled.
@@ -137,31 +138,32 @@ class BlockManager:
         return self._allocator.allocate(count)
 
     def retain(self, blocks: NDArray[np.int32]) -> None:
-        """Hold blocks that somebody else holds or that are cached; before allocating anything."""
+        """Increment the refcount of active or cached blocks. Call before the next `allocate`."""
         if blocks.size:
             self._allocator.retain(blocks)
 
     def claims(self, blocks: NDArray[np.int32]) -> NDArray[np.int32]:
-        """[n] int32, holders of each block, and one more if it is indexed; 1 may be written."""
+        """[n] int32, refcount plus one if the block is indexed; a block with 1 may be written."""
         return self._allocator.claims(blocks)
 
     def count_available(self, blocks: NDArray[np.int32]) -> int:
-        """How many of the blocks `num_free` counts: retaining them takes those from it."""
+        """How many of `blocks` are in `num_free`; retaining `blocks` lowers it by that number."""
         return self._allocator.count_available(blocks) if blocks.size else 0
 
     def release(self, blocks: NDArray[np.int32]) -> None:
-        """Give back a sequence's blocks, which are in sequence order.
+        """Release the blocks of a sequence, given in sequence order.
 
-        They are released in reverse, so that the tail of a sequence is reused before its head,
-        which another sequence is likelier to share.
+        They are released in reverse, so that the tail of a sequence is evicted before its head,
+        which other sequences are more likely to share.
         """
         if blocks.size:
             self._allocator.release(np.ascontiguousarray(blocks[::-1]))
 
     def lookup_prefix(self, tokens: NDArray[np.int32]) -> tuple[int, int]:
-        """How many blocks of a prompt's beginning are cached, and how many more swapped.
+        """Number of leading blocks of `tokens` in the pool, and of those that follow in the swap tier.
 
-        A hint for any thread: nothing is retained, and either may change at once.
+        A hint, callable from any thread: references are not incremented and both numbers may change
+        at any time.
         """
         if self.prefixes is None:
             return 0, 0
@@ -171,7 +173,7 @@ class BlockManager:
         return cached, len(tier.find(tokens, cached, (len(tokens) - 1) // self.block_size))
 
     def counts(self) -> BlockCounts:
-        """The pool in numbers."""
+        """Block counts by state, and the block's geometry."""
         stats = self._allocator.stats()
         return BlockCounts(
             total=self._allocator.num_blocks,
@@ -184,26 +186,26 @@ class BlockManager:
         )
 
     def swap_counts(self) -> SwapCounts:
-        """The swap tier in numbers."""
+        """Counters of the swap tier; all zero without one."""
         return SwapCounts() if self.tier is None else self.tier.counts()
 
     def states(self) -> NDArray[np.uint8]:
-        """[blocks] uint8, values of `BlockState`."""
+        """[num_blocks] uint8, values of `BlockState`."""
         return self._allocator.states()
 
     def refcounts(self) -> NDArray[np.uint16]:
-        """[blocks] uint16, holders of each block."""
+        """[num_blocks] uint16, references to each block."""
         return self._allocator.refcounts()
 
     def check_integrity(self, table: "RowTable | None" = None) -> None:
-        """Raise if the books do not balance. O(blocks + tables); for tests, between steps.
+        """Raise if an invariant is violated. O(blocks + tables); for tests, between steps.
 
         Args:
-            table: the rows that hold the blocks; with it, what the pool cannot see is checked too
+            table: the rows that hold the blocks; if given, block tables and writes are checked too
                 (`engine.memory.integrity`).
 
         Raises:
-            AssertionError: saying what is wrong.
+            AssertionError: an invariant is violated; the message names it.
         """
         self._allocator.check_integrity()
         if self.tier is not None:

@@ -1,4 +1,4 @@
-"""Draws the KV pool: which request holds which block, and how full each block is."""
+"""Builds the `BlockMap`: state, owner and fill level of every block in the KV pool."""
 
 import numpy as np
 
@@ -7,20 +7,20 @@ from engine.batch.rows import RowTable
 from engine.memory.block_manager import BlockManager
 
 
-def draw_blocks(epoch: int, blocks: BlockManager, table: RowTable) -> BlockMap:
-    """The pool at a step boundary. Engine's thread only; made only when somebody looks.
+def build_block_map(epoch: int, blocks: BlockManager, table: RowTable) -> BlockMap:
+    """Describe the pool at a step boundary. Engine's thread only; built on request.
 
     Args:
-        epoch: number of this picture.
+        epoch: number of this map.
         blocks: the pool.
-        table: the rows whose tables say who holds what.
+        table: the rows whose block tables refer to the pool.
     """
     total = blocks.num_blocks
     owner = np.full(total, -1, np.int32)
     first_token = np.full(total, -1, np.int32)
     fill = np.zeros(total, np.uint8)
     rows = np.flatnonzero(table.num_blocks)
-    # The first holder of a shared block is drawn: assigned last, its entry stays.
+    # A shared block is attributed to its earliest request: assigned last, that entry stays.
     rows = rows[np.argsort(-table.arrival[rows])]
     held = table.num_blocks[rows]
     holder = np.repeat(np.arange(len(rows), dtype=np.int32), held)

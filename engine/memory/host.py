@@ -1,4 +1,4 @@
-"""How much memory this process may still take: the machine's rest or its control group's."""
+"""Available host memory: the machine's `MemAvailable` or the remainder of the cgroup limit."""
 
 from pathlib import Path
 
@@ -6,10 +6,12 @@ _UNLIMITED = 1 << 60  # cgroup v1 writes "no limit" as a number near 2**63
 
 
 def available_memory(root: Path = Path("/")) -> int:
-    """Bytes that can be allocated without swapping: `MemAvailable` or the cgroup's rest.
+    """Bytes that can be allocated without swapping.
+
+    The smaller of `MemAvailable` (proc(5)) and the remainder of the memory cgroup's limit.
 
     Args:
-        root: where `proc` and `sys` are mounted; tests give a directory of their own.
+        root: directory in which `proc` and `sys` are mounted; tests pass a temporary one.
 
     Raises:
         OSError: neither source can be read.
@@ -36,7 +38,7 @@ def _mem_available(root: Path) -> int | None:
 
 
 def _cgroup_available(root: Path) -> int | None:
-    """The tightest `limit - usage` from this process's memory cgroup up to the root."""
+    """The smallest `limit - usage` from this process's memory cgroup up to the root."""
     try:
         entries = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -52,7 +54,7 @@ def _cgroup_available(root: Path) -> int | None:
         else:
             continue
         group = base / path.lstrip("/")
-        # Inside a container the path may name the host's tree: what is mounted then is the base.
+        # Inside a container the path may refer to the host's tree; then only the base is mounted.
         for directory in (group, *group.parents):
             if not directory.is_relative_to(base):
                 break

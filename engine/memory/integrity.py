@@ -1,6 +1,6 @@
-"""Invariants that tie block tables to the pool. The pool sees neither tables nor writes.
+"""Invariants between block tables, step plans and the pool, which the allocator cannot check.
 
-For tests and debugging: O(tables), with loops over rows.
+For tests and debugging: O(tables), with Python loops over rows.
 """
 
 import numpy as np
@@ -12,11 +12,11 @@ from engine.memory.block_manager import BlockManager
 
 
 def check_tables(blocks: BlockManager, table: RowTable) -> None:
-    """Between steps: every reference is in a table, and what a row writes next is its own.
+    """Check between steps: refcounts match the block tables, and each row's next write is exclusive.
 
     Raises:
-        AssertionError: a block leaked or dangles; a row would write where others read; the trie
-            does not name a row's indexed blocks by its tokens.
+        AssertionError: a block is leaked or dangling, a row would write into a shared block, or the
+            trie does not find a row's indexed blocks by the row's tokens.
     """
     held = np.zeros(blocks.num_blocks, np.int64)
     size = table.block_size
@@ -24,44 +24,44 @@ def check_tables(blocks: BlockManager, table: RowTable) -> None:
         count = int(table.num_blocks[row])
         mine = table.block_tables[row, :count]
         if (mine < 0).any() or (table.block_tables[row, count:] != -1).any():
-            raise AssertionError(f"row {row} has {count} blocks, and its table disagrees")
+            raise AssertionError(f"row {row} has {count} blocks, but its block table does not")
         if table.sequences[row] is None and count:
-            raise AssertionError(f"row {row} holds {count} blocks for nobody")
+            raise AssertionError(f"row {row} holds {count} blocks without a sequence")
         if len(set(mine.tolist())) != count:
             raise AssertionError(f"row {row} holds a block twice")
         held[mine] += 1
         _check_tail(blocks, table, row, mine)
         indexed = int(table.num_indexed[row])
         if indexed and blocks.prefixes is None:
-            raise AssertionError(f"row {row} has indexed blocks without an index")
+            raise AssertionError(f"row {row} has indexed blocks, but prefix caching is off")
         if indexed and blocks.prefixes is not None:
             named = blocks.prefixes.match(table.token_table[row, : indexed * size])
             if not np.array_equal(named, mine[:indexed]):
-                raise AssertionError(f"the trie names {named} for row {row}, which holds {mine}")
+                raise AssertionError(f"the trie finds {named} for row {row}, which holds {mine}")
     wrong = np.flatnonzero(held != blocks.refcounts())
     if wrong.size:
         block = int(wrong[0])
         raise AssertionError(
-            f"block {block} is in {held[block]} tables and has {blocks.refcounts()[block]} holders"
+            f"block {block} is in {held[block]} tables, its refcount is {blocks.refcounts()[block]}"
         )
 
 
 def _check_tail(blocks: BlockManager, table: RowTable, row: int, mine: NDArray[np.int32]) -> None:
-    """What the row writes next is its own."""
+    """Check that the blocks the row writes next are held by no other row and not indexed."""
     computed = int(table.num_computed[row])
     first_written = computed // table.block_size
     if first_written > len(mine):
         raise AssertionError(f"row {row} computed {computed} tokens in {len(mine)} blocks")
     writes = mine[first_written:]
     if writes.size and (blocks.claims(writes) != 1).any():
-        raise AssertionError(f"row {row} would write blocks {writes}, which others claim")
+        raise AssertionError(f"row {row} would write blocks {writes}, which are shared or indexed")
 
 
 def check_writes(blocks: BlockManager, plan: StepPlan) -> None:
-    """During a step: each block it writes has one holder, is not indexed, and has one writer.
+    """Check a step: each block it writes has refcount 1, is not indexed, and has one writer.
 
     Raises:
-        AssertionError: naming the row.
+        AssertionError: a block is shared, indexed, or written by two rows.
     """
     size = blocks.block_size
     written: dict[int, int] = {}
@@ -70,7 +70,7 @@ def check_writes(blocks: BlockManager, plan: StepPlan) -> None:
         columns = np.unique(positions // size)
         mine = np.ascontiguousarray(plan.block_tables[row, columns])
         if (blocks.claims(mine) != 1).any():
-            raise AssertionError(f"row {row} writes blocks {mine}, which others claim")
+            raise AssertionError(f"row {row} writes blocks {mine}, which are shared or indexed")
         for block in mine.tolist():
             if written.setdefault(block, row) != row:
                 raise AssertionError(f"rows {written[block]} and {row} write block {block}")

@@ -1,6 +1,6 @@
 """`KVCacheConfig`: the geometry of the KV pool, in bytes, blocks and tokens. It holds no memory.
 
-The executor owns the storage; which request holds which block is the block manager's business.
+The executor owns the storage; the block manager tracks which request holds which block.
 """
 
 from dataclasses import dataclass
@@ -13,33 +13,33 @@ _KV_ELEMENT_BYTES: dict[KvDtype, int] = {"f16": 2, "bf16": 2, "f32": 4, "int8": 
 _KV_SCALE_BYTES: dict[KvDtype, int] = {"int8": 4}
 
 POOL_SHARE = 0.10
-"""Share of free memory the pool takes when nobody says otherwise."""
+"""Default pool size as a fraction of free memory."""
 
 POOL_SHARE_LIMIT = 0.50
-"""The default pool never takes more than this share of free memory, whatever the context asks."""
+"""Upper bound of the default pool, as a fraction of free memory, whatever the context length."""
 
 
 class KvGeometry(Protocol):
-    """What of a model's spec sizes its KV cache."""
+    """The fields of a model's spec that determine the size of its KV cache."""
 
     @property
     def kv_elements_per_token(self) -> int:
-        """Numbers kept for one token, in all layers."""
+        """Key and value elements per token, summed over all layers."""
         ...
 
     @property
     def kv_vectors_per_token(self) -> int:
-        """Keys and values kept for one token, in all layers and heads."""
+        """Key and value vectors per token, summed over all layers and KV heads."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class KVCacheConfig:
-    """A pool of `num_blocks` blocks.
+    """Geometry of a pool of `num_blocks` blocks.
 
     Attributes:
-        block_size: tokens in a block.
-        block_bytes: keys and values of one block in every layer.
+        block_size: tokens per block.
+        block_bytes: bytes per block: keys, values and scales of all layers.
         num_blocks: blocks in the pool.
     """
 
@@ -49,7 +49,7 @@ class KVCacheConfig:
 
     @property
     def pool_bytes(self) -> int:
-        """Size of the whole pool."""
+        """Size of the pool in bytes."""
         return self.num_blocks * self.block_bytes
 
     @property
@@ -58,16 +58,16 @@ class KVCacheConfig:
         return self.num_blocks * self.block_size
 
     def blocks_for(self, tokens: int) -> int:
-        """Blocks that hold `tokens` tokens of one sequence."""
+        """Number of blocks for `tokens` tokens of one sequence."""
         return -(-tokens // self.block_size)
 
 
 def block_bytes(spec: KvGeometry, *, block_size: int, kv_dtype: KvDtype) -> int:
-    """Bytes of one block: its tokens' numbers, and their scales if it has any.
+    """Bytes of one block: elements, and one scale per vector if the type is quantised.
 
     Args:
         spec: the model's shapes.
-        block_size: tokens in a block.
+        block_size: tokens per block.
         kv_dtype: element type; not `auto`.
     """
     elements = spec.kv_elements_per_token * _KV_ELEMENT_BYTES[kv_dtype]
@@ -78,15 +78,14 @@ def block_bytes(spec: KvGeometry, *, block_size: int, kv_dtype: KvDtype) -> int:
 def default_pool_bytes(
     available: int, *, block_bytes: int, block_size: int, context_length: int
 ) -> int:
-    """The pool's size when the user names none.
+    """The default size of the pool in bytes.
 
-    A tenth of free memory, or one full context if that is more, but never above half of free
-    memory.
+    A tenth of free memory, or one full context if that is more, but at most half of free memory.
 
     Args:
         available: free bytes left once the weights are loaded.
-        block_bytes: size of one block.
-        block_size: tokens in a block.
+        block_bytes: bytes per block.
+        block_size: tokens per block.
         context_length: tokens of one full context.
     """
     one_context = -(-context_length // block_size) * block_bytes
@@ -103,18 +102,18 @@ def size_pool(
     requested_bytes: int | None,
     available: int,
 ) -> KVCacheConfig:
-    """Decide the pool for a model.
+    """Compute the pool's geometry for a model.
 
     Args:
         spec: the model's shapes.
-        block_size: tokens in a block.
+        block_size: tokens per block.
         kv_dtype: element type of keys and values; not `auto`.
         context_length: tokens of one full context.
-        requested_bytes: the user's size, obeyed if at least one block fits; None for the default.
+        requested_bytes: the user's pool size; None for the default size.
         available: free bytes left once the weights are loaded.
 
     Raises:
-        ModelError: not even one block fits.
+        ModelError: the pool is smaller than one block.
     """
     size = block_bytes(spec, block_size=block_size, kv_dtype=kv_dtype)
     if requested_bytes is None:

@@ -1,7 +1,8 @@
-"""What, beside the tokens, decides the bytes of a KV block: the salt of the prefix trie's root.
+"""`kv_salt`: a hash of everything except the tokens that determines the bytes of a KV block.
 
-Two models, quantisations, KV types or RoPE settings must share no block. A collision here would
-serve one model's context to another, so everything that could matter goes in.
+It is the salt of the prefix trie's root. Two models, quantisations, KV types or RoPE settings must
+not share blocks: a collision would serve one model's context to another, so every setting that may
+change KV values is included.
 """
 
 import hashlib
@@ -18,14 +19,17 @@ _VERSION = 2
 
 
 def kv_salt(model: "OpenModel", config: EngineConfig) -> bytes:
-    """32 bytes that change whenever equal tokens could have other KV.
+    """A 32-byte hash that differs whenever equal tokens may have different KV values.
 
-    The weights are told by the names, sizes and times of their files: reading gigabytes to
-    fingerprint them would cost more than the cache saves.
+    Weights are identified by the names, sizes and modification times of their files: hashing
+    gigabytes of content would cost more than the cache saves.
 
     Args:
         model: shapes, RoPE settings and weight files.
-        config: KV type, block size, and who computes with what.
+        config: KV type, block size, executor, device, data type and attention backend.
+
+    Raises:
+        OSError: a weight file does not exist or cannot be read.
     """
     files = []
     for path in model.paths:

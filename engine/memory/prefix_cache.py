@@ -1,9 +1,9 @@
-"""`PrefixCache`: finds KV blocks by the tokens they hold, and makes full blocks findable.
+"""`PrefixCache`: an index from token prefixes to the KV blocks that hold them.
 
-Invariants: only full blocks whose KV was computed are indexed; a row holds every node above the
-ones it adds, because a duplicate is swapped for the indexed copy before anything hangs below it.
-Cost: a lookup takes one hash for each block of the prompt; indexing is one call into the core for
-the rows that filled a block in this step, and nothing for the others.
+Invariants: only full blocks whose KV was computed are indexed. A row holds all ancestors of the
+nodes it adds: a duplicate block is replaced by the indexed one before a child is added to it.
+Cost: a lookup computes one hash per block of the prompt. Indexing is one call into the core for
+all rows that filled a block in this step; other rows cost nothing.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from engine.batch.rows import RowTable
 
 
 class PrefixIndex(Protocol):
-    """What the cache asks of `engine._core.PrefixTrie`."""
+    """The part of `engine._core.PrefixTrie` that the cache uses."""
 
     def match_prefix(
         self, salt: bytes, tokens: NDArray[np.int32] | Sequence[int], /
     ) -> NDArray[np.int32]:
-        """Blocks of the longest indexed prefix; they gain no holder. Any thread."""
+        """Blocks of the longest indexed prefix; refcounts are unchanged. Any thread."""
         ...
 
     def index_rows(
@@ -34,15 +34,15 @@ class PrefixIndex(Protocol):
         stop: NDArray[np.int32],
         /,
     ) -> int:
-        """Index blocks [start, stop) of each row; duplicates are swapped in `block_tables`."""
+        """Index blocks [start, stop) of each row; replace duplicates in `block_tables`."""
         ...
 
 
 class PrefixCache:
-    """The index of one pool, as seen by one model."""
+    """The prefix index of one pool for one model."""
 
     def __init__(self, index: PrefixIndex, salt: bytes, *, block_size: int) -> None:
-        """Look up and index under `salt`, which stands for all else that changes KV bytes."""
+        """Look up and index under `salt` (`engine.memory.kv_identity.kv_salt`)."""
         self._index = index
         self._salt = salt
         self._block_size = block_size
@@ -50,15 +50,15 @@ class PrefixCache:
     def match(self, tokens: NDArray[np.int32]) -> NDArray[np.int32]:
         """[B] int32, blocks of the longest cached prefix. Any thread.
 
-        They gain no holder: retain them before anything is allocated.
+        References are not incremented; call `retain` before the next allocation.
         """
         return self._index.match_prefix(self._salt, tokens)
 
     def index(self, table: RowTable, rows: NDArray[np.int32]) -> int:
-        """Index what `rows` have computed by now. No step may be in flight.
+        """Index the blocks that `rows` have filled so far. No step may be in flight.
 
         Returns:
-            Blocks that turned out to be duplicates of indexed ones and were given back.
+            Number of blocks that duplicated an indexed one and were released.
         """
         full = table.num_computed[rows] // self._block_size
         begun = table.num_indexed[rows]
@@ -74,10 +74,16 @@ class PrefixCache:
         start: NDArray[np.int32],
         stop: NDArray[np.int32],
     ) -> int:
-        """Index what is known to be full: blocks [start, stop) of each row, [N] int32 each.
+        """Index the full blocks [start, stop) of each row. No step may be in flight.
+
+        Args:
+            table: the row table; duplicates are replaced in its block tables.
+            rows: [N] int32.
+            start: [N] int32, first block of each row.
+            stop: [N] int32, end of each row's blocks.
 
         Returns:
-            Blocks that turned out to be duplicates of indexed ones and were given back.
+            Number of blocks that duplicated an indexed one and were released.
         """
         duplicates = self._index.index_rows(
             self._salt, table.token_table, table.block_tables, rows, start, stop

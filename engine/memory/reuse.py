@@ -1,14 +1,15 @@
-"""`ReuseFinder`: what a waiting request need not compute, because somebody did or does.
+"""`ReuseFinder`: finds KV that a waiting request can reuse instead of computing it.
 
-Three sources. The prefix cache has whole blocks of anybody, running or gone. Where it ends, the
-swap tier goes on with blocks that left the pool. A *donor* is a running
-request with the same first tokens: the parent of a fork, or one found by comparing tokens. Its
-blocks can be shared to the last token, the partial block included; and when it is still computing
-them, waiting is cheaper than computing them twice (in-batch deduplication).
+There are three sources. The prefix cache holds full blocks of running and finished requests. The
+swap tier holds blocks that were evicted from the pool and continue the cached prefix. A *donor* is a
+running request with the same leading tokens: the parent of a fork, or a row found by comparing
+tokens. A donor's blocks can be shared up to the last token, the partial block included. If the donor
+is still computing them, the request is deferred, which is cheaper than computing them twice (in-batch
+deduplication).
 
-Nobody waits for ever: a donor that lost its row, ended, or has nothing left to catch up on is
-waited for no longer. Cost: a lookup hashes the prompt once; looking for a donor compares one block
-of tokens with each running row, and whole prompts only where that agrees.
+A request does not wait for a donor that lost its row, finished, or has no pending prefill. Cost: a
+lookup hashes the prompt once; the donor search compares one block of tokens with each running row,
+and whole prompts only where that block matches.
 """
 
 from dataclasses import dataclass, field
@@ -26,12 +27,12 @@ _NO_BLOCKS: NDArray[np.int32] = np.zeros(0, np.int32)
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """Blocks that a request begins with.
+    """Blocks that a request starts with.
 
     Attributes:
-        blocks: [B] int32, in sequence order; they have gained no holder yet.
-        tokens: how many tokens' KV in them counts; fewer than the request has.
-        indexed: how many of the blocks the trie names.
+        blocks: [B] int32, in sequence order; their refcounts are not incremented yet.
+        tokens: number of tokens whose KV is reused; fewer than the request has.
+        indexed: number of leading blocks that are in the prefix trie.
         swapped: [S] int64, entries of the swap tier that hold the blocks after these.
     """
 
@@ -40,31 +41,31 @@ class Reuse:
     indexed: int
     swapped: NDArray[np.int64] = field(default_factory=lambda: NO_ENTRIES)
 
-    def ends_inside(self, block_size: int) -> bool:
-        """Whether the request's first write falls into the last of the blocks."""
+    def has_partial_block(self, block_size: int) -> bool:
+        """Whether the last block is used in part, so that the request's first write goes into it."""
         return self.tokens < len(self.blocks) * block_size
 
     def whole_blocks(self, block_size: int) -> "Reuse":
-        """The same without a last block that would have to be copied."""
+        """This reuse without a partially used last block, which would have to be copied."""
         count = self.tokens // block_size
         return Reuse(self.blocks[:count], count * block_size, min(self.indexed, count))
 
 
 class ReuseFinder:
-    """Looks for reusable KV at admission. Owned by the scheduler."""
+    """Finds reusable KV at admission. Owned by the scheduler."""
 
     def __init__(self, table: RowTable, blocks: BlockManager) -> None:
         self._table = table
         self._blocks = blocks
 
-    def waits(self, sequence: Sequence) -> bool:
-        """Whether a known donor still computes what the sequence wants; O(1)."""
+    def waits_for_donor(self, sequence: Sequence) -> bool:
+        """Whether the sequence's donor is still computing tokens that it can reuse. O(1)."""
         donor, table = sequence.donor, self._table
         if donor is None:
             return False
         row = donor.row
         if row == NO_ROW:
-            sequence.donor = None  # it ended or was preempted; what it computed may be cached
+            sequence.donor = None  # finished or preempted; what it computed may be cached
             sequence.missing_blocks = 0
             return False
         wanted = min(sequence.donor_tokens, sequence.num_reusable_tokens)
@@ -72,11 +73,11 @@ class ReuseFinder:
         return bool(num_pending_tokens > 1 and table.num_computed[row] < wanted)
 
     def find(self, sequence: Sequence, running: NDArray[np.int32]) -> Reuse | None:
-        """What the sequence can begin with now, or None if it had better wait for a donor.
+        """The KV that the sequence can reuse now, or None if it should wait for a donor.
 
         Args:
-            sequence: a waiting one for which `waits` is False.
-            running: rows that may be donors.
+            sequence: a waiting sequence for which `waits_for_donor` is False.
+            running: [R] int32, rows that may be donors.
         """
         target = sequence.num_reusable_tokens
         size = self._table.block_size
@@ -88,7 +89,7 @@ class ReuseFinder:
         hit += len(swapped) * size
         if sequence.donor is None and prefixes is not None:
             self._look_for_donor(sequence, running, hit)
-            if self.waits(sequence):
+            if self.waits_for_donor(sequence):
                 return None
         shared = self._shared_with_donor(sequence, target)
         if shared > hit:
@@ -97,7 +98,7 @@ class ReuseFinder:
         return Reuse(cached, hit - len(swapped) * size, whole, swapped)
 
     def _find_swapped(self, sequence: Sequence, first: int, last: int) -> NDArray[np.int64]:
-        """What the tier has of the blocks [first, last). Its last token is computed in any case."""
+        """Swap-tier entries of the blocks [first, last)."""
         tier = self._blocks.tier
         return NO_ENTRIES if tier is None else tier.find(sequence.tokens, first, last)
 
@@ -109,16 +110,16 @@ class ReuseFinder:
 
     def _from_donor(self, sequence: Sequence, shared: int) -> Reuse:
         if sequence.donor is None:
-            raise AssertionError("nobody to share with")
+            raise AssertionError("the sequence has no donor")
         table, row = self._table, sequence.donor.row
         blocks = table.block_tables[row, : self._blocks.blocks_for(shared)].copy()
         indexed = min(int(table.num_indexed[row]), shared // table.block_size)
         return Reuse(blocks, shared, indexed)
 
     def _look_for_donor(self, sequence: Sequence, running: NDArray[np.int32], hit: int) -> None:
-        """Find the running row that shares most; at least a block more than the cache has.
+        """Find the running row with the longest common prefix, at least one block beyond `hit`.
 
-        The rest of the prompt counts as a block, too: then a fork of it costs one copy.
+        A remainder of the prompt shorter than a block counts as a block: sharing it costs one copy.
         """
         table, tokens = self._table, sequence.tokens
         target = sequence.num_reusable_tokens

@@ -1,8 +1,8 @@
-"""Opens the swap tier that a loaded model gets: a file of its own, main memory, or none.
+"""Opens the swap tier of a loaded model: in a file, in main memory, or none.
 
-One file a model and settings, named after what decides KV bytes, so two models never meet in one.
-Files of other models stay as long as all of them together are within the bound, too. A tier that
-cannot be opened costs speed and nothing else: one sentence in the log says why.
+There is one file per model and settings, named by a hash of everything that determines KV bytes, so
+two models never share a file. Files of other models are kept while their total size is within
+`swap_bytes`. If a tier cannot be opened, a warning is logged and the engine runs without one.
 """
 
 import hashlib
@@ -21,19 +21,20 @@ _log = logging.getLogger(__name__)
 
 SUFFIX = ".swap"
 _LAYOUT = 2
-"""Changes when a block's bytes mean something else, or would be computed otherwise."""
+"""Version of a block's byte layout and arithmetic; increment it when either changes."""
 
 
 def swap_identity(salt: bytes, info: ExecutorInfo, block_bytes: int) -> bytes:
-    """32 bytes that change with everything beside the tokens that changes a block's bytes.
+    """A 32-byte hash of everything except the tokens that determines a block's bytes.
 
-    Unlike the salt this outlives the process, so it holds what was resolved at run time: the
-    instruction-set level, the KV type, and for the torch executor the versions of what computes.
+    Unlike the salt it outlives the process, so it includes settings resolved at run time: the
+    instruction-set level, the KV type, and for the torch executor the versions of torch and
+    transformers.
 
     Args:
         salt: `engine.memory.kv_identity.kv_salt`.
         info: the loaded executor.
-        block_bytes: bytes of a block.
+        block_bytes: bytes per block.
     """
     libraries = []
     if info.kind == "torch":
@@ -65,12 +66,12 @@ def open_swap_tier(
     index: PrefixIndex | None,
     executor: Executor,
 ) -> SwapTier | None:
-    """The tier for a loaded model, or None if it has none.
+    """Open the swap tier for a loaded model; None if it is disabled or cannot be opened.
 
     Args:
         config: `swap_bytes` and `swap_dir`.
-        salt: stands for all that changes KV bytes and is known before loading.
-        index: which tokens the pool's blocks hold; the core's own, or there is no tier.
+        salt: `engine.memory.kv_identity.kv_salt`.
+        index: the pool's prefix index; anything but `PrefixTrie` disables the tier.
         executor: the loaded executor.
     """
     from engine._core import PrefixTrie, SwapStore
@@ -81,7 +82,7 @@ def open_swap_tier(
     path = None
     if config.swap_dir is not None and executor.info.kv_in_main_memory:
         path = config.swap_dir / f"{identity.hex()[:32]}{SUFFIX}"
-        make_room(config.swap_dir, keep=path, limit=config.swap_bytes)
+        evict_swap_files(config.swap_dir, keep=path, limit=config.swap_bytes)
     try:
         store = SwapStore(
             path,
@@ -91,7 +92,7 @@ def open_swap_tier(
             capacity_bytes=config.swap_bytes,
         )
     except (OSError, ValueError) as error:
-        _log.warning("There is no swap tier: %s.", error)
+        _log.warning("The swap tier cannot be opened; the engine runs without one: %s.", error)
         return None
     if store.notice is not None:
         _log.warning("%s", store.notice)
@@ -102,10 +103,15 @@ def open_swap_tier(
     return SwapTier(store, index, executor)
 
 
-def make_room(folder: Path, *, keep: Path, limit: int) -> None:
-    """Remove other models' swap files, longest unused first, until they fit into `limit` bytes.
+def evict_swap_files(folder: Path, *, keep: Path, limit: int) -> None:
+    """Delete swap files of other models, least recently used first, until they fit in `limit` bytes.
 
-    A file that another process has open stays. What cannot be removed stays, too.
+    A file that another process has locked, or that cannot be deleted, is kept.
+
+    Args:
+        folder: directory of the swap files.
+        keep: the file of the current model, neither counted nor deleted.
+        limit: bytes on disk.
     """
     found = []
     for path in folder.glob(f"*{SUFFIX}"):

@@ -1,13 +1,13 @@
-"""`SwapTier`: KV blocks that left the pool, and how they get there and back.
+"""`SwapTier`: keeps KV blocks that were evicted from the pool, in a file or in main memory.
 
-*Out.* Whatever the prefix trie names is worth keeping. It is copied when the engine idles, and
-before an allocation evicts it; so a preempted request's blocks are copied when somebody really
-needs their room, and not before. *Back.* At admission, where the trie's prefix ends, the tier's goes
-on: those blocks are copied in instead of being computed, and are the trie's from then on.
+*Swap-out.* Every block in the prefix trie is a candidate. It is copied while the engine is idle, or
+just before an allocation evicts it; so blocks of a preempted request are copied only when their
+memory is needed. *Swap-in.* At admission, blocks that continue the prefix found in the trie are
+copied into the pool instead of being computed, and are then indexed by the trie.
 
-A file keeps the tier across restarts; for a GPU's pool it is main memory. The engine's thread alone
-calls this, but for `find` and `seconds_for`, which any may. Nothing here ends a request: what cannot
-be copied is computed.
+A file keeps the tier across restarts; the tier of a GPU pool is in main memory. Called by the
+engine's thread only, except `find` and `swap_in_seconds`, which any thread may call. A failed copy
+never fails a request: the tokens are computed instead.
 """
 
 import logging
@@ -31,16 +31,17 @@ _log = logging.getLogger(__name__)
 NO_ENTRIES: NDArray[np.int64] = np.zeros(0, np.int64)
 
 FLUSH_S = 10.0
-"""Longest that shutting down goes on saving."""
+"""Time limit for saving blocks at shutdown, in seconds."""
 
 
 class SwapTier:
-    """The tier of one pool and one model.
+    """The swap tier of one pool and one model.
 
     Attributes:
-        swapped_in, swapped_out: blocks copied back and out.
-        dropped: blocks that were evicted unsaved, because the tier could not keep up.
-        victims_swapped, victims_recomputed: preempted requests by what was chosen for them.
+        swapped_in, swapped_out: blocks copied into the pool and out of it.
+        dropped: blocks evicted without being saved, because no staging buffer was free.
+        victims_swapped, victims_recomputed: preempted requests for which swapping, or recomputing,
+            was chosen.
     """
 
     def __init__(
@@ -51,13 +52,13 @@ class SwapTier:
         *,
         threaded: bool = True,
     ) -> None:
-        """Keep `index`'s blocks in `store`.
+        """Save the blocks of `index` in `store`.
 
         Args:
-            store: where blocks are kept; closed by `close`.
-            index: which tokens the pool's blocks hold.
-            executor: has the blocks' bytes.
-            threaded: write on a thread of its own.
+            store: storage of the tier; closed by `close`.
+            index: the pool's prefix trie.
+            executor: copies block contents from and to the pool.
+            threaded: write on a separate thread; False for deterministic tests.
         """
         self._store = store
         self._index = index
@@ -73,28 +74,28 @@ class SwapTier:
         self.victims_swapped = 0
         self.victims_recomputed = 0
 
-    # ---- out ----
+    # ---- swap-out ----
 
     def save_victims(self, count: int) -> None:
-        """Save what the next `count` allocations would evict, as far as buffers are free."""
+        """Save the blocks that the next `count` allocations would evict, while buffers are free."""
         for _ in range(BUFFERS):
             if not self._save(count, wait=False):
                 break
         self.dropped += self._store.count_unsaved_victims(self._index, count)
 
     def save_idle(self) -> bool:
-        """Save a buffer's worth of what is not saved yet; False if there was nothing."""
+        """Save up to one buffer of unsaved blocks; False if there are none."""
         return self._save(None, wait=True)
 
     def flush(self, seconds: float = FLUSH_S) -> None:
-        """Save everything, for at most this long, and wait until it is written."""
+        """Save all unsaved blocks for at most `seconds`, then wait until they are written."""
         until = time.monotonic() + seconds
         while time.monotonic() < until and self.save_idle():
             pass
-        self._writer.settle()
+        self._writer.wait_until_written()
 
     def _save(self, victims: int | None, *, wait: bool) -> bool:
-        """Copy one buffer's worth of blocks out; False if there was nothing, or no buffer."""
+        """Copy up to one buffer of blocks out; False if nothing was copied."""
         buffer = self._writer.buffer(wait=wait)
         if buffer is None:
             return False
@@ -104,7 +105,7 @@ class SwapTier:
         else:
             blocks, entries = self._store.save_victims(self._index, victims, most)
         if not len(blocks):
-            self._writer.give_back(buffer)
+            self._writer.return_buffer(buffer)
             return False
         started = time.perf_counter()
         try:
@@ -112,28 +113,35 @@ class SwapTier:
         except ExecutorError as error:
             _log.warning("KV blocks could not be swapped out: %s", error)
             self._store.abandon(entries.tolist())
-            self._writer.give_back(buffer)
+            self._writer.return_buffer(buffer)
             return False
         self._writer.write(entries.tolist(), buffer, time.perf_counter() - started)
         self.swapped_out += len(blocks)
         return True
 
-    # ---- back ----
+    # ---- swap-in ----
 
     def find(self, tokens: NDArray[np.int32], first: int, last: int) -> NDArray[np.int64]:
-        """Entries of the blocks [first, last) of `tokens`, as far as they follow each other."""
+        """[S] int64, entries of the blocks [first, last) of `tokens`, up to the first one missing.
+
+        Any thread.
+        """
         if last <= first:
             return NO_ENTRIES
         try:
             return self._store.match_prefix(tokens[: last * self._block_size])[first:]
-        except ValueError:  # closed meanwhile, when another thread asks
+        except ValueError:  # closed in the meantime by the engine's thread
             return NO_ENTRIES
 
     def load(self, entries: NDArray[np.int64], blocks: NDArray[np.int32]) -> int:
-        """Copy entries into blocks that the caller holds and nobody else reads.
+        """Copy entries into the pool.
+
+        Args:
+            entries: [S] int64, from `find`.
+            blocks: [S] int32, blocks that only the caller holds.
 
         Returns:
-            How many of the first are loaded; the rest is gone or damaged.
+            Number of leading entries that were copied; the next one was evicted or is damaged.
         """
         started = time.perf_counter()
         loaded = 0
@@ -157,21 +165,21 @@ class SwapTier:
         return loaded
 
     def note_loaded(self, entries: NDArray[np.int64], blocks: NDArray[np.int32]) -> None:
-        """Remember that these blocks, indexed by now, came from these entries."""
+        """Record that these indexed blocks were loaded from these entries, and so are saved."""
         self._store.note_saved(self._index, blocks, entries.tolist())
 
-    # ---- what it costs ----
+    # ---- cost ----
 
     def is_cheaper(self, blocks: NDArray[np.int32], recompute: float | None) -> bool:
-        """Whether to swap blocks, full and indexed and held by one row alone, or to compute them.
+        """Whether swapping blocks out and in takes no longer than recomputing their tokens.
 
         Args:
-            blocks: what would be swapped.
-            recompute: seconds to compute their tokens again; None if that was never measured.
+            blocks: [n] int32, full and indexed blocks that one row alone holds.
+            recompute: seconds to recompute their tokens; None if that was never measured.
 
         Returns:
-            Whether copying out what the tier lacks, and all of it back, takes no longer. Without
-            figures yes: that is what gets them.
+            Whether copying out the unsaved blocks and copying all of them in takes at most
+            `recompute`. True while nothing is measured, so that a measurement is made.
         """
         unsaved = len(blocks) - self._store.count_saved(self._index, blocks)
         out, back = self._writer.speed.per_second, self._read_speed.per_second
@@ -180,16 +188,16 @@ class SwapTier:
             return True
         return (unsaved / out + len(blocks) / back) * self._block_bytes <= recompute
 
-    def leave_out(self, blocks: NDArray[np.int32]) -> None:
-        """Do not save these blocks when they are evicted; until somebody holds them again."""
+    def skip_saving(self, blocks: NDArray[np.int32]) -> None:
+        """Do not save these blocks on eviction, until they are retained again."""
         self._store.note_unwanted(self._index, blocks)
 
-    def seconds_for(self, blocks: int) -> float | None:
-        """What copying so many blocks back would take, or None if that was never measured."""
+    def swap_in_seconds(self, blocks: int) -> float | None:
+        """Predicted seconds to swap in so many blocks; None before the first swap-in. Any thread."""
         speed = self._read_speed.per_second
         return None if speed is None else blocks * self._block_bytes / speed
 
-    # ---- seen from outside ----
+    # ---- counters ----
 
     @property
     def num_blocks(self) -> int:
@@ -197,7 +205,7 @@ class SwapTier:
         return self._store.stats().entries
 
     def counts(self) -> SwapCounts:
-        """The tier in numbers."""
+        """The tier's counters and measured speeds."""
         stats = self._store.stats()
         return SwapCounts(
             blocks=stats.entries,
@@ -214,11 +222,11 @@ class SwapTier:
         )
 
     def check_integrity(self) -> None:
-        """Raise if the books do not balance; for tests."""
+        """Raise if an invariant of the store is violated; for tests."""
         self._store.check_integrity()
 
     def close(self, flush_seconds: float = FLUSH_S) -> None:
-        """Save what is not saved and give the file back. The executor is still open."""
+        """Flush and close the store. Call it before the executor is closed."""
         try:
             self.flush(flush_seconds)
         finally:

@@ -1,9 +1,8 @@
-"""`SwapWriter`: fills swap entries beside the engine's thread, through a few staging buffers.
+"""`SwapWriter`: a background thread that writes blocks to the swap store through staging buffers.
 
-The engine's thread copies blocks out of the pool into a buffer, which is quick, and goes on. What
-may take long (checksums, page faults, a disk that falls behind) happens on the writer's thread,
-without the GIL. No buffer left means that the disk cannot keep up: then nothing is saved rather
-than a step delayed.
+The engine's thread copies blocks from the pool into a buffer, which is fast, and continues. Slow work
+(checksums, page faults, disk writes) runs on the writer's thread without the GIL. If no buffer is
+free, the disk cannot keep up; then blocks are dropped rather than a step delayed.
 """
 
 import logging
@@ -24,34 +23,34 @@ Buffer = NDArray[np.uint8]
 
 BUFFERS = 4
 BUFFER_BYTES = 8 << 20
-LEAST_BLOCKS = 4
-"""A buffer holds so many blocks, however large they are."""
+MIN_BUFFER_BLOCKS = 4
+"""Minimum number of blocks in a buffer, even if that exceeds `BUFFER_BYTES`."""
 
 
 class EntryFiller(Protocol):
-    """What the writer asks of `engine._core.SwapStore`."""
+    """The part of `engine._core.SwapStore` that the writer uses."""
 
     def fill(self, entries: list[int], data: Buffer, /) -> int:
         """Copy blocks into reserved entries."""
         ...
 
     def abandon(self, entries: list[int], /) -> None:
-        """Give up reserved entries."""
+        """Free reserved entries without filling them."""
         ...
 
 
 class SwapWriter:
-    """One thread and its buffers. Everything but the thread's own work is the engine's thread's.
+    """The writer's thread and its buffers. Public methods are called by the engine's thread only.
 
     Attributes:
-        speed: bytes a second from the pool to the store, both halves of the way.
-        blocks: how many blocks a buffer holds.
+        speed: measured bytes per second from the pool to the store, both copies included.
+        blocks: blocks per buffer.
     """
 
     def __init__(self, store: EntryFiller, block_bytes: int, *, threaded: bool = True) -> None:
-        """Without a thread, `write` does the work: for tests that step by hand."""
+        """Write into `store`; with `threaded=False`, `write` is synchronous, for tests."""
         self._store = store
-        self.blocks = max(LEAST_BLOCKS, min(64, BUFFER_BYTES // block_bytes))
+        self.blocks = max(MIN_BUFFER_BLOCKS, min(64, BUFFER_BYTES // block_bytes))
         self._shape = (self.blocks, block_bytes)
         self._made = 0
         self._free: SimpleQueue[Buffer] = SimpleQueue()
@@ -61,7 +60,7 @@ class SwapWriter:
         self.speed = Speed()
 
     def buffer(self, *, wait: bool) -> Buffer | None:
-        """A free buffer, or None if there is none and `wait` is false."""
+        """A free buffer, or None if there is none and `wait` is False."""
         if self._made < BUFFERS and self._free.empty():
             self._made += 1
             return np.empty(self._shape, np.uint8)
@@ -70,17 +69,17 @@ class SwapWriter:
         except Empty:
             return None
 
-    def give_back(self, buffer: Buffer) -> None:
-        """Return a buffer that is not written."""
+    def return_buffer(self, buffer: Buffer) -> None:
+        """Return a buffer without writing it."""
         self._free.put(buffer)
 
     def write(self, entries: list[int], buffer: Buffer, seconds: float) -> None:
-        """Fill entries from the first blocks of a buffer, which is not the caller's any more.
+        """Fill entries from the first blocks of a buffer. The caller must not use it any more.
 
         Args:
-            entries: reserved ones.
-            buffer: from `buffer`.
-            seconds: what copying them out of the pool took.
+            entries: reserved entries.
+            buffer: from the method `buffer`.
+            seconds: time that copying the blocks out of the pool took.
         """
         if not self._threaded:
             self._fill(entries, buffer, seconds)
@@ -90,15 +89,15 @@ class SwapWriter:
             self._thread.start()
         self._jobs.put((entries, buffer, seconds))
 
-    def settle(self) -> None:
-        """Wait until everything handed over is written."""
+    def wait_until_written(self) -> None:
+        """Block until all pending writes are done."""
         buffers = [self._free.get() for _ in range(self._made)]
         for buffer in buffers:
             self._free.put(buffer)
 
     def close(self) -> None:
-        """Write what was handed over and end the thread."""
-        self.settle()
+        """Finish the pending writes and stop the thread."""
+        self.wait_until_written()
         if self._thread is not None:
             self._jobs.put(None)
             self._thread.join()
@@ -114,7 +113,7 @@ class SwapWriter:
         try:
             self._store.fill(entries, data)
             self.speed.add(data.nbytes, seconds + time.perf_counter() - started)
-        except OSError as error:  # the tier gives up what it cannot hold
+        except OSError as error:  # the blocks stay unsaved; their tokens can be recomputed
             _log.warning("KV blocks could not be written to the swap tier: %s.", error)
             self._store.abandon(entries)
         finally:

@@ -1,1 +1,1 @@
-"""Model files: where they come from, what they contain, how their text is tokenised."""
+"""Model files: download and storage, formats, and the model specifications read from them."""

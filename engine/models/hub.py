@@ -1,7 +1,7 @@
-"""Fetching a model from a Hugging Face hub.
+"""Download of models from a Hugging Face hub.
 
-Only data files on an allow-list are downloaded, all from the one commit that the record names, and
-those the hub publishes a SHA-256 of are checked against it. `HF_ENDPOINT` names another hub.
+Only data files on an allow-list are downloaded, all from one commit, which the record stores. Files
+for which the hub publishes a SHA-256 are verified. `HF_ENDPOINT` selects another hub.
 """
 
 import fnmatch
@@ -36,7 +36,7 @@ _DIRECTORY_FILES = (
 
 @dataclass(frozen=True, slots=True)
 class _RemoteFile:
-    """A file of the repository: its name, length, and SHA-256 where the hub publishes one."""
+    """A file of the repository: its name, size in bytes, and SHA-256 if the hub publishes one."""
 
     name: str
     size: int
@@ -47,7 +47,7 @@ def fetch_from_hub(hub_id: HubId, staging: Path, progress: ProgressCallback) -> 
     """Download a GGUF file, or a directory of safetensors and configs, into `staging`.
 
     Returns:
-        The file or directory, and the commit it came from.
+        The file or directory, and its commit.
 
     Raises:
         FetchError: no network, no such model, no usable file in it, or a damaged download.
@@ -59,19 +59,21 @@ def fetch_from_hub(hub_id: HubId, staging: Path, progress: ProgressCallback) -> 
         )
         revision = info.sha
         if not revision:
-            raise FetchError(f"The hub names no commit for {hub_id.repository}.")
+            raise FetchError(f"The hub reports no commit for {hub_id.repository}.")
         files = _choose(hub_id, [_remote(sibling) for sibling in info.siblings or ()])
         folder = staging / "model"
         _download(hub_id, revision, files, folder, endpoint, progress)
     except GatedRepoError as error:
         raise FetchError(
-            f"{hub_id.repository} asks for consent on its page and a token in HF_TOKEN."
+            f"{hub_id.repository} is gated: accept its terms on its page and set a token in HF_TOKEN."
         ) from error
     except RepositoryNotFoundError as error:
-        raise FetchError(f"The hub has no model {hub_id.repository}, or it is private.") from error
+        raise FetchError(
+            f"The hub has no model {hub_id.repository}, or the model is private."
+        ) from error
     except FetchError:
         raise
-    except Exception as error:  # huggingface_hub lets its HTTP library's own errors through
+    except Exception as error:  # huggingface_hub also raises its HTTP library's errors
         raise FetchError(f"{hub_id} could not be fetched: {first_line(error)}.") from error
     if len(files) == 1 and files[0].name.endswith(".gguf"):
         return folder / files[0].name, revision
@@ -87,7 +89,7 @@ def _remote(sibling: Any) -> _RemoteFile:
 
 
 def _choose(hub_id: HubId, files: list[_RemoteFile]) -> list[_RemoteFile]:
-    """The files to download: one GGUF, or what a safetensors model is made of."""
+    """The files to download: one GGUF file, or those of a safetensors model."""
     top = [file for file in files if file.name == Path(file.name).name]
     ggufs = [file for file in top if file.name.lower().endswith(".gguf")]
     chosen = [
@@ -98,7 +100,7 @@ def _choose(hub_id: HubId, files: list[_RemoteFile]) -> list[_RemoteFile]:
     if not hub_id.choice and any(file.name.endswith(".safetensors") for file in chosen):
         return chosen
     if not ggufs:
-        raise FetchError(f"{hub_id.repository} holds neither safetensors nor GGUF files.")
+        raise FetchError(f"{hub_id.repository} contains neither safetensors nor GGUF files.")
     return [_choose_gguf(hub_id, ggufs)]
 
 
@@ -109,14 +111,14 @@ def _choose_gguf(hub_id: HubId, ggufs: list[_RemoteFile]) -> _RemoteFile:
     if len(matching) == 1:
         return matching[0]
     names = ", ".join(sorted(file.name for file in matching or ggufs)[:12]) or "none"
-    problem = "Several GGUF files fit" if matching else "No GGUF file fits"
+    problem = "Several GGUF files match" if matching else "No GGUF file matches"
     raise FetchError(
-        f"{problem} {hub_id}: name one as {hub_id.repository}:FILE, of these: {names}."
+        f"{problem} {hub_id}: request one as {hub_id.repository}:FILE, where FILE is one of {names}."
     )
 
 
 def _has_tag(file_name: str, tag: str) -> bool:
-    """Whether the tag stands in the name by itself: Q4_K does not mean Q4_K_M."""
+    """Whether the name ends in the whole tag: Q4_K does not match Q4_K_M."""
     stem = file_name.removesuffix(".gguf")
     return not tag or stem == tag or stem.endswith((f"-{tag}", f".{tag}", f"_{tag}"))
 
@@ -146,16 +148,16 @@ def _download(
             if digest != file.sha256:
                 raise FetchError(f"{file.name} has SHA-256 {digest} instead of {file.sha256}.")
         before += file.size
-    _remove_bookkeeping(folder)
+    _remove_resume_files(folder)
 
 
-def _remove_bookkeeping(folder: Path) -> None:
-    """Drop what huggingface_hub keeps beside the files to resume with."""
+def _remove_resume_files(folder: Path) -> None:
+    """Delete the files that huggingface_hub keeps to resume downloads."""
     shutil.rmtree(folder / ".cache", ignore_errors=True)
 
 
 def _reporting_bar(item: str, before: int, total: int, progress: ProgressCallback) -> type[Any]:
-    """A tqdm class that draws nothing and reports bytes; huggingface_hub instantiates it."""
+    """A tqdm class, instantiated by huggingface_hub, that draws nothing and reports bytes."""
 
     class ReportingBar(tqdm):
         def __init__(self, *args: Any, **options: Any) -> None:

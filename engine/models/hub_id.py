@@ -1,4 +1,4 @@
-"""Names of models on a Hugging Face hub."""
+"""`HubId`: the name of a model on a Hugging Face hub."""
 
 import re
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ _ID = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class HubId:
-    """A repository, and which of its GGUF files is meant.
+    """A repository, and optionally one of its GGUF files.
 
     Attributes:
         repository: `org/name`.
-        choice: a file's name, or a quantisation tag such as `Q4_K_M`; empty leaves it open.
+        choice: a file name or a quantisation tag such as `Q4_K_M`; empty if none was given.
     """
 
     repository: str
@@ -26,12 +26,12 @@ class HubId:
 
     @property
     def default_name(self) -> str:
-        """What the store calls the model unless told otherwise."""
+        """The model's default name in the store."""
         name = self.repository.rsplit("/", 1)[-1]
         return f"{name}-{self.choice.removesuffix('.gguf')}" if self.choice else name
 
 
 def parse_hub_id(text: str) -> HubId | None:
-    """The id that `org/name` or `org/name:choice` spells; None for anything else."""
+    """Parse `org/name` or `org/name:choice`; None for anything else."""
     match = _ID.fullmatch(text)
     return None if match is None else HubId(match["repository"], match["choice"] or "")

@@ -1,8 +1,7 @@
-"""Llama 3.1's rotary scaling, recognised in the table of divisors that a GGUF file carries.
+"""Recovery of Llama 3.1's rotary scaling parameters from the divisor table of a GGUF file.
 
-GGUF stores the outcome, one divisor a frequency; `RopeScaling` wants the parameters. The outcome
-is recomputed from the candidates and compared, so a table of another kind is refused instead of
-being approximated.
+GGUF stores one divisor per frequency, `RopeScaling` the parameters. The table is recomputed from the
+parameters and compared, so a table of another kind is rejected instead of approximated.
 """
 
 import math
@@ -11,23 +10,23 @@ from collections.abc import Collection
 from engine.api.errors import ModelError
 from engine.models.spec import RopeScaling
 
-_ORIGINAL_CONTEXT = 8192  # pre-training length of every Llama 3 model, and the converters' default
+_ORIGINAL_CONTEXT = 8192  # pre-training context of all Llama 3 models, and the converters' default
 _TOLERANCE = 1e-3
 
 
 def fit_scaling(
     divisors: Collection[float], *, rope_theta: float, head_dim: int, source: str
 ) -> RopeScaling:
-    """The llama3 scaling whose divisors these are; none if all are one.
+    """The llama3 scaling that gives these divisors; kind `none` if all are 1.
 
     Args:
-        divisors: [head_dim / 2], of the frequencies theta^(-2i / head_dim).
+        divisors: [head_dim / 2], of the frequencies rope_theta^(-2i / head_dim).
         rope_theta: base of the frequencies.
-        head_dim: elements of a head.
+        head_dim: elements per head.
         source: names the file in messages.
 
     Raises:
-        ModelError: the table is of another kind.
+        ModelError: the table is damaged or of another kind.
     """
     if len(divisors) != head_dim // 2 or not all(math.isfinite(d) and d > 0 for d in divisors):
         raise ModelError(f"{source} has a damaged rope_freqs.weight.")
@@ -46,7 +45,7 @@ def fit_scaling(
 
 
 def _divisor(scaling: RopeScaling, frequency: float) -> float:
-    """What llama3 scaling divides one frequency (radians a token) by."""
+    """The divisor of one frequency (radians per token) under llama3 scaling."""
     wavelength = 2 * math.pi / frequency
     if wavelength < scaling.original_context / scaling.high_freq_factor:
         return 1.0

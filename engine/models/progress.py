@@ -1,4 +1,4 @@
-"""How far a long file operation is, in bytes that were really moved."""
+"""`FetchProgress`: progress of a long file operation, in bytes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ class FetchProgress:
     """One report.
 
     Attributes:
-        stage: what is being done.
-        item: the file it is done to.
-        done: bytes so far.
-        total: bytes in all; 0 if unknown.
+        stage: the operation.
+        item: name of the file.
+        done: bytes processed so far.
+        total: total bytes; 0 if unknown.
     """
 
     stage: Stage
@@ -25,8 +25,8 @@ class FetchProgress:
 
 
 ProgressCallback = Callable[[FetchProgress], None]
-"""Called on the working thread, at most about once a megabyte; it must return at once."""
+"""Called on the working thread, about once per MiB at most; must return immediately."""
 
 
 def ignore_progress(_: FetchProgress) -> None:
-    """For callers that do not watch."""
+    """A callback that does nothing."""

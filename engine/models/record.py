@@ -1,4 +1,4 @@
-"""What the store remembers of a model: one JSON file each."""
+"""`InstalledModel`: the store's record of a model, one JSON file per model."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from engine.api.errors import ModelError
 from engine.files.json_file import read_json
 
 Origin = Literal["package", "hub", "linked"]
-"""Fetched with pip, fetched from a hub, or the user's own files, left where they are."""
+"""Downloaded with pip, downloaded from a hub, or the user's files, used in place."""
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -21,7 +21,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """One file of a model: its name in the model's folder, digest and length."""
+    """One file of a model: its name, SHA-256 in hexadecimal, and size in bytes."""
 
     name: str
     sha256: str
@@ -33,13 +33,13 @@ class InstalledModel:
     """A model that can be opened.
 
     Attributes:
-        name: what commands call it.
-        path: the GGUF file or the directory.
-        origin: where its files came from, and so whose they are.
-        source: what was asked for: a package release, a hub id or a path.
+        name: its name in commands.
+        path: the GGUF file or the model directory.
+        origin: how its files were obtained; files of a `linked` model are never deleted.
+        source: the package release, hub id or path it was added from.
         revision: the hub commit, else empty.
-        files: its files as they were when it was added.
-        added_at: when, in ISO 8601 (UTC).
+        files: its files when it was added.
+        added_at: ISO 8601 time (UTC); empty for a model opened by path.
     """
 
     name: str
@@ -52,7 +52,7 @@ class InstalledModel:
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Total size of the files in bytes."""
         return sum(file.size for file in self.files)
 
     def to_json(self) -> dict[str, object]:
@@ -61,10 +61,10 @@ class InstalledModel:
 
 
 def check_name(name: str) -> str:
-    """The name, if it is safe as a file name.
+    """Return the name if it is safe as a file name.
 
     Raises:
-        ModelError: it is not.
+        ModelError: the name is not safe.
     """
     if not _NAME.fullmatch(name):
         raise ModelError(
@@ -75,15 +75,15 @@ def check_name(name: str) -> str:
 
 
 def name_from(text: str) -> str:
-    """A safe name made of a file's or a repository's."""
+    """A safe name derived from the name of a file or repository."""
     return check_name(_UNSAFE.sub("-", text)[:100].strip("._-") or "model")
 
 
 def read_record(path: Path) -> InstalledModel:
-    """The record in a file.
+    """Read a record.
 
     Raises:
-        ModelError: it is damaged.
+        ModelError: the record is missing or damaged.
     """
     fields = read_json(path)
     origin = fields.text("origin")
@@ -104,7 +104,7 @@ def read_record(path: Path) -> InstalledModel:
 
 
 def write_record(path: Path, model: InstalledModel) -> None:
-    """Write the record; readers see the old file or the new one, never a part."""
+    """Write the record atomically: readers see the old file or the new one."""
     raw = orjson.dumps(model.to_json(), option=orjson.OPT_INDENT_2)
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
         try:

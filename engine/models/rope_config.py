@@ -1,7 +1,7 @@
-"""Rotary settings of a Hugging Face config.json, in each of the spellings that exist.
+"""Rotary settings of a Hugging Face config.json, in all known spellings.
 
-`rope_scaling` beside `rope_theta` (transformers 4) or both inside `rope_parameters` (5); the kind
-under `rope_type` or, older, `type`.
+`rope_scaling` beside `rope_theta` (transformers 4), or both inside `rope_parameters` (transformers 5);
+the kind is `rope_type` or, in older files, `type`.
 """
 
 from engine.api.errors import UnsupportedByNativeError
@@ -12,10 +12,11 @@ _DEFAULT_THETA = 10_000.0
 
 
 def read_rope(config: Fields, *, context_length: int) -> tuple[float, RopeScaling]:
-    """The rotary base and its scaling.
+    """The rotary base (theta) and its scaling.
 
     Raises:
-        ModelError: a field is damaged, or the kind of scaling is not supported.
+        UnsupportedByNativeError: the scaling or a partial rotation is not supported.
+        ModelError: a field is missing or damaged.
     """
     rope = config.mapping("rope_scaling") or config.mapping("rope_parameters") or Fields.none()
     theta = rope.number("rope_theta", default=config.number("rope_theta", default=_DEFAULT_THETA))

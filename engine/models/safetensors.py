@@ -1,7 +1,7 @@
-"""A Hugging Face model directory: its `ModelSpec` from config.json and its weight files.
+"""A Hugging Face model directory: its `ModelSpec`, read from config.json, and its weight files.
 
-Only data is read: safetensors and JSON. Checkpoints in pickle form, code beside the weights
-(`auto_map`) and quantised checkpoints are refused.
+Only safetensors and JSON files are read. Pickled checkpoints, custom code (`auto_map`) and quantised
+checkpoints are rejected.
 """
 
 from collections.abc import Mapping
@@ -28,11 +28,11 @@ _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 
 
 def read_spec(config: Fields, tensors: Mapping[str, TensorEntry]) -> ModelSpec:
-    """The spec that a config.json describes, of a checkpoint with these tensors.
+    """The `ModelSpec` of a config.json and the tensors of its checkpoint.
 
     Raises:
-        UnsupportedByNativeError: a model the native executor does not run.
-        ModelError: a field is missing, damaged or not supported.
+        UnsupportedByNativeError: the native executor does not support the model.
+        ModelError: a field is missing or damaged.
     """
     architecture = _architecture(config)
     if config.text("hidden_act", default="silu") != "silu":
@@ -45,7 +45,9 @@ def read_spec(config: Fields, tensors: Mapping[str, TensorEntry]) -> ModelSpec:
     attention_bias = config.flag("attention_bias", default=False)
     tied = config.flag("tie_word_embeddings", default=False)
     if not tied and HEAD not in tensors:
-        raise ModelError(f"{config.source} promises an {HEAD} that the weights do not hold.")
+        raise ModelError(
+            f"{config.source} does not tie the embeddings, but the weights have no {HEAD}."
+        )
     return ModelSpec(
         architecture=architecture,
         num_layers=num_layers,
@@ -73,7 +75,7 @@ def weight_files(directory: Path) -> tuple[Path, ...]:
     """The safetensors files of a model directory, shards in name order.
 
     Raises:
-        ModelError: there are none, or the index names a file that is missing or outside.
+        ModelError: there are none, or the index names a file that is missing or in another directory.
     """
     index = directory / INDEX_FILE
     if index.is_file():
@@ -83,7 +85,9 @@ def weight_files(directory: Path) -> tuple[Path, ...]:
             raise ModelError(f"{index} names no weight files.")
         for name in names:
             if Path(name).name != name or not name.endswith(".safetensors"):
-                raise ModelError(f"{index} names {name!r}, which is no file of this directory.")
+                raise ModelError(
+                    f"{index} names {name!r}, which is not a safetensors file of this directory."
+                )
             if not (directory / name).is_file():
                 raise ModelError(f"{directory} has no {name}, which its index names.")
         return tuple(directory / name for name in names)
@@ -92,10 +96,10 @@ def weight_files(directory: Path) -> tuple[Path, ...]:
         return (single,)
     if any(any(directory.glob(pattern)) for pattern in _PICKLED):
         raise ModelError(
-            f"{directory} holds a pickled checkpoint, which can run code when loaded: "
+            f"{directory} contains a pickled checkpoint, which can run code when loaded: "
             "use its safetensors version."
         )
-    raise ModelError(f"{directory} holds no {SINGLE_FILE} and no {INDEX_FILE}.")
+    raise ModelError(f"{directory} contains neither {SINGLE_FILE} nor {INDEX_FILE}.")
 
 
 def read_tensors(
@@ -105,28 +109,29 @@ def read_tensors(
 
     Args:
         paths: the files.
-        known: element types that may occur, and their bytes.
+        known: supported element types, and their size in bytes.
 
     Raises:
-        ModelError: a file is damaged, or two hold the same tensor.
+        UnsupportedByNativeError: a tensor has an element type that is not in `known`.
+        ModelError: a file is missing or damaged, or two files contain the same tensor.
     """
     tensors: dict[str, TensorEntry] = {}
     for path in paths:
         for name, entry in read_header(path, known=known).items():
             if name in tensors:
-                raise ModelError(f"{path} holds {name[:80]}, which another file holds too.")
+                raise ModelError(f"{path} contains {name[:80]}, which another file contains too.")
             tensors[name] = entry
     return tensors
 
 
 def refuse_code(config: Fields) -> None:
-    """Refuse a config that names Python code beside the weights, whatever the executor.
+    """Reject a config with custom Python code (`auto_map`), for every executor.
 
     Raises:
-        ModelError: it does.
+        ModelError: the config has an `auto_map`.
     """
     if "auto_map" in config:
-        raise ModelError(f"{config.source} wants to run code of its own (auto_map): refused.")
+        raise ModelError(f"{config.source} requires custom code (auto_map), which is never run.")
 
 
 def _architecture(config: Fields) -> Architecture:
@@ -143,7 +148,7 @@ def _architecture(config: Fields) -> Architecture:
         described = kind if known is None else ", ".join(classes)[:80]
         raise UnsupportedByNativeError(
             f"{config.source} describes a {described!r} model, which the native executor does not "
-            f"support (it runs {', '.join(name for _, name in _ARCHITECTURES.values())})."
+            f"support (supported: {', '.join(name for _, name in _ARCHITECTURES.values())})."
         )
     return known[0]
 
@@ -151,7 +156,7 @@ def _architecture(config: Fields) -> Architecture:
 def _sliding_windows(
     config: Fields, architecture: Architecture, num_layers: int
 ) -> tuple[int, ...]:
-    """Windows as transformers applies them: Mistral's everywhere, Qwen's from a layer on."""
+    """The windows that transformers applies: Mistral in all layers, Qwen from `max_window_layers` on."""
     if architecture == "llama":
         return (0,) * num_layers
     if architecture == "mistral":

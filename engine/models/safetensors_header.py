@@ -1,7 +1,7 @@
-"""What a safetensors file holds: names, shapes and types from its header, never its weights.
+"""Names, shapes and element types of the tensors in a safetensors file, read from its header.
 
-The header is a little-endian u64 length and that many bytes of JSON. The Rust reader checks byte
-ranges before it maps them; this one answers questions about a model before it is loaded.
+The header is a little-endian u64 length followed by that many bytes of JSON. It is read to inspect a
+model before loading; the Rust reader validates byte ranges again before it maps them.
 """
 
 import math
@@ -15,7 +15,7 @@ from engine.api.errors import ModelError, UnsupportedByNativeError
 
 _MAX_HEADER_BYTES = 100 << 20
 NATIVE_DTYPES: Mapping[str, int] = {"F32": 4, "F16": 2, "BF16": 2}
-"""Element types of the native executor, and their bytes."""
+"""Element types of the native executor, and their size in bytes."""
 
 ALL_DTYPES: Mapping[str, int] = {
     **NATIVE_DTYPES,
@@ -24,12 +24,12 @@ ALL_DTYPES: Mapping[str, int] = {
     **dict.fromkeys(("U32", "I32"), 4),
     **dict.fromkeys(("U64", "I64", "F64"), 8),
 }
-"""Element types of quantised checkpoints too, which torch reads."""
+"""Element types including those of quantised checkpoints, which torch reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class TensorEntry:
-    """One tensor: its shape, slowest dimension first, and element type."""
+    """One tensor: its shape, slowest-varying dimension first, and element type."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -45,17 +45,18 @@ def read_header(path: Path, *, known: Mapping[str, int] = NATIVE_DTYPES) -> dict
 
     Args:
         path: the file.
-        known: element types that may occur, and their bytes.
+        known: supported element types, and their size in bytes.
 
     Raises:
-        ModelError: the file is missing, damaged or has an element type that is not supported.
+        UnsupportedByNativeError: a tensor has an element type that is not in `known`.
+        ModelError: the file is missing or damaged.
     """
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
             length = int.from_bytes(file.read(8), "little")
             if size < 8 or length > min(size - 8, _MAX_HEADER_BYTES):
-                raise ModelError(f"{path} is not a safetensors file, or is cut short.")
+                raise ModelError(f"{path} is not a safetensors file, or is truncated.")
             header = orjson.loads(file.read(length))
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror}.") from error
@@ -78,7 +79,7 @@ def _entry(
             if dtype not in known:
                 raise UnsupportedByNativeError(
                     f"{path}: {name} has element type {dtype}, which is not supported "
-                    f"(known: {', '.join(known)})."
+                    f"(supported: {', '.join(known)})."
                 )
             if all(type(extent) is int and 0 <= extent < 1 << 40 for extent in shape):
                 entry = TensorEntry(tuple(shape), dtype)

@@ -1,8 +1,8 @@
-"""What an executor must know of a model, whatever file it came from.
+"""`ModelSpec`: shapes and constants of a model for the native executor, independent of the file format.
 
-Read from GGUF metadata by `engine.models.gguf` and from config.json by `engine.models.safetensors`;
-handed to the native executor as JSON (`ModelSpec::from_json` in the kernels crate checks it again,
-because it sizes memory by it).
+Read from GGUF metadata by `engine.models.gguf` and from config.json by `engine.models.safetensors`,
+and passed to the native executor as JSON. `ModelSpec::from_json` in the kernels crate validates it
+again, because memory is allocated by it.
 """
 
 import json
@@ -17,7 +17,7 @@ RopeStyle = Literal["half", "interleaved"]
 
 @dataclass(frozen=True, slots=True)
 class RopeScaling:
-    """How rotary frequencies are stretched; fields a kind does not use keep their defaults.
+    """Scaling of the rotary frequencies; fields that a kind does not use keep their defaults.
 
     Attributes:
         kind: none; linear (Chen et al. 2023); llama3 (Llama 3.1); yarn (Peng et al. 2023).
@@ -43,9 +43,9 @@ class ModelSpec:
     """Shapes and constants of a decoder-only transformer.
 
     Attributes:
-        sliding_windows: one entry a layer; 0 attends to everything, else only to the last n tokens
-            (the token itself counts).
-        tied_embeddings: lm_head is the embedding matrix.
+        sliding_windows: one entry per layer; 0 for full attention, else the number of tokens attended
+            to, including the current one.
+        tied_embeddings: whether lm_head is the embedding matrix.
         qk_norm: per-head RMSNorm on q and k before RoPE (qwen3).
     """
 
@@ -71,14 +71,14 @@ class ModelSpec:
 
     @property
     def kv_elements_per_token(self) -> int:
-        """Numbers the KV cache keeps for one token, in all layers."""
+        """Elements in the KV cache per token, over all layers."""
         return self.kv_vectors_per_token * self.head_dim
 
     @property
     def kv_vectors_per_token(self) -> int:
-        """Keys and values the KV cache keeps for one token, in all layers and heads."""
+        """Key and value vectors in the KV cache per token, over all layers and heads."""
         return self.num_layers * 2 * self.num_kv_heads
 
     def to_json(self) -> str:
-        """The spec as the JSON object that the kernels crate reads."""
+        """The JSON object that the kernels crate reads."""
         return json.dumps(asdict(self))

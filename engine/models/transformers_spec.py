@@ -1,7 +1,7 @@
-"""What the engine must know of a model that the torch executor runs.
+"""`TransformersSpec`: the counterpart of `ModelSpec` for the torch executor.
 
-The counterpart of `ModelSpec`: transformers knows the architecture, so only what sizes memory and
-bounds requests is here.
+transformers implements the architecture, so only the sizes that determine memory use and request limits
+are needed.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from engine.api.config import ComputeDtype
 
 @dataclass(frozen=True, slots=True)
 class KvLayer:
-    """One layer's keys and values of one token: [num_kv_heads, key_dim] and [.., value_dim]."""
+    """Shapes of a token's key and value in one layer: [num_kv_heads, key_dim], [num_kv_heads, value_dim]."""
 
     num_kv_heads: int
     key_dim: int
@@ -19,7 +19,7 @@ class KvLayer:
 
     @property
     def elements(self) -> int:
-        """Numbers kept for one token."""
+        """Elements per token."""
         return self.num_kv_heads * (self.key_dim + self.value_dim)
 
 
@@ -29,8 +29,8 @@ class TransformersSpec:
 
     Attributes:
         architecture: transformers' `model_type`.
-        kv_layers: one entry a layer; layers may differ.
-        compute_dtype: what activations and unquantised weights are kept in.
+        kv_layers: one entry per layer; layers may differ.
+        compute_dtype: dtype of activations and of weights that are not quantised.
     """
 
     architecture: str
@@ -43,10 +43,10 @@ class TransformersSpec:
 
     @property
     def kv_elements_per_token(self) -> int:
-        """Numbers the KV cache keeps for one token, in all layers."""
+        """Elements in the KV cache per token, over all layers."""
         return sum(layer.elements for layer in self.kv_layers)
 
     @property
     def kv_vectors_per_token(self) -> int:
-        """Keys and values the KV cache keeps for one token, in all layers and heads."""
+        """Key and value vectors in the KV cache per token, over all layers and heads."""
         return sum(2 * layer.num_kv_heads for layer in self.kv_layers)

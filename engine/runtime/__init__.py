@@ -1,1 +1,1 @@
-"""`AsyncPravahaEngine`: the thread that serves one model, and everything around its steps."""
+"""`AsyncPravahaEngine`, the thread that runs one model, and request intake, handles and lifecycle."""

@@ -1,7 +1,7 @@
-"""From an opened model to a pipeline that can run.
+"""Builds the KV pool and the pipeline of an opened model.
 
-In two parts, because weights take long to load: with the pool and the pipeline requests can be
-queued, priced and aborted; with the executor and its swap tier they can be computed.
+In two stages, because weights take long to load: once the pool and the pipeline exist, requests can
+be queued, priced and aborted; once the executor and the swap tier are installed, they can run.
 """
 
 from collections.abc import Callable
@@ -23,11 +23,11 @@ from engine.runtime.loading import Opened
 from engine.step.pipeline import Pipeline
 
 PoolFactory = Callable[[int, int], tuple[Allocator, PrefixIndex | None]]
-"""Makes the block allocator, and the index of its blocks, from (blocks, block size)."""
+"""Makes the block allocator and the index of its blocks from (number of blocks, block size)."""
 
 
 def rust_pool(num_blocks: int, block_size: int) -> tuple[Allocator, PrefixIndex | None]:
-    """The default pool factory: the core's allocator and its trie."""
+    """The default pool factory: the allocator and prefix trie of `engine._core`."""
     from engine._core import BlockAllocator, PrefixTrie
 
     allocator = BlockAllocator(num_blocks, block_size)
@@ -36,12 +36,12 @@ def rust_pool(num_blocks: int, block_size: int) -> tuple[Allocator, PrefixIndex 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The KV pool of an opened model, before there is an executor to fill it.
+    """The KV pool of an opened model; the executor is loaded later.
 
     Attributes:
-        blocks: who holds which block.
-        index: which tokens the blocks hold; None when prefix caching is off.
-        salt: stands for all beside the tokens that changes KV bytes; empty without an index.
+        blocks: the block manager.
+        index: the prefix index of the blocks; None when prefix caching is off.
+        salt: hash of everything except the tokens that determines KV bytes; empty without an index.
     """
 
     blocks: BlockManager
@@ -50,7 +50,7 @@ class Pool:
 
 
 def build_pool(config: EngineConfig, opened: Opened, factory: PoolFactory) -> Pool:
-    """The pool that was decided on when the model was opened."""
+    """Build the pool with the geometry chosen when the model was opened."""
     cache = opened.kv_cache
     allocator, index = factory(cache.num_blocks, cache.block_size)
     prefixes, salt = None, b""
@@ -79,16 +79,16 @@ def build_pipeline(
     events: EventBus,
     clock: Callable[[], float],
 ) -> Pipeline:
-    """The model's pipeline, still without an executor.
+    """Build the model's pipeline, without an executor.
 
     Args:
-        config: how many rows, how many tokens a step, whether to speculate.
+        config: number of rows, token budget per step, whether to speculate.
         opened: the model.
         pool: its KV blocks.
-        waiting: where requests come from.
-        scheduling: the policy and batch former to begin with.
-        counters: counts what happens.
-        events: tells of it.
+        waiting: the request queue.
+        scheduling: the initial policy and batch former.
+        counters: counts requests, tokens and steps.
+        events: publishes events.
         clock: monotonic seconds.
     """
     eos_ids = opened.model.tokenizer.eos_ids
@@ -112,7 +112,7 @@ def build_pipeline(
 
 
 def install(executor: Executor, pipeline: Pipeline, pool: Pool, config: EngineConfig) -> None:
-    """Give a pipeline the loaded executor, and its pool the swap tier that goes with it."""
+    """Set the pipeline's executor and open the swap tier of its pool."""
     pipeline.executor = executor
     if pool.index is not None:
         pool.blocks.tier = open_swap_tier(

@@ -1,4 +1,4 @@
-"""The end of an engine: its requests ended, its memory freed, on the interpreter's exit at the latest."""
+"""Shutdown of an engine: finish its requests and free its memory, at interpreter exit at the latest."""
 
 import atexit
 import weakref
@@ -12,12 +12,12 @@ from engine.step.pipeline import Pipeline
 
 
 def close_pipeline(pipeline: Pipeline, live: Iterable[Sequence], error: str | None) -> None:
-    """End what is live, then free the swap tier and the weights. No step runs after this.
+    """Finish live requests, then free the swap tier and the weights. No step runs after this.
 
     Args:
-        pipeline: what ran, or was to run, the requests.
-        live: requests that have not ended; their ends are not announced yet when this returns.
-        error: the sentence they end with; None aborts them.
+        pipeline: the pipeline of the requests.
+        live: requests that have not finished; the caller delivers their finishes.
+        error: the message they fail with; None aborts them.
     """
     for sequence in live:
         pipeline.finish(sequence, ABORTED if error is None else failed(error))
@@ -34,21 +34,21 @@ class _HasShutdown(Protocol):
 
 
 class ExitHook:
-    """Shuts an engine down when the interpreter exits, and keeps it from nothing until then.
+    """Shuts an engine down when the interpreter exits; does not keep the engine alive until then.
 
-    A daemon thread that is inside native code while the interpreter goes away can crash it.
+    A daemon thread that is inside native code during interpreter finalization can crash the process.
     """
 
     def __init__(self, engine: _HasShutdown) -> None:
-        """Prepare the hook; the engine is held weakly."""
+        """Create the hook with a weak reference to the engine."""
         self._call = partial(_shut_down, weakref.ref(engine))
 
     def arm(self) -> None:
-        """From now on the exit waits for the engine."""
+        """Register the hook: interpreter exit waits for the engine from now on."""
         atexit.register(self._call)
 
     def disarm(self) -> None:
-        """The engine was shut down."""
+        """Unregister the hook, because the engine was shut down."""
         atexit.unregister(self._call)
 
 

@@ -1,8 +1,8 @@
 """`AsyncPravahaEngine`: the public interface to a loaded model.
 
-The engine owns one plain thread (`engine.runtime.engine_thread`), which loads the model and runs its
-steps. Callers never wait for a step: they put requests into a bounded queue, read output from
-mailboxes (`RequestHandle`) and state from a frozen snapshot.
+The engine owns one thread (`engine.runtime.engine_thread`), which loads the model and runs its steps.
+Callers never wait for a step: they put requests into a bounded queue, read output from mailboxes
+(`RequestHandle`) and state from a frozen snapshot.
 """
 
 import logging
@@ -36,8 +36,14 @@ from engine.models.transformers_spec import TransformersSpec
 from engine.runtime.assembly import PoolFactory, rust_pool
 from engine.runtime.closing import ExitHook
 from engine.runtime.engine_thread import EngineThread
-from engine.runtime.forking import SamplingChange, child_request, fork_point, known_tokens, price_of
-from engine.runtime.intake import follow_grammar, prompt_array, take_in
+from engine.runtime.forking import (
+    SamplingChange,
+    child_request,
+    fork_point,
+    price_of,
+    prompt_and_output_ids,
+)
+from engine.runtime.intake import attach_matcher, make_sequence, prompt_array
 from engine.runtime.lifecycle import Lifecycle
 from engine.runtime.loading import (
     ExecutorFactory,
@@ -63,9 +69,9 @@ class AsyncPravahaEngine:
     """Runs one model for many callers. Every public method may be called from any thread.
 
     Attributes:
-        config: what the engine was started with.
-        events: facts about requests and the engine.
-        embedder: the embedding model, which is loaded when it is first used.
+        config: the settings of the engine.
+        events: publishes events about requests and the engine.
+        embedder: the embedding model, loaded on first use.
     """
 
     def __init__(
@@ -81,19 +87,19 @@ class AsyncPravahaEngine:
         draw_seed: Callable[[], int] = _random_seed,
         probes: tuple[Probe, ...] = PROBES,
     ) -> None:
-        """Prepare an engine; nothing is read or started yet.
+        """Create an engine; nothing is read or started before `start`.
 
         Args:
             config: the settings.
             executor_factory: loads the weights.
             model_opener: reads headers and vocabulary.
-            pool_factory: makes the block allocator, and the index of its blocks, from (blocks,
-                block size); without an index nothing is cached.
-            embedder: turns texts into vectors; None takes the installed embedding model.
+            pool_factory: makes the block allocator and the index of its blocks from (number of
+                blocks, block size); without an index there is no prefix cache.
+            embedder: computes embeddings; None uses the installed embedding model.
             grammar_compiler: makes the compiler from (tokenizer, vocabulary size).
             clock: monotonic seconds.
-            probes: steps that the step-time model is calibrated with, once loaded and idle.
-            draw_seed: seeds for requests that bring none, in [0, 2**64).
+            draw_seed: returns a seed in [0, 2**64) for a request without one.
+            probes: calibration steps of the step-time model, run once the engine is loaded and idle.
         """
         self.config = config
         self.events = EventBus()
@@ -119,10 +125,10 @@ class AsyncPravahaEngine:
         self.embedder.close()
         self._exit_hook.disarm()
 
-    # ---- life ----
+    # ---- lifecycle ----
 
     def start(self) -> None:
-        """Start the engine's thread, which begins to load. Returns at once; call it once."""
+        """Start the engine's thread, which loads the model. Returns at once; call it once."""
         self._exit_hook.arm()
         self._thread.start()
 
@@ -131,27 +137,27 @@ class AsyncPravahaEngine:
 
         Raises:
             EngineUnavailable: loading failed, or the engine was shut down first.
-            TimeoutError: it still loads after `timeout` seconds.
+            TimeoutError: it is still loading after `timeout` seconds.
         """
         if not self._thread.wait_settled(timeout):
             raise TimeoutError(f"{self.config.name} was not loaded after {timeout} s")
         self._lifecycle.require(EngineState.READY, EngineState.DRAINING)
 
     def drain(self) -> None:
-        """Take no new work from now on; what was accepted runs to its end. Returns at once."""
+        """Accept no new requests from now on; accepted ones run to their finish. Returns at once."""
         self._lifecycle.move_to(
             EngineState.DRAINING, only_from=(EngineState.LOADING, EngineState.READY)
         )
         self._thread.wake()  # an idle engine publishes its new state
 
     def wait_drained(self, timeout: float | None = None) -> bool:
-        """Block until no request is live; False if some still are after `timeout` seconds."""
+        """Block until no request is live; False after `timeout` seconds."""
         return self._thread.requests.wait_empty(timeout)
 
     def shutdown(self) -> None:
-        """Abort what still runs, stop the thread, free the weights. Waits for one step at most.
+        """Abort live requests, stop the thread, free the weights. Waits for at most one step.
 
-        Idempotent. A load in progress is cut short at its next progress report.
+        Idempotent. A load in progress stops at its next progress report.
         """
         self.drain()
         if not self._thread.started:
@@ -159,10 +165,10 @@ class AsyncPravahaEngine:
             self._lifecycle.move_to(EngineState.STOPPED, only_from=(EngineState.DRAINING,))
         self._thread.stop()
 
-    # ---- work ----
+    # ---- requests ----
 
     def submit(self, request: Request) -> RequestHandle:
-        """Check a request and queue it. Never waits for a step, only for the model's headers.
+        """Validate a request and queue it. Waits for the model's headers, never for a step.
 
         Raises:
             InvalidRequest: a parameter out of range, a prompt too long, an id in use.
@@ -172,11 +178,11 @@ class AsyncPravahaEngine:
         return self._enqueue(request, parent=None)
 
     def lend_core(self) -> AbstractContextManager[None]:
-        """Inside it, compute on one processor less, also within a step that is under way.
+        """A context in which the executor computes on one core less, from within the current step on.
 
-        Any thread, for work of milliseconds that would otherwise interrupt the engine in the middle of
-        a piece of its own; entering takes two milliseconds at most. Nothing changes where the engine
-        has one thread, or does not compute on this machine's processors.
+        Any thread. For work of a few milliseconds that would otherwise preempt one of the executor's
+        threads during a step; entering takes at most 2 ms. Has no effect if the executor has one
+        thread or does not run on the CPU.
         """
         lender = self._thread.core_lender
         return nullcontext() if lender is None else lender.lend_core()
@@ -190,25 +196,25 @@ class AsyncPravahaEngine:
         sampling: SamplingParams | SamplingChange | None = None,
         request_ids: Iterable[str] | None = None,
     ) -> list[RequestHandle]:
-        """Go on from where a live request is, or was, in `n` other ways. Never waits for a step.
+        """Create `n` requests that continue a live request from one of its tokens. Never waits for a step.
 
         Children share their parent's KV blocks; at most one block is copied for each, none if the
-        shared KV ends at a block's end. Their prompt is the parent's first tokens; their answer,
-        text included, is what follows. Penalties go on counting the parent's answer, and a stop
+        shared KV ends at a block boundary. Their prompt is the first `at` tokens of the parent; their
+        output, text included, is what follows. Penalties include the parent's output, and a stop
         string may begin in it. Child `i` (from 1, over all forks of the parent) has the seed
         `engine.runtime.forking.child_seed(parent's seed, i)`.
 
         Args:
-            request_id: the parent: waiting, running or preempted. For one that ended, submit its
+            request_id: the parent: waiting, running or preempted. For a finished request, submit its
                 token ids instead: the prefix cache finds its blocks.
-            at: how many tokens of prompt and answer to share; None shares all there are now.
-            n: children.
-            sampling: how they go on; None does as the parent, up to the parent's length, and a
-                function changes that. A seed in it takes the place of the parent's.
-            request_ids: the children's ids, `n` of them; None makes them.
+            at: number of prompt and output tokens to share; None shares all there are now.
+            n: number of children.
+            sampling: their sampling parameters; None uses the parent's, with its length limit, and a
+                function modifies those. A seed in it replaces the parent's.
+            request_ids: the `n` ids of the children; None generates them.
 
         Raises:
-            InvalidRequest: no such live request, no such token, or what `submit` refuses.
+            InvalidRequest: no such live request, no such token, or invalid as for `submit`.
             QueueFull: not all children fit into the queue; none was queued.
             EngineUnavailable: as `submit`.
         """
@@ -216,9 +222,9 @@ class AsyncPravahaEngine:
             raise InvalidRequest(f"n must be a positive integer, not {n!r:.40}.", param="n")
         ids = [new_request_id() for _ in range(n)] if request_ids is None else list(request_ids)
         if len(ids) != n:
-            raise InvalidRequest(f"{len(ids)} ids are not enough for {n} forks.", param="n")
-        parent, first = self._thread.requests.number_forks(request_id, n)
-        tokens = known_tokens(parent)
+            raise InvalidRequest(f"request_ids holds {len(ids)} ids for {n} forks.", param="n")
+        parent, first = self._thread.requests.reserve_fork_numbers(request_id, n)
+        tokens = prompt_and_output_ids(parent)
         tokens = tokens[: fork_point(parent, len(tokens), at)]
         handles: list[RequestHandle] = []
         try:
@@ -234,14 +240,14 @@ class AsyncPravahaEngine:
         return handles
 
     def build_grammar(self, grammar: Grammar) -> "Future[CompiledGrammar]":
-        """Begin to build a grammar, or find it built; never waits for the build.
+        """Start compiling a grammar, or return the cached result. Never waits for the compilation.
 
-        A request whose grammar is not built yet waits for it, and fails if it is refused. Who wants
-        the refusal first, waits for this future: it raises `InvalidRequest`.
+        A request whose grammar is still being compiled waits for it, and fails if the grammar is
+        invalid. To learn of that before submitting, wait for this future: it raises `InvalidRequest`.
 
         Raises:
-            InvalidRequest: what is given is no grammar, or larger than any may be.
-            QueueFull: too many builds are pending.
+            InvalidRequest: not a grammar, or too large.
+            QueueFull: too many compilations are pending.
             EngineUnavailable: as `submit`.
         """
         self._thread.wait_opened()
@@ -251,19 +257,19 @@ class AsyncPravahaEngine:
         return compiler.build(grammar)
 
     def embed(self, texts: Iterable[str]) -> Embeddings:
-        """Texts as vectors, by an encoder of its own. Waits for it, not for a step.
+        """Embed texts with the embedding model. Waits for it, never for a step.
 
         Raises:
-            InvalidRequest: a text is empty or too long for the encoder.
+            InvalidRequest: a text is empty or too long for the embedding model.
             ModelNotFound: no embedding model is installed.
-            ModelError: the embedding model cannot be used.
+            ModelError: the embedding model is unusable.
             QueueFull: too many calls are pending.
-            EngineUnavailable: stopped.
+            EngineUnavailable: the engine has stopped.
         """
         return self.embedder.submit(tuple(texts)).result()
 
     def price(self, token_ids: Iterable[int]) -> ForkPrice:
-        """What a request with these tokens would cost now. Waits for no step.
+        """The cost of a request with these tokens as its prompt, now. Never waits for a step.
 
         Raises:
             InvalidRequest: the tokens cannot be a prompt.
@@ -283,19 +289,19 @@ class AsyncPravahaEngine:
             size,
             pipeline.scheduler.work,
             swapped_blocks=swapped,
-            swap_seconds=None if tier is None else tier.seconds_for(swapped),
+            swap_seconds=None if tier is None else tier.swap_in_seconds(swapped),
         )
 
     def _enqueue(self, request: Request, *, parent: Sequence | None) -> RequestHandle:
         opened = self._thread.wait_opened()
-        sequence, detokenizer = take_in(
+        sequence, detokenizer = make_sequence(
             request, opened, now=self._clock(), draw_seed=self._draw_seed, parent=parent
         )
         compilation = None
         if request.sampling.grammar is not None:
             compilation = self.build_grammar(request.sampling.grammar)
             if compilation.done():
-                follow_grammar(sequence, compilation.result())
+                attach_matcher(sequence, compilation.result())
                 compilation = None
             else:
                 sequence.state = SequenceState.WAITING_FOR_GRAMMAR
@@ -307,7 +313,7 @@ class AsyncPravahaEngine:
         thread.wake()
         if compilation is not None:
             thread.enqueue_after_grammar(sequence, compilation)
-        if self.events.wanted(RequestQueued):
+        if self.events.has_subscribers(RequestQueued):
             self.events.publish(
                 RequestQueued(sequence.queued_at, request.request_id, sequence.num_prompt)
             )
@@ -321,44 +327,45 @@ class AsyncPravahaEngine:
         )
 
     def abort(self, request_id: str) -> None:
-        """End a request at the next step boundary; unknown ids are ignored."""
+        """Abort a request at the next step boundary; unknown ids are ignored."""
         sequence = self._thread.requests.get(request_id)
         if sequence is not None:
             self._thread.abort(sequence)
 
     @property
     def scheduling(self) -> Scheduling:
-        """The policy and batch former asked for last; in force from the next step boundary on."""
+        """The policy and batch former set last; they apply from the next step boundary on."""
         return self._thread.publisher.scheduling
 
     def set_scheduling(self, scheduling: Scheduling) -> None:
-        """Go on with another policy and batch former from the next step on. Waits for no step.
+        """Switch to another policy and batch former from the next step on. Never waits for a step.
 
-        Requests that run or wait stay as they are and are ordered anew.
+        Running and waiting requests keep their state; only their order changes.
 
         Raises:
-            InvalidRequest: a value that is none.
+            InvalidRequest: unknown value.
             EngineUnavailable: the engine has stopped, or loading failed.
         """
         scheduling.validate()
         self._lifecycle.require(EngineState.LOADING, EngineState.READY, EngineState.DRAINING)
         self._thread.switch(scheduling)
 
-    # ---- what can be seen ----
+    # ---- state ----
 
     def snapshot(self) -> EngineSnapshot:
-        """The engine at a step boundary; rates fall with time even when it idles.
+        """The state of the engine at a recent step boundary, with rates as of now.
 
-        It is the last step boundary at which a request started or finished, or a later one: while
-        requests just run, snapshots are published every `SNAPSHOT_PERIOD_S`
-        (`engine.runtime.snapshot_publisher`), and every `UNREAD_PERIOD_S` while nobody reads them.
+        A snapshot is published at each step boundary at which a request starts or finishes; otherwise
+        every `SNAPSHOT_PERIOD_S` (`engine.runtime.snapshot_publisher`), or every `UNREAD_PERIOD_S` if
+        the last one was not read.
         """
         return self._thread.publisher.snapshot()
 
     def blocks(self, since: int) -> BlockMap | None:
-        """The KV blocks, or None if nothing newer than epoch `since` was published.
+        """The KV block map, or None if none newer than epoch `since` was published.
 
-        Asking makes the engine publish a block map at its next step boundary, and only then.
+        The call requests a block map for the next step boundary; a busy engine publishes none without
+        a request.
         """
         return self._thread.publisher.blocks(since)
 
@@ -385,7 +392,7 @@ class AsyncPravahaEngine:
         """The loaded model.
 
         Raises:
-            EngineUnavailable: it is not loaded (yet); `snapshot().model` is None then.
+            EngineUnavailable: it is not loaded; `snapshot().model` is None then.
         """
         info = self._thread.publisher.model_info
         if info is None:
@@ -394,7 +401,7 @@ class AsyncPravahaEngine:
 
     @cached_property
     def metrics(self) -> "MetricsCollector":
-        """The engine's figures for Prometheus."""
+        """The engine's metrics for Prometheus."""
         from engine.observability.metrics import MetricsCollector
 
         return MetricsCollector(
@@ -406,6 +413,6 @@ class AsyncPravahaEngine:
     def on_wake(self, callback: Callable[[], None]) -> None:
         """Call back when a mailbox goes from empty to non-empty or the engine's state changes.
 
-        The callback runs on any thread, must return at once, and leads to a drain soon after.
+        The callback may run on any thread and must return at once; it should cause a drain soon after.
         """
         self._thread.hub.add_callback(callback)

@@ -1,10 +1,10 @@
-"""`EngineThread`: the thread that loads one model and then runs step after step.
+"""`EngineThread`: the thread that loads one model and then runs its steps.
 
 One iteration: run commands, schedule, execute, apply, publish. Without work the thread blocks on its
-command queue and uses no processor time.
+command queue and uses no CPU time.
 
-Commands are functions, run on this thread at step boundaries. `SimpleQueue.put` is reentrant, so even
-a handle's finaliser may send one, on any thread that happens to run garbage collection.
+Commands are functions that this thread runs at step boundaries. `SimpleQueue.put` is reentrant, so a
+handle's finalizer may send one from any thread, even during garbage collection.
 """
 
 import logging
@@ -29,7 +29,7 @@ from engine.grammar.compiler import CompiledGrammar, GrammarCompiler
 from engine.observability.counters import EngineCounters
 from engine.runtime.assembly import PoolFactory, build_pipeline, build_pool, install
 from engine.runtime.closing import close_pipeline
-from engine.runtime.intake import follow_grammar
+from engine.runtime.intake import attach_matcher
 from engine.runtime.lifecycle import Lifecycle
 from engine.runtime.live_requests import LiveRequests
 from engine.runtime.loading import (
@@ -40,7 +40,7 @@ from engine.runtime.loading import (
     open_with_headers,
 )
 from engine.runtime.snapshot_publisher import SnapshotPublisher
-from engine.runtime.thread_priority import give_way
+from engine.runtime.thread_priority import lower_thread_priority
 from engine.runtime.wakeups import WakeHub
 from engine.step.calibration import Calibration
 from engine.step.pipeline import Pipeline
@@ -51,12 +51,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _PROGRESS_STEP = 0.01
-QUIET_S = 0.25
-"""Calibration steps run once no command has arrived for this long."""
+CALIBRATION_IDLE_S = 0.25
+"""Calibration steps run after no command has arrived for this long."""
 
 
 class _LoadingStoppedError(Exception):
-    """Raised through the executor's loader when the engine is shut down during loading."""
+    """Raised from the progress callback to stop a load when the engine is shut down."""
 
 
 class EngineThread:
@@ -65,12 +65,12 @@ class EngineThread:
     Attributes:
         requests: the table of live requests.
         hub: wakes readers.
-        counters: counts what happens.
+        counters: counts requests, tokens and steps.
         publisher: publishes snapshots and block maps.
-        opened: the model, once its headers were read; None before, and if that failed.
-        compiler: compiles grammars; set together with `opened`.
-        pipeline: runs the requests; set together with `opened`.
-        core_lender: the executor, if it can give up a core; None while weights load.
+        opened: the model with its headers read; None before that, or if it failed.
+        compiler: compiles grammars; set just before `opened`.
+        pipeline: runs the requests; set just before `opened`.
+        core_lender: the executor, if it can yield a core; None while weights load.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class EngineThread:
         clock: Callable[[], float],
         on_stop: Callable[[], None],
     ) -> None:
-        """Prepare the thread; `on_stop` is called on it, last, when it ends."""
+        """Create the thread; when it ends, it calls `on_stop` last."""
         self._config = config
         self._lifecycle = lifecycle
         self._events = events
@@ -107,7 +107,7 @@ class EngineThread:
             lifecycle, self.requests, self.counters, config.scheduling, clock
         )
         self._commands: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._headers_settled = threading.Event()  # headers were read, or never will be
+        self._headers_settled = threading.Event()  # headers were read, or loading failed
         self._settled = threading.Event()  # no longer loading
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
@@ -127,15 +127,15 @@ class EngineThread:
         return self._thread is not None
 
     def start(self) -> None:
-        """Start the thread, which begins to load. Call it once."""
+        """Start the thread, which loads the model. Call it once."""
         if self._thread is not None:
-            raise RuntimeError("the engine was started before")
+            raise RuntimeError("the engine was already started")
         self._thread = threading.Thread(target=self._run, name="pravaha-engine", daemon=True)
         self._pid = os.getpid()
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread after the current step and wait for it; settle the waits if it never ran."""
+        """Stop the thread after the current step and wait for it; release waiters if it never ran."""
         thread = self._thread
         if thread is None:
             self._headers_settled.set()
@@ -150,7 +150,7 @@ class EngineThread:
         self._commands.put(command)
 
     def wake(self) -> None:
-        """Have an idle engine look for work, and publish its state."""
+        """Make an idle engine check for work and publish its state."""
         self.send(_nothing)
 
     def abort(self, sequence: Sequence) -> None:
@@ -158,14 +158,14 @@ class EngineThread:
         self.send(partial(self._abort, sequence))
 
     def switch(self, scheduling: Scheduling) -> None:
-        """Continue with another policy and batch former from the next step boundary on."""
+        """Use another policy and batch former from the next step boundary on."""
         self.publisher.scheduling = scheduling
         self.send(partial(self._switch, scheduling))
 
     def enqueue_after_grammar(
         self, sequence: Sequence, compilation: "Future[CompiledGrammar]"
     ) -> None:
-        """Queue an accepted request when its grammar is compiled, or finish it if it is refused."""
+        """Queue an accepted request once its grammar is compiled; fail it if the grammar is invalid."""
         compilation.add_done_callback(
             lambda done: self.send(partial(self._enqueue_after_grammar, sequence, done))
         )
@@ -178,7 +178,7 @@ class EngineThread:
         """
         if self._thread is None:
             raise EngineUnavailable("The engine was not started.")
-        if os.getpid() != self._pid:  # a forked process has no copy of the thread
+        if os.getpid() != self._pid:  # threads are not copied by fork()
             raise EngineUnavailable("The engine runs in the process that this one was forked from.")
         self._headers_settled.wait()
         if self.opened is None:
@@ -193,12 +193,14 @@ class EngineThread:
 
     def _run(self) -> None:
         try:
-            give_way(self._config.niceness)  # before the executor starts its own threads
+            lower_thread_priority(
+                self._config.niceness
+            )  # before the executor starts its own threads
             self._serve(self._load())
         except _LoadingStoppedError:
             pass
-        except BaseException as error:  # a panic in Rust is no Exception
-            # An unusable model is no defect of the engine: callers get the sentence, the log nothing.
+        except BaseException as error:  # a Rust panic is not an Exception
+            # An unusable model is not a defect of the engine: callers get the error; nothing is logged.
             if self._settled.is_set() or not isinstance(error, PravahaError):
                 _log.exception("The engine failed.")
             self._lifecycle.fail(str(error) or type(error).__name__)
@@ -239,7 +241,7 @@ class EngineThread:
         return pipeline
 
     def _on_progress(self, pipeline: Pipeline, progress: float) -> None:
-        """Publish the loading progress; run commands, so that an abort need not wait for the load."""
+        """Publish the loading progress, and run commands, so that an abort does not wait for the load."""
         self._run_commands()
         if self._stopping:
             raise _LoadingStoppedError
@@ -247,7 +249,7 @@ class EngineThread:
         self.publisher.loading_progress = progress
         self.publish_and_wake(pipeline)
         if shown:
-            self.hub.call_back()
+            self.hub.run_callbacks()
 
     def _serve(self, pipeline: Pipeline) -> None:
         while not self._stopping:
@@ -256,7 +258,7 @@ class EngineThread:
             if idle and not saving:
                 self._await_command(pipeline)
             self._run_commands()
-            if pipeline.has_finished:  # an abort is delivered now, not after the next step
+            if pipeline.has_finished:  # deliver aborts before the next step
                 self.publish_and_wake(pipeline)
             elif idle:
                 self._publish()
@@ -265,10 +267,10 @@ class EngineThread:
                 self.publish_and_wake(pipeline)
 
     def _await_command(self, pipeline: Pipeline) -> None:
-        """Block until a command arrives; run calibration steps first, while none does."""
+        """Block until a command arrives; run pending calibration steps while none does."""
         while self._calibration.pending:
             try:
-                self._commands.get(timeout=QUIET_S)()
+                self._commands.get(timeout=CALIBRATION_IDLE_S)()
             except Empty:
                 pipeline.calibrate(self._calibration)
                 self._publish()
@@ -280,7 +282,7 @@ class EngineThread:
         """Let the swap tier save blocks while the engine is idle; False when it has none to save."""
         tier = pipeline.blocks.tier
         if tier is None or not tier.save_idle():
-            self._publish()  # shows the blocks that were saved, and those freed meanwhile
+            self._publish()  # shows the saved blocks and those freed meanwhile
             return False
         return True
 
@@ -296,7 +298,7 @@ class EngineThread:
         if sequence.finished or self.pipeline is None:
             return
         try:
-            follow_grammar(sequence, compilation.result())
+            attach_matcher(sequence, compilation.result())
             sequence.move_to(SequenceState.WAITING)
             self._waiting.put(sequence)
         except PravahaError as error:
@@ -318,7 +320,7 @@ class EngineThread:
         self._stopping = True
 
     def _close_down(self) -> None:
-        """Finish every request and free everything."""
+        """Finish every request, free the pipeline's memory and publish the final state."""
         error = self._lifecycle.error
         self._lifecycle.move_to(
             EngineState.DRAINING, only_from=(EngineState.LOADING, EngineState.READY)
@@ -337,21 +339,21 @@ class EngineThread:
         self._on_stop()
 
     def publish_and_wake(self, pipeline: Pipeline) -> None:
-        """Publish what happened, deliver finishes, then wake the readers."""
+        """Publish a snapshot if needed, deliver finishes, then wake readers."""
         self.publisher.note_step()
         finished = pipeline.take_finished()
         if finished or self.publisher.is_stale(pipeline):
             self._publish()
         for one in finished:
-            self.requests.forget(one.sequence)
+            self.requests.remove(one.sequence)
             one.deliver(self._events)
         self.hub.signal(finished=bool(finished))
         if self.hub.has_callbacks and (pipeline.writer.take_refilled() or finished):
-            self.hub.call_back()
+            self.hub.run_callbacks()
 
     def _publish(self) -> None:
         if self.publisher.publish(self.pipeline):
-            self.hub.call_back()  # only now can readers see the new state
+            self.hub.run_callbacks()  # after publishing, so that readers see the new state
 
 
 def _nothing() -> None:

@@ -1,12 +1,12 @@
-"""Forks: requests that go on where another one is, sharing its KV blocks.
+"""Forks: requests that continue another live request and share its KV blocks.
 
-A fork is an ordinary request whose prompt is its parent's tokens, with two additions. It names its
-parent as *donor*, so that it starts with the parent's blocks (`engine.memory.reuse`); and what is
-not KV begins where the parent's answer began: penalties count that answer, and the detokenizer knows
-how it ended. Text is continued from token ids, never from re-tokenised text.
+A fork is an ordinary request whose prompt is its parent's first tokens, with two additions. It names
+its parent as *donor*, so that it starts with the parent's blocks (`engine.memory.reuse`). And its
+penalties and detokenizer start where the parent's output starts, so that both include that output.
+Text is continued from token ids, never re-tokenised.
 
-Nothing here waits for the engine's thread: the parent's tokens are read from its mailbox, and a
-parent that ends meanwhile only means that its blocks are found in the prefix cache, or computed.
+Nothing here waits for the engine's thread: the parent's tokens are read from its mailbox. If the parent
+finishes meanwhile, its blocks are found in the prefix cache or recomputed.
 """
 
 import hashlib
@@ -21,20 +21,20 @@ from engine.batch.sequence import Sequence
 from engine.scheduler.work_predictor import WorkPredictor
 
 SamplingChange = Callable[[SamplingParams], SamplingParams]
-"""From how the parent goes on to how its children do."""
+"""Maps the parent's sampling parameters to those of its children."""
 
 
 def child_seed(seed: int, index: int) -> int:
-    """The seed of a fork: a function of the parent's seed and the child's number, from 1.
+    """The seed of a fork, derived from the parent's seed and the child's number, from 1.
 
-    Children with their parent's own seed would all write the same text.
+    With the parent's own seed all children would generate the same text.
     """
     digest = hashlib.blake2b(f"{seed}:{index}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little")
 
 
-def known_tokens(parent: Sequence) -> tuple[int, ...]:
-    """Prompt and answer of a request so far. Any thread."""
+def prompt_and_output_ids(parent: Sequence) -> tuple[int, ...]:
+    """Prompt and output token ids of a request so far. Any thread."""
     return (*parent.request.prompt_ids, *parent.mailbox.peek().ids.tolist())
 
 
@@ -46,19 +46,19 @@ def child_request(
     sampling: SamplingParams | SamplingChange | None,
     request_id: str | None = None,
 ) -> Request:
-    """The request that one child is.
+    """The request of one child.
 
     Args:
-        parent: what is forked.
-        tokens: the parent's first tokens, which the child continues.
+        parent: the forked sequence.
+        tokens: the parent's first tokens, the child's prompt.
         number: the child's number, counted from 1 over all forks of the parent.
-        sampling: how the child goes on; None does as the parent, up to the parent's length, and a
-            function changes that.
-        request_id: the child's id; None makes one.
+        sampling: its sampling parameters; None uses the parent's, with its length limit, and a
+            function modifies those.
+        request_id: the child's id; None generates one.
     """
     if not isinstance(sampling, SamplingParams):
         room = parent.max_total - len(tokens)
-        # The prompt's logprobs are the parent's to report; having them would cost a prefill.
+        # Only the parent reports prompt logprobs; computing them again would need a full prefill.
         parents = replace(parent.request.sampling, seed=None, max_tokens=room, prompt_logprobs=None)
         sampling = parents if sampling is None else sampling(parents)
     seed = int(parent.sampling["seed"]) if sampling.seed is None else sampling.seed
@@ -71,21 +71,22 @@ def child_request(
     )
 
 
-def fork_point(parent: Sequence, known: int, at: int | None) -> int:
-    """How many of the parent's `known` tokens the children share.
+def fork_point(parent: Sequence, num_tokens: int, at: int | None) -> int:
+    """How many of the parent's `num_tokens` tokens the children share, all if `at` is None.
 
     Raises:
-        InvalidRequest: `at` is no number of tokens the parent has, or the parent is complete.
+        InvalidRequest: `at` is not in [1, num_tokens], or no token may follow it.
     """
     if at is None:
-        at = known
-    if isinstance(at, bool) or not isinstance(at, int) or not 1 <= at <= known:
+        at = num_tokens
+    if isinstance(at, bool) or not isinstance(at, int) or not 1 <= at <= num_tokens:
         raise InvalidRequest(
-            f"The request has {known} tokens and cannot be forked at token {at}.", param="at"
+            f"The request has {num_tokens} tokens and cannot be forked at token {at}.", param="at"
         )
     if at >= parent.max_total:
         raise InvalidRequest(
-            f"The request is complete at its {known} tokens; fork it at an earlier one.", param="at"
+            f"The request is complete at its {num_tokens} tokens; fork it at an earlier one.",
+            param="at",
         )
     return at
 
@@ -99,15 +100,15 @@ def price_of(
     swapped_blocks: int = 0,
     swap_seconds: float | None = 0.0,
 ) -> ForkPrice:
-    """The price of `tokens` tokens whose first blocks are cached.
+    """The price of a prompt whose first blocks are cached.
 
     Args:
-        tokens: how many there are.
-        cached_blocks: whole blocks found in the pool, at most all of them.
-        block_size: tokens in a block.
-        work: predicts the seconds.
-        swapped_blocks: whole blocks after those that the swap tier has; not the last token's.
-        swap_seconds: what copying those takes, or None if that was never measured.
+        tokens: number of prompt tokens.
+        cached_blocks: full blocks found in the pool, at most all of them.
+        block_size: tokens per block.
+        work: predicts the prefill time.
+        swapped_blocks: full blocks after those found in the swap tier, without the last token's.
+        swap_seconds: predicted time to copy those in; None if it was never measured.
     """
     cached = (cached_blocks + swapped_blocks) * block_size
     whole = cached > 0 and cached >= tokens

@@ -1,4 +1,4 @@
-"""Taking a request in: everything that can be checked and prepared without the engine's thread."""
+"""Request intake: validates a request and prepares its sequence, without the engine's thread."""
 
 import math
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from engine.runtime.loading import Opened
 from engine.text.detokenizer import Detokenizer
 
 
-def take_in(
+def make_sequence(
     request: Request,
     opened: Opened,
     *,
@@ -25,21 +25,21 @@ def take_in(
     draw_seed: Callable[[], int],
     parent: Sequence | None = None,
 ) -> tuple[Sequence, Detokenizer]:
-    """Check a request and derive from it what the scheduler needs.
+    """Validate a request and create its sequence.
 
     Args:
-        request: what is asked.
-        opened: the model it is asked of.
-        now: the instant of queueing.
-        draw_seed: called when the request brings no seed.
-        parent: what the request is a fork of; its first tokens are the request's prompt.
+        request: the request.
+        opened: the model.
+        now: the instant of queueing, monotonic seconds.
+        draw_seed: called when the request has no seed.
+        parent: for a fork, its parent; the prompt is the parent's first tokens.
 
     Returns:
-        The sequence, and the answer's detokenizer: the sequence's own if stop strings make the engine's
-        thread decode, else for the reader.
+        The sequence and the detokenizer of its output. With stop strings the sequence itself owns the
+        detokenizer and the engine's thread runs it; otherwise it is for the reader.
 
     Raises:
-        InvalidRequest: a parameter out of range, or a prompt that cannot be one.
+        InvalidRequest: a parameter out of range, or an invalid prompt.
     """
     params, tokenizer, sampling_validator = (
         request.sampling,
@@ -90,14 +90,14 @@ def take_in(
     return sequence, detokenizer
 
 
-def follow_grammar(sequence: Sequence, compiled: CompiledGrammar) -> None:
-    """Give a sequence that waits for its grammar the matcher of its answer.
+def attach_matcher(sequence: Sequence, compiled: CompiledGrammar) -> None:
+    """Set the grammar matcher of a sequence.
 
-    A fork that keeps its parent's grammar goes on in it, so the matcher sees the parent's answer
-    first; one that brings another grammar begins it where it was forked.
+    For a fork with its parent's grammar the matcher first consumes the parent's output; a fork with
+    another grammar starts it at the fork point.
 
     Raises:
-        InvalidRequest: the grammar allows no such beginning.
+        InvalidRequest: the grammar does not allow the parent's output.
     """
     matcher = compiled.matcher()
     parent = sequence.donor
@@ -111,7 +111,7 @@ def follow_grammar(sequence: Sequence, compiled: CompiledGrammar) -> None:
 
 
 def _deadline(request: Request, now: float) -> float:
-    """The instant by which the first token is wanted, inf for none; checks the priority, too.
+    """The instant by which the first token is due, inf without a deadline; also checks the priority.
 
     Raises:
         InvalidRequest: a priority or a deadline out of range.
@@ -139,7 +139,7 @@ def _deadline(request: Request, now: float) -> float:
 def prompt_array(
     prompt_ids: tuple[int, ...], opened: Opened, *, answer_room: int = 1
 ) -> NDArray[np.int32]:
-    """The prompt as [n] int32, if it is one and leaves the answer `answer_room` tokens of context.
+    """Validate a prompt and return it as [n] int32; `answer_room` tokens of context must remain.
 
     Raises:
         InvalidRequest: empty, not token ids of this model, or too long.

@@ -1,4 +1,4 @@
-"""`Lifecycle`: which state an engine is in, and what it says to whoever comes at the wrong time.
+"""`Lifecycle`: the state of an engine, and the errors that callers get in each state.
 
 loading ──▶ ready ──▶ draining ──▶ stopped
 └─────────────────────▲
@@ -17,13 +17,13 @@ class Lifecycle:
     """The state of one engine. Any thread.
 
     Attributes:
-        lock: held while the state changes; whoever holds it knows that it does not.
-        state: where the engine is.
-        error: why it failed, with the instant, or None.
+        lock: held while the state changes; hold it to keep the state from changing.
+        state: the current state.
+        error: why the engine failed and the instant, or None.
     """
 
     def __init__(self, *, events: EventBus, clock: Callable[[], float]) -> None:
-        """Begin with loading; tell of changes through `events`."""
+        """Start in `loading`; publish state changes through `events`."""
         self.lock = threading.Lock()
         self.state = EngineState.LOADING
         self.error: tuple[str, float] | None = None
@@ -37,7 +37,7 @@ class Lifecycle:
         only_from: tuple[EngineState, ...] = tuple(EngineState),
         error: str | None = None,
     ) -> None:
-        """Move to a state; nothing happens from a state that is not in `only_from`."""
+        """Change the state; does nothing if the current state is not in `only_from`."""
         with self.lock:
             if self.state not in only_from or self.state is state:
                 return
@@ -45,21 +45,21 @@ class Lifecycle:
         self._events.publish(EngineStateChanged(self._clock(), state, error))
 
     def fail(self, error: str) -> None:
-        """The engine cannot go on, and `error` is the sentence that says why."""
+        """Change to `failed`; `error` is the message callers get."""
         self.error = (error, self._clock())
         self.move_to(EngineState.FAILED, error=error)
 
     def require(self, *states: EngineState) -> None:
-        """Refuse a caller in any other state.
+        """Check that the engine is in one of `states`.
 
         Raises:
-            EngineUnavailable: with the reason.
+            EngineUnavailable: it is in another state; the message says which.
         """
         if self.state not in states:
             raise self.unavailable()
 
     def unavailable(self) -> EngineUnavailable:
-        """Why the engine cannot be used now, to be raised."""
+        """The exception that says why the engine cannot be used now; the caller raises it."""
         if self.state is EngineState.FAILED and self.error is not None:
             return EngineUnavailable(self.error[0])
         if self.state is EngineState.DRAINING:

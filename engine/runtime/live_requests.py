@@ -1,4 +1,4 @@
-"""`LiveRequests`: the table of requests that were accepted and whose finish was not delivered yet."""
+"""`LiveRequests`: the table of accepted requests whose finish is not delivered yet."""
 
 import threading
 
@@ -10,13 +10,13 @@ from engine.runtime.lifecycle import Lifecycle
 
 
 class LiveRequests:
-    """Accepts requests and forgets them when their finish is delivered. Any thread.
+    """Accepted requests by id, from `accept` until their finish is delivered. Any thread.
 
-    The lifecycle's lock guards the table, so that a request is never accepted after draining began.
+    The lifecycle's lock guards the table, so that no request is accepted after draining began.
     """
 
     def __init__(self, lifecycle: Lifecycle, waiting: RequestQueue) -> None:
-        """Put accepted requests into `waiting`."""
+        """Put accepted requests into the queue `waiting`."""
         self._lifecycle = lifecycle
         self._lock = lifecycle.lock
         self._waiting = waiting
@@ -28,7 +28,7 @@ class LiveRequests:
 
     @property
     def num_waiting(self) -> int:
-        """Requests that have no row yet."""
+        """Requests without a row: queued or waiting for their grammar."""
         return len(self._waiting) + len(self._waiting_for_grammar)
 
     def accept(self, sequence: Sequence) -> None:
@@ -36,7 +36,7 @@ class LiveRequests:
 
         Raises:
             InvalidRequest: its id is in use.
-            QueueFull: as many requests wait as the queue holds.
+            QueueFull: the queue is full.
             EngineUnavailable: draining, stopped or failed.
         """
         with self._lock:
@@ -55,7 +55,7 @@ class LiveRequests:
             self._empty.clear()
 
     def grammar_settled(self, sequence: Sequence) -> None:
-        """The grammar of an accepted request was compiled or refused. Engine's thread."""
+        """Record that the grammar of a request was compiled or rejected. Engine's thread."""
         self._waiting_for_grammar.discard(sequence)
 
     def get(self, request_id: str) -> Sequence | None:
@@ -63,7 +63,7 @@ class LiveRequests:
         with self._lock:
             return self._live.get(request_id)
 
-    def number_forks(self, request_id: str, n: int) -> tuple[Sequence, int]:
+    def reserve_fork_numbers(self, request_id: str, n: int) -> tuple[Sequence, int]:
         """Reserve the numbers of `n` forks of a live request.
 
         Returns:
@@ -88,13 +88,13 @@ class LiveRequests:
         """Every live request."""
         return tuple(self._live.values())
 
-    def forget(self, sequence: Sequence) -> None:
-        """The finish of a request is being delivered. Engine's thread."""
+    def remove(self, sequence: Sequence) -> None:
+        """Remove a request whose finish is being delivered. Engine's thread."""
         with self._lock:
             del self._live[sequence.request_id]
             if not self._live:
                 self._empty.set()
 
     def wait_empty(self, timeout: float | None) -> bool:
-        """Block until no request is live; False if some still are after `timeout` seconds."""
+        """Block until no request is live; False after `timeout` seconds."""
         return self._empty.wait(timeout)

@@ -1,7 +1,7 @@
-"""From an `EngineConfig` to a model that can run: headers first, weights later.
+"""Opens and loads a model from an `EngineConfig`: headers first, weights later.
 
-Opening is quick and tells everything that submitting needs; loading takes as long as the weights
-take.
+Opening reads headers and vocabulary, which is fast and enough to accept requests; loading reads the
+weights.
 """
 
 import logging
@@ -28,7 +28,7 @@ ModelOpener = Callable[[EngineConfig], "OpenModel"]
 
 
 class ExecutorFactory(Protocol):
-    """Loads weights. Called on the engine's thread; may take long and says how far it is."""
+    """Loads weights. Called on the engine's thread; may take long and reports its progress in [0, 1]."""
 
     def __call__(
         self,
@@ -45,10 +45,11 @@ class ExecutorFactory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A model whose headers were read, and what was decided from them.
+    """A model whose headers were read, and the settings derived from them.
 
     Attributes:
-        max_model_len: tokens a request may have, prompt and answer.
+        model: headers, vocabulary and paths.
+        max_model_len: maximum number of tokens of a request, prompt and output.
         kv_cache: geometry of the KV pool.
         kv_dtype: element type of the KV pool; never `auto`.
         sampling_validator: checks and packs sampling parameters.
@@ -62,10 +63,10 @@ class Opened:
 
 
 def open_with_headers(config: EngineConfig, opener: ModelOpener) -> Opened:
-    """Read headers and vocabulary, settle the context length and the KV pool.
+    """Read headers and vocabulary; determine the context length and the KV pool.
 
     Raises:
-        ModelError: the model cannot be used, or its cache does not fit.
+        ModelError: the model is unusable, a setting is out of range, or the KV pool does not fit.
     """
     _check_limits(config)
     model = opener(config)
@@ -73,7 +74,7 @@ def open_with_headers(config: EngineConfig, opener: ModelOpener) -> Opened:
     max_model_len = config.max_model_len or trained
     if max_model_len > trained:
         raise ModelError(
-            f"max_model_len is {max_model_len}, but {config.name} was made for {trained} tokens."
+            f"max_model_len is {max_model_len}, but {config.name} supports {trained} tokens."
         )
     if max_model_len < 2:
         raise ModelError(f"max_model_len must be at least 2, not {max_model_len}.")
@@ -105,7 +106,7 @@ def _kv_dtype(model: "OpenModel", config: EngineConfig) -> KvDtype:
     """Element type of the KV cache, `auto` resolved.
 
     Raises:
-        ModelError: the model's executor has no such type.
+        ModelError: the model's executor does not support the type.
     """
     if isinstance(model.spec, TransformersSpec):
         return model.spec.compute_dtype if config.kv_dtype == "auto" else config.kv_dtype
@@ -113,7 +114,7 @@ def _kv_dtype(model: "OpenModel", config: EngineConfig) -> KvDtype:
 
 
 def _free_memory(model: "OpenModel", config: EngineConfig) -> int:
-    """Free bytes where the model and its KV cache will be."""
+    """Free bytes of the device that will hold the model and its KV cache."""
     if isinstance(model.spec, TransformersSpec):
         from engine.executors.torch.devices import free_device_memory, resolve_device
 
@@ -124,7 +125,7 @@ def _free_memory(model: "OpenModel", config: EngineConfig) -> int:
 
 
 def _weight_bytes(model: "OpenModel") -> int:
-    """What the weights will take: as much as in their files, or as in what torch computes in."""
+    """Size of the loaded weights: that of their files, or in torch's compute type if not quantised."""
     if isinstance(model.spec, TransformersSpec):
         width = 4 if model.spec.compute_dtype == "f32" else 2
         quantised = model.weight_format not in ("F32", "F16", "BF16", "dummy")
@@ -133,7 +134,7 @@ def _weight_bytes(model: "OpenModel") -> int:
 
 
 def _check_limits(config: EngineConfig) -> None:
-    """Refuse settings that no engine can run with, by name."""
+    """Raise `ModelError` if a setting is outside its supported range."""
     limits = {
         "max_num_seqs": (config.max_num_seqs, 1, 65_536),
         "max_num_batched_tokens": (config.max_num_batched_tokens, 1, 2**20),
@@ -146,7 +147,7 @@ def _check_limits(config: EngineConfig) -> None:
 
 
 def describe(config: EngineConfig, opened: Opened, executor: ExecutorInfo) -> ModelInfo:
-    """The loaded model, as shown to people."""
+    """Description of the loaded model, for display and metrics."""
     spec = opened.model.spec
     return ModelInfo(
         name=config.name,
@@ -178,7 +179,7 @@ def load_executor(
     max_model_len: int,
     progress: Callable[[float], None],
 ) -> Executor:
-    """The default executor factory: the executor that opening the model chose."""
+    """The default executor factory: the torch executor for `TransformersSpec`, else the native one."""
     if isinstance(model.spec, TransformersSpec):
         from engine.executors.torch.executor import TorchExecutor
 

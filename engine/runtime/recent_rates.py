@@ -1,7 +1,7 @@
-"""`RecentRates`: speeds and percentiles of now, worked out by whoever looks.
+"""`RecentRates`: current throughput and latency percentiles, computed on the reader's thread.
 
-Percentiles take a tenth of a millisecond and more, which between two steps nobody has to spare. And an
-idle engine publishes nothing, while its speeds still fall with time.
+Percentiles take 0.1 ms or more, too long to compute between two steps. Also, an idle engine publishes
+no snapshots although its throughput falls with time.
 """
 
 from collections.abc import Callable
@@ -12,18 +12,21 @@ from engine.observability.counters import EngineCounters
 
 
 class RecentRates:
-    """Adds the rates to published snapshots. Any thread."""
+    """Adds rates to published snapshots. Any thread."""
 
     def __init__(self, counters: EngineCounters, clock: Callable[[], float]) -> None:
-        """Take rates from `counters` at the instant that `clock` tells, in seconds."""
+        """Read rates from `counters`; `clock` returns monotonic seconds."""
         self._counters = counters
         self._clock = clock
-        self._last: tuple[EngineSnapshot, EngineSnapshot] | None = None  # published, as shown
+        self._last: tuple[EngineSnapshot, EngineSnapshot] | None = (
+            None  # the published snapshot, and with rates
+        )
 
     def apply(self, published: EngineSnapshot) -> EngineSnapshot:
-        """The snapshot with its rates; the same object for as long as nothing changes.
+        """The snapshot with rates; the same object while nothing changes.
 
-        While requests run they are those of the first look at it, for it will be replaced soon.
+        While requests run the rates are those of the first call for this snapshot, because it is
+        replaced soon.
         """
         last = self._last
         if last is None or last[0] is not published:

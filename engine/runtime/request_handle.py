@@ -1,7 +1,7 @@
-"""`RequestHandle`: the caller's end of one request.
+"""`RequestHandle`: the caller's interface to one request.
 
-Reading costs the engine nothing: tokens are copied out of the request's row, and turned into text,
-in the thread that asks. A handle that nobody holds any more aborts its request.
+Reading costs the engine's thread nothing: the reader's thread copies tokens out of the request's row
+and detokenizes them. A handle that is garbage-collected aborts its request.
 """
 
 import threading
@@ -25,13 +25,13 @@ from engine.text.detokenizer import Detokenizer
 
 
 class RequestHandle:
-    """Reads one answer: by `drain`, `async for`, `await result()` or `wait_result`.
+    """Reads the output of one request: by `drain`, `async for`, `await result()` or `wait_result`.
 
-    `drain` may be called from any thread, but batches go to whoever drains: give a handle one
-    reader. Used as a context manager it aborts the request on the way out if it still runs.
+    `drain` may be called from any thread, but each batch is returned only once: use one reader per
+    handle. As a context manager it aborts the request on exit if it is not finished.
 
     Attributes:
-        request: what was asked.
+        request: the request.
         seed: the seed in effect.
     """
 
@@ -45,14 +45,14 @@ class RequestHandle:
         abort: Callable[[], None],
         hub: WakeHub,
     ) -> None:
-        """Made by `AsyncPravahaEngine.submit`.
+        """Create a handle; `AsyncPravahaEngine.submit` does.
 
         Args:
-            request: what was asked.
-            mailbox: where the answer appears.
+            request: the request.
+            mailbox: receives the output.
             seed: the seed in effect.
-            detokenizer: turns ids into text; None when the engine's thread does, to find stop strings.
-            abort: asks the engine to end the request; reentrant, because finalisers call it.
+            detokenizer: turns ids into text; None if the engine's thread does, to find stop strings.
+            abort: aborts the request; must be reentrant, because finalizers call it.
             hub: wakes coroutines.
         """
         self.request = request
@@ -62,7 +62,7 @@ class RequestHandle:
         self._abort = abort
         self._hub = hub
         self._lock = threading.Lock()
-        self._read = 0  # output tokens handed out
+        self._read = 0  # output tokens returned so far
         self._text: list[str] = []
         self._begun = False
         self._delivered = False
@@ -74,15 +74,15 @@ class RequestHandle:
 
     @property
     def finished(self) -> bool:
-        """Whether the answer is complete, drained or not."""
+        """Whether the request finished; its output may not be drained yet."""
         return self._mailbox.finish is not None
 
-    def has_news(self) -> bool:
+    def has_new_output(self) -> bool:
         """Whether `drain` would probably return a batch. Never blocks."""
         return not self._delivered and self._mailbox.has_more_than(self._read)
 
     def drain(self) -> TokenBatch | None:
-        """Everything new, or None. Never blocks. The last batch has `finish_reason`."""
+        """The new output, or None. Never blocks. The last batch has `finish_reason`."""
         with self._lock:
             if self._delivered:
                 return None
@@ -100,7 +100,7 @@ class RequestHandle:
             return self._batch(ids, text, outputs, finish, prompt_logprobs)
 
     def abort(self) -> None:
-        """Ask for the end; what was generated until then stays readable."""
+        """Abort the request at the next step boundary; output generated until then stays readable."""
         self._abort()
 
     def __aiter__(self) -> Self:
@@ -118,20 +118,20 @@ class RequestHandle:
             await waker.wait(self, for_finish=False)
 
     async def result(self) -> RequestOutput:
-        """Wait for the end and return the whole answer, batches drained before included."""
+        """Wait for the finish and return the full output, including batches already drained."""
         if not self.finished:
             await self._hub.waker().wait(self, for_finish=True)
-        return self._whole()
+        return self._full_output()
 
     def wait_result(self, timeout: float | None = None) -> RequestOutput:
         """Like `result`, for threads without an event loop.
 
         Raises:
-            TimeoutError: the answer is not complete after `timeout` seconds.
+            TimeoutError: the request is not finished after `timeout` seconds.
         """
         if not self._mailbox.done.wait(timeout):
             raise TimeoutError(f"{self.request_id} was not complete after {timeout} s")
-        return self._whole()
+        return self._full_output()
 
     def __enter__(self) -> Self:
         return self
@@ -146,7 +146,7 @@ class RequestHandle:
             self.abort()
 
     def __del__(self) -> None:
-        # Nobody can read the answer any more: the client vanished.
+        # Nobody can read the output any more.
         mailbox = getattr(self, "_mailbox", None)
         if mailbox is not None and mailbox.finish is None:
             self._abort()
@@ -190,11 +190,11 @@ class RequestHandle:
         pairs = zip(outputs.top_ids.tolist(), outputs.top_logprobs.tolist(), strict=True)
         return tuple(tuple(map(TopLogprob, ids, logprobs)) for ids, logprobs in pairs)
 
-    def _whole(self) -> RequestOutput:
+    def _full_output(self) -> RequestOutput:
         self.drain()
         finish = self._mailbox.finish
         if finish is None:
-            raise AssertionError(f"{self.request_id} was joined before its end")
+            raise AssertionError(f"{self.request_id} was joined before its finish")
         outputs = self._mailbox.kept
         return RequestOutput(
             request_id=self.request_id,

@@ -1,8 +1,8 @@
-"""`SnapshotPublisher`: what readers see of the engine: the snapshot, and the block map on demand.
+"""`SnapshotPublisher`: publishes engine snapshots, and block maps on request.
 
-The engine's thread publishes; readers load one reference and need no lock. While requests run and
-none starts or finishes, a snapshot is replaced only after a period, because making one costs Python
-time between two steps.
+The engine's thread publishes; readers load one reference without a lock. While requests run and none
+starts or finishes, a snapshot is replaced only after a period, because building one costs Python time
+between two steps.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.api.scheduling import Scheduling
 from engine.api.snapshot import BlockMap, EngineSnapshot, ModelInfo
-from engine.memory.block_map import draw_blocks
+from engine.memory.block_map import build_block_map
 from engine.observability.counters import EngineCounters
 from engine.runtime.lifecycle import Lifecycle
 from engine.runtime.live_requests import LiveRequests
@@ -20,7 +20,7 @@ from engine.step.pipeline import Pipeline
 SNAPSHOT_PERIOD_S = 0.01
 """While requests run and none starts or finishes, a snapshot that was read is replaced after this."""
 UNREAD_PERIOD_S = 0.1
-"""And one that nobody has read, after this."""
+"""As `SNAPSHOT_PERIOD_S`, for a snapshot that was not read."""
 
 
 class SnapshotPublisher:
@@ -28,8 +28,8 @@ class SnapshotPublisher:
 
     Attributes:
         model_info: the loaded model, or None; written by the engine's thread.
-        loading_progress: 0–1; written by the engine's thread.
-        scheduling: shown until there is a pipeline; written by any thread.
+        loading_progress: in [0, 1]; written by the engine's thread.
+        scheduling: published until there is a pipeline; written by any thread.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class SnapshotPublisher:
         scheduling: Scheduling,
         clock: Callable[[], float],
     ) -> None:
-        """Publish a first snapshot, of an engine that has not started."""
+        """Publish the first snapshot, of an engine that has not started."""
         self.model_info: ModelInfo | None = None
         self.loading_progress = 0.0
         self.scheduling = scheduling
@@ -52,21 +52,22 @@ class SnapshotPublisher:
         self._block_map: BlockMap | None = None
         self._epoch = 0
         self._pool_changed = True
-        self._blocks_requested = False  # set by readers, cleared by the engine's thread, as is
-        self._snapshot_read = False
+        self._blocks_requested = False  # set by readers, cleared by the engine's thread
+        self._snapshot_read = False  # likewise
         self._snapshot = self._take_snapshot(None)
 
     # ---- readers, any thread ----
 
     def snapshot(self) -> EngineSnapshot:
-        """The last published snapshot, with rates of now."""
+        """The last published snapshot, with current rates."""
         self._snapshot_read = True
         return self._rates.apply(self._snapshot)
 
     def blocks(self, since: int) -> BlockMap | None:
-        """The KV blocks, or None if nothing newer than epoch `since` was published.
+        """The KV block map, or None if none newer than epoch `since` was published.
 
-        Asking makes the engine publish a block map at its next step boundary, and only then.
+        The call requests a block map for the next step boundary; a busy engine publishes none without
+        a request.
         """
         self._blocks_requested = True
         current = self._block_map
@@ -80,11 +81,11 @@ class SnapshotPublisher:
         return self._snapshot
 
     def note_step(self) -> None:
-        """The pool may have changed since the last block map."""
+        """Record that the pool may have changed since the last block map."""
         self._pool_changed = True
 
     def is_stale(self, pipeline: Pipeline) -> bool:
-        """Whether the published snapshot lacks more than a few steps of requests that just run."""
+        """Whether a new snapshot is due: counts or state changed, the period passed, or it was requested."""
         shown, scheduler, error = self._snapshot, pipeline.scheduler, pipeline.last_error
         period = SNAPSHOT_PERIOD_S if self._snapshot_read else UNREAD_PERIOD_S
         return (
@@ -102,17 +103,17 @@ class SnapshotPublisher:
         """Replace the snapshot, and the block map if it was requested.
 
         Returns:
-            Whether the engine's state has changed since the last snapshot.
+            Whether the engine's state changed since the last snapshot.
         """
         before = self._snapshot.state
-        self._snapshot_read = False  # first: a reader from here on sees the new one, or reads again
+        self._snapshot_read = False  # cleared first, so that a read from here on is not lost
         self._snapshot = self._take_snapshot(pipeline)
         # An idle engine has no next step boundary at which a request for the map would be seen.
         wanted = pipeline is not None and (self._blocks_requested or not pipeline.has_work)
         if pipeline is not None and wanted and self._pool_changed:
             self._blocks_requested = self._pool_changed = False
             self._epoch += 1
-            self._block_map = draw_blocks(self._epoch, pipeline.blocks, pipeline.table)
+            self._block_map = build_block_map(self._epoch, pipeline.blocks, pipeline.table)
         return self._snapshot.state is not before
 
     def _take_snapshot(self, pipeline: Pipeline | None) -> EngineSnapshot:

@@ -1,4 +1,4 @@
-"""How the engine's threads stand beside the others of their process."""
+"""Scheduling priority of the engine's threads within their process."""
 
 import os
 import sys
@@ -7,13 +7,13 @@ import threading
 _LOWEST = 19
 
 
-def give_way(niceness: int) -> None:
+def lower_thread_priority(niceness: int) -> None:
     """Lower the calling thread's priority, and that of the threads it starts from now on.
 
-    Linux alone knows priorities of threads; elsewhere nothing happens.
+    Only Linux has per-thread niceness; elsewhere this does nothing.
 
     Args:
-        niceness: how far, as nice(1) counts. Never below what the process was started with.
+        niceness: added to the current niceness; values up to 0 change nothing.
     """
     if niceness <= 0 or sys.platform != "linux":
         return

@@ -1,10 +1,11 @@
-"""Wake-ups: telling readers that there is something to read, at most once a step each.
+"""Wake-ups: notify readers of new output, at most once per step.
 
-Nothing is told per token. Coroutines of one event loop share one `call_soon_threadsafe` a step; the
-loop's own thread then finds out whose news it is. Threads without a loop register a callback.
+There is no notification per token. Coroutines of one event loop share one `call_soon_threadsafe` per
+step; the loop's thread then finds the waiters with new output. Threads without a loop register a
+callback.
 
-No wake-up is lost: a reader registers first and looks once more, the engine publishes first and
-then looks for readers, so one of the two always sees the other.
+No wake-up is lost: a reader registers and then checks again, the engine publishes and then looks for
+readers, so at least one of the two sees the other.
 """
 
 import asyncio
@@ -17,20 +18,20 @@ _log = logging.getLogger(__name__)
 
 
 class WaitTarget(Protocol):
-    """What a coroutine waits for."""
+    """A request that a coroutine waits for."""
 
-    def has_news(self) -> bool:
+    def has_new_output(self) -> bool:
         """Whether a drain would return something."""
         ...
 
     @property
     def finished(self) -> bool:
-        """Whether the answer is complete."""
+        """Whether the request finished."""
         ...
 
 
 class LoopWaker:
-    """The waiting coroutines of one event loop. Its thread alone touches the waiters."""
+    """The waiting coroutines of one event loop. Only the loop's thread changes the waiters."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -40,38 +41,38 @@ class LoopWaker:
 
     @property
     def closed(self) -> bool:
-        """Whether the loop is gone."""
+        """Whether the loop is closed."""
         return self._loop.is_closed()
 
     async def wait(self, handle: WaitTarget, *, for_finish: bool) -> None:
-        """Return when the handle has news, or, with `for_finish`, when its answer is complete."""
+        """Return when the handle has new output or, with `for_finish`, when it finished."""
         waiters = self._finish_waiters if for_finish else self._token_waiters
         future = self._loop.create_future()
         waiters[handle] = future
         try:
-            if not (handle.finished if for_finish else handle.has_news()):
+            if not (handle.finished if for_finish else handle.has_new_output()):
                 await future
         finally:
             waiters.pop(handle, None)
 
     def signal(self, *, finished: bool) -> None:
-        """A step ended. Engine's thread.
+        """Wake the loop's waiters after a step. Engine's thread.
 
         Args:
-            finished: whether a request ended in it.
+            finished: whether a request finished in the step.
         """
         if self._signalled or not (self._token_waiters or (finished and self._finish_waiters)):
             return
         self._signalled = True
         try:
-            self._loop.call_soon_threadsafe(self._fire)
-        except RuntimeError:  # closed between two steps; nobody is left to wake
+            self._loop.call_soon_threadsafe(self._wake_waiters)
+        except RuntimeError:  # the loop was closed: there are no waiters
             self._signalled = False
 
-    def _fire(self) -> None:
+    def _wake_waiters(self) -> None:
         self._signalled = False
         for handle, future in self._token_waiters.items():
-            if handle.has_news() and not future.done():
+            if handle.has_new_output() and not future.done():
                 future.set_result(None)
         for handle, future in self._finish_waiters.items():
             if handle.finished and not future.done():
@@ -79,7 +80,7 @@ class LoopWaker:
 
 
 class WakeHub:
-    """Everybody who wants to be told. One per engine."""
+    """The wakers and callbacks of one engine."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -103,17 +104,17 @@ class WakeHub:
         return waker
 
     def add_callback(self, callback: Callable[[], None]) -> None:
-        """Call back, on the engine's thread, when an empty mailbox got something."""
+        """Register a callback for `run_callbacks`; it runs on the engine's thread and must return at once."""
         with self._lock:
             self._callbacks = (*self._callbacks, callback)
 
     def signal(self, *, finished: bool) -> None:
-        """A step ended: wake the loops whose coroutines wait. Engine's thread."""
+        """Wake the waiters of every loop after a step. Engine's thread."""
         for waker in self._wakers:
             waker.signal(finished=finished)
 
-    def call_back(self) -> None:
-        """A mailbox went from empty to non-empty, or the engine's state changed."""
+    def run_callbacks(self) -> None:
+        """Run the callbacks: a mailbox went from empty to non-empty, or the engine's state changed."""
         for callback in self._callbacks:
             try:
                 callback()

@@ -1,9 +1,9 @@
 """`Admission`: gives rows to waiting requests while the budget, rows and blocks last.
 
 A request is admitted with what need not be computed (`engine.memory.reuse`): its `num_computed`
-starts there. A request whose prefix a running request is computing right now is deferred, and others
-pass it. The loop runs over the requests that are admitted or deferred in this pass, never over all
-that wait.
+starts there. A request whose prefix a running request is computing right now is deferred, and later
+requests may be admitted before it. The loop runs over the requests that are admitted or deferred in
+this pass, never over the whole queue.
 """
 
 from typing import NamedTuple
@@ -31,7 +31,7 @@ class Admitted(NamedTuple):
         rows: [A] int32.
         num_scheduled_tokens: [A] int32, tokens each computes in this step.
         sequences: the sequences in these rows.
-        unplaceable: sequences that need more blocks than the pool has; they are in no queue now.
+        unplaceable: sequences that need more blocks than the pool has, removed from the queue.
     """
 
     rows: NDArray[np.int32]
@@ -67,8 +67,8 @@ class Admission:
     def admit(self, budget: int, now: float) -> Admitted:
         """Admit requests in the policy's order, up to `budget` tokens.
 
-        A request is admitted only if all of its tokens fit above the watermark, beside the blocks that
-        earlier admissions still have to take; its own blocks are then allocated chunk by chunk.
+        A request is admitted only if blocks for all of its tokens are free beyond the watermark and
+        the blocks promised to running requests. Its blocks are allocated chunk by chunk.
         """
         table, waiting = self._table, self._waiting
         promised = self._row_blocks.promised(self._running.rows)
@@ -84,12 +84,12 @@ class Admission:
             if whole > self._blocks.num_blocks:
                 unplaceable.append(waiting.pop(index))
                 continue
-            if self.reuse.waits(sequence):
+            if self.reuse.waits_for_donor(sequence):
                 deferred.append(waiting.pop(index))
                 continue
             room = self._blocks.num_free - promised - self._watermark()
             if sequence.missing_blocks > room:
-                break  # without another lookup: retrying the best request hashes nothing
+                break  # known from the last attempt; saves hashing the prompt again in every step
             reuse = self.reuse.find(sequence, self._running.rows)
             if reuse is None:
                 deferred.append(waiting.pop(index))
@@ -106,38 +106,42 @@ class Admission:
             scheduled.append(chunk)
             admitted.append(sequence)
             if reuse.swapped.size:
-                break  # copying blocks in takes time: one request a step
+                break  # swap-in delays the step: at most one request per step
         for sequence in reversed(deferred):
             waiting.requeue(sequence)
         batch, num_scheduled_tokens = np.array(rows, np.int32), np.array(scheduled, np.int32)
-        # For all of them at once: a dozen numpy calls for every one would lie between two steps.
+        # One allocation for all rows: a dozen numpy calls per request would delay the step.
         missing = self._row_blocks.missing(batch, num_scheduled_tokens)
         self._row_blocks.allocate(batch, missing)
         return Admitted(batch, num_scheduled_tokens, admitted, unplaceable)
 
     def _fit(self, reuse: Reuse, whole: int, room: int, sequence: Sequence) -> Reuse | None:
-        """The reuse with which a sequence of `whole` blocks fits into `room`, or None.
+        """The reuse with which a sequence of `whole` blocks fits into `room` free blocks, or None.
 
-        Cached blocks that no row holds count as free until they are reused, so they are subtracted.
-        Where there is no room to copy the last block, it is computed again.
+        Cached blocks that no row holds count as free until they are retained, so reusing them uses
+        up free blocks. If there is no block for the copy of a partial last block, its tokens are
+        computed again.
         """
         size = self._table.block_size
         options = [reuse]
-        if reuse.ends_inside(size):
+        if reuse.has_partial_block(size):
             options.append(reuse.whole_blocks(size))
         for option in options:
             idle = self._blocks.count_available(option.blocks)
-            needed = whole - len(option.blocks) + idle + option.ends_inside(size)
+            needed = whole - len(option.blocks) + idle + option.has_partial_block(size)
             if needed <= room:
                 return option
             sequence.missing_blocks = needed
         return None
 
     def _place(self, sequence: Sequence, reuse: Reuse, now: float) -> int:
-        """Give a sequence a row that starts with the reused blocks; references come first."""
+        """Give a sequence a row that starts with the reused blocks.
+
+        They are retained before anything is allocated, since an allocation may evict cached blocks.
+        """
         table, blocks = self._table, reuse.blocks
         self._blocks.retain(blocks)
-        if reuse.ends_inside(table.block_size):
+        if reuse.has_partial_block(table.block_size):
             blocks[-1] = self.copies.add(int(blocks[-1]))
         loaded = self._swap_in(reuse.swapped)
         sequence.swapped_tokens = len(loaded) * table.block_size
@@ -146,7 +150,7 @@ class Admission:
             sequence.mailbox.cached_tokens = computed
         row = table.place(sequence, now)
         blocks = np.concatenate([blocks, loaded])
-        table.begin_with(row, blocks, computed=computed, indexed=reuse.indexed)
+        table.assign_prefix_blocks(row, blocks, computed=computed, indexed=reuse.indexed)
         if loaded.size:
             self._index_swapped_in(row, reuse, loaded)
         sequence.donor = None
@@ -155,7 +159,7 @@ class Admission:
         return row
 
     def _swap_in(self, entries: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Fresh blocks with the content of swap-tier entries; fewer if some entries are damaged."""
+        """New blocks with the content of swap-tier entries; fewer if an entry is damaged."""
         tier = self._blocks.tier
         if tier is None or not entries.size:
             return np.zeros(0, np.int32)
@@ -165,18 +169,18 @@ class Admission:
         return blocks[:loaded]
 
     def _index_swapped_in(self, row: int, reuse: Reuse, loaded: NDArray[np.int32]) -> None:
-        """Add swapped-in blocks to the prefix trie, so that others find them in this very pass."""
+        """Add swapped-in blocks to the prefix trie, so that later requests of this pass find them."""
         prefixes, tier = self._blocks.prefixes, self._blocks.tier
         if prefixes is None or tier is None:
-            raise AssertionError("blocks were swapped in without an index")
+            raise AssertionError("blocks were swapped in without a prefix cache")
         prefixes.index(self._table, np.array([row], np.int32))
         tier.note_loaded(reuse.swapped[: len(loaded)], loaded)
 
     def _watermark(self) -> int:
-        """Blocks kept back at admission: one more for each running row, at least 1 % of the pool.
+        """Blocks reserved at admission: one per running row, at least 1 % of the pool.
 
-        Without it a full pool would admit a request, preempt it for the next decode, and so on. An
-        idle engine keeps nothing back, or a request as large as the pool could never run.
+        Without it a full pool would admit a request and preempt it for the next decode, repeatedly.
+        An idle engine reserves none, or a request as large as the pool could never run.
         """
         running = len(self._running)
         if not running:

@@ -1,7 +1,7 @@
-"""`BatchFormer`: how many tokens the next step may compute.
+"""`BatchFormer`: sets the token budget of a step.
 
-Decodes come first and take one token each. What is left is the chunk that prefills advance by, and
-so what they add to the time between two tokens of everybody else.
+Decodes are scheduled first, with one token each. The rest of the budget is the prefill chunk, which
+determines how much prefills add to the inter-token latency of the decoding requests.
 """
 
 from typing import Protocol
@@ -11,40 +11,39 @@ from engine.api.step_costs import StepLoad
 from engine.scheduler.work_predictor import WorkPredictor
 
 MIN_CHUNK = 16
-"""Prefill tokens a step at least: a machine too slow for its target still makes progress."""
+"""Minimum prefill tokens per step, so that prefills progress if the target cannot be reached."""
 
 
 class BatchFormer(Protocol):
     """Bounds a step. Called by the engine's thread for steps that may prefill."""
 
-    def budget(self, decodes: StepLoad, context: int) -> int:
-        """Tokens of the next step, those of the decodes among them; at most the token budget.
+    def budget(self, decode_load: StepLoad, context: int) -> int:
+        """Tokens of the next step including the decodes; at most the token budget.
 
         Args:
-            decodes: the load of the rows that decode.
-            context: tokens before the first prefill's next one.
+            decode_load: the load of the decoding rows.
+            context: tokens already computed by the first prefill.
         """
         ...
 
 
 class FixedChunk:
-    """Every step has the same budget."""
+    """Gives every step the same budget."""
 
     def __init__(self, token_budget: int) -> None:
         self._token_budget = token_budget
 
-    def budget(self, decodes: StepLoad, context: int) -> int:
+    def budget(self, decode_load: StepLoad, context: int) -> int:
         """The token budget."""
         return self._token_budget
 
 
 class TimedChunk:
-    """As many tokens as keep the step within a target time, by the step-time model.
+    """Schedules as many tokens as the step-time model predicts to fit into a target time.
 
-    Never more than the token budget, for which the executor has its buffers.
-
-    Without decodes there is nobody to keep waiting, and before the model is fitted nothing to go
-    by: both take the whole token budget.
+    At most the token budget, for which the executor's buffers are sized. The whole token budget is
+    used when no row decodes, since there is no inter-token latency to bound, and before the model
+    is fitted.
     """
 
     def __init__(self, token_budget: int, target_s: float, work: WorkPredictor) -> None:
@@ -52,16 +51,16 @@ class TimedChunk:
         self._target_s = target_s
         self._work = work
 
-    def budget(self, decodes: StepLoad, context: int) -> int:
-        """The decodes, and the prefill tokens for which time is left."""
+    def budget(self, decode_load: StepLoad, context: int) -> int:
+        """The decodes, and the prefill tokens that fit into the rest of the target time."""
         costs = self._work.model.costs
-        if costs is None or decodes.num_decode_rows == 0:
+        if costs is None or decode_load.num_decode_rows == 0:
             return self._token_budget
-        left = self._target_s - costs.seconds(decodes)
+        left = self._target_s - costs.seconds(decode_load)
         each = costs.prefill_token + costs.kv_token * context
-        most = max(self._token_budget - decodes.num_decode_rows, 0)
-        chunk = int(min(max(left / each, MIN_CHUNK), most)) if each > 0 else most
-        return min(decodes.num_decode_rows + chunk, self._token_budget)
+        max_chunk = max(self._token_budget - decode_load.num_decode_rows, 0)
+        chunk = int(min(max(left / each, MIN_CHUNK), max_chunk)) if each > 0 else max_chunk
+        return min(decode_load.num_decode_rows + chunk, self._token_budget)
 
 
 def make_batch_former(

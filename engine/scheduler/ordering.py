@@ -1,9 +1,9 @@
-"""Ordering: which request runs first, which waits, which is preempted.
+"""Ordering: the order in which requests are admitted, run and preempted.
 
-A `Prioritiser` is a policy: it gives every request a key. `Ranking` applies it to running rows and to
-the request queue, and `Ageing` bounds how long any policy can starve a request. The policies are one
-file each in `engine.scheduler.policies`. Nothing here loops over requests: keys are numpy expressions
-over `WaitingColumns`.
+A `Prioritiser` is a policy: it gives every request a sort key. `Ranking` applies it to running rows
+and to the request queue, and `Ageing` bounds how long a policy can starve a request. Each policy has a
+file in `engine.scheduler.policies`. Nothing here loops over requests: keys are numpy expressions over
+`WaitingColumns`.
 """
 
 from typing import Protocol
@@ -16,19 +16,19 @@ from engine.batch.request_record import WaitingColumns
 from engine.batch.rows import RowTable
 
 AGEING_PERIOD = 8
-"""One of so many admissions goes to the oldest request, once it is old enough."""
+"""Of this many admissions, one goes to the oldest request if it has waited `AGEING_AFTER_S`."""
 AGEING_AFTER_S = 10.0
-"""How long a request waits before ageing applies to it."""
+"""Seconds a request waits before ageing applies to it."""
 
 
 class Prioritiser(Protocol):
-    """A scheduling policy. It orders requests; the scheduler counts blocks and budgets.
+    """A scheduling policy. It orders requests; the scheduler enforces blocks and budgets.
 
-    Called by the engine's thread.
+    Called by the engine's thread only.
 
     Attributes:
-        static: a request's key never changes, so the order of running rows may be kept until a row
-            is placed.
+        static: whether a request's key never changes, so that the order of running rows stays valid
+            until a row is placed.
     """
 
     static: bool
@@ -41,25 +41,25 @@ class Prioritiser(Protocol):
 class Ageing:
     """Counts admissions, so that no policy starves a request. Engine's thread only.
 
-    Of every `AGEING_PERIOD` admissions one goes to the request that has waited longest, whatever its
-    key, once it has waited `AGEING_AFTER_S`. So a request older than that, with k older ones before
-    it, is admitted within `AGEING_PERIOD * (k + 1)` admissions, and the policy decides all but a share
-    of 1 / `AGEING_PERIOD`. Changing keys with age instead would turn every policy into first come,
-    first served under lasting overload.
+    One of every `AGEING_PERIOD` admissions goes to the request that has waited longest, whatever its
+    key, if it has waited `AGEING_AFTER_S`. So a request older than that, with k older ones before it,
+    is admitted within `AGEING_PERIOD * (k + 1)` admissions, and the policy decides all other
+    admissions. Keys that change with age instead would turn every policy into first come, first
+    served under sustained overload.
     """
 
     def __init__(self) -> None:
         self._since_oldest = 0  # admissions since one was given to the oldest
 
-    def entitled(self, columns: WaitingColumns, now: float) -> int | None:
-        """The queue index of the request whose turn it is by age, or None if the policy decides."""
+    def oldest_if_due(self, columns: WaitingColumns, now: float) -> int | None:
+        """The queue index of the oldest request if ageing admits it next; None: the policy decides."""
         if self._since_oldest < AGEING_PERIOD - 1:
             return None
         oldest = int(np.argmin(columns.queued_at))
         return oldest if now - columns.queued_at[oldest] >= AGEING_AFTER_S else None
 
     def admitted(self, *, by_age: bool) -> None:
-        """Count an admission."""
+        """Record an admission, by age or by policy."""
         self._since_oldest = 0 if by_age else self._since_oldest + 1
 
 
@@ -73,26 +73,26 @@ class Ranking:
     def __init__(self, prioritiser: Prioritiser) -> None:
         self.prioritiser = prioritiser
         self._ageing = Ageing()
-        self._by_age = False  # whether the last pick was one by age
+        self._by_age = False  # whether ageing made the last pick
 
     @property
     def static(self) -> bool:
-        """Whether an order stays valid until a row is placed."""
+        """Whether an order of rows stays valid until a row is placed."""
         return self.prioritiser.static
 
     def order(self, table: RowTable, rows: NDArray[np.int32], now: float) -> NDArray[np.int32]:
-        """`rows`, best first. The last is the first to be preempted."""
+        """`rows`, [R] int32, in the policy's order. The last row is preempted first."""
         columns = table.columns(rows)
         keys = self.prioritiser.keys(columns, now)
         return rows[np.lexsort((columns.arrival, keys))]
 
     def pick(self, waiting: RequestQueue, now: float) -> int:
-        """Queue index, in the (non-empty) queue, of the sequence to admit next."""
+        """Queue index of the sequence to admit next; the queue must not be empty."""
         columns = waiting.columns()
-        entitled = self._ageing.entitled(columns, now)
-        self._by_age = entitled is not None
-        if entitled is not None:
-            return entitled
+        oldest = self._ageing.oldest_if_due(columns, now)
+        self._by_age = oldest is not None
+        if oldest is not None:
+            return oldest
         keys = self.prioritiser.keys(columns, now)
         ties = np.flatnonzero(keys == keys.min())
         if len(ties) == 1:
@@ -101,5 +101,5 @@ class Ranking:
         return int(ties[np.lexsort((arrival, -cached))[0]])
 
     def admitted(self) -> None:
-        """The request picked last got a row."""
+        """Record that the request picked last was admitted."""
         self._ageing.admitted(by_age=self._by_age)

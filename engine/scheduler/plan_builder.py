@@ -1,4 +1,4 @@
-"""`PlanBuilder`: the arrays of a step, from which rows compute how many tokens.
+"""`PlanBuilder`: builds a `StepPlan` from a batch of rows and the tokens scheduled for each.
 
 Hot path: a fixed number of numpy expressions over rows and tokens.
 """
@@ -27,12 +27,12 @@ class PlanBuilder:
         num_scheduled_tokens: NDArray[np.int32],
         drafts: Drafts | None,
     ) -> tuple[StepPlan, ScorePlan]:
-        """The ragged step in which each row computes its next tokens, and its drafts.
+        """Build the ragged step in which each row computes its scheduled tokens and its drafts.
 
         Args:
             batch: [R] int32, rows.
-            num_scheduled_tokens: [R] int32, how many tokens each computes, drafts excluded.
-            drafts: draft tokens, which stand in the token table already.
+            num_scheduled_tokens: [R] int32, tokens each row computes, drafts excluded.
+            drafts: draft tokens, already written to the token table; None if there are none.
         """
         table = self._table
         count = len(batch)
@@ -80,14 +80,14 @@ class PlanBuilder:
         return plan, scores
 
     def is_steady(self, plan: StepPlan, running: NDArray[np.int32]) -> bool:
-        """Whether the plan is one decode of every running row, so that the next step may be the same.
+        """Whether the plan decodes every running row, so that `SteadyDecode` can continue it.
 
-        True when every row computes one token, samples the next, is past its prompt, and none wants
-        prompt logprobs.
+        True when every row computes one token, samples the next one and is past its prompt, and none
+        requested prompt logprobs.
 
         Args:
             plan: a plan from `build`.
-            running: all rows that hold a request.
+            running: [R] int32, all rows that hold a request.
         """
         table, batch = self._table, plan.rows
         count = len(batch)

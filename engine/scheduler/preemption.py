@@ -1,4 +1,4 @@
-"""`Preemption`: which row loses its blocks when the pool is full, and what becomes of their content."""
+"""`Preemption`: chooses the row to preempt when the pool is full, and whether to swap its blocks."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,13 @@ class Preemption:
         self._blocks = blocks
         self._work = work
 
-    def victim(self, running: NDArray[np.int32]) -> int:
-        """The last row, in the policy's order, that frees at least one block.
+    def choose_victim(self, running: NDArray[np.int32]) -> int:
+        """The last row, in the policy's order, whose preemption frees at least one block.
 
-        Blocks that other rows hold as well would not become free.
+        Blocks that other rows hold as well do not become free. Falls back to the last row.
+
+        Args:
+            running: [R] int32, in the policy's order.
         """
         table, holders = self._table, self._blocks.refcounts()
         for row in running[:0:-1].tolist():
@@ -28,9 +31,10 @@ class Preemption:
         return int(running[-1])
 
     def choose_swap_or_recompute(self, row: int) -> None:
-        """Decide by measured price whether the row's own blocks go to the swap tier when evicted.
+        """Decide by measured cost whether the row's own blocks are swapped out when evicted.
 
-        The blocks stay cached until their room is needed. Blocks shared with others are not touched.
+        The blocks stay cached until an allocation evicts them. Blocks shared with other rows are not
+        affected.
         """
         table, tier = self._table, self._blocks.tier
         if tier is None:
@@ -45,4 +49,4 @@ class Preemption:
             tier.victims_swapped += 1
         else:
             tier.victims_recomputed += 1
-            tier.leave_out(own)
+            tier.skip_saving(own)

@@ -1,4 +1,4 @@
-"""`RowBlocks`: gives rows the KV blocks that their next tokens need."""
+"""`RowBlocks`: allocates the KV blocks that the next tokens of rows need."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ from engine.memory.block_manager import BlockManager
 
 
 class RowBlocks:
-    """Counts and allocates blocks for rows. Engine's thread only; a few numpy calls per pass."""
+    """Counts and allocates blocks of rows. Engine's thread only; a few numpy calls per pass."""
 
     def __init__(self, table: RowTable, blocks: BlockManager) -> None:
         self._table = table
@@ -17,13 +17,16 @@ class RowBlocks:
     def missing(
         self, batch: NDArray[np.int32], num_scheduled_tokens: NDArray[np.int32]
     ) -> NDArray[np.int32]:
-        """[R] int32, blocks each row lacks for its next `num_scheduled_tokens` tokens."""
+        """[R] int32, blocks each row must allocate for its next `num_scheduled_tokens` tokens."""
         table = self._table
         end = table.num_computed[batch] + num_scheduled_tokens
         return (end + (table.block_size - 1)) // table.block_size - table.num_blocks[batch]
 
     def allocate(self, batch: NDArray[np.int32], counts: NDArray[np.int32]) -> None:
-        """Allocate `counts` blocks for the rows and append them to the rows' block tables."""
+        """Allocate `counts[i]` blocks for row `batch[i]` and append them to its block table.
+
+        The caller has checked that enough blocks are free.
+        """
         if not np.count_nonzero(counts):
             return
         total = int(counts.sum())
@@ -35,7 +38,7 @@ class RowBlocks:
         table.num_blocks[batch] = held + counts
 
     def promised(self, rows: NDArray[np.int32]) -> int:
-        """Blocks that running rows still need for tokens they already have."""
+        """Number of blocks that running rows still need for the tokens they already have."""
         table = self._table
         whole = (table.num_tokens[rows] + (table.block_size - 1)) // table.block_size
         return int(np.maximum(whole - table.num_blocks[rows], 0).sum())

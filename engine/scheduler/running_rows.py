@@ -10,12 +10,12 @@ from engine.scheduler.ordering import Ranking
 class RunningRows:
     """Rows that hold a request. Engine's thread only.
 
-    The order is computed when it is needed, not when a row comes or goes: a pass over nothing but
-    decodes needs none.
+    The order is computed on demand, not when a row is added or removed: a pass over decodes alone
+    needs none.
 
     Attributes:
         rows: [R] int32, in the order last computed, new rows at the end. Replaced by a new array
-            whenever a row comes or goes or the order changes; do not modify it.
+            whenever a row is added or removed or the order changes; do not modify it.
     """
 
     def __init__(self, table: RowTable, ranking: Ranking) -> None:
@@ -28,20 +28,20 @@ class RunningRows:
         return len(self.rows)
 
     def add(self, row: int) -> None:
-        """A request was placed in `row`."""
+        """Add a row in which a request was placed."""
         self.rows = np.append(self.rows, np.int32(row))
         self._stale = True
 
     def remove(self, row: int) -> None:
-        """The request in `row` was released."""
+        """Remove a row whose request was released."""
         self.rows = self.rows[self.rows != row]
 
     def invalidate_order(self) -> None:
-        """The keys of the policy, or the policy itself, may have changed."""
+        """Mark the order as stale: the policy or its keys may have changed."""
         self._stale = True
 
     def sort(self, now: float) -> None:
-        """Put the rows in the policy's order, if they may be out of order."""
+        """Put the rows in the policy's order if the order is stale."""
         if self._stale:
             self.rows = self._ranking.order(self._table, self.rows, now)
             self._stale = False

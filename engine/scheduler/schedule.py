@@ -11,16 +11,16 @@ from engine.scheduler.speculation import Drafts
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """One pass's decision.
+    """The decision of one pass.
 
     Attributes:
         plan: the step, or None when there is nothing to compute.
-        admitted: sequences that got a row, for the first time or again.
-        preempted: sequences that lost their row and are waiting again.
-        unplaceable: sequences that need more blocks than the pool has; they hold nothing now.
-        scored: rows of the plan that score prompt tokens.
+        admitted: sequences that were given a row, for the first time or again.
+        preempted: sequences that lost their row and are queued again.
+        unplaceable: sequences that need more blocks than the pool has; they hold no row or block.
+        scored: runs of the plan that score prompt tokens.
         drafts: draft tokens in the plan, or None.
-        steady: set when every row decodes one token behind its prompt, and there is nothing else.
+        steady: set when the plan is one decode of every row past its prompt and nothing else.
     """
 
     plan: StepPlan | None

@@ -3,7 +3,7 @@
 There is no prefill mode and no decode mode. A row has `num_computed` tokens and `num_tokens` it
 should have computed; the difference is its pending tokens, and each step schedules
 `min(remaining budget, pending tokens)` of them. A decode has one pending token, a chunked prefill has
-more than fit into one step, a resumption after preemption is a prefill again.
+more than fit into one step, and a preempted request that resumes is a prefill again.
 
 One pass, under one token budget: running decodes, then unfinished prefills, then waiting requests
 (`engine.scheduler.admission`), each in the policy's order (`engine.scheduler.ordering`). The batch
@@ -13,9 +13,9 @@ Hot path: a pass over running rows is a fixed number of numpy expressions, and a
 alone sorts nothing. While the same rows keep decoding, the last plan is updated in place
 (`engine.batch.steady_decode`). Only admissions and preemptions loop, over the requests concerned.
 
-Progress is guaranteed: the best running row is never preempted while another one is left, a row that
-alone exceeds the pool is given up, and nothing is admitted in a step that preempted, so a victim
-cannot take back at once what it gave.
+Progress is guaranteed: the first row in the policy's order is never preempted while another one runs,
+a row that alone exceeds the pool fails, and nothing is admitted in a step that preempted, so a
+victim cannot reclaim its blocks at once.
 """
 
 import numpy as np
@@ -46,9 +46,10 @@ class Scheduler:
     """Decides steps. Owned by the engine's thread.
 
     Attributes:
-        work: predicts how long things take; informed of every step by whoever executes it.
-        scheduling: the policy and the batch former in force.
-        speculation: proposes draft tokens, or None; informed of how many were accepted.
+        work: predicts durations; the step pipeline reports every measured step to its model.
+        scheduling: the current policy and batch former.
+        speculation: proposes draft tokens; the step pipeline reports how many were accepted. None if
+            speculation is off.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class Scheduler:
         self.admission = Admission(table, blocks, waiting, self._running, self._ranking)
         self._plans = PlanBuilder(table)
         self._ones = np.ones(table.max_rows, np.int32)
-        self._steady: Schedule | None = None  # of rows that may just go on if they all still run
+        self._steady: Schedule | None = None  # continued while the same rows run
 
     @property
     def num_running(self) -> int:
@@ -90,7 +91,7 @@ class Scheduler:
 
     @property
     def has_work(self) -> bool:
-        """Whether a pass would find something to do."""
+        """Whether any request is running or waiting."""
         return bool(len(self._running) or len(self._waiting))
 
     @property
@@ -99,16 +100,19 @@ class Scheduler:
         return self.admission.copies
 
     def switch(self, scheduling: Scheduling) -> None:
-        """Continue with another policy and batch former; no request loses its row."""
+        """Change the policy and the batch former; no request loses its row."""
         self.scheduling = scheduling
         self._ranking.prioritiser = make_prioritiser(scheduling.policy, self.work)
         self._former = make_batch_former(scheduling, self.work, token_budget=self._token_budget)
         self._running.invalidate_order()
 
     def schedule(self, now: float) -> Schedule:
-        """Choose the next step's tokens and allocate the blocks they need.
+        """Choose the tokens of the next step and allocate the blocks they need.
 
-        Every row in the plan has blocks for every token up to its run's last.
+        Every row in the plan has blocks for all tokens up to the last one of its run.
+
+        Args:
+            now: instant of the engine's clock, monotonic seconds.
         """
         schedule = self._continue_steady()
         if schedule is not None:
@@ -126,7 +130,7 @@ class Scheduler:
                 unplaceable.append(self.release(int(self._running.rows[0])))
             else:
                 self._running.sort(now)
-                preempted.append(self.preempt(self._preemption.victim(self._running.rows)))
+                preempted.append(self.preempt(self._preemption.choose_victim(self._running.rows)))
         self._row_blocks.allocate(batch, missing)
         admitted: list[Sequence] = []
         if budget > 0 and len(self._waiting) and not preempted and not unplaceable:
@@ -144,13 +148,13 @@ class Scheduler:
                 self._steady = Schedule(plan, steady=SteadyDecode(self._table, plan))
             return Schedule(plan, admitted, preempted, unplaceable, scores.runs, drafts)
         if self.has_work and not preempted and not unplaceable:
-            raise AssertionError("there is work, and nothing of it can be done")  # or we would spin
+            raise AssertionError("requests are running or waiting, but none could be scheduled")
         return Schedule(None, admitted, preempted, unplaceable)
 
     def preempt(self, row: int) -> Sequence:
-        """Take the row's request out and queue it again; its token ids are kept, its blocks freed.
+        """Release the row and queue its request again, with its token ids.
 
-        The blocks stay cached until their room is needed.
+        The blocks are released; full ones stay cached until an allocation evicts them.
         """
         self._preemption.choose_swap_or_recompute(row)
         sequence = self.release(row)
@@ -160,7 +164,7 @@ class Scheduler:
         return sequence
 
     def release(self, row: int) -> Sequence:
-        """Take a request out of its row and free its blocks, whatever it was doing.
+        """Remove a request from its row and release its blocks.
 
         The caller moves the sequence to its next state.
         """
@@ -170,31 +174,32 @@ class Scheduler:
         return sequence
 
     def _continue_steady(self) -> Schedule | None:
-        """One more token for each row, if only their lengths have changed since the last pass."""
+        """The last plan advanced by one token per row, if the same rows keep decoding; else None."""
         schedule, batch = self._steady, self._running.rows
         if schedule is None or schedule.steady is None or schedule.steady.rows is not batch:
             return None
         if len(self._waiting) and self._table.num_free:
             return None
-        if self.speculation is not None and self.speculation.finds(schedule.steady):
+        if self.speculation is not None and self.speculation.may_propose(schedule.steady):
             ones = self._ones[: len(batch)]
             drafts = self._add_drafts(batch, ones)
             if drafts is not None:
                 plan, scores = self._plans.build(batch, ones, drafts)
                 return Schedule(plan, scored=scores.runs, drafts=drafts)
-        lacking = schedule.steady.look_up()
-        if lacking is None or lacking > self._blocks.num_free:
+        missing = schedule.steady.look_up()
+        if missing is None or missing > self._blocks.num_free:
             return None
-        if lacking:
-            schedule.steady.append_blocks(self._blocks.allocate(lacking))
+        if missing:
+            schedule.steady.append_blocks(self._blocks.allocate(missing))
         return schedule
 
     def _add_drafts(
         self, batch: NDArray[np.int32], num_scheduled_tokens: NDArray[np.int32]
     ) -> Drafts | None:
-        """Draft tokens for the step, with the blocks they need; they are given back after it.
+        """Propose draft tokens for the step and allocate the blocks they need.
 
-        No row is preempted for draft tokens: if the free blocks do not suffice, there are none.
+        No row is preempted for draft tokens: without enough free blocks there are none. Blocks of
+        rejected draft tokens are released after the step (`release_unused`).
         """
         if self.speculation is None:
             return None
@@ -217,7 +222,7 @@ class Scheduler:
         num_pending_tokens = table.num_tokens[batch] - table.num_computed[batch]
         total = len(batch)
         if total <= self._token_budget and np.count_nonzero(num_pending_tokens == 1) == total:
-            # Only decodes, and room for all of them.
+            # Only decodes, and the budget covers all of them.
             if not (len(self._waiting) and table.num_free):
                 return batch, num_pending_tokens, 0
             return batch, num_pending_tokens, self._step_budget(batch, num_pending_tokens) - total
@@ -234,7 +239,7 @@ class Scheduler:
         return batch[served], num_scheduled_tokens[served], budget - min(total, budget)
 
     def _step_budget(self, batch: NDArray[np.int32], num_pending_tokens: NDArray[np.int32]) -> int:
-        """Tokens of this step, by the batch former; `batch` has the decodes first."""
+        """The batch former's budget for this step; `batch` must have the decodes first."""
         computed = self._table.num_computed[batch]
         num_decode_rows = int(np.count_nonzero(num_pending_tokens == 1))
         kv_tokens = int(computed[:num_decode_rows].sum()) + num_decode_rows

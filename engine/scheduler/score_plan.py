@@ -11,7 +11,7 @@ from engine.batch.sequence import Sequence
 
 @dataclass(frozen=True, slots=True)
 class ScoredRun:
-    """What one row scores in a step: entries `part` of the step's scores."""
+    """The scores of one row in a step: entries `part` of the step's P scores."""
 
     sequence: Sequence
     part: slice
@@ -19,11 +19,11 @@ class ScoredRun:
 
 @dataclass(frozen=True, slots=True)
 class ScorePlan:
-    """A step's scores; the arrays are those of `StepPlan`.
+    """The scores of a step.
 
     Attributes:
-        runs: who they belong to.
-        tokens, targets, tops: [P] int32.
+        runs: the sequences that the scores belong to.
+        tokens, targets, tops: [P] int32, `score_tokens`, `score_targets`, `score_tops` of `StepPlan`.
     """
 
     runs: list[ScoredRun]
@@ -43,11 +43,12 @@ def plan_scores(
     positions: NDArray[np.int32],
     token_table: NDArray[np.int32],
 ) -> ScorePlan:
-    """What the rows that want prompt logprobs score in a step.
+    """Choose the prompt tokens that a step scores.
 
     Args:
-        scoring: those rows.
-        batch, query_start, positions, token_table: as in `StepPlan`.
+        scoring: row to sequence, for the rows that requested prompt logprobs.
+        batch, query_start, positions, token_table: `rows` and the arrays of these names in
+            `StepPlan`.
     """
     runs: list[ScoredRun] = []
     tokens: list[NDArray[np.int32]] = []
@@ -62,8 +63,9 @@ def plan_scores(
             continue
         start, stop = int(query_start[index]), int(query_start[index + 1])
         computed = int(positions[start])
-        # A recomputation begins before what is still to be scored; the answer lies behind it.
-        first = max(computed, scores.done)
+        # After a preemption the run may start before the first unscored token and may extend into
+        # the output, which is not scored.
+        first = max(computed, scores.num_scored)
         last = min(computed + stop - start, sequence.num_prompt - 1)
         count = last - first
         if count <= 0:

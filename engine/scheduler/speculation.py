@@ -1,19 +1,19 @@
-"""`Speculation`: guesses for rows that decode, as many as are worth their cost.
+"""`Speculation`: speculative decoding with draft tokens from prompt lookup.
 
-A step's constant part (reading the weights) is paid whatever is in it, so a row may bring guesses of
-its next tokens along: prompt lookup finds them where the row's last tokens stood before. The executor
-samples at every guess as it would have without; what it would not have sampled is thrown away, so
-guesses change how many steps an answer takes and nothing else. They pay where a text repeats another:
-edits, code, quotations, tables.
+Prompt lookup (Saxena 2023) drafts the tokens that followed an earlier occurrence of a row's last
+tokens. A step reads the weights once whatever its batch, so verifying a few draft tokens per row is
+cheap. The executor samples at every draft token exactly as without drafts and discards the rest after
+the first mismatch, so drafts change the number of steps and not the output. They help where text is
+repeated: edits, code, quotations, tables.
 
-How many to bring is decided anew in every step, from two estimates. A guess is accepted with a
-probability that depends on how many tokens agree before it; each row learns its own, starting from
-what a small model's answers showed, and forgets, so that a row which guessed badly stops, and tries
-again later. What a guess costs says the step-time model. Guesses are then taken in the order of what
-they bring for what they cost, up to where tokens a second are most. Only spare rows are filled: a
-step of `MAX_DRAFT_TOKENS` tokens has none.
+The number of draft tokens is chosen in every step from two estimates. The acceptance probability
+depends on how many tokens matched before the draft token; each row learns its own, starting from a
+prior measured on a small model, with exponential decay, so that a row whose drafts are rejected stops
+and tries again later. The cost comes from the step-time model. Draft tokens are taken in descending
+order of acceptance probability per cost, up to the maximum of tokens per second. Drafts only fill a
+step up to `MAX_DRAFT_TOKENS` tokens; larger steps have none.
 
-Hot: a pass costs one call into the core and, only where it found something, a few dozen numpy
+Hot path: a pass costs one call into the core and, only if that found a draft, a few dozen numpy
 expressions on at most `MAX_DRAFT_TOKENS` rows.
 """
 
@@ -29,32 +29,32 @@ from engine.batch.steady_decode import SteadyDecode
 from engine.executors.base import MAX_DRAFT_TOKENS, StepPlan, StepResult
 from engine.memory.block_manager import BlockManager
 
-LEAST_MATCH = 2
-MOST_MATCH = 8
-"""Of a row's last tokens so many, at least and at most, must stand elsewhere, too."""
+MIN_MATCH = 2
+MAX_MATCH = 8
+"""Minimum and maximum number of a row's last tokens that must match an earlier occurrence."""
 
 _PRIOR = np.array([0.0, 0.0, 0.41, 0.50, 0.62, 0.70, 0.72, 0.78, 0.95])
-"""Share of guesses accepted after so many agreeing tokens; see `benchmarks/speculation.py`."""
+"""Prior acceptance rate by match length, [MAX_MATCH + 1]; measured by `benchmarks/speculation.py`."""
 _PRIOR_WEIGHT = 2.0
-"""Guesses that outweigh the prior."""
-_KEEP = 0.98
-"""What a row remembers from one token to the next: half of it after 34."""
+"""Weight of the prior, in draft tokens."""
+_DECAY = 0.98
+"""Decay of a row's estimates per generated token; the half-life is 34 tokens."""
 _MAX_DRAFT_COST = 0.5
-"""Most that a draft token is taken to cost, in shares of a row of the step. Where costs were learned
-from steps of one size, what one more token adds is a guess as well; one that is too high would never
-be put right, because nothing would ever be tried."""
-_LEAST_GAIN = 1.05
-"""Guesses must promise so much more speed: bringing them costs a little in Python, too."""
+"""Upper bound of a draft token's cost, as a fraction of the step's time per decode row. A model fitted to
+steps of one size may overestimate the cost of another token; without the bound no draft would ever be
+tried, and the estimate would never be corrected."""
+_MIN_SPEEDUP = 1.05
+"""Predicted speedup below which no drafts are proposed: they also cost time in Python."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drafts:
-    """Guesses of one step. They stand in the rows' tables, behind the known tokens.
+    """Draft tokens of one step. They are in the token table, after each row's `num_tokens` tokens.
 
     Attributes:
-        counts: [R] int32, how many tokens each row of the batch brings.
-        batch: [D] int64, batch positions of the rows that bring any.
-        matched: [D] int32, how many tokens agreed before the first of them.
+        counts: [R] int32, draft tokens of each row in the batch.
+        batch: [D] int64, batch indices of the rows with draft tokens.
+        matched: [D] int32, tokens that matched before the first draft token.
     """
 
     counts: NDArray[np.int32]
@@ -63,30 +63,30 @@ class Drafts:
 
     @property
     def total(self) -> int:
-        """Tokens of all rows."""
+        """Draft tokens of all rows."""
         return int(self.counts.sum())
 
 
 class Speculation:
-    """Proposes drafts and learns from what became of them. Owned by the scheduler."""
+    """Proposes draft tokens and learns their acceptance rates. Owned by the scheduler."""
 
     def __init__(self, table: RowTable, *, token_budget: int) -> None:
         """Propose for rows of `table`, in steps of at most `token_budget` tokens."""
         self._table = table
-        self._most = min(MAX_DRAFT_TOKENS, token_budget)
-        shape = (table.max_rows, MOST_MATCH + 1)
+        self._max_tokens = min(MAX_DRAFT_TOKENS, token_budget)
+        shape = (table.max_rows, MAX_MATCH + 1)
         self._accepted = np.zeros(shape)
         self._tried = np.zeros(shape)
-        self._owner = np.full(table.max_rows, -1, np.int64)  # whose estimates a row has
-        self._seen = np.zeros(table.max_rows, np.int32)  # known tokens when they last faded
-        # A step with drafts has fewer rows than this.
+        self._owner = np.full(table.max_rows, -1, np.int64)  # arrival of the estimates' request
+        self._decayed_at = np.zeros(table.max_rows, np.int32)  # num_tokens at the last decay
+        # Buffers of `draft_by_lookup`; a step with drafts has fewer than MAX_DRAFT_TOKENS rows.
         self._drafts = np.zeros((MAX_DRAFT_TOKENS, MAX_DRAFT_TOKENS), np.int32)
         self._lengths = np.zeros(MAX_DRAFT_TOKENS, np.int32)
         self._matched = np.zeros(MAX_DRAFT_TOKENS, np.int32)
 
-    def finds(self, steady: SteadyDecode) -> bool:
-        """Whether `propose` would find drafts for these rows; whether they are worth it, it says itself."""
-        return len(steady.rows) < self._most and steady.repeats(LEAST_MATCH)
+    def may_propose(self, steady: SteadyDecode) -> bool:
+        """Whether any of these rows has a match. `propose` decides whether drafts are worth it."""
+        return len(steady.rows) < self._max_tokens and steady.repeats(MIN_MATCH)
 
     def propose(
         self,
@@ -94,23 +94,23 @@ class Speculation:
         num_scheduled_tokens: NDArray[np.int32],
         costs: StepCosts | None,
     ) -> Drafts | None:
-        """Drafts for a step, or None if none are worth it.
+        """Draft tokens for a step, written to the token table; None if none are worth their cost.
 
         Args:
             batch: [R] int32, the step's rows.
-            num_scheduled_tokens: [R] int32, tokens each computes without drafts.
-            costs: of steps; None if nothing is known yet.
+            num_scheduled_tokens: [R] int32, tokens each row computes without drafts.
+            costs: coefficients of the step-time model; None before it is fitted.
         """
-        if len(batch) >= self._most or costs is None:
+        if len(batch) >= self._max_tokens or costs is None:
             return None
-        spare = self._most - int(num_scheduled_tokens.sum())
+        spare = self._max_tokens - int(num_scheduled_tokens.sum())
         if spare <= 0:
             return None
         table, count = self._table, len(batch)
         num_tokens = table.num_tokens[batch]
-        # One more token is sampled in any case, so the last one allowed is never guessed.
+        # The step samples one more token than it accepts, so the last allowed token is not drafted.
         room = np.minimum(table.max_total[batch] - num_tokens - 1, spare)
-        # Rows that decode: behind their prompt, with nothing to catch up on.
+        # Only rows that decode: past their prompt, with one pending token.
         room *= table.may_draft[batch] & (num_tokens > table.num_prompt_tokens[batch])
         room *= num_tokens == table.num_computed[batch] + 1
         drafts, lengths, matched = (
@@ -127,85 +127,100 @@ class Speculation:
             drafts,
             lengths,
             matched,
-            least=LEAST_MATCH,
-            most=MOST_MATCH,
+            least=MIN_MATCH,
+            most=MAX_MATCH,
         )
         if not found:
             return None
-        places = np.flatnonzero(lengths)
-        rows, matched = batch[places], matched[places]
-        self._forget(rows, num_tokens[places])
-        worth = self._worth(rows, lengths[places], matched, spare)
-        counts = _most_speed(worth, num_tokens, places, num_scheduled_tokens, costs)
+        candidates = np.flatnonzero(lengths)
+        rows, matched = batch[candidates], matched[candidates]
+        self._decay(rows, num_tokens[candidates])
+        acceptance = self._acceptance(rows, lengths[candidates], matched, spare)
+        counts = _maximize_throughput(
+            acceptance, num_tokens, candidates, num_scheduled_tokens, costs
+        )
         if not counts.any():
             return None
         drafting = np.flatnonzero(counts)
-        whole = np.zeros(count, np.int32)
-        whole[places] = counts
-        self._write(batch, whole, drafts)
-        return Drafts(whole, places[drafting], matched[drafting])
+        batch_counts = np.zeros(count, np.int32)
+        batch_counts[candidates] = counts
+        self._write(batch, batch_counts, drafts)
+        return Drafts(batch_counts, candidates[drafting], matched[drafting])
 
     def learn(self, batch: NDArray[np.int32], drafts: Drafts, accepted: NDArray[np.int32]) -> None:
-        """Take note of how many of each row's draft tokens were accepted: [R] int32."""
+        """Update the acceptance rates after a step.
+
+        Args:
+            batch: [R] int32, the step's rows.
+            drafts: what `propose` returned for it.
+            accepted: [R] int32, draft tokens accepted of each row.
+        """
         rows, counts = batch[drafts.batch], drafts.counts[drafts.batch]
         hits = accepted[drafts.batch]
-        tried = np.minimum(hits + 1, counts)  # what follows the first miss was not tried
-        place = np.arange(int(tried.sum())) - np.repeat(np.cumsum(tried) - tried, tried)
-        length = np.minimum(np.repeat(drafts.matched, tried) + place, MOST_MATCH)
+        tried = np.minimum(hits + 1, counts)  # tokens after the first mismatch were not verified
+        offset = np.arange(int(tried.sum())) - np.repeat(np.cumsum(tried) - tried, tried)
+        length = np.minimum(np.repeat(drafts.matched, tried) + offset, MAX_MATCH)
         owner = np.repeat(rows, tried)
         np.add.at(self._tried, (owner, length), 1.0)
-        np.add.at(self._accepted, (owner, length), (place < np.repeat(hits, tried)).astype(float))
+        np.add.at(self._accepted, (owner, length), (offset < np.repeat(hits, tried)).astype(float))
 
-    def _forget(self, rows: NDArray[np.int32], num_tokens: NDArray[np.int32]) -> None:
-        """Let the estimates of rows that know so many tokens fade; a new request's begin anew."""
+    def _decay(self, rows: NDArray[np.int32], num_tokens: NDArray[np.int32]) -> None:
+        """Decay the rows' estimates by the tokens generated since; reset them for a new request."""
         arrival = self._table.arrival[rows]
-        fade = _KEEP ** (num_tokens - self._seen[rows])
-        fade[self._owner[rows] != arrival] = 0.0
-        self._tried[rows] *= fade[:, None]
-        self._accepted[rows] *= fade[:, None]
-        self._seen[rows] = num_tokens
+        factor = _DECAY ** (num_tokens - self._decayed_at[rows])
+        factor[self._owner[rows] != arrival] = 0.0
+        self._tried[rows] *= factor[:, None]
+        self._accepted[rows] *= factor[:, None]
+        self._decayed_at[rows] = num_tokens
         self._owner[rows] = arrival
 
-    def _worth(
+    def _acceptance(
         self,
         rows: NDArray[np.int32],
         lengths: NDArray[np.int32],
         matched: NDArray[np.int32],
         width: int,
     ) -> NDArray[np.float64]:
-        """[N, width] float64, probability that each draft token and all before it are accepted."""
-        place = np.arange(width)
-        row, agreeing = rows[:, None], np.minimum(matched[:, None] + place, MOST_MATCH)
-        hits = self._accepted[row, agreeing] + _PRIOR_WEIGHT * _PRIOR[agreeing]
-        each = hits / (self._tried[row, agreeing] + _PRIOR_WEIGHT)
-        each[place >= lengths[:, None]] = 0.0
+        """[N, width] float64, probability that a draft token and all before it are accepted."""
+        offset = np.arange(width)
+        row, match_length = rows[:, None], np.minimum(matched[:, None] + offset, MAX_MATCH)
+        hits = self._accepted[row, match_length] + _PRIOR_WEIGHT * _PRIOR[match_length]
+        each = hits / (self._tried[row, match_length] + _PRIOR_WEIGHT)
+        each[offset >= lengths[:, None]] = 0.0
         return np.cumprod(each, axis=1)
 
     def _write(
         self, rows: NDArray[np.int32], counts: NDArray[np.int32], drafts: NDArray[np.int32]
     ) -> None:
-        """Put the drafts behind the rows' known tokens."""
-        place = np.arange(drafts.shape[1])
-        taken = place < counts[:, None]
+        """Write the draft tokens to the token table, after each row's tokens."""
+        offset = np.arange(drafts.shape[1])
+        taken = offset < counts[:, None]
         owner = np.repeat(rows, counts)
         columns = self._table.num_tokens[owner] + np.nonzero(taken)[1]
         self._table.token_table[owner, columns] = drafts[taken]
 
 
-def _most_speed(
-    worth: NDArray[np.float64],
+def _maximize_throughput(
+    acceptance: NDArray[np.float64],
     num_tokens: NDArray[np.int32],
-    places: NDArray[np.intp],
+    candidates: NDArray[np.intp],
     num_scheduled_tokens: NDArray[np.int32],
     costs: StepCosts,
 ) -> NDArray[np.int32]:
-    """[N] int32, draft tokens of each row with which tokens a second are most.
+    """[N] int32, number of draft tokens of each candidate that maximises tokens per second.
 
-    Within a row each is worth less than the one before, so the best ones of all rows are the first
-    ones of each.
+    A draft token is never likelier to be accepted than the one before it, so taking the best tokens of
+    all rows takes a prefix of each row's draft.
+
+    Args:
+        acceptance: [N, width], from `Speculation._acceptance`.
+        num_tokens: [R] int32, tokens of the batch's rows.
+        candidates: [N], batch indices of the rows that have a draft.
+        num_scheduled_tokens: [R] int32, tokens each row of the batch computes without drafts.
+        costs: coefficients of the step-time model.
     """
-    rows, width = worth.shape
-    each = costs.decode_row + costs.kv_token * num_tokens[places]
+    rows, width = acceptance.shape
+    each = costs.decode_row + costs.kv_token * num_tokens[candidates]
     decodes = int(np.count_nonzero(num_scheduled_tokens == 1))
     seconds = costs.seconds(
         StepLoad(
@@ -218,14 +233,14 @@ def _most_speed(
         return np.zeros(rows, np.int32)
     each = np.minimum(each, _MAX_DRAFT_COST * seconds / decodes)
     cost = np.repeat(np.maximum(each, 1e-9), width)
-    value = worth.ravel()
+    value = acceptance.ravel()
     best = np.argsort(-value / cost, kind="stable")[:width]
     tokens = decodes + np.cumsum(value[best])
     speed = tokens / (seconds + np.cumsum(cost[best]))
-    top = int(np.argmax(speed))
-    if speed[top] < _LEAST_GAIN * decodes / seconds:
+    fastest = int(np.argmax(speed))
+    if speed[fastest] < _MIN_SPEEDUP * decodes / seconds:
         return np.zeros(rows, np.int32)
-    taken = best[: top + 1]
+    taken = best[: fastest + 1]
     taken = taken[value[taken] > 0]
     return np.bincount(taken // width, minlength=rows).astype(np.int32)
 
@@ -238,12 +253,12 @@ def record_accepted(table: RowTable, plan: StepPlan, result: StepResult) -> None
     if not table.logprob_rows:
         return
     counts = plan.num_draft_tokens
-    place = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-    kept = np.flatnonzero(place < np.repeat(result.accepted, counts))
+    offset = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    kept = np.flatnonzero(offset < np.repeat(result.accepted, counts))
     if not kept.size:
         return
     rows = np.repeat(plan.rows, counts)[kept]
-    at = table.num_tokens[rows] + place[kept].astype(np.int32)
+    at = table.num_tokens[rows] + offset[kept].astype(np.int32)
     table.logprob_table[rows, at] = result.draft_logprobs[kept]
     if table.top_rows:
         table.top_logprobs.record(
@@ -255,12 +270,12 @@ def record_accepted(table: RowTable, plan: StepPlan, result: StepResult) -> None
 
 
 def release_unused(table: RowTable, blocks: BlockManager, rows: NDArray[np.int32]) -> None:
-    """Release blocks beyond what the rows have computed, which rejected draft tokens had taken.
+    """Release the blocks that were allocated for rejected draft tokens.
 
     Args:
-        table: the rows' state.
-        blocks: who holds which block.
-        rows: rows whose drafts were rejected.
+        table: the row table.
+        blocks: the pool.
+        rows: [N] int32, rows with rejected draft tokens.
     """
     needed = (table.num_computed[rows] + (table.block_size - 1)) // table.block_size
     surplus = table.num_blocks[rows] > needed

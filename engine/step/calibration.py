@@ -1,8 +1,8 @@
-"""`Calibration`: a few dummy steps that give the step-time model something to go by.
+"""`Calibration`: dummy steps that give the step-time model its first observations.
 
-They run one at a time, while the engine has nothing to do, in rows and blocks that are free. None
-is begun that is expected to take longer than `LONGEST_S`, so whoever asks meanwhile waits no longer
-than that; what a slow machine does not find out here it learns from real steps.
+They run one at a time while the engine is idle, in free rows and blocks. A step predicted to take
+longer than `MAX_PROBE_S` is not run, so that a request that arrives meanwhile waits about that long at
+most; on a slow machine the model learns the rest from real steps.
 """
 
 import logging
@@ -17,11 +17,11 @@ from engine.batch.rows import RowTable
 from engine.batch.sampling_validator import SamplingValidator
 from engine.executors.base import Executor, StepPlan
 from engine.memory.block_manager import BlockManager
-from engine.scheduler.step_time import StepTimeModel, load_of
+from engine.scheduler.step_time import StepTimeModel, step_load
 
 _log = logging.getLogger(__name__)
 
-LONGEST_S = 0.1
+MAX_PROBE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +29,20 @@ class Probe:
     """A dummy step.
 
     Attributes:
-        rows: rows in it.
-        tokens: tokens that each computes; one is a decode.
-        context: tokens before them.
-        counts: whether it is learnt from; the very first step touches cold memory.
+        rows: number of rows.
+        tokens: tokens computed per row; 1 is a decode.
+        context: tokens before them in each row.
+        observed: whether the step-time model observes it; the first step touches cold memory.
     """
 
     rows: int
     tokens: int
     context: int = 0
-    counts: bool = True
+    observed: bool = True
 
 
 PROBES = (
-    Probe(1, 1, 31, counts=False),
+    Probe(1, 1, 31, observed=False),
     Probe(1, 1, 31),
     Probe(4, 1, 31),
     Probe(1, 32),
@@ -54,7 +54,7 @@ PROBES = (
 
 
 class Calibration:
-    """Runs probes, each once. Engine's thread only."""
+    """Runs each probe once. Engine's thread only."""
 
     def __init__(self, probes: tuple[Probe, ...] = PROBES) -> None:
         self._left = list(probes)
@@ -72,25 +72,25 @@ class Calibration:
         model: StepTimeModel,
         clock: Callable[[], float],
     ) -> None:
-        """Run the next probe; no request may be running. Gives up for good where one cannot be."""
+        """Run the next probe; no request may be running. Drops all probes if this one cannot run."""
         probe = self._left.pop(0)
         end = probe.context + probe.tokens
         needed = probe.rows * blocks.blocks_for(end)
         if (
             probe.rows > table.max_rows
             or end >= table.max_model_len
-            or needed > blocks.counts().free  # nothing cached is worth less than a probe
+            or needed > blocks.counts().free  # do not evict cached blocks for a probe
         ):
             self._left.clear()
             return
         num_scheduled_tokens = np.full(probe.rows, probe.tokens, np.int32)
-        load = load_of(
+        load = step_load(
             num_scheduled_tokens,
             np.full(probe.rows, end, np.int32),
             int(num_scheduled_tokens.sum()),
         )
         expected = model.predict(load)
-        if expected is not None and expected > LONGEST_S:
+        if expected is not None and expected > MAX_PROBE_S:
             self._left.clear()
             return
         taken = blocks.allocate(needed)
@@ -98,17 +98,17 @@ class Calibration:
             plan = _plan(probe, table, taken.reshape(probe.rows, -1))
             began = clock()
             executor.execute(plan)
-            if probe.counts:
+            if probe.observed:
                 model.observe(load, clock() - began)
         except Exception:
-            _log.exception("A calibrating step failed.")
+            _log.exception("A calibration step failed.")
             self._left.clear()
         finally:
             blocks.release(taken)
 
 
 def _plan(probe: Probe, table: RowTable, taken: NDArray[np.int32]) -> StepPlan:
-    """The probe as a step of its own tables, shaped as the real ones are; `taken` is [rows, B]."""
+    """The plan of a probe, on tables of its own with the shapes of `table`; `taken` is [rows, B]."""
     end = probe.context + probe.tokens
     rows = np.arange(probe.rows, dtype=np.int32)
     block_tables = np.full_like(table.block_tables, -1)
@@ -123,7 +123,7 @@ def _plan(probe: Probe, table: RowTable, taken: NDArray[np.int32]) -> StepPlan:
         positions=np.tile(np.arange(probe.context, end, dtype=np.int32), probe.rows),
         needs_logits=np.ones(probe.rows, np.uint8),
         block_tables=block_tables,
-        token_table=np.zeros(table.token_table.shape, np.int32),  # pages nobody touches
+        token_table=np.zeros(table.token_table.shape, np.int32),  # never written: takes no memory
         num_tokens=np.full(table.max_rows, end, np.int32),
         penalty_start=np.full(table.max_rows, end, np.int32),
         sampling=sampling,

@@ -1,4 +1,4 @@
-"""`FinishedSequence`: a request that finished, and the delivery of that fact to its reader."""
+"""`FinishedSequence`: a finished request whose finish is not delivered to its reader yet."""
 
 from typing import NamedTuple
 
@@ -8,12 +8,12 @@ from engine.batch.sequence import Sequence
 
 
 class FinishedSequence(NamedTuple):
-    """A request that finished; its reader does not know yet.
+    """A finished request whose finish is not delivered yet.
 
     Attributes:
         sequence: the request.
-        finish: how it ended.
-        time: when, monotonic seconds.
+        finish: how it finished.
+        time: when it finished, monotonic seconds.
     """
 
     sequence: Sequence
@@ -21,14 +21,14 @@ class FinishedSequence(NamedTuple):
     time: float
 
     def deliver(self, events: EventBus) -> None:
-        """Set the finish of the mailbox and publish the event.
+        """Set the mailbox's finish and publish the event.
 
-        Called after the snapshot was published, so that a reader that sees the finish sees counters
-        that include it.
+        Call it after publishing the snapshot: a reader that sees the finish then sees counters that
+        include it.
         """
         sequence, finish = self.sequence, self.finish
         sequence.mailbox.set_finish(finish)
-        if events.wanted(RequestFinished):
+        if events.has_subscribers(RequestFinished):
             kept = sequence.mailbox.kept
             events.publish(
                 RequestFinished(

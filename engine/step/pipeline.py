@@ -1,9 +1,9 @@
-"""`Pipeline`: runs one step after another: schedule, execute, apply.
+"""`Pipeline`: runs steps: schedule, execute, apply.
 
-Hot path. Only the engine's thread calls it; it starts no thread, and its clock is injected, so tests
-drive it step by step. Invariant: the cost of a step in Python does not grow with the batch. The loops
-below, and those that apply results, run over requests that start or finish in this step or use a rare
-feature. Nothing is sent to readers here; see `engine.batch.mailbox`.
+Hot path. Only the engine's thread calls it. It starts no thread and its clock is injected, so tests
+drive it step by step. Invariant: the Python cost of a step does not grow with the batch. Loops here
+and in the applier run only over requests that start or finish in this step or use a rare feature.
+Nothing is sent to readers here; see `engine.batch.mailbox`.
 """
 
 import logging
@@ -44,9 +44,9 @@ class Pipeline:
     """Runs the requests of one loaded model.
 
     Attributes:
-        executor: set when the weights are loaded, before the first step; until then requests may be
-            queued and aborted.
-        last_error: the sentence of the last failed step, with its instant, or None.
+        executor: set when the weights are loaded, before the first step; until then requests can only
+            be queued and aborted.
+        last_error: message and instant of the last failed step, or None.
     """
 
     def __init__(
@@ -92,12 +92,12 @@ class Pipeline:
 
     @property
     def writer(self) -> TokenWriter:
-        """What writes tokens into the rows."""
+        """Writes sampled tokens into the rows."""
         return self._applier.writer
 
     @property
     def last_step(self) -> StepStats:
-        """Figures of the last executed step."""
+        """Statistics of the last executed step."""
         last = self._last
         if last is None:
             return StepStats()
@@ -111,11 +111,11 @@ class Pipeline:
 
     @property
     def has_work(self) -> bool:
-        """Whether a step would do something."""
+        """Whether any request is running or waiting."""
         return self.scheduler.has_work
 
     def step(self) -> bool:
-        """Run one step. Never raises: a failure finishes the requests concerned with an error.
+        """Run one step. Never raises: on a failure its requests finish with an error.
 
         Returns:
             Whether any request got tokens or finished, so that readers should be woken.
@@ -128,13 +128,13 @@ class Pipeline:
         except Exception as error:
             # A defect of the scheduler. Its state may be inconsistent, so every request is finished.
             _log.exception("Scheduling failed.")
-            self.scheduler.copies.settle()
+            self.scheduler.copies.release_sources()
             running = self._sequences(self.scheduler.running)
             self._fail_step(f"Scheduling failed: {as_sentence(error)}", [*running, *self._waiting])
             return True
         plan, steady = schedule.plan, schedule.steady is not None
         if not steady:
-            self._announce(schedule, started)
+            self._report_schedule(schedule, started)
         if plan is None:
             return bool(schedule.unplaceable)
         try:
@@ -146,8 +146,8 @@ class Pipeline:
             applied = self._applier.apply(schedule, plan, result)
             for sequence, finish in applied.finished:
                 self.finish(sequence, finish)
-            self._account(schedule, applied, len(plan.rows), started)
-        except BaseException as error:  # a panic in Rust is no Exception
+            self._record_step(schedule, applied, len(plan.rows), started)
+        except BaseException as error:  # a Rust panic is not an Exception
             _log.exception("A step failed.")
             placed = [self.table.sequences[row] for row in plan.rows.tolist()]
             unfinished = [sequence for sequence in placed if sequence is not None]
@@ -155,37 +155,37 @@ class Pipeline:
         return True
 
     def calibrate(self, calibration: Calibration) -> None:
-        """Run one calibrating step; nothing may be running."""
+        """Run one calibration step; no request may be running."""
         if self.executor is None:
             raise AssertionError("a step before the weights were loaded")
         model = self.scheduler.work.model
         calibration.step(self.executor, self.table, self.blocks, model, self._clock)
 
     def _copy_blocks(self, executor: Executor) -> None:
-        """Make the copies the schedule asks for; their sources are given back in any case."""
+        """Make the block copies of the schedule; their source blocks are released in any case."""
         copies = self.scheduler.copies
-        before = copies.made
+        before = copies.num_copied
         try:
-            copies.make(executor)
+            copies.execute(executor)
         finally:
-            copies.settle()
-        if copies.made > before:
-            self._counters.record_copies(copies.made - before)
+            copies.release_sources()
+        if copies.num_copied > before:
+            self._counters.record_copies(copies.num_copied - before)
 
     def _mask(self, plan: StepPlan) -> StepPlan:
-        """The plan with the token masks of rows that follow a grammar."""
+        """The plan with the token masks of rows that have a grammar."""
         rows, bits = self.table.grammars.masks(plan)
         return replace(plan, mask_rows=rows, mask_bits=bits)
 
     def abort(self, sequence: Sequence) -> None:
-        """Finish a request now, wherever it is. Its blocks are free when this returns."""
+        """Finish a request in any state. Its blocks are free when this returns."""
         self.finish(sequence, ABORTED)
 
     def finish(self, sequence: Sequence, finish: Finish) -> None:
-        """Finish a request: release its row and blocks, or its place in the queue, and count it.
+        """Finish a request: release its row and blocks or remove it from the queue, and count it.
 
-        Its reader is told by `deliver`, with what `take_finished` returns. A request that has
-        finished already is left as it is.
+        The finish is delivered to its reader later, through `take_finished`. Does nothing if the
+        request has finished already.
         """
         if sequence.finished:
             return
@@ -202,7 +202,7 @@ class Pipeline:
         kept = mailbox.kept
         generates = sequence.max_total > sequence.num_prompt
         if generates and reason in (FinishReason.STOP, FinishReason.LENGTH):
-            self.scheduler.work.note_answer(len(kept.ids))
+            self.scheduler.work.note_output_length(len(kept.ids))
         self._counters.record_finish(
             now,
             reason,
@@ -219,12 +219,12 @@ class Pipeline:
         return bool(self._finished)
 
     def take_finished(self) -> list[FinishedSequence]:
-        """The requests that finished since the last call; their readers do not know yet."""
+        """The requests that finished since the last call, for delivery to their readers."""
         finished, self._finished = self._finished, []
         return finished
 
-    def _announce(self, schedule: Schedule, now: float) -> None:
-        """Finish, count and publish everything in a schedule beside the plan."""
+    def _report_schedule(self, schedule: Schedule, now: float) -> None:
+        """Finish unplaceable requests; count and publish preemptions and admissions."""
         for sequence in schedule.unplaceable:
             self.finish(sequence, failed(self._too_large(sequence)))
         if schedule.preempted:
@@ -241,7 +241,7 @@ class Pipeline:
                     found=sequence.mailbox.cached_tokens - swapped,
                     swapped=None if self.blocks.tier is None else swapped,
                 )
-        if schedule.admitted and self._events.wanted(RequestScheduled):
+        if schedule.admitted and self._events.has_subscribers(RequestScheduled):
             for sequence in schedule.admitted:
                 self._events.publish(
                     RequestScheduled(now, sequence.request_id, resumed=sequence.preemptions > 0)
@@ -252,22 +252,24 @@ class Pipeline:
         return (
             f"The request has {len(sequence.tokens)} tokens and the KV pool holds "
             f"{blocks.num_blocks * blocks.block_size}: give it more memory (kv_cache_bytes) or "
-            "ask for less."
+            "shorten the request."
         )
 
-    def _account(self, schedule: Schedule, applied: AppliedStep, rows: int, started: float) -> None:
-        """Count a step, and learn from how long it took.
+    def _record_step(
+        self, schedule: Schedule, applied: AppliedStep, rows: int, started: float
+    ) -> None:
+        """Count a step and update the step-time model.
 
         Args:
-            schedule: what was decided.
-            applied: what came of it.
-            rows: how many rows it had.
-            started: when it was scheduled.
+            schedule: the step's schedule.
+            applied: its result.
+            rows: its number of rows.
+            started: the instant of scheduling.
         """
         now = self._clock()
         seconds, model = now - started, self.scheduler.work.model
         if schedule.admitted and any(one.swapped_tokens for one in schedule.admitted):
-            # Copying KV blocks in is no part of what a step's tokens cost.
+            # The time includes copying KV blocks in, which the model does not predict.
             predicted = model.predict(applied.load)
         else:
             predicted = model.observe(applied.load, seconds)
@@ -285,7 +287,7 @@ class Pipeline:
         self._counters.record_step(now, self._last)
 
     def _fail_step(self, message: str, sequences: list[Sequence]) -> None:
-        """End the requests of a step that raised; what the step wrote is lost."""
+        """Finish the requests of a step that raised; the tokens of that step are lost."""
         now = self._clock()
         self.last_error = (message, now)
         for sequence in sequences:

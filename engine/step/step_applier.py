@@ -1,7 +1,7 @@
-"""`StepApplier`: what a step computed, into the rows.
+"""`StepApplier`: applies the result of a step to the row table.
 
-Hot, like `TokenWriter`, which it leaves the sampled tokens to: numpy expressions over a step's rows, and
-one native call for rows that just go on decoding. It ends no request itself.
+Hot path: numpy expressions over the step's rows, and one native call for a steady decode step. Sampled
+tokens are written by `TokenWriter`. The requests that finish are returned, not finished here.
 """
 
 from collections.abc import Callable
@@ -22,24 +22,24 @@ from engine.observability.counters import EngineCounters
 from engine.scheduler.schedule import Schedule
 from engine.scheduler.scheduler import Scheduler
 from engine.scheduler.speculation import Drafts, record_accepted, release_unused
-from engine.scheduler.step_time import load_of
+from engine.scheduler.step_time import step_load
 from engine.step.token_writer import NO_SAMPLES, SequenceFinish, TokenWriter
 
 _NOT_A_NUMBER = "The model's output for this request was not a number (NaN)."
 
 
 class AppliedStep(NamedTuple):
-    """What a step did.
+    """The outcome of one step.
 
     Attributes:
-        load: the work in it.
-        prefill_tokens: tokens computed that were not a decode, recomputed ones included.
-        decode_tokens: tokens computed that were.
+        load: its work, as the step-time model measures it.
+        prefill_tokens: prefill tokens computed, recomputed ones included.
+        decode_tokens: decode tokens computed.
         new_prompt_tokens: prompt tokens computed for the first time.
         generated: tokens sampled.
         first_tokens: [N] float64, times to first token of requests that got their first.
-        inter_token_latencies: [N] float64, times since the previous token of the others, as bytes.
-        finished: requests that finish here; of those named twice, the first finish counts.
+        inter_token_latencies: [N] float64 as bytes, times since the previous token of the others.
+        finished: requests that finish here; if one is listed twice, the first entry counts.
     """
 
     load: StepLoad
@@ -53,7 +53,7 @@ class AppliedStep(NamedTuple):
 
 
 class StepApplier:
-    """Applies step after step. Engine's thread only.
+    """Applies the results of steps. Engine's thread only.
 
     Attributes:
         writer: writes sampled tokens into the rows.
@@ -69,7 +69,7 @@ class StepApplier:
         events: EventBus,
         clock: Callable[[], float],
     ) -> None:
-        """Apply to `table`; index full blocks, tell the scheduler what became of drafts."""
+        """Apply results to `table`; index full blocks; report accepted drafts to the scheduler."""
         self.writer = TokenWriter(table, counters=counters, events=events)
         self._table = table
         self._blocks = blocks
@@ -78,18 +78,18 @@ class StepApplier:
         self._clock = clock
 
     def apply(self, schedule: Schedule, plan: StepPlan, result: StepResult) -> AppliedStep:
-        """Write a step's tokens into the rows, and make full blocks findable.
+        """Write a step's tokens into the rows and index full blocks in the prefix cache.
 
         Args:
-            schedule: what was decided.
-            plan: its step.
-            result: what came of it.
+            schedule: the step's schedule.
+            plan: the executed plan.
+            result: its result.
         """
         applied = None if schedule.steady is None else self._apply_steady(schedule.steady, result)
         return applied or self._apply_any(schedule, plan, result)
 
     def _apply_steady(self, steady: SteadyDecode, result: StepResult) -> AppliedStep | None:
-        """Apply a step of rows that just decode; None, with nothing done, if one of them failed."""
+        """Apply a steady decode step; None, with nothing changed, if one of its rows failed."""
         advance = self.writer.advance(steady, result, self._clock())
         if advance is None:
             return None
@@ -116,7 +116,7 @@ class StepApplier:
         num_drafts, accepted = None, None
         if drafts is not None:
             num_drafts, accepted = drafts.counts, result.accepted
-        load = load_of(num_scheduled_tokens, computed, len(plan.token_ids), num_drafts)
+        load = step_load(num_scheduled_tokens, computed, len(plan.token_ids), num_drafts)
         if num_drafts is not None:
             num_scheduled_tokens = num_scheduled_tokens - num_drafts
             computed += result.accepted - num_drafts
@@ -124,21 +124,21 @@ class StepApplier:
         prompt = table.num_prompt_tokens[batch]
         new_prompt = self._count_prompt(batch, computed, prompt)
         decode_tokens = int(np.count_nonzero((num_scheduled_tokens == 1) & (computed > prompt)))
-        failed_sequences = self._take_scores(schedule, result)
+        failed_sequences = self._record_scores(schedule, result)
         if drafts is not None:
             record_accepted(table, plan, result)
             release_unused(table, self._blocks, batch[drafts.batch])
-        rows, sound, whole, chosen = batch, batch, batch[:0], None
+        rows, valid_rows, prompt_only, chosen = batch, batch, batch[:0], None
         if np.count_nonzero(result.sampled < 0):
-            # A row that wanted a token and got none has failed, whatever the scores say; it keeps the
-            # draft tokens that were accepted before that.
+            # A row that needed a token and got none has failed; it keeps the draft tokens accepted
+            # before that.
             got = result.sampled >= 0
             chosen = np.flatnonzero(got if accepted is None else got | (accepted > 0))
             rows = batch[chosen]
             broken = (result.sampled < 0) & (plan.needs_logits != 0)
             failed_sequences += map(table.sequence, batch[broken].tolist())
-            sound = batch[~broken]
-            whole = batch[computed >= table.max_total[batch]]  # nothing wanted after the prompt
+            valid_rows = batch[~broken]
+            prompt_only = batch[computed >= table.max_total[batch]]  # max_tokens is 0
         before = None if accepted is None else table.num_tokens[rows]
         now = self._clock()
         finished, first_tokens, inter_token_latencies = self.writer.write(
@@ -147,10 +147,12 @@ class StepApplier:
         if drafts is not None:
             self._settle_drafts(drafts, batch, result.accepted)
         generated = len(rows) if before is None else int((table.num_tokens[rows] - before).sum())
-        if self._blocks.prefixes is not None:  # before a row ends, so that its blocks stay cached
-            self._blocks.prefixes.index(table, sound)
+        if (
+            self._blocks.prefixes is not None
+        ):  # before rows finish, so that their blocks stay cached
+            self._blocks.prefixes.index(table, valid_rows)
         finished += [(one, failed(_failure(one))) for one in failed_sequences]
-        finished += [(table.sequence(row), LENGTH_REACHED) for row in whole.tolist()]
+        finished += [(table.sequence(row), LENGTH_REACHED) for row in prompt_only.tolist()]
         num_draft_tokens = 0 if drafts is None else drafts.total
         return AppliedStep(
             load=load,
@@ -163,24 +165,24 @@ class StepApplier:
             finished=finished,
         )
 
-    def _take_scores(self, schedule: Schedule, result: StepResult) -> list[Sequence]:
-        """Keep the scores of prompt tokens; the sequences for which that failed.
+    def _record_scores(self, schedule: Schedule, result: StepResult) -> list[Sequence]:
+        """Store the scores of prompt tokens; returns the sequences with a NaN among them.
 
-        Called before a token is published, so that whoever reads it finds the scores complete.
+        Call it before tokens are published: a reader of the first token then finds all scores.
         """
         failed: list[Sequence] = []
         for run in schedule.scored:
             scores = run.sequence.mailbox.prompt_scores
-            if scores is not None and not scores.take(result, run.part):
+            if scores is not None and not scores.record(result, run.part):
                 failed.append(run.sequence)
         return failed
 
     def _settle_drafts(
         self, drafts: Drafts, batch: NDArray[np.int32], accepted: NDArray[np.int32]
     ) -> None:
-        """Count a step's drafts, and learn from what became of them."""
+        """Count a step's draft tokens and update the speculation policy with their acceptance."""
         table = self._table
-        # A stop string may have ended a row before its last accepted token.
+        # A stop string may lie before the last accepted token of a row.
         last = table.num_tokens[batch] - 1
         table.num_computed[batch] = np.minimum(table.num_computed[batch], last)
         if self._scheduler.speculation is not None:
@@ -192,7 +194,7 @@ class StepApplier:
     def _count_prompt(
         self, batch: NDArray[np.int32], computed: NDArray[np.int32], prompt: NDArray[np.int32]
     ) -> int:
-        """Prompt tokens computed for the first time; a recomputation counts none twice."""
+        """Number of prompt tokens computed for the first time; recomputed ones are not counted again."""
         counted = self._table.prompt_counted[batch]
         fresh = np.maximum(np.minimum(computed, prompt) - counted, 0)
         total = int(fresh.sum())
@@ -202,5 +204,5 @@ class StepApplier:
 
 
 def _failure(sequence: Sequence) -> str:
-    """Why a sequence got no token."""
+    """The error message of a sequence that got no token."""
     return (sequence.matcher is not None and sequence.matcher.error) or _NOT_A_NUMBER

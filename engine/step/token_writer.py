@@ -1,10 +1,10 @@
-"""`TokenWriter`: a step's tokens into their rows, and which rows they end.
+"""`TokenWriter`: writes a step's tokens into the row table and finds the rows that finish.
 
-Hot: one call a step, and numpy expressions over all rows that got a token, or a single native call
-where all rows just decode. The loops run over rows that end or get their first token here, over rows
-with stop strings, whose text must be seen before the next step, and over rows that follow a grammar.
-A token is published by raising `num_tokens`,
-after everything else about it was written; see `engine.batch.mailbox`.
+Hot path: one call per step, with numpy expressions over all rows that got a token, or a single native
+call for a steady decode step. Loops run only over rows that finish or get their first token, rows with
+stop strings, whose text must be decoded before the next step, and rows with a grammar. Raising
+`num_tokens` publishes a token, after everything else about it was written; see
+`engine.batch.mailbox`.
 """
 
 import logging
@@ -28,22 +28,22 @@ _log = logging.getLogger(__name__)
 _T = TypeVar("_T", bound=np.generic)
 
 SequenceFinish = tuple[Sequence, Finish]
-"""A sequence that finishes, and how."""
+"""A sequence that finishes, and how it finishes."""
 
 NO_SAMPLES: NDArray[np.float64] = np.zeros(0)
 _NO_ROWS: NDArray[np.int32] = np.zeros(0, np.int32)
 
 
 class TokenWriter:
-    """Writes the tokens of step after step. It ends nothing itself."""
+    """Writes the tokens of steps. Sequences that finish are returned, not finished here."""
 
     def __init__(self, table: RowTable, *, counters: EngineCounters, events: EventBus) -> None:
-        """Write into `table`; count deadlines and tell of first tokens."""
+        """Write into `table`; count deadlines and publish first-token events."""
         self._table = table
         self._counters = counters
         self._events = events
         self._last_step_rows = _NO_ROWS  # rows that got a token in the last step
-        self._steady: SteadyDecode | None = None  # the same rows, if all of them just decode
+        self._steady: SteadyDecode | None = None  # set if that step was a steady decode step
 
     def write(
         self,
@@ -53,17 +53,18 @@ class TokenWriter:
         accepted: NDArray[np.int32] | None,
         now: float,
     ) -> tuple[list[SequenceFinish], NDArray[np.float64], NDArray[np.float64]]:
-        """Append the sampled tokens to their rows, behind the draft tokens that were accepted.
+        """Append the sampled tokens to their rows, after the accepted draft tokens.
 
         Args:
             rows: [N] int32, rows that got a token.
             result: the step's result.
             chosen: [N] indices of those rows in the batch, or None for all of it.
             accepted: [R] int32, draft tokens accepted in each row of the batch; None without drafts.
-            now: the tokens' instant.
+            now: the timestamp of the tokens.
 
         Returns:
-            Sequences that end here, times to first token, and times between tokens.
+            Sequences that finish here; [F] float64 times to first token; [M] float64 inter-token
+            latencies.
         """
         table = self._table
         at = table.num_tokens[rows]
@@ -83,17 +84,17 @@ class TokenWriter:
             first_tokens = now - table.queued_at[first_token_rows]
             self._count_deadlines(first_token_rows, now)
             since = since[~first]
-            self._announce_first(first_token_rows, now)
+            self._publish_first_tokens(first_token_rows, now)
         else:
             first_tokens = NO_SAMPLES
         stopped = _rows_with_any(table.stop_ids[rows] == sampled[:, None])
         if extra is None:
             at += 1
         else:
-            got = sampled >= 0  # all but a row that failed after some accepted draft tokens
+            got = sampled >= 0  # False where a row failed after some accepted draft tokens
             at += got
             stopped &= got
-            # The tokens of a step come at once; each counts as if it had taken its share of the time.
+            # The tokens of one step arrive together; the time is divided evenly among them.
             later = extra[~first] + 1
             since = np.repeat(since / later, later)
         texts: list[tuple[Sequence, str]] = []
@@ -111,16 +112,16 @@ class TokenWriter:
     def advance(
         self, steady: SteadyDecode, result: StepResult, now: float
     ) -> tuple[int, bytes, FilledBlocks | None, list[SequenceFinish]] | None:
-        """Append the sampled tokens of rows that just decode: `write`, in one native call.
+        """Append the sampled tokens of a steady decode step: `write` in one native call.
 
         Args:
-            steady: the rows of the step, all of it.
+            steady: the rows of the step.
             result: the step's result.
-            now: the tokens' instant.
+            now: the timestamp of the tokens.
 
         Returns:
-            The tokens that the step's tokens attended to, times between tokens as bytes, blocks that
-            are full now, and sequences that end here. None, with nothing published, if a row has no
+            Number of KV tokens attended to, inter-token latencies ([M] float64 as bytes), newly full
+            blocks, and sequences that finish here. None, with nothing published, if a row got no
             token.
         """
         table, rows = self._table, steady.rows
@@ -144,7 +145,7 @@ class TokenWriter:
         return kv_tokens, inter_token_latencies, filled, finished
 
     def _finishes(self, rows: Iterable[tuple[int, bool]]) -> list[SequenceFinish]:
-        """Rows that finish: (row, whether by a stop token and not by length)."""
+        """The finishes of (row, whether by a stop token rather than by length)."""
         finishes = LENGTH_REACHED, STOPPED
         return [(self._table.sequence(row), finishes[stopped]) for row, stopped in rows]
 
@@ -155,11 +156,11 @@ class TokenWriter:
         result: StepResult,
         chosen: NDArray[np.intp] | None,
     ) -> None:
-        """Keep the sampled tokens' logprobs and alternatives; their tokens are not published yet.
+        """Store logprobs and alternatives of sampled tokens, before the tokens are published.
 
         Args:
             rows: [N] int32, rows that got a token.
-            at: [N] int32, its place in the row.
+            at: [N] int32, the position of the token in the row.
             result: the step's result.
             chosen: [N] indices of those rows in the batch, or None for all of it.
         """
@@ -172,27 +173,26 @@ class TokenWriter:
             )
 
     def take_refilled(self) -> bool:
-        """Whether the last step put a token into a mailbox that was empty; asking takes note."""
+        """Whether the last step wrote a token to a row that was drained; clears the flags of its rows."""
         if self._steady is not None:
             return self._steady.take_drained()
-        fed, drained = self._last_step_rows, self._table.drained
-        refilled = fed[drained[fed]]
+        rows, drained = self._last_step_rows, self._table.drained
+        refilled = rows[drained[rows]]
         drained[refilled] = False
         return bool(refilled.size)
 
     def _count_deadlines(self, first_token_rows: NDArray[np.int32], now: float) -> None:
-        """Note whose first token came in time, of those that named a deadline."""
+        """Count deadlines met and missed at the first token."""
         deadlines = self._table.deadline[first_token_rows]
         named = int(np.count_nonzero(np.isfinite(deadlines)))
         if named:
             met = int(np.count_nonzero(now <= deadlines))
-            unnamed = (
-                len(first_token_rows) - named
-            )  # their deadline is infinite, so they count as met
+            # Rows without a deadline have an infinite one, so they are among those met.
+            unnamed = len(first_token_rows) - named
             self._counters.record_deadlines(met=met - unnamed, missed=len(first_token_rows) - met)
 
-    def _announce_first(self, rows: NDArray[np.int32], now: float) -> None:
-        if self._events.wanted(FirstToken):
+    def _publish_first_tokens(self, rows: NDArray[np.int32], now: float) -> None:
+        if self._events.has_subscribers(FirstToken):
             for sequence in map(self._table.sequence, rows.tolist()):
                 ttft = now - sequence.queued_at
                 self._events.publish(FirstToken(now, sequence.request_id, ttft))
@@ -200,12 +200,12 @@ class TokenWriter:
     def _stopped_by_text(
         self, rows: NDArray[np.int32], at: NDArray[np.int32], texts: list[tuple[Sequence, str]]
     ) -> list[SequenceFinish]:
-        """Decode the new tokens of rows with stop strings; those whose text holds one end there.
+        """Detokenize the new tokens of rows with stop strings; those that contain one finish there.
 
         Args:
             rows: [N] int32, rows that got tokens.
-            at: [N] int32, how many tokens they have now; lowered where a stop string ends sooner.
-            texts: filled with the new texts.
+            at: [N] int32, number of tokens of each; lowered in place where a stop string ends sooner.
+            texts: the new texts are appended here.
         """
         table = self._table
         counts = table.num_tokens.copy()
@@ -218,14 +218,14 @@ class TokenWriter:
                 continue
             text = ""
             try:
-                # One by one: a stop string may end inside a run of accepted draft tokens.
+                # One by one, because a stop string may end within the accepted draft tokens.
                 for token in table.token_table[row, begin:end].tolist():
                     text += detokenizer.feed([token])
                     sequence.num_detokenized += 1
                     if detokenizer.stopped:
                         break
             except Exception as error:
-                _log.exception("Decoding failed.")
+                _log.exception("Detokenization failed.")
                 message = f"The answer could not be decoded: {as_sentence(error)}"
                 finished.append((sequence, failed(message)))
                 continue
@@ -240,7 +240,7 @@ class TokenWriter:
     def _stopped_by_grammar(
         self, rows: NDArray[np.int32], sampled: NDArray[np.int32]
     ) -> list[SequenceFinish]:
-        """Sequences whose grammar allows nothing after their new token, or could not follow it."""
+        """Sequences whose grammar is complete after their new token, or whose matcher failed."""
         return [
             (self._table.sequence(row), STOPPED if matcher.error is None else failed(matcher.error))
             for row, matcher in self._table.grammars.advance(rows, sampled)
@@ -248,7 +248,7 @@ class TokenWriter:
 
 
 def _rows_with_any(found: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """[N] bool of [N, k]. Nearly always nothing is found, and a reduction costs five counts."""
+    """[N] bool, any of [N, k]. Usually all False; counting first is 5 times cheaper than reducing."""
     if np.count_nonzero(found):
         return np.asarray(found.any(axis=1))
     return np.zeros(len(found), np.bool_)

@@ -1,1 +1,1 @@
-"""Between text and token ids: tokenizers, chat templates, incremental detokenization, stop strings."""
+"""Text and token ids: tokenizers, chat templates, incremental detokenization, stop strings."""

@@ -1,12 +1,12 @@
-"""A conversation as token ids in which no message can forge a control token.
+"""`ChatEncoder`: encodes a conversation so that no message can inject a control token.
 
-A chat template yields one string, and encoding that string turns every spelled-out control token
-into the real one, the user's `<|im_end|>` too. Here the control tokens of the result are exactly
-the template's own, in order; what contents spell is ordinary text. Conversations that spell none
-(nearly all) get the ids that encoding the whole rendering gives, which are the reference's.
+A chat template renders one string, and encoding that string turns every spelling of a control token
+into the token, including an `<|im_end|>` in a user's message. Here the control tokens of the result are
+exactly those that the template writes; spellings in contents are encoded as ordinary text. Without such
+spellings, the common case, the ids are those of the whole rendering, as in the reference implementation.
 
-The server, the screen and the commands all encode conversations here, so equal conversations have
-equal ids whatever door they came through.
+The server, the screen and the commands all encode conversations here, so equal conversations have equal
+ids.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from engine.text.control_tokens import ControlTokens, absent_character
 
 
 class Encode(Protocol):
-    """A tokenizer's way from text to ids."""
+    """The encoding function of a tokenizer."""
 
     def __call__(self, text: str, *, special: bool = False) -> list[int]:
         """Token ids of text; control tokens are recognised only with `special`."""
@@ -41,9 +41,9 @@ class ChatEncoder:
     """Encodes conversations for one model.
 
     Attributes:
-        encode: its tokenizer.
-        render: its chat template.
-        controls: its control tokens.
+        encode: the tokenizer.
+        render: the chat template.
+        controls: the control tokens.
     """
 
     encode: Encode
@@ -56,67 +56,70 @@ class ChatEncoder:
         """Token ids of the rendered conversation.
 
         Raises:
-            InvalidRequest: the template refuses the messages.
+            InvalidRequest: the template rejects the messages, or one is not valid Unicode.
         """
 
-        def place(contents: Sequence[str]) -> str:
+        def render(contents: Sequence[str]) -> str:
             turns = [
                 {**message, "content": content}
                 for message, content in zip(messages, contents, strict=True)
             ]
             return self.render(turns, add_generation_prompt=add_generation_prompt)
 
-        return self.encode_placed([message["content"] for message in messages], place)
+        return self.encode_contents([message["content"] for message in messages], render)
 
-    def encode_placed(
-        self, contents: Sequence[str], place: Callable[[Sequence[str]], str]
+    def encode_contents(
+        self, contents: Sequence[str], render: Callable[[Sequence[str]], str]
     ) -> list[int]:
-        """Token ids of `place(contents)`: its control tokens are those that `place` writes.
+        """Token ids of `render(contents)`, whose control tokens are those that `render` writes.
 
         Args:
-            contents: text that is not trusted.
-            place: writes them into a text; what it does must not depend on single characters. It
-                is called again with guarded contents if any spells a control token.
+            contents: untrusted text.
+            render: writes the contents into a text, independently of their single characters. It is
+                called again with guarded contents if one of them spells a control token.
+
+        Raises:
+            InvalidRequest: `render` rejects the contents, or one is not valid Unicode.
         """
-        text = guarded = place(contents)
+        text = guarded = render(contents)
         guard = None
-        if any(map(self.controls.spelled_in, contents)):
+        if any(map(self.controls.is_spelled_in, contents)):
             guard = absent_character(text + "".join(contents))
             if guard is None:
                 raise InvalidRequest(
-                    "The messages use every private character there is, so they cannot be told "
-                    "apart from control tokens.",
+                    "The messages contain all private-use characters of plane 15, so control tokens "
+                    "in them cannot be marked: remove one of the characters.",
                     param="messages",
                 )
-            guarded = place([self.controls.guard(content, guard) for content in contents])
-        parts = self.controls.cut(guarded, guard)
+            guarded = render([self.controls.insert_guard(one, guard) for one in contents])
+        parts = self.controls.split(guarded, guard)
         ids = self.encode(text, special=True)
-        if self.controls.among(ids) == self._own(*(token for _, token in parts)):
+        if self.controls.select(ids) == self._control_ids(*(token for _, token in parts)):
             return ids
-        return self._encode_apart(parts)
+        return self._encode_parts(parts)
 
-    def _encode_apart(self, parts: Sequence[tuple[str, str]]) -> list[int]:
-        """Ids of (ordinary text, control token) pairs, of which some texts spell control tokens.
+    def _encode_parts(self, parts: Sequence[tuple[str, str]]) -> list[int]:
+        """Ids of (ordinary text, control token) pairs, some of whose texts spell control tokens.
 
-        Those texts alone are encoded by themselves; the others stay in their surroundings, since
-        tokenizers may treat the beginning of a text, or spaces beside a control token, differently.
+        Only those texts are encoded separately. The others are encoded with the text around them,
+        because tokenizers may treat the start of a text, or spaces beside a control token, specially.
         """
         ids: list[int] = []
-        stretch = before = ""
-        for text, after in parts:
-            seen = self.controls.among(self.encode(before + text + after, special=True))
-            if seen == self._own(before, after):
-                stretch += text
+        pending = previous = ""
+        for text, token in parts:
+            found = self.controls.select(self.encode(previous + text + token, special=True))
+            if found == self._control_ids(previous, token):
+                pending += text
             else:
-                ids += self._encode_trusted(stretch)
+                ids += self._encode_trusted(pending)
                 ids += self.encode(text)
-                stretch = ""
-            stretch += after
-            before = after
-        return ids + self._encode_trusted(stretch)
+                pending = ""
+            pending += token
+            previous = token
+        return ids + self._encode_trusted(pending)
 
     def _encode_trusted(self, text: str) -> list[int]:
         return self.encode(text, special=True) if text else []
 
-    def _own(self, *tokens: str) -> list[int]:
+    def _control_ids(self, *tokens: str) -> list[int]:
         return [self.controls.spellings[token] for token in tokens if token]

@@ -1,7 +1,7 @@
-"""A conversation as the text a model was trained on.
+"""`ChatTemplate`: renders a conversation as the text format that a model was trained on.
 
-Chat templates come with model files and are as hostile as any download: `TemplateSandbox` bounds
-what they can reach, do and take.
+Chat templates come with model files and are untrusted: `TemplateSandbox` limits what they can access,
+compute and allocate.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,18 +21,18 @@ CHATML = (
     "{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
-"""For models without a template: the format most of them have seen."""
+"""The template for models without one: a common training format."""
 
 _MAX_SOURCE = 128 << 10
-"""Characters of source; the longest published templates have about 30 thousand."""
+"""Maximum length of a source in characters; the longest published templates have about 30,000."""
 
 
 class ChatTemplate:
-    """A chat template, compiled when it is first used. Safe to use from several threads.
+    """A chat template, compiled when first used. Thread-safe.
 
     Attributes:
         source: its Jinja source.
-        is_fallback: the model has none, and this is ChatML.
+        is_fallback: whether the model has no template and this is ChatML.
     """
 
     def __init__(
@@ -42,12 +42,12 @@ class ChatTemplate:
         tokens: Mapping[str, str],
         sandbox: TemplateSandbox | None = None,
     ) -> None:
-        """Use `source`, or ChatML without one.
+        """Use `source`; errors in it are raised by `render`.
 
         Args:
-            source: Jinja source, which may be broken: `render` says so.
-            tokens: texts of special tokens by the name templates know, such as `bos_token`.
-            sandbox: where to run it; None makes one.
+            source: Jinja source; None takes ChatML.
+            tokens: texts of special tokens by template variable, such as `bos_token`.
+            sandbox: the environment to run it in; None creates one.
         """
         self.is_fallback = source is None
         self.source = CHATML if source is None else source
@@ -61,24 +61,24 @@ class ChatTemplate:
         add_generation_prompt: bool = True,
         budget: TemplateBudget | None = None,
     ) -> str:
-        """The conversation as text.
+        """Render the conversation.
 
         Raises:
-            InvalidRequest: the template refuses the messages, is broken, or goes over a limit.
+            InvalidRequest: the template rejects the messages, fails, or exceeds a limit.
         """
         try:
             with spending(budget or TemplateBudget()):
                 return self._write(messages, add_generation_prompt)
         except RefusedMessagesError as error:
             raise InvalidRequest(
-                f"The model's chat template refuses these messages: {first_line(error)}.",
+                f"The model's chat template rejects these messages: {first_line(error)}.",
                 param="messages",
             ) from error
         except TemplateLimitError as error:
             raise InvalidRequest(
                 f"The model's chat template was stopped: {first_line(error)}.", param="messages"
             ) from error
-        except (Exception, RecursionError) as error:  # a template can raise anything
+        except (Exception, RecursionError) as error:  # a template can raise any exception
             raise InvalidRequest(
                 f"The model's chat template fails on these messages: {first_line(error)}.",
                 param="messages",

@@ -1,47 +1,40 @@
-"""`Detokenizer`: token ids to text, cut at stop tokens and stop strings.
+"""`Detokenizer`: token ids to text, up to a stop token or stop string.
 
-Text is found where it is wanted: a request without stop strings is decoded by its reader, one with
-stop strings on the engine's thread, because the stop decides when to end. The same class serves
-both. The result does not depend on how the tokens were grouped into `feed` calls.
+It runs on the reader's thread for requests without stop strings, and on the engine's thread for those
+with stop strings, because a stop string finishes the request. The result does not depend on how the
+tokens are grouped into `feed` calls.
 """
 
 from collections.abc import Sequence as Ids
 from collections.abc import Set as AbstractSet
-from typing import Protocol
 
-
-class IncrementalDetokenizer(Protocol):
-    """Incremental detokenisation (`engine.text.tokenizer.IncrementalDetokenizer`)."""
-
-    def feed(self, ids: Ids[int], /) -> str:
-        """New whole characters."""
-        ...
-
-    def flush(self) -> str:
-        """Whatever was held back."""
-        ...
+from engine.text.incremental_detokenizer import IncrementalDetokenizer
 
 
 class StopScanner:
-    """Finds the first stop string in text that arrives in pieces."""
+    """Finds the first stop string in text that arrives in pieces.
+
+    Attributes:
+        stopped: whether a stop string was found.
+    """
 
     def __init__(self, stops: Ids[str], *, include_stop: bool) -> None:
         self._stops = tuple(stops)
         self._include_stop = include_stop
         self._held = ""
-        self._foreign = 0
+        self._num_inherited = 0  # leading characters of `_held` that are not to be returned
         self.stopped = False
 
     def resume_after(self, text: str) -> None:
-        """Begin after `text`, which somebody else has: a stop may begin in it, but not end there.
+        """Continue after `text`, which is not returned again. A stop string may start in it.
 
-        What comes out later is what follows `text`, never a part of it.
+        `text` must not contain a complete stop string.
         """
-        keep = self._possible_stop(text)
-        self._held, self._foreign = text[len(text) - keep :], keep
+        keep = self._partial_stop_length(text)
+        self._held, self._num_inherited = text[len(text) - keep :], keep
 
     def feed(self, text: str) -> str:
-        """Text that is certainly before any stop. After a stop nothing more comes out."""
+        """The text that precedes any possible stop string; empty after a stop string was found."""
         if self.stopped:
             return ""
         buffer = self._held + text
@@ -49,23 +42,23 @@ class StopScanner:
         if found is not None:
             start, end = found
             self.stopped, self._held = True, ""
-            return self._own(buffer[: end if self._include_stop else start])
-        keep = self._possible_stop(buffer)
+            return self._drop_inherited(buffer[: end if self._include_stop else start])
+        keep = self._partial_stop_length(buffer)
         self._held = buffer[len(buffer) - keep :]
-        return self._own(buffer[: len(buffer) - keep])
+        return self._drop_inherited(buffer[: len(buffer) - keep])
 
     def flush(self) -> str:
-        """The held-back tail: no stop came of it."""
+        """The text that was held back as a possible stop string."""
         held, self._held = self._held, ""
-        return self._own(held)
+        return self._drop_inherited(held)
 
-    def _own(self, text: str) -> str:
-        dropped = min(self._foreign, len(text))
-        self._foreign -= dropped
+    def _drop_inherited(self, text: str) -> str:
+        dropped = min(self._num_inherited, len(text))
+        self._num_inherited -= dropped
         return text[dropped:]
 
     def _first_stop(self, text: str) -> tuple[int, int] | None:
-        """Half-open range of the stop that is complete first; the longest of those that tie."""
+        """Half-open range of the stop string that ends first; the longest if several do."""
         best: tuple[int, int] | None = None
         for stop in self._stops:
             start = text.find(stop)
@@ -76,8 +69,8 @@ class StopScanner:
                 best = (start, end)
         return best
 
-    def _possible_stop(self, text: str) -> int:
-        """Length of the longest tail of `text` that begins a stop string."""
+    def _partial_stop_length(self, text: str) -> int:
+        """Length of the longest suffix of `text` that is a proper prefix of a stop string."""
         longest = 0
         for stop in self._stops:
             for length in range(min(len(stop) - 1, len(text)), longest, -1):
@@ -88,7 +81,14 @@ class StopScanner:
 
 
 class Detokenizer:
-    """Decodes one answer. Not thread-safe."""
+    """Detokenizes one answer. Not thread-safe.
+
+    Args:
+        stream: the incremental detokenizer of the sequence.
+        stop_ids: tokens that end the text and are not part of it.
+        stops: stop strings.
+        include_stop: keep the stop string in the text.
+    """
 
     def __init__(
         self,
@@ -103,10 +103,10 @@ class Detokenizer:
         self._scanner = StopScanner(stops, include_stop=include_stop) if stops else None
 
     def resume_after(self, ids: Ids[int]) -> None:
-        """Begin after tokens that another answer has: a fork's parent's. Before any `feed`.
+        """Continue after tokens of another answer, a fork's parent. Call before any `feed`.
 
-        A character that began in them comes out whole here; a stop string that began in them ends
-        this answer.
+        A character that starts in them is returned whole here, and a stop string that starts in them
+        stops this answer.
         """
         text = self._stream.feed(ids) if ids else ""
         if self._scanner is not None:
@@ -118,7 +118,7 @@ class Detokenizer:
         return self._scanner is not None and self._scanner.stopped
 
     def feed(self, ids: Ids[int]) -> str:
-        """Text that new tokens add. A stop token ends the answer and is no part of its text."""
+        """The text that new tokens add, up to a stop token."""
         for index, token in enumerate(ids):
             if token in self._stop_ids:
                 ids = ids[:index]
@@ -128,7 +128,7 @@ class Detokenizer:
         return self._scan(self._stream.feed(ids))
 
     def flush(self) -> str:
-        """What is left at the end of the answer."""
+        """The remaining text at the end of the answer."""
         text = self._scan(self._stream.flush())
         if self._scanner is not None and not self._scanner.stopped:
             text += self._scanner.flush()

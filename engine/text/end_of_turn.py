@@ -1,22 +1,22 @@
-"""Which tokens end an answer. Files often declare one and use another."""
+"""The tokens that end an answer, which model files often declare incompletely."""
 
 from collections.abc import Iterable, Mapping
 
 _END_OF_TEXT = frozenset({"<|endoftext|>", "<|end_of_text|>", "</s>", "<|eot_id|>", "<|eom_id|>"})
-"""Control tokens after which no chat or base model has anything to say."""
+"""Control tokens that end the text in every model that has them."""
 
 _END_OF_TURN = frozenset({"<|im_end|>", "<|end|>", "<end_of_turn>", "<|end_of_turn|>"})
-"""Control tokens that end a turn where the chat template uses them."""
+"""Control tokens that end a turn if the chat template contains them."""
 
 
 def end_ids(
     declared: Iterable[int], special: Mapping[str, int], chat_template: str | None
 ) -> frozenset[int]:
-    """Declared end tokens, plus the well-known ones this vocabulary and template use.
+    """The declared end tokens, and the well-known ones of this vocabulary and template.
 
     Args:
-        declared: ids that the model's files name.
-        special: control tokens' text to id.
+        declared: ids that the model's files declare.
+        special: text to id of the control tokens.
         chat_template: the model's template source, if it has one.
     """
     ids = set(declared)

@@ -1,6 +1,6 @@
 """The tokenizer of a GGUF file, built from the vocabulary in its metadata.
 
-Costs about 70 ms for 49 000 tokens, nearly all of it in the `tokenizers` library.
+Takes about 70 ms for 49,000 tokens, almost all of it in the `tokenizers` library.
 """
 
 import hashlib
@@ -38,15 +38,15 @@ class TokenType(IntEnum):
 
 
 def read_tokenizer(metadata: Mapping[str, object], *, source: str, vocab_size: int) -> Tokenizer:
-    """The tokenizer that GGUF metadata describes.
+    """The tokenizer of GGUF metadata.
 
     Args:
         metadata: the file's key-value pairs.
         source: names the file in messages.
-        vocab_size: rows of the embedding, which may exceed the vocabulary.
+        vocab_size: rows of the embedding, at least the size of the vocabulary.
 
     Raises:
-        ModelError: a field is missing or damaged, or the vocabulary's kind is not supported.
+        ModelError: a field is missing or damaged, or the kind of tokenizer is not supported.
     """
     fields = Fields(metadata, source=source)
     kind = fields.text(_PREFIX + "model")
@@ -58,15 +58,15 @@ def read_tokenizer(metadata: Mapping[str, object], *, source: str, vocab_size: i
     types = _token_types(fields, len(pieces))
     match kind:
         case "gpt2":
-            encoder, adds_bos, strips = _byte_level(fields, pieces, source=source)
+            encoder, adds_bos, adds_space = _byte_level(fields, pieces, source=source)
             scheme: Scheme = "byte-level"
         case "llama":
-            encoder, adds_bos, strips = _sentencepiece(fields, pieces, types)
+            encoder, adds_bos, adds_space = _sentencepiece(fields, pieces, types)
             scheme = "sentencepiece"
         case _:
             raise ModelError(
                 f"{source} has a tokenizer of kind {kind!r}, which is not supported "
-                "(known: gpt2, llama)."
+                "(supported: gpt2, llama)."
             )
     declared = [
         i for i in (_token_id(fields, key, len(pieces)) for key in _END_KEYS) if i is not None
@@ -82,7 +82,7 @@ def read_tokenizer(metadata: Mapping[str, object], *, source: str, vocab_size: i
         bos_id=bos_id,
         eos_ids=end_ids(declared, special, template),
         add_bos=bos_id is not None and fields.flag(_PREFIX + "add_bos_token", default=adds_bos),
-        strip_leading_space=strips,
+        strip_leading_space=adds_space,
         chat_template=ChatTemplate(template, tokens=_named_tokens(fields, pieces)),
         fingerprint=_fingerprint(fields, pieces, types, template),
     )
@@ -103,7 +103,7 @@ def _token_id(fields: Fields, name: str, count: int) -> int | None:
 
 
 def _named_tokens(fields: Fields, pieces: Sequence[str]) -> dict[str, str]:
-    """Special tokens as chat templates name them."""
+    """Special tokens by their variable names in chat templates."""
     keys = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
     ids = {name: _token_id(fields, f"{key}_token_id", len(pieces)) for name, key in keys.items()}
     return {f"{name}_token": pieces[i] for name, i in ids.items() if i is not None}
@@ -112,7 +112,7 @@ def _named_tokens(fields: Fields, pieces: Sequence[str]) -> dict[str, str]:
 def _byte_level(
     fields: Fields, pieces: Sequence[str], *, source: str
 ) -> tuple[Encoder, bool, bool]:
-    """Encoder, whether it expects bos by default, whether it adds a leading space."""
+    """The encoder, whether it adds BOS by default, and whether it adds a leading space."""
     splitter = text_splitter(fields.text(_PREFIX + "pre", default="default"), source=source)
     merges: list[tuple[str, str]] = []
     for merge in fields.texts(_PREFIX + "merges"):
@@ -130,7 +130,7 @@ def _byte_level(
 def _sentencepiece(
     fields: Fields, pieces: Sequence[str], types: Sequence[int]
 ) -> tuple[Encoder, bool, bool]:
-    """Encoder, whether it expects bos by default, whether it adds a leading space."""
+    """The encoder, whether it adds BOS by default, and whether it adds a leading space."""
     scores = fields.numbers(_PREFIX + "scores")
     if len(scores) != len(pieces):
         raise ModelError(f"{fields.source} gives {len(scores)} scores for {len(pieces)} tokens.")
@@ -167,7 +167,7 @@ def _bpe(
     vocabulary = {piece: token_id for token_id, piece in enumerate(pieces)}
     try:
         return BPE(vocabulary, merges, **options)
-    except Exception as error:  # the library raises bare Exception for merges of unknown tokens
+    except Exception as error:  # the library raises plain Exception for merges of unknown tokens
         raise ModelError(
             f"{fields.source} has merges that do not fit its tokens: {first_line(error)}."
         ) from error
@@ -176,15 +176,15 @@ def _bpe(
 def _add_tokens(
     encoder: Encoder, pieces: Sequence[str], types: Sequence[int], declared: Sequence[int]
 ) -> dict[str, int]:
-    """Make control and user-defined tokens whole words; return the control ones, text to id."""
+    """Add control and user-defined tokens to the encoder; return the control tokens, text to id."""
     control = {i for i, kind in enumerate(types) if kind == TokenType.CONTROL}
-    control |= set(declared)  # files of old converters mark every token as normal
+    control |= set(declared)  # old converters mark all tokens as normal
     control |= {i for i, kind in enumerate(types) if kind == TokenType.UNKNOWN}
-    words = {i for i, kind in enumerate(types) if kind == TokenType.USER_DEFINED} - control
+    user_defined = {i for i, kind in enumerate(types) if kind == TokenType.USER_DEFINED} - control
     encoder.add_tokens(
         [
             AddedToken(pieces[i], special=i in control, normalized=False)
-            for i in sorted(control | words)
+            for i in sorted(control | user_defined)
             if pieces[i] and encoder.token_to_id(pieces[i]) == i
         ]
     )
@@ -194,7 +194,7 @@ def _add_tokens(
 def _fingerprint(
     fields: Fields, pieces: Sequence[str], types: Sequence[int], template: str | None
 ) -> str:
-    """SHA-256 over all that decides between text and ids."""
+    """SHA-256 of everything that determines the mapping between text and ids."""
     digest = hashlib.sha256()
     parts = [
         fields.text(_PREFIX + "model"),

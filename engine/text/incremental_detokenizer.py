@@ -1,7 +1,7 @@
-"""Token ids in, whole characters out: detokenisation while the ids still arrive.
+"""`IncrementalDetokenizer`: detokenizes a sequence as its token ids arrive.
 
-Invariant: all that `feed` returned plus `flush` is exactly `Tokenizer.decode` of the same ids, for
-every way of cutting them into feeds. Cost: O(bytes of the new ids).
+Invariant: the results of all `feed` calls plus `flush` equal `Tokenizer.decode` of the same ids,
+however they are grouped into calls. Cost: O(bytes of the new ids).
 """
 
 import codecs
@@ -11,25 +11,24 @@ from collections.abc import Container, Iterable
 from engine.text.token_bytes import TokenBytes
 
 _ZERO_WIDTH_JOINER = "\u200d"
-_VIRAMA_CLASS = 9  # canonical combining class of the signs that bind Indic consonants
+_VIRAMA_CLASS = 9  # canonical combining class of signs that join Indic consonants
 _MAX_HELD = 32
-"""Characters a cluster may hold back: longer runs of joiners are noise, not a grapheme."""
+"""Maximum number of characters held back; longer runs of joiners are not graphemes."""
 
 
 class IncrementalDetokenizer:
-    """Incremental decoder of one sequence.
+    """Incremental detokenizer of one sequence.
 
-    Never returns half a UTF-8 character: incomplete bytes wait for the rest, and turn into U+FFFD
-    only when they can no longer become a character. Never returns a grapheme that is certain to
-    go on either: text that ends in a zero-width joiner, a virama after a consonant or an unpaired
-    regional indicator waits. A mark that follows a letter which is complete by itself cannot be
-    foreseen and comes later.
+    Incomplete UTF-8 characters are held back, and become U+FFFD only when they can no longer be
+    completed. Graphemes that the next character is certain to extend are held back too: those that
+    end in a zero-width joiner, a virama or an unpaired regional indicator. A combining mark after a
+    complete letter cannot be predicted and is returned separately.
     """
 
     def __init__(
         self, table: TokenBytes, *, hidden: Container[int], strip_leading_space: bool
     ) -> None:
-        """Skip ids in `hidden`; drop one space at the very start with `strip_leading_space`."""
+        """Skip ids in `hidden`; with `strip_leading_space`, drop one space at the start of the text."""
         self._table = table
         self._hidden = hidden
         self._strip = strip_leading_space
@@ -37,7 +36,7 @@ class IncrementalDetokenizer:
         self._held = ""
 
     def feed(self, token_ids: Iterable[int]) -> str:
-        """The text that the ids complete; often empty."""
+        """The text that the ids complete; may be empty."""
         table, hidden = self._table, self._hidden
         raw = b"".join([table[token_id] for token_id in token_ids if token_id not in hidden])
         if not raw:
@@ -51,16 +50,16 @@ class IncrementalDetokenizer:
         return text[:cut]
 
     def flush(self) -> str:
-        """The rest, at the end of the sequence: an incomplete character becomes U+FFFD."""
+        """The remaining text at the end of the sequence; an incomplete character becomes U+FFFD."""
         text = self._held + self._decoder.decode(b"", final=True)
         self._held = ""
         return text
 
 
 def _open_cluster_start(text: str) -> int:
-    """Where the trailing grapheme starts that the next character is sure to join; else len."""
+    """Start of the last grapheme if the next character is certain to extend it; else the length."""
     end = len(text)
-    if not text or text[-1] < "\u0300":  # nothing below the combining marks binds what follows
+    if not text or text[-1] < "\u0300":  # no character below the combining marks joins the next one
         return end
     if _is_regional(text[-1]):
         run = 0

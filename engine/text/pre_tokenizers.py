@@ -1,7 +1,7 @@
-"""How byte-level vocabularies cut text before merging, by the name GGUF gives the rule.
+"""Pre-tokenizers of byte-level vocabularies, by their names in GGUF.
 
-A wrong rule gives plausible text and silently worse answers, so an unknown name is refused. The
-names are llama.cpp's (`tokenizer.ggml.pre`); the rules are the models' published ones.
+Unknown names are rejected, because a wrong pre-tokenizer degrades answers without an error. The names
+are llama.cpp's (`tokenizer.ggml.pre`); the rules are those published with the models.
 """
 
 from dataclasses import dataclass
@@ -51,13 +51,13 @@ _TEKKEN = (
 
 @dataclass(frozen=True, slots=True)
 class TextSplitter:
-    """One rule's parts.
+    """A pre-tokenization rule.
 
     Attributes:
         normalizer: applied to the text first, or None.
-        pre_tokenizer: cuts text into words and spells them in the byte alphabet.
-        ignore_merges: a word that is a token needs no merges (llama-3, tekken).
-        adds_bos: the models that use the rule expect bos when their file does not say.
+        pre_tokenizer: splits text into words and spells them in the byte alphabet.
+        ignore_merges: whether a word that is a token is taken without merges (llama-3, tekken).
+        adds_bos: whether models with this rule expect BOS if their file does not specify it.
     """
 
     normalizer: Normalizer | None
@@ -67,7 +67,7 @@ class TextSplitter:
 
 
 def text_splitter(name: str, *, source: str) -> TextSplitter:
-    """The splitter for a GGUF pre-tokenizer name.
+    """The rule of a GGUF pre-tokenizer name.
 
     Raises:
         ModelError: the name is unknown.
@@ -75,8 +75,8 @@ def text_splitter(name: str, *, source: str) -> TextSplitter:
     rule = _RULE_BY_NAME.get(name)
     if rule is None:
         raise ModelError(
-            f"{source} wants the pre-tokenizer {name!r}, which is not supported "
-            f"(known: {', '.join(sorted(_RULE_BY_NAME))})."
+            f"{source} requires the pre-tokenizer {name!r}, which is not supported "
+            f"(supported: {', '.join(sorted(_RULE_BY_NAME))})."
         )
     match rule:
         case "gpt-2":
@@ -103,7 +103,7 @@ def _spell_bytes() -> PreTokenizer:
 
 
 def _legacy() -> PreTokenizer:
-    """The rule of files that predate the key: punctuation, GPT-2's words, runs of three digits."""
+    """The rule of files without the key: punctuation, GPT-2's words, groups of three digits."""
     return Sequence(
         [
             Split(Regex(r"[\p{P}\$\+<=>\^~\|]+"), "isolated"),

@@ -1,4 +1,4 @@
-"""Merge rules of a SentencePiece BPE vocabulary, which stores scores instead of them."""
+"""Merge rules of a SentencePiece BPE vocabulary, derived from its scores."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 def merges_from_scores(
     vocabulary: Mapping[str, int], scores: Sequence[float], mergeable: Sequence[str]
 ) -> list[tuple[str, str]]:
-    """The merges, first to apply first.
+    """The merges, in order of application.
 
-    SentencePiece joins the neighbours whose union scores highest, so every way of cutting a piece
-    in two known pieces is a merge, ranked by the piece's score. Costs O(sum of piece lengths).
+    SentencePiece merges the adjacent pieces whose union has the highest score, so every split of a
+    piece into two known pieces is a merge, ranked by the score of the piece. Costs O(total length of
+    the pieces).
 
     Args:
         vocabulary: piece to id.
         scores: by id.
-        mergeable: the pieces that merging may make (ordinary ones, not control or byte tokens).
+        mergeable: the pieces that merges may produce (normal ones, not control or byte tokens).
     """
     allowed = set(mergeable)
     ranked: list[tuple[float, int, int, str, str]] = []

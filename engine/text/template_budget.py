@@ -1,4 +1,4 @@
-"""How much a chat template may do before it is stopped."""
+"""`TemplateBudget`: limits of work, size and time for rendering a chat template."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -8,20 +8,23 @@ from contextvars import ContextVar
 from jinja2 import TemplateError
 
 MAX_TEXT = 16 << 20
-"""Characters any one string may have, the rendered chat included."""
+"""Maximum length of a string in characters, including the rendered chat."""
 MAX_NODES = 200_000
-"""Elements any one nested list or mapping may have, counted at every depth."""
+"""Maximum number of elements of a nested list or mapping, counted at every depth."""
 _MAX_WORK = 1 << 28
 _STEP_WORK = 256
 _MAX_SECONDS = 2.0
 
 
 class TemplateLimitError(TemplateError):
-    """A template went over one of the limits."""
+    """A template exceeded a limit."""
 
 
 class TemplateBudget:
-    """The allowance of one rendering: work, in characters made and steps done, and time."""
+    """The budget of one rendering: work (characters produced and steps executed) and time.
+
+    All methods raise `TemplateLimitError` if a limit is exceeded.
+    """
 
     __slots__ = ("_clock", "_deadline", "_left")
 
@@ -31,19 +34,19 @@ class TemplateBudget:
         self._deadline = clock() + _MAX_SECONDS
 
     def step(self) -> None:
-        """Count one turn of a loop or one call."""
+        """Charge one loop iteration or one call."""
         self._spend(_STEP_WORK)
 
     def text(self, length: int) -> None:
-        """Count a string of `length` characters, before it is made."""
+        """Charge a string of `length` characters, before it is created."""
         if length > MAX_TEXT:
             raise TemplateLimitError(
-                f"it makes a text of more than {MAX_TEXT >> 20} million characters"
+                f"it creates a string of more than {MAX_TEXT >> 20} million characters"
             )
         self._spend(length)
 
     def nodes(self, count: int) -> None:
-        """Count a walk over `count` elements."""
+        """Charge a traversal of `count` elements."""
         if count > MAX_NODES:
             raise TemplateLimitError(f"it builds a value of more than {MAX_NODES:,} elements")
         self._spend(count)
@@ -51,7 +54,7 @@ class TemplateBudget:
     def _spend(self, work: int) -> None:
         self._left -= work
         if self._left < 0:
-            raise TemplateLimitError("it does more work than any chat needs")
+            raise TemplateLimitError("it exceeds the work limit")
         if self._clock() > self._deadline:
             raise TemplateLimitError(f"it takes longer than {_MAX_SECONDS:g} seconds")
 
@@ -60,7 +63,7 @@ _current: ContextVar[TemplateBudget] = ContextVar("template_budget")
 
 
 def current_budget() -> TemplateBudget:
-    """The budget of the rendering that runs on this thread."""
+    """The budget of the rendering in progress on this thread."""
     return _current.get()
 
 

@@ -1,14 +1,13 @@
-"""A jinja2 environment for templates that strangers wrote.
+"""`TemplateSandbox`: a Jinja environment for untrusted templates.
 
-Jinja's immutable sandbox keeps a template away from Python's insides, but lets it run for ever or
-fill the memory. Here everything that can grow asks the current `TemplateBudget` first:
+Jinja's immutable sandbox prevents access to Python's internals, but not endless loops or unbounded
+memory use. Here every operation that can grow a value charges the current `TemplateBudget` first:
 
-* loops, macros and calls count steps (added to the syntax tree before it is compiled);
-* `+`, `*`, `**`, `%`, `~`, join, replace, indent and tojson know the size of their result
-  beforehand;
-* list and mapping displays count their elements at every depth, so that no value is too large to
+* loops, macros and calls charge steps (inserted into the syntax tree before compilation);
+* `+`, `*`, `**`, `%`, `~`, join, replace, indent and tojson charge the size of their result in advance;
+* list and mapping displays charge their elements at every depth, so that no value is too large to
   compare, hash or print;
-* filters, globals and string methods that can grow text in other ways are not there at all.
+* other filters, globals and string methods that can grow text are removed.
 """
 
 import json
@@ -51,16 +50,16 @@ _MAX_INDENT = 16
 
 
 class RefusedMessagesError(TemplateError):
-    """The template called `raise_exception`: it does not take these messages."""
+    """The template called `raise_exception`: it rejects the messages."""
 
 
 class TemplateSandbox(ImmutableSandboxedEnvironment):
-    """Environment with the names that transformers gives chat templates, and limits."""
+    """An environment with the names that transformers provides to chat templates, and limits."""
 
     intercepted_binops = frozenset(("+", "*", "**", "%"))
 
     def __init__(self, now: Callable[[], datetime] = datetime.now) -> None:
-        # Not optimized: constant expressions would be computed while compiling, without a budget.
+        # Not optimized: constant expressions would be evaluated during compilation, without a budget.
         super().__init__(
             trim_blocks=True,
             lstrip_blocks=True,
@@ -82,21 +81,21 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         }
 
     def step(self) -> str:
-        """Called by compiled templates at every turn of a loop and start of a macro."""
+        """Called by compiled templates in every loop iteration and at the start of a macro."""
         current_budget().step()
         return ""
 
     def concatenate(self, *values: Any) -> str:
-        """What `~` compiles to."""
+        """The `~` operator."""
         return _joined("", values)
 
     def counted(self, value: Any) -> Any:
-        """What list, tuple and mapping displays pass through."""
-        current_budget().nodes(_count(value))
+        """Charge the elements of a list, tuple or mapping display, and return it."""
+        current_budget().nodes(_count_elements(value))
         return value
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """Jinja's rules, and no methods that grow text."""
+        """Jinja's rules, without methods that can grow text."""
         if isinstance(obj, str) and attr in _GROWING_STRING_METHODS:
             return False
         if isinstance(obj, int | float | bytes):
@@ -104,7 +103,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         return super().is_safe_attribute(obj, attr, value)
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805 (jinja's own signature keeps `self` free for templates)
-        """Call from a template, with bounded stand-ins for string methods that grow."""
+        """A call in a template, with bounded replacements of string methods that can grow text."""
         current_budget().step()
         if isinstance(__obj, BuiltinMethodType) and isinstance(__obj.__self__, str):
             bounded = _BOUNDED_STRING_METHODS.get(__obj.__name__)
@@ -116,11 +115,11 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         return __self.counted(result) if isinstance(result, dict) else result
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
-        """No stand-in for str.format: its field widths make texts of any size."""
+        """No replacement of str.format, whose field widths create strings of any size."""
         return None
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """The intercepted operators, refused where the result would be too large."""
+        """The intercepted operators, rejected if the result would be too large."""
         match operator:
             case "+":
                 _check_sum(left, right)
@@ -130,7 +129,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
                 if isinstance(left, int) and isinstance(right, int):
                     _check_bits(left.bit_length() * max(right, 0))
             case "%" if isinstance(left, str) and _WIDE_FORMAT.search(left):
-                raise TemplateLimitError("it formats a very wide text")
+                raise TemplateLimitError("it formats a very wide field")
         return super().call_binop(context, operator, left, right)
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
@@ -139,7 +138,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
 
 
 class _Instrument(NodeTransformer):
-    """Puts the calls into the tree that ask the budget."""
+    """Inserts the calls that charge the budget into the syntax tree."""
 
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802 (jinja's visitor protocol)
         return self._with_step(node)
@@ -152,7 +151,7 @@ class _Instrument(NodeTransformer):
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
         self.generic_visit(node)
-        return _ask("concatenate", node.nodes)
+        return _environment_call("concatenate", node.nodes)
 
     def visit_List(self, node: nodes.List) -> nodes.Node:  # noqa: N802
         return self._counted(node)
@@ -165,20 +164,20 @@ class _Instrument(NodeTransformer):
 
     def _counted(self, node: nodes.Expr) -> nodes.Node:
         self.generic_visit(node)
-        return _ask("counted", [node])
+        return _environment_call("counted", [node])
 
     def _with_step(self, node: _Block) -> _Block:
         self.generic_visit(node)
-        node.body.insert(0, nodes.ExprStmt(_ask("step", [])))
+        node.body.insert(0, nodes.ExprStmt(_environment_call("step", [])))
         return node
 
 
-def _ask(method: str, arguments: list[nodes.Expr]) -> nodes.Call:
+def _environment_call(method: str, arguments: list[nodes.Expr]) -> nodes.Call:
     return nodes.Call(nodes.EnvironmentAttribute(method), arguments, [], None, None)
 
 
 class _GenerationBlocks(Extension):
-    """`{% generation %}…{% endgeneration %}`, with which trainers mark answers: just its body."""
+    """`{% generation %}…{% endgeneration %}`, which marks answers for training: renders its body."""
 
     tags = {"generation"}  # noqa: RUF012 (jinja declares it so)
 
@@ -187,8 +186,8 @@ class _GenerationBlocks(Extension):
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
-def _count(value: Any) -> int:
-    """Elements of a nested value, at every depth and as often as they occur."""
+def _count_elements(value: Any) -> int:
+    """Number of elements of a nested value, at every depth, repeated ones counted each time."""
     budget, total, pending = current_budget(), 0, [value]
     while pending:
         item = pending.pop()
@@ -199,26 +198,26 @@ def _count(value: Any) -> int:
             children = item
         total += 1
         if children:
-            budget.nodes(total + len(pending))  # before the walk goes on: it may be endless
+            budget.nodes(total + len(pending))  # before the traversal continues: it may be endless
             pending.extend(children)
     return total
 
 
 def _text_of(value: Any) -> str:
-    """The value as text, if it is plain data of a printable size."""
+    """The value as text, if it is plain data within the size limit."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, list | tuple | dict):
         _check_plain(value)
     elif not isinstance(value, int | float | Undefined | None):
-        raise TemplateLimitError(f"it prints a {type(value).__name__}, which is no text")
+        raise TemplateLimitError(f"it prints a {type(value).__name__}, which is not text")
     text = str(value)
     current_budget().text(len(text))
     return text
 
 
 def _check_plain(value: Any) -> None:
-    """Refuse a nested value that holds anything but data, or whose text would be too large."""
+    """Reject a nested value that contains anything but data, or whose text would be too large."""
     budget, length, pending, seen = current_budget(), 0, [value], 0
     while pending:
         item = pending.pop()
@@ -230,7 +229,7 @@ def _check_plain(value: Any) -> None:
         elif isinstance(item, str):
             length += len(item)
         elif not isinstance(item, int | float | None):
-            raise TemplateLimitError(f"it prints a {type(item).__name__}, which is no data")
+            raise TemplateLimitError(f"it prints a {type(item).__name__}, which is not data")
         if seen % 1024 == 0:
             budget.nodes(seen + len(pending))
     budget.nodes(seen)
@@ -238,7 +237,7 @@ def _check_plain(value: Any) -> None:
 
 
 def _printable(value: Any) -> str:
-    """What `{{ … }}` writes."""
+    """The text of `{{ … }}`."""
     text = _text_of(value)
     current_budget().text(len(text))
     return text
@@ -318,11 +317,11 @@ def _to_json(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    """JSON without HTML escapes, with the arguments transformers offers."""
+    """JSON without HTML escapes, with the arguments of transformers' filter."""
     if indent is not None and not 0 <= indent <= _MAX_INDENT:
         raise TemplateLimitError(f"it indents by more than {_MAX_INDENT}")
     if separators is not None and sum(map(len, separators)) > _MAX_INDENT:
-        raise TemplateLimitError("it separates JSON by very long texts")
+        raise TemplateLimitError("it uses very long JSON separators")
     _check_plain(value)
     text = json.dumps(
         value,
@@ -339,7 +338,7 @@ def _check_sum(left: Any, right: Any) -> None:
     if isinstance(left, str) and isinstance(right, str):
         current_budget().text(len(left) + len(right))
     elif isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        current_budget().nodes(_count(left) + _count(right))
+        current_budget().nodes(_count_elements(left) + _count_elements(right))
 
 
 def _check_product(left: Any, right: Any) -> None:
@@ -352,7 +351,7 @@ def _check_product(left: Any, right: Any) -> None:
     if isinstance(sequence, str):
         current_budget().text(len(sequence) * max(times, 0))
     elif isinstance(sequence, list | tuple):
-        current_budget().nodes(_count(sequence) * max(times, 0))
+        current_budget().nodes(_count_elements(sequence) * max(times, 0))
 
 
 def _check_bits(bits: int) -> None:
@@ -365,7 +364,7 @@ def _raise_exception(message: Any) -> None:
 
 
 def _strftime(moment: datetime, pattern: Any) -> str:
-    """The time, without glibc's field widths (`%999999999d`)."""
+    """The formatted time, without glibc's field widths (`%999999999d`)."""
     if not isinstance(pattern, str) or len(pattern) > 200 or not _STRFTIME.fullmatch(pattern):
         raise TemplateLimitError("it formats the time in a way that is not supported")
     return moment.strftime(pattern)

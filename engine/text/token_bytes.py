@@ -1,6 +1,6 @@
-"""The raw bytes each token stands for: the one table that all detokenisation reads.
+"""`TokenBytes`: the table of bytes per token, used by all detokenization.
 
-A token's bytes are found on first use and kept, so a lookup is O(1) and start-up pays for none.
+The bytes of a token are computed on first use and cached, so a lookup is O(1) and start-up costs nothing.
 """
 
 import re
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 Scheme = Literal["byte-level", "sentencepiece"]
-"""How a vocabulary spells bytes: GPT-2's printable alphabet, or ▁ for space and `<0xNN>` bytes."""
+"""How pieces represent bytes: GPT-2's printable alphabet, or ▁ for space and `<0xNN>` for bytes."""
 
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
@@ -41,11 +41,10 @@ def _sentencepiece(piece: str) -> bytes:
 
 
 class TokenBytes:
-    """Bytes of every token id of a model.
+    """Bytes of the token ids of a model.
 
     Attributes:
-        size: ids are in [0, size). Ids in it that the vocabulary leaves unused (embedding rows
-            padded to a round number) have no bytes.
+        size: ids are in [0, size). Unused ids (padding rows of the embedding) have no bytes.
     """
 
     def __init__(
@@ -56,18 +55,18 @@ class TokenBytes:
         literal: Mapping[int, str],
         size: int,
     ) -> None:
-        """Read pieces through `piece`; ids in `literal` (added tokens) mean their own text."""
+        """Read pieces by `piece`; ids in `literal` (added tokens) stand for that text."""
         self._piece = piece
         self._spell = _byte_level if scheme == "byte-level" else _sentencepiece
         self._known = {token_id: text.encode() for token_id, text in literal.items()}
         self.size = size
 
     def __getitem__(self, token_id: int) -> bytes:
-        """The token's bytes; empty for an id that stands for nothing."""
+        """The token's bytes; empty for an unused or invalid id."""
         known = self._known.get(token_id)
         if known is None:
             piece = self._piece(token_id) if 0 <= token_id < self.size else None
             known = b"" if piece is None else self._spell(piece)
-            if 0 <= token_id < self.size:  # so that stray ids cannot grow the table
+            if 0 <= token_id < self.size:  # invalid ids must not grow the table
                 self._known[token_id] = known
         return known

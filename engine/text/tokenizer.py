@@ -1,7 +1,7 @@
-"""Text to token ids and back, for one model.
+"""`Tokenizer`: encoding and decoding for one model.
 
-Encoding is the `tokenizers` library's; decoding goes through one table of bytes per token, so that
-streamed and whole text can never disagree. Every method may be called from any thread.
+Encoding is done by the `tokenizers` library, decoding by one table of bytes per token, so that streamed
+and complete text are equal. Thread-safe.
 """
 
 import os
@@ -18,7 +18,7 @@ from engine.text.control_tokens import ControlTokens
 from engine.text.incremental_detokenizer import IncrementalDetokenizer
 from engine.text.token_bytes import Scheme, TokenBytes
 
-# One text a call: a second thread pool beside the executor's would only take cores from it.
+# Each call encodes one text: a second thread pool would only take cores from the executor's.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
@@ -29,11 +29,11 @@ class Tokenizer:
         vocab_size: ids are in [0, vocab_size).
         special_ids: control tokens, which `skip_special` hides.
         eos_ids: tokens that end an answer: end of text and end of turn.
-        bos_id: beginning-of-sequence token, if the model has one.
-        add_bos: the model expects `bos_id` before a raw prompt. The caller prepends it (`encode`
-            never does); a rendered chat already holds what it needs.
-        fingerprint: changes when stored token ids would mean other text.
-        has_chat_template: False when `render_chat` falls back to ChatML.
+        bos_id: beginning-of-sequence token, or None.
+        add_bos: whether the model expects `bos_id` before a raw prompt. The caller prepends it, not
+            `encode`; a rendered chat already contains it.
+        fingerprint: equal fingerprints map token ids to equal text.
+        has_chat_template: False if `render_chat` falls back to ChatML.
     """
 
     def __init__(
@@ -50,17 +50,17 @@ class Tokenizer:
         chat_template: ChatTemplate,
         fingerprint: str,
     ) -> None:
-        """Wrap an encoder whose added tokens are set.
+        """Wrap an encoder.
 
         Args:
-            encoder: recognises added tokens, special ones included, in text.
-            pieces: the vocabulary by id; None asks the encoder for each.
-            scheme: how pieces spell bytes.
-            vocab_size: rows of the model's embedding, at least the encoder's own ids.
+            encoder: its added tokens, including special ones, must be set.
+            pieces: the vocabulary by id; None reads it from the encoder.
+            scheme: how pieces represent bytes.
+            vocab_size: rows of the model's embedding.
             bos_id: see the attribute.
             eos_ids: see the attribute.
             add_bos: see the attribute.
-            strip_leading_space: encoding puts a space before the text, which decoding drops.
+            strip_leading_space: encoding adds a space before the text, which decoding removes.
             chat_template: renders conversations.
             fingerprint: see the attribute.
         """
@@ -84,12 +84,12 @@ class Tokenizer:
 
     @property
     def has_chat_template(self) -> bool:
-        """Whether the model brings its own chat template."""
+        """Whether the model has a chat template."""
         return not self._chat_template.is_fallback
 
     @cached_property
     def control_tokens(self) -> ControlTokens:
-        """The control tokens with what is written for them."""
+        """The control tokens and their spellings."""
         spellings: dict[str, int] = {}
         for token_id in sorted(self.special_ids):
             text = self._bytes[token_id].decode(errors="replace")
@@ -98,25 +98,25 @@ class Tokenizer:
         return ControlTokens(spellings)
 
     def encode(self, text: str, *, special: bool = False) -> list[int]:
-        """Token ids of text, without an added bos.
+        """Token ids of text, without BOS.
 
-        Control tokens spelled out in the text are ordinary text unless `special`: never use it for
-        what a user or a document wrote; conversations have `encode_chat`.
+        Spellings of control tokens are encoded as ordinary text unless `special` is set. Do not set it
+        for text from users or documents; for conversations use `encode_chat`.
 
         Raises:
             InvalidRequest: the text is not valid Unicode.
         """
         encoder = self._encoder if special else self._plain_encoder
         try:
-            # The batch call releases the GIL, `encode` keeps it: a second for a book.
+            # The batch call releases the GIL; `encode` holds it, about 1 s for a book.
             (encoding,) = encoder.encode_batch_fast([text], add_special_tokens=False)
         except TypeError as error:
-            raise InvalidRequest(_why_not_text(text)) from error
+            raise InvalidRequest(_encoding_error(text)) from error
         ids: list[int] = encoding.ids
         return ids
 
     def decode(self, token_ids: Iterable[int], *, skip_special: bool = True) -> str:
-        """Text of token ids; bytes that form no character become U+FFFD.
+        """Text of token ids; invalid UTF-8 becomes U+FFFD.
 
         Raises:
             InvalidRequest: an id outside the vocabulary.
@@ -130,23 +130,23 @@ class Tokenizer:
     def incremental_detokenizer(
         self, *, skip_special: bool = True, after: int | None = None
     ) -> IncrementalDetokenizer:
-        """An incremental decoder.
+        """A detokenizer for one sequence.
 
         Args:
-            skip_special: hide control tokens.
-            after: the token before the stream's first, when it continues a prompt. SentencePiece
-                text keeps its leading space after an ordinary token; without `after`, and after a
-                special one, text begins anew.
+            skip_special: omit control tokens.
+            after: the token before the first one, if the sequence continues a prompt. SentencePiece
+                text keeps its leading space after an ordinary token; at the start of a text or after
+                a special token it is removed.
         """
-        begins = after is None or after in self.special_ids
+        starts_text = after is None or after in self.special_ids
         return IncrementalDetokenizer(
             self._bytes,
             hidden=self.special_ids if skip_special else frozenset(),
-            strip_leading_space=self._strip_leading_space and begins,
+            strip_leading_space=self._strip_leading_space and starts_text,
         )
 
     def token_bytes(self, token_id: int) -> bytes:
-        """The bytes one token stands for; possibly part of a character.
+        """The bytes of a token, possibly a part of a character.
 
         Raises:
             InvalidRequest: an id outside the vocabulary.
@@ -157,20 +157,20 @@ class Tokenizer:
     def render_chat(
         self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool = True
     ) -> str:
-        """The chat template applied to messages, as text to look at; to run it, `encode_chat`.
+        """The chat template applied to messages. For token ids use `encode_chat`.
 
         Raises:
-            InvalidRequest: the template refuses the messages.
+            InvalidRequest: the template rejects the messages, fails, or exceeds a limit.
         """
         return self._chat_template.render(messages, add_generation_prompt=add_generation_prompt)
 
     def encode_chat(
         self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool = True
     ) -> list[int]:
-        """Token ids of the rendered messages, in which no content becomes a control token.
+        """Token ids of the rendered messages; spellings of control tokens in them are ordinary text.
 
         Raises:
-            InvalidRequest: the template refuses the messages, or one is not valid Unicode.
+            InvalidRequest: the template rejects the messages, or one is not valid Unicode.
         """
         encoder = ChatEncoder(self.encode, self.render_chat, self.control_tokens)
         return encoder.encode_chat(messages, add_generation_prompt=add_generation_prompt)
@@ -182,12 +182,12 @@ class Tokenizer:
             )
 
 
-def _why_not_text(text: str) -> str:
+def _encoding_error(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        return f"The text holds half a surrogate pair at character {error.start}."
-    return "The tokenizer takes text only."
+        return f"The text contains an unpaired surrogate at character {error.start}."
+    return "The tokenizer accepts only text."
 
 
 def _lookup(pieces: Sequence[str]) -> Callable[[int], str | None]:
@@ -195,9 +195,9 @@ def _lookup(pieces: Sequence[str]) -> Callable[[int], str | None]:
 
 
 def _special_as_text(encoder: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
-    """A sibling that shares the model (no copy) and reads special tokens as ordinary text.
+    """A second encoder that shares the model (no copy) and encodes special tokens as ordinary text.
 
-    Two encoders instead of one with a switch: the switch would need a lock around every call.
+    Toggling `encode_special_tokens` of a single encoder would require a lock around every call.
     """
     sibling = tokenizers.Tokenizer(encoder.model)
     if encoder.normalizer is not None:
@@ -207,6 +207,6 @@ def _special_as_text(encoder: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
     added = encoder.get_added_tokens_decoder()
     sibling.add_tokens([added[token_id] for token_id in sorted(added)])
     if sibling.get_added_tokens_decoder().keys() != added.keys():
-        raise ModelError("The tokenizer's added tokens leave gaps between their ids.")
+        raise ModelError("The ids of the tokenizer's added tokens are not contiguous.")
     sibling.encode_special_tokens = True
     return sibling

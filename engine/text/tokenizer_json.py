@@ -1,4 +1,4 @@
-"""The tokenizer of a Hugging Face model directory: tokenizer.json and the configs around it."""
+"""The tokenizer of a Hugging Face model directory, from tokenizer.json and related files."""
 
 import hashlib
 from pathlib import Path
@@ -29,24 +29,24 @@ def read_tokenizer(directory: Path, config: Fields, *, vocab_size: int) -> Token
         vocab_size: rows of the embedding.
 
     Raises:
-        ModelError: a file is missing or damaged, or the tokenizer's kind is not supported.
+        ModelError: a file is missing or damaged, or the kind of tokenizer is not supported.
     """
     path = directory / "tokenizer.json"
     raw = _read(path)
     try:
         encoder = Encoder.from_buffer(raw)
         description = orjson.loads(raw)
-    except Exception as error:  # the library raises bare Exception for a damaged file
+    except Exception as error:  # the library raises plain Exception for a damaged file
         raise ModelError(f"{path} is damaged: {first_line(error)}.") from error
     encoder.no_truncation()
     encoder.no_padding()
     highest = max(encoder.get_vocab(with_added_tokens=True).values(), default=-1)
     if highest >= vocab_size:
-        raise ModelError(f"{path} has token {highest}, but the embedding {vocab_size} rows.")
+        raise ModelError(f"{path} has token id {highest}, but the embedding has {vocab_size} rows.")
     scheme, strips = _scheme(description, path)
     settings = read_optional_json(directory / "tokenizer_config.json")
     if "auto_map" in settings:
-        raise ModelError(f"{settings.source} wants to run code of its own (auto_map): refused.")
+        raise ModelError(f"{settings.source} requires custom code (auto_map), which is never run.")
     template = _template(directory, settings)
     generation = read_optional_json(directory / "generation_config.json")
     special = {
@@ -85,7 +85,7 @@ def _read(path: Path) -> bytes:
 
 
 def _scheme(description: object, path: Path) -> tuple[Scheme, bool]:
-    """How pieces spell bytes, and whether decoding drops a leading space."""
+    """How pieces represent bytes, and whether decoding removes a leading space."""
     decoder = description.get("decoder") if isinstance(description, dict) else None
     steps = _steps(decoder)
     kinds = {str(step.get("type")) for step in steps}
@@ -97,8 +97,8 @@ def _scheme(description: object, path: Path) -> tuple[Scheme, bool]:
             step.get("prepend_scheme", "always") != "never" for step in metaspace
         )
     raise ModelError(
-        f"{path} decodes with {', '.join(sorted(kinds)) or 'nothing'}, which is not supported "
-        "(byte-level and SentencePiece vocabularies are)."
+        f"{path} has the decoder {', '.join(sorted(kinds)) or 'none'}, which is not supported "
+        "(supported: byte-level and SentencePiece)."
     )
 
 
@@ -128,14 +128,14 @@ def _template(directory: Path, settings: Fields) -> str | None:
 
 
 def _named_tokens(settings: Fields) -> dict[str, str]:
-    """Special tokens as chat templates name them."""
+    """Special tokens by their variable names in chat templates."""
     names = ("bos_token", "eos_token", "unk_token", "pad_token")
     texts = {name: _token_text(settings, name) for name in names}
     return {name: text for name, text in texts.items() if text is not None}
 
 
 def _token_text(settings: Fields, key: str) -> str | None:
-    """A special token's text, spelled as a string or as an object with `content`."""
+    """A special token's text, given as a string or as an object with `content`."""
     if settings.is_mapping(key):
         nested = settings.mapping(key)
         return None if nested is None else nested.text("content")
@@ -143,7 +143,7 @@ def _token_text(settings: Fields, key: str) -> str | None:
 
 
 def _token_ids(fields: Fields, vocab_size: int) -> list[int]:
-    """End-of-sequence ids: one, or a list."""
+    """End-of-sequence ids, given as one id or a list."""
     key = "eos_token_id"
     if key not in fields:
         return []
@@ -154,7 +154,7 @@ def _token_ids(fields: Fields, vocab_size: int) -> list[int]:
 
 
 def _adds_bos(encoder: Encoder, settings: Fields, bos_id: int) -> bool:
-    """What tokenizer_config says; else whether the post-processor puts bos first."""
+    """Whether BOS is added: by tokenizer_config if specified, else by the post-processor."""
     if "add_bos_token" in settings:
         return settings.flag("add_bos_token", default=False)
     return encoder.encode("", add_special_tokens=True).ids[:1] == [bos_id]

@@ -22,7 +22,7 @@ def bits_of(matcher):
     """[words] uint32: the mask of the next token."""
     bits = np.zeros(matcher.mask_words, np.uint32)
     matcher.library.unsafe_compute_mask_ptr(bits.ctypes.data, bits.nbytes)
-    assert matcher.look(), matcher.error
+    assert matcher.check(), matcher.error
     return bits
 
 

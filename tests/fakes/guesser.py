@@ -17,26 +17,26 @@ class Guesser(Speculation):
         self._rng = np.random.default_rng(seed)
         self.accepted = []  # a list of accepted counts for each step with drafts
 
-    def finds(self, steady):
+    def may_propose(self, steady):
         return True
 
-    def propose(self, batch, grant, costs):
-        table, spare = self._table, self._most - int(grant.sum())
+    def propose(self, batch, num_scheduled_tokens, costs):
+        table, spare = self._table, self._max_tokens - int(num_scheduled_tokens.sum())
         counts = np.zeros(len(batch), np.int32)
         for index, row in enumerate(batch.tolist()):
-            known = int(table.num_tokens[row])
-            decodes = grant[index] == 1 and known == table.num_computed[row] + 1
-            if not decodes or known <= table.num_prompt_tokens[row]:
+            num_tokens = int(table.num_tokens[row])
+            decodes = num_scheduled_tokens[index] == 1 and num_tokens == table.num_computed[row] + 1
+            if not decodes or num_tokens <= table.num_prompt_tokens[row]:
                 continue
-            room = min(spare, int(table.max_total[row]) - known - 1, self._length)
+            room = min(spare, int(table.max_total[row]) - num_tokens - 1, self._length)
             guess = self._guess(row, int(self._rng.integers(0, max(room, 0) + 1)))
-            table.token_table[row, known : known + len(guess)] = guess
+            table.token_table[row, num_tokens : num_tokens + len(guess)] = guess
             counts[index] = len(guess)
             spare -= len(guess)
-        places = np.flatnonzero(counts)
-        if not places.size:
+        drafting = np.flatnonzero(counts)
+        if not drafting.size:
             return None
-        return Drafts(counts, places, np.full(len(places), 2, np.int32))
+        return Drafts(counts, drafting, np.full(len(drafting), 2, np.int32))
 
     def _guess(self, row, count):
         table = self._table

@@ -8,13 +8,14 @@ from engine._core import BlockAllocator, PrefixTrie, SwapStore
 from engine.api.events import EventBus
 from engine.batch.request_queue import RequestQueue
 from engine.batch.rows import RowTable
+from engine.batch.sequence import NO_ROW, NOT_QUEUED, SequenceState
 from engine.memory.block_manager import BlockManager
 from engine.memory.integrity import check_writes
 from engine.memory.prefix_cache import PrefixCache
 from engine.memory.swap_tier import SwapTier
 from engine.observability.counters import EngineCounters
-from engine.runtime.forking import child_request, fork_point, known_tokens
-from engine.runtime.intake import take_in
+from engine.runtime.forking import child_request, fork_point, prompt_and_output_ids
+from engine.runtime.intake import make_sequence
 from engine.runtime.loading import open_with_headers
 from engine.runtime.request_handle import RequestHandle
 from engine.runtime.wakeups import WakeHub
@@ -118,7 +119,7 @@ class ToyPipeline:
         return self.blocks.tier
 
     def submit(self, request, parent=None):
-        sequence, detokenizer = take_in(
+        sequence, detokenizer = make_sequence(
             request, self.opened, now=self.clock(), draw_seed=lambda: 7, parent=parent
         )
         sequence.record["arrival"] = self._arrivals
@@ -140,7 +141,7 @@ class ToyPipeline:
         """As `AsyncPravahaEngine.fork`."""
         parent = self.sequences[handle.request_id]
         first, parent.forks = parent.forks + 1, parent.forks + n
-        tokens = known_tokens(parent)
+        tokens = prompt_and_output_ids(parent)
         tokens = tokens[: fork_point(parent, len(tokens), at)]
         return [
             self.submit(
@@ -162,7 +163,10 @@ class ToyPipeline:
     def deliver(self):
         """Tell readers of requests that finished, as the engine does after each step."""
         for finished in self.pipeline.take_finished():
-            self.ended.append(finished.sequence)
+            sequence = finished.sequence
+            assert sequence.finished
+            assert (sequence.row, sequence.queue_index) == (NO_ROW, NOT_QUEUED)
+            self.ended.append(sequence)
             finished.deliver(self.events)
 
     def run(self, limit=10_000):
@@ -177,14 +181,37 @@ class ToyPipeline:
         return self.sequences[handle.request_id].row
 
     def check(self):
-        """Books balance, and every computed token of a row is where its table says."""
+        """Check the pool, the states, and that each row's blocks hold the KV of its tokens."""
         self.blocks.check_integrity(self.table)
+        self.check_states()
         table = self.table
         for row in np.flatnonzero(table.num_computed).tolist():
             places = np.arange(int(table.num_computed[row]))
             blocks = table.block_tables[row, places // table.block_size]
             stored = self.executor.kv[blocks, places % table.block_size]
             assert (stored == table.token_table[row, places]).all(), f"row {row} reads others' KV"
+
+    def check_states(self):
+        """Check that every sequence is where its state says: in the queue, in a row, or in neither."""
+        table, waiting, running = self.table, self.waiting, self.pipeline.scheduler.running.tolist()
+        num_queued = num_running = 0
+        for sequence in self.sequences.values():
+            if sequence.finished:  # checked when it was delivered
+                continue
+            state, row, queue_index = sequence.state, sequence.row, sequence.queue_index
+            if state is SequenceState.RUNNING:
+                num_running += 1
+                assert queue_index == NOT_QUEUED
+                assert row in running
+                assert table.sequences[row] is sequence
+                continue
+            num_queued += 1
+            assert row == NO_ROW
+            assert waiting.at(queue_index) is sequence
+            assert state in (SequenceState.WAITING, SequenceState.PREEMPTED)
+            assert (state is SequenceState.PREEMPTED) == (sequence.preemptions > 0)
+        assert len(waiting) == num_queued
+        assert len(running) == num_running == table.max_rows - table.num_free
 
     def assert_idle(self):
         assert not self.pipeline.has_work

@@ -157,7 +157,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(query=st.text(min_size=1, max_size=4).filter(lambda q: q.strip() and "\0" not in q))
     @precondition(lambda self: self.titles)
     def search_finds_what_contains_the_query(self, query):
-        self.store.settle()
+        self.store.wait_for_writes()
         found = {tree.id for tree in self.store.trees(query)}
         for tree, title in self.titles.items():
             texts = [

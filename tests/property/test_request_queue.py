@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from engine.api.errors import QueueFull
 from engine.batch.request_queue import RequestQueue
-from engine.runtime.intake import take_in
+from engine.runtime.intake import make_sequence
 from engine.runtime.loading import open_with_headers
 from tests.fakes.toy_engine import ask, toy_config
 from tests.fakes.toy_executor import toy_model
@@ -27,7 +27,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     def sequence(self, length):
         request = ask(list(range(1, length + 1)), max_tokens=3)
-        sequence, _ = take_in(request, OPENED, now=1.0, draw_seed=lambda: 7)
+        sequence, _ = make_sequence(request, OPENED, now=1.0, draw_seed=lambda: 7)
         sequence.record["arrival"] = self.arrivals
         self.arrivals += 1
         return sequence

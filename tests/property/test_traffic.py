@@ -2,8 +2,9 @@
 block leaks and every token is correct, with and without drafts.
 
 Prompts share prefixes: they are runs of consecutive numbers with few first values, or parts of
-earlier sequences. After every rule the block accounting is checked and the KV of every row is looked
-up through its block table. Every step is checked to write only into blocks of its own rows.
+earlier sequences. After every rule and every step the state of each sequence is compared with its
+location, the block accounting is checked, and the KV of every row is looked up through its block
+table. Every step is checked to write only into blocks of its own rows.
 """
 
 from dataclasses import replace
@@ -17,7 +18,7 @@ from engine._core import BlockAllocator
 from engine.api.errors import ExecutorError, QueueFull
 from engine.api.request import FinishReason
 from engine.api.scheduling import BATCH_FORMERS, POLICIES, Scheduling
-from engine.runtime.forking import known_tokens
+from engine.runtime.forking import prompt_and_output_ids
 from tests.fakes.guesser import guess
 from tests.fakes.naive_allocator import NaiveAllocator
 from tests.fakes.toy_engine import ask
@@ -98,7 +99,7 @@ class Traffic(RuleBasedStateMachine):
     @rule(data=st.data(), max_tokens=st.integers(1, 20), seed=st.integers(0, 9))
     def submit_a_prefix_of_a_sequence(self, data, max_tokens, seed):
         sequence = self.any_sequence(data)
-        tokens = known_tokens(sequence)
+        tokens = prompt_and_output_ids(sequence)
         length = data.draw(st.integers(1, min(len(tokens), self.capacity, CONTEXT - 1)))
         request = ask(tokens[:length], max_tokens=max_tokens, temperature=1.0, seed=seed)
         self.take(lambda: [self.toy.submit(request)])
@@ -107,8 +108,8 @@ class Traffic(RuleBasedStateMachine):
     @rule(data=st.data(), n=st.integers(1, 3), anywhere=st.booleans())
     def fork(self, data, n, anywhere):
         parent = self.any_sequence(data)
-        known = len(known_tokens(parent))
-        at = data.draw(st.integers(1, known)) if anywhere else known
+        num_tokens = len(prompt_and_output_ids(parent))
+        at = data.draw(st.integers(1, num_tokens)) if anywhere else num_tokens
         if at >= parent.max_total or at > self.capacity:
             return
         start = min(self.penalty_starts[parent.request_id], at)
@@ -171,7 +172,7 @@ class Traffic(RuleBasedStateMachine):
             self.toy.tier.close()
         else:
             self.toy.store.close()  # killed: unsaved blocks are lost
-        written = [known_tokens(sequence) for sequence in self.toy.sequences.values()]
+        written = [prompt_and_output_ids(sequence) for sequence in self.toy.sequences.values()]
         self.new_toy()
         for tokens in written[-3:]:
             tokens = tokens[: min(self.capacity, CONTEXT - 1)]
@@ -257,7 +258,7 @@ class Traffic(RuleBasedStateMachine):
             assert "broken" in error or len(request.prompt_ids) + len(ids) > self.capacity
 
     @invariant()
-    def block_accounting_is_consistent(self):
+    def states_and_block_accounting_are_consistent(self):
         if hasattr(self, "toy"):
             self.toy.check()
 

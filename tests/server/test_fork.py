@@ -5,7 +5,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from app.server.routes.fork import sampling_change
+from app.server.routes.fork import sampling_changes
 from app.server.wire.schemas import ForkRequest
 from engine.api.request import Request, SamplingParams
 from engine.runtime.forking import child_seed
@@ -106,7 +106,7 @@ def test_what_cannot_be_forked_is_refused_by_name(http, parent, body, status, pa
 def test_fields_that_are_left_out_are_the_parents():
     def changed(**fields):
         body = ForkRequest(parent="p", **fields)
-        return sampling_change(body, vocab_size=300)(PARENTS)
+        return replace(PARENTS, **sampling_changes(body, vocab_size=300))
 
     assert changed() == PARENTS
     assert changed(temperature=0.0) == replace(PARENTS, temperature=0.0)

@@ -29,7 +29,7 @@ class RandomWriter:
         written: list[int] = []
         while len(written) < max_tokens and not (written and matcher.finished):
             matcher.library.unsafe_compute_mask_ptr(bits.ctypes.data, bits.nbytes)
-            assert matcher.look(), matcher.error
+            assert matcher.check(), matcher.error
             unpacked = np.unpackbits(bits.view(np.uint8), bitorder="little")
             assert unpacked[self._eos].all() == unpacked[self._eos].any() == matcher.accepting
             options = self._likely[unpacked[self._likely] == 1]

@@ -243,7 +243,7 @@ def test_without_torch_native_models_open_and_others_say_what_to_install(llama, 
 def test_native_models_never_import_torch(llama):
     code = (
         "import sys; from pathlib import Path; from engine.executors.open_model import open_model; "
-        f"open_model(Path({str(llama)!r})); import engine.engine; "
+        f"open_model(Path({str(llama)!r})); import engine.runtime.engine; "
         "assert not {'torch', 'transformers', 'triton'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

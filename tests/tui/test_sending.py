@@ -143,7 +143,7 @@ async def test_typing_a_slash_lists_commands_and_tab_completes(screen):
         ("/system clear", "No system prompt."),
         ("/rename", "/rename needs a title."),
         ("/copy", "There is no answer to copy yet."),
-        ("/regen", "There is no answer to write again"),
+        ("/regen", "There is no answer to regenerate"),
         ("/theme nee", "There is no theme nee. Did you mean neel"),
     ],
 )

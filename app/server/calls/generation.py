@@ -55,7 +55,7 @@ async def begin(
     check_choices(context, n, len(prompts), param="n" if n == body.choices else "best_of")
     async with AsyncExitStack() as stack:
         stack.enter_context(context.drain.work())
-        await build_grammar(context, body)
+        await build_grammar(context, body, sampling.grammar)
         choices = await stack.enter_async_context(
             fan_out(
                 context.engine,

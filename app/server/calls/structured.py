@@ -35,17 +35,22 @@ def grammar_of(body: SamplingFields) -> Grammar | None:
     return None if found is None else found[1]
 
 
-async def build_grammar(context: ServerContext, body: SamplingFields) -> None:
-    """Compile the body's grammar before a request is submitted, so that an invalid one is a 400.
+async def build_grammar(
+    context: ServerContext, body: SamplingFields, grammar: Grammar | None
+) -> None:
+    """Compile a grammar before its request is submitted, so that an invalid one is a 400.
+
+    Args:
+        context: the server.
+        body: the request body; an error names its field.
+        grammar: the body's grammar as `grammar_of` returned it; None does nothing.
 
     Raises:
         ApiError: 400 naming the field.
         QueueFull, EngineUnavailable: from the engine.
     """
-    found = _field_grammar(body)
-    if found is None:
+    if grammar is None:
         return
-    param, grammar = found
     try:
         build = asyncio.wrap_future(context.engine.build_grammar(grammar))
         build.add_done_callback(_retrieve_exception)
@@ -53,7 +58,8 @@ async def build_grammar(context: ServerContext, body: SamplingFields) -> None:
         await asyncio.wait([build])
         build.result()
     except InvalidRequest as error:
-        raise bad_request(str(error), param=param) from error
+        found = _field_grammar(body)
+        raise bad_request(str(error), param=found and found[0]) from error
 
 
 def _retrieve_exception(build: "asyncio.Future[Any]") -> None:

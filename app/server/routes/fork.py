@@ -7,6 +7,7 @@ of a plain completion whose prompt is the parent's tokens up to the fork.
 
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -28,7 +29,6 @@ from app.server.wire.schemas import ForkRequest
 from engine.api.errors import UnknownRequest
 from engine.api.request import SamplingParams, new_request_id
 from engine.clients.http_wire import FORKED_AT
-from engine.runtime.forking import SamplingChange
 
 router = APIRouter(route_class=JsonRoute)
 
@@ -42,8 +42,8 @@ async def fork(body: ForkRequest, request: Request) -> Response:
     context = server_context(request)
     check_extra_fields(request, body)
     model = loaded_model(context, body.model)
-    change = sampling_change(body, vocab_size=model.info.vocab_size)
-    generation, logprobs = await _begin(context, body, change)
+    changes = sampling_changes(body, vocab_size=model.info.vocab_size)
+    generation, logprobs = await _begin(context, body, changes)
     (prompt,) = generation.prompts
     answer = CompletionAnswer(body.model_copy(update={"logprobs": logprobs}), model, generation)
     response: Response
@@ -55,8 +55,8 @@ async def fork(body: ForkRequest, request: Request) -> Response:
     return response
 
 
-def sampling_change(body: ForkRequest, *, vocab_size: int) -> SamplingChange:
-    """The change of the parent's sampling parameters that the body's fields ask for.
+def sampling_changes(body: ForkRequest, *, vocab_size: int) -> dict[str, Any]:
+    """The parent's sampling parameters that the body's fields replace, by their name in `SamplingParams`.
 
     Raises:
         ApiError: 400 for a token id outside the vocabulary, or a field that a fork cannot change.
@@ -76,16 +76,11 @@ def sampling_change(body: ForkRequest, *, vocab_size: int) -> SamplingChange:
     if given & GRAMMAR_FIELDS:
         names.add("grammar")
     known = set(SamplingParams.__dataclass_fields__)
-    changes = {name: getattr(params, name) for name in names & known}
-
-    def change(parents: SamplingParams) -> SamplingParams:
-        return replace(parents, **changes)
-
-    return change
+    return {name: getattr(params, name) for name in names & known}
 
 
 async def _begin(
-    context: ServerContext, body: ForkRequest, change: SamplingChange
+    context: ServerContext, body: ForkRequest, changes: dict[str, Any]
 ) -> tuple[Generation, int | None]:
     """Fork the parent: the children as choices of one prompt, and their `logprobs` parameter.
 
@@ -99,13 +94,13 @@ async def _begin(
     base = body.request_id or new_request_id()
     async with AsyncExitStack() as stack:
         stack.enter_context(context.drain.work())
-        await build_grammar(context, body)
+        await build_grammar(context, body, changes.get("grammar"))
         try:
             handles = context.engine.fork(
                 body.parent,
                 at=body.at,
                 n=n,
-                sampling=change,
+                sampling=lambda parent: replace(parent, **changes),
                 request_ids=[base] if n == 1 else [f"{base}-{index}" for index in range(n)],
             )
         except UnknownRequest as error:

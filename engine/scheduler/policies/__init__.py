@@ -1,4 +1,4 @@
-"""The scheduling policies, one a file, and `make_prioritiser`, which finds one by name."""
+"""The scheduling policies, one per file, and `make_prioritiser`, which creates one by name."""
 
 from engine.api.scheduling import Policy
 from engine.scheduler.ordering import Prioritiser
@@ -11,7 +11,12 @@ from engine.scheduler.work_predictor import WorkPredictor
 
 
 def make_prioritiser(policy: Policy, work: WorkPredictor) -> Prioritiser:
-    """The policy of that name, which predicts with `work`."""
+    """Create a policy.
+
+    Args:
+        policy: its name.
+        work: predicts durations; used by `sjf`, `edf` and `lrs`.
+    """
     match policy:
         case "fcfs":
             return FirstComeFirstServed()

@@ -1,31 +1,36 @@
-"""What the deadline policies share: what counts as a deadline, and where a lost one goes."""
+"""Functions shared by the deadline policies: effective deadlines and the order of infeasible ones."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.batch.request_record import WaitingColumns
 
-PATIENCE_S = 30.0
-"""A request that names no deadline is treated as one that would wait so long."""
+DEFAULT_DEADLINE_S = 30.0
+"""Deadline of a request that specifies none, or a later one: seconds after submission."""
 
-_APART = 1e15
-"""More than any instant, slack or submission number; a number added to it stays exact."""
+_KEY_OFFSET = 1e15
+"""Larger than any instant, slack or submission number; submission numbers added to it stay exact."""
 
 
 def deadlines_of(columns: WaitingColumns) -> NDArray[np.float64]:
-    """[n] float64, instants."""
-    return np.minimum(columns.deadline, columns.queued_at + PATIENCE_S)
+    """[n] float64, effective deadlines as instants, at most `DEFAULT_DEADLINE_S` after submission."""
+    return np.minimum(columns.deadline, columns.queued_at + DEFAULT_DEADLINE_S)
 
 
-def apart(
-    keys: NDArray[np.float64], columns: WaitingColumns, lost: NDArray[np.bool_]
+def partition_keys(
+    keys: NDArray[np.float64], columns: WaitingColumns, infeasible: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """`keys`, with those for whom no deadline counts any more set apart.
+    """`keys`, with requests that have their first token moved first and infeasible ones last.
 
-    Requests that have begun to answer come first: they are served already, and stopping them would
-    waste what they hold. Lost ones, whose first token cannot come in time even if they were next
-    and the machine faster than predicted by the model's usual error, come last, so that they push
-    out nobody who can still be served in time. Both are in order of arrival among themselves.
+    Requests with a first token have met or missed their deadline already, and preempting them would
+    waste the KV they hold. A request is infeasible if its first token would be late even if it ran
+    next and the machine were faster than predicted by the model's usual error; it is moved behind
+    those that can still meet their deadline. Both groups are ordered by arrival.
+
+    Args:
+        keys: [n] float64, the policy's keys.
+        columns: the requests.
+        infeasible: [n] bool.
     """
-    keys = np.where(lost, columns.arrival + _APART, keys)
-    return np.where(columns.has_first_token, columns.arrival - _APART, keys)
+    keys = np.where(infeasible, columns.arrival + _KEY_OFFSET, keys)
+    return np.where(columns.has_first_token, columns.arrival - _KEY_OFFSET, keys)

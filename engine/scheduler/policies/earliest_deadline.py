@@ -4,12 +4,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.batch.request_record import WaitingColumns
-from engine.scheduler.policies.deadlines import apart, deadlines_of
+from engine.scheduler.policies.deadlines import deadlines_of, partition_keys
 from engine.scheduler.work_predictor import WorkPredictor
 
 
 class EarliestDeadlineFirst:
-    """By deadline (Liu and Layland 1973), lost ones last."""
+    """By deadline (Liu and Layland 1973); requests with an infeasible deadline last."""
 
     static = False
 
@@ -17,9 +17,9 @@ class EarliestDeadlineFirst:
         self._work = work
 
     def keys(self, columns: WaitingColumns, now: float) -> NDArray[np.float64]:
-        """The deadlines."""
+        """[n] float64, the deadlines as instants."""
         deadlines = deadlines_of(columns)
-        lost = (
+        infeasible = (
             now + self._work.first_token_seconds(columns) / self._work.optimism_factor > deadlines
         )
-        return apart(deadlines, columns, lost)
+        return partition_keys(deadlines, columns, infeasible)

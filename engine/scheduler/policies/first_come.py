@@ -7,10 +7,10 @@ from engine.batch.request_record import WaitingColumns
 
 
 class FirstComeFirstServed:
-    """By submission number. A preempted sequence keeps its number, and so its place."""
+    """By submission number. A preempted sequence keeps its number and so its position."""
 
     static = True
 
     def keys(self, columns: WaitingColumns, now: float) -> NDArray[np.float64]:
-        """Oldest first."""
+        """[n] float64, the submission numbers."""
         return columns.arrival.astype(np.float64)

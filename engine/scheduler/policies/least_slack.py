@@ -4,15 +4,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.batch.request_record import WaitingColumns
-from engine.scheduler.policies.deadlines import apart, deadlines_of
+from engine.scheduler.policies.deadlines import deadlines_of, partition_keys
 from engine.scheduler.work_predictor import WorkPredictor
 
 
 class LeastRemainingSlack:
-    """By the time that can still be lost: to the deadline, less the predicted work before it.
+    """By relative slack: the time to the deadline minus the predicted time to the first token.
 
-    Relative to the whole time from submission to deadline, so that a second of slack is much for a
-    request that is wanted in one and little for one that is wanted in a minute. Lost ones last.
+    Slack is divided by the time from submission to deadline, so that a second of slack counts more
+    for a deadline of one second than for one of a minute. Infeasible requests last.
     """
 
     static = False
@@ -21,8 +21,8 @@ class LeastRemainingSlack:
         self._work = work
 
     def keys(self, columns: WaitingColumns, now: float) -> NDArray[np.float64]:
-        """Slack in shares of the time allowed: 1 at submission of no work."""
+        """[n] float64, slack as a fraction of the time from submission to deadline."""
         deadlines = deadlines_of(columns)
         left, work = deadlines - now, self._work.first_token_seconds(columns)
-        lost = work / self._work.optimism_factor > left
-        return apart((left - work) / (deadlines - columns.queued_at), columns, lost)
+        infeasible = work / self._work.optimism_factor > left
+        return partition_keys((left - work) / (deadlines - columns.queued_at), columns, infeasible)

@@ -1,4 +1,4 @@
-"""The caller's priority."""
+"""Priority scheduling."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,14 +7,14 @@ from engine.batch.request_record import WaitingColumns
 
 
 class PriorityOrder:
-    """By the request's `priority`, lower first: vLLM's meaning of the field.
+    """By the request's `priority`, lower first, as in vLLM.
 
-    It decides admission, the order of prefills, and who is preempted when blocks run out. A running
-    request is never preempted only because a better one waits.
+    It decides the order of admissions, prefills and preemptions. A running request is preempted only
+    when blocks run out, not because a request of higher priority waits.
     """
 
     static = True
 
     def keys(self, columns: WaitingColumns, now: float) -> NDArray[np.float64]:
-        """The priorities."""
+        """[n] float64, the priorities."""
         return columns.priority.astype(np.float64)

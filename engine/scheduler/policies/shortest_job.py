@@ -8,9 +8,9 @@ from engine.scheduler.work_predictor import WorkPredictor
 
 
 class ShortestJobFirst:
-    """By predicted work left, prompt and answer: it lowers the mean latency of all.
+    """By predicted remaining work, prompt and output, which minimises the mean latency.
 
-    How long an answer will be is not known; `WorkPredictor.answer_tokens` says what is assumed.
+    The output length is unknown; `WorkPredictor.mean_output_tokens` is assumed.
     """
 
     static = False
@@ -19,5 +19,5 @@ class ShortestJobFirst:
         self._work = work
 
     def keys(self, columns: WaitingColumns, now: float) -> NDArray[np.float64]:
-        """Predicted seconds of the machine."""
+        """[n] float64, predicted seconds of compute."""
         return self._work.job_seconds(columns)

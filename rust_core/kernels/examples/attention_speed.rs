@@ -1,10 +1,10 @@
-//! Speed of one thread's attention, for SmolLM2-135M's heads: rows that decode, rows behind a shared prefix,
-//! and prompts.
+//! Single-threaded attention benchmark with the heads of SmolLM2-135M: decode rows, decode rows with a shared prefix,
+//! and prefill.
 //!
 //! `cargo run --release --example attention_speed -- [level] [kv type] [part of a name]`
 //!
-//! Each shape runs in pieces of about a millisecond, and the fastest of each counts, so that a busy machine
-//! disturbs little.
+//! Each shape is timed in parts of about a millisecond and the minimum of each part is used, to reduce the effect of noisy
+//! neighbours.
 
 use std::time::{Duration, Instant};
 
@@ -17,15 +17,15 @@ const KV_HEADS: usize = 3;
 const GROUP: usize = 3;
 const DIM: usize = 64;
 
-/// Tasks of `tokens` tokens behind a context of `context`, of which `shared` is the same for all, in each of
-/// `layers` layers: with many of them keys and values come from memory, as in a step.
+/// Tasks of `tokens` tokens with a context of `context` tokens, of which `shared` are a common prefix, in each of
+/// `layers` layers. With many layers, keys and values are read from main memory, as in a step.
 struct Shape {
     name: &'static str,
     layers: usize,
     tasks: usize,
     tokens: usize,
     context: usize,
-    /// None: the tokens are one prompt's, one behind the other, task by task.
+    /// None: all tasks are consecutive parts of one prompt.
     shared: Option<usize>,
 }
 
@@ -79,7 +79,7 @@ fn run(level: Level, dtype: KvDtype, shape: &Shape) {
         head_dim: DIM,
     })
     .expect("memory");
-    kv.touch();
+    kv.prefault();
     let shared = shape.shared.unwrap_or(0);
     let tables: Vec<i32> = (0..sequences * width)
         .map(|at| {
@@ -159,7 +159,7 @@ fn run(level: Level, dtype: KvDtype, shape: &Shape) {
                     out: out.as_mut_ptr(),
                     out_token_stride: row,
                 };
-                // As in a step: another KV head's keys come next.
+                // As in a step: the next KV head's keys are prefetched.
                 let ahead = Task {
                     kv_head: (kv_head + 1) % KV_HEADS,
                     ..task

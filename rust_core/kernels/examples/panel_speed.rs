@@ -1,7 +1,6 @@
-//! Milliseconds that every product of a small model takes, at several row counts: the matrices of SmolLM2-135M
-//! in their formats, with activations, outliers, strides and residual sums as a step has them, and nothing else
-//! of a step. One thread, and two that divide panels as a step's workers do. The fastest of each matrix
-//! counts, so that a neighbour on the machine disturbs little.
+//! GEMM benchmark: time of all matrix products of SmolLM2-135M at several row counts, with the formats, activations,
+//! outliers, strides and residual additions of a step, but without the rest of a step. Runs with one thread and with two that
+//! divide panels as a step's workers do. The minimum time per matrix is used, to reduce the effect of noisy neighbours.
 //!
 //! `cargo run --release --example panel_speed -- [level] [rows ...]`
 
@@ -9,11 +8,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use pravaha_kernels::activation_quant::{
-    OutlierPlaces, QuantRows, Scales, TileGroup, quantize_row,
+    OutlierPositions, QuantRows, ScaleMode, TileGroup, quantize_row,
 };
 use pravaha_kernels::arena::Buffer;
 use pravaha_kernels::dispatch::Level;
-use pravaha_kernels::gemm::{Activations, Output, PanelScratch, Products};
+use pravaha_kernels::gemm::{Activations, Gemm, Output, PanelScratch};
 use pravaha_kernels::pack::{PackedMatrix, PanelKind};
 use pravaha_kernels::pool::Pool;
 use pravaha_kernels::quant::DType;
@@ -21,24 +20,24 @@ use pravaha_kernels::roofline::measure_int8_dot;
 use pravaha_kernels::topology::Topology;
 
 const LAYERS: usize = 30;
-/// Outputs and inputs: q, k and v, o, gate and up, down.
+/// Outputs and inputs of: q, k and v; o; gate and up; down.
 const SHAPES: [(usize, usize); 4] = [(960, 576), (576, 576), (3072, 576), (576, 1536)];
 const LM_HEAD: (usize, usize) = (49152, 576);
-/// Row counts of more tokens than that are prefill: without lm_head.
-const MOST_DECODES: usize = 64;
+/// Larger row counts are prefill, without lm_head.
+const MAX_DECODE_ROWS: usize = 64;
 const ROWS: [usize; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
-const MOST_ROWS: usize = 512;
+const MAX_ROWS: usize = 512;
 /// Panels that a worker takes at once.
 const PART: usize = 4;
-const WIDEST: usize = 1536;
-/// One input in so many stands apart, as in the demo model's activations.
+const MAX_WIDTH: usize = 1536;
+/// Every so many inputs one is an outlier, as in the demo model's activations.
 const OUTLIER_EVERY: usize = 311;
 
 /// Quantised rows of one width.
 struct Rows {
     inputs: usize,
     tiles: Buffer<TileGroup>,
-    places: Buffer<OutlierPlaces>,
+    outlier_positions: Buffer<OutlierPositions>,
 }
 
 impl Rows {
@@ -46,28 +45,28 @@ impl Rows {
         let groups = inputs / 32;
         let rows = Self {
             inputs,
-            tiles: Buffer::new(MOST_ROWS / 4 * groups).expect("memory"),
-            places: Buffer::new(MOST_ROWS / 4 * groups).expect("memory"),
+            tiles: Buffer::new(MAX_ROWS / 4 * groups).expect("memory"),
+            outlier_positions: Buffer::new(MAX_ROWS / 4 * groups).expect("memory"),
         };
-        for at in 0..MOST_ROWS {
+        for at in 0..MAX_ROWS {
             let mut row: Vec<f32> = (0..inputs)
                 .map(|i| ((i + 17 * at) as f32 * 0.7).sin())
                 .collect();
-            for apart in (at % 7..inputs).step_by(OUTLIER_EVERY) {
-                row[apart] = 20.0;
+            for outlier in (at % 7..inputs).step_by(OUTLIER_EVERY) {
+                row[outlier] = 20.0;
             }
-            // SAFETY: ours alone; the level was chosen for this machine.
+            // SAFETY: not shared; the level was chosen for this machine.
             unsafe {
                 let tile = rows.tiles.slice_mut(at / 4 * groups, groups);
-                let places = rows.places.slice_mut(at / 4 * groups, groups);
+                let outlier_positions = rows.outlier_positions.slice_mut(at / 4 * groups, groups);
                 quantize_row(
                     level,
                     &row,
                     None,
-                    Scales::Powers,
+                    ScaleMode::PowerOfTwo,
                     at % 4,
                     tile,
-                    Some(places),
+                    Some(outlier_positions),
                 );
             }
         }
@@ -78,18 +77,18 @@ impl Rows {
         Activations {
             quant: Some(QuantRows {
                 tiles: self.tiles.ptr(),
-                places: self.places.ptr(),
+                outlier_positions: self.outlier_positions.ptr(),
                 row_tiles: std::ptr::null(),
                 inputs: self.inputs,
             }),
-            scales: Scales::Powers,
+            scale_mode: ScaleMode::PowerOfTwo,
             float: std::ptr::null(),
             float_stride: 0,
         }
     }
 }
 
-/// One worker's panels of a product.
+/// Compute one worker's panels of a GEMM.
 fn multiply(
     level: Level,
     matrix: &PackedMatrix,
@@ -99,8 +98,8 @@ fn multiply(
     out: &Buffer<f32>,
     scratch: &mut PanelScratch,
 ) {
-    // SAFETY: available level; there are so many rows.
-    let mut products = unsafe { Products::new(level, activations, rows, scratch) };
+    // SAFETY: the level is available; there are at least `rows` rows.
+    let mut gemm = unsafe { Gemm::new(level, activations, rows, scratch) };
     loop {
         let first = counter.fetch_add(PART, Ordering::Relaxed);
         if first >= matrix.panels() {
@@ -116,7 +115,7 @@ fn multiply(
                 accumulate: matrix.outputs == 576,
                 bias: std::ptr::null(),
             };
-            products.panels(matrix, panels, next, output);
+            gemm.panels(matrix, panels, next, output);
         }
     }
 }
@@ -128,7 +127,7 @@ fn main() {
     if counts.is_empty() {
         counts = ROWS.into();
     }
-    assert!(counts.iter().all(|rows| (1..=MOST_ROWS).contains(rows)));
+    assert!(counts.iter().all(|rows| (1..=MAX_ROWS).contains(rows)));
     let mut shapes: Vec<((usize, usize), DType)> = (0..LAYERS)
         .flat_map(|_| SHAPES.map(|shape| (shape, DType::Q4_1)))
         .collect();
@@ -138,7 +137,7 @@ fn main() {
         .map(|&((outputs, inputs), dtype)| {
             let buffer = Buffer::new(outputs / 16 * PanelKind::of(dtype).panel_bytes(inputs))
                 .expect("memory");
-            // SAFETY: ours alone. 0x3131 is a small positive f16.
+            // SAFETY: not shared. 0x3131 is a small positive f16.
             unsafe { buffer.slice_mut(0, buffer.len()) }.fill(0x31);
             buffer
         })
@@ -151,21 +150,21 @@ fn main() {
             PackedMatrix::at(buffer.ptr(), PanelKind::of(dtype), outputs, outputs, inputs)
         })
         .collect();
-    let activations = [576, WIDEST].map(|inputs| Rows::new(level, inputs));
-    let out = Buffer::<f32>::new(MOST_ROWS * 3072 + MOST_DECODES * LM_HEAD.0).expect("memory");
+    let activations = [576, MAX_WIDTH].map(|inputs| Rows::new(level, inputs));
+    let out = Buffer::<f32>::new(MAX_ROWS * 3072 + MAX_DECODE_ROWS * LM_HEAD.0).expect("memory");
     for threads in [1, 2] {
         let Ok(mut pool) = Pool::new(Some(threads), &Topology::detect()) else {
             continue;
         };
         let peak = measure_int8_dot(Some(threads), Duration::from_millis(200)).expect("a peak");
         for &rows in &counts {
-            let matrices = &matrices[..if rows > MOST_DECODES {
+            let matrices = &matrices[..if rows > MAX_DECODE_ROWS {
                 matrices.len() - 1
             } else {
                 matrices.len()
             }];
             let phases: Vec<AtomicUsize> = matrices.iter().map(|_| AtomicUsize::new(0)).collect();
-            // When each worker began and ended each product, in nanoseconds.
+            // Start and end of each worker's part of each GEMM, in nanoseconds.
             let clocks: Vec<Vec<(AtomicU64, AtomicU64)>> = (0..threads)
                 .map(|_| matrices.iter().map(|_| Default::default()).collect())
                 .collect();
@@ -179,13 +178,13 @@ fn main() {
                 let nanos = |at: &AtomicU64| Duration::from_nanos(at.load(Ordering::Relaxed));
                 pool.run(&|worker| {
                     let clock = &clocks[worker.index()];
-                    let mut scratch = PanelScratch::new(MOST_ROWS, WIDEST).expect("memory");
+                    let mut scratch = PanelScratch::new(MAX_ROWS, MAX_WIDTH).expect("memory");
                     for (at, (matrix, counter)) in matrices.iter().zip(&phases).enumerate() {
                         let now = |to: &AtomicU64| {
                             to.store(begin.elapsed().as_nanos() as u64, Ordering::Relaxed);
                         };
                         now(&clock[at].0);
-                        let x = &activations[usize::from(matrix.inputs == WIDEST)];
+                        let x = &activations[usize::from(matrix.inputs == MAX_WIDTH)];
                         multiply(
                             level,
                             matrix,

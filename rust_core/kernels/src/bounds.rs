@@ -1,12 +1,13 @@
-//! Kernels on memory that touches guard pages, in shapes of every kind: an access beyond an end kills the test.
+//! Out-of-bounds tests: kernels run on memory adjacent to guard pages, with random shapes. An out-of-bounds access is a
+//! segmentation fault.
 //!
-//! What they compute is checked beside each of them; products and both kinds of attention run on such memory in
-//! their own tests. Here is the rest.
+//! Results are checked in each kernel's own tests. GEMM and attention use guarded memory there; the other kernels are
+//! tested here.
 
 use proptest::prelude::*;
 
 use crate::activation_quant::{
-    GroupColumn, Scales, TILE_ROWS, TileGroup, quantize_gated, quantize_row, quantize_tile,
+    GroupColumn, ScaleMode, TILE_ROWS, TileGroup, quantize_gated, quantize_row, quantize_tile,
 };
 use crate::amx::row_tiles::{ROWS, RowTile, copy_row};
 use crate::dispatch::Level;
@@ -61,19 +62,19 @@ proptest! {
         on_both_sides(|| for level in levels() {
             let tiles_count = rows.div_ceil(TILE_ROWS);
             let mut tiles = Guarded::filled(TileGroup::default(), tiles_count * groups);
-            let mut places = Guarded::filled([0; TILE_ROWS], tiles_count * groups);
-            let nothing = RowTile { codes: [[0; GROUP]; ROWS] };
-            let mut row_tiles = Guarded::filled(nothing, rows.div_ceil(ROWS) * groups);
+            let mut outlier_positions = Guarded::filled([0; TILE_ROWS], tiles_count * groups);
+            let empty = RowTile { codes: [[0; GROUP]; ROWS] };
+            let mut row_tiles = Guarded::filled(empty, rows.div_ceil(ROWS) * groups);
             for row in 0..rows {
                 let mut x = random(groups * GROUP, seed ^ row as u64);
                 x[seed as usize % groups * GROUP] = 1000.0;
                 let tile = &mut tiles[row / TILE_ROWS * groups..][..groups];
-                let places = &mut places[row / TILE_ROWS * groups..][..groups];
-                // SAFETY: the level is available; room for every row.
+                let outlier_positions = &mut outlier_positions[row / TILE_ROWS * groups..][..groups];
+                // SAFETY: the level is available; the destination holds every row.
                 unsafe {
-                    quantize_row(level, &x, None, Scales::Powers, row % TILE_ROWS, tile, Some(places));
+                    quantize_row(level, &x, None, ScaleMode::PowerOfTwo, row % TILE_ROWS, tile, Some(outlier_positions));
                     if row % TILE_ROWS == 0 && row + TILE_ROWS <= rows {
-                        quantize_tile(level, [&*x; TILE_ROWS], None, Scales::Least, tile, Some(places));
+                        quantize_tile(level, [&*x; TILE_ROWS], None, ScaleMode::MaxAbs, tile, Some(outlier_positions));
                     }
                     copy_row(row, tile, row_tiles.as_mut_ptr(), groups);
                 }
@@ -82,12 +83,12 @@ proptest! {
     }
 
     #[test]
-    fn joined_and_quantised_groups(seed: u64, groups in 1usize..5, rows in 1usize..40) {
+    fn fused_gating_and_quantization(seed: u64, groups in 1usize..5, rows in 1usize..40) {
         on_both_sides(|| for level in levels() {
             let tiles_count = rows.div_ceil(TILE_ROWS);
             let mut tiles = Guarded::filled(TileGroup::default(), tiles_count * groups);
-            let nothing = RowTile { codes: [[0; GROUP]; ROWS] };
-            let mut row_tiles = Guarded::filled(nothing, rows.div_ceil(ROWS) * groups);
+            let empty = RowTile { codes: [[0; GROUP]; ROWS] };
+            let mut row_tiles = Guarded::filled(empty, rows.div_ceil(ROWS) * groups);
             let (gate, up) = (random(rows * GROUP, seed), random(rows * GROUP, 1));
             for group in 0..groups {
                 let to = GroupColumn {
@@ -95,8 +96,8 @@ proptest! {
                     row_tiles: row_tiles.as_mut_ptr().wrapping_add(group),
                     groups,
                 };
-                // SAFETY: the level is available; room for every row.
-                unsafe { quantize_gated(level, gate.as_ptr(), up.as_ptr(), rows, Scales::Powers, to) };
+                // SAFETY: the level is available; the destination holds every row.
+                unsafe { quantize_gated(level, gate.as_ptr(), up.as_ptr(), rows, ScaleMode::PowerOfTwo, to) };
             }
         });
     }

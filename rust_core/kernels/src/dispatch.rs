@@ -1,5 +1,7 @@
-//! Which instruction set the kernels use: chosen once at load, forced by configuration or by the
-//! environment variable `PRAVAHA_DISPATCH` (which wins, so that tests can force any process).
+//! Instruction set levels and their selection.
+//!
+//! The level is chosen once, when the model is loaded: the environment variable `PRAVAHA_DISPATCH` if set (so that tests can
+//! force it in any process), else the configured level, else the best one available.
 
 use crate::amx;
 use crate::error::KernelError;
@@ -7,16 +9,16 @@ use crate::error::KernelError;
 /// Environment variable that overrides the configured level.
 pub const DISPATCH_ENV: &str = "PRAVAHA_DISPATCH";
 
-/// Instruction-set levels with kernels of their own, worst first.
+/// Instruction set levels that have their own kernels, slowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// Plain Rust that any compiler vectorises as it can.
+    /// Plain Rust, vectorised by the compiler.
     Portable,
     /// AVX2 with FMA and F16C.
     Avx2,
     /// AVX-512 F, BW, VL, DQ and VNNI.
     Avx512,
-    /// AMX tiles for products of more than a few rows, and AVX-512 for all else.
+    /// AMX tiles for GEMMs of more than a few rows, AVX-512 for everything else.
     Amx,
 }
 
@@ -35,13 +37,13 @@ impl Level {
 
     /// Whether this process can run the level.
     ///
-    /// In this crate's tests it can run the level `amx` with AVX-512 alone: tiles that the machine has not are
-    /// emulated. Nothing chooses it for that.
+    /// In this crate's tests, level `amx` needs only AVX-512: tiles are emulated where the hardware lacks them. `best` and
+    /// `choose` never select an emulated level.
     pub fn available(self) -> bool {
         self.obstacle().is_none() || cfg!(test) && self == Self::Amx && self.instructions()
     }
 
-    /// Why this process cannot run the level, as a clause; None if it can.
+    /// Why this process cannot run the level, as a clause of a sentence; None if it can.
     pub fn obstacle(self) -> Option<String> {
         if self == Self::Amx {
             let below = Self::Avx512.obstacle();
@@ -54,7 +56,7 @@ impl Level {
         (!self.instructions()).then(|| format!("the processor lacks some of {needs}"))
     }
 
-    /// Whether the processor has the level's instructions and the operating system keeps their registers.
+    /// Whether the processor has the level's instructions and the operating system saves their registers.
     fn instructions(self) -> bool {
         match self {
             Self::Portable => true,
@@ -86,8 +88,7 @@ impl Level {
             .expect("portable always runs")
     }
 
-    /// Choose a level by its configured name (`auto` takes the best), unless the environment
-    /// variable names another.
+    /// Choose a level by its configured name; `auto` means the best available. [`DISPATCH_ENV`] takes precedence.
     pub fn choose(configured: &str) -> Result<Self, KernelError> {
         match std::env::var(DISPATCH_ENV) {
             Ok(forced) if !forced.is_empty() => Self::parse(&forced),
@@ -117,16 +118,16 @@ impl Level {
     }
 }
 
-/// Whether additions have pipes of their own beside those of products, as in AMD's cores: then a kernel does with the former
-/// what it can do with either, for the same bits.
+/// Whether floating-point additions execute on separate pipes from multiplications, as on AMD cores. Kernels then prefer
+/// additions where both give the same bits.
 #[cfg(target_arch = "x86_64")]
-pub fn adds_beside_products() -> bool {
+pub fn separate_add_pipes() -> bool {
     let vendor = std::arch::x86_64::__cpuid(0);
     let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
     name.as_flattened() == b"AuthenticAMD"
 }
 
-/// Instruction-set extensions of this processor that matter to the kernels, now or later.
+/// Instruction set extensions of this processor that are relevant to the kernels, including ones not used yet.
 pub fn cpu_flags() -> Vec<(&'static str, bool)> {
     #[cfg(target_arch = "x86_64")]
     {
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_and_missing_levels_are_refused_with_a_sentence() {
+    fn unknown_and_unavailable_levels_are_rejected_with_a_sentence() {
         assert!(
             Level::parse("mmx")
                 .unwrap_err()

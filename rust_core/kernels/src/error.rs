@@ -1,25 +1,25 @@
-//! What can go wrong, each with one sentence for the person who caused it.
+//! Errors of this crate.
 
 use thiserror::Error;
 
-/// Everything this crate refuses or fails at.
+/// An error of this crate.
 ///
-/// The message is a whole sentence without the kind's name, so that a face can show it as it is.
+/// The message is one complete sentence without the name of the variant, so that it can be shown to users as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum KernelError {
     /// The model cannot be run: its spec or its weights are damaged or unsupported.
     #[error("{0}")]
     Model(String),
-    /// The executor was configured with something this machine or model cannot do.
+    /// The configuration is not possible on this machine or with this model.
     #[error("{0}")]
     Config(String),
-    /// A step's arrays contradict each other or the executor's limits; nothing was computed.
+    /// A step's arrays are inconsistent or exceed the executor's limits; nothing was computed.
     #[error("{0}")]
     Step(String),
-    /// Memory could not be had.
+    /// Memory could not be allocated.
     #[error("{0}")]
     Memory(String),
-    /// A worker panicked: the executor must not be used any more.
+    /// A worker panicked; the executor must not be used again.
     #[error("{0}")]
     Worker(String),
 }

@@ -1,7 +1,7 @@
-//! Memory between guard pages, for tests: whoever reads or writes beyond its ends dies at once.
+//! Memory between guard pages, for tests: an out-of-bounds access faults immediately.
 //!
-//! In the crate's own tests every [`Arena`](crate::arena::Arena) is such memory, and inputs and results of kernels are
-//! [`Guarded`] arrays. Memory touches the guard on one side only; [`on_both_sides`] runs a test for each.
+//! In this crate's tests every [`Arena`](crate::arena::Arena) is guarded, and inputs and results of kernels are
+//! [`Guarded`] arrays. Memory is adjacent to a guard page on one side only; [`on_both_sides`] runs a test for each side.
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 
 use crate::arena::Plain;
 
-/// The end of memory that touches a guard page.
+/// The side on which memory is adjacent to a guard page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Start,
@@ -20,7 +20,7 @@ thread_local! {
     static SIDE: Cell<Side> = const { Cell::new(Side::End) };
 }
 
-/// Run `test` with memory at a guard page's end, and again with memory at another one's start.
+/// Run `test` with memory after a guard page, and again with memory before one.
 pub(crate) fn on_both_sides(mut test: impl FnMut()) {
     for side in [Side::Start, Side::End] {
         SIDE.set(side);
@@ -35,25 +35,25 @@ pub(crate) struct Mapping {
     len: usize,
 }
 
-// SAFETY: owned memory; who uses it is decided by its users.
+// SAFETY: owned memory; synchronisation is up to its users.
 unsafe impl Send for Mapping {}
-// SAFETY: as above; it hands out nothing.
+// SAFETY: as above; it has no methods that access the memory.
 unsafe impl Sync for Mapping {}
 
 fn page() -> usize {
-    // SAFETY: asks for a number.
+    // SAFETY: reads a system constant.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(page).expect("pages have a size")
 }
 
 impl Mapping {
-    /// `len` zeroed bytes, rounded up to a multiple of `align`, that touch a guard page; None if there is no room.
+    /// `len` zeroed bytes, rounded up to a multiple of `align`, adjacent to a guard page; None if out of memory.
     pub fn reserve(len: usize, align: usize) -> Option<(NonNull<u8>, Self)> {
         let (page, len) = (page(), len.checked_next_multiple_of(align)?);
         let pages = len.checked_next_multiple_of(page)?.max(page);
         let total = pages.checked_add(2 * page)?;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: an anonymous mapping at an address of the kernel's choice touches nothing that exists.
+        // SAFETY: an anonymous mapping at an address chosen by the kernel overlaps no existing one.
         let base =
             unsafe { libc::mmap(std::ptr::null_mut(), total, libc::PROT_NONE, flags, -1, 0) };
         if base == libc::MAP_FAILED {
@@ -63,7 +63,7 @@ impl Mapping {
             base: NonNull::new(base.cast())?,
             len: total,
         };
-        // SAFETY: all but the first and the last page of the mapping just made.
+        // SAFETY: all but the first and the last page of the new mapping.
         let open = unsafe {
             let middle = mapping.base.add(page);
             let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -72,7 +72,7 @@ impl Mapping {
         };
         let start = match SIDE.get() {
             Side::Start => open,
-            // SAFETY: inside the open pages.
+            // SAFETY: inside the accessible pages.
             Side::End => unsafe { open.add(pages - len) },
         };
         Some((start, mapping))
@@ -86,7 +86,7 @@ impl Drop for Mapping {
     }
 }
 
-/// An array that touches a guard page with its first or its last element.
+/// An array whose first or last element is adjacent to a guard page.
 #[derive(Debug)]
 pub(crate) struct Guarded<T> {
     start: NonNull<T>,
@@ -128,7 +128,7 @@ impl<T> Deref for Guarded<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: `len` elements of plain data at `start`, ours while the mapping lives.
+        // SAFETY: `len` elements of plain data at `start`, owned while the mapping lives.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -144,10 +144,10 @@ impl<T> DerefMut for Guarded<T> {
 mod tests {
     use super::*;
 
-    /// Whether a byte can be read, asked of the kernel, which answers instead of killing.
+    /// Whether a byte can be read. Tested with a system call, which returns an error instead of faulting.
     fn readable(byte: *const u8) -> bool {
         let mut ends = [0; 2];
-        // SAFETY: room for two descriptors; the kernel checks the address that it is given.
+        // SAFETY: an array of two descriptors; the kernel checks the address that it is given.
         unsafe {
             assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
             let written = libc::write(ends[1], byte.cast(), 1);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn arenas_do_too() {
+    fn arenas_touch_a_guard_page_too() {
         on_both_sides(|| {
             let arena = crate::arena::Arena::new(128).unwrap();
             let (start, end) = (arena.as_ptr(), arena.as_ptr().wrapping_add(128));

@@ -1,14 +1,14 @@
 //! The paged KV cache: blocks laid out for the attention kernel.
 //!
-//! A block of a layer holds, for each KV head, its tokens in tiles of 16: keys, then values. Keys stand
-//! `[dimension][16]`, so that one vector of 16 scores grows by one multiply-add a dimension with
-//! no horizontal sum. Values stand token by token, `[token][padded dimension]`. Bytes of slots that no
-//! token has been written to are whatever they were: readers mask them.
+//! A block of a layer holds, for each KV head, its tokens in tiles of 16: keys, then values. Keys are stored
+//! `[dimension][16]`, so that a vector of 16 scores is accumulated with one multiply-add per dimension and
+//! no horizontal sum. Values are stored `[token][padded dimension]`. Slots that have not been written hold
+//! arbitrary bytes; readers mask them.
 //!
-//! As int8 a token's key, mixed (see `codes.rs`), and value have one f32 scale each a head, `x ≈ scale * (code - 128)`, and dot products of
-//! bytes take four inputs at once: keys stand `[padded dimension / 4][16][4]`, values `[token / 4][padded dimension][4]`. Between
-//! keys and values stand the scales of 16 keys and of 16 values: they go into scores and weights, which are
-//! vectors over tokens.
+//! With int8, each head of a token has one f32 scale for its Hadamard-rotated key (see `codes.rs`) and one for its value,
+//! `x ≈ scale * (code - 128)`. An int8 dot product consumes four inputs at once, so keys are stored
+//! `[padded dimension / 4][16][4]` and values `[token / 4][padded dimension][4]`. The scales of the 16 keys and of the 16 values
+//! are stored between keys and values; they are applied to scores and attention probabilities, which are vectors over tokens.
 
 mod block_copy;
 mod codes;
@@ -26,7 +26,7 @@ use crate::simd::LANES;
 pub enum KvDtype {
     F16,
     F32,
-    /// With a scale for each token and head.
+    /// With one scale per token and head.
     Int8,
 }
 
@@ -58,7 +58,7 @@ impl KvDtype {
         }
     }
 
-    /// Bytes of a vector's scale.
+    /// Bytes of the scale of a key or value vector.
     pub fn scale_bytes(self) -> usize {
         match self {
             Self::F16 | Self::F32 => 0,
@@ -67,7 +67,7 @@ impl KvDtype {
     }
 }
 
-/// Sizes of a cache.
+/// Dimensions of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KvShape {
     pub dtype: KvDtype,
@@ -79,7 +79,7 @@ pub struct KvShape {
     pub head_dim: usize,
 }
 
-/// Inputs of a dot product of bytes.
+/// Inputs per lane of an int8 dot product.
 pub(crate) const QUAD: usize = 4;
 
 impl KvShape {
@@ -96,12 +96,12 @@ impl KvShape {
         LANES * dims * self.dtype.bytes()
     }
 
-    /// Bytes of the scales of a tile's keys, and of those of its values.
+    /// Bytes of the scales of a tile's keys; the same for its values.
     fn scale_bytes(&self) -> usize {
         LANES * self.dtype.scale_bytes()
     }
 
-    /// What a tile is made of.
+    /// Byte offsets within a tile.
     pub(crate) fn tile_layout(&self) -> TileLayout {
         let key_scales = self.key_bytes();
         let value_scales = key_scales + self.scale_bytes();
@@ -112,7 +112,7 @@ impl KvShape {
         }
     }
 
-    /// Bytes of a tile up to the end of its first `tokens` tokens' values.
+    /// Bytes of a tile up to the end of the values of its first `tokens` tokens.
     pub(crate) fn bytes_of(&self, tokens: usize) -> usize {
         let tokens = match self.dtype {
             KvDtype::F16 | KvDtype::F32 => tokens,
@@ -133,7 +133,7 @@ impl KvShape {
     }
 }
 
-/// Where in a tile, the keys and values of sixteen neighbouring tokens of a KV head, things stand, in bytes. Keys are first:
+/// Byte offsets within a tile, which holds the keys and values of 16 consecutive tokens of a KV head. Keys are at offset 0:
 /// `[dimension][16]`, or `[padded dimension / 4][16][4]` codes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TileLayout {
@@ -153,7 +153,7 @@ pub struct KvCache {
 }
 
 impl KvCache {
-    /// Reserve the pool. Its pages take memory when tokens are first written to them.
+    /// Reserve the pool. Its pages take physical memory when tokens are first written to them.
     pub fn new(shape: KvShape) -> Result<Self, KernelError> {
         if shape.block_size == 0 || !shape.block_size.is_multiple_of(LANES) {
             return Err(KernelError::config(format!(
@@ -179,10 +179,10 @@ impl KvCache {
         })
     }
 
-    /// Give the pool its memory now, not at its first use.
-    pub fn touch(&mut self) {
+    /// Fault in all pages now instead of at first use.
+    pub fn prefault(&mut self) {
         for page in (0..self.arena.len()).step_by(4096) {
-            // SAFETY: inside the arena, which nobody else uses meanwhile.
+            // SAFETY: inside the arena, which `&mut self` borrows exclusively.
             unsafe {
                 let byte = self.arena.as_ptr().add(page);
                 byte.write_volatile(byte.read());
@@ -213,7 +213,7 @@ impl KvCache {
         }
     }
 
-    /// Elements from one token's value to the next.
+    /// Elements between the values of consecutive tokens.
     pub(crate) fn value_stride(&self) -> usize {
         self.shape.padded_dim()
     }
@@ -236,7 +236,7 @@ mod tests {
     };
 
     #[test]
-    fn impossible_pools_are_refused_with_a_sentence() {
+    fn invalid_pool_sizes_are_rejected() {
         for shape in [
             KvShape {
                 block_size: 24,
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn int8_is_within_half_a_step_and_spreads_what_is_no_number() {
+    fn int8_error_is_within_half_a_step_and_non_finite_values_give_nan() {
         let shape = KvShape {
             dtype: KvDtype::Int8,
             ..SHAPE
@@ -276,11 +276,11 @@ mod tests {
             let scales = [scale(layout.key_scales), scale(layout.value_scales)];
             let mut padded = vector.clone();
             padded.resize(32, 0.0);
-            let mixed = naive_hadamard(&padded);
+            let transformed = naive_hadamard(&padded);
             for (dim, x) in vector.iter().enumerate() {
                 let key = *tile.add((dim / 4 * 16 + 1) * 4 + dim % 4);
                 let value = *tile.add(layout.values + dim * 4 + 1);
-                let exact = [mixed[dim] as f32, *x];
+                let exact = [transformed[dim] as f32, *x];
                 for ((code, scale), x) in [key, value].into_iter().zip(scales).zip(exact) {
                     let error = ((f32::from(code) - 128.0) * scale - x).abs();
                     assert!(error <= scale * 0.50001, "{dim}");
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn four_neighbours_are_written_as_one_by_one_on_every_level() {
+    fn writing_four_tokens_equals_writing_each_on_every_level() {
         for head_dim in [64, 128, 192] {
             let shape = KvShape {
                 dtype: KvDtype::Int8,
@@ -308,9 +308,9 @@ mod tests {
             let vectors = vectors.each_ref().map(Vec::as_slice);
             let mut first: Option<Vec<u8>> = None;
             for level in Level::ALL.into_iter().filter(|level| level.available()) {
-                let [together, apart] = [(); 2].map(|()| KvCache::new(shape).unwrap());
+                let [together, separately] = [(); 2].map(|()| KvCache::new(shape).unwrap());
                 let bytes = |cache: &KvCache| {
-                    // SAFETY: inside the tile; nobody writes it meanwhile.
+                    // SAFETY: inside the tile; single-threaded.
                     let tile = unsafe {
                         let tile = cache.head(1, 1).tile(2, 20);
                         std::slice::from_raw_parts(tile, shape.bytes_of(LANES))
@@ -319,15 +319,15 @@ mod tests {
                 };
                 // SAFETY: the level is available; single-threaded.
                 unsafe {
-                    assert!(!together.head(1, 1).takes_four_from(21));
+                    assert!(!together.head(1, 1).can_write_four_from(21));
                     together.head(1, 1).write_keys(level, 2, 20, vectors);
                     together.head(1, 1).write_values(level, 2, 20, vectors);
                     for (i, vector) in vectors.into_iter().enumerate() {
-                        apart.head(1, 1).write_key(level, 2, 20 + i, vector);
-                        apart.head(1, 1).write_value(level, 2, 20 + i, vector);
+                        separately.head(1, 1).write_key(level, 2, 20 + i, vector);
+                        separately.head(1, 1).write_value(level, 2, 20 + i, vector);
                     }
                 }
-                assert_eq!(bytes(&together), bytes(&apart), "{level:?} {head_dim}");
+                assert_eq!(bytes(&together), bytes(&separately), "{level:?} {head_dim}");
                 let first = first.get_or_insert_with(|| bytes(&together));
                 assert_eq!(bytes(&together), *first, "{level:?} {head_dim}");
             }

@@ -3,7 +3,7 @@
 use crate::activation_quant::TILE_ROWS;
 use crate::simd::{LANES, Lanes, ROUND_TO_EXPONENT, by_level};
 
-/// Of several rows at once: a row's sum alone would wait for each addition.
+/// RMS scales of several rows at once, so that the rows' dependent additions overlap.
 ///
 /// # Safety
 /// The level's instructions are enabled.
@@ -62,7 +62,7 @@ unsafe fn rms_scales_of_tile_body<L: Lanes>(
 }
 
 by_level! {
-    /// [`rms_scale`] of a tile's rows, which are equally long: the same bits in less time.
+    /// [`rms_scale`] for a tile's rows, which have equal lengths: the same bits, faster.
     ///
     /// # Safety
     /// The machine has the level.
@@ -150,7 +150,7 @@ unsafe fn gelu_body<L: Lanes>(x: &mut [f32]) {
             let x = L::load(lanes.as_ptr());
             let z = x.mul(L::splat(std::f32::consts::FRAC_1_SQRT_2));
             let size = z.max(zero.sub(z));
-            // erf by formula 7.1.26 of Abramowitz and Stegun: within 1.5e-7 everywhere.
+            // erf by formula 7.1.26 of Abramowitz and Stegun, with an error below 1.5e-7.
             let t = one.div(size.mul_add(L::splat(0.327_591_1), one));
             let mut p = L::splat(1.061_405_4);
             for coefficient in [-1.453_152, 1.421_413_7, -0.284_496_74, 0.254_829_6] {
@@ -173,11 +173,10 @@ by_level! {
     pub unsafe fn gelu(x: &mut [f32]) = gelu_body;
 }
 
-/// `silu(gate) * up` of `N` vectors that follow each other, the sigmoid within 4 ulp.
+/// `silu(gate) * up` of `N` contiguous vectors, the sigmoid within 4 ulp.
 ///
-/// `silu(x) = x / (1 + e^-x)`. One vector is a chain of twenty operations, and a processor that looks a hundred ahead
-/// sees four of them: several advance side by side. The exponential is spelt out: what [`Lanes::exp`] does at the ends
-/// of its range is not needed here.
+/// `silu(x) = x / (1 + e^-x)`. One vector is a dependency chain of twenty operations, so several are interleaved to hide the
+/// latency. The exponential is inlined without the range handling of [`Lanes::exp`], which is not needed here.
 ///
 /// # Safety
 /// The level's instructions are enabled; 16 values for each vector at both pointers.
@@ -195,10 +194,10 @@ pub(crate) unsafe fn silu_gate<L: Lanes, const N: usize>(
         let (one, round) = (L::splat(1.0), L::splat(ROUND_TO_EXPONENT));
         let (mut r, mut power, mut p) = ([one; N], [one; N], [one; N]);
         for i in 0..N {
-            // Beyond, e^-x is no normal number, and its sigmoid is 1 or as good as 0. A NaN returns with `x`.
+            // Beyond this range e^-x is not a normal number and the sigmoid is 1 or negligible. NaN propagates through `x`.
             r[i] = L::load(gate.add(i * LANES)).clamp(87.0);
         }
-        // e^-x = 2^n e^-r, n the integer nearest to -x / ln 2: Cody-Waite reduction.
+        // Cody-Waite reduction: e^-x = 2^n e^-r, with n the integer nearest to -x / ln 2.
         for i in 0..N {
             power[i] = r[i].mul_add(L::splat(-std::f32::consts::LOG2_E), round);
         }
@@ -211,7 +210,7 @@ pub(crate) unsafe fn silu_gate<L: Lanes, const N: usize>(
         for i in 0..N {
             r[i] = p[i].mul_add(L::splat(-2.121_944_4e-4), r[i]);
         }
-        // The minimax polynomial of degree five of e^-r on [-ln 2 / 2, ln 2 / 2], within 1e-7.
+        // Minimax polynomial of degree five for e^-r on [-ln 2 / 2, ln 2 / 2], with an error below 1e-7.
         let coefficients = [4.189_816e-2, -0.166_676_39, 0.499_991_48, -0.999_999_7, 1.0];
         for i in 0..N {
             p[i] = L::splat(-8.290_272e-3);
@@ -248,29 +247,29 @@ unsafe fn silu_panel_body<L: Lanes>(
     out_stride: usize,
     rows: usize,
 ) {
-    const EACH: usize = 4;
-    let whole = rows / EACH * EACH;
+    const VECTORS: usize = 4;
+    let whole = rows / VECTORS * VECTORS;
     // SAFETY: as promised by the caller, row by row.
     unsafe {
-        for row in (0..whole).step_by(EACH) {
-            let joined = silu_gate::<L, EACH>(gate.add(row * LANES), up.add(row * LANES));
-            for i in 0..EACH {
-                joined[i].store(out.add((row + i) * out_stride));
+        for row in (0..whole).step_by(VECTORS) {
+            let gated = silu_gate::<L, VECTORS>(gate.add(row * LANES), up.add(row * LANES));
+            for i in 0..VECTORS {
+                gated[i].store(out.add((row + i) * out_stride));
             }
         }
         for row in whole..rows {
-            let [joined] = silu_gate::<L, 1>(gate.add(row * LANES), up.add(row * LANES));
-            joined.store(out.add(row * out_stride));
+            let [gated] = silu_gate::<L, 1>(gate.add(row * LANES), up.add(row * LANES));
+            gated.store(out.add(row * out_stride));
         }
     }
 }
 
 by_level! {
-    /// `out = silu(gate) * up` for a panel of 16 columns and `rows` rows; those of `out` are `out_stride` floats
-    /// apart, the others follow each other.
+    /// `out = silu(gate) * up` for a panel of 16 columns and `rows` rows. Rows of `out` are `out_stride` floats apart, rows of
+    /// `gate` and `up` are contiguous.
     ///
     /// # Safety
-    /// The machine has the level; all panels are valid for `rows` rows, and nobody else uses `out`.
+    /// The machine has the level; all panels are valid for `rows` rows, and no other thread accesses `out`.
     pub unsafe fn silu_panel(gate: *const f32, up: *const f32, out: *mut f32, out_stride: usize, rows: usize) = silu_panel_body;
 }
 
@@ -376,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn silu_spreads_bad_numbers() {
+    fn silu_propagates_nan_and_infinity() {
         for level in Level::ALL.into_iter().filter(|level| level.available()) {
             let (mut gate, up) = ([1.0f32; 16], [1.0f32; 16]);
             gate[3] = f32::NAN;

@@ -1,8 +1,7 @@
-//! Where a step's time goes: nanoseconds of every phase, when somebody asked for them.
+//! Optional timing of a step's phases, in nanoseconds per worker.
 //!
-//! Each worker has a clock of its own. A lap names the phase that just ended; the time since the lap
-//! before belongs to it. Switched off, a lap is one predictable branch; switched on, one reading of the
-//! monotonic clock (some twenty nanoseconds, about two hundred times a step).
+//! Each worker has its own clock. A lap adds the time since the previous lap to the phase that just ended. A disabled lap
+//! costs one predictable branch; an enabled one reads the monotonic clock (about 20 ns, about 200 times per step).
 
 use std::cell::Cell;
 use std::time::Instant;
@@ -10,7 +9,7 @@ use std::time::Instant;
 /// What a worker does during a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Looking embeddings up.
+    /// Embedding look-up.
     Embed,
     /// Normalising and quantising activations.
     Prepare,
@@ -19,13 +18,13 @@ pub enum Phase {
     Attention,
     /// Output projection and residual.
     Output,
-    /// Gate and up projections and their joining.
+    /// Gate and up projections and SwiGLU.
     GateUp,
     /// Down projection and residual.
     Down,
     LmHead,
     Sample,
-    /// At barriers, until the slowest worker came.
+    /// Waiting at barriers for the slowest worker.
     Wait,
 }
 
@@ -48,18 +47,18 @@ impl Phase {
 /// One worker's times, summed over steps.
 #[derive(Debug, Default)]
 pub struct PhaseClock {
-    /// When the last lap ended; None while nobody wants to know.
+    /// End of the last lap; None while disabled.
     last: Cell<Option<Instant>>,
     nanos: [Cell<u64>; Phase::ALL.len()],
 }
 
 impl PhaseClock {
-    /// Begin a step: measured if `wanted`.
+    /// Begin a step; laps are measured if `wanted`.
     pub fn start(&self, wanted: bool) {
         self.last.set(wanted.then(Instant::now));
     }
 
-    /// `phase` ends here.
+    /// End of `phase`.
     #[inline]
     pub fn lap(&self, phase: Phase) {
         if let Some(last) = self.last.get() {
@@ -81,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn laps_are_summed_by_phase_and_only_when_wanted() {
+    fn laps_are_summed_by_phase_and_only_when_enabled() {
         let clock = PhaseClock::default();
         clock.start(false);
         clock.lap(Phase::Down);
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_stand_in_the_order_of_their_numbers() {
+    fn phases_are_listed_in_the_order_of_their_discriminants() {
         for (index, (phase, _)) in Phase::ALL.into_iter().enumerate() {
             assert_eq!(phase as usize, index);
         }

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use self::crew::{Crew, MOST_WORKERS, Roll};
 use self::waiting::{Patience, Waiters, spins_within};
-use crate::amx::held;
+use crate::amx::thread_tiles;
 use crate::error::KernelError;
 use crate::topology::{Topology, pin_current_thread};
 
@@ -417,7 +417,7 @@ impl Pool {
         self.shared.run_part(job, 0, elastic, true);
         self.end();
         // The caller goes about its own business now.
-        held::release();
+        thread_tiles::release();
         self.check()
     }
 

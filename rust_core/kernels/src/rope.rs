@@ -1,10 +1,10 @@
-//! Rotary positions: tables made once, for every position the executor may see.
+//! Rotary position embedding (RoPE), with tables precomputed for every position up to the context length.
 
 use crate::dispatch::Level;
 use crate::simd::{Lanes, by_level};
 use crate::spec::{ModelSpec, RopeScaling, RopeScalingKind, RopeStyle};
 
-/// Cosines and sines of every (position, frequency).
+/// Cosines and sines for every position and frequency.
 #[derive(Debug)]
 pub struct Rope {
     style: RopeStyle,
@@ -15,14 +15,14 @@ pub struct Rope {
 }
 
 impl Rope {
-    /// Tables for `positions` positions. `factors` divides the frequencies one by one (the
-    /// `rope_freqs.weight` of GGUF files) and replaces the spec's own stretching by kind `llama3`.
+    /// Tables for `positions` positions. `factors` divides each frequency (the `rope_freqs.weight` of GGUF files) and replaces
+    /// the spec's scaling of kind `llama3`.
     pub fn new(spec: &ModelSpec, factors: Option<&[f32]>, positions: usize) -> Self {
         let (frequencies, magnitude) = frequencies(spec, factors);
         let table = (0..positions)
             .flat_map(|position| {
                 frequencies.iter().map(move |frequency| {
-                    // The angle is rounded to single precision, as checkpoints were trained with.
+                    // The angle is rounded to single precision, as in training.
                     let angle = f64::from(position as f32 * frequency);
                     [
                         (angle.cos() as f32) * magnitude,
@@ -49,7 +49,7 @@ impl Rope {
     }
 }
 
-/// Plain Rust, compiled for each level: additions and multiplications alone, so that levels agree bit for bit.
+/// Plain Rust, compiled for each level. Uses separate additions and multiplications, so that levels agree bit for bit.
 ///
 /// # Safety
 /// None of its own; `by_level` instantiates unsafe functions.
@@ -78,7 +78,7 @@ by_level! {
     unsafe fn rotate_head(style: RopeStyle, head: &mut [f32], angles: &[[f32; 2]]) = rotate_body;
 }
 
-/// Angle per position of each pair, and what cosines and sines are multiplied with.
+/// Angle per position of each pair, and the factor that cosines and sines are multiplied with.
 fn frequencies(spec: &ModelSpec, factors: Option<&[f32]>) -> (Vec<f32>, f32) {
     let dim = spec.head_dim as f64;
     let plain: Vec<f64> = (0..spec.head_dim / 2)
@@ -107,7 +107,7 @@ fn frequencies(spec: &ModelSpec, factors: Option<&[f32]>) -> (Vec<f32>, f32) {
     }
 }
 
-/// Llama 3.1: long wavelengths are stretched, short ones kept, those between blended.
+/// Llama 3.1 scaling: long wavelengths are scaled, short ones kept, and those between interpolated.
 fn llama3(frequency: f64, scaling: &RopeScaling) -> f64 {
     let original = scaling.original_context as f64;
     let wavelength = std::f64::consts::TAU / frequency;
@@ -122,10 +122,10 @@ fn llama3(frequency: f64, scaling: &RopeScaling) -> f64 {
     (1.0 - smooth) * frequency / scaling.factor + smooth * frequency
 }
 
-/// YaRN (Peng et al. 2023): a ramp between stretched and kept frequencies, and a magnitude.
+/// YaRN scaling (Peng et al. 2023): a ramp between scaled and unscaled frequencies, and an attention magnitude.
 fn yarn(plain: &[f64], spec: &ModelSpec, scaling: &RopeScaling) -> (Vec<f32>, f32) {
     let dim = spec.head_dim as f64;
-    // The pair that makes `rotations` turns over the original context.
+    // The index of the pair that makes `rotations` full rotations over the original context.
     let pair_of = |rotations: f64| {
         let turns = scaling.original_context as f64 / (rotations * std::f64::consts::TAU);
         dim * turns.ln() / (2.0 * spec.rope_theta.ln())
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn position_zero_does_nothing() {
+    fn position_zero_is_the_identity() {
         let rope = Rope::new(&spec(|_| {}), None, 1);
         let mut head: Vec<f32> = (0..16).map(|i| i as f32).collect();
         // SAFETY: this machine's own level.
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn scalings_stretch_what_they_should() {
+    fn rope_scalings_change_the_expected_frequencies() {
         let scaled = |kind: &str| {
             frequencies(
                 &spec(|v| {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_own_factors_divide() {
+    fn frequency_factors_of_the_file_divide_frequencies() {
         let factors = [2.0; 8];
         let (plain, _) = frequencies(&spec(|_| {}), None);
         let (divided, _) = frequencies(&spec(|_| {}), Some(&factors));

@@ -2,7 +2,7 @@
 
 use std::cell::UnsafeCell;
 
-use crate::activation_quant::{OutlierPlaces, TILE_ROWS, TileGroup};
+use crate::activation_quant::{OutlierPositions, TILE_ROWS, TileGroup};
 use crate::amx::row_tiles::{self, RowTile};
 use crate::arena::Buffer;
 use crate::attention;
@@ -28,7 +28,7 @@ pub struct QuantBuffers {
     /// `[ceil(rows / 4), widest / 32]`
     pub tiles: Buffer<TileGroup>,
     /// As many, of normalised rows alone.
-    pub places: Buffer<OutlierPlaces>,
+    pub outlier_positions: Buffer<OutlierPositions>,
     /// `[ceil(rows / 16), widest / 32]`; written, and so backed by memory, on level `amx` alone.
     pub row_tiles: Buffer<RowTile>,
 }
@@ -39,7 +39,7 @@ impl QuantBuffers {
         let tile_groups = rows.div_ceil(TILE_ROWS) * groups;
         Ok(Self {
             tiles: Buffer::new(tile_groups)?,
-            places: Buffer::new(tile_groups)?,
+            outlier_positions: Buffer::new(tile_groups)?,
             row_tiles: Buffer::new(rows.div_ceil(row_tiles::ROWS) * groups)?,
         })
     }

@@ -1,19 +1,19 @@
-//! Shapes and constants of a decoder-only transformer: the mirror of `engine/models/spec.py`.
+//! Shapes and constants of a decoder-only transformer; mirrors `engine/models/spec.py`.
 //!
-//! The JSON comes from Python code that read it from somebody's file. It sizes memory here, so
-//! [`ModelSpec::from_json`] checks every field again and refuses with one sentence.
+//! The JSON is produced by Python from an untrusted model file, and memory is sized by it. [`ModelSpec::from_json`] therefore
+//! validates every field again and rejects an invalid one with one sentence.
 
 use serde::Deserialize;
 
 use crate::error::KernelError;
 
-/// Largest value accepted for a width; keeps every product of two of them inside `usize`.
+/// Largest accepted width. The product of any two widths fits `usize`.
 const MAX_WIDTH: usize = 1 << 20;
 const MAX_LAYERS: usize = 4096;
 const MAX_VOCAB: usize = 1 << 24;
 const MAX_CONTEXT: usize = 1 << 28;
 
-/// Model families that differ in defaults only: the arithmetic follows the flags of [`ModelSpec`].
+/// Model family. Families differ in defaults only; the arithmetic is determined by the flags of [`ModelSpec`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Architecture {
@@ -23,7 +23,7 @@ pub enum Architecture {
     Qwen3,
 }
 
-/// Which elements of a head rotate together.
+/// Which elements of a head form a rotary pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RopeStyle {
@@ -33,7 +33,7 @@ pub enum RopeStyle {
     Interleaved,
 }
 
-/// How rotary frequencies are stretched.
+/// How rotary frequencies are scaled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RopeScalingKind {
@@ -43,7 +43,7 @@ pub enum RopeScalingKind {
     Yarn,
 }
 
-/// Parameters of [`RopeScalingKind`]; a kind ignores those it does not use.
+/// Parameters of [`RopeScalingKind`]. Parameters that a kind does not use are ignored.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RopeScaling {
@@ -57,7 +57,7 @@ pub struct RopeScaling {
     pub attention_factor: Option<f64>,
 }
 
-/// See `ModelSpec` in `engine/models/spec.py`, whose fields these are.
+/// Same fields as `ModelSpec` in `engine/models/spec.py`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSpec {
@@ -79,12 +79,12 @@ pub struct ModelSpec {
     pub output_bias: bool,
     pub mlp_bias: bool,
     pub qk_norm: bool,
-    /// One entry a layer; 0 attends to everything, n to the last n tokens (the own one counts).
+    /// One entry per layer: 0 for full attention, n for the last n tokens including the current one.
     pub sliding_windows: Vec<usize>,
 }
 
 impl ModelSpec {
-    /// Read and check the JSON that `ModelSpec.to_json` writes.
+    /// Parse and validate the JSON written by `ModelSpec.to_json`.
     pub fn from_json(text: &str) -> Result<Self, KernelError> {
         let spec: Self = serde_json::from_str(text).map_err(|error| {
             KernelError::model(format!("The model's spec is not readable: {error}."))
@@ -148,7 +148,7 @@ impl ModelSpec {
     }
 }
 
-/// Largest head dimension the attention kernels hold in their stack tiles.
+/// Largest head dimension supported by the stack buffers of the attention kernels.
 pub const MAX_HEAD_DIM: usize = 256;
 
 impl RopeScaling {
@@ -210,7 +210,7 @@ pub(crate) mod tests {
         })
     }
 
-    fn refusal(change: impl FnOnce(&mut serde_json::Value)) -> String {
+    fn rejection(change: impl FnOnce(&mut serde_json::Value)) -> String {
         let mut value = tiny_json();
         change(&mut value);
         ModelSpec::from_json(&value.to_string())
@@ -219,22 +219,22 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_sound_spec_is_read() {
+    fn a_valid_spec_is_read() {
         let spec = ModelSpec::from_json(&tiny_json().to_string()).unwrap();
         assert_eq!(spec.group_size(), 2);
         assert_eq!(spec.rope_style, RopeStyle::Half);
     }
 
     #[test]
-    fn nonsense_is_refused_with_a_sentence() {
-        assert!(refusal(|v| v["hidden_size"] = 0.into()).contains("hidden size is 0"));
-        assert!(refusal(|v| v["num_kv_heads"] = 3.into()).contains("share evenly"));
-        assert!(refusal(|v| v["head_dim"] = 15.into()).contains("even"));
-        assert!(refusal(|v| v["sliding_windows"] = serde_json::json!([0])).contains("sliding"));
-        assert!(refusal(|v| v["architecture"] = "mamba".into()).contains("not readable"));
-        assert!(refusal(|v| v["surprise"] = 1.into()).contains("surprise"));
-        assert!(refusal(|v| v["rope_scaling"]["kind"] = "yarn".into()).contains("pre-training"));
-        assert!(refusal(|v| v["vocab_size"] = (1u64 << 40).into()).contains("vocabulary"));
-        assert!(refusal(|v| v["rope_theta"] = (-1.0).into()).contains("rotary base"));
+    fn invalid_specs_are_rejected_with_a_sentence() {
+        assert!(rejection(|v| v["hidden_size"] = 0.into()).contains("hidden size is 0"));
+        assert!(rejection(|v| v["num_kv_heads"] = 3.into()).contains("share evenly"));
+        assert!(rejection(|v| v["head_dim"] = 15.into()).contains("even"));
+        assert!(rejection(|v| v["sliding_windows"] = serde_json::json!([0])).contains("sliding"));
+        assert!(rejection(|v| v["architecture"] = "mamba".into()).contains("not readable"));
+        assert!(rejection(|v| v["surprise"] = 1.into()).contains("surprise"));
+        assert!(rejection(|v| v["rope_scaling"]["kind"] = "yarn".into()).contains("pre-training"));
+        assert!(rejection(|v| v["vocab_size"] = (1u64 << 40).into()).contains("vocabulary"));
+        assert!(rejection(|v| v["rope_theta"] = (-1.0).into()).contains("rotary base"));
     }
 }

@@ -13,11 +13,11 @@ mod heads;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use self::activations::{Joining, Source, scales_for};
+use self::activations::{Joining, Source, scale_mode_for};
 use crate::activation_quant::quantize_gated;
 use crate::attention::{Item, Task, Work, attend, combine};
 use crate::dispatch::Level;
-use crate::gemm::{Activations, Output, Products};
+use crate::gemm::{Activations, Gemm, Output};
 use crate::kv_cache::KvCache;
 use crate::norm::silu_panel;
 use crate::pack::PANEL_COLUMNS;
@@ -228,10 +228,10 @@ impl Step<'_> {
     /// `target`, the next one's 16 floats further. The panel at `upcoming` is asked for after these.
     ///
     /// # Safety
-    /// `products` are of rows that `linear` takes; `target` is valid for as many rows of the panels' columns, and
+    /// `gemm` is of rows that `linear` takes; `target` is valid for as many rows of the panels' columns, and
     /// this worker's alone.
     unsafe fn multiply(
-        products: &mut Products<'_>,
+        gemm: &mut Gemm<'_>,
         linear: &Linear,
         panels: Range<usize>,
         rows: Range<usize>,
@@ -247,7 +247,7 @@ impl Step<'_> {
         };
         let next = upcoming.unwrap_or(matrix.panel(panels.end - 1));
         // SAFETY: by contract.
-        unsafe { products.panels_of_rows(matrix, panels, rows, next, output) };
+        unsafe { gemm.panels_of_rows(matrix, panels, rows, next, output) };
     }
 
     /// Phase b: attention, item by item.
@@ -375,7 +375,7 @@ impl Step<'_> {
         let activations = match self.joined(&layer.down, rows) {
             Some(joined) => Activations {
                 quant: Some(joined),
-                scales: scales_for(&[&layer.down]),
+                scale_mode: scale_mode_for(&[&layer.down]),
                 float: std::ptr::null(),
                 float_stride: 0,
             },
@@ -405,12 +405,8 @@ impl Step<'_> {
     ) {
         let scratch = self.scratch;
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
-        let mut products =
-            unsafe { Products::new(self.model.level, activations, rows, &mut own.panel) };
-        let (panels, each) = (
-            linear.matrix.panels(),
-            products.panels_at_once(&linear.matrix),
-        );
+        let mut gemm = unsafe { Gemm::new(self.model.level, activations, rows, &mut own.panel) };
+        let (panels, each) = (linear.matrix.panels(), gemm.panels_at_once(&linear.matrix));
         let sliced = SlicedItems::new(panels.div_ceil(each), rows, worker.size());
         let mut parts = Parts::new(worker, counter, sliced.count(), rows);
         while let Some(part) = parts.next() {
@@ -428,7 +424,7 @@ impl Step<'_> {
                     let upcoming =
                         upcoming.map(|item| linear.matrix.panel(sliced.get(item).0 * each));
                     Self::multiply(
-                        &mut products,
+                        &mut gemm,
                         linear,
                         first..panels.min(first + each),
                         rows,
@@ -460,8 +456,7 @@ impl Step<'_> {
             self.prepare_counter(index, GATE_UP),
         );
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
-        let mut products =
-            unsafe { Products::new(self.model.level, &activations, rows, &mut own.panel) };
+        let mut gemm = unsafe { Gemm::new(self.model.level, &activations, rows, &mut own.panel) };
         let (level, gate, up) = (self.model.level, own.gate.ptr(), own.up.ptr());
         let joining = self.joining(&layer.down, rows);
         let panels = layer.gate.matrix.panels();
@@ -477,7 +472,10 @@ impl Step<'_> {
             PANEL_COLUMNS
         };
         let joined = columns / PANEL_COLUMNS;
-        let (groups, scales) = (layer.down.matrix.inputs / GROUP, scales_for(&[&layer.down]));
+        let (groups, scale_mode) = (
+            layer.down.matrix.inputs / GROUP,
+            scale_mode_for(&[&layer.down]),
+        );
         let counter = self.counter(index, GATE_UP);
         let sliced = SlicedItems::new(panels / each, rows, worker.size());
         let mut parts = Parts::new(worker, counter, sliced.count(), rows);
@@ -510,11 +508,11 @@ impl Step<'_> {
                             [(gate_panels, next_up, gate_out), (up_panels, next, up_out)]
                         {
                             let (panels, rows) = (these.clone(), slice.clone());
-                            products.panels_of_rows(matrix, panels, rows, next, out);
+                            gemm.panels_of_rows(matrix, panels, rows, next, out);
                         }
                         if joining == Joining::Groups {
                             let to = self.joined_group(unit, slice.start, groups);
-                            quantize_gated(level, gate, up, slice.len(), scales, to);
+                            quantize_gated(level, gate, up, slice.len(), scale_mode, to);
                         } else {
                             let stride = scratch.strides.gate;
                             let out = scratch.gate.ptr().add(slice.start * stride);
@@ -551,8 +549,7 @@ impl Step<'_> {
         let counter = self.prepare_counter(self.layers(), LM_HEAD);
         let activations = self.prepare(worker, own, rows, source, &users, counter);
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
-        let mut products =
-            unsafe { Products::new(self.model.level, &activations, rows, &mut own.panel) };
+        let mut gemm = unsafe { Gemm::new(self.model.level, &activations, rows, &mut own.panel) };
         let (panels, counter) = (
             weights.lm_head.matrix.panels(),
             self.counter(self.layers(), LM_HEAD),
@@ -569,7 +566,7 @@ impl Step<'_> {
                 };
                 let linear = &weights.lm_head;
                 let upcoming = parts.upcoming().map(|panel| linear.matrix.panel(panel));
-                Self::multiply(&mut products, linear, panels, 0..rows, upcoming, target);
+                Self::multiply(&mut gemm, linear, panels, 0..rows, upcoming, target);
             }
         }
     }

@@ -1,18 +1,18 @@
-//! Where each weight is called what: GGUF files and Hugging Face checkpoints.
+//! Tensor naming schemes of GGUF files and Hugging Face checkpoints.
 
 use crate::format::TensorSource;
 
 /// A naming scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Names {
+pub enum NamingScheme {
     /// `blk.N.attn_q.weight`
     Gguf,
     /// `model.layers.N.self_attn.q_proj.weight`
     HuggingFace,
 }
 
-impl Names {
-    /// The scheme that `source` follows.
+impl NamingScheme {
+    /// The scheme used by `source`.
     pub fn detect(source: &dyn TensorSource) -> Self {
         if source.contains(&Self::Gguf.embedding()) {
             Self::Gguf
@@ -33,13 +33,12 @@ impl Names {
         self.pick("output_norm.weight", "model.norm.weight")
     }
 
-    /// Divisors of the rotary frequencies; Hugging Face configurations say them in words.
+    /// Divisors of the rotary frequencies. Hugging Face checkpoints have them as configuration, not as a tensor.
     pub fn rope_factors(self) -> Option<&'static str> {
         (self == Self::Gguf).then_some("rope_freqs.weight")
     }
 
-    /// A layer's tensor: `part` in this crate's words (the fields of `LayerWeights`), `kind` is
-    /// `weight` or `bias`.
+    /// Name of a layer's tensor: `part` is a field name of `LayerWeights`, `kind` is `weight` or `bias`.
     pub fn layer(self, layer: usize, part: &str, kind: &str) -> String {
         let (gguf, hugging_face) = match part {
             "attention_norm" => ("attn_norm", "input_layernorm"),

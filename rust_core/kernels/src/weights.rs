@@ -1,8 +1,8 @@
-//! A model's weights: found by name, checked by shape, packed once by all workers.
+//! Loading of a model's weights: look-up by name, shape check, and parallel packing by all workers.
 //!
-//! Everything packed stands in one arena in the order a step reads it. Each worker packs the panels
-//! that it will multiply with, so that on a machine with several memory nodes they lie near it. A
-//! layer's pages of the source are released when it is packed: a model is in memory once.
+//! All packed matrices are in one arena, in the order in which a step reads them. Each worker packs the panels
+//! that it will multiply with, so that on NUMA machines first touch places them on its node. The source file's pages of a
+//! layer are released once the layer is packed, so a model is in memory only once.
 
 use crate::arena::{Arena, align_up};
 use crate::error::KernelError;
@@ -13,18 +13,18 @@ use crate::pack::{
 use crate::pool::Pool;
 use crate::quant::{DType, dequantize_row};
 use crate::spec::ModelSpec;
-use crate::tensor_names::Names;
+use crate::tensor_names::NamingScheme;
 
-/// A matrix and what is added to its products.
+/// A matrix and its bias.
 #[derive(Debug)]
 pub struct Linear {
     pub matrix: PackedMatrix,
-    /// 16 values for each panel; empty without a bias.
+    /// 16 values per panel; empty if there is no bias.
     bias: Vec<f32>,
 }
 
 impl Linear {
-    /// The bias of a panel, or null.
+    /// The bias of a panel; null if there is none.
     pub fn panel_bias(&self, panel: usize) -> *const f32 {
         self.bias
             .get(panel * PANEL_COLUMNS..)
@@ -42,7 +42,7 @@ impl Linear {
 #[derive(Debug)]
 pub struct LayerWeights {
     pub attention_norm: Vec<f32>,
-    /// Outputs in segments of one head.
+    /// Packed with one segment per head.
     pub q: Linear,
     pub k: Linear,
     pub v: Linear,
@@ -62,13 +62,13 @@ pub struct Weights {
     pub embedding: PackedMatrix,
     pub layers: Vec<LayerWeights>,
     pub final_norm: Vec<f32>,
-    /// The embedding itself where the model ties them.
+    /// The embedding matrix if the model ties them.
     pub lm_head: Linear,
-    /// Divisors of the rotary frequencies, where the file brings its own.
+    /// Divisors of the rotary frequencies, if the file has them.
     pub rope_factors: Option<Vec<f32>>,
-    /// Numbers in the file's tensors that the model uses.
+    /// Number of parameters in the tensors that the model uses.
     pub parameters: usize,
-    /// The element type that most of the layers' weights have.
+    /// The most common element type of the layers' weights.
     pub format: &'static str,
     arena: Arena,
 }
@@ -79,15 +79,15 @@ impl Weights {
         self.arena.len()
     }
 
-    /// Check every tensor, then pack. `progress` hears the share done after each layer, on the
-    /// calling thread.
+    /// Check every tensor, then pack. `progress` is called on the calling thread with the completed fraction after each
+    /// layer.
     pub fn load(
         spec: &ModelSpec,
         source: &dyn TensorSource,
         pool: &mut Pool,
         progress: &mut dyn FnMut(f32),
     ) -> Result<Self, KernelError> {
-        let names = Names::detect(source);
+        let names = NamingScheme::detect(source);
         let mut plan = Plan {
             source,
             entries: Vec::new(),
@@ -117,8 +117,8 @@ impl Weights {
         let matrices: Vec<PackedMatrix> = plan
             .entries
             .iter()
-            // SAFETY: offsets are aligned and inside the arena, which the weights keep; it is
-            // written below only, before any kernel runs.
+            // SAFETY: offsets are aligned and inside the arena, which the weights own; it is
+            // only written below, before any kernel runs.
             .map(|e| unsafe {
                 let data = arena.as_ptr().add(e.offset);
                 PackedMatrix::at(data, e.kind, e.outputs, e.segment, e.inputs)
@@ -170,7 +170,7 @@ impl Weights {
     }
 }
 
-/// A matrix to be packed: an index into [`Plan::entries`] names it.
+/// A matrix to be packed, referred to by its index in [`Plan::entries`].
 struct Entry {
     name: String,
     kind: PanelKind,
@@ -181,7 +181,7 @@ struct Entry {
     offset: usize,
 }
 
-/// What will stand where, before any of it is packed.
+/// Layout of the arena, computed before packing.
 struct Plan<'a> {
     source: &'a dyn TensorSource,
     entries: Vec<Entry>,
@@ -196,7 +196,7 @@ impl Plan<'_> {
             .map_err(|error| KernelError::model(error.to_string()))
     }
 
-    /// Reserve room for a matrix after checking its shape.
+    /// Check a matrix's shape and reserve arena space for it.
     fn matrix(
         &mut self,
         name: String,
@@ -207,7 +207,7 @@ impl Plan<'_> {
         let tensor = self.tensor(&name)?;
         let (kind, dtype) = (kind_for(&tensor, outputs, inputs)?, tensor.dtype);
         let offset = self.bytes;
-        // The file holds the tensor, so these products are near its size and cannot overflow.
+        // Cannot overflow: the file contains the tensor, and these products are close to its size.
         self.bytes = align_up(offset + panels_of(outputs, segment) * kind.panel_bytes(inputs));
         self.parameters += outputs * inputs;
         self.entries.push(Entry {
@@ -226,7 +226,7 @@ impl Plan<'_> {
     fn layer(
         &mut self,
         spec: &ModelSpec,
-        names: &Names,
+        names: &NamingScheme,
         layer: usize,
     ) -> Result<[usize; 7], KernelError> {
         let (hidden, inter, dim) = (spec.hidden_size, spec.intermediate_size, spec.head_dim);
@@ -242,7 +242,7 @@ impl Plan<'_> {
         ])
     }
 
-    /// Pack some matrices, every worker its own panels, and release the source's pages.
+    /// Pack some matrices in parallel, each worker its own panels, and release the source's pages.
     fn pack(
         &self,
         entries: &[usize],
@@ -260,7 +260,7 @@ impl Plan<'_> {
                 let (matrix, entry) = (&matrices[entry], &self.entries[entry]);
                 let size = matrix.panel_bytes();
                 for panel in worker.share(matrix.panels()) {
-                    // SAFETY: the panel is inside the arena, and this worker's alone.
+                    // SAFETY: the panel is inside the arena and packed by this worker only.
                     let out = unsafe {
                         let start = arena.as_ptr().add(entry.offset + panel * size);
                         std::slice::from_raw_parts_mut(start, size)
@@ -281,7 +281,7 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// A vector of floats.
+    /// Load a vector of floats.
     fn vector(&mut self, name: String, len: usize) -> Result<Vec<f32>, KernelError> {
         let tensor = self.tensor(&name)?;
         if tensor.shape != [len] || tensor.dtype.is_quantized() {
@@ -331,11 +331,11 @@ impl Plan<'_> {
         Ok(Linear { matrix, bias })
     }
 
-    /// Join a layer's packed matrices with its vectors.
+    /// Assemble a layer from its packed matrices and its vectors.
     fn finish_layer(
         &mut self,
         spec: &ModelSpec,
-        names: &Names,
+        names: &NamingScheme,
         layer: usize,
         entries: &[usize; 7],
         matrices: &[PackedMatrix],

@@ -1,5 +1,5 @@
-//! Mutated headers of both formats: refused or read, never a panic, and never more memory than a small
-//! multiple of the file.
+//! Fuzz tests with mutated headers of both formats: parsing succeeds or returns an error, never panics, and never allocates
+//! more than a small multiple of the file size.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -8,7 +8,7 @@ use pravaha_kernels::format::gguf::{self, MetadataValue};
 use pravaha_kernels::format::safetensors;
 use proptest::prelude::*;
 
-/// Counts the bytes that this thread has allocated and not freed, and the most it ever had.
+/// An allocator that tracks this thread's live bytes and their peak.
 struct Counting;
 
 thread_local! {
@@ -24,7 +24,7 @@ fn count(bytes: isize) {
     });
 }
 
-// SAFETY: passes everything to the system's allocator and only counts beside it.
+// SAFETY: forwards to the system allocator and only counts.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most bytes that `work` had allocated at once.
+/// The result of `work` and its peak of live bytes.
 fn peak_of<T>(work: impl FnOnce() -> T) -> (T, isize) {
     let before = LIVE.get();
     PEAK.set(before);

@@ -9,8 +9,8 @@ from engine._core import BlockAllocator
 from engine.api.grammar import Grammar
 from engine.api.request import FinishReason
 from engine.executors.reference_sampler import log_softmax
-from engine.runtime.forking import child_request, fork_point, known_tokens
-from engine.runtime.intake import follow_grammar
+from engine.runtime.forking import child_request, fork_point, prompt_and_output_ids
+from engine.runtime.intake import attach_matcher
 from tests.fakes.grammars import NUMBERS, compiled, replayed_mask, toy_compiler
 from tests.fakes.toy_engine import ask
 from tests.fakes.toy_executor import oracle, toy_logits
@@ -42,7 +42,7 @@ def submit(compiler):
         handle = toy.submit(request, parent=parent)
         if request.sampling.grammar is not None:
             start = compiled(compiler, request.sampling.grammar)
-            follow_grammar(toy.sequences[request.request_id], start)
+            attach_matcher(toy.sequences[request.request_id], start)
         return handle
 
     return submit
@@ -229,7 +229,7 @@ def test_forks_continue_their_parents_grammar(compiler, submit):  # regression 3
     parent = submit(toy, parent_request)
     toy.step(6)
     sequence = toy.sequences[parent.request_id]
-    tokens = known_tokens(sequence)
+    tokens = prompt_and_output_ids(sequence)
     children = []
     for number, at in ((1, len(tokens)), (2, 4), (3, 1)):
         kept = tokens[: fork_point(sequence, len(tokens), at)]
@@ -253,7 +253,9 @@ def test_a_fork_with_another_grammar_begins_it_at_the_fork(submit):  # regressio
     sequence = toy.sequences[parent.request_id]
     other = replace(parent.request.sampling, grammar=Grammar.regex("[0-9]{3}"))
     child = submit(
-        toy, child_request(sequence, known_tokens(sequence), number=1, sampling=other), sequence
+        toy,
+        child_request(sequence, prompt_and_output_ids(sequence), number=1, sampling=other),
+        sequence,
     )
     toy.run()
     assert child.wait_result(0).text.isdecimal()

@@ -1,4 +1,4 @@
-"""What a front end sees of `TreeSession`, against a toy engine and a real store."""
+"""`TreeSession` with a toy engine and a real store."""
 
 import json
 
@@ -58,13 +58,13 @@ def test_an_answer_streams_into_the_path(session, client):
     assert shape(session) == [("user", "hello", "done"), ("assistant", "hi there", "done")]
 
 
-def test_with_nothing_new_pump_reports_nothing(session, client):
+def test_pump_without_new_output_returns_nothing(session, client):
     assert session.pump() == []
     session.send("hello")
     assert session.pump() == []
 
 
-def test_an_ended_answer_is_in_the_store_with_its_figures(session, client, store):
+def test_a_finished_answer_is_saved_with_its_timings(session, client, store):
     session.send("hello")
     ids = client.write("abba", eos=True, cached=7)
     session.pump()
@@ -103,7 +103,7 @@ def test_streaming_text_is_saved_at_most_twice_a_second(session, client, store, 
     assert saved() == "abc"
 
 
-def test_messages_sent_meanwhile_are_queued_and_asked_in_order(session, client):
+def test_messages_sent_during_an_answer_are_queued_in_order(session, client):
     session.send("one")
     session.send("two")
     session.send("three")
@@ -126,7 +126,7 @@ def test_withdraw_takes_the_newest_queued_message_back(session, client):
     assert session.withdraw() is None
 
 
-def test_stop_keeps_what_was_written(session, client, store):
+def test_stop_keeps_the_text(session, client, store):
     session.send("hello")
     client.write("half an ans")
     session.pump()
@@ -139,7 +139,7 @@ def test_stop_keeps_what_was_written(session, client, store):
     assert (node.text, node.status, node.finish) == ("half an ans", NodeStatus.STOPPED, "abort")
 
 
-def test_an_engine_error_is_shown_and_the_conversation_goes_on(session, client):
+def test_after_an_engine_error_the_conversation_can_continue(session, client):
     session.send("hello")
     client.write("so f", finish=FinishReason.ERROR)
     (delta,) = session.pump()
@@ -178,7 +178,7 @@ def test_regenerate_is_refused_without_an_answer_and_during_one(session, client)
         session.regenerate()
 
 
-def test_undoing_everything_leaves_an_empty_conversation_that_works(session, client):
+def test_undoing_all_operations_leaves_an_empty_usable_conversation(session, client):
     session.send("hello")
     client.write("a", eos=True)
     session.pump()
@@ -191,7 +191,7 @@ def test_undoing_everything_leaves_an_empty_conversation_that_works(session, cli
     assert [view.text for view in session.path()] == ["other", "b"]
 
 
-def test_a_new_session_finds_the_conversation_where_it_was(session, client, store):
+def test_a_new_session_resumes_the_last_conversation(session, client, store):
     session.send("hello")
     client.write("hi", eos=True)
     session.pump()
@@ -225,7 +225,7 @@ def test_an_empty_conversation_is_not_listed(session, client):
     assert len(session.trees()) == 1
 
 
-def test_an_answer_goes_on_while_another_conversation_is_shown(session, client):
+def test_an_answer_continues_while_another_conversation_is_open(session, client):
     first = session.tree_id
     session.send("hello")
     session.send("and then")
@@ -260,7 +260,7 @@ def test_deleting_a_conversation_stops_its_answer(session, client):
     assert client.cancelled == [client.requests[0].request_id]
 
 
-def test_open_tree_names_what_is_missing(session):
+def test_opening_a_missing_conversation_names_it(session):
     with pytest.raises(InvalidRequest, match="no conversation X"):
         session.open_tree("X")
 
@@ -315,7 +315,7 @@ def test_a_message_sent_while_the_model_loads_waits_for_it(session, client):
     assert session.path()[-1].text == "hi"
 
 
-def test_stopping_before_the_engine_took_the_message(session, client, store):
+def test_stopping_before_the_request_is_submitted(session, client, store):
     client.state = EngineState.LOADING
     session.send("hello")
     session.stop()
@@ -353,7 +353,7 @@ def test_the_system_prompt_becomes_a_node_and_changes_from_there_on(store, clien
     assert TreeSession(store, client).system_prompt == "be long"
 
 
-def test_a_default_system_prompt_is_left_out_where_the_template_takes_none(store):
+def test_a_default_system_prompt_is_omitted_for_templates_without_one(store):
     client = ToyClient(ALTERNATING)
     session = TreeSession(store, client, system_prompt="be brief", system_required=False)
     session.send("hello")
@@ -363,7 +363,7 @@ def test_a_default_system_prompt_is_left_out_where_the_template_takes_none(store
         asked.send("hello")
 
 
-def test_answers_without_a_word_are_left_out_unless_the_template_needs_them(store):
+def test_empty_answers_are_omitted_unless_the_template_requires_them(store):
     for template, empty in ((None, False), (ALTERNATING, True)):
         client = ToyClient(template) if template else ToyClient()
         session = TreeSession(store, client, resume=False)
@@ -385,7 +385,7 @@ def test_prompt_history_is_oldest_first_over_all_conversations(session, client, 
     assert TreeSession(store, client).prompt_history() == ["a", "b"]
 
 
-def test_an_answer_another_live_session_writes_is_not_touched(tmp_path, client):
+def test_an_answer_of_another_live_process_is_not_changed(tmp_path, client):
     one = Store.open(tmp_path / "c.db")
     writing = TreeSession(one, client)
     writing.send("hello")

@@ -1,4 +1,4 @@
-"""The store's promises about its file: rights, versions, damage, immutability, leases."""
+"""The conversation database: permissions, versions, damage, immutability, leases."""
 
 import sqlite3
 import stat
@@ -95,7 +95,7 @@ def test_flags_of_a_finished_node_may_change(store, file):
     assert store.node("a").label == "x"
 
 
-def test_a_streaming_node_may_grow_but_not_move(store, file):
+def test_the_text_of_a_streaming_node_may_change_but_not_its_parent(store, file):
     store.add_nodes(
         [node("a"), node("b", "a", NodeKind.ASSISTANT, status=NodeStatus.STREAMING)], name="send"
     )
@@ -118,7 +118,7 @@ def test_a_users_ids_are_set_once_for_each_tokenizer(store):
     assert store.node("a").token_ids == (3,)
 
 
-def test_a_write_that_fails_takes_nothing_else_with_it(store):
+def test_a_failed_write_does_not_affect_others(store):
     store.add_nodes([node("a")], name="send")
     store.add_nodes([node("a")], name="send")
     store.add_nodes([node("c", "a")], name="send")
@@ -129,18 +129,18 @@ def test_a_write_that_fails_takes_nothing_else_with_it(store):
     store.flush()
 
 
-def test_a_finished_node_takes_no_more_text(store):
+def test_a_finished_node_cannot_be_updated(store):
     store.add_nodes([node("a", kind=NodeKind.ASSISTANT, status=NodeStatus.STREAMING)], name="s")
     done = node("a", kind=NodeKind.ASSISTANT, text="done")
     store.update_streaming(done)
     store.update_streaming(replace(done, text="late"))
-    store.settle()
+    store.wait_for_writes()
     assert "finished" in store.take_failure()
     assert store.take_failure() is None
     assert store.node("a").text == "done"
 
 
-def test_a_file_of_a_newer_version_is_refused_and_left_alone(file):
+def test_a_database_of_a_newer_version_is_refused_unchanged(file):
     Store.open(file).close()
     execute(file, "PRAGMA user_version = 99")
     with pytest.raises(StoreError, match="newer Pravāha"):
@@ -159,7 +159,7 @@ def test_a_damaged_file_is_set_aside(file):
     store.close()
 
 
-def test_damage_inside_is_found_after_a_crash(file):
+def test_damaged_pages_are_found_after_an_unclean_exit(file):
     store = Store.open(file)
     store.create_tree("t", "A tree")
     for number in range(200):
@@ -176,7 +176,7 @@ def test_damage_inside_is_found_after_a_crash(file):
     store.close()
 
 
-def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
+def test_a_directory_that_cannot_be_created_is_an_error_in_one_sentence(tmp_path):
     (tmp_path / "data").write_text("a file")
     with pytest.raises(StoreError, match="PRAVAHA_DATA_DIR"):
         Store.open(tmp_path / "data" / "c.db")
@@ -198,7 +198,7 @@ def test_the_export_has_a_line_for_every_node(store):
     assert "error" not in second
 
 
-def test_a_live_lease_is_seen_and_a_dead_one_swept(tmp_path):
+def test_a_dead_lease_is_removed_and_a_live_one_kept(tmp_path):
     held = lease.WriterLease(tmp_path)
     (tmp_path / "DEAD").touch()
     assert lease.is_alive(tmp_path, held.id)
@@ -236,7 +236,7 @@ KILLED = """
 """
 
 
-def test_killed_in_mid_answer_every_word_that_was_saved_is_there(file):
+def test_saved_text_of_a_killed_process_is_kept(file):
     child = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(KILLED), str(file)],
         stdin=subprocess.PIPE,
@@ -245,7 +245,7 @@ def test_killed_in_mid_answer_every_word_that_was_saved_is_there(file):
     )
     try:
         assert child.stdout.readline() == "saved\n"
-        # Alive, its answer is its own.
+        # A live process keeps its streaming answer.
         beside = Store.open(file)
         (tree,) = beside.trees()
         assert beside.path(beside.head(tree.id))[-1].status is NodeStatus.STREAMING
@@ -283,7 +283,7 @@ def test_blobs_round_trip_with_the_stated_precision():
     assert unpack_top(pack_top(top)) == top
 
 
-def test_ulids_increase_even_when_the_clock_does_not():
+def test_ulids_increase_when_the_clock_does_not():
     times = iter([1.0, 1.0, 0.5, 2.0])
     factory = UlidFactory(clock=lambda: next(times), random_bits=lambda _: 2**80 - 1)
     made = [factory() for _ in range(4)]

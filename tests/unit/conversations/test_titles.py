@@ -21,7 +21,7 @@ def test_a_title_is_one_short_line(text, title):
     assert title_of(text) == title
 
 
-def test_a_cut_never_tears_a_grapheme():
+def test_truncation_does_not_split_a_grapheme():
     family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
     assert title_of("x" * 57 + family + "y" * 9) == "x" * 57 + "…"
     assert title_of("x" * 58 + "e\u0301" + "y" * 9) == "x" * 58 + "…"

@@ -1,7 +1,9 @@
-"""Building: once each, off everybody's thread, bounded, refused in a sentence."""
+"""Builds of grammars: cached, asynchronous, bounded, with errors in one sentence."""
 
 import threading
+from types import SimpleNamespace
 
+import orjson
 import pytest
 
 from engine.api.errors import EngineUnavailable, InvalidRequest, QueueFull
@@ -18,7 +20,7 @@ def compiler():
 
 
 class GatedChecker:
-    """A build that takes until the test opens the gate."""
+    """A checker that blocks until the test opens the gate."""
 
     gate = threading.Event()
 
@@ -43,7 +45,22 @@ def test_a_grammar_is_built_once(compiler):
     assert compiler.build(Grammar.lark('start: "abc"')) is not first
 
 
-def test_a_build_under_way_is_joined_not_repeated(gated):
+def test_a_source_is_parsed_once(compiler, monkeypatch):
+    parsed = []
+    monkeypatch.setattr(
+        "engine.grammar.source.orjson",
+        SimpleNamespace(
+            loads=lambda text: parsed.append(text) or orjson.loads(text), dumps=orjson.dumps
+        ),
+    )
+    for grammar in (Grammar.json_schema({"const": "once"}), Grammar.choice(["once"])):
+        compiled(compiler, grammar)
+        compiled(compiler, grammar)
+        assert parsed == [grammar.source]
+        parsed.clear()
+
+
+def test_a_build_in_progress_is_shared(gated):
     compiler = toy_compiler(checker=gated)
     first = compiler.build(Grammar.regex("abc"))
     assert compiler.build(Grammar.regex("abc")) is first
@@ -53,7 +70,7 @@ def test_a_build_under_way_is_joined_not_repeated(gated):
     compiler.close()
 
 
-def test_the_least_recently_used_is_given_up(compiler):
+def test_the_least_recently_used_grammar_is_evicted(compiler):
     small = toy_compiler(max_cached=2)
     a, b, c = (Grammar.regex(one) for one in "abc")
     kept = [compiled(small, a), compiled(small, b)]
@@ -76,7 +93,7 @@ def test_pending_builds_are_bounded(gated):
     compiler.close()
 
 
-def test_a_closed_compiler_builds_nothing_and_keeps_what_it_has():
+def test_a_closed_compiler_builds_nothing_and_compiled_grammars_stay_usable():
     compiler = toy_compiler()
     start = compiled(compiler, Grammar.regex("a"))
     compiler.close()
@@ -103,7 +120,7 @@ def test_a_closed_compiler_builds_nothing_and_keeps_what_it_has():
         (Grammar.json_schema({"oneOf": [{"type": "integer"}, {"minimum": 3}]}), "oneOf"),
     ],
 )
-def test_what_cannot_be_followed_is_refused_in_a_sentence(compiler, grammar, reason):
+def test_a_grammar_that_cannot_be_built_is_rejected_in_a_sentence(compiler, grammar, reason):
     with pytest.raises(InvalidRequest) as refused:
         compiled(compiler, grammar)
     message = str(refused.value)
@@ -143,7 +160,7 @@ def test_a_hostile_schema_is_refused_and_the_next_one_built(name):  # regression
     compiler = toy_compiler(builders=1, checker=lambda: Checker(cpu_s=1, max_bytes=512 << 20))
     with pytest.raises(InvalidRequest, match="cannot be used"):
         compiled(compiler, HOSTILE[name])
-    with pytest.raises(InvalidRequest, match="cannot be used"):  # known by now
+    with pytest.raises(InvalidRequest, match="cannot be used"):  # from the cache
         compiler.build(HOSTILE[name]).result(0)
     compiled(compiler, Grammar.json_object())
     compiler.close()

@@ -1,4 +1,4 @@
-"""What is refused before anything is built."""
+"""Validation of grammars before they are built."""
 
 import orjson
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from engine.api.errors import InvalidRequest
 from engine.api.grammar import Grammar
 from engine.grammar.limits import MAX_CHOICES, MAX_JSON_DEPTH, MAX_SOURCE_CHARS
-from engine.grammar.source import check_shape, one_sentence
+from engine.grammar.source import one_sentence, parse_source
 
 
 def nested(depth):
@@ -16,28 +16,28 @@ def nested(depth):
 @pytest.mark.parametrize(
     ("grammar", "reason"),
     [
-        (Grammar("yaml"), "No grammar is written"),
-        ("{}", "No grammar is written"),
+        (Grammar("yaml"), "Expected a grammar"),
+        ("{}", "Expected a grammar"),
         (Grammar.regex("a" * (MAX_SOURCE_CHARS + 1)), "characters"),
         (Grammar.regex(""), "empty"),
         (Grammar.lark("  \n"), "empty"),
         (Grammar("json_object", "{}"), "takes no source"),
-        (Grammar.json_schema("{"), "no JSON"),
+        (Grammar.json_schema("{"), "not valid JSON"),
         (Grammar.json_schema("3"), "must be an object"),
         (Grammar.json_schema("false"), "no JSON satisfies"),
         (Grammar.json_schema(nested(MAX_JSON_DEPTH + 1)), "deep"),
-        (Grammar.json_schema("[" * 5000 + "]" * 5000), "no JSON"),
+        (Grammar.json_schema("[" * 5000 + "]" * 5000), "not valid JSON"),
         (Grammar("choice", "{}"), "at least one"),
         (Grammar.choice([]), "at least one"),
-        (Grammar.choice(["a", ""]), "not empty"),
-        (Grammar("choice", "[1]"), "must be a text"),
-        (Grammar.choice(map(str, range(MAX_CHOICES + 1))), "is the most"),
-        (Grammar.json_schema('{"const": "\ud800"}'), "no JSON"),
+        (Grammar.choice(["a", ""]), "non-empty"),
+        (Grammar("choice", "[1]"), "must be a non-empty string"),
+        (Grammar.choice(map(str, range(MAX_CHOICES + 1))), "the maximum is"),
+        (Grammar.json_schema('{"const": "\ud800"}'), "not valid JSON"),
     ],
 )
-def test_what_is_no_grammar_is_refused_in_a_sentence(grammar, reason):
+def test_an_invalid_grammar_is_rejected_in_a_sentence(grammar, reason):
     with pytest.raises(InvalidRequest) as refused:
-        check_shape(grammar)
+        parse_source(grammar)
     message = str(refused.value)
     assert reason in message
     assert message.endswith(".")
@@ -45,16 +45,16 @@ def test_what_is_no_grammar_is_refused_in_a_sentence(grammar, reason):
     assert refused.value.param == "grammar"
 
 
-def test_the_largest_of_everything_passes():
-    check_shape(Grammar.regex("a" * MAX_SOURCE_CHARS))
-    check_shape(Grammar.json_schema(nested(MAX_JSON_DEPTH)))
-    check_shape(Grammar.choice(map(str, range(MAX_CHOICES))))
-    check_shape(Grammar.json_schema("true"))
-    check_shape(Grammar.json_object())
+def test_grammars_at_the_limits_are_valid():
+    parse_source(Grammar.regex("a" * MAX_SOURCE_CHARS))
+    parse_source(Grammar.json_schema(nested(MAX_JSON_DEPTH)))
+    parse_source(Grammar.choice(map(str, range(MAX_CHOICES))))
+    parse_source(Grammar.json_schema("true"))
+    parse_source(Grammar.json_object())
 
 
-def test_what_is_no_json_at_all_is_refused_where_it_is_given():
-    with pytest.raises(InvalidRequest, match="no JSON"):
+def test_a_schema_that_cannot_be_written_as_json_is_rejected_at_construction():
+    with pytest.raises(InvalidRequest, match="cannot be written as JSON"):
         Grammar.json_schema({"const": object()})
 
 

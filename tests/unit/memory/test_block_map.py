@@ -1,7 +1,7 @@
 import numpy as np
 
 from engine.api.snapshot import BlockState
-from engine.memory.block_map import draw_blocks
+from engine.memory.block_map import build_block_map
 from tests.fakes.toy_engine import ask
 from tests.fakes.toy_pipeline import ToyPipeline
 
@@ -10,7 +10,7 @@ def test_the_block_map_gives_owner_and_fill_of_every_block():
     toy = ToyPipeline(blocks=16, block_size=4)
     handles = [toy.submit(ask(range(1, 1 + n))) for n in (3, 8, 9)]
     toy.step()
-    drawn = draw_blocks(5, toy.blocks, toy.table)
+    drawn = build_block_map(5, toy.blocks, toy.table)
     assert drawn.epoch == 5
     assert set(drawn.owners) == {handle.request_id for handle in handles}
     for handle, fills in zip(handles, ([3], [4, 4], [4, 4, 1]), strict=True):
@@ -30,7 +30,7 @@ def test_the_block_map_gives_owner_and_fill_of_every_block():
 
 def test_an_idle_pool():
     toy = ToyPipeline(blocks=3)
-    drawn = draw_blocks(1, toy.blocks, toy.table)
+    drawn = build_block_map(1, toy.blocks, toy.table)
     assert drawn.owners == ()
     assert drawn.owner.tolist() == [-1] * 3
 
@@ -39,7 +39,7 @@ def test_arrays_have_the_documented_types():
     toy = ToyPipeline()
     toy.submit(ask("hello"))
     toy.step()
-    drawn = draw_blocks(1, toy.blocks, toy.table)
+    drawn = build_block_map(1, toy.blocks, toy.table)
     types = [getattr(drawn, name).dtype for name in ("state", "refcount", "fill")]
     assert types == [np.uint8, np.uint16, np.uint8]
     assert drawn.owner.dtype == drawn.first_token.dtype == np.int32

@@ -8,7 +8,7 @@ import pytest
 
 from engine._core import BlockAllocator, PrefixTrie
 from engine.executors.base import ExecutorInfo
-from engine.memory.swap_opening import make_room, open_swap_tier, swap_identity
+from engine.memory.swap_opening import evict_swap_files, open_swap_tier, swap_identity
 from tests.fakes.toy_engine import toy_config
 from tests.fakes.toy_executor import ToyExecutor
 
@@ -71,7 +71,9 @@ def test_a_file_in_use_means_no_tier_and_one_sentence(tmp_path, caplog):
     first = open_tier(tmp_path)
     assert open_tier(tmp_path) is None
     (record,) = caplog.records
-    assert record.getMessage().startswith("There is no swap tier: the swap file")
+    assert record.getMessage().startswith(
+        "The swap tier cannot be opened; the engine runs without one: the swap file"
+    )
     assert "is in use by another Pravāha" in record.getMessage()
     first.close()
 
@@ -108,7 +110,7 @@ def test_other_models_files_are_deleted_least_recently_used_first(tmp_path):
     kept.write_bytes(bytes(100_000))
     with (tmp_path / "held.swap").open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        make_room(tmp_path, keep=kept, limit=250_000)
+        evict_swap_files(tmp_path, keep=kept, limit=250_000)
         assert {path.stem for path in tmp_path.iterdir()} == {"new", "held", "kept"}
-    make_room(tmp_path, keep=kept, limit=0)
+    evict_swap_files(tmp_path, keep=kept, limit=0)
     assert [path.stem for path in tmp_path.iterdir()] == ["kept"]

@@ -127,7 +127,7 @@ def test_a_block_left_out_is_saved_after_its_next_use():
     handle = toy.submit(ask(prompt(9), max_tokens=1))
     toy.run()
     blocks = toy.blocks.prefixes.match(np.array(prompt(9), np.int32))
-    toy.tier.leave_out(blocks)
+    toy.tier.skip_saving(blocks)
     assert not toy.tier.save_idle()
     again = toy.submit(ask(prompt(9), max_tokens=1))
     toy.run()

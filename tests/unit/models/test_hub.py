@@ -67,7 +67,7 @@ def test_one_gguf_file_is_chosen(store, gguf_hub, choice):
 
 
 @pytest.mark.parametrize("choice", ["", ":Q8_0", ":Q4_K", ":gguf"])
-def test_an_open_choice_lists_the_files(store, gguf_hub, choice):
+def test_an_ambiguous_choice_lists_the_files(store, gguf_hub, choice):
     with pytest.raises(FetchError, match=r"tiny-Q4_K_M\.gguf, tiny-Q4_K_S\.gguf"):
         store.add(REPOSITORY + choice)
     assert store.list() == []
@@ -95,13 +95,13 @@ def test_a_repository_without_weights_is_refused(store, hub):
         store.add(REPOSITORY)
 
 
-def test_an_unknown_repository_is_one_sentence(store, hub):
+def test_an_unknown_repository_is_an_error_in_one_sentence(store, hub):
     with pytest.raises(FetchError, match="no model example/nothing") as caught:
         store.add("example/nothing")
     assert "\n" not in str(caught.value)
 
 
-def test_no_network_is_one_sentence(store, monkeypatch):
+def test_no_network_is_an_error_in_one_sentence(store, monkeypatch):
     with serve_hub(REPOSITORY, {}) as closed:
         url = closed.url
     monkeypatch.setenv("HF_ENDPOINT", url)

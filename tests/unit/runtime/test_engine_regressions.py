@@ -106,7 +106,7 @@ def _answer_one(plan):
 
 
 def test_31_unloading_ends_what_runs_waits_and_is_preempted():
-    """Every reader is told, nothing is held, and the executor is closed once nobody uses it."""
+    """Every finish is delivered, no block stays in use, and the executor is closed last."""
     engine, executor = toy_engine(toy_config(blocks=20, max_num_seqs=4))
     executor.gate = threading.Semaphore(0)
     engine.start()
@@ -133,7 +133,7 @@ def test_31_unloading_ends_what_runs_waits_and_is_preempted():
 
 
 def test_57_two_engines_in_a_process_answer_as_one_would():
-    """One falls over in the middle; the other does not notice."""
+    """One fails midway; the other is not affected."""
     (first, executor), (second, _) = toy_engine(), toy_engine()
     executor.fail_with = [RuntimeError("out of luck")]
     first.start()

@@ -28,7 +28,7 @@ def forkable(**settings):
 
 
 def expected(child, parent):
-    """What a fork answers according to the oracle, which knows nothing of forks."""
+    """The output of a fork according to the oracle, which has no forks."""
     start = min(len(parent.request.prompt_ids), len(child.request.prompt_ids))
     return oracle(child.request, penalty_start=start)
 

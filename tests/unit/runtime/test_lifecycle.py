@@ -7,7 +7,7 @@ from engine.runtime.lifecycle import Lifecycle
 
 
 @pytest.fixture
-def told():
+def published():
     return []
 
 
@@ -17,35 +17,35 @@ def events():
 
 
 @pytest.fixture
-def life(events, told):
-    events.subscribe(EngineStateChanged, told.append)
+def life(events, published):
+    events.subscribe(EngineStateChanged, published.append)
     return Lifecycle(events=events, clock=lambda: 5.0)
 
 
-def test_a_move_is_told_once_with_its_instant(life, told):
+def test_a_state_change_is_published_once_with_its_instant(life, published):
     life.move_to(EngineState.READY)
     life.move_to(EngineState.READY)
-    assert told == [EngineStateChanged(5.0, EngineState.READY, None)]
+    assert published == [EngineStateChanged(5.0, EngineState.READY, None)]
 
 
-def test_a_move_from_elsewhere_does_nothing(life, told):
+def test_a_change_from_an_excluded_state_does_nothing(life, published):
     life.move_to(EngineState.STOPPED, only_from=(EngineState.DRAINING,))
     assert life.state is EngineState.LOADING
-    assert told == []
+    assert published == []
 
 
-def test_the_door_can_be_used_by_whoever_is_told(life, events):
-    """Else a subscriber that submits would wait for itself."""
+def test_the_lock_is_free_while_subscribers_run(life, events):
+    """Otherwise a subscriber that submits a request would deadlock."""
     free = []
     events.subscribe(EngineStateChanged, lambda event: free.append(not life.lock.locked()))
     life.move_to(EngineState.READY)
     assert free == [True]
 
 
-def test_a_failure_is_told_kept_and_raised(life, told):
+def test_a_failure_is_published_stored_and_raised(life, published):
     life.fail("The file is damaged.")
     assert life.error == ("The file is damaged.", 5.0)
-    assert told == [EngineStateChanged(5.0, EngineState.FAILED, "The file is damaged.")]
+    assert published == [EngineStateChanged(5.0, EngineState.FAILED, "The file is damaged.")]
     with pytest.raises(EngineUnavailable, match=r"^The file is damaged\.$"):
         life.require(EngineState.READY)
 

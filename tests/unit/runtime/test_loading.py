@@ -1,4 +1,4 @@
-"""What is decided from a model's headers, before any weight is read."""
+"""Settings derived from a model's headers, before weights are read."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ def test_the_models_own_context_is_the_default():
 
 
 def test_a_context_longer_than_trained_is_refused():
-    with pytest.raises(ModelError, match="max_model_len is 257, but toy was made for 256"):
+    with pytest.raises(ModelError, match="max_model_len is 257, but toy supports 256"):
         opened(max_model_len=257)
 
 

@@ -12,7 +12,7 @@ def published(*, running=0):
 
 @pytest.fixture
 def counters():
-    """What the counters say, changed by the tests, and how fresh it was asked for."""
+    """Counters with values set by the tests; `asked` records the `fresh` arguments."""
 
     def rates(now, *, fresh):
         counters.asked.append(fresh)
@@ -28,7 +28,7 @@ def rates(counters):
     return RecentRates(counters, lambda: 1.0)
 
 
-def test_an_idle_engines_speeds_are_those_of_now(rates, counters):
+def test_the_throughput_of_an_idle_engine_is_current(rates, counters):
     snapshot = published()
     assert rates.apply(snapshot).rates.decode_tokens_per_second == 8.0
     counters.speed = 3.0
@@ -37,19 +37,19 @@ def test_an_idle_engines_speeds_are_those_of_now(rates, counters):
     assert counters.asked == [True]
 
 
-def test_nothing_new_is_made_while_nothing_changes(rates):
+def test_the_same_snapshot_is_returned_while_nothing_changes(rates):
     snapshot = published()
     assert rates.apply(snapshot) is rates.apply(snapshot)
 
 
-def test_another_snapshot_begins_anew(rates, counters):
+def test_rates_are_recomputed_for_a_new_snapshot(rates, counters):
     rates.apply(published())
     counters.speed, counters.percentile = 2.0, 0.5
     shown = rates.apply(published())
     assert (shown.rates.decode_tokens_per_second, shown.rates.itl_p50) == (2.0, 0.5)
 
 
-def test_a_busy_engines_rates_are_those_of_the_first_look(rates, counters):
+def test_rates_of_a_busy_engine_are_those_of_the_first_read(rates, counters):
     snapshot = published(running=1)
     first = rates.apply(snapshot)
     counters.speed = 3.0

@@ -57,7 +57,7 @@ def test_a_price_counts_what_is_swapped_in_and_not_what_it_replaces(tmp_path):
     assert second.price(prompt(50)).swapped_blocks == 0
 
 
-def test_the_metrics_are_the_snapshots(tmp_path):
+def test_metrics_equal_the_snapshot(tmp_path):
     engine, _ = started(tmp_path, blocks=16)
     for start in (1, 30, 60, 1):
         answer(engine, prompt(30, start))
@@ -85,7 +85,7 @@ def test_the_metrics_are_the_snapshots(tmp_path):
 
 
 def test_a_killed_process_loses_nothing_that_it_wrote(tmp_path):
-    """In a process of its own, which is killed in the middle of everything."""
+    """In a separate process, which is killed while it runs."""
     path = tmp_path / "killed.swap"
     source = f"""
 import os, signal

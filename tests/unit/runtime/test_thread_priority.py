@@ -1,4 +1,4 @@
-"""The engine's threads give way to the screen's, and to nobody without being told."""
+"""The engine's threads get a lower priority only with `niceness` set."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ def priority():
 
 
 def steps_at(niceness):
-    """The priority of the thread that steps, and of one that it starts."""
+    """The niceness of the engine's thread, and of one that it starts."""
     engine, executor = toy_engine(toy_config(niceness=niceness))
     seen = []
 
@@ -36,7 +36,7 @@ def steps_at(niceness):
 
 
 @pytest.mark.parametrize(("niceness", "lower"), [(0, 0), (5, 5), (40, None)])
-def test_the_engines_threads_give_way_and_nobody_elses(niceness, lower):
+def test_only_the_engines_threads_get_a_lower_priority(niceness, lower):
     before = priority()
     expected = min(19, before + (niceness if lower is None else lower))
     assert steps_at(niceness) == (expected, expected)

@@ -9,7 +9,7 @@ from engine.api.events import RequestPreempted
 from engine.api.scheduling import POLICIES, Scheduling
 from engine.scheduler.ordering import AGEING_AFTER_S, AGEING_PERIOD, Ranking
 from engine.scheduler.policies import make_prioritiser
-from engine.scheduler.policies.deadlines import PATIENCE_S
+from engine.scheduler.policies.deadlines import DEFAULT_DEADLINE_S
 from engine.scheduler.work_predictor import WorkPredictor
 from tests.fakes.timed_pipeline import TimedPipeline, ask, teach
 from tests.fakes.toy_executor import oracle
@@ -54,15 +54,15 @@ def test_the_shortest_job_goes_first_prompt_and_answer_counted(known):
 def test_an_answer_without_a_limit_is_estimated_at_the_mean_length():
     work = WorkPredictor(chunk=32)
     for _ in range(200):
-        work.note_answer(5)
+        work.note_output_length(5)
     toy = TimedPipeline("sjf", rows=1)
-    toy.pipeline.scheduler.work.answer_tokens = work.answer_tokens
+    toy.pipeline.scheduler.work.mean_output_tokens = work.mean_output_tokens
     open_end = ask(4, max_tokens=None)
     assert toy.names(bounded=ask(4, max_tokens=90, start=7), open_end=open_end) == [
         "bounded",
         "open_end",
     ]  # both are estimated at five tokens, so arrival decides
-    assert work.answer_tokens == pytest.approx(5, rel=0.05)
+    assert work.mean_output_tokens == pytest.approx(5, rel=0.05)
 
 
 def test_19_the_earliest_deadline_goes_first():
@@ -83,7 +83,7 @@ def test_19_a_request_without_a_deadline_has_a_default_one():
     patient = ask()
     toy.submit(patient)
     toy.step()
-    toy.clock.now += PATIENCE_S - 5
+    toy.clock.now += DEFAULT_DEADLINE_S - 5
     later = ask(deadline_ms=6000)
     toy.submit(later)
     toy.run()
@@ -263,7 +263,7 @@ def naive_order(policy, work, sequences, now):
     def key(one):
         request = one.request
         deadline_s = float("inf") if request.deadline_ms is None else request.deadline_ms / 1000
-        allowed = min(deadline_s, PATIENCE_S)
+        allowed = min(deadline_s, DEFAULT_DEADLINE_S)
         left = one.queued_at + allowed - now
         lost = left < first_token_s(one) / (1 + work.model.error)
         slack = left - first_token_s(one)

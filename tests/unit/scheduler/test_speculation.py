@@ -14,12 +14,12 @@ from engine.api.step_costs import StepCosts
 from engine.executors.base import MAX_DRAFT_TOKENS
 from engine.executors.reference_sampler import log_softmax
 from engine.scheduler.speculation import (
-    _LEAST_GAIN,
     _MAX_DRAFT_COST,
-    MOST_MATCH,
+    _MIN_SPEEDUP,
+    MAX_MATCH,
     Drafts,
     Speculation,
-    _most_speed,
+    _maximize_throughput,
 )
 from tests.fakes.guesser import guess
 from tests.fakes.toy_engine import ask
@@ -304,14 +304,14 @@ def test_the_number_of_draft_tokens_is_the_best_by_the_estimates(matched, length
     rows = np.arange(len(matched), dtype=np.int32)
     spare = MAX_DRAFT_TOKENS - len(rows)
     lengths = np.full(len(rows), min(length, spare), np.int32)
-    worth = speculation._worth(rows, lengths, np.array(matched, np.int32), spare)
-    assert (np.diff(worth, axis=1) <= 0).all()
+    acceptance = speculation._acceptance(rows, lengths, np.array(matched, np.int32), spare)
+    assert (np.diff(acceptance, axis=1) <= 0).all()
 
     num_scheduled_tokens = np.ones(len(rows), np.int32)
-    counts = _most_speed(
-        worth, np.full(len(rows), 9), np.arange(len(rows)), num_scheduled_tokens, costs
+    counts = _maximize_throughput(
+        acceptance, np.full(len(rows), 9), np.arange(len(rows)), num_scheduled_tokens, costs
     )
-    values = np.sort(worth.ravel())[::-1]
+    values = np.sort(acceptance.ravel())[::-1]
 
     def speed(count):
         seconds = constant + decode * len(rows)
@@ -319,9 +319,9 @@ def test_the_number_of_draft_tokens_is_the_best_by_the_estimates(matched, length
         return (len(rows) + values[:count].sum()) / (seconds + each * count)
 
     best = max(range(min(spare, int((values > 0).sum())) + 1), key=speed)
-    if speed(best) >= _LEAST_GAIN * speed(0):
+    if speed(best) >= _MIN_SPEEDUP * speed(0):
         assert speed(int(counts.sum())) == pytest.approx(speed(best))
-        chosen = sum(worth[row, :count].sum() for row, count in enumerate(counts))
+        chosen = sum(acceptance[row, :count].sum() for row, count in enumerate(counts))
         assert chosen == pytest.approx(values[: counts.sum()].sum())
     else:
         assert not counts.any()
@@ -344,23 +344,25 @@ def test_estimates_follow_what_is_accepted_and_are_the_requests_own():
     toy = looking_up()
     speculation = toy.pipeline.scheduler.speculation
     batch = np.array([3], np.int32)
-    speculation._forget(batch, np.array([0], np.int32))
+    speculation._decay(batch, np.array([0], np.int32))
     drafts = Drafts(np.array([4], np.int32), np.array([0]), np.array([2], np.int32))
     at = (batch, np.array([4], np.int32), np.array([2], np.int32), 4)
-    before = speculation._worth(*at)
+    before = speculation._acceptance(*at)
     speculation.learn(batch, drafts, np.array([2], np.int32))  # two right, the third wrong
-    after = speculation._worth(*at)[0] / np.concatenate([[1], speculation._worth(*at)[0][:-1]])
+    after = speculation._acceptance(*at)[0] / np.concatenate(
+        [[1], speculation._acceptance(*at)[0][:-1]]
+    )
     prior = before[0] / np.concatenate([[1], before[0][:-1]])
     assert after[0] > prior[0]
     assert after[1] > prior[1]
     assert after[2] < prior[2]
     assert after[3] == pytest.approx(prior[3])  # what follows a miss was not tried
-    speculation._forget(batch, np.array([500], np.int32))
-    assert speculation._worth(*at) == pytest.approx(before, abs=1e-3)
+    speculation._decay(batch, np.array([500], np.int32))
+    assert speculation._acceptance(*at) == pytest.approx(before, abs=1e-3)
     speculation.learn(batch, drafts, np.array([4], np.int32))
     toy.table.arrival[3] = 99  # another request has the row
-    speculation._forget(batch, np.array([500], np.int32))
-    assert speculation._worth(*at) == pytest.approx(before)
+    speculation._decay(batch, np.array([500], np.int32))
+    assert speculation._acceptance(*at) == pytest.approx(before)
 
 
 def test_no_drafts_are_proposed_before_step_times_are_measured():
@@ -368,7 +370,7 @@ def test_no_drafts_are_proposed_before_step_times_are_measured():
     assert isinstance(toy.pipeline.scheduler.speculation, Speculation)
     answer(toy, ask([5, 5, 5, 5], max_tokens=8))
     assert toy.counters.totals().drafts == 0
-    assert MOST_MATCH < MAX_DRAFT_TOKENS
+    assert MAX_MATCH < MAX_DRAFT_TOKENS
 
 
 def lookup(tokens, *, room=8, stops=(-1,), width=8, **changes):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from engine.api.step_costs import StepCosts, StepLoad
-from engine.scheduler.step_time import StepTimeModel, load_of
+from engine.scheduler.step_time import StepTimeModel, step_load
 from engine.scheduler.work_predictor import WorkPredictor
 
 CPU = StepCosts(2e-3, 2e-4, 6e-4, 3e-8)
@@ -91,7 +91,7 @@ def test_the_load_of_a_mixed_step():
     """Decodes read their whole KV; a chunk's tokens attend to what is before each of them."""
     num_scheduled_tokens = np.array([1, 1, 3, 1, 4], np.int32)
     end = np.array([10, 1, 3, 7, 104], np.int32)
-    load = load_of(num_scheduled_tokens, end, 10)
+    load = step_load(num_scheduled_tokens, end, 10)
     naive = sum(
         e - g + 1 + i for g, e in zip(num_scheduled_tokens, end, strict=True) for i in range(g)
     )
@@ -101,10 +101,10 @@ def test_the_load_of_a_mixed_step():
 def test_draft_tokens_load_a_step_like_decodes():
     """Two rows of a decode, one of them with three draft tokens, beside a prefill of five."""
     num_scheduled_tokens, end = np.array([1, 4, 5], np.int32), np.array([9, 20, 5], np.int32)
-    load = load_of(num_scheduled_tokens, end, 10, np.array([0, 3, 0], np.int32))
+    load = step_load(num_scheduled_tokens, end, 10, np.array([0, 3, 0], np.int32))
     assert load == StepLoad(5, 5, 9 + (17 + 18 + 19 + 20) + (1 + 2 + 3 + 4 + 5))
 
 
 def test_the_load_of_a_huge_chunk_does_not_overflow():
-    load = load_of(np.array([65536], np.int32), np.array([2**24], np.int32), 65536)
+    load = step_load(np.array([65536], np.int32), np.array([2**24], np.int32), 65536)
     assert load.kv_tokens == 65536 * 2**24 - 65536 * 65535 // 2

@@ -1,10 +1,10 @@
-"""Calibration by dummy steps: they fit the step-time model and leave no state."""
+"""Calibration: what the step-time model learns from it, and that it leaves no state behind."""
 
 import pytest
 
 from engine._core import BlockAllocator
 from engine.api.step_costs import StepLoad
-from engine.step.calibration import LONGEST_S, PROBES, Calibration, Probe
+from engine.step.calibration import MAX_PROBE_S, PROBES, Calibration, Probe
 from tests.fakes.timed_pipeline import TimedPipeline, ask, step_seconds
 from tests.fakes.toy_engine import ask as toy_ask
 from tests.fakes.toy_engine import toy_config, toy_engine
@@ -26,7 +26,7 @@ def timed(**options):
     return TimedPipeline("fcfs", known=False, budget=64, **options)
 
 
-def test_an_idle_engine_calibrates_its_step_times():
+def test_an_idle_engine_learns_its_step_times():
     toy = timed()
     calibrate(toy)
     model = toy.pipeline.scheduler.work.model
@@ -35,7 +35,7 @@ def test_an_idle_engine_calibrates_its_step_times():
         assert model.predict(load) == pytest.approx(step_seconds(prefill, rows), rel=0.2)
 
 
-def test_calibration_leaves_no_state():
+def test_calibration_leaves_no_state_behind():
     toy = timed(allocator=BlockAllocator)
     calibrate(toy)
     toy.assert_idle()
@@ -47,7 +47,7 @@ def test_calibration_leaves_no_state():
     assert handle.drain().token_ids == oracle(request)
 
 
-def test_calibration_stops_early_on_a_slow_machine():
+def test_probes_predicted_to_take_too_long_are_not_run():
     toy = timed()
     slow = toy.executor.watch
     began = []
@@ -55,14 +55,14 @@ def test_calibration_stops_early_on_a_slow_machine():
     def slower(plan):
         began.append(len(plan.token_ids))
         slow(plan)
-        toy.clock.now += 3 * LONGEST_S
+        toy.clock.now += 3 * MAX_PROBE_S
 
     toy.executor.watch = slower
     calibrate(toy)
-    assert began == [1, 1]  # the warm-up, and the one that shows how slow it is
+    assert began == [1, 1]  # the warm-up, and the first one observed
 
 
-def test_calibration_evicts_no_cached_blocks():
+def test_a_probe_evicts_no_cached_blocks():
     toy = timed(blocks=20, allocator=BlockAllocator)
     toy.submit(ask(40, max_tokens=20))  # leaves 14 of the 20 blocks cached
     toy.run()
@@ -73,13 +73,13 @@ def test_calibration_evicts_no_cached_blocks():
 
 
 @pytest.mark.parametrize("options", [{"rows": 2}, {"context": 48}, {"blocks": 4}])
-def test_an_engine_too_small_for_a_probe_skips_it(options):
+def test_a_probe_that_does_not_fit_is_not_run(options):
     toy = timed(**options)
     calibrate(toy)
     toy.assert_idle()
 
 
-def test_a_failing_probe_affects_no_request():
+def test_a_failing_probe_only_ends_the_calibration():
     toy = timed()
     toy.executor.fail_with = [RuntimeError("no such kernel")]
     assert calibrate(toy) == 1
@@ -89,15 +89,15 @@ def test_a_failing_probe_affects_no_request():
     assert handle.drain().token_ids == oracle(request)
 
 
-def test_the_probes_are_real_steps():
-    """Both decodes and prefill chunks: the model fits their costs separately."""
-    kinds = {(probe.rows, probe.tokens) for probe in PROBES if probe.counts}
+def test_the_probes_include_prefill_and_decode_steps():
+    """Both kinds are needed to estimate their costs separately."""
+    kinds = {(probe.rows, probe.tokens) for probe in PROBES if probe.observed}
     assert len(kinds) >= 4
     assert {tokens == 1 for _, tokens in kinds} == {True, False}
-    assert not PROBES[0].counts
+    assert not PROBES[0].observed
 
 
-def test_the_engine_calibrates_while_idle():
+def test_the_engine_calibrates_while_it_is_idle():
     engine, executor = toy_engine(toy_config(blocks=64), probes=PROBES)
     engine.start()
     wait_until(lambda: engine.snapshot().step_costs is not None)

@@ -231,7 +231,7 @@ def test_a_dropped_handle_aborts_its_request():
     toy = ToyPipeline()
     handle = toy.submit(ask("hello", max_tokens=100))
     toy.step()
-    assert handle.has_news()
+    assert handle.has_new_output()
     toy.handles.clear()
     del handle
     toy.assert_idle()
@@ -297,7 +297,7 @@ def test_nan_logits_fail_one_request():
     toy.assert_idle()
 
 
-def test_a_row_that_fails_in_chunked_prefill_of_others_is_only_that_row():
+def test_a_row_that_fails_beside_chunked_prefills_fails_alone():
     toy = ToyPipeline(budget=6)
     long_request = ask(range(1, 40))
     bad = toy.submit(ask("bad!"))
@@ -338,7 +338,7 @@ def test_a_failing_scheduler_fails_all_requests_and_the_next_one_runs():
     assert again.drain().token_ids == oracle(request)
 
 
-# ---- facts ----
+# ---- events ----
 
 
 def test_events_report_first_tokens_and_finishes():
@@ -382,7 +382,7 @@ def test_timings_survive_preemption():
         (tuple(range(90)) * 3, "context holds 256"),
     ],
 )
-def test_prompts_that_are_refused(ids, words):
+def test_invalid_prompts_are_refused(ids, words):
     with pytest.raises(InvalidRequest, match=words) as caught:
         ToyPipeline().submit(ask(ids))
     assert caught.value.param == "prompt"
@@ -393,7 +393,7 @@ def test_a_prompt_larger_than_the_pool_is_refused():
         ToyPipeline(blocks=4, block_size=4).submit(ask(range(17)))
 
 
-def test_sampling_is_checked_at_submission():
+def test_sampling_parameters_are_checked_at_submission():
     from engine.api.request import Request
 
     with pytest.raises(InvalidRequest) as caught:

@@ -84,19 +84,19 @@ def rendered(source, **options):
     return ChatTemplate(source, tokens={}, **options).render([{"role": "user", "content": "hi"}])
 
 
-def test_messages_are_data_never_template():
+def test_messages_are_not_evaluated_as_templates():
     assert rendered("{{ messages[0].content }}") == "hi"
     template = ChatTemplate("{{ messages[0].content }}", tokens={})
     assert template.render([{"role": "user", "content": "{{ 7 * 7 }}"}]) == "{{ 7 * 7 }}"
 
 
-def test_the_clock_is_the_sandboxes():
+def test_the_clock_is_injected():
     sandbox = TemplateSandbox(now=lambda: datetime(2026, 2, 3))
     assert rendered("{{ strftime_now('%d %b %Y') }}", sandbox=sandbox) == "03 Feb 2026"
 
 
-def test_a_refusal_is_the_templates_own_sentence():
-    with pytest.raises(InvalidRequest, match="refuses these messages: Roles must") as caught:
+def test_a_rejection_has_the_message_of_the_template():
+    with pytest.raises(InvalidRequest, match="rejects these messages: Roles must") as caught:
         ChatTemplate(MISTRAL, tokens=TOKENS).render([{"role": "assistant", "content": "x"}])
     assert caught.value.param == "messages"
 
@@ -148,7 +148,7 @@ LIMITED = {
 
 
 @pytest.mark.parametrize("source", LIMITED.values(), ids=LIMITED)
-def test_a_template_that_would_take_everything_is_stopped(source):
+def test_a_template_that_exceeds_a_limit_is_stopped(source):
     with pytest.raises(InvalidRequest, match="chat template") as caught:
         rendered(source)
     assert "\n" not in str(caught.value)
@@ -172,24 +172,24 @@ ESCAPES = {
 
 
 @pytest.mark.parametrize("source", ESCAPES.values(), ids=ESCAPES)
-def test_nothing_outside_the_template_can_be_reached(source):
+def test_templates_cannot_access_python_internals(source):
     try:
         text = rendered(source)
     except InvalidRequest:
         return
-    assert text.strip("[], ") == ""  # the sandbox hands out undefined, which prints nothing
+    assert text.strip("[], ") == ""  # undefined values print nothing
 
 
 @pytest.mark.parametrize(
     "source", ["{% for %}", "{{ x", "{{ nope.a.b }}", "{{ 1 / 0 }}", "{{ 'a' + 1 }}"]
 )
-def test_a_broken_template_is_one_sentence(source):
+def test_a_failing_template_is_an_error_in_one_sentence(source):
     with pytest.raises(InvalidRequest, match="fails on these messages") as caught:
         rendered(source)
     assert "\n" not in str(caught.value)
 
 
-def test_time_is_limited_too():
+def test_time_is_limited():
     instants = iter([0.0, 0.5, 99.0])
     budget = TemplateBudget(clock=lambda: next(instants))
     template = ChatTemplate("{% for i in range(5) %}{% endfor %}", tokens={})
@@ -197,7 +197,7 @@ def test_time_is_limited_too():
         template.render([], budget=budget)
 
 
-def test_a_long_chat_is_well_inside_the_limits():
+def test_a_long_chat_is_within_the_limits():
     messages = [{"role": "user", "content": "word " * 500}] * 2000
     text = ChatTemplate(CHATML, tokens={}).render(messages)
     assert len(text) > 5_000_000

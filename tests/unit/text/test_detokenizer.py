@@ -13,7 +13,7 @@ def scan(pieces, stops, *, include_stop=False):
 
 
 def cuts(text):
-    """Every way to cut a text into pieces."""
+    """All ways to split a text into pieces."""
     for marks in itertools.product((False, True), repeat=len(text) - 1):
         pieces, begin = [], 0
         for place, mark in enumerate(marks, 1):
@@ -30,8 +30,8 @@ def cuts(text):
         ("abcde", ("cd",), ("ab", True)),
         ("aabaab", ("aab",), ("", True)),
         ("aaab", ("aab",), ("a", True)),
-        ("abcd", ("abcd", "bc"), ("a", True)),  # the stop that is complete first
-        ("abcd", ("bc", "abc"), ("", True)),  # complete together: the longest
+        ("abcd", ("abcd", "bc"), ("a", True)),  # the stop string that ends first
+        ("abcd", ("bc", "abc"), ("", True)),  # both end here: the longest
         ("xab", ("abc",), ("xab", False)),
         ("ababab", ("abac",), ("ababab", False)),
     ],
@@ -41,7 +41,7 @@ def test_the_cut_does_not_depend_on_the_pieces(text, stops, expected):
         assert scan(pieces, stops) == expected, pieces
 
 
-def test_included_stop_ends_with_the_stop():
+def test_included_stop_strings_end_the_text():
     for pieces in cuts("abcde"):
         assert scan(pieces, ("cd",), include_stop=True) == ("abcd", True)
 
@@ -54,20 +54,20 @@ def test_no_text_that_may_become_a_stop_comes_out_early():
     assert scanner.flush() == "E"
 
 
-def test_nothing_comes_after_a_stop():
+def test_no_text_is_returned_after_a_stop_string():
     scanner = StopScanner(("x",), include_stop=False)
     assert scanner.feed("axb") == "a"
     assert scanner.feed("more") == ""
 
 
-def test_decoder_stops_at_a_stop_token():
+def test_a_detokenizer_stops_at_a_stop_token():
     tokenizer = ToyTokenizer()
     detokenizer = Detokenizer(tokenizer.incremental_detokenizer(), stop_ids=frozenset({EOS}))
     assert detokenizer.feed([*tokenizer.encode("ab"), EOS]) == "ab"
     assert detokenizer.flush() == ""
 
 
-def test_decoder_flushes_an_incomplete_character():
+def test_a_detokenizer_flushes_an_incomplete_character():
     tokenizer = ToyTokenizer()
     detokenizer = Detokenizer(tokenizer.incremental_detokenizer(), stop_ids=frozenset())
     assert detokenizer.feed(tokenizer.encode("aé")[:2]) == "a"

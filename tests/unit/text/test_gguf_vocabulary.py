@@ -44,7 +44,7 @@ def test_pre_tokenizers_cut_words(pre, pieces):
 
 
 def test_an_unknown_pre_tokenizer_is_refused_by_name():
-    with pytest.raises(ModelError, match=r"'chameleon'.*known: .*smollm"):
+    with pytest.raises(ModelError, match=r"'chameleon'.*supported: .*smollm"):
         tokenizer_of(byte_level_fields("chameleon"))
 
 
@@ -69,7 +69,7 @@ def test_end_tokens_are_the_declared_and_the_templates():
     assert tokenizer_of(other, eos_token_id=0, eot_token_id=2).eos_ids == {0, 2}
 
 
-def test_bos_is_expected_where_the_file_or_its_kind_says_so():
+def test_bos_is_added_if_the_file_or_its_kind_specifies_it():
     assert not tokenizer_of(byte_level_fields()).add_bos
     assert tokenizer_of(byte_level_fields(), add_bos_token=True).add_bos
     assert tokenizer_of(byte_level_fields("llama-bpe")).add_bos
@@ -97,7 +97,7 @@ def test_sentencepiece_without_a_space_prefix():
     assert tokenizer.decode(tokenizer.encode(" hello")) == " hello"
 
 
-def test_the_fingerprint_sees_every_part():
+def test_the_fingerprint_depends_on_every_part():
     fields = byte_level_fields()
     seen = {tokenizer_of(fields).fingerprint}
     assert tokenizer_of(byte_level_fields()).fingerprint in seen
@@ -147,7 +147,7 @@ def test_scores_must_match_the_tokens():
         tokenizer_of(sentencepiece_fields(), scores=[float("nan")] * 278)
 
 
-def test_embedding_rows_without_a_token_stand_for_nothing():
+def test_embedding_rows_without_a_token_have_no_bytes():
     fields = byte_level_fields()
     size = len(fields["tokenizer.ggml.tokens"])
     tokenizer = read_tokenizer(fields, source="x", vocab_size=size + 10)

@@ -28,14 +28,14 @@ def test_half_a_character_waits():
     assert one_by_one("é€😀") == ["", "é", "", "", "€", "", "", "", "😀", ""]
 
 
-def test_bytes_that_cannot_be_a_character_are_replaced_at_once():
+def test_invalid_bytes_are_replaced_immediately():
     detokenizer = stream()
     assert detokenizer.feed([0xFF, ord("a")]) == "\ufffda"
     assert detokenizer.feed([0xC3]) == ""
     assert detokenizer.feed([ord("b")]) == "\ufffdb"
 
 
-def test_a_cut_character_is_replaced_at_the_end():
+def test_an_incomplete_character_is_replaced_at_the_end():
     detokenizer = stream()
     assert detokenizer.feed("€".encode()[:2]) == ""
     assert detokenizer.flush() == "\ufffd"
@@ -70,24 +70,24 @@ def emitted(text):
     return [part for part in one_by_one(text) if part]
 
 
-def test_flags_are_not_torn():
+def test_flags_are_not_split():
     assert emitted("🇫🇷🇩🇪!") == ["🇫🇷", "🇩🇪", "!"]
 
 
-def test_emoji_joined_to_the_next_are_not_torn_after_the_joiner():
+def test_joined_emoji_are_not_split_after_the_joiner():
     assert emitted("👩\u200d💻.") == ["👩", "\u200d💻", "."]
 
 
-def test_indic_conjuncts_are_not_torn_after_the_virama():
+def test_indic_conjuncts_are_not_split_after_the_virama():
     assert emitted("न्य") == ["न", "्य"]
 
 
-def test_what_was_held_comes_at_the_end():
+def test_held_text_is_returned_by_flush():
     assert "".join(emitted("न्")) == "न्"
     assert "".join(emitted("🇫")) == "🇫"
 
 
-def test_endless_joiners_are_not_held_for_ever():
+def test_long_runs_of_joiners_are_not_held_back():
     text = "\u200d" * 1000
     detokenizer = stream()
     longest = 0
@@ -99,5 +99,5 @@ def test_endless_joiners_are_not_held_for_ever():
     assert len(total) >= len(text) - 40
 
 
-def test_ids_that_stand_for_nothing_are_skipped():
+def test_ids_without_bytes_are_skipped():
     assert stream().feed([299, 10_000, -1, 97]) == "a"

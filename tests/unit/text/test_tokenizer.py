@@ -28,8 +28,8 @@ def test_ids_outside_the_vocabulary_are_refused(byte_level):
             byte_level.token_bytes(token_id)
 
 
-def test_half_a_surrogate_pair_is_refused_in_one_sentence(byte_level):
-    with pytest.raises(InvalidRequest, match="surrogate pair at character 2"):
+def test_an_unpaired_surrogate_is_rejected_in_one_sentence(byte_level):
+    with pytest.raises(InvalidRequest, match="unpaired surrogate at character 2"):
         byte_level.encode("ab\ud800c")
 
 
@@ -61,7 +61,7 @@ def test_chat_is_rendered_by_the_models_template(byte_level):
     assert not byte_level.render_chat(messages, add_generation_prompt=False).endswith("assistant\n")
 
 
-def test_a_model_without_a_template_speaks_chatml_and_says_so(sentencepiece):
+def test_a_model_without_a_template_uses_chatml(sentencepiece):
     assert not sentencepiece.has_chat_template
     text = sentencepiece.render_chat([{"role": "user", "content": "hello"}])
     assert text == "<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n"

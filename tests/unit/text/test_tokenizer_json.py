@@ -45,7 +45,7 @@ def test_impossible_end_tokens_are_refused(tmp_path, ids):
         tokenizer_of(directory, config=tiny_config(eos_token_id=ids))
 
 
-def test_bos_is_expected_where_the_post_processor_puts_it(tmp_path):
+def test_bos_is_added_if_the_post_processor_adds_it(tmp_path):
     directory = write_checkpoint(tmp_path, settings={"bos_token": "<|im_start|>"})
     assert not tokenizer_of(directory).add_bos
     encoder = tiny_encoder()
@@ -59,7 +59,7 @@ def test_bos_is_expected_where_the_post_processor_puts_it(tmp_path):
     assert 1 not in tokenizer.encode("the", special=True)  # the caller prepends it
 
 
-def test_what_a_config_says_of_bos_wins(tmp_path):
+def test_the_config_takes_precedence_for_bos(tmp_path):
     settings = {"bos_token": "<|im_start|>", "add_bos_token": True}
     assert tokenizer_of(write_checkpoint(tmp_path, settings=settings)).add_bos
 
@@ -81,7 +81,7 @@ def test_what_a_config_says_of_bos_wins(tmp_path):
     ],
     ids=["string", "file", "named"],
 )
-def test_templates_are_found_where_transformers_keeps_them(tmp_path, settings, files):
+def test_templates_are_found_in_all_files_of_transformers(tmp_path, settings, files):
     tokenizer = tokenizer_of(write_checkpoint(tmp_path, settings=settings, files=files))
     assert tokenizer.has_chat_template
     rendered = tokenizer.render_chat([{"role": "user", "content": "x"}])
@@ -94,7 +94,7 @@ def test_without_a_template_there_is_none(tmp_path):
     ).has_chat_template
 
 
-def test_code_beside_the_tokenizer_is_refused(tmp_path):
+def test_custom_tokenizer_code_is_rejected(tmp_path):
     directory = write_checkpoint(tmp_path, settings={"auto_map": {"AutoTokenizer": "x.Y"}})
     with pytest.raises(ModelError, match="auto_map"):
         tokenizer_of(directory)
@@ -162,7 +162,7 @@ def test_other_kinds_are_refused_by_name(tmp_path):
         tokenizer_of(directory)
 
 
-def test_the_fingerprint_sees_tokens_and_template(tmp_path):
+def test_the_fingerprint_depends_on_tokens_and_template(tmp_path):
     first = tokenizer_of(write_checkpoint(tmp_path / "a")).fingerprint
     assert tokenizer_of(write_checkpoint(tmp_path / "b")).fingerprint == first
     other = write_checkpoint(tmp_path / "c", files={"chat_template.jinja": "x"})

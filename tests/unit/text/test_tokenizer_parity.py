@@ -81,7 +81,7 @@ def test_chats_are_those_of_transformers(ours, demo_model):
     assert ours.render_chat(messages) == rendered[0]
 
 
-def test_every_numeral_is_a_word_of_its_own(ours):
+def test_every_digit_is_a_separate_word(ours):
     pieces = [ours.token_bytes(token_id) for token_id in ours.encode("a 12 ½ ٣")]
     assert pieces[:5] == [b"a", b" ", b"1", b"2", b" "]
     assert b"".join(pieces[5:]) == "½ ٣".encode()

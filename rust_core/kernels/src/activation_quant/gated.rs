@@ -1,29 +1,29 @@
-//! What joins the gate and up projections: `silu(gate) * up`, quantised while both are in the cache.
+//! Fused SwiGLU and quantisation: `silu(gate) * up`, quantised while both projections are in the cache.
 //!
-//! Whoever computes 32 columns of both projections has a whole group of the next product's inputs for every row.
-//! Sixteen rows are joined and quantised at a time, and the joined floats are never written.
+//! A worker that has computed 32 columns of both projections has a whole group of the down projection's inputs for every row.
+//! Sixteen rows are computed and quantised at a time; the float results are never written to memory.
 
 use std::ops::Range;
 
 use super::batch::{BATCH, Batch};
-use super::{Scales, TILE_ROWS, TileGroup};
+use super::{ScaleMode, TILE_ROWS, TileGroup};
 use crate::amx::row_tiles::{ROWS, RowTile};
 use crate::norm::silu_gate;
 use crate::pack::layout::GROUP;
 use crate::simd::{LANES, Lanes, by_level, prefetch_for_writing};
 
-/// Where one group of all rows goes.
+/// Destination of one group of all rows.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupColumn {
-    /// The group of the first tile; that of the next one stands `groups` entries further.
+    /// The group in the first tile; the same group of the next tile is `groups` entries further.
     pub tiles: *mut TileGroup,
-    /// The group of the first row tile, `groups` entries from the next one's; null if nobody wants row tiles.
+    /// The group in the first row tile, with the same stride; null if row tiles are not needed.
     pub row_tiles: *mut RowTile,
     /// Groups of a row.
     pub groups: usize,
 }
 
-/// `silu(gate) * up` of as many rows as there is room for.
+/// `silu(gate) * up` of `out.len()` rows.
 ///
 /// # Safety
 /// The level's instructions are enabled; both pointers have 32 floats for each row.
@@ -32,12 +32,12 @@ pub struct GroupColumn {
     clippy::needless_range_loop,
     reason = "iterators over arrays of registers put them into memory"
 )]
-unsafe fn join<L: Lanes>(gate: *const f32, up: *const f32, joined: &mut [[f32; GROUP]]) {
+unsafe fn silu_mul<L: Lanes>(gate: *const f32, up: *const f32, out: &mut [[f32; GROUP]]) {
     const VECTORS: usize = GROUP / LANES;
     let mut at = 0;
     // SAFETY: whole rows at both pointers by contract.
     unsafe {
-        let (pairs, rest) = joined.as_chunks_mut::<2>();
+        let (pairs, rest) = out.as_chunks_mut::<2>();
         for pair in pairs {
             let values = silu_gate::<L, { 2 * VECTORS }>(gate.add(at), up.add(at));
             for i in 0..values.len() {
@@ -62,10 +62,10 @@ unsafe fn quantize_gated_body<L: Lanes>(
     gate: *const f32,
     up: *const f32,
     rows: usize,
-    scales: Scales,
+    scale_mode: ScaleMode,
     to: GroupColumn,
 ) {
-    let ask_for = |rows: Range<usize>| {
+    let prefetch_tiles = |rows: Range<usize>| {
         for row in rows.step_by(TILE_ROWS) {
             let tile = to.tiles.wrapping_add(row / TILE_ROWS * to.groups);
             for line in (0..size_of::<TileGroup>()).step_by(64) {
@@ -73,28 +73,28 @@ unsafe fn quantize_gated_body<L: Lanes>(
             }
         }
     };
-    ask_for(0..BATCH.min(rows));
-    // The sigmoids of one batch fill the time in which the one before waits for its own results.
+    prefetch_tiles(0..BATCH.min(rows));
+    // Software pipelining: the sigmoids of the next batch are computed while the current one waits for its scales.
     let (mut batch, mut next) = (&mut Batch::new(), &mut Batch::new());
     // SAFETY: whole rows by contract; instructions likewise.
-    unsafe { join::<L>(gate, up, &mut batch.values[..BATCH.min(rows)]) };
+    unsafe { silu_mul::<L>(gate, up, &mut batch.values[..BATCH.min(rows)]) };
     for first in (0..rows).step_by(BATCH) {
         let count = BATCH.min(rows - first);
         // SAFETY: instructions by the caller's promise.
-        unsafe { batch.measure::<L>(scales, count) };
+        unsafe { batch.compute_scales::<L>(scale_mode, count) };
         for lane in (0..count).step_by(TILE_ROWS) {
             let ahead = rows.min(first + BATCH + lane);
             let values = &mut next.values[lane..][..TILE_ROWS.min(rows - ahead)];
-            ask_for(ahead..ahead + values.len());
+            prefetch_tiles(ahead..ahead + values.len());
             // SAFETY: as above.
             unsafe {
-                join::<L>(gate.add(ahead * GROUP), up.add(ahead * GROUP), values);
+                silu_mul::<L>(gate.add(ahead * GROUP), up.add(ahead * GROUP), values);
                 batch.round::<L>(lane);
             }
         }
         for lane in (0..count).step_by(TILE_ROWS) {
             let at = (first + lane) / TILE_ROWS;
-            // SAFETY: this tile's group, which is ours by contract.
+            // SAFETY: this tile's group, exclusive by contract.
             unsafe { (*to.tiles.add(at * to.groups)).fill::<TILE_ROWS>(batch, lane, 0) };
         }
         if !to.row_tiles.is_null() {
@@ -107,10 +107,10 @@ unsafe fn quantize_gated_body<L: Lanes>(
 }
 
 by_level! {
-    /// Quantise `silu(gate) * up`, 32 columns of `rows` rows, which make one group of each row.
+    /// Quantise `silu(gate) * up` for 32 columns of `rows` rows, one group of each row.
     ///
     /// # Safety
-    /// The machine has the level. `gate` and `up` hold `rows` rows of 32 floats; `to` has room for as many rows, and
-    /// nobody else uses the group's part of it.
-    pub unsafe fn quantize_gated(gate: *const f32, up: *const f32, rows: usize, scales: Scales, to: GroupColumn) = quantize_gated_body;
+    /// The machine has the level. `gate` and `up` hold `rows` rows of 32 floats. `to` is valid for `rows` rows, whose part of
+    /// this group no other thread accesses.
+    pub unsafe fn quantize_gated(gate: *const f32, up: *const f32, rows: usize, scale_mode: ScaleMode, to: GroupColumn) = quantize_gated_body;
 }

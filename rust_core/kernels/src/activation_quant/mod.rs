@@ -1,30 +1,29 @@
-//! Activations as int8, one scale for each group of 32 inputs of a row, and outliers apart.
+//! Quantisation of activations to int8, with one scale per group of 32 inputs of a row and outliers kept in fp32.
 //!
-//! `x ≈ scale * code`, code in [-127, 127], rounded to nearest even. One scale a token would cost a
-//! small model several percent of perplexity; one a group costs a tenth to a third of a percent ([`Scales`]). Most of
-//! what is left comes from single channels that dwarf their group: an input of more than
-//! [`OUTLIER_RATIO`] times the next largest is therefore taken out, kept in full precision, and
-//! multiplied on its own. Measured on the demo model's prose ([`Scales::Least`]; mean KL against exact activations): 0.0031
-//! without, 0.0010 at a ratio of 3, 0.0007 at 2, for one to four outliers a row of 576. Only a norm's
-//! weights make channels stand out so: taking them out of what attention leaves and of joined gate and up as well gains
-//! 0.00015.
+//! `x ≈ scale * code`, code in [-127, 127], rounded to nearest even. One scale per token would cost a
+//! small model several percent of perplexity; one per group costs a tenth to a third of a percent ([`ScaleMode`]). Most of
+//! the remaining error comes from single channels much larger than the rest of their group. An input that is more than
+//! `OUTLIER_RATIO` (3) times the next largest is therefore an outlier: its code is 0, its value is kept in fp32, and it is
+//! multiplied separately. Measured on prose with the demo model ([`ScaleMode::MaxAbs`]; mean KL against exact activations):
+//! 0.0031 without outliers, 0.0010 at a ratio of 3, 0.0007 at 2, with one to four outliers per row of 576. Such channels are
+//! caused by the weights of a norm: outliers in the attention output and in the gated MLP input would gain only 0.00015.
 //!
-//! The sums of codes serve weights with an offset: `Σ (s·c + m)·x = s·Σ c·x + m·Σ x`. A group with a NaN or an
-//! infinity gets a NaN scale, so the row's results are NaN and nobody else's.
+//! Sums of codes are stored for weights with an offset: `Σ (s·c + m)·x = s·Σ c·x + m·Σ x`. A group with a NaN or an
+//! infinity gets a NaN scale, so that the results of this row, and of no other, are NaN.
 //!
-//! Rows stand in tiles of four, group by group, so that a kernel that takes many rows at once walks few
-//! pointers with constant offsets: with one pointer a row the loads alone cost a third of the speed.
+//! Rows are stored in tiles of four, group by group, so that a kernel that computes many rows at once needs few
+//! pointers with constant offsets. With one pointer per row, loads alone cost a third of the speed.
 
 mod batch;
 mod gated;
-mod scales;
+mod scale_mode;
 #[cfg(test)]
 pub(crate) mod tests;
 
 use std::ops::Range;
 
 pub use self::gated::{GroupColumn, quantize_gated};
-pub use self::scales::Scales;
+pub use self::scale_mode::ScaleMode;
 
 use self::batch::{BATCH, Batch};
 use crate::amx::row_tiles::{ROWS, RowTile};
@@ -32,31 +31,31 @@ use crate::pack::layout::{GROUP, QuantLayout};
 use crate::pack::pairs;
 use crate::simd::{LANES, Lanes, by_level};
 
-/// Rows whose groups stand together.
+/// Rows of a tile, whose groups are stored together.
 pub const TILE_ROWS: usize = 4;
 
-/// One group of a tile's rows.
+/// One group of inputs for the rows of a tile.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TileGroup {
     pub codes: [[i8; GROUP]; TILE_ROWS],
     pub scales: [f32; TILE_ROWS],
-    /// Where dot products with 4-bit codes start ([`pairs::start`]): a multiple of the sum of the codes.
-    pub starts: [i32; TILE_ROWS],
+    /// Initial values of dot products with 4-bit codes ([`pairs::initial_sum`]): a multiple of the sum of the codes.
+    pub initial_sums: [i32; TILE_ROWS],
     /// Sum of the codes of the group's first 16 inputs.
     pub low_sums: [i32; TILE_ROWS],
-    /// What stands apart in each row, where [`OutlierPlaces`] say that something does.
+    /// The outlier of each row, if [`OutlierPositions`] has one.
     pub outliers: [f32; TILE_ROWS],
 }
 
 impl TileGroup {
-    /// Take groups `from..from + ROWS` of a batch into the lanes from `lane` on.
+    /// Copy groups `from..from + ROWS` of a batch into the lanes from `lane` on.
     #[inline(always)]
     fn fill<const ROWS: usize>(&mut self, batch: &Batch, from: usize, lane: usize) {
         let (to, from) = (lane..lane + ROWS, from..from + ROWS);
         self.codes[to.clone()].copy_from_slice(&batch.codes[from.clone()]);
         self.scales[to.clone()].copy_from_slice(&batch.scales[from.clone()]);
-        self.starts[to.clone()].copy_from_slice(&batch.starts[from.clone()]);
+        self.initial_sums[to.clone()].copy_from_slice(&batch.initial_sums[from.clone()]);
         self.low_sums[to.clone()].copy_from_slice(&batch.low_sums[from.clone()]);
         self.outliers[to].copy_from_slice(&batch.outliers[from]);
     }
@@ -64,10 +63,10 @@ impl TileGroup {
     /// Sum of the codes of row `lane`.
     #[inline(always)]
     pub fn sum(&self, lane: usize) -> i32 {
-        pairs::sum_of(self.starts[lane])
+        pairs::code_sum(self.initial_sums[lane])
     }
 
-    /// The same over the inputs that share the scale number `part` of a layout's record.
+    /// The same over part `part` of the group: the inputs that share a weight scale in this layout.
     #[inline(always)]
     pub fn sum_of_part(&self, layout: QuantLayout, part: usize, lane: usize) -> i32 {
         match (layout.group, part) {
@@ -81,26 +80,26 @@ impl TileGroup {
 // SAFETY: plain numbers.
 unsafe impl crate::arena::Plain for TileGroup {}
 
-/// How far above its group's other inputs an outlier stands.
+/// Minimum ratio of an outlier to the next largest input of its group.
 const OUTLIER_RATIO: f32 = 3.0;
 
-/// Where in a group of inputs the outlier of each of a tile's rows stands (its code is 0), or [`NOWHERE`].
-pub type OutlierPlaces = [u8; TILE_ROWS];
+/// Index within a group of the outlier of each of a tile's rows, or [`NO_OUTLIER`]. The outlier's code is 0.
+pub type OutlierPositions = [u8; TILE_ROWS];
 
 /// No outlier.
-pub const NOWHERE: u8 = u8::MAX;
+pub const NO_OUTLIER: u8 = u8::MAX;
 
 // SAFETY: plain numbers.
-unsafe impl crate::arena::Plain for OutlierPlaces {}
+unsafe impl crate::arena::Plain for OutlierPositions {}
 
-/// Quantised rows: `[ceil(rows / 4), inputs / 32]` tile groups and as many places of outliers, at most one a
-/// row and group, or none; on level `amx` the codes once more, `[ceil(rows / 16), inputs / 32]` row tiles, elsewhere null.
-/// Rows that fill a last tile up hold anything.
+/// Quantised rows. `tiles` and `outlier_positions` are `[ceil(rows / 4), inputs / 32]`, with at most one outlier per row and
+/// group. `row_tiles`, `[ceil(rows / 16), inputs / 32]`, holds the codes again for level `amx`, and is null on other levels.
+/// Padding rows of the last tile are unspecified.
 #[derive(Debug, Clone, Copy)]
 pub struct QuantRows {
     pub tiles: *const TileGroup,
-    /// Null where nothing stands apart.
-    pub places: *const OutlierPlaces,
+    /// Null if the rows have no outliers.
+    pub outlier_positions: *const OutlierPositions,
     pub row_tiles: *const RowTile,
     pub inputs: usize,
 }
@@ -116,20 +115,21 @@ impl QuantRows {
         unsafe { self.tiles.add(row / TILE_ROWS * (self.inputs / GROUP)) }
     }
 
-    /// The rows behind the first `rows` of these, which are whole tiles, and on level `amx` whole row tiles.
+    /// The same without the first `rows` rows, a multiple of the tile height, and on level `amx` of the row tile height.
     ///
     /// # Safety
-    /// There are so many rows.
+    /// There are at least `rows` rows.
     #[inline(always)]
     pub unsafe fn skip(self, rows: usize) -> Self {
-        // SAFETY: within the arrays, or behind their last element, by contract.
+        // SAFETY: within the arrays, or one past their end, by contract.
         unsafe {
             Self {
                 tiles: self.tile(rows),
-                places: if self.places.is_null() {
-                    self.places
+                outlier_positions: if self.outlier_positions.is_null() {
+                    self.outlier_positions
                 } else {
-                    self.places.add(rows / TILE_ROWS * (self.inputs / GROUP))
+                    self.outlier_positions
+                        .add(rows / TILE_ROWS * (self.inputs / GROUP))
                 },
                 row_tiles: if self.row_tiles.is_null() {
                     self.row_tiles
@@ -141,33 +141,34 @@ impl QuantRows {
         }
     }
 
-    /// Where outliers stand in the groups of tile `tile`, if some may stand apart.
+    /// Outlier positions in the groups of tile `tile`, if the rows may have outliers.
     ///
     /// # Safety
-    /// There are so many tiles.
+    /// There are more than `tile` tiles.
     #[inline(always)]
-    pub unsafe fn places<'a>(&self, tile: usize) -> Option<&'a [OutlierPlaces]> {
+    pub unsafe fn outlier_positions<'a>(&self, tile: usize) -> Option<&'a [OutlierPositions]> {
         let groups = self.inputs / GROUP;
         // SAFETY: within the array by contract.
-        (!self.places.is_null())
-            .then(|| unsafe { std::slice::from_raw_parts(self.places.add(tile * groups), groups) })
+        (!self.outlier_positions.is_null()).then(|| unsafe {
+            std::slice::from_raw_parts(self.outlier_positions.add(tile * groups), groups)
+        })
     }
 }
 
-/// What rows are normalised with while they are quantised: every input times its row's scale times its weight.
+/// RMS norm fused into quantisation: every input is multiplied with its row's scale and its weight.
 #[derive(Debug, Clone, Copy)]
 pub struct RowsNorm<'a, const ROWS: usize> {
     pub scales: [f32; ROWS],
     pub weight: &'a [f32],
 }
 
-/// A row or a weight as groups.
+/// A row or a norm weight as groups.
 #[inline(always)]
 fn groups_of(row: &[f32]) -> &[[f32; GROUP]] {
     row.as_chunks().0
 }
 
-/// Some groups of all rows, normalised, group by group.
+/// Load groups `groups` of all rows into `values`, ordered by group then row, and normalise them.
 ///
 /// # Safety
 /// The level's instructions are enabled.
@@ -203,18 +204,22 @@ unsafe fn load_groups<L: Lanes, const ROWS: usize>(
 unsafe fn quantize_rows<L: Lanes, const ROWS: usize>(
     rows: [&[f32]; ROWS],
     norm: Option<RowsNorm<'_, ROWS>>,
-    scales: Scales,
+    scale_mode: ScaleMode,
     lane: usize,
     tile: &mut [TileGroup],
-    mut places: Option<&mut [OutlierPlaces]>,
+    mut outlier_positions: Option<&mut [OutlierPositions]>,
 ) {
     let groups = tile.len();
     assert!(lane + ROWS <= TILE_ROWS);
-    assert!(places.as_ref().is_none_or(|places| places.len() == groups));
+    assert!(
+        outlier_positions
+            .as_ref()
+            .is_none_or(|outlier_positions| outlier_positions.len() == groups)
+    );
     assert!(rows.iter().all(|row| row.len() == groups * GROUP));
     assert!(norm.is_none_or(|norm| norm.weight.len() == groups * GROUP));
     let each = BATCH / ROWS;
-    // Loading one batch fills the time in which the one before waits for its own results.
+    // Software pipelining: the next batch is loaded while the current one waits for its scales.
     let (mut batch, mut next) = (&mut Batch::new(), &mut Batch::new());
     // SAFETY: instructions by the caller's promise.
     unsafe { load_groups::<L, ROWS>(rows, norm, 0..each.min(groups), &mut batch.values) };
@@ -223,20 +228,20 @@ unsafe fn quantize_rows<L: Lanes, const ROWS: usize>(
         let ahead = part.end..groups.min(part.end + each);
         // SAFETY: instructions by the caller's promise.
         unsafe {
-            match places {
-                Some(_) => batch.measure_apart::<L>(scales, part.len() * ROWS),
-                None => batch.measure::<L>(scales, part.len() * ROWS),
+            match outlier_positions {
+                Some(_) => batch.compute_scales_and_outliers::<L>(scale_mode, part.len() * ROWS),
+                None => batch.compute_scales::<L>(scale_mode, part.len() * ROWS),
             }
             load_groups::<L, ROWS>(rows, norm, ahead, &mut next.values);
             for four in (0..part.len() * ROWS).step_by(4) {
                 batch.round::<L>(four);
             }
         }
-        if let Some(places) = &mut places {
-            batch.find_outliers();
+        if let Some(outlier_positions) = &mut outlier_positions {
+            batch.extract_outliers();
             for (at, group) in part.clone().enumerate() {
-                places[group][lane..lane + ROWS]
-                    .copy_from_slice(&batch.places[at * ROWS..(at + 1) * ROWS]);
+                outlier_positions[group][lane..lane + ROWS]
+                    .copy_from_slice(&batch.outlier_positions[at * ROWS..(at + 1) * ROWS]);
             }
         }
         for (at, group) in part.enumerate() {
@@ -252,22 +257,22 @@ unsafe fn quantize_rows<L: Lanes, const ROWS: usize>(
 unsafe fn quantize_row_body<L: Lanes>(
     row: &[f32],
     norm: Option<RowsNorm<'_, 1>>,
-    scales: Scales,
+    scale_mode: ScaleMode,
     lane: usize,
     tile: &mut [TileGroup],
-    places: Option<&mut [OutlierPlaces]>,
+    outlier_positions: Option<&mut [OutlierPositions]>,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { quantize_rows::<L, 1>([row], norm, scales, lane, tile, places) }
+    unsafe { quantize_rows::<L, 1>([row], norm, scale_mode, lane, tile, outlier_positions) }
 }
 
 by_level! {
-    /// Quantise one row, normalised first where a norm is given, into lane `lane` of `tile`, which has, as
-    /// `places`, one entry for each 32 inputs. Without places nothing is set apart.
+    /// Quantise one row into lane `lane` of `tile`, after applying `norm` if given. `tile` and `outlier_positions` have one
+    /// entry per 32 inputs. Without `outlier_positions`, no outliers are kept in fp32.
     ///
     /// # Safety
     /// The machine has the level.
-    pub unsafe fn quantize_row(row: &[f32], norm: Option<RowsNorm<'_, 1>>, scales: Scales, lane: usize, tile: &mut [TileGroup], places: Option<&mut [OutlierPlaces]>) = quantize_row_body;
+    pub unsafe fn quantize_row(row: &[f32], norm: Option<RowsNorm<'_, 1>>, scale_mode: ScaleMode, lane: usize, tile: &mut [TileGroup], outlier_positions: Option<&mut [OutlierPositions]>) = quantize_row_body;
 }
 
 /// # Safety
@@ -276,18 +281,18 @@ by_level! {
 unsafe fn quantize_tile_body<L: Lanes>(
     rows: [&[f32]; TILE_ROWS],
     norm: Option<RowsNorm<'_, TILE_ROWS>>,
-    scales: Scales,
+    scale_mode: ScaleMode,
     tile: &mut [TileGroup],
-    places: Option<&mut [OutlierPlaces]>,
+    outlier_positions: Option<&mut [OutlierPositions]>,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { quantize_rows::<L, TILE_ROWS>(rows, norm, scales, 0, tile, places) }
+    unsafe { quantize_rows::<L, TILE_ROWS>(rows, norm, scale_mode, 0, tile, outlier_positions) }
 }
 
 by_level! {
-    /// Quantise a tile's four rows: [`quantize_row`] of each, in less time.
+    /// Quantise a tile's four rows: equals [`quantize_row`] of each, but faster.
     ///
     /// # Safety
     /// The machine has the level.
-    pub unsafe fn quantize_tile(rows: [&[f32]; TILE_ROWS], norm: Option<RowsNorm<'_, TILE_ROWS>>, scales: Scales, tile: &mut [TileGroup], places: Option<&mut [OutlierPlaces]>) = quantize_tile_body;
+    pub unsafe fn quantize_tile(rows: [&[f32]; TILE_ROWS], norm: Option<RowsNorm<'_, TILE_ROWS>>, scale_mode: ScaleMode, tile: &mut [TileGroup], outlier_positions: Option<&mut [OutlierPositions]>) = quantize_tile_body;
 }

@@ -6,61 +6,63 @@ use crate::dispatch::Level;
 use crate::norm::{rms_norm, rms_scale, rms_scales_of_tile, silu_panel};
 use crate::pack::tests::Random;
 
-/// An input that is not among the codes.
+/// An input kept in fp32.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Outlier {
     pub input: u32,
     pub value: f32,
 }
 
-/// Those of lane `lane` of a tile, in input order.
+/// The outliers of lane `lane` of a tile, in input order.
 pub(crate) fn outliers_of(
     lane: usize,
     tile: &[TileGroup],
-    places: &[OutlierPlaces],
+    outlier_positions: &[OutlierPositions],
 ) -> Vec<Outlier> {
-    let groups = tile.iter().zip(places).enumerate();
+    let groups = tile.iter().zip(outlier_positions).enumerate();
     groups
-        .filter(|(_, (_, places))| places[lane] != NOWHERE)
-        .map(|(at, (group, places))| Outlier {
-            input: (at * GROUP) as u32 + u32::from(places[lane]),
+        .filter(|(_, (_, outlier_positions))| outlier_positions[lane] != NO_OUTLIER)
+        .map(|(at, (group, outlier_positions))| Outlier {
+            input: (at * GROUP) as u32 + u32::from(outlier_positions[lane]),
             value: group.outliers[lane],
         })
         .collect()
 }
 
 /// A row in lane 2 of a tile, and its outliers.
-fn quantized(level: Level, row: &[f32], scales: Scales) -> (Vec<TileGroup>, Vec<Outlier>) {
-    normalized_and_quantized(level, row, None, scales, true)
+fn quantized(level: Level, row: &[f32], scale_mode: ScaleMode) -> (Vec<TileGroup>, Vec<Outlier>) {
+    normalized_and_quantized(level, row, None, scale_mode, true)
 }
 
 fn normalized_and_quantized(
     level: Level,
     row: &[f32],
     norm: Option<RowsNorm<'_, 1>>,
-    scales: Scales,
-    apart: bool,
+    scale_mode: ScaleMode,
+    keep_outliers: bool,
 ) -> (Vec<TileGroup>, Vec<Outlier>) {
     let groups = row.len() / GROUP;
     let mut tile = vec![TileGroup::default(); groups];
-    let mut places = vec![[1, 1, NOWHERE, 1]; groups];
+    let mut outlier_positions = vec![[1, 1, NO_OUTLIER, 1]; groups];
     // SAFETY: callers pass available levels.
     unsafe {
         quantize_row(
             level,
             row,
             norm,
-            scales,
+            scale_mode,
             2,
             &mut tile,
-            apart.then_some(&mut places[..]),
+            keep_outliers.then_some(&mut outlier_positions[..]),
         )
     };
     assert!(
-        places.iter().all(|p| (p[0], p[1], p[3]) == (1, 1, 1)),
-        "others' lanes"
+        outlier_positions
+            .iter()
+            .all(|p| (p[0], p[1], p[3]) == (1, 1, 1)),
+        "other lanes were written"
     );
-    let outliers = outliers_of(2, &tile, &places);
+    let outliers = outliers_of(2, &tile, &outlier_positions);
     (tile, outliers)
 }
 
@@ -75,19 +77,19 @@ fn codes_are_within_half_a_step_and_levels_agree_bit_for_bit() {
         .map(|i| random.unit() * 10f32.powi(i / 32 - 4))
         .collect();
     (row[40], row[287]) = (70.0, -1e9);
-    let (least, _) = quantized(Level::Portable, &row, Scales::Least);
-    for scales in [Scales::Least, Scales::Powers] {
-        within_half_a_step(&row, scales, &least);
+    let (least, _) = quantized(Level::Portable, &row, ScaleMode::MaxAbs);
+    for scale_mode in [ScaleMode::MaxAbs, ScaleMode::PowerOfTwo] {
+        within_half_a_step(&row, scale_mode, &least);
     }
 }
 
-fn within_half_a_step(row: &[f32], scales: Scales, least: &[TileGroup]) {
-    let (tile, outliers) = quantized(Level::Portable, row, scales);
+fn within_half_a_step(row: &[f32], scale_mode: ScaleMode, least: &[TileGroup]) {
+    let (tile, outliers) = quantized(Level::Portable, row, scale_mode);
     for (group, least) in tile.iter().zip(least) {
         let (scale, least) = (group.scales[2], least.scales[2]);
-        match scales {
-            Scales::Least => assert_eq!(scale, least),
-            Scales::Powers => {
+        match scale_mode {
+            ScaleMode::MaxAbs => assert_eq!(scale, least),
+            ScaleMode::PowerOfTwo => {
                 assert_eq!(scale.to_bits() & 0x007f_ffff, 0, "a power of two");
                 assert!((1.0 - 1e-6..2.0).contains(&(scale / least)));
             }
@@ -116,12 +118,12 @@ fn within_half_a_step(row: &[f32], scales: Scales, least: &[TileGroup]) {
         assert_eq!(
             (group.codes[1], group.scales[3]),
             ([0; GROUP], 0.0),
-            "others' lanes"
+            "other lanes were written"
         );
     }
     for level in levels() {
         let expected = (tile.clone(), outliers.clone());
-        assert_eq!(quantized(level, row, scales), expected, "{level:?}");
+        assert_eq!(quantized(level, row, scale_mode), expected, "{level:?}");
     }
 }
 
@@ -135,13 +137,13 @@ fn bits_of<'a>(
     groups: impl Iterator<Item = &'a TileGroup>,
 ) -> Vec<([i8; GROUP], u32, [i32; 2])> {
     let bits_of = |g: &TileGroup| {
-        let sums = [g.starts[lane], g.low_sums[lane]];
+        let sums = [g.initial_sums[lane], g.low_sums[lane]];
         (g.codes[lane], g.scales[lane].to_bits(), sums)
     };
     groups.map(bits_of).collect()
 }
 
-/// Values of every size, with some that are alone, equal, zero or no number.
+/// Values of all magnitudes, including isolated large ones, equal ones and zeros.
 fn value() -> impl Strategy<Value = f32> {
     prop_oneof![
         20 => -1f32..1.0,
@@ -151,31 +153,31 @@ fn value() -> impl Strategy<Value = f32> {
     ]
 }
 
-fn scales() -> impl Strategy<Value = Scales> {
-    prop::sample::select(vec![Scales::Least, Scales::Powers])
+fn scale_modes() -> impl Strategy<Value = ScaleMode> {
+    prop::sample::select(vec![ScaleMode::MaxAbs, ScaleMode::PowerOfTwo])
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
     #[test]
-    fn levels_agree_and_norms_may_come_first(
+    fn levels_agree_with_and_without_a_fused_norm(
         row in (1usize..40).prop_flat_map(|groups| prop::collection::vec(value(), groups * GROUP)),
         bad in prop::option::of((any::<prop::sample::Index>(), prop::sample::select(vec![
             f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -f32::NAN
         ]))),
-        scales in scales(),
+        scale_mode in scale_modes(),
     ) {
         let mut row = row;
         if let Some((at, bad)) = bad {
             let at = at.index(row.len());
             row[at] = bad;
         }
-        let (portable, apart) = quantized(Level::Portable, &row, scales);
+        let (portable, portable_outliers) = quantized(Level::Portable, &row, scale_mode);
         let weight: Vec<f32> = (0..row.len()).map(|i| (i as f32).cos()).collect();
         for level in levels() {
-            let (tile, outliers) = quantized(level, &row, scales);
+            let (tile, outliers) = quantized(level, &row, scale_mode);
             prop_assert_eq!(bits(&tile), bits(&portable), "{:?}", level);
-            prop_assert_eq!(&outliers, &apart, "{:?}", level);
+            prop_assert_eq!(&outliers, &portable_outliers, "{:?}", level);
             let mut normed = vec![0.0; row.len()];
             // SAFETY: the level is available.
             let scale = unsafe {
@@ -183,20 +185,20 @@ proptest! {
                 rms_scale(level, &row, 1e-5)
             };
             let norm = Some(RowsNorm { scales: [scale], weight: &weight });
-            let (tile, outliers) = normalized_and_quantized(level, &row, norm, scales, true);
-            let (expected, apart) = quantized(Level::Portable, &normed, scales);
+            let (tile, outliers) = normalized_and_quantized(level, &row, norm, scale_mode, true);
+            let (expected, expected_outliers) = quantized(Level::Portable, &normed, scale_mode);
             prop_assert_eq!(bits(&tile), bits(&expected), "{:?}, with a norm", level);
-            prop_assert_eq!(outliers, apart, "{:?}, with a norm", level);
+            prop_assert_eq!(outliers, expected_outliers, "{:?}, with a norm", level);
         }
     }
 
     #[test]
-    fn a_tile_is_its_rows(
+    fn quantizing_a_tile_equals_quantizing_its_rows(
         rows in (1usize..23).prop_flat_map(|groups| prop::collection::vec(value(), 4 * groups * GROUP)),
         bad in prop::option::of((any::<prop::sample::Index>(), prop::sample::select(vec![
             f32::NAN, f32::INFINITY, f32::NEG_INFINITY
         ]))),
-        normed: bool, apart: bool, kind in scales(),
+        normed: bool, keep_outliers: bool, scale_mode in scale_modes(),
     ) {
         let mut rows = rows;
         if let Some((at, bad)) = bad {
@@ -211,25 +213,25 @@ proptest! {
             let scales = unsafe { rms_scales_of_tile(level, rows, 1e-5) };
             let norm = normed.then_some(RowsNorm { scales, weight: &weight });
             let mut tile = vec![TileGroup::default(); inputs / GROUP];
-            let mut places = vec![[NOWHERE; TILE_ROWS]; inputs / GROUP];
+            let mut outlier_positions = vec![[NO_OUTLIER; TILE_ROWS]; inputs / GROUP];
             // SAFETY: the level is available.
-            unsafe { quantize_tile(level, rows, norm, kind, &mut tile, apart.then_some(&mut places[..])) };
+            unsafe { quantize_tile(level, rows, norm, scale_mode, &mut tile, keep_outliers.then_some(&mut outlier_positions[..])) };
             for (lane, row) in rows.into_iter().enumerate() {
                 // SAFETY: the level is available.
                 let scale = unsafe { rms_scale(level, row, 1e-5) };
                 prop_assert_eq!(scale.to_bits(), scales[lane].to_bits(), "{:?}", level);
                 let norm = normed.then_some(RowsNorm { scales: [scale], weight: &weight });
-                let (alone, outliers) = normalized_and_quantized(level, row, norm, kind, apart);
+                let (alone, outliers) = normalized_and_quantized(level, row, norm, scale_mode, keep_outliers);
                 prop_assert_eq!(bits_of(lane, tile.iter()), bits(&alone), "{:?} {}", level, lane);
-                prop_assert_eq!(outliers_of(lane, &tile, &places), outliers, "{:?} {}", level, lane);
+                prop_assert_eq!(outliers_of(lane, &tile, &outlier_positions), outliers, "{:?} {}", level, lane);
             }
         }
     }
 
     #[test]
-    fn joined_rows_are_quantised_as_if_they_had_been_written(
-        rows in 1usize..38, groups in 1usize..4, seed: u64, kind in scales(),
-        apart in prop::collection::vec((any::<prop::sample::Index>(), value()), 0..20),
+    fn fused_gating_equals_gating_then_quantizing(
+        rows in 1usize..38, groups in 1usize..4, seed: u64, scale_mode in scale_modes(),
+        large_values in prop::collection::vec((any::<prop::sample::Index>(), value()), 0..20),
         bad in prop::option::of((any::<prop::sample::Index>(), prop::sample::select(vec![
             f32::NAN, f32::INFINITY
         ]))),
@@ -238,7 +240,7 @@ proptest! {
         // [groups, rows, 32]
         let mut gate: Vec<f32> = (0..groups * rows * GROUP).map(|_| 4.0 * random.unit()).collect();
         let up: Vec<f32> = gate.iter().map(|_| random.unit()).collect();
-        for (at, value) in apart {
+        for (at, value) in large_values {
             let at = at.index(gate.len());
             gate[at] = value;
         }
@@ -250,11 +252,11 @@ proptest! {
         let tiles = rows.div_ceil(TILE_ROWS);
         for level in levels() {
             let mut joined_tiles = vec![TileGroup::default(); tiles * groups];
-            let nothing = RowTile { codes: [[1; GROUP]; row_tiles::ROWS] };
-            let mut row_tiles = vec![nothing; rows.div_ceil(row_tiles::ROWS) * groups];
+            let empty = RowTile { codes: [[1; GROUP]; row_tiles::ROWS] };
+            let mut row_tiles = vec![empty; rows.div_ceil(row_tiles::ROWS) * groups];
             let mut expected_row_tiles = row_tiles.clone();
             let mut written = vec![0.0; rows * groups * GROUP];
-            // Groups are finished in any order.
+            // The order of groups is irrelevant.
             for group in (0..groups).rev() {
                 let to = GroupColumn {
                     tiles: &raw mut joined_tiles[group],
@@ -263,8 +265,8 @@ proptest! {
                 };
                 let from = group * rows * GROUP;
                 let (gate, up) = (&gate[from..][..rows * GROUP], &up[from..][..rows * GROUP]);
-                // SAFETY: the level is available; room for every row.
-                unsafe { quantize_gated(level, gate.as_ptr(), up.as_ptr(), rows, kind, to) };
+                // SAFETY: the level is available; the destination holds every row.
+                unsafe { quantize_gated(level, gate.as_ptr(), up.as_ptr(), rows, scale_mode, to) };
                 for row in 0..rows {
                     for half in [0, 16] {
                         let out = &raw mut written[(row * groups + group) * GROUP + half];
@@ -278,12 +280,12 @@ proptest! {
                 let (tile, lane) = (row / TILE_ROWS, row % TILE_ROWS);
                 let groups_of = |tile: usize| &joined_tiles[tile * groups..][..groups];
                 let row_written = &written[row * groups * GROUP..][..groups * GROUP];
-                let (alone, _) = normalized_and_quantized(level, row_written, None, kind, false);
+                let (alone, _) = normalized_and_quantized(level, row_written, None, scale_mode, false);
                 let got = bits_of(lane, groups_of(tile).iter());
                 prop_assert_eq!(&got, &bits(&alone), "{:?} row {}", level, row);
                 let is_bad = groups_of(tile).iter().any(|group| group.scales[lane].is_nan());
                 prop_assert_eq!(is_bad, poisoned == Some(row));
-                // SAFETY: room for every row.
+                // SAFETY: the destination holds every row.
                 unsafe { copy_row(row, groups_of(tile), expected_row_tiles.as_mut_ptr(), groups) };
                 for group in 0..groups {
                     let at = row / row_tiles::ROWS * groups + group;
@@ -296,20 +298,20 @@ proptest! {
 }
 
 #[test]
-fn equal_giants_share_a_scale() {
+fn equal_maxima_are_not_outliers() {
     let mut row = [0.01f32; 32];
     (row[3], row[30]) = (5.0, -5.0);
-    let (tile, outliers) = quantized(Level::Portable, &row, Scales::Least);
+    let (tile, outliers) = quantized(Level::Portable, &row, ScaleMode::MaxAbs);
     let codes = tile[0].codes[2];
     assert_eq!((codes[3], codes[30], outliers.len()), (127, -127, 0));
 }
 
 #[test]
-fn zero_stays_zero_and_bad_numbers_poison_their_group_alone() {
+fn zeros_stay_zero_and_non_finite_values_affect_only_their_group() {
     for level in levels() {
         let mut row = vec![0.0; 96];
         (row[40], row[70]) = (f32::NAN, f32::NEG_INFINITY);
-        let (tile, outliers) = quantized(level, &row, Scales::Powers);
+        let (tile, outliers) = quantized(level, &row, ScaleMode::PowerOfTwo);
         assert!(
             tile.iter()
                 .all(|group| group.codes == TileGroup::default().codes)

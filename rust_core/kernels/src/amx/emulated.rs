@@ -1,7 +1,7 @@
-//! The tile instructions in portable Rust, bit for bit: an interpreter of the kernels' own assembly text.
+//! Bit-exact emulation of the tile instructions in portable Rust: an interpreter of the kernels' own assembly text.
 //!
-//! Written after the pseudocode of Intel's manual (volume 2: LDTILECFG, TILELOADD, TDPBSUD, TILESTORED, TILEZERO).
-//! What would be an exception on the processor is a panic here. Registers begin with rubbish, so that nothing can
+//! Follows the pseudocode of Intel's manual (volume 2: LDTILECFG, TILELOADD, TDPBSUD, TILESTORED, TILEZERO).
+//! Processor exceptions become panics. Registers are initialised with a non-zero pattern, so that no kernel can
 //! rely on their being zero.
 
 use std::cell::RefCell;
@@ -14,16 +14,16 @@ use super::tiles::{
 };
 
 const TILES: usize = 8;
-const MOST_ROWS: usize = 16;
-const MOST_BYTES: usize = 64;
+const MAX_ROWS: usize = 16;
+const MAX_ROW_BYTES: usize = 64;
 
 /// One row of a register.
-type Row = [u8; MOST_BYTES];
+type Row = [u8; MAX_ROW_BYTES];
 
 /// A thread's tile registers.
 pub(crate) struct TileState {
     shapes: [(usize, usize); TILES],
-    registers: [[Row; MOST_ROWS]; TILES],
+    registers: [[Row; MAX_ROWS]; TILES],
 }
 
 impl TileState {
@@ -33,13 +33,13 @@ impl TileState {
         assert_eq!(config.reserved, [0; 14], "#GP: reserved bytes");
         assert_eq!(
             config.start_row, 0,
-            "a restart, which only interrupts leave behind"
+            "start_row is not 0, which only happens after an interrupted instruction"
         );
         let all = config.rows.iter().zip(&config.row_bytes);
         for (tile, (&rows, &bytes)) in all.enumerate() {
             let (rows, bytes) = (usize::from(rows), usize::from(bytes));
             assert!(
-                rows <= MOST_ROWS && bytes <= MOST_BYTES,
+                rows <= MAX_ROWS && bytes <= MAX_ROW_BYTES,
                 "#GP: tile {tile} is too large"
             );
             assert_eq!(rows == 0, bytes == 0, "#GP: tile {tile} is half configured");
@@ -49,7 +49,7 @@ impl TileState {
             shapes: std::array::from_fn(|tile| {
                 (config.rows[tile].into(), config.row_bytes[tile].into())
             }),
-            registers: [[[0xa5; MOST_BYTES]; MOST_ROWS]; TILES],
+            registers: [[[0xa5; MAX_ROW_BYTES]; MAX_ROWS]; TILES],
         }
     }
 
@@ -61,7 +61,7 @@ impl TileState {
     /// `tilezero`
     fn zero(&mut self, tile: usize) {
         self.shape(tile);
-        self.registers[tile] = [[0; MOST_BYTES]; MOST_ROWS];
+        self.registers[tile] = [[0; MAX_ROW_BYTES]; MAX_ROWS];
     }
 
     /// `tileloadd`
@@ -70,7 +70,7 @@ impl TileState {
     /// The tile's rows, `stride` bytes apart, are readable at `from`.
     unsafe fn load(&mut self, tile: usize, from: *const u8, stride: usize) {
         let (rows, bytes) = self.shape(tile);
-        self.registers[tile] = [[0; MOST_BYTES]; MOST_ROWS];
+        self.registers[tile] = [[0; MAX_ROW_BYTES]; MAX_ROWS];
         for (row, register) in self.registers[tile].iter_mut().enumerate().take(rows) {
             // SAFETY: a row of the tile.
             let source = unsafe { std::slice::from_raw_parts(from.add(row * stride), bytes) };
@@ -101,13 +101,17 @@ impl TileState {
         );
         assert_eq!(
             rows, a_rows,
-            "#UD: rows of the sums and of the first factor"
+            "#UD: rows of the sums and of the first operand differ"
         );
         assert_eq!(
             row_bytes, b_bytes,
-            "#UD: columns of the sums and of the second factor"
+            "#UD: columns of the sums and of the second operand differ"
         );
-        assert_eq!(a_bytes, 4 * b_rows, "#UD: lengths of the factors");
+        assert_eq!(
+            a_bytes,
+            4 * b_rows,
+            "#UD: inner dimensions of the operands differ"
+        );
         for row in 0..rows {
             for column in 0..row_bytes / 4 {
                 let at = 4 * column..4 * column + 4;
@@ -156,7 +160,7 @@ impl TileState {
     }
 }
 
-/// The tile called `name`.
+/// Parse the tile name `tmm0` to `tmm7`.
 fn number(name: &str) -> usize {
     let number = name
         .strip_prefix("tmm")
@@ -166,7 +170,7 @@ fn number(name: &str) -> usize {
         .unwrap_or_else(|| panic!("{name:?} is no tile"))
 }
 
-/// Base and distance of `[{base} + {distance}*1]`.
+/// Base and stride of the operand `[{base} + {stride}*1]`.
 fn address(text: &str, values: &HashMap<&str, usize>) -> (usize, usize) {
     let parts = text
         .strip_prefix("[{")
@@ -181,10 +185,10 @@ thread_local! {
     static STATE: RefCell<TileState> = RefCell::new(TileState::load_config(&CONFIG));
 }
 
-/// Tiles of the thread, emulated.
+/// This thread's emulated tiles.
 pub(crate) struct Emulated;
 
-// SAFETY: executes the texts of the instructions, on memory that they cover.
+// SAFETY: executes the texts of the instructions on the memory that they cover.
 unsafe impl Tiles for Emulated {
     unsafe fn group<const ODD: bool>(
         rows: *const RowTile,
@@ -246,7 +250,7 @@ mod tests {
         (rows, weights)
     }
 
-    /// The sums over some of a group's inputs, as a naive loop has them.
+    /// Dot products over some of a group's inputs, by a naive loop.
     fn naive(rows: &RowTile, weights: &CodeTile, inputs: std::ops::Range<usize>) -> Dots {
         Dots(std::array::from_fn(|row| {
             std::array::from_fn(|column| {
@@ -259,11 +263,11 @@ mod tests {
         }))
     }
 
-    /// What `tiles` computes: whole groups with both sets of registers, then the halves.
+    /// Results of `T`: the whole group with both sets of registers, then its halves.
     fn computed<T: Tiles>(rows: &RowTile, weights: &CodeTile) -> [Dots; 4] {
         let mut dots = [Dots([[i32::MIN; PANEL_COLUMNS]; 16]); 4];
         let [even, odd, low, high] = &mut dots;
-        // SAFETY: our own memory; whoever takes hardware has seen that it is there.
+        // SAFETY: own memory; callers check that the hardware is available before passing it.
         unsafe {
             T::group::<false>(rows, weights, even);
             T::group::<true>(rows, weights, odd);
@@ -275,7 +279,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
-        fn products_are_the_naive_ones(seed: u64) {
+        fn dot_products_equal_a_naive_loop(seed: u64) {
             let (rows, weights) = random_operands(seed);
             let [even, odd, low, high] = computed::<Emulated>(&rows, &weights);
             prop_assert_eq!(even.0, naive(&rows, &weights, 0..GROUP).0);
@@ -287,36 +291,36 @@ mod tests {
 
     #[cfg(target_arch = "x86_64")]
     #[test]
-    fn the_hardware_computes_what_the_emulation_does() {
+    fn hardware_equals_the_emulation() {
         if let Err(reason) = crate::amx::support::support() {
             eprintln!("skipped: {reason}");
             return;
         }
         for seed in 0..64 {
             let (rows, weights) = random_operands(seed);
-            // SAFETY: supported, as was just asked.
-            unsafe { crate::amx::held::hold() };
+            // SAFETY: support was checked above.
+            unsafe { crate::amx::thread_tiles::configure() };
             let hardware = computed::<crate::amx::tiles::Hardware>(&rows, &weights);
-            crate::amx::held::release();
+            crate::amx::thread_tiles::release();
             let emulated = computed::<Emulated>(&rows, &weights);
             assert_eq!(hardware.map(|dots| dots.0), emulated.map(|dots| dots.0));
         }
     }
 
     #[test]
-    fn a_row_tile_takes_whole_small_tiles() {
+    fn a_row_tile_holds_whole_four_row_tiles() {
         assert_eq!(super::super::row_tiles::ROWS % TILE_ROWS, 0);
     }
 
     #[test]
-    #[should_panic(expected = "#UD: lengths of the factors")]
-    fn factors_that_do_not_fit_are_an_exception() {
+    #[should_panic(expected = "#UD: inner dimensions of the operands differ")]
+    fn mismatched_operands_raise_ud() {
         TileState::load_config(&CONFIG).multiply(0, 2, 7);
     }
 
     #[test]
     #[should_panic(expected = "#GP: reserved bytes")]
-    fn a_malformed_configuration_is_an_exception() {
+    fn a_malformed_configuration_raises_gp() {
         TileState::load_config(&TileConfig {
             reserved: [1; 14],
             ..CONFIG

@@ -1,13 +1,13 @@
-//! The rate of products of full tiles: what a roofline of the level stands on.
+//! Peak rate of full-tile multiplications, for the roofline of level `amx`.
 
-use super::held::release;
 use super::support::support;
+use super::thread_tiles::release;
 use super::tiles::TileConfig;
 
-/// Multiplications and additions of one round of [`int8`].
+/// Multiplications and additions per round of [`int8`].
 const INT8_OPERATIONS: usize = 4 * 2 * 16 * 16 * 64;
 
-/// Of [`bf16`]: half as many numbers fill a tile.
+/// The same for [`bf16`], of which a tile holds half as many elements.
 const BF16_OPERATIONS: usize = INT8_OPERATIONS / 2;
 
 /// Eight full tiles of 16 rows of 64 bytes.
@@ -27,25 +27,25 @@ static FULL: TileConfig = {
     config
 };
 
-/// Whether the tiles that this process may use multiply bf16 too.
+/// Whether this process may use AMX tiles and they support bf16.
 pub fn has_bf16() -> bool {
     const AMX_BF16: u32 = 1 << 22;
-    // SAFETY: every x86-64 processor has the instruction; who has tiles has leaf 7. (Newer compilers call it safe.)
+    // SAFETY: every x86-64 processor has the instruction; those with AMX have leaf 7. (Newer compilers call it safe.)
     #[allow(unused_unsafe)]
     let features = || unsafe { std::arch::x86_64::__cpuid_count(7, 0).edx };
     support().is_ok() && features() & AMX_BF16 != 0
 }
 
-/// A function that runs four products a round, of registers alone: two tiles of rows with two of columns, as many
-/// sums as cover the instruction's latency. It gives back the operations done.
-macro_rules! products {
+/// Define a function that runs four register-only tile multiplications per round: two row tiles with two column tiles, enough
+/// accumulators to cover the instruction's latency. It returns the number of operations.
+macro_rules! peak_loop {
     ($name:ident, $instruction:literal, $operations:expr) => {
         /// # Safety
         /// This process may use the tiles and the instruction.
         pub unsafe fn $name(rounds: usize) -> usize {
-            release(); // a kernel's configuration does not survive this
+            release(); // this loop replaces the kernels' configuration
             // SAFETY: the instructions are allowed by contract; no memory but the configuration is read, and the
-            // tiles are back in their first state at the end.
+            // tiles are released at the end.
             unsafe {
                 std::arch::asm!(
                     "ldtilecfg [{config}]",
@@ -69,5 +69,5 @@ macro_rules! products {
     };
 }
 
-products!(int8, "tdpbsud", INT8_OPERATIONS);
-products!(bf16, "tdpbf16ps", BF16_OPERATIONS);
+peak_loop!(int8, "tdpbsud", INT8_OPERATIONS);
+peak_loop!(bf16, "tdpbf16ps", BF16_OPERATIONS);

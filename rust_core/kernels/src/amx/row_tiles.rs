@@ -1,8 +1,8 @@
-//! Activation codes as tile registers load them: 16 rows of a group, one under the other.
+//! Activation codes in the layout that tile registers load: 16 rows of a group, contiguous.
 //!
-//! A tile load takes one distance between rows, and the four-row tiles that the other kernels walk (see
-//! `activation_quant.rs`) have two. The codes are therefore copied once, when they are quantised; every panel
-//! of a phase then uses the copy.
+//! A tile load has a single row stride, but the four-row tiles that the other kernels read (see
+//! `activation_quant`) have two. The codes are therefore copied once, when they are quantised, and every panel
+//! of the phase reads the copy.
 
 use crate::activation_quant::{TILE_ROWS, TileGroup};
 use crate::pack::layout::GROUP;
@@ -20,15 +20,14 @@ pub struct RowTile {
 // SAFETY: plain numbers.
 unsafe impl crate::arena::Plain for RowTile {}
 
-/// Copy row `row` of some groups of the four-row tile it stands in, `tile`, to its place among these groups of
-/// `row_tiles`, `[ceil(rows / 16), groups]`.
+/// Copy row `row` from its four-row tile `tile`, one entry per group, into `row_tiles`, `[ceil(rows / 16), groups]`.
 ///
 /// # Safety
-/// `row_tiles` has room for the row, and nobody else uses the row's part of it meanwhile.
+/// `row_tiles` is valid for the row, whose part of it no other thread accesses.
 pub unsafe fn copy_row(row: usize, tile: &[TileGroup], row_tiles: *mut RowTile, groups: usize) {
     for (group, from) in tile.iter().enumerate() {
-        // SAFETY: the row's codes of one group: ours alone by contract. Only these bytes are borrowed, as
-        // other rows of the tile may be others'.
+        // SAFETY: the row's codes of one group, exclusive by contract. Only these bytes are borrowed, as
+        // other threads may write other rows of the tile.
         unsafe {
             let to = row_tiles.add(row / ROWS * groups + group);
             let to = (&raw mut (*to).codes).cast::<[i8; GROUP]>().add(row % ROWS);
@@ -42,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_finds_its_place() {
+    fn every_row_is_copied_to_its_slot() {
         let (rows, groups) = (21, 3);
         let mut tiles = vec![TileGroup::default(); 6 * groups];
         for row in 0..rows {
@@ -57,7 +56,7 @@ mod tests {
         let mut row_tiles = vec![empty; 2 * groups];
         for row in 0..rows {
             let tile = &tiles[row / TILE_ROWS * groups..][..groups];
-            // SAFETY: room for 32 rows.
+            // SAFETY: `row_tiles` holds 32 rows.
             unsafe { copy_row(row, tile, row_tiles.as_mut_ptr(), groups) };
         }
         for row in 0..2 * ROWS {

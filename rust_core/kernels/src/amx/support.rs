@@ -1,20 +1,20 @@
-//! Whether this process may use the tiles.
+//! Detection of AMX support in this process.
 //!
-//! Three must agree: the processor has them, the operating system keeps their state across context switches,
-//! and the kernel has lent them to this process, which Linux does on request only, because every signal frame
-//! grows by 8 KiB. The request is made once, when a level is first looked for: before the executor starts its
-//! threads, as an existing alternate signal stack that is too small makes the kernel refuse.
+//! Three conditions: the processor has AMX, the operating system saves tile state across context switches, and the kernel
+//! has granted this process permission to use it. Linux grants it on request only, because every signal frame
+//! grows by 8 KiB. The request is made once, when a level is first selected. That is before the executor starts its
+//! threads, since the kernel refuses it if an existing alternate signal stack is too small.
 
 use std::sync::OnceLock;
 
 /// Why this process cannot use the tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NoTiles {
-    #[error("the processor has no AMX with int8 products")]
+pub enum AmxUnavailable {
+    #[error("the processor has no AMX-INT8")]
     Processor,
-    #[error("the operating system does not keep the state of AMX tiles")]
+    #[error("the operating system does not save the state of AMX tiles")]
     OperatingSystem,
-    #[error("the kernel cannot lend AMX tiles to a process: it takes Linux 5.16 or newer")]
+    #[error("the kernel cannot grant AMX tiles to a process: Linux 5.16 or newer is required")]
     OldKernel,
     #[error(
         "the kernel refused the AMX tiles: an alternate signal stack of this process is too small for their state"
@@ -24,33 +24,36 @@ pub enum NoTiles {
     Refused(i32),
 }
 
-/// Whether this process may use the tiles; asks the kernel the first time.
-pub fn support() -> Result<(), NoTiles> {
-    static ANSWER: OnceLock<Result<(), NoTiles>> = OnceLock::new();
+/// Whether this process may use the tiles. The first call requests permission from the kernel; the result is cached.
+pub fn support() -> Result<(), AmxUnavailable> {
+    static ANSWER: OnceLock<Result<(), AmxUnavailable>> = OnceLock::new();
     *ANSWER.get_or_init(|| decide(processor(), request))
 }
 
-/// What processor and operating system say without being asked for anything.
+/// What the processor and operating system report, before permission is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Processor {
     /// AMX-TILE and AMX-INT8, with tiles of the size that the kernels are written for.
     tiles: bool,
-    /// The operating system has enabled both parts of the tiles' state.
+    /// The operating system has enabled both state components of the tiles (XTILECFG and XTILEDATA).
     state: bool,
 }
 
-/// The answer, given what the processor says and what the kernel replies (an error number when it refuses).
-fn decide(processor: Processor, request: impl FnOnce() -> Result<(), i32>) -> Result<(), NoTiles> {
+/// Combine the processor's report with the kernel's reply to `request` (an error number if refused).
+fn decide(
+    processor: Processor,
+    request: impl FnOnce() -> Result<(), i32>,
+) -> Result<(), AmxUnavailable> {
     if !processor.tiles {
-        return Err(NoTiles::Processor);
+        return Err(AmxUnavailable::Processor);
     }
     if !processor.state {
-        return Err(NoTiles::OperatingSystem);
+        return Err(AmxUnavailable::OperatingSystem);
     }
     request().map_err(|error| match error {
-        libc::EINVAL | libc::EOPNOTSUPP => NoTiles::OldKernel,
-        libc::ENOSPC => NoTiles::SignalStack,
-        other => NoTiles::Refused(other),
+        libc::EINVAL | libc::EOPNOTSUPP => AmxUnavailable::OldKernel,
+        libc::ENOSPC => AmxUnavailable::SignalStack,
+        other => AmxUnavailable::Refused(other),
     })
 }
 
@@ -74,7 +77,7 @@ fn processor() -> Processor {
     };
     let state = cpuid(1, 0).ecx & OSXSAVE != 0 && {
         let enabled: u32;
-        // SAFETY: OSXSAVE says that the instruction exists for us; it reads a register.
+        // SAFETY: OSXSAVE means that user code may execute the instruction; it reads a register.
         unsafe {
             std::arch::asm!(
                 "xgetbv", in("ecx") 0, out("eax") enabled, out("edx") _,
@@ -94,12 +97,12 @@ fn processor() -> Processor {
     }
 }
 
-/// Ask Linux for the tiles' data.
+/// Request permission to use tile data from Linux.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn request() -> Result<(), i32> {
     const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
     const XTILEDATA: libc::c_long = 18;
-    // SAFETY: takes two numbers and changes only what instructions this process may execute.
+    // SAFETY: takes two integers and only changes which instructions this process may execute.
     let answer = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XTILEDATA) };
     if answer == 0 {
         return Ok(());
@@ -108,7 +111,7 @@ fn request() -> Result<(), i32> {
     Err(error.raw_os_error().unwrap_or_default())
 }
 
-/// Other systems have no such request, and none that we have seen use the tiles.
+/// Other operating systems have no such request and are not supported.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 fn request() -> Result<(), i32> {
     Err(libc::EOPNOTSUPP)
@@ -124,7 +127,7 @@ mod tests {
     };
 
     fn never() -> Result<(), i32> {
-        panic!("the kernel was asked in vain")
+        panic!("permission was requested although the tiles are unavailable")
     }
 
     #[test]
@@ -133,30 +136,37 @@ mod tests {
             tiles: false,
             ..CAPABLE
         };
-        assert_eq!(decide(bare, never), Err(NoTiles::Processor));
+        assert_eq!(decide(bare, never), Err(AmxUnavailable::Processor));
         let stateless = Processor {
             state: false,
             ..CAPABLE
         };
-        assert_eq!(decide(stateless, never), Err(NoTiles::OperatingSystem));
+        assert_eq!(
+            decide(stateless, never),
+            Err(AmxUnavailable::OperatingSystem)
+        );
         assert_eq!(decide(CAPABLE, || Ok(())), Ok(()));
     }
 
     #[test]
-    fn a_refusal_is_an_answer_with_its_reason() {
+    fn a_refusal_is_reported_with_its_reason() {
         for (error, reason) in [
-            (libc::EINVAL, NoTiles::OldKernel),
-            (libc::EOPNOTSUPP, NoTiles::OldKernel),
-            (libc::ENOSPC, NoTiles::SignalStack),
-            (libc::EPERM, NoTiles::Refused(libc::EPERM)),
+            (libc::EINVAL, AmxUnavailable::OldKernel),
+            (libc::EOPNOTSUPP, AmxUnavailable::OldKernel),
+            (libc::ENOSPC, AmxUnavailable::SignalStack),
+            (libc::EPERM, AmxUnavailable::Refused(libc::EPERM)),
         ] {
             assert_eq!(decide(CAPABLE, || Err(error)), Err(reason));
         }
-        assert!(NoTiles::SignalStack.to_string().contains("signal stack"));
+        assert!(
+            AmxUnavailable::SignalStack
+                .to_string()
+                .contains("signal stack")
+        );
     }
 
     #[test]
-    fn the_answer_stays() {
+    fn support_is_constant() {
         assert_eq!(support(), support());
     }
 }

@@ -1,17 +1,17 @@
-//! The tile instructions.
+//! The tile instructions, as inline assembly (the intrinsics are not stable).
 //!
-//! The intrinsics are not stable, inline assembly is. Each product is one block of it, from loads to stores, so
-//! nothing but the configuration of the tiles lives from one block to the next; the compiler itself never uses
-//! tiles. The text of a block is a macro, which an emulation interprets in tests (`emulated.rs`).
+//! Each multiplication is one assembly block from loads to stores, so no tile data lives across blocks, only the tile
+//! configuration. The compiler itself never uses tiles. The text of a block is a macro, which the emulation used in
+//! tests interprets (`emulated.rs`).
 //!
-//! Two groups of tiles (even and odd names) take turns, so that a product can begin while the one before is
-//! being stored.
+//! Two sets of tiles (even and odd names) alternate, so that a multiplication can begin while the previous result is being
+//! stored.
 
 use super::row_tiles::RowTile;
 use crate::pack::layout::{GROUP, PANEL_COLUMNS};
 
-/// Weight codes of a group, as a tile register loads them: eight rows of a quad of inputs of all 16 columns.
-/// Panels of 8 bits hold them so; 4 bits are expanded to them.
+/// Weight codes of a group in the layout that a tile register loads: eight rows, each a quad of inputs of all 16 columns.
+/// Panels of 8-bit codes have this layout; 4-bit codes are expanded to it.
 pub(crate) type CodeTile = [[u8; 4 * PANEL_COLUMNS]; GROUP / 4];
 
 /// Dot products of 16 rows with 16 columns.
@@ -19,7 +19,7 @@ pub(crate) type CodeTile = [[u8; 4 * PANEL_COLUMNS]; GROUP / 4];
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dots(pub [[i32; PANEL_COLUMNS]; super::row_tiles::ROWS]);
 
-/// What `ldtilecfg` loads: rows, and bytes of a row, of each tile.
+/// Operand of `ldtilecfg`: number of rows and bytes per row of each tile.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TileConfig {
@@ -30,8 +30,8 @@ pub(crate) struct TileConfig {
     pub rows: [u8; 16],
 }
 
-/// Names and shapes of the tiles. Dot products are 0 and 1. Rows of activations are 2 and 3, weights 4 and 5;
-/// 6 and 7 are these for half a group of inputs.
+/// Shapes of the tiles. Tiles 0 and 1 are dot products, 2 and 3 activation rows, 4 and 5 weights. Tiles 6 and 7 are
+/// activation rows and weights for half a group of inputs.
 pub(crate) static CONFIG: TileConfig = {
     const HALF: u16 = GROUP as u16 / 2;
     let mut config = TileConfig {
@@ -59,7 +59,7 @@ pub(crate) static CONFIG: TileConfig = {
     config
 };
 
-/// `dots = activations · weights` over a group. `tdpbsud` takes its first factor signed and its second unsigned.
+/// `dots = activations · weights` over a group. `tdpbsud` takes a signed first and an unsigned second operand.
 macro_rules! group_text {
     ($dots:literal, $rows:literal, $weights:literal) => {
         concat!(
@@ -86,7 +86,7 @@ macro_rules! group_text {
     };
 }
 
-/// The same for a group whose halves are summed apart: the other half's operands have names of their own.
+/// The same for a group whose halves are summed separately; the second half's operands are the `high_*` names.
 macro_rules! halves_text {
     () => {
         concat!(
@@ -111,40 +111,40 @@ pub(crate) const ODD_TEXT: &str = group_text!(1, 3, 5);
 #[cfg(test)]
 pub(crate) const HALVES_TEXT: &str = halves_text!();
 
-/// Bytes from row to row of a [`RowTile`].
+/// Bytes between rows of a [`RowTile`].
 pub(crate) const ROW_STRIDE: usize = GROUP;
 
-/// Bytes from row to row of a [`CodeTile`] and of [`Dots`].
+/// Bytes between rows of a [`CodeTile`] and of [`Dots`].
 pub(crate) const LINE: usize = 64;
 
-/// Tiles, in hardware or emulated.
+/// Tile multiplication, in hardware or emulated.
 ///
 /// # Safety
-/// Implementors write exactly what the methods say.
+/// Implementors write exactly what the methods document.
 pub(crate) unsafe trait Tiles {
-    /// Dot products of a group of inputs. Calls with `ODD` true and false use different registers.
+    /// Dot products over a group of inputs. Calls with `ODD` true and false use different registers.
     ///
     /// # Safety
-    /// The tiles are held (see `held.rs`); all pointers are valid, `dots` for writing.
+    /// The tiles are configured (see `thread_tiles.rs`); all pointers are valid, `dots` for writing.
     unsafe fn group<const ODD: bool>(
         rows: *const RowTile,
         weights: *const CodeTile,
         dots: *mut Dots,
     );
 
-    /// Dot products of the first 16 inputs of a group and of the others.
+    /// Dot products over the first 16 inputs of a group and over the last 16.
     ///
     /// # Safety
     /// As [`Self::group`].
     unsafe fn halves(rows: *const RowTile, weights: *const CodeTile, dots: [*mut Dots; 2]);
 }
 
-/// The processor's.
+/// The processor's tiles.
 #[cfg(target_arch = "x86_64")]
 pub(crate) struct Hardware;
 
 #[cfg(target_arch = "x86_64")]
-// SAFETY: the instructions are those of the texts above.
+// SAFETY: executes the instructions of the texts above.
 unsafe impl Tiles for Hardware {
     #[inline(always)]
     unsafe fn group<const ODD: bool>(
@@ -192,7 +192,7 @@ unsafe impl Tiles for Hardware {
     }
 }
 
-/// Where the second half of a group's inputs begins: in each row of activations, and among rows of weights.
+/// Addresses of the second half of a group's inputs, in activations and in weights.
 pub(crate) fn second_half(rows: *const RowTile, weights: *const CodeTile) -> [*const u8; 2] {
     let half = GROUP / 2;
     [

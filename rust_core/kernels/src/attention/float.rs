@@ -8,7 +8,7 @@ use super::fetch::{Fetch, Tiles};
 use super::kernel::{Chunk, Element, advance};
 use super::state::Scratch;
 use super::task::Task;
-use crate::simd::{ByteDots, LANES, Lanes};
+use crate::simd::{Int8Dot, LANES, Lanes};
 
 /// Dimensions of keys, or tokens of values, between two looks at what is to be fetched.
 const TURN: usize = 8;
@@ -190,7 +190,7 @@ impl<E: Float> Element for E {
     const TURN: usize = TURN;
 
     #[inline(always)]
-    unsafe fn meet<L: ByteDots>(
+    unsafe fn meet<L: Int8Dot>(
         task: &Task<'_>,
         chunk: &Chunk,
         rows: (usize, usize),
@@ -209,7 +209,7 @@ impl<E: Float> Element for E {
     }
 
     #[inline(always)]
-    unsafe fn scores<L: ByteDots>(
+    unsafe fn scores<L: Int8Dot>(
         chunk: &Chunk,
         (from, to): (usize, usize),
         fetch: &mut Fetch,
@@ -242,7 +242,7 @@ impl<E: Float> Element for E {
     }
 
     #[inline(always)]
-    unsafe fn add_values<L: ByteDots>(
+    unsafe fn add_values<L: Int8Dot>(
         _task: &Task<'_>,
         chunk: &Chunk,
         (from, to): (usize, usize),

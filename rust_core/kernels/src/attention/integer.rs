@@ -13,15 +13,15 @@ use super::visible::Visible;
 use super::{CHUNK, MAX_ROWS};
 use crate::kv_cache::{QUAD, ZERO_CODE};
 use crate::simd::{
-    ByteDots, CODES, LANES, LARGEST_BYTE, LARGEST_TWO_BYTES, hadamard, hadamard_size, largest_of,
-    step_of, step_to,
+    Int8Dot, LANES, MAX_INT8, MAX_INT8_PAIR, REGISTER_CODES, hadamard, hadamard_size, max_abs,
+    symmetric_scale, symmetric_scale_of,
 };
 
 /// Quads of a tile's tokens.
 const QUADS: usize = LANES / QUAD;
 
-/// What a weight of one becomes beside the largest scale: a little less than [`LARGEST_TWO_BYTES`], because products are rounded.
-const LARGEST_WEIGHT: f32 = LARGEST_TWO_BYTES - 1.0;
+/// What a weight of one becomes beside the largest scale: a little less than [`MAX_INT8_PAIR`], because products are rounded.
+const LARGEST_WEIGHT: f32 = MAX_INT8_PAIR - 1.0;
 
 pub(super) struct Int8;
 
@@ -36,7 +36,7 @@ pub(super) struct Int8;
     reason = "iterators over arrays of registers put them into memory"
 )]
 unsafe fn dots<
-    L: ByteDots,
+    L: Int8Dot,
     const ROWS: usize,
     const VECTORS: usize,
     const BYTES: usize,
@@ -65,7 +65,7 @@ unsafe fn dots<
                     let four = L::splat_quad(bytes[byte].add(at));
                     for vector in 0..VECTORS {
                         let sum = &mut sums[row][byte][vector];
-                        *sum = L::add_dots(*sum, loaded[vector], four);
+                        *sum = L::accumulate_dots(*sum, loaded[vector], four);
                     }
                 }
             }
@@ -79,7 +79,7 @@ unsafe fn dots<
                     1 => L::zero_dots(),
                     _ => sums[row][0][vector],
                 };
-                products[row][vector] = L::join_dots(high, low, offset);
+                products[row][vector] = L::combine_dots(high, low, offset);
             }
         }
         products
@@ -91,7 +91,7 @@ unsafe fn dots<
 /// # Safety
 /// As [`Element::scores`].
 #[inline(always)]
-unsafe fn scores<L: ByteDots, const ROWS: usize, const COUNT: usize>(
+unsafe fn scores<L: Int8Dot, const ROWS: usize, const COUNT: usize>(
     chunk: &Chunk,
     first_tile: usize,
     row: usize,
@@ -103,7 +103,7 @@ unsafe fn scores<L: ByteDots, const ROWS: usize, const COUNT: usize>(
     let quads = stride / QUAD;
     // SAFETY: the caller's promise.
     unsafe {
-        let codes = |quad, tile: usize| tiles[tile].add(CODES * quad);
+        let codes = |quad, tile: usize| tiles[tile].add(REGISTER_CODES * quad);
         let sums = dots::<L, ROWS, COUNT, _, _>(queries, row, stride, quads, fetch, codes);
         for (at, sums) in sums.iter().enumerate() {
             let step = L::splat(queries.steps[row + at]);
@@ -122,7 +122,7 @@ unsafe fn scores<L: ByteDots, const ROWS: usize, const COUNT: usize>(
 /// # Safety
 /// As [`Element::add_values`].
 #[inline(always)]
-unsafe fn add_values<L: ByteDots, const ROWS: usize, const DIMS: usize>(
+unsafe fn add_values<L: Int8Dot, const ROWS: usize, const DIMS: usize>(
     chunk: &Chunk,
     dim: usize,
     row: usize,
@@ -185,7 +185,7 @@ impl ValueScales {
     /// # Safety
     /// The chunk is valid; the level's instructions are enabled.
     #[inline(always)]
-    unsafe fn new<L: ByteDots>(chunk: &Chunk, visible: Visible) -> Self {
+    unsafe fn new<L: Int8Dot>(chunk: &Chunk, visible: Visible) -> Self {
         let mut scales = Self {
             visible,
             largest: 0.0,
@@ -195,8 +195,8 @@ impl ValueScales {
         // SAFETY: the caller's promise; sixteen factors.
         unsafe {
             scales.take::<L>(chunk, 1.0);
-            scales.largest = largest_of::<L>(scales.factors.0.as_flattened());
-            let (step, inverse) = step_to(scales.largest, LARGEST_WEIGHT);
+            scales.largest = max_abs::<L>(scales.factors.0.as_flattened());
+            let (step, inverse) = symmetric_scale(scales.largest, LARGEST_WEIGHT);
             scales.step = step;
             for factors in &mut scales.factors.0[..chunk.tiles.count()] {
                 let scaled = L::load(factors.as_ptr()).mul(L::splat(inverse));
@@ -211,7 +211,7 @@ impl ValueScales {
     /// # Safety
     /// As [`ValueScales::new`], of the same chunk.
     #[inline(always)]
-    unsafe fn turn_to<L: ByteDots>(&mut self, chunk: &Chunk, visible: Visible) {
+    unsafe fn turn_to<L: Int8Dot>(&mut self, chunk: &Chunk, visible: Visible) {
         let seen = std::mem::replace(&mut self.visible, visible);
         // SAFETY: the caller's promise; positions are the chunk's.
         unsafe {
@@ -228,7 +228,7 @@ impl ValueScales {
                     self.largest
                 };
             }
-            let (step, inverse) = step_to(self.largest, LARGEST_WEIGHT);
+            let (step, inverse) = symmetric_scale(self.largest, LARGEST_WEIGHT);
             self.step = step;
             self.take::<L>(chunk, inverse);
         }
@@ -245,7 +245,7 @@ impl ValueScales {
     /// # Safety
     /// As [`ValueScales::new`].
     #[inline(always)]
-    unsafe fn take<L: ByteDots>(&mut self, chunk: &Chunk, inverse: f32) {
+    unsafe fn take<L: Int8Dot>(&mut self, chunk: &Chunk, inverse: f32) {
         for (tile, factors) in self.factors.0[..chunk.tiles.count()].iter_mut().enumerate() {
             // SAFETY: the caller's promise.
             unsafe {
@@ -264,7 +264,7 @@ impl ValueScales {
 /// # Safety
 /// As [`Element::add_values`].
 #[inline(always)]
-unsafe fn scale_weights<L: ByteDots>(
+unsafe fn scale_weights<L: Int8Dot>(
     task: &Task<'_>,
     chunk: &Chunk,
     (from, to): (usize, usize),
@@ -294,7 +294,7 @@ impl Element for Int8 {
     const TURN: usize = QUAD;
 
     #[inline(always)]
-    unsafe fn take_queries<L: ByteDots>(rows: usize, stride: usize, scratch: &mut Scratch) {
+    unsafe fn take_queries<L: Int8Dot>(rows: usize, stride: usize, scratch: &mut Scratch) {
         let size = hadamard_size(stride) as f32;
         let (queries, mut inverses) = (&mut scratch.queries, [0.0; MAX_ROWS]);
         // One thing after the other for all rows: those of one row wait for one another.
@@ -307,7 +307,7 @@ impl Element for Int8 {
             .enumerate()
         {
             // SAFETY: the same contract.
-            let (step, inverse) = unsafe { step_of::<L>(query, LARGEST_BYTE) };
+            let (step, inverse) = unsafe { symmetric_scale_of::<L>(query, MAX_INT8) };
             (queries.steps[row], inverses[row]) = (step / size, inverse);
         }
         for (row, query) in scratch.q.0[..rows * stride]
@@ -321,7 +321,7 @@ impl Element for Int8 {
     }
 
     #[inline(always)]
-    unsafe fn scores<L: ByteDots>(
+    unsafe fn scores<L: Int8Dot>(
         chunk: &Chunk,
         (from, to): (usize, usize),
         fetch: &mut Fetch,
@@ -373,7 +373,7 @@ impl Element for Int8 {
     }
 
     #[inline(always)]
-    unsafe fn add_values<L: ByteDots>(
+    unsafe fn add_values<L: Int8Dot>(
         task: &Task<'_>,
         chunk: &Chunk,
         (from, to): (usize, usize),

@@ -12,7 +12,7 @@ use super::task::Task;
 use super::visible::Visible;
 use super::{CHUNK, SPLIT};
 use crate::kv_cache::{KvCache, KvDtype, TileLayout};
-use crate::simd::{ByteDots, LANES, Lanes, by_level};
+use crate::simd::{Int8Dot, LANES, Lanes, by_level};
 
 /// A chunk's keys and values, and how to use them.
 #[derive(Clone, Copy)]
@@ -38,11 +38,11 @@ pub(super) trait Element {
 
     /// Bring `rows` queries, rows of `scratch.q` that are `stride` apart, into the form that scores take.
     #[inline(always)]
-    unsafe fn take_queries<L: ByteDots>(_rows: usize, _stride: usize, _scratch: &mut Scratch) {}
+    unsafe fn take_queries<L: Int8Dot>(_rows: usize, _stride: usize, _scratch: &mut Scratch) {}
 
     /// One chunk for some rows.
     #[inline(always)]
-    unsafe fn meet<L: ByteDots>(
+    unsafe fn meet<L: Int8Dot>(
         task: &Task<'_>,
         chunk: &Chunk,
         rows: (usize, usize),
@@ -54,7 +54,7 @@ pub(super) trait Element {
     }
 
     /// Scores, of base 2, into `scratch.weights`. Every [`Element::TURN`] dimensions of the first rows `lines` lines are fetched.
-    unsafe fn scores<L: ByteDots>(
+    unsafe fn scores<L: Int8Dot>(
         chunk: &Chunk,
         rows: (usize, usize),
         fetch: &mut Fetch,
@@ -64,7 +64,7 @@ pub(super) trait Element {
 
     /// Add values, weighted by `scratch.weights`, to the rows' state, both times their `scratch.factors`. Every
     /// [`Element::TURN`] tokens of the first rows `lines` lines are fetched.
-    unsafe fn add_values<L: ByteDots>(
+    unsafe fn add_values<L: Int8Dot>(
         task: &Task<'_>,
         chunk: &Chunk,
         rows: (usize, usize),
@@ -79,7 +79,7 @@ pub(super) trait Element {
 /// # Safety
 /// As [`Element`].
 #[inline(always)]
-pub(super) unsafe fn advance<L: ByteDots, E: Element + ?Sized>(
+pub(super) unsafe fn advance<L: Int8Dot, E: Element + ?Sized>(
     task: &Task<'_>,
     chunk: &Chunk,
     (from, to): (usize, usize),
@@ -192,7 +192,7 @@ unsafe fn scale<L: Lanes>(query: &[f32], factor: f32, to: &mut [f32]) {
 /// # Safety
 /// As there; the cache holds such elements; the level's instructions enabled.
 #[inline(always)]
-unsafe fn attend_element<L: ByteDots, E: Element>(
+unsafe fn attend_element<L: Int8Dot, E: Element>(
     kv: &KvCache,
     task: &Task<'_>,
     split: Option<(usize, *mut f32)>,
@@ -315,7 +315,7 @@ pub const fn partial_floats(head_dim: usize) -> usize {
 /// # Safety
 /// As [`attend`]; the level's instructions enabled.
 #[inline(always)]
-unsafe fn attend_body<L: ByteDots>(
+unsafe fn attend_body<L: Int8Dot>(
     kv: &KvCache,
     task: &Task<'_>,
     split: Option<(usize, *mut f32)>,

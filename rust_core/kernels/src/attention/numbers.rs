@@ -5,7 +5,7 @@
 
 use super::MAX_ROWS;
 use super::state::Aligned;
-use crate::simd::{ByteDots, CODES, LANES};
+use crate::simd::{Int8Dot, LANES, REGISTER_CODES};
 
 /// Up to [`MAX_ROWS`] rows of up to `N / MAX_ROWS` numbers of `BYTES` bytes, the highest byte first.
 #[derive(Debug)]
@@ -41,9 +41,9 @@ impl<const N: usize> Numbers<1, N> {
     /// Make `values` times `factor`, rounded, the numbers of row `row`, which begin at number `at`.
     ///
     /// # Safety
-    /// No product is larger than [`LARGEST_BYTE`](crate::simd::LARGEST_BYTE); the level's instructions are enabled.
+    /// No product is larger than [`MAX_INT8`](crate::simd::MAX_INT8); the level's instructions are enabled.
     #[inline(always)]
-    pub unsafe fn set<L: ByteDots>(
+    pub unsafe fn set<L: Int8Dot>(
         &mut self,
         row: usize,
         at: usize,
@@ -65,23 +65,27 @@ impl<const N: usize> Numbers<1, N> {
 
 impl<const N: usize> Numbers<2, N> {
     /// Make the products of `values` and `factors`, rounded, the numbers of row `row`, which begin at number `at`: whole
-    /// registers of [`CODES`].
+    /// registers of [`REGISTER_CODES`].
     ///
     /// # Safety
-    /// No product is larger than [`LARGEST_TWO_BYTES`](crate::simd::LARGEST_TWO_BYTES); the level's instructions are enabled.
+    /// No product is larger than [`MAX_INT8_PAIR`](crate::simd::MAX_INT8_PAIR); the level's instructions are enabled.
     #[inline(always)]
-    pub unsafe fn set<L: ByteDots>(
+    pub unsafe fn set<L: Int8Dot>(
         &mut self,
         row: usize,
         at: usize,
         values: &[[f32; LANES]],
-        factors: &[[f32; LANES]; CODES / LANES],
+        factors: &[[f32; LANES]; REGISTER_CODES / LANES],
     ) {
         let [high, low] = &mut self.bytes;
-        let (high, low) = (&mut high.0[at..][..CODES], &mut low.0[at..][..CODES]);
+        let (high, low) = (
+            &mut high.0[at..][..REGISTER_CODES],
+            &mut low.0[at..][..REGISTER_CODES],
+        );
         // SAFETY: as many bytes as the slices have; the rest is the caller's promise.
-        self.sums[row] =
-            unsafe { L::store_two_bytes(values, factors, high.as_mut_ptr(), low.as_mut_ptr()) };
+        self.sums[row] = unsafe {
+            L::quantize_to_int8_pairs(values, factors, high.as_mut_ptr(), low.as_mut_ptr())
+        };
     }
 }
 
@@ -91,7 +95,7 @@ mod tests {
 
     use super::*;
     use crate::dispatch::Level;
-    use crate::simd::{LARGEST_BYTE, LARGEST_TWO_BYTES, by_level, step_of};
+    use crate::simd::{MAX_INT8, MAX_INT8_PAIR, by_level, symmetric_scale_of};
 
     const COUNT: usize = 64;
     type OneByte = Numbers<1, { MAX_ROWS * COUNT }>;
@@ -100,19 +104,19 @@ mod tests {
     /// # Safety
     /// The level's instructions are enabled.
     #[inline(always)]
-    unsafe fn set_body<L: ByteDots>(
+    unsafe fn set_body<L: Int8Dot>(
         (one, two): (&mut OneByte, &mut TwoBytes),
         row: usize,
         values: &[f32; COUNT],
     ) {
         // SAFETY: by_level enables the instructions.
         unsafe {
-            let (step, inverse) = step_of::<L>(values, LARGEST_BYTE);
+            let (step, inverse) = symmetric_scale_of::<L>(values, MAX_INT8);
             one.steps[row] = step;
             one.set::<L>(row, row * COUNT, values.as_chunks().0, inverse);
-            let (step, inverse) = step_of::<L>(values, LARGEST_TWO_BYTES);
+            let (step, inverse) = symmetric_scale_of::<L>(values, MAX_INT8_PAIR);
             two.steps[row] = step;
-            let inverse = [[inverse; LANES]; CODES / LANES];
+            let inverse = [[inverse; LANES]; REGISTER_CODES / LANES];
             two.set::<L>(row, row * COUNT, values.as_chunks().0, &inverse);
         }
     }

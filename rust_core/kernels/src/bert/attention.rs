@@ -1,8 +1,8 @@
-//! Attention in both directions within one text.
+//! Bidirectional attention within one text.
 
 use crate::simd::{LANES, Lanes, by_level};
 
-/// One text's queries, keys and values, and where the mixed values go: all `[tokens, width]`.
+/// One text's queries, keys, values and attention output: all `[tokens, width]`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Text {
     pub query: *const f32,
@@ -10,15 +10,15 @@ pub(super) struct Text {
     pub value: *const f32,
     pub out: *mut f32,
     pub tokens: usize,
-    /// Floats from one token to the next: all heads.
+    /// Floats between consecutive tokens: all heads.
     pub width: usize,
     pub head_dim: usize,
 }
 
-/// Work memory of one head.
+/// Scratch memory for one head.
 #[derive(Debug, Default)]
 pub(super) struct HeadScratch {
-    /// `[head_dim, tokens]`: keys across, so that scores need no sums within a vector.
+    /// `[head_dim, tokens]`: transposed keys, so that scores need no horizontal sums.
     keys: Vec<f32>,
     scores: Vec<f32>,
 }
@@ -86,11 +86,11 @@ unsafe fn attend_body<L: Lanes>(text: Text, head: usize, scratch: &mut HeadScrat
 }
 
 by_level! {
-    /// Mix a text's values for one head.
+    /// Attention of one head over a text.
     ///
     /// # Safety
-    /// The machine has the level; the text's arrays are as it says, `head_dim` is a multiple of
-    /// [`LANES`], and nobody else uses the head's part of `out`.
+    /// The machine has the level; the text's arrays have the documented shapes, `head_dim` is a multiple of
+    /// [`LANES`], and no other thread accesses the head's part of `out`.
     pub(super) unsafe fn attend(text: Text, head: usize, scratch: &mut HeadScratch) = attend_body;
 }
 

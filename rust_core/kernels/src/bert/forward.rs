@@ -1,4 +1,4 @@
-//! A group of texts through every layer, by one worker.
+//! The forward pass of a group of texts by one worker.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -6,14 +6,14 @@ use std::ops::Range;
 use super::attention::{HeadScratch, Text, attend};
 use super::weights::{BertWeights, Dense, Norm};
 use super::{BertSpec, GROUP_TOKENS};
-use crate::activation_quant::Scales;
+use crate::activation_quant::ScaleMode;
 use crate::arena::Buffer;
 use crate::dispatch::Level;
 use crate::error::KernelError;
-use crate::gemm::{Activations, Output, PanelScratch, Products};
+use crate::gemm::{Activations, Gemm, Output, PanelScratch};
 use crate::norm::{gelu, layer_norm};
 
-/// A worker's memory, sized for the largest group: nothing is allocated from text to text.
+/// Per-worker buffers, sized for the largest group and reused for all groups.
 pub(super) struct Forward<'a> {
     spec: &'a BertSpec,
     weights: &'a BertWeights,
@@ -26,7 +26,7 @@ pub(super) struct Forward<'a> {
     mixed: Buffer<f32>,
     /// `[tokens, intermediate]`
     inner: Buffer<f32>,
-    /// Empty: panels are floats.
+    /// Unused by float panels, but required by [`Gemm`].
     panel: RefCell<PanelScratch>,
     head: HeadScratch,
 }
@@ -37,7 +37,7 @@ impl<'a> Forward<'a> {
         weights: &'a BertWeights,
         level: Level,
     ) -> Result<Self, KernelError> {
-        // A group ends before it grows beyond its size, or is a single text.
+        // A group has at most GROUP_TOKENS tokens, or is a single text.
         let tokens = GROUP_TOKENS.max(spec.max_positions);
         let hidden = || Buffer::new(tokens * spec.hidden_size);
         Ok(Self {
@@ -55,7 +55,7 @@ impl<'a> Forward<'a> {
         })
     }
 
-    /// The vectors of `texts`, which are ranges of `ids` that follow each other: `[texts, hidden]`.
+    /// Compute the vectors of `texts`, consecutive ranges of `ids`: `[texts, hidden]`.
     pub fn run(&mut self, ids: &[i32], texts: &[Range<usize>], vectors: &mut [f32]) {
         let first = texts[0].start;
         let tokens = texts[texts.len() - 1].end - first;
@@ -114,7 +114,7 @@ impl<'a> Forward<'a> {
         }
     }
 
-    /// `out = input · matrix + bias`, or that added to what stands there.
+    /// `out = input · matrix + bias`, or `out += …` if accumulating.
     fn multiply(
         &self,
         dense: &Dense,
@@ -126,15 +126,15 @@ impl<'a> Forward<'a> {
         let matrix = &dense.matrix;
         let activations = Activations {
             quant: None,
-            scales: Scales::Least,
+            scale_mode: ScaleMode::MaxAbs,
             float: input.ptr(),
             float_stride: matrix.inputs,
         };
         let mut scratch = self.panel.borrow_mut();
         // SAFETY: the level was checked at load; the buffer is this worker's alone and holds `tokens` rows.
-        let mut products = unsafe { Products::new(self.level, &activations, tokens, &mut scratch) };
+        let mut gemm = unsafe { Gemm::new(self.level, &activations, tokens, &mut scratch) };
         let panels = 0..matrix.panels();
-        // Nothing is known of what comes next.
+        // The next matrix is unknown here, so its last panel is passed as the prefetch target.
         let next = matrix.panel(panels.end - 1);
         let output = Output {
             out: out.ptr(),
@@ -145,7 +145,7 @@ impl<'a> Forward<'a> {
         // SAFETY: both buffers are this worker's alone and hold `tokens` rows of the matrix's inputs
         // and outputs; outputs are a multiple of a panel's columns, and so is the bias; float
         // panels read no quantised activations. The level was checked at load.
-        unsafe { products.panels(matrix, panels, next, output) };
+        unsafe { gemm.panels(matrix, panels, next, output) };
     }
 
     fn attend(&mut self, texts: &[Range<usize>], first: usize) {

@@ -1,10 +1,10 @@
-//! A BERT encoder that turns texts into vectors: mean-pooled, of length 1.
+//! A BERT encoder for text embeddings: mean-pooled, normalised to length 1.
 //!
-//! Texts are ragged: their tokens stand one after another without padding. Workers take groups of whole
-//! texts from a counter and carry each group through every layer on their own, so there are no barriers,
-//! and a vector's bits depend on its text alone: not on the company, the order or the number of threads.
+//! Texts are ragged: their tokens are concatenated without padding. Workers take groups of whole
+//! texts from an atomic counter and compute all layers of a group independently, so there are no barriers,
+//! and a vector's bits do not depend on the other texts, their order or the number of threads.
 //!
-//! Everything is computed in f32, whatever the file's element type.
+//! Everything is computed in f32 for any element type of the file.
 
 mod attention;
 mod forward;
@@ -24,15 +24,14 @@ use forward::Forward;
 pub use spec::BertSpec;
 use weights::BertWeights;
 
-/// Tokens that a worker computes at once: enough rows for each pass over the weights, few enough to
-/// share a handful of texts among workers.
+/// Tokens per group: enough rows to amortise a pass over the weights, few enough to distribute a handful of texts over the
+/// workers.
 const GROUP_TOKENS: usize = 128;
 
-/// How much nicer than their process the workers are: embedding a corpus is background work beside a
-/// conversation that is being answered.
+/// Niceness added to the workers: embedding a corpus is background work and must not slow down running generations.
 const NICENESS: i32 = 5;
 
-/// A loaded encoder. Shared between threads; a call allocates its own work memory.
+/// A loaded encoder. Can be shared between threads; each call allocates its own scratch memory.
 #[derive(Debug)]
 pub struct BertEncoder {
     spec: BertSpec,
@@ -69,12 +68,12 @@ impl BertEncoder {
         &self.spec
     }
 
-    /// The vectors of ragged texts.
+    /// Embed ragged texts.
     ///
-    /// Text `i` is `ids[starts[i]..starts[i + 1]]`, special tokens in place, and becomes row `i` of `out`.
+    /// Text `i` is `ids[starts[i]..starts[i + 1]]`, including special tokens; its vector is row `i` of `out`.
     ///
     /// # Errors
-    /// The arrays contradict each other or the model (nothing was computed), memory is short, or a worker
+    /// The arrays are inconsistent or do not fit the model (nothing was computed), memory is short, or a worker
     /// panicked.
     pub fn encode(&self, ids: &[i32], starts: &[i64], out: &mut [f32]) -> Result<(), KernelError> {
         let texts = self.check(ids, starts, out.len())?;
@@ -108,12 +107,12 @@ impl BertEncoder {
             let handles: Vec<_> = (0..workers)
                 .map(|_| {
                     scope.spawn(|| {
-                        be_nice();
+                        lower_priority();
                         work();
                     })
                 })
                 .collect();
-            // Joined by hand: a scope would pass a panic on.
+            // Joined explicitly: the scope itself would propagate a panic.
             handles.into_iter().any(|handle| handle.join().is_err())
         });
         if panicked {
@@ -125,7 +124,7 @@ impl BertEncoder {
             .map_or(Ok(()), Err)
     }
 
-    /// Token ranges of the texts, if everything can be indexed with them.
+    /// Validate the arguments and return the token range of each text.
     fn check(
         &self,
         ids: &[i32],
@@ -164,7 +163,7 @@ impl BertEncoder {
     }
 }
 
-/// Runs of texts of about [`GROUP_TOKENS`] tokens.
+/// Divide consecutive texts into groups of about [`GROUP_TOKENS`] tokens.
 fn group(texts: &[std::ops::Range<usize>]) -> Vec<std::ops::Range<usize>> {
     let mut groups = Vec::new();
     let (mut first, mut tokens) = (0, 0);
@@ -182,7 +181,7 @@ fn group(texts: &[std::ops::Range<usize>]) -> Vec<std::ops::Range<usize>> {
 }
 
 /// Lower the calling thread's priority; best effort.
-fn be_nice() {
+fn lower_priority() {
     #[cfg(target_os = "linux")]
     // SAFETY: on Linux, 0 means the calling thread; a refusal changes nothing.
     unsafe {
@@ -197,7 +196,7 @@ mod tests {
 
     #[test]
     #[allow(clippy::single_range_in_vec_init)] // a list of ranges is meant
-    fn groups_hold_whole_texts_and_about_as_many_tokens() {
+    fn groups_hold_whole_texts_and_similar_token_counts() {
         let texts = |lengths: &[usize]| {
             let mut end = 0;
             let mut texts = Vec::new();

@@ -1,4 +1,4 @@
-//! Shapes of a BERT encoder, read from its `config.json`.
+//! Dimensions of a BERT encoder, read from its `config.json`.
 
 use serde::Deserialize;
 
@@ -10,7 +10,7 @@ const MAX_LAYERS: usize = 1024;
 const MAX_VOCAB: usize = 1 << 24;
 const MAX_POSITIONS: usize = 1 << 16;
 
-/// The members of `config.json` that matter; others are ignored.
+/// The fields of `config.json` that are used; others are ignored.
 #[derive(Debug, Deserialize)]
 struct Config {
     model_type: String,
@@ -32,7 +32,7 @@ fn two() -> usize {
     2
 }
 
-/// See the field names of Hugging Face's `BertConfig`.
+/// Field names are those of Hugging Face's `BertConfig`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BertSpec {
     pub hidden_size: usize,
@@ -47,7 +47,7 @@ pub struct BertSpec {
 
 impl BertSpec {
     /// # Errors
-    /// The text is no configuration of a BERT encoder that can be run here.
+    /// The text is not the configuration of a supported BERT encoder.
     pub fn from_json(text: &str) -> Result<Self, KernelError> {
         let config: Config = serde_json::from_str(text).map_err(|error| {
             KernelError::model(format!(
@@ -126,13 +126,13 @@ impl BertSpec {
 mod tests {
     use super::*;
 
-    const SOUND: &str = r#"{"model_type": "bert", "hidden_act": "gelu", "hidden_size": 64,
+    const VALID_CONFIG: &str = r#"{"model_type": "bert", "hidden_act": "gelu", "hidden_size": 64,
         "intermediate_size": 96, "layer_norm_eps": 1e-12, "max_position_embeddings": 40,
         "num_attention_heads": 2, "num_hidden_layers": 3, "vocab_size": 50, "architectures": []}"#;
 
     #[test]
     fn a_configuration_is_read() {
-        let spec = BertSpec::from_json(SOUND).unwrap();
+        let spec = BertSpec::from_json(VALID_CONFIG).unwrap();
         assert_eq!(
             (spec.head_dim(), spec.token_types, spec.max_positions),
             (32, 2, 40)
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_run_is_refused_by_name() {
+    fn unsupported_configurations_are_rejected_by_name() {
         for (from, to, named) in [
             ("\"bert\"", "\"roberta\"", "model_type"),
             ("\"gelu\"", "\"relu\"", "hidden_act"),
@@ -159,8 +159,8 @@ mod tests {
             ("1e-12", "0", "layer_norm_eps"),
             ("\"hidden_size\": 64,", "", "hidden_size"),
         ] {
-            let text = SOUND.replace(from, to);
-            assert_ne!(text, SOUND, "{from}");
+            let text = VALID_CONFIG.replace(from, to);
+            assert_ne!(text, VALID_CONFIG, "{from}");
             let message = BertSpec::from_json(&text).unwrap_err().to_string();
             assert!(
                 message.contains(named) && message.ends_with('.'),

@@ -7,12 +7,12 @@ use crate::format::{TensorSource, TensorView};
 use crate::pack::{PackScratch, PackedMatrix, kind_for, pack_panel, panels_of};
 use crate::quant::dequantize_row;
 
-/// A matrix and what is added to its products.
+/// A matrix and its bias.
 #[derive(Debug)]
 pub(super) struct Dense {
     pub matrix: PackedMatrix,
     pub bias: Vec<f32>,
-    /// Where the matrix stands.
+    /// Memory of the packed matrix.
     _memory: Buffer<u8>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Layer {
 pub(super) struct BertWeights {
     /// `[vocab, hidden]`
     pub words: Vec<f32>,
-    /// `[positions, hidden]`, with the first token type's embedding added: every token has it.
+    /// `[positions, hidden]`, with the embedding of token type 0 added, which is the type of every token.
     pub positions: Vec<f32>,
     pub norm: Norm,
     pub layers: Vec<Layer>,
@@ -56,19 +56,19 @@ impl BertWeights {
             },
             scratch: PackScratch::default(),
         };
-        read.everything(spec)
+        read.read_all(spec)
     }
 }
 
 struct Reader<'a> {
     source: &'a dyn TensorSource,
-    /// Checkpoints with a task's head put the encoder below this name.
+    /// Name prefix of the encoder in checkpoints that have a task head.
     prefix: &'static str,
     scratch: PackScratch,
 }
 
 impl Reader<'_> {
-    fn everything(mut self, spec: &BertSpec) -> Result<BertWeights, KernelError> {
+    fn read_all(mut self, spec: &BertSpec) -> Result<BertWeights, KernelError> {
         let (hidden, inner) = (spec.hidden_size, spec.intermediate_size);
         let words = self.table("embeddings.word_embeddings", spec.vocab_size, hidden)?;
         let mut positions =
@@ -148,10 +148,10 @@ impl Reader<'_> {
         }
         let size = kind.panel_bytes(inputs);
         let memory = Buffer::<u8>::new(panels_of(outputs, outputs) * size)?;
-        // SAFETY: the buffer is aligned, has exactly the matrix's bytes, and is kept beside it.
+        // SAFETY: the buffer is aligned, has exactly the matrix's bytes, and is stored beside it.
         let matrix = unsafe { PackedMatrix::at(memory.ptr(), kind, outputs, outputs, inputs) };
         for panel in 0..matrix.panels() {
-            // SAFETY: the buffer is ours alone until the weights are returned.
+            // SAFETY: the buffer is not shared until the weights are returned.
             let out = unsafe { memory.slice_mut(panel * size, size) };
             pack_panel(
                 &tensor,

@@ -1,10 +1,10 @@
-//! What can be wrong with a model file. Each message is one sentence: what, where, what to do.
+//! Errors of model files. Each message is one sentence: what is wrong, where, and what to do.
 
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// A model file that cannot be used, and which.
+/// A model file that cannot be used: its path and the problem.
 #[derive(Debug, Error)]
 #[error("{}: {problem}", path.display())]
 pub struct FormatError {
@@ -21,7 +21,7 @@ impl FormatError {
     }
 }
 
-/// The reason. Names taken from a file are escaped and shortened by [`quoted`] before they get here.
+/// The reason. Names taken from a file are escaped and shortened by `quoted` before they get here.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum Problem {
     #[error("cannot be read: {0}")]

@@ -12,8 +12,8 @@ use super::{FormatError, Problem};
 
 /// A whole file, mapped private and read-only. Empty files map to an empty slice.
 ///
-/// Whoever shortens the file while it is mapped makes the next read past its end fatal (SIGBUS): models
-/// must be replaced by renaming, as `ModelStore` does, never rewritten in place.
+/// If the file is truncated while mapped, a read past its new end is fatal (SIGBUS). Models must therefore be replaced by
+/// renaming, as `ModelStore` does, never rewritten in place.
 #[derive(Debug)]
 pub struct MappedFile {
     path: PathBuf,
@@ -44,7 +44,7 @@ impl MappedFile {
         })
     }
 
-    /// The path it was opened by.
+    /// The path given to [`Self::open`].
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(sum(&file), BYTES / 512 * 7);
         let touched = resident_bytes();
         file.release(0..BYTES);
-        // Other tests of this process allocate little: half of the file leaves them room.
+        // Only half of the file is required to be gone, as other tests of this process allocate memory too.
         assert!(resident_bytes() + BYTES / 2 < touched);
         assert_eq!(sum(&file), BYTES / 512 * 7);
     }

@@ -1,9 +1,9 @@
-//! The one view of a model file that weight packing needs.
+//! The interface to model files used by weight packing.
 
 use super::FormatError;
 use crate::quant::DType;
 
-/// A tensor as stored: its bytes are the file's, not a copy.
+/// A tensor as stored. Its bytes are borrowed from the mapped file.
 #[derive(Debug, Clone, Copy)]
 pub struct TensorView<'a> {
     pub name: &'a str,
@@ -49,7 +49,7 @@ pub trait TensorSource: Send + Sync {
     /// The tensor called `name`. O(1); touches none of its pages.
     ///
     /// # Errors
-    /// There is no such tensor, or its element type is one that nothing here computes with.
+    /// There is no such tensor, or its element type is not supported.
     fn tensor(&self, name: &str) -> Result<TensorView<'_>, FormatError>;
 
     /// Whether a tensor of that name exists.

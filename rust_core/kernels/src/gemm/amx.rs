@@ -1,12 +1,11 @@
-//! Quantised panels with AMX tiles, for more rows than a few.
+//! Quantised GEMM with AMX tiles, for more than a few rows.
 //!
-//! A product of tiles yields the dot products of 16 rows with 16 columns over one group of inputs: exact integers,
-//! which are stored, read back and scaled just as the AVX-512 kernel does it, operation by operation, so the two
-//! agree bit for bit. The next group's product is under way meanwhile. Sixteen rows' sums stay in registers from
-//! the first group to the last; two panels or twice the rows would not fit, and loading a factor for two products
-//! instead of one would save less than keeping sums in memory costs.
+//! One tile multiplication computes the dot products of 16 rows with 16 columns over one group of inputs: exact integers,
+//! which are stored, read back and scaled with the same operations as in the AVX-512 kernel, so the two agree bit for bit.
+//! The next group's tile multiplication runs concurrently. The sums of 16 rows stay in registers from the first group to the
+//! last. Two panels or 32 rows would not fit, and sums in memory would cost more than reusing a loaded operand saves.
 //!
-//! Codes of 4 bits are expanded to bytes once a panel.
+//! 4-bit codes are expanded to bytes once per panel.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -14,30 +13,34 @@ use std::ops::Range;
 #[cfg(target_arch = "x86_64")]
 use super::avx512::ExpandedPanels;
 use super::outliers::finish;
-use super::{PanelProduct, by_layout};
-use crate::activation_quant::{Scales, TILE_ROWS, TileGroup};
-use crate::amx::row_tiles::{ROWS as TALLEST, RowTile};
+use super::{PanelGemm, by_layout};
+use crate::activation_quant::{ScaleMode, TILE_ROWS, TileGroup};
+use crate::amx::row_tiles::{ROWS as ROW_TILE_ROWS, RowTile};
 use crate::amx::tiles::{CodeTile, Dots, Tiles};
 use crate::pack::layout::{Offset, PANEL_COLUMNS, QuantLayout};
 use crate::simd::{Lanes, prefetch_line};
 
-/// A block's sums, each row's in a line of the cache.
+/// A block's sums, one cache line per row.
 #[repr(align(64))]
-struct Sums([[[f32; PANEL_COLUMNS]; TILE_ROWS]; MOST_TILES]);
+struct Sums([[[f32; PANEL_COLUMNS]; TILE_ROWS]; MAX_TILES]);
 
-/// Up to so many rows, alone or behind full tiles, the AVX-512 kernel is faster.
-const FEW_ROWS: usize = 4;
+/// Largest number of rows, alone or left over after full row tiles, for which the AVX-512 kernel is faster.
+const MAX_AVX512_ROWS: usize = 4;
 
-/// Four-row tiles of a row tile.
-const MOST_TILES: usize = TALLEST / TILE_ROWS;
+/// Four-row tiles in a row tile.
+const MAX_TILES: usize = ROW_TILE_ROWS / TILE_ROWS;
 
-/// How many of `rows` rows are computed with tiles; the others, at the end, are few.
+/// How many of `rows` rows, counted from the first, are computed with AMX. The rest goes to the AVX-512 kernel.
 pub(super) fn tiled_rows(rows: usize) -> usize {
-    let rest = rows % TALLEST;
-    if rest <= FEW_ROWS { rows - rest } else { rows }
+    let rest = rows % ROW_TILE_ROWS;
+    if rest <= MAX_AVX512_ROWS {
+        rows - rest
+    } else {
+        rows
+    }
 }
 
-/// The panel's codes as tiles: where a group's stand, and how far apart two groups' are.
+/// The panel's codes as tiles: address of the first group and stride between groups.
 #[derive(Clone, Copy)]
 struct Codes {
     first: *const u8,
@@ -47,11 +50,11 @@ struct Codes {
 /// Expand the nibbles of a panel to bytes.
 ///
 /// # Safety
-/// A whole panel of `groups` records, and room for as many tiles.
+/// `panel` holds `groups` records, `tiles` has room for as many tiles.
 #[inline(always)]
 unsafe fn expand(panel: *const u8, record_bytes: usize, groups: usize, tiles: *mut CodeTile) {
     for group in 0..groups {
-        // SAFETY: the group's record begins with its codes; its tile is ours by contract.
+        // SAFETY: the group's record begins with its codes; its tile is in bounds by contract.
         let (registers, tile) = unsafe {
             (
                 &*panel.add(group * record_bytes).cast::<[[u8; 64]; 4]>(),
@@ -65,12 +68,12 @@ unsafe fn expand(panel: *const u8, record_bytes: usize, groups: usize, tiles: *m
     }
 }
 
-/// What makes values of dot products with codes, for a group or half of one.
+/// Dot products with codes and the scales that dequantise them, for a group or half of one.
 #[derive(Clone, Copy)]
 struct Part<L> {
-    /// Number of the half, 0 if it is the whole.
+    /// Index of the half; 0 for a whole group.
     part: usize,
-    /// Scales or pairs.
+    /// Scales, or scale-offset pairs.
     scales: *const u8,
     scale: L,
     min: L,
@@ -79,7 +82,7 @@ struct Part<L> {
 
 impl<L: Lanes> Part<L> {
     /// # Safety
-    /// The layout's scales stand at `scales`; the level's instructions enabled.
+    /// The layout's scales are at `scales`; the level's instructions are enabled.
     #[inline(always)]
     unsafe fn new(layout: QuantLayout, scales: *const u8, part: usize, dots: *const Dots) -> Self {
         // SAFETY: the caller's promise.
@@ -92,10 +95,10 @@ impl<L: Lanes> Part<L> {
                     L::load(from.cast())
                 }
             };
-            let nothing = L::splat(0.0);
+            let zero = L::splat(0.0);
             let (scale, min) = match layout.offset {
-                Offset::Paired => (nothing, nothing),
-                Offset::Zero(_) => (load(scales), nothing),
+                Offset::Paired => (zero, zero),
+                Offset::ZeroPoint(_) => (load(scales), zero),
                 Offset::Min => (load(scales), load(scales.add(layout.scale_bytes()))),
             };
             Self {
@@ -108,10 +111,10 @@ impl<L: Lanes> Part<L> {
         }
     }
 
-    /// Add a group's products to the sums of a four-row tile: the `at`-th one's of the row tile.
+    /// Dequantise the dot products of four-row tile `at` of the row tile and accumulate them in `sums`.
     ///
     /// # Safety
-    /// The level's instructions are enabled; the dot products are there.
+    /// The level's instructions are enabled; `dots` has been stored.
     #[inline(always)]
     unsafe fn add(
         self,
@@ -128,9 +131,11 @@ impl<L: Lanes> Part<L> {
                 let dots = self.dots.cast::<i32>().add(row * PANEL_COLUMNS);
                 let value = match layout.offset {
                     Offset::Paired => {
-                        L::load_pair_values(dots, tile.starts[lane], self.scales.cast())
+                        L::load_dequantized_dots(dots, tile.initial_sums[lane], self.scales.cast())
                     }
-                    Offset::Zero(zero) => L::load_i32_plus(dots, -zero * row_sum).mul(self.scale),
+                    Offset::ZeroPoint(zero) => {
+                        L::load_i32_plus(dots, -zero * row_sum).mul(self.scale)
+                    }
                     Offset::Min => {
                         let scaled = L::load_i32_plus(dots, 0).mul(self.scale);
                         L::splat(row_sum as f32).mul_add(self.min, scaled)
@@ -142,10 +147,10 @@ impl<L: Lanes> Part<L> {
     }
 }
 
-/// The dot products of group `group`, of its halves apart if they are.
+/// Compute the dot products of group `group`, separately for its halves if `SPLIT`.
 ///
 /// # Safety
-/// The group's row tile and codes are readable; the tiles are held.
+/// The group's row tile and codes are readable; the tiles are configured.
 #[inline(always)]
 unsafe fn dot_products<T: Tiles, const SPLIT: bool>(
     row_tiles: *const RowTile,
@@ -167,32 +172,32 @@ unsafe fn dot_products<T: Tiles, const SPLIT: bool>(
     }
 }
 
-/// The first `4 · TILES` rows of a product against the whole panel, or the first `rows` of them if these are fewer.
+/// Multiply the first `4 · TILES` rows, or the first `rows` of them if that is fewer, with the whole panel.
 ///
 /// # Safety
-/// As [`super::Products::panels`], for `rows` rows; `codes` are those of the panel; the tiles are held.
+/// As [`super::Gemm::panels`], for `rows` rows; `codes` are those of the panel; the tiles are configured.
 #[inline(always)]
 unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
     layout: QuantLayout,
     codes: Codes,
-    ahead: Range<*const u8>,
+    prefetch: Range<*const u8>,
     rows: usize,
-    product: PanelProduct,
+    gemm: PanelGemm,
 ) {
-    let (panel, groups) = (product.panel, product.groups());
-    let lines = (ahead.end as usize - ahead.start as usize).div_ceil(64);
-    let (mut line, lines_each) = (ahead.start, lines.div_ceil(groups));
-    // Two groups' dot products, of halves apart: one being made, one being used.
+    let (panel, groups) = (gemm.panel, gemm.groups());
+    let lines = (prefetch.end as usize - prefetch.start as usize).div_ceil(64);
+    let (mut line, lines_per_group) = (prefetch.start, lines.div_ceil(groups));
+    // Double buffer of dot products (two entries for layouts with halves): one being computed, one being read.
     let mut dots = [const { [const { MaybeUninit::<Dots>::uninit() }; 2] }; 2];
-    // SAFETY: rows that the caller vouches for begin a row tile, and a four-row tile; records, tiles
+    // SAFETY: the first row begins a row tile and a four-row tile by contract; records, tiles
     // and codes of `groups` groups are inside the panel and the activations.
     unsafe {
-        let row_tiles: *const RowTile = product.x.row_tiles;
-        let tiles: *const TileGroup = product.x.tiles;
+        let row_tiles: *const RowTile = gemm.x.row_tiles;
+        let tiles: *const TileGroup = gemm.x.tiles;
         dot_products::<T, SPLIT>(row_tiles, codes, 0, &mut dots[0]);
-        let mut sums = [[L::splat(0.0); TILE_ROWS]; MOST_TILES];
+        let mut sums = [[L::splat(0.0); TILE_ROWS]; MAX_TILES];
         for group in 0..groups {
-            for _ in 0..lines_each {
+            for _ in 0..lines_per_group {
                 prefetch_line(line);
                 line = line.wrapping_add(64);
             }
@@ -208,7 +213,7 @@ unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
             } else {
                 low
             };
-            // Spelt out: a loop this long is not unrolled, and sums in an indexed array stand in memory.
+            // Unrolled by hand: the compiler does not unroll a loop this long, and then keeps the array of sums in memory.
             macro_rules! add {
                 ($($at:literal)*) => {$(
                     if $at < TILES {
@@ -222,31 +227,32 @@ unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
             }
             add!(0 1 2 3);
         }
-        let mut stored = Sums([[[0.0; PANEL_COLUMNS]; TILE_ROWS]; MOST_TILES]);
+        let mut stored = Sums([[[0.0; PANEL_COLUMNS]; TILE_ROWS]; MAX_TILES]);
         for (sum, stored) in sums.as_flattened().iter().zip(stored.0.as_flattened_mut()) {
             if layout.offset == Offset::Paired {
-                sum.mul(L::load(panel.units())).store(stored.as_mut_ptr());
+                sum.mul(L::load(panel.column_scales()))
+                    .store(stored.as_mut_ptr());
             } else {
                 sum.store(stored.as_mut_ptr());
             }
         }
         let tiles = &stored.0[..rows.div_ceil(TILE_ROWS)];
-        finish::<L>(tiles, PanelProduct { rows, ..product });
+        finish::<L>(tiles, PanelGemm { rows, ..gemm });
     }
 }
 
 /// The first [`tiled_rows`] rows.
 ///
 /// # Safety
-/// As [`super::Products::panel`]; `expanded` has room for the panel's codes in bytes; the tiles are held.
+/// As [`super::Gemm::panels`]; `expanded` has room for the panel's codes as bytes; the tiles are configured.
 #[inline(always)]
 unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
     layout: QuantLayout,
-    product: PanelProduct,
+    gemm: PanelGemm,
     expanded: *mut CodeTile,
 ) {
-    let (panel, groups) = (product.panel, product.groups());
-    let tiled = tiled_rows(product.rows);
+    let (panel, groups) = (gemm.panel, gemm.groups());
+    let tiled = tiled_rows(gemm.rows);
     if tiled == 0 {
         return;
     }
@@ -265,19 +271,19 @@ unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
         }
     };
     let share = (groups * layout.record_bytes())
-        .div_ceil(tiled.div_ceil(TALLEST))
+        .div_ceil(tiled.div_ceil(ROW_TILE_ROWS))
         .next_multiple_of(64);
     let mut ahead = panel.next;
-    for row in (0..tiled).step_by(TALLEST) {
+    for row in (0..tiled).step_by(ROW_TILE_ROWS) {
         let fetched = ahead..ahead.wrapping_add(share);
         ahead = fetched.end;
-        let left = (tiled - row).min(TALLEST);
-        // SAFETY: `row` is one of the rows, for which the caller vouches, and begins a row tile.
+        let left = (tiled - row).min(ROW_TILE_ROWS);
+        // SAFETY: `row` is in bounds by contract and begins a row tile.
         unsafe {
-            let product = product.skip(row);
+            let gemm = gemm.skip(row);
             macro_rules! run {
                 ($size:literal) => {
-                    block::<L, T, SPLIT, $size>(layout, codes, fetched, left, product)
+                    block::<L, T, SPLIT, $size>(layout, codes, fetched, left, gemm)
                 };
             }
             match left.div_ceil(TILE_ROWS) {
@@ -289,72 +295,65 @@ unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
     }
 }
 
-/// The first [`tiled_rows`] rows, whatever the layout.
+/// The first [`tiled_rows`] rows, for any layout.
 ///
 /// # Safety
 /// As [`rows_of`].
 #[inline(always)]
 pub(super) unsafe fn dispatch<L: Lanes, T: Tiles>(
     layout: QuantLayout,
-    product: PanelProduct,
+    gemm: PanelGemm,
     expanded: *mut CodeTile,
 ) {
-    // Layouts as literals, so that every branch on them is decided at compile time.
+    // Layouts as literals, so that every branch on them is resolved at compile time.
     macro_rules! run {
         () => {
-            rows_of::<L, T, false>(QuantLayout::PAIRED, product, expanded)
+            rows_of::<L, T, false>(QuantLayout::PAIRED, gemm, expanded)
         };
         ($split:literal, $half:literal, $zero:literal) => {{
             const LAYOUT: QuantLayout = QuantLayout::bytes($split, $half, $zero);
-            rows_of::<L, T, $split>(LAYOUT, product, expanded)
+            rows_of::<L, T, $split>(LAYOUT, gemm, expanded)
         }};
     }
     // SAFETY: the caller's promise.
     unsafe { by_layout!(layout, run) }
 }
 
-/// See [`super::Products::panel`].
+/// See [`super::Gemm::panels`].
 ///
 /// # Safety
 /// As there; this process may use the tiles, and the activations have row tiles.
 #[cfg(target_arch = "x86_64")]
-pub(super) unsafe fn multiply(
-    layout: QuantLayout,
-    product: PanelProduct,
-    scratch: &mut ExpandedPanels,
-) {
-    let tiled = tiled_rows(product.rows);
+pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm, scratch: &mut ExpandedPanels) {
+    let tiled = tiled_rows(gemm.rows);
     if tiled > 0 {
-        assert!(
-            !product.x.row_tiles.is_null(),
-            "activations without row tiles"
-        );
-        let expanded = scratch.codes(product.groups()).cast();
+        assert!(!gemm.x.row_tiles.is_null(), "activations without row tiles");
+        let expanded = scratch.codes(gemm.groups()).cast();
         #[cfg(test)]
         let tiles_here = crate::amx::support::support().is_ok();
         #[cfg(not(test))]
         let tiles_here = true;
-        // SAFETY: the caller's promise; room for the panel was checked, and is ours by `&mut`.
+        // SAFETY: the caller's promise; the scratch has room for the panel and is borrowed exclusively.
         unsafe {
             if tiles_here {
                 type Tiles = crate::amx::tiles::Hardware;
-                crate::amx::held::hold();
-                with_instructions::<Tiles>(layout, product, expanded);
+                crate::amx::thread_tiles::configure();
+                with_instructions::<Tiles>(layout, gemm, expanded);
             } else {
                 #[cfg(test)]
-                with_instructions::<crate::amx::emulated::Emulated>(layout, product, expanded);
+                with_instructions::<crate::amx::emulated::Emulated>(layout, gemm, expanded);
             }
         }
     }
-    if tiled < product.rows {
-        // SAFETY: the rows behind `tiled`, which begin a four-row tile.
-        let mut rest = unsafe { product.skip(tiled) };
+    if tiled < gemm.rows {
+        // SAFETY: row `tiled` begins a four-row tile.
+        let mut rest = unsafe { gemm.skip(tiled) };
         if tiled > 0 {
             rest.panel.next = rest.panel.data; // fetched already
         }
-        // So few rows' products do not depend on what their scales are.
+        // The scale mode is irrelevant for so few rows: it only matters for expanded panels.
         // SAFETY: the caller's promise.
-        unsafe { super::avx512::multiply(layout, [rest], Scales::Least, scratch) };
+        unsafe { super::avx512::multiply(layout, [rest], ScaleMode::MaxAbs, scratch) };
     }
 }
 
@@ -366,11 +365,11 @@ pub(super) unsafe fn multiply(
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn with_instructions<T: Tiles>(
     layout: QuantLayout,
-    product: PanelProduct,
+    gemm: PanelGemm,
     expanded: *mut CodeTile,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        dispatch::<crate::simd::Avx512, T>(layout, product, expanded);
+        dispatch::<crate::simd::Avx512, T>(layout, gemm, expanded);
     }
 }

@@ -1,14 +1,14 @@
-//! Quantised panels with AVX2.
+//! Quantised GEMM with AVX2.
 //!
 //! `vpmaddubsw` adds pairs of products in saturating 16 bits. With nibbles as its unsigned operand a
 //! pair is at most 2 · 15 · 127 = 3,810 in magnitude, and the eight quads of a group together at most
-//! 30,480: it cannot saturate, and one `vpmaddwd` widens the sum. Codes of 8 bits are therefore split
-//! into their nibbles, whose exact sums join as `low + 16 · high`.
+//! 30,480: it cannot saturate, and one `vpmaddwd` widens the sum. 8-bit codes are therefore split
+//! into nibbles, whose exact sums are combined as `low + 16 · high`.
 
 use std::arch::x86_64::*;
 
 use super::outliers::finish;
-use super::{Panel, PanelProduct};
+use super::{Panel, PanelGemm};
 use crate::activation_quant::{TILE_ROWS, TileGroup};
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
 use crate::simd::{Avx2, prefetch_line};
@@ -73,7 +73,7 @@ unsafe fn dot<const BITS: u32>(
     }
 }
 
-/// What a row's exact dot products with eight columns are with the weights themselves, but for the units of paired ones.
+/// Dequantised dot products of a row with eight columns. Column scales of paired layouts are not applied yet.
 ///
 /// # Safety
 /// A record at `record`; AVX2, FMA and F16C enabled by the caller.
@@ -99,11 +99,11 @@ unsafe fn value<const BITS: u32>(
         let scale = || load_scales(scales, layout.half_scales, half);
         match layout.offset {
             Offset::Paired => {
-                let dots = _mm256_add_epi32(dots, _mm256_set1_epi32(tile.starts[lane]));
+                let dots = _mm256_add_epi32(dots, _mm256_set1_epi32(tile.initial_sums[lane]));
                 let pairs = _mm256_loadu_si256(scales.add(4 * HALF_COLUMNS * half).cast());
                 _mm256_cvtepi32_ps(_mm256_madd_epi16(dots, pairs))
             }
-            Offset::Zero(zero) => {
+            Offset::ZeroPoint(zero) => {
                 let sum = _mm256_set1_epi32(zero * tile.sum_of_part(layout, part, lane));
                 _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(dots, sum)), scale())
             }
@@ -117,10 +117,10 @@ unsafe fn value<const BITS: u32>(
     }
 }
 
-/// Sums of a tile's first `ROWS` rows with half a panel.
+/// Multiply a tile's first `ROWS` rows with half a panel.
 ///
 /// # Safety
-/// As [`super::Products::panel`], for `ROWS` rows.
+/// As [`super::Gemm::panels`], for `ROWS` rows.
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn block<const BITS: u32, const ROWS: usize>(
     layout: QuantLayout,
@@ -133,7 +133,7 @@ unsafe fn block<const BITS: u32, const ROWS: usize>(
     let record_bytes = layout.record_bytes();
     let groups = panel.inputs / GROUP;
     let mut sums = [_mm256_setzero_ps(); ROWS];
-    // SAFETY: records and tile groups of `groups` groups are inside what the caller vouches for.
+    // SAFETY: records and tile groups of `groups` groups are in bounds by contract.
     unsafe {
         for group in 0..groups {
             let record = panel.records(layout).add(group * record_bytes);
@@ -152,8 +152,8 @@ unsafe fn block<const BITS: u32, const ROWS: usize>(
         }
         for (sum, out) in sums.into_iter().zip(out) {
             let sum = if layout.offset == Offset::Paired {
-                let units = panel.units().add(HALF_COLUMNS * half);
-                _mm256_mul_ps(sum, _mm256_loadu_ps(units))
+                let column_scales = panel.column_scales().add(HALF_COLUMNS * half);
+                _mm256_mul_ps(sum, _mm256_loadu_ps(column_scales))
             } else {
                 sum
             };
@@ -165,39 +165,39 @@ unsafe fn block<const BITS: u32, const ROWS: usize>(
 /// All rows, tile by tile.
 ///
 /// # Safety
-/// As [`super::Products::panel`].
+/// As [`super::Gemm::panels`].
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn rows_of<const BITS: u32>(layout: QuantLayout, product: PanelProduct) {
-    for row in (0..product.rows).step_by(TILE_ROWS) {
-        // SAFETY: `row` is one of the rows, for which the caller vouches, and begins a tile.
+unsafe fn rows_of<const BITS: u32>(layout: QuantLayout, gemm: PanelGemm) {
+    for row in (0..gemm.rows).step_by(TILE_ROWS) {
+        // SAFETY: `row` is in bounds by contract and begins a tile.
         unsafe {
-            let product = product.skip(row);
-            let (panel, tile) = (product.panel, product.x.tiles);
+            let gemm = gemm.skip(row);
+            let (panel, tile) = (gemm.panel, gemm.x.tiles);
             let mut sums = [[0.0; PANEL_COLUMNS]; TILE_ROWS];
             for half in 0..2 {
                 let prefetch = row == 0 && half == 0;
-                match product.rows {
+                match gemm.rows {
                     1 => block::<BITS, 1>(layout, panel, half, prefetch, tile, &mut sums),
                     2 => block::<BITS, 2>(layout, panel, half, prefetch, tile, &mut sums),
                     _ => block::<BITS, TILE_ROWS>(layout, panel, half, prefetch, tile, &mut sums),
                 }
             }
-            finish::<Avx2>(&[sums], product);
+            finish::<Avx2>(&[sums], gemm);
         }
     }
 }
 
-/// See [`super::Products::panel`].
+/// See [`super::Gemm::panels`].
 ///
 /// # Safety
 /// As there; the machine has AVX2, FMA and F16C.
-pub(super) unsafe fn multiply(layout: QuantLayout, product: PanelProduct) {
+pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm) {
     // SAFETY: the caller's promise.
     unsafe {
         if layout.bits == 4 {
-            rows_of::<4>(layout, product);
+            rows_of::<4>(layout, gemm);
         } else {
-            rows_of::<8>(layout, product);
+            rows_of::<8>(layout, gemm);
         }
     }
 }

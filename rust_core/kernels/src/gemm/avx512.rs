@@ -1,15 +1,16 @@
-//! Quantised panels with AVX-512 VNNI.
+//! Quantised GEMM with AVX-512 VNNI.
 //!
 //! One register holds a quad of inputs of all 16 columns, so `vpdpbusd` with four broadcast activation
-//! bytes advances all columns by four inputs; codes are its unsigned operand, so signed activations
-//! need no offset. A record's eight code registers are decoded once and stay while every row of the
-//! block uses them. Each line of the next panels is prefetched meanwhile, evenly over all blocks of rows: the
-//! fill buffers hold little more than a dozen lines.
+//! bytes advances all columns by four inputs. Codes are its unsigned operand, so signed activations
+//! need no offset. A record's eight code registers are decoded once and reused by every row of the
+//! block. The cache lines of the next panels are prefetched evenly over all blocks of rows, because the line fill buffers
+//! hold little more than a dozen lines.
 //!
-//! Beside its eight dot products a group of 4-bit codes costs a row one product of pairs ([`crate::pack::pairs`]), a
-//! conversion, and a multiply-add with the activations' scale; where that is a power of two and additions have pipes of
-//! their own, an exponent's change and an addition instead. Of more rows than [`SINGLE_ROWS`] two panels are walked
-//! side by side: broadcast activations then serve both, and two loads a cycle keep up with two dot products.
+//! Per row, a group of 4-bit codes costs eight dot products, one `vpmaddwd` with the scale-offset pairs
+//! ([`crate::pack::pairs`]), a conversion, and a multiply-add with the activation scale. The multiply-add is replaced by an
+//! exponent addition and a float addition where scales are powers of two and additions have separate pipes. Above
+//! [`SINGLE_PANEL_ROWS`] rows, two panels are processed together: each broadcast activation is used twice, so two loads per
+//! cycle keep up with two dot products.
 
 mod weights;
 
@@ -18,8 +19,8 @@ use std::arch::x86_64::*;
 pub(super) use self::weights::ExpandedPanels;
 use self::weights::{Bytes, ExpandedNibbles, Format, Nibbles, Weights, opaque};
 use super::outliers::finish_tile;
-use super::{PanelProduct, by_layout};
-use crate::activation_quant::{Scales, TILE_ROWS};
+use super::{PanelGemm, by_layout};
+use crate::activation_quant::{ScaleMode, TILE_ROWS};
 use crate::pack::PanelKind;
 use crate::pack::layout::{GROUP, QuantLayout};
 use crate::simd::{Avx512, prefetch_for_writing, prefetch_line};
@@ -27,13 +28,13 @@ use crate::simd::{Avx512, prefetch_for_writing, prefetch_line};
 /// Dot products of four inputs in a group.
 const QUADS: usize = GROUP / 4;
 
-/// Up to so many rows panels come one by one; also the rows of such a panel's largest block.
-pub(super) const SINGLE_ROWS: usize = 8;
+/// Largest row count for which panels are processed one at a time, and the rows of the largest block of a single panel.
+pub(super) const SINGLE_PANEL_ROWS: usize = 8;
 
-/// Rows of the largest block of two panels side by side.
-const ROWS_BESIDE: usize = 6;
+/// Rows of the largest block when two panels are processed together.
+const DUAL_PANEL_ROWS: usize = 6;
 
-/// From so many rows on panels are expanded first.
+/// Smallest row count for which panels of 4-bit codes are expanded to bytes first.
 const EXPAND_ROWS: usize = 24;
 
 /// Four activation bytes, in every lane.
@@ -46,20 +47,20 @@ unsafe fn quad(codes: *const i8, quad: usize) -> __m512i {
     unsafe { _mm512_set1_epi32(codes.add(4 * quad).cast::<i32>().read_unaligned()) }
 }
 
-/// What is fetched into the cache while a block of rows computes: lines from `line` to `end`.
+/// Cache lines to prefetch while a block of rows is computed: from `line` to `end`.
 #[derive(Clone, Copy)]
-struct Ahead {
+struct Prefetch {
     line: *const u8,
     end: *const u8,
-    /// Lines a group.
-    lines_each: usize,
+    /// Lines issued per group.
+    lines_per_group: usize,
 }
 
-impl Ahead {
-    /// A group's share.
+impl Prefetch {
+    /// Prefetch one group's share.
     #[inline(always)]
-    fn fetch(&mut self) {
-        for _ in 0..self.lines_each {
+    fn issue(&mut self) {
+        for _ in 0..self.lines_per_group {
             if self.line >= self.end {
                 return;
             }
@@ -69,11 +70,10 @@ impl Ahead {
     }
 }
 
-/// `ROWS` rows of a product, from row `FIRST` on, against the whole of one panel or two, or all of them if there are
-/// fewer.
+/// Multiply rows `FIRST..FIRST + ROWS`, or as many of them as exist, with one or two whole panels.
 ///
 /// # Safety
-/// `weights` are the panels'; products are of the same rows; as [`super::Products::panels`].
+/// `weights` are those of the panels; all `gemms` have the same rows; otherwise as [`super::Gemm::panels`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 #[allow(
     clippy::needless_range_loop,
@@ -81,34 +81,34 @@ impl Ahead {
 )]
 unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS: usize>(
     mut weights: [W; PANELS],
-    mut ahead: Ahead,
-    products: &[PanelProduct; PANELS],
+    mut prefetch: Prefetch,
+    gemms: &[PanelGemm; PANELS],
 ) {
-    let (groups, tiles) = (products[0].groups(), products[0].x.tiles);
-    for product in products {
-        if product.output.accumulate {
-            for row in FIRST..product.rows.min(FIRST + ROWS) {
+    let (groups, tiles) = (gemms[0].groups(), gemms[0].x.tiles);
+    for gemm in gemms {
+        if gemm.output.accumulate {
+            for row in FIRST..gemm.rows.min(FIRST + ROWS) {
                 // SAFETY: one of the output's rows.
-                prefetch_for_writing(unsafe { product.output.skip(row) }.out.cast());
+                prefetch_for_writing(unsafe { gemm.output.skip(row) }.out.cast());
             }
         }
     }
     let mut sums = [[_mm512_setzero_ps(); ROWS]; PANELS];
-    // SAFETY: weights and tile groups of `groups` groups are inside what the caller vouches for.
+    // SAFETY: weights and tile groups of `groups` groups are in bounds by contract.
     unsafe {
         let mut here: [_; 3] = std::array::from_fn(|at| {
-            // A block of few rows has no more tiles, and nothing reads this pointer.
+            // May be beyond the last tile for a block of few rows; then it is never read.
             tiles.wrapping_add(at * groups)
         });
         for _ in 0..groups {
-            ahead.fetch();
+            prefetch.issue();
             let tile = |row: usize| &*here[(FIRST + row) / TILE_ROWS];
             let lane = |row: usize| (FIRST + row) % TILE_ROWS;
-            // Exact sums of the group's two halves of inputs, or of all of it.
+            // Exact dot products over the group's first half of inputs (or the whole group), and over its second half.
             let mut dots = [[_mm512_setzero_si512(); ROWS]; PANELS];
             let mut high_dots = dots;
             for row in 0..ROWS {
-                let [low, high] = W::Format::starts(tile(row), lane(row));
+                let [low, high] = W::Format::initial_sums(tile(row), lane(row));
                 for panel in 0..PANELS {
                     (dots[panel][row], high_dots[panel][row]) = (low, high);
                 }
@@ -150,16 +150,16 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
                 *tile = opaque(tile.wrapping_add(1));
             }
         }
-        // Of both panels, the sums of lane `lane` of tile `at`. Spelt out: sums in an indexed array would stand in memory.
+        // Epilogue of tile `at` for both panels. Unrolled by hand: a dynamically indexed array of sums would be kept in memory.
         macro_rules! finish {
             ($($at:literal)*) => {$(
                 let sum = |panel: usize, lane: usize| {
                     let row = ($at * TILE_ROWS + lane).wrapping_sub(FIRST);
                     Avx512(if row >= ROWS {
                         _mm512_setzero_ps()
-                    } else if W::Format::UNITS {
-                        let units = _mm512_loadu_ps(products[panel].panel.units());
-                        _mm512_mul_ps(sums[panel][row], units)
+                    } else if W::Format::COLUMN_SCALED {
+                        let column_scales = _mm512_loadu_ps(gemms[panel].panel.column_scales());
+                        _mm512_mul_ps(sums[panel][row], column_scales)
                     } else {
                         sums[panel][row]
                     })
@@ -168,9 +168,9 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
                 let to = (FIRST + ROWS).min(($at + 1) * TILE_ROWS);
                 if from < to {
                     match (from % TILE_ROWS, to - from) {
-                        (0, 2) => finish_tile(each!(sum, 0 1), $at, 0, products),
-                        (2, 2) => finish_tile(each!(sum, 2 3), $at, 2, products),
-                        _ => finish_tile(each!(sum, 0 1 2 3), $at, 0, products),
+                        (0, 2) => finish_tile(each!(sum, 0 1), $at, 0, gemms),
+                        (2, 2) => finish_tile(each!(sum, 2 3), $at, 2, gemms),
+                        _ => finish_tile(each!(sum, 0 1 2 3), $at, 0, gemms),
                     }
                 }
             )*};
@@ -188,59 +188,66 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
     }
 }
 
-/// All rows in blocks that fill the registers: of the 32, two for each row and panel.
+/// All rows, in blocks sized for the 32 registers: two per row and panel.
 ///
 /// # Safety
-/// As [`super::Products::panels`]; `weights` are the panels'; products are of the same rows.
+/// As [`super::Gemm::panels`]; `weights` are those of the panels; all `gemms` have the same rows.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn blocks<W: Weights, const PANELS: usize>(
     weights: [W; PANELS],
-    mut products: [PanelProduct; PANELS],
+    mut gemms: [PanelGemm; PANELS],
 ) {
-    let groups = products[0].groups();
-    let bytes = PANELS * PanelKind::Quant(W::Format::LAYOUT).panel_bytes(products[0].panel.inputs);
-    let mut line = products[0].panel.next;
+    let groups = gemms[0].groups();
+    let bytes = PANELS * PanelKind::Quant(W::Format::LAYOUT).panel_bytes(gemms[0].panel.inputs);
+    let mut line = gemms[0].panel.next;
     let last = line.wrapping_add(bytes);
-    let mut left = products[0].rows;
-    let most = if PANELS == 1 {
-        SINGLE_ROWS
+    let mut left = gemms[0].rows;
+    let max_rows = if PANELS == 1 {
+        SINGLE_PANEL_ROWS
     } else {
-        2 * ROWS_BESIDE
+        2 * DUAL_PANEL_ROWS
     };
-    let share = bytes.div_ceil(left.div_ceil(most)).next_multiple_of(64);
-    // The compiler would divide again in every turn of the loop over groups.
-    let lines_each = opaque((share / 64).div_ceil(groups.max(1)) as *const u8) as usize;
+    let share = bytes.div_ceil(left.div_ceil(max_rows)).next_multiple_of(64);
+    // `opaque` keeps the compiler from repeating the division in every iteration over groups.
+    let lines_per_group = opaque((share / 64).div_ceil(groups.max(1)) as *const u8) as usize;
     loop {
-        let turn = most.min(left.next_multiple_of(TILE_ROWS));
+        let block_rows = max_rows.min(left.next_multiple_of(TILE_ROWS));
         let end = line.wrapping_add(share).min(last);
-        let ahead = Ahead {
+        let prefetch = Prefetch {
             line,
             end,
-            lines_each,
+            lines_per_group,
         };
-        let nothing = Ahead { line: end, ..ahead };
+        let no_prefetch = Prefetch {
+            line: end,
+            ..prefetch
+        };
         line = end;
-        // SAFETY: these rows are among those that the caller vouches for, and begin a tile.
+        // SAFETY: these rows are in bounds by contract and begin a tile.
         unsafe {
-            match (PANELS, turn, left) {
-                (1, 8, _) => block::<W, PANELS, 0, 8>(weights, ahead, &products),
-                (1, _, 1) => block::<W, PANELS, 0, 1>(weights, ahead, &products),
-                (1, _, 2) => block::<W, PANELS, 0, 2>(weights, ahead, &products),
+            match (PANELS, block_rows, left) {
+                (1, 8, _) => block::<W, PANELS, 0, 8>(weights, prefetch, &gemms),
+                (1, _, 1) => block::<W, PANELS, 0, 1>(weights, prefetch, &gemms),
+                (1, _, 2) => block::<W, PANELS, 0, 2>(weights, prefetch, &gemms),
                 (2, 12, _) => {
-                    block::<W, PANELS, 0, ROWS_BESIDE>(weights, ahead, &products);
-                    block::<W, PANELS, ROWS_BESIDE, ROWS_BESIDE>(weights, nothing, &products);
+                    block::<W, PANELS, 0, DUAL_PANEL_ROWS>(weights, prefetch, &gemms);
+                    block::<W, PANELS, DUAL_PANEL_ROWS, DUAL_PANEL_ROWS>(
+                        weights,
+                        no_prefetch,
+                        &gemms,
+                    );
                 }
                 (2, 8, _) => {
-                    block::<W, PANELS, 0, TILE_ROWS>(weights, ahead, &products);
-                    block::<W, PANELS, TILE_ROWS, TILE_ROWS>(weights, nothing, &products);
+                    block::<W, PANELS, 0, TILE_ROWS>(weights, prefetch, &gemms);
+                    block::<W, PANELS, TILE_ROWS, TILE_ROWS>(weights, no_prefetch, &gemms);
                 }
-                _ => block::<W, PANELS, 0, TILE_ROWS>(weights, ahead, &products),
+                _ => block::<W, PANELS, 0, TILE_ROWS>(weights, prefetch, &gemms),
             }
-            if turn >= left {
+            if block_rows >= left {
                 return;
             }
-            left -= turn;
-            products = products.map(|product| product.skip(turn));
+            left -= block_rows;
+            gemms = gemms.map(|gemm| gemm.skip(block_rows));
         }
     }
 }
@@ -248,25 +255,25 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
 /// Panels of 4-bit codes.
 ///
 /// # Safety
-/// As [`super::Products::panels`].
+/// As [`super::Gemm::panels`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn nibbles<const PANELS: usize>(
-    products: [PanelProduct; PANELS],
-    scales: Scales,
+    gemms: [PanelGemm; PANELS],
+    scale_mode: ScaleMode,
     scratch: &mut ExpandedPanels,
 ) {
-    let weights = products.map(|product| Nibbles::new(product.panel));
-    let (rows, groups) = (products[0].rows, products[0].groups());
+    let weights = gemms.map(|gemm| Nibbles::new(gemm.panel));
+    let (rows, groups) = (gemms[0].rows, gemms[0].groups());
     // SAFETY: the caller's promise.
     unsafe {
         if rows < EXPAND_ROWS {
-            blocks(weights, products);
-        } else if scratch.adds_beside_products && scales == Scales::Powers {
+            blocks(weights, gemms);
+        } else if scratch.separate_add_pipes && scale_mode == ScaleMode::PowerOfTwo {
             let expanded = std::array::from_fn(|at| weights[at].expand(groups, scratch, at));
-            blocks::<ExpandedNibbles<true>, PANELS>(expanded, products);
+            blocks::<ExpandedNibbles<true>, PANELS>(expanded, gemms);
         } else {
             let expanded = std::array::from_fn(|at| weights[at].expand(groups, scratch, at));
-            blocks::<ExpandedNibbles<false>, PANELS>(expanded, products);
+            blocks::<ExpandedNibbles<false>, PANELS>(expanded, gemms);
         }
     }
 }
@@ -274,34 +281,34 @@ unsafe fn nibbles<const PANELS: usize>(
 /// Panels of 8-bit codes.
 ///
 /// # Safety
-/// As [`super::Products::panels`].
+/// As [`super::Gemm::panels`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-unsafe fn bytes<const PANELS: usize, const SPLIT: bool, const HALF: bool, const ZERO: i32>(
-    products: [PanelProduct; PANELS],
+unsafe fn bytes<const PANELS: usize, const SPLIT: bool, const HALF: bool, const ZERO_POINT: i32>(
+    gemms: [PanelGemm; PANELS],
 ) {
-    let weights = products.map(|product| Bytes::<SPLIT, HALF, ZERO>::new(product.panel));
+    let weights = gemms.map(|gemm| Bytes::<SPLIT, HALF, ZERO_POINT>::new(gemm.panel));
     // SAFETY: the caller's promise.
-    unsafe { blocks(weights, products) }
+    unsafe { blocks(weights, gemms) }
 }
 
-/// One panel or two of the same matrix.
+/// Multiply with one or two panels of the same matrix.
 ///
 /// # Safety
-/// As [`super::Products::panels`]; the machine has AVX-512 with VNNI; the products are of the same rows.
+/// As [`super::Gemm::panels`]; the machine has AVX-512 with VNNI; all `gemms` have the same rows.
 pub(super) unsafe fn multiply<const PANELS: usize>(
     layout: QuantLayout,
-    products: [PanelProduct; PANELS],
-    scales: Scales,
+    gemms: [PanelGemm; PANELS],
+    scale_mode: ScaleMode,
     scratch: &mut ExpandedPanels,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
         macro_rules! run {
             () => {
-                nibbles(products, scales, scratch)
+                nibbles(gemms, scale_mode, scratch)
             };
             ($split:literal, $half:literal, $zero:literal) => {
-                bytes::<PANELS, $split, $half, $zero>(products)
+                bytes::<PANELS, $split, $half, $zero>(gemms)
             };
         }
         by_layout!(layout, run)

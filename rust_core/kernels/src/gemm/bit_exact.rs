@@ -1,15 +1,15 @@
-//! Every level with fused multiply-adds against a model of its arithmetic, bit for bit.
+//! Bit-exact tests of every level with fused multiply-add against a scalar model of its arithmetic.
 //!
-//! The model is portable Rust and takes one row and one column register at a time, with `vpdpbusd` emulated. The
-//! AMX kernel runs over emulated tiles (`amx/emulated.rs`), so it is checked on every machine; a kernel whose
-//! instructions this machine has is checked with these.
+//! The model is portable Rust and computes one row and one register of columns at a time, with `vpdpbusd` emulated. The AMX
+//! kernel runs on emulated tiles (`amx/emulated.rs`), so it is tested on every machine. Kernels whose instructions this
+//! machine has are also tested on the hardware.
 
 use proptest::prelude::*;
 
 use super::outliers::OutlierIndex;
-use super::tests::{Rows, product, product_in};
+use super::tests::{Rows, gemm, gemm_in};
 use super::*;
-use crate::activation_quant::{Scales, TILE_ROWS};
+use crate::activation_quant::{ScaleMode, TILE_ROWS};
 use crate::amx::emulated::Emulated;
 use crate::amx::tiles::CodeTile;
 use crate::guarded::Guarded;
@@ -29,7 +29,7 @@ const QUANTISED: [DType; 6] = [
     DType::Q6K,
 ];
 
-/// `vpdpbusd`: to each lane's sum add the products of four unsigned with four signed bytes, exactly; the sum wraps.
+/// `vpdpbusd`: add to each 32-bit lane the products of four unsigned with four signed bytes; the sum wraps.
 fn vpdpbusd(sums: [i32; 16], unsigned: &[u8; 64], signed: &[i8; 64]) -> [i32; 16] {
     std::array::from_fn(|lane| {
         let products = (4 * lane..4 * lane + 4)
@@ -38,7 +38,7 @@ fn vpdpbusd(sums: [i32; 16], unsigned: &[u8; 64], signed: &[i8; 64]) -> [i32; 16
     })
 }
 
-/// `vpmaddwd`: of each lane the products of two pairs of signed 16-bit numbers, added.
+/// `vpmaddwd`: per 32-bit lane, the sum of the products of two pairs of signed 16-bit integers.
 fn vpmaddwd(a: [i32; 16], b: [i32; 16]) -> [i32; 16] {
     let product = |a: i32, b: i32| i32::from(a as i16) * i32::from(b as i16);
     std::array::from_fn(|lane| {
@@ -46,15 +46,15 @@ fn vpmaddwd(a: [i32; 16], b: [i32; 16]) -> [i32; 16] {
     })
 }
 
-/// Sixteen words.
+/// The first 16 little-endian 32-bit words of `bytes`.
 fn words(bytes: &[u8]) -> [i32; 16] {
     std::array::from_fn(|lane| i32::from_le_bytes(bytes.as_chunks().0[lane]))
 }
 
-/// One row of 16 results, without outliers.
+/// One row's 16 results, without outliers.
 fn model(layout: QuantLayout, panel: &[u8], x: &Rows, row: usize) -> [f32; PANEL_COLUMNS] {
     let mut sums = [0f32; PANEL_COLUMNS];
-    let (units, records) = panel.split_at(layout.unit_bytes());
+    let (column_scales, records) = panel.split_at(layout.column_scale_bytes());
     for (group, record) in records.chunks_exact(layout.record_bytes()).enumerate() {
         let (codes, rest) = record.split_at(layout.code_bytes());
         let (scales, mins) = rest.split_at(layout.scale_bytes());
@@ -73,7 +73,7 @@ fn model(layout: QuantLayout, panel: &[u8], x: &Rows, row: usize) -> [f32; PANEL
             let row_sum: i32 = tile.codes[lane][inputs].iter().map(|&x| i32::from(x)).sum();
             let start = match layout.offset {
                 Offset::Paired => 8 * row_sum * 65_536 - 8 * row_sum,
-                Offset::Zero(zero) => -zero * row_sum,
+                Offset::ZeroPoint(zero) => -zero * row_sum,
                 Offset::Min => 0,
             };
             let mut dots = [start; PANEL_COLUMNS];
@@ -90,7 +90,7 @@ fn model(layout: QuantLayout, panel: &[u8], x: &Rows, row: usize) -> [f32; PANEL
                 let dot = dots[column] as f32;
                 let value = match layout.offset {
                     Offset::Paired => dot,
-                    Offset::Zero(_) => dot * scale(),
+                    Offset::ZeroPoint(_) => dot * scale(),
                     Offset::Min => {
                         let min = load(mins, slot, layout.half_scales);
                         (row_sum as f32).mul_add(min, dot * scale())
@@ -102,13 +102,13 @@ fn model(layout: QuantLayout, panel: &[u8], x: &Rows, row: usize) -> [f32; PANEL
     }
     if layout.offset == Offset::Paired {
         for (column, sum) in sums.iter_mut().enumerate() {
-            *sum *= load(units, column, false);
+            *sum *= load(column_scales, column, false);
         }
     }
     sums
 }
 
-/// The model's results with the outliers' products added.
+/// One row's 16 results, outliers included.
 fn model_with_outliers(
     layout: QuantLayout,
     panel: &[u8],
@@ -121,7 +121,7 @@ fn model_with_outliers(
             outlier.input as usize / GROUP,
             outlier.input as usize % GROUP,
         );
-        let (units, records) = panel.split_at(layout.unit_bytes());
+        let (column_scales, records) = panel.split_at(layout.column_scale_bytes());
         let record = &records[group * layout.record_bytes()..][..layout.record_bytes()];
         let (_, rest) = record.split_at(layout.code_bytes());
         let (scales, mins) = rest.split_at(layout.scale_bytes());
@@ -131,11 +131,11 @@ fn model_with_outliers(
             let code = crate::pack::quantized::code_at(record, layout.bits, column, input);
             let weight = match layout.offset {
                 Offset::Min => (code as f32).mul_add(scale(), load(mins, slot, layout.half_scales)),
-                Offset::Zero(zero) => (code as f32 - zero as f32) * scale(),
+                Offset::ZeroPoint(zero) => (code as f32 - zero as f32) * scale(),
                 Offset::Paired => {
                     let word = words(scales)[column];
                     let number = (code - 8) * i32::from(word as i16) + 8 * (word >> 16);
-                    number as f32 * load(units, column, false)
+                    number as f32 * load(column_scales, column, false)
                 }
             };
             *sum = outlier.value.mul_add(weight, *sum);
@@ -151,7 +151,7 @@ fn layout_of(matrix: &PackedMatrix) -> QuantLayout {
     }
 }
 
-/// Panel `panel` through the AMX kernel over emulated tiles: `[tiled rows, 16]`.
+/// Panel `panel` computed by the AMX kernel on emulated tiles: `[tiled rows, 16]`.
 fn over_emulated_tiles(matrix: &PackedMatrix, panel: usize, x: &Rows, rows: usize) -> Vec<f32> {
     let mut out = Guarded::filled(f32::NAN, rows * PANEL_COLUMNS);
     let data = matrix.panel(panel);
@@ -169,18 +169,18 @@ fn over_emulated_tiles(matrix: &PackedMatrix, panel: usize, x: &Rows, rows: usiz
     };
     let quant = x.activations().quant.expect("quantised rows");
     let mut index = OutlierIndex::new(rows, matrix.inputs).unwrap();
-    // SAFETY: matching shapes, our own memory; neither lanes nor tiles are the processor's.
+    // SAFETY: matching shapes, own memory; lanes and tiles are emulated.
     unsafe {
         index.list(quant, rows);
         let layout = layout_of(matrix);
-        let product = PanelProduct {
+        let gemm = PanelGemm {
             panel,
             x: quant,
             rows,
-            outliers: index.meet(Level::Portable, layout, panel, 0),
+            outliers: index.dequantize_channels(Level::Portable, layout, panel, 0),
             output,
         };
-        amx::dispatch::<Fused, Emulated>(layout, product, expanded.as_mut_ptr().cast());
+        amx::dispatch::<Fused, Emulated>(layout, gemm, expanded.as_mut_ptr().cast());
     }
     out[..amx::tiled_rows(rows) * PANEL_COLUMNS].to_vec()
 }
@@ -193,7 +193,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
-    fn tiles_compute_the_models_bits(
+    fn amx_tiles_equal_the_scalar_model_bit_for_bit(
         seed: u64, rows in 1usize..70, outputs in 1usize..34, blocks in 1usize..3,
     ) {
         for dtype in QUANTISED {
@@ -213,7 +213,7 @@ proptest! {
     }
 
     #[test]
-    fn levels_with_fused_products_compute_the_models_bits(
+    fn fma_levels_equal_the_scalar_model_bit_for_bit(
         seed: u64, rows in 1usize..40, blocks in 1usize..3,
     ) {
         for dtype in QUANTISED {
@@ -225,7 +225,7 @@ proptest! {
                 if !level.available() {
                     continue;
                 }
-                let out = product(level, &matrix, x.activations(), rows, None, None);
+                let out = gemm(level, &matrix, x.activations(), rows, None, None);
                 for (row, out) in out.chunks_exact(48).enumerate() {
                     for (panel, out) in out.chunks_exact(PANEL_COLUMNS).enumerate() {
                         let panel = matrix.panel_slice(panel);
@@ -238,32 +238,39 @@ proptest! {
     }
 }
 
-/// Products of rows whose scales are powers of two at level `avx512`, multiplied with these and with their exponents added,
-/// whatever this machine's pipes are; None, and a word why, if it lacks the level.
+/// Results at level `avx512` of rows whose scales are powers of two: multiplied with the scales, and with their exponents
+/// added. None, with the reason printed, if this machine lacks the level.
 #[cfg(target_arch = "x86_64")]
-fn multiplied_and_added(matrix: &PackedMatrix, x: &Rows, rows: usize) -> Option<[Vec<f32>; 2]> {
+fn with_and_without_separate_add_pipes(
+    matrix: &PackedMatrix,
+    x: &Rows,
+    rows: usize,
+) -> Option<[Vec<f32>; 2]> {
     if let Some(why) = Level::Avx512.obstacle() {
         eprintln!("skipped: {why}");
         return None;
     }
-    assert_eq!(x.activations().scales, Scales::Powers);
+    assert_eq!(x.activations().scale_mode, ScaleMode::PowerOfTwo);
     let mut scratch = PanelScratch::new(rows, matrix.inputs).unwrap();
-    Some([false, true].map(|beside| {
-        scratch.expanded.adds_beside_products = beside;
+    Some([false, true].map(|separate_add_pipes| {
+        scratch.expanded.separate_add_pipes = separate_add_pipes;
         let (level, x) = (Level::Avx512, x.activations());
-        product_in(&mut scratch, level, matrix, x, rows, None, None)
+        gemm_in(&mut scratch, level, matrix, x, rows, None, None)
     }))
 }
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn exponents_that_are_added_make_the_same_bits() {
-    // One panel, and two side by side; `Rows` of an odd seed have powers of two.
+fn adding_exponents_equals_multiplying_bit_for_bit() {
+    // One panel alone and two processed together; `Rows` with an odd seed have power-of-two scales.
     let tensor = TestTensor::random(DType::Q4_1, 48, 96, 3);
     let (matrix, _memory) = tensor.pack();
     for rows in [24, 25, 31, 60] {
         let x = Rows::random(rows, 96, true, 2 * rows as u64 + 1);
-        for out in multiplied_and_added(&matrix, &x, rows).iter().flatten() {
+        for out in with_and_without_separate_add_pipes(&matrix, &x, rows)
+            .iter()
+            .flatten()
+        {
             for (row, out) in out.chunks_exact(48).enumerate() {
                 for (panel, out) in out.chunks_exact(PANEL_COLUMNS).enumerate() {
                     let panel = matrix.panel_slice(panel);
@@ -275,17 +282,20 @@ fn exponents_that_are_added_make_the_same_bits() {
     }
 }
 
-/// A row with a group that has no numbers is no number, however its exponents are added.
+/// A row with a non-finite group stays NaN when exponents are added.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn added_exponents_keep_what_is_no_number() {
+fn adding_exponents_propagates_nan() {
     let tensor = TestTensor::random(DType::Q4_1, 32, 64, 5);
     let (matrix, _memory) = tensor.pack();
     let mut float = vec![0.5; 30 * 64];
     (float[7 * 64 + 3], float[11 * 64 + 40]) = (f32::NAN, f32::INFINITY);
     float[20 * 64..21 * 64].fill(0.0);
-    let x = Rows::of(&float, 64, true, Scales::Powers);
-    for out in multiplied_and_added(&matrix, &x, 30).iter().flatten() {
+    let x = Rows::of(&float, 64, true, ScaleMode::PowerOfTwo);
+    for out in with_and_without_separate_add_pipes(&matrix, &x, 30)
+        .iter()
+        .flatten()
+    {
         for (row, out) in out.chunks_exact(32).enumerate() {
             let (bad, zero) = (matches!(row, 7 | 11), row == 20);
             assert!(out.iter().all(|x| x.is_nan() == bad), "row {row}");
@@ -295,15 +305,15 @@ fn added_exponents_keep_what_is_no_number() {
 }
 
 #[test]
-fn few_rows_are_left_to_the_other_kernel() {
+fn few_rows_are_left_to_the_avx512_kernel() {
     let tiled = [0, 1, 4, 5, 15, 16, 17, 20, 21, 64, 69].map(amx::tiled_rows);
     assert_eq!(tiled, [0, 0, 0, 5, 15, 16, 16, 16, 21, 64, 69]);
 }
 
-/// The instruction itself, where this machine has it.
+/// Skipped where the machine lacks the instruction.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn the_emulated_dot_product_is_the_processors() {
+fn emulated_vpdpbusd_equals_the_hardware() {
     use std::arch::x86_64::*;
 
     /// # Safety

@@ -1,4 +1,4 @@
-//! Float panels: f32 activations, products accumulated in f32 in input order.
+//! GEMM with float panels: f32 activations, accumulated in f32 in input order.
 
 use super::{Activations, Output, Panel};
 use crate::dispatch::Level;
@@ -46,10 +46,10 @@ impl Element for Bf16 {
     }
 }
 
-/// `ROWS` rows against the whole panel: `ROWS` independent chains of multiply-adds.
+/// Multiply `ROWS` rows with the whole panel, as `ROWS` independent multiply-add chains.
 ///
 /// # Safety
-/// As [`super::multiply_panel`] for `ROWS` rows at `x`, with the level's instructions enabled.
+/// As [`super::Gemm::panels_of_rows`] for `ROWS` rows at `x`, with the level's instructions enabled.
 #[inline(always)]
 unsafe fn block<L: Lanes, E: Element, const ROWS: usize>(
     panel: Panel,
@@ -78,7 +78,7 @@ unsafe fn block<L: Lanes, E: Element, const ROWS: usize>(
 }
 
 /// # Safety
-/// As [`super::multiply_panel`] with a panel of `E`, with the level's instructions enabled.
+/// As [`super::Gemm::panels_of_rows`] with a panel of `E`, with the level's instructions enabled.
 #[inline(always)]
 unsafe fn multiply_body<L: Lanes, E: Element>(
     panel: Panel,
@@ -119,7 +119,7 @@ unsafe fn multiply_body<L: Lanes, E: Element>(
 }
 
 /// # Safety
-/// As [`super::multiply_panel`], with the level's instructions enabled.
+/// As [`super::Gemm::panels_of_rows`], with the level's instructions enabled.
 #[inline(always)]
 unsafe fn multiply_kind<L: Lanes>(
     kind: PanelKind,
@@ -141,11 +141,11 @@ unsafe fn multiply_kind<L: Lanes>(
 
 by_level! {
     /// # Safety
-    /// As [`super::multiply_panel`].
+    /// As [`super::Gemm::panels_of_rows`].
     unsafe fn multiply_by_level(kind: PanelKind, panel: Panel, activations: &Activations, rows: usize, output: Output) = multiply_kind;
 }
 
-/// See [`super::Products::panel`].
+/// See [`super::Gemm::panels`].
 ///
 /// # Safety
 /// As there.

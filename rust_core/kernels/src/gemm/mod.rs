@@ -1,10 +1,10 @@
-//! Products of a few rows of activations with one panel of packed weights.
+//! GEMM: rows of activations times panels of packed weights.
 //!
-//! Hot path. A call computes `rows × 16` results by walking the panel once for every block of rows
-//! that fits the registers. What must stay true: each result is summed in input order (groups in
-//! order, exact integers within a group), times its column's unit where it has one, then outliers in
-//! order, bias and residual, whatever the number of rows, so that a row's bits do not depend on its
-//! company.
+//! Hot path. A call computes `rows × 16` results and reads the panel once for every block of rows that fits the registers.
+//!
+//! Invariant: a row's bits do not depend on the other rows of the batch. Each result is accumulated in the same order for any
+//! number of rows: groups in input order (exact integers within a group), the column scale if there is one, outliers in input
+//! order, bias, residual.
 
 #[cfg(any(target_arch = "x86_64", test))]
 mod amx;
@@ -22,40 +22,40 @@ pub use scratch::PanelScratch;
 use std::ops::Range;
 
 use self::outliers::Outliers;
-use crate::activation_quant::{QuantRows, Scales};
+use crate::activation_quant::{QuantRows, ScaleMode};
 use crate::amx::row_tiles;
 use crate::dispatch::Level;
 use crate::pack::layout::{GROUP, PANEL_COLUMNS};
 use crate::pack::{PackedMatrix, PanelKind, QuantLayout};
 use crate::simd::Lanes;
 
-/// Activations in both forms; a form that no matrix of the phase needs is not filled.
+/// Activations of a phase, quantised and in f32. A form that no matrix of the phase reads is left unfilled.
 #[derive(Debug, Clone, Copy)]
 pub struct Activations {
     pub quant: Option<QuantRows>,
-    /// The quantised form's.
-    pub scales: Scales,
+    /// How the quantised form was scaled.
+    pub scale_mode: ScaleMode,
     /// `[rows, stride]` floats.
     pub float: *const f32,
     pub float_stride: usize,
 }
 
-/// Where results go: row `r`, column `c` of the panel at `out[r * stride + c]`.
+/// Destination of results: row `r`, column `c` of the panel is `out[r * stride + c]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
     pub out: *mut f32,
     pub stride: usize,
-    /// Add to what stands there (residual stream) instead of replacing it.
+    /// Add to the present value (residual stream) instead of replacing it.
     pub accumulate: bool,
-    /// Values added to each row, one a column, or null.
+    /// Values added to each row, one per column, or null.
     pub bias: *const f32,
 }
 
 impl Output {
-    /// The rows behind the first `rows` of these.
+    /// This output without its first `rows` rows.
     ///
     /// # Safety
-    /// There are so many rows.
+    /// There are at least `rows` rows.
     #[inline(always)]
     unsafe fn skip(self, rows: usize) -> Self {
         Self {
@@ -65,10 +65,10 @@ impl Output {
         }
     }
 
-    /// The columns behind the first `columns` of these, and their biases.
+    /// This output without its first `columns` columns and their biases.
     ///
     /// # Safety
-    /// There are so many columns.
+    /// There are at least `columns` columns.
     #[inline(always)]
     unsafe fn skip_columns(self, columns: usize) -> Self {
         // SAFETY: the caller's promise.
@@ -85,10 +85,10 @@ impl Output {
         }
     }
 
-    /// Finish results of rows from `row` on, of which those from `end` on are nobody's: bias, residual, store.
+    /// Add bias and residual to the sums of rows `row..row + ROWS` and store them. Rows from `end` on are padding and skipped.
     ///
     /// # Safety
-    /// The others are the output's; the level's instructions enabled.
+    /// Rows below `end` are in bounds of the output; the level's instructions are enabled.
     #[inline(always)]
     unsafe fn write<L: Lanes, const ROWS: usize>(
         self,
@@ -108,7 +108,7 @@ impl Output {
                 let out = out.add(i * self.stride);
                 L::load(out).add(sum).store(out);
             };
-            // Branches once for all rows, as a rule: a block's end takes a tenth of its time.
+            // One branch for all rows instead of one per row: the epilogue is a tenth of a block's time.
             if row + ROWS > end {
                 for (i, sum) in sums.into_iter().enumerate().take(end.saturating_sub(row)) {
                     if self.accumulate {
@@ -130,9 +130,9 @@ impl Output {
     }
 }
 
-/// Call macro `$run` with a layout as literals, so that every branch on it is decided at compile time: for 4 bits without
-/// more, as there is one; for 8 bits whether halves of a group have scales of their own, whether scales are halves, and
-/// the zero, or 0 if there are minima.
+/// Call macro `$run` with the layout as literals, so that every branch on it is resolved at compile time. The only 4-bit
+/// layout takes no arguments. 8-bit layouts pass: whether each half of a group has its own scale, whether scales are f16, and
+/// the zero point (0 for layouts with minima).
 #[cfg(any(target_arch = "x86_64", test))]
 macro_rules! by_layout {
     ($layout:expr, $run:ident) => {{
@@ -141,8 +141,8 @@ macro_rules! by_layout {
         match (layout.bits, layout.group, layout.half_scales, layout.offset) {
             (4, 32, _, Offset::Paired) => $run!(),
             (8, 32, false, Offset::Min) => $run!(false, false, 0),
-            (8, 32, true, Offset::Zero(128)) => $run!(false, true, 128),
-            (8, 16, false, Offset::Zero(32)) => $run!(true, false, 32),
+            (8, 32, true, Offset::ZeroPoint(128)) => $run!(false, true, 128),
+            (8, 16, false, Offset::ZeroPoint(32)) => $run!(true, false, 32),
             _ => unreachable!("no format has panels of {layout:?}"),
         }
     }};
@@ -150,40 +150,40 @@ macro_rules! by_layout {
 #[cfg(any(target_arch = "x86_64", test))]
 use by_layout;
 
-/// One panel, as the level's kernels see it.
+/// One panel of weights, as passed to the level's kernels.
 #[derive(Debug, Clone, Copy)]
 struct Panel {
     data: *const u8,
-    /// First byte of the panel that comes next, to be prefetched; the same one at the end.
+    /// First byte of the next panel, to be prefetched; the panel itself if it is the last.
     next: *const u8,
     inputs: usize,
 }
 
 impl Panel {
-    /// What the columns' sums are multiplied with in the end, where the layout has units.
-    fn units(self) -> *const f32 {
+    /// Scales of the 16 columns, applied to the final sums, in layouts that have them.
+    fn column_scales(self) -> *const f32 {
         self.data.cast()
     }
 
     /// The first record.
     fn records(self, layout: QuantLayout) -> *const u8 {
-        self.data.wrapping_add(layout.unit_bytes())
+        self.data.wrapping_add(layout.column_scale_bytes())
     }
 }
 
-/// How many panels the level's kernel for weights of that kind takes at once.
+/// Number of panels that the level's kernel computes at once for this kind of weights.
 fn panels_at_once(level: Level, kind: PanelKind, rows: usize) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if level == Level::Avx512 && kind.is_quantized() && rows > avx512::SINGLE_ROWS {
+    if level == Level::Avx512 && kind.is_quantized() && rows > avx512::SINGLE_PANEL_ROWS {
         return 2;
     }
     _ = (level, kind, rows);
     1
 }
 
-/// What a level's kernel for quantised weights computes: some rows times one panel.
+/// Arguments of a quantised kernel: some rows times one panel.
 #[derive(Clone, Copy)]
-struct PanelProduct {
+struct PanelGemm {
     panel: Panel,
     x: QuantRows,
     rows: usize,
@@ -191,16 +191,16 @@ struct PanelProduct {
     output: Output,
 }
 
-impl PanelProduct {
+impl PanelGemm {
     fn groups(&self) -> usize {
         self.panel.inputs / GROUP
     }
 
-    /// The same for the rows behind the first `rows`, which are whole tiles, and on level `amx` whole row tiles where
-    /// these are still needed.
+    /// The same without the first `rows` rows. `rows` is a multiple of the tile height, and on level `amx` of the row tile
+    /// height if row tiles are still read.
     ///
     /// # Safety
-    /// There are so many rows.
+    /// There are at least `rows` rows.
     #[inline(always)]
     unsafe fn skip(self, rows: usize) -> Self {
         // SAFETY: the caller's promise.
@@ -216,22 +216,22 @@ impl PanelProduct {
     }
 }
 
-/// Products of the same rows with panels of any matrices; each worker has its own.
-pub struct Products<'a> {
+/// GEMM of a fixed set of rows with panels of any matrices. One per worker.
+pub struct Gemm<'a> {
     level: Level,
     activations: &'a Activations,
     rows: usize,
     scratch: &'a mut PanelScratch,
-    /// Whether the rows' outliers are listed in the scratch: not before anything is multiplied.
+    /// Whether the rows' outliers have been listed in the scratch. Done at the first quantised panel.
     listed: bool,
 }
 
-impl<'a> Products<'a> {
-    /// Products of `rows` rows of `activations`.
+impl<'a> Gemm<'a> {
+    /// GEMM of `rows` rows of `activations`.
     ///
     /// # Safety
-    /// The machine has the level. Whenever a panel is multiplied, the activations hold `rows` rows, in the form that the
-    /// matrices to come take, and nobody changes them from the first one on.
+    /// The machine has the level. Whenever a panel is multiplied, the activations hold `rows` rows in the form that the matrix
+    /// reads. They do not change after the first panel.
     pub unsafe fn new(
         level: Level,
         activations: &'a Activations,
@@ -248,19 +248,19 @@ impl<'a> Products<'a> {
         }
     }
 
-    /// How many panels of `matrix` are computed at once for all rows, which callers do well not to take apart.
+    /// Number of panels of `matrix` computed at once for all rows. Work items should be multiples of it.
     pub fn panels_at_once(&self, matrix: &PackedMatrix) -> usize {
         panels_at_once(self.level, matrix.kind, self.rows)
     }
 
     /// Multiply with panels `panels` of `matrix`.
     ///
-    /// Of `output`, the first panel's columns are the first 16, the next one's stand behind these, and so do their
-    /// biases. `next` is the panel that the caller will ask for next; it is fetched into the cache meanwhile.
+    /// The first panel writes the first 16 columns of `output` and reads the first 16 biases, the second panel the next 16, and
+    /// so on. `next` is the panel that the caller will multiply afterwards; it is prefetched.
     ///
     /// # Safety
-    /// The rows have `matrix.inputs` values in the form that `matrix.kind` takes; `output` is valid for as many
-    /// rows of the panels' columns, and nobody else uses these.
+    /// The rows have `matrix.inputs` values in the form that `matrix.kind` reads. `output` is valid for these rows and columns,
+    /// which no other thread accesses.
     pub unsafe fn panels(
         &mut self,
         matrix: &PackedMatrix,
@@ -272,10 +272,10 @@ impl<'a> Products<'a> {
         unsafe { self.panels_of_rows(matrix, panels, 0..self.rows, next, output) }
     }
 
-    /// The same for rows `rows` alone, from a multiple of 16 on; of `output` only these are written.
+    /// The same for rows `rows` only; `rows.start` is a multiple of 16. Other rows of `output` are not written.
     ///
     /// # Safety
-    /// As [`Products::panels`], for these rows.
+    /// As [`Gemm::panels`], for these rows.
     pub unsafe fn panels_of_rows(
         &mut self,
         matrix: &PackedMatrix,
@@ -308,10 +308,10 @@ impl<'a> Products<'a> {
         }
     }
 
-    /// The same for as many panels as are computed at once, and of `output` for the rows alone.
+    /// Multiply with as many panels as are computed at once. `output` begins at row `rows.start`.
     ///
     /// # Safety
-    /// As [`Products::panels_of_rows`].
+    /// As [`Gemm::panels_of_rows`].
     unsafe fn multiply(
         &mut self,
         matrix: &PackedMatrix,
@@ -340,36 +340,38 @@ impl<'a> Products<'a> {
                 .activations
                 .quant
                 .expect("activations of the matrix's kind");
-            let scales = self.activations.scales;
+            let scale_mode = self.activations.scale_mode;
             assert_eq!(x.inputs, inputs);
             if !std::mem::replace(&mut self.listed, true) {
                 self.scratch.outliers.list(x, self.rows);
             }
             let outliers = &mut self.scratch.outliers;
-            let mut product = |at: usize| PanelProduct {
+            let mut gemm = |at: usize| PanelGemm {
                 panel: panel(at),
                 x: x.skip(first),
                 rows: rows.len(),
-                outliers: outliers.meet(level, layout, panel(at), at).skip(first),
+                outliers: outliers
+                    .dequantize_channels(level, layout, panel(at), at)
+                    .skip(first),
                 output: output.skip_columns(at * PANEL_COLUMNS),
             };
-            let product_of_first = product(0);
+            let first_gemm = gemm(0);
             match level {
                 #[cfg(target_arch = "x86_64")]
-                Level::Amx => amx::multiply(layout, product_of_first, &mut self.scratch.expanded),
+                Level::Amx => amx::multiply(layout, first_gemm, &mut self.scratch.expanded),
                 #[cfg(target_arch = "x86_64")]
                 Level::Avx512 if panels.len() == 2 => {
-                    let products = [product_of_first, product(1)];
-                    avx512::multiply(layout, products, scales, &mut self.scratch.expanded);
+                    let gemms = [first_gemm, gemm(1)];
+                    avx512::multiply(layout, gemms, scale_mode, &mut self.scratch.expanded);
                 }
                 #[cfg(target_arch = "x86_64")]
                 Level::Avx512 => {
                     let scratch = &mut self.scratch.expanded;
-                    avx512::multiply(layout, [product_of_first], scales, scratch);
+                    avx512::multiply(layout, [first_gemm], scale_mode, scratch);
                 }
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx2 => avx2::multiply(layout, product_of_first),
-                _ => portable::multiply(layout, product_of_first),
+                Level::Avx2 => avx2::multiply(layout, first_gemm),
+                _ => portable::multiply(layout, first_gemm),
             }
         }
     }

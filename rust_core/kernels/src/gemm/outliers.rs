@@ -1,28 +1,28 @@
-//! What activations that stand apart add to a panel's results: `value * weight`, in float, after the groups
-//! and before bias and residual.
+//! Outliers: activations kept in fp32. Each adds `value * weight` to a panel's results, after the groups and before bias
+//! and residual.
 //!
-//! Outliers of different rows are mostly the same channels. Those of a phase are therefore listed once, channel by
-//! channel for each tile of four rows, and a panel decodes each channel's weights once for all rows. A row without
-//! an outlier where its neighbours have one adds a zero, which changes no bit: sums begin at +0, and no product of
-//! a group is small enough to be rounded to -0. (An infinite weight would change it to NaN; where a file has one, the
-//! groups' sums of that column are no numbers either.)
+//! Outliers of different rows are mostly in the same channels. Those of a phase are therefore listed once, by channel for
+//! each tile of four rows, and each panel dequantises a channel's weights once for all rows. A row without an outlier in a
+//! channel where another row of its tile has one adds zero. This changes no bit: sums begin at +0, and no group's
+//! contribution is small enough to be rounded to -0. (An infinite weight would give NaN instead; then the column's group sums
+//! are not finite either.)
 
-use super::{Panel, PanelProduct};
-use crate::activation_quant::{NOWHERE, QuantRows, TILE_ROWS};
+use super::{Panel, PanelGemm};
+use crate::activation_quant::{NO_OUTLIER, QuantRows, TILE_ROWS};
 use crate::arena::{Buffer, Plain};
 use crate::dispatch::Level;
 use crate::error::KernelError;
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
 use crate::simd::{Lanes, by_level, prefetch_line};
 
-/// Groups between the one whose outliers are read and the one whose are asked for: they may be in another core's cache.
-const LOOK_AHEAD: usize = 8;
+/// Prefetch distance in groups with outliers: they may be in another core's cache.
+const PREFETCH_DISTANCE: usize = 8;
 
-/// What a tile's rows have in one channel.
+/// Outlier values of a tile's rows in one channel; 0 for rows without one.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    /// Which of the phase's channels.
+    /// Index into the phase's channels.
     channel: u32,
     values: [f32; TILE_ROWS],
 }
@@ -30,33 +30,33 @@ struct Entry {
 // SAFETY: plain numbers.
 unsafe impl Plain for Entry {}
 
-/// A group in which some of a tile's rows have an outlier.
+/// A group in which at least one of a tile's rows has an outlier.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     tile: u32,
     group: u32,
-    /// Where, as one number.
-    places: u32,
+    /// The tile's [`crate::activation_quant::OutlierPositions`], packed into one integer.
+    outlier_positions: u32,
 }
 
 // SAFETY: plain numbers.
 unsafe impl Plain for Candidate {}
 
-/// The outliers of a phase's rows, and room for the weights of their channels; one a worker.
+/// The outliers of a phase's rows, and buffers for the weights of their channels. One per worker.
 #[derive(Debug)]
 pub(super) struct OutlierIndex {
-    /// Tile by tile, and a tile's in input order: `[≤ rows * inputs / 32]`.
+    /// `[≤ rows * inputs / 32]`, ordered by tile, then by input.
     entries: Buffer<Entry>,
     /// `[tiles + 1]`: entries of tile `t` are `starts[t]..starts[t + 1]`.
     starts: Buffer<u32>,
     /// `[≤ inputs]`: the input of each channel.
     channels: Buffer<u32>,
-    /// `[inputs]`: the channel of an input, if `channels` has it there.
+    /// `[inputs]`: the channel index of an input. Valid only if `channels` holds the input at that index.
     channel_of: Buffer<u32>,
-    /// `[≤ rows / 4 * inputs / 32]`: where there are any, in the same order.
+    /// `[≤ rows / 4 * inputs / 32]`: groups with outliers, in the order of `entries`.
     candidates: Buffer<Candidate>,
-    /// `[2, ≤ inputs, 16]`: the weights of each channel in the panels at hand.
+    /// `[2, ≤ inputs, 16]`: the weights of each channel in the current panels.
     weights: Buffer<f32>,
     count: usize,
 }
@@ -78,10 +78,10 @@ impl OutlierIndex {
     /// List the outliers of `rows` rows of `x`.
     ///
     /// # Safety
-    /// `x` holds so many rows.
+    /// `x` holds at least `rows` rows.
     pub unsafe fn list(&mut self, x: QuantRows, rows: usize) {
         let (groups, tiles) = (x.inputs / GROUP, rows.div_ceil(TILE_ROWS));
-        // SAFETY: buffers of our own, and `&mut self`; checked to hold so many rows and inputs.
+        // SAFETY: own buffers, borrowed by `&mut self`; `slice_mut` checks the lengths.
         let (entries, starts, channels, channel_of, candidates) = unsafe {
             (
                 self.entries.slice_mut(0, rows * groups),
@@ -93,20 +93,20 @@ impl OutlierIndex {
         };
         let mut found = 0;
         for tile in 0..tiles {
-            // Of lanes without a row nothing counts.
+            // Lanes beyond the last row hold arbitrary values: mark them as having no outlier.
             let lanes = TILE_ROWS.min(rows - tile * TILE_ROWS);
             let absent = u32::MAX.checked_shl(8 * lanes as u32).unwrap_or(0);
             // SAFETY: `rows` rows of activations by contract.
-            let places = unsafe { x.places(tile) }.unwrap_or_default();
-            // Counted without a branch: no processor foresees which groups have outliers.
-            for (group, places) in places.iter().enumerate() {
-                let places = u32::from_le_bytes(*places) | absent;
+            let outlier_positions = unsafe { x.outlier_positions(tile) }.unwrap_or_default();
+            // Branch-free: which groups have outliers is unpredictable.
+            for (group, outlier_positions) in outlier_positions.iter().enumerate() {
+                let outlier_positions = u32::from_le_bytes(*outlier_positions) | absent;
                 candidates[found] = Candidate {
                     tile: tile as u32,
                     group: group as u32,
-                    places,
+                    outlier_positions,
                 };
-                found += usize::from(places != u32::MAX);
+                found += usize::from(outlier_positions != u32::MAX);
             }
         }
         let candidates = &candidates[..found];
@@ -115,7 +115,7 @@ impl OutlierIndex {
             |at: &Candidate| unsafe { x.tile(at.tile as usize * TILE_ROWS).add(at.group as usize) };
         let (mut tile, mut end, mut count) = (0, 0, 0);
         for (at, candidate) in candidates.iter().enumerate() {
-            if let Some(later) = candidates.get(at + LOOK_AHEAD) {
+            if let Some(later) = candidates.get(at + PREFETCH_DISTANCE) {
                 // SAFETY: a prefetch never faults.
                 prefetch_line(unsafe { &raw const (*group_of(later)).outliers }.cast());
             }
@@ -123,19 +123,20 @@ impl OutlierIndex {
             tile = candidate.tile as usize + 1;
             // SAFETY: as above.
             let outliers = unsafe { (*group_of(candidate)).outliers };
-            let mut places = candidate.places.to_le_bytes();
-            // All inputs of the group where some row has an outlier, in order.
-            while places != [NOWHERE; TILE_ROWS] {
-                let place = places.into_iter().min().expect("four lanes");
-                let here = places.map(|other| other == place);
+            let mut outlier_positions = candidate.outlier_positions.to_le_bytes();
+            // Every input of the group at which some row has an outlier, in order.
+            while outlier_positions != [NO_OUTLIER; TILE_ROWS] {
+                let position = outlier_positions.into_iter().min().expect("four lanes");
+                let matches = outlier_positions.map(|other| other == position);
                 let values = std::array::from_fn(|lane| {
-                    f32::from_bits(outliers[lane].to_bits() * u32::from(here[lane]))
+                    f32::from_bits(outliers[lane].to_bits() * u32::from(matches[lane]))
                 });
-                places =
-                    std::array::from_fn(|lane| places[lane] | (NOWHERE * u8::from(here[lane])));
-                let input = candidate.group * GROUP as u32 + u32::from(place);
+                outlier_positions = std::array::from_fn(|lane| {
+                    outlier_positions[lane] | (NO_OUTLIER * u8::from(matches[lane]))
+                });
+                let input = candidate.group * GROUP as u32 + u32::from(position);
                 let channel = &mut channel_of[input as usize];
-                // What an earlier phase left there may name any channel.
+                // An entry left by an earlier phase may name any channel.
                 if *channel as usize >= count || channels[*channel as usize] != input {
                     *channel = count as u32;
                     channels[count] = input;
@@ -152,11 +153,11 @@ impl OutlierIndex {
         self.count = count;
     }
 
-    /// Decode the weights of `panel`, the first or second of those at hand, that the listed outliers meet.
+    /// Dequantise the weights of the listed channels in `panel`, into the first (`at` 0) or second (`at` 1) half of the buffer.
     ///
     /// # Safety
     /// The machine has the level; a whole panel of the inputs that were listed.
-    pub unsafe fn meet(
+    pub unsafe fn dequantize_channels(
         &mut self,
         level: Level,
         layout: QuantLayout,
@@ -164,7 +165,7 @@ impl OutlierIndex {
         at: usize,
     ) -> Outliers {
         let first = at * self.count * PANEL_COLUMNS;
-        // SAFETY: ours, behind `&mut self`; channels are inputs of the panel by contract.
+        // SAFETY: own buffers, borrowed by `&mut self`; channels are inputs of the panel by contract.
         unsafe {
             let channels = self.channels.slice(0, self.count);
             let weights = self.weights.slice_mut(first, self.count * PANEL_COLUMNS);
@@ -195,7 +196,7 @@ unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: *const u8, input: usize)
     let part = input / layout.group * PANEL_COLUMNS * if layout.half_scales { 2 } else { 4 };
     // SAFETY: inside the record of the input's group.
     unsafe {
-        let record = panel.add(layout.unit_bytes() + group * layout.record_bytes());
+        let record = panel.add(layout.column_scale_bytes() + group * layout.record_bytes());
         let load = |values: *const u8| -> L {
             if layout.half_scales {
                 L::load_f16(values.cast())
@@ -211,11 +212,11 @@ unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: *const u8, input: usize)
                 load(scales.add(part)),
                 load(scales.add(layout.scale_bytes() + part)),
             ),
-            Offset::Zero(zero) => code()
+            Offset::ZeroPoint(zero) => code()
                 .sub(L::splat(zero as f32))
                 .mul(load(scales.add(part))),
             Offset::Paired => {
-                L::load_pair_weights(codes, shift, scales.cast()).mul(L::load(panel.cast()))
+                L::load_dequantized_codes(codes, shift, scales.cast()).mul(L::load(panel.cast()))
             }
         }
     }
@@ -246,7 +247,7 @@ unsafe fn decode_body<L: Lanes>(
     channels: &[u32],
     out: &mut [f32],
 ) {
-    // Layouts that are known when this is compiled: a channel then takes half the time.
+    // Layouts known at compile time halve the time per channel.
     const PAIRED: QuantLayout = QuantLayout::PAIRED;
     const Q8_0: QuantLayout = QuantLayout::Q8_0;
     // SAFETY: the caller's promise.
@@ -262,14 +263,14 @@ unsafe fn decode_body<L: Lanes>(
 }
 
 by_level! {
-    /// Decode the weights of inputs `channels`, 16 each.
+    /// Dequantise the 16 weights of each input in `channels`.
     ///
     /// # Safety
     /// The machine has the level; a whole panel that has these inputs.
     unsafe fn decode(layout: QuantLayout, panel: *const u8, channels: &[u32], out: &mut [f32]) = decode_body;
 }
 
-/// Listed outliers of the tiles from one on, and the weights that they meet in one panel.
+/// The listed outliers from some tile on, and their channels' weights in one panel.
 #[derive(Clone, Copy)]
 pub(super) struct Outliers {
     entries: *const Entry,
@@ -278,10 +279,10 @@ pub(super) struct Outliers {
 }
 
 impl Outliers {
-    /// Those of the rows behind the first `rows` of these, which are whole tiles.
+    /// The same without the first `rows` rows, a multiple of the tile height.
     ///
     /// # Safety
-    /// So many rows were listed.
+    /// At least `rows` rows were listed.
     #[inline(always)]
     pub unsafe fn skip(self, rows: usize) -> Self {
         debug_assert!(rows.is_multiple_of(TILE_ROWS));
@@ -293,19 +294,19 @@ impl Outliers {
     }
 }
 
-/// Finish rows of tile `at` of some products of the same rows, from its lane `lane` on, whose sums are given: outliers,
-/// bias, residual. Rows from the products' last one on are nobody's.
+/// Epilogue of `LANES` rows of tile `at`, starting at its lane `lane`, for one or two panels: add outliers, bias and residual
+/// to the given sums and store them. Rows beyond the last one are padding and skipped.
 ///
 /// # Safety
-/// As [`super::Products::panels`]; the level's instructions enabled.
+/// As [`super::Gemm::panels`]; the level's instructions enabled.
 #[inline(always)]
 pub(super) unsafe fn finish_tile<L: Lanes, const PANELS: usize, const LANES: usize>(
     mut sums: [[L; LANES]; PANELS],
     at: usize,
     lane: usize,
-    products: &[PanelProduct; PANELS],
+    gemms: &[PanelGemm; PANELS],
 ) {
-    let outliers = &products[0].outliers;
+    let outliers = &gemms[0].outliers;
     // SAFETY: the caller's promise; entries are the same for all panels, and name channels that were decoded.
     unsafe {
         let start = *outliers.starts.add(at) as usize;
@@ -313,29 +314,26 @@ pub(super) unsafe fn finish_tile<L: Lanes, const PANELS: usize, const LANES: usi
         for entry in start..end {
             let entry = &*outliers.entries.add(entry);
             let channel = PANEL_COLUMNS * entry.channel as usize;
-            for (sums, product) in sums.iter_mut().zip(products) {
-                let weights = L::load(product.outliers.weights.add(channel));
+            for (sums, gemm) in sums.iter_mut().zip(gemms) {
+                let weights = L::load(gemm.outliers.weights.add(channel));
                 for (sum, value) in sums.iter_mut().zip(&entry.values[lane..lane + LANES]) {
                     *sum = L::splat(*value).mul_add(weights, *sum);
                 }
             }
         }
-        for (sums, product) in sums.into_iter().zip(products) {
+        for (sums, gemm) in sums.into_iter().zip(gemms) {
             let row = at * TILE_ROWS + lane;
-            product.output.write(row, product.rows, sums);
+            gemm.output.write(row, gemm.rows, sums);
         }
     }
 }
 
-/// Finish the rows of `product`, of which no more than these tiles of sums are left.
+/// Epilogue of all rows of `gemm`, whose sums are given as tiles: see [`finish_tile`].
 ///
 /// # Safety
 /// As [`finish_tile`].
 #[inline(always)]
-pub(super) unsafe fn finish<L: Lanes>(
-    sums: &[[[f32; PANEL_COLUMNS]; TILE_ROWS]],
-    product: PanelProduct,
-) {
+pub(super) unsafe fn finish<L: Lanes>(sums: &[[[f32; PANEL_COLUMNS]; TILE_ROWS]], gemm: PanelGemm) {
     for (at, sums) in sums.iter().enumerate() {
         // SAFETY: the caller's promise.
         unsafe {
@@ -345,7 +343,7 @@ pub(super) unsafe fn finish<L: Lanes>(
                 L::load(sums[2].as_ptr()),
                 L::load(sums[3].as_ptr()),
             ];
-            finish_tile([sums], at, 0, &[product]);
+            finish_tile([sums], at, 0, &[gemm]);
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Quantised panels in plain Rust: the reference of the other levels, and what ARM runs for now.
+//! Quantised GEMM in plain Rust: the reference for the other levels, and the kernel used on ARM.
 //!
-//! Written so that any compiler finds 16-bit vectors: codes are multiplied nibble by nibble in the
-//! panel's own order. A product of a nibble and an activation is at most 15 · 127 = 1,905 in magnitude and
-//! a lane sums eight of them, so 16 bits always hold it; codes of 8 bits join as `low + 16 · high`.
+//! Written so that compilers emit 16-bit vector code: codes are multiplied nibble by nibble in the panel's own order. The
+//! product of a nibble and an activation is at most 15 · 127 = 1,905 in magnitude and a lane sums eight of them, so 16 bits
+//! cannot overflow. Dot products with 8-bit codes are combined as `low + 16 · high`.
 
-use super::PanelProduct;
+use super::PanelGemm;
 use super::outliers::finish;
 use crate::activation_quant::{TILE_ROWS, TileGroup};
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
@@ -14,25 +14,25 @@ use crate::simd::{Portable, widen_f16};
 
 type Columns<T> = [T; PANEL_COLUMNS];
 
-/// Lanes of a register's worth of codes: four inputs of each column, in rows of eight.
+/// 16-bit lanes for one register of codes: four inputs of each column, in rows of eight.
 type Lanes = [[i16; 8]; 8];
 
-/// Rows that share one decoding of a record's scales.
+/// Rows computed per decoding of a record's scales.
 const ROWS: usize = 16;
 
-/// See [`super::Products::panel`].
+/// See [`super::Gemm::panels`].
 ///
 /// # Safety
 /// As there.
-pub(super) unsafe fn multiply(layout: QuantLayout, product: PanelProduct) {
-    let (groups, rows) = (product.groups(), product.rows);
+pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm) {
+    let (groups, rows) = (gemm.groups(), gemm.rows);
     // SAFETY: a whole panel, the tiles of `rows` rows of activations: the caller's promise.
-    let (records, units, tiles) = unsafe {
-        let records = product.panel.records(layout);
+    let (records, column_scales, tiles) = unsafe {
+        let records = gemm.panel.records(layout);
         (
             std::slice::from_raw_parts(records, groups * layout.record_bytes()),
-            std::slice::from_raw_parts(product.panel.data, layout.unit_bytes()),
-            std::slice::from_raw_parts(product.x.tiles, rows.div_ceil(TILE_ROWS) * groups),
+            std::slice::from_raw_parts(gemm.panel.data, layout.column_scale_bytes()),
+            std::slice::from_raw_parts(gemm.x.tiles, rows.div_ceil(TILE_ROWS) * groups),
         )
     };
     for first in (0..rows).step_by(ROWS) {
@@ -47,22 +47,22 @@ pub(super) unsafe fn multiply(layout: QuantLayout, product: PanelProduct) {
             }
         }
         if layout.offset == Offset::Paired {
-            let units = decode(units, 0, false);
+            let column_scales = decode(column_scales, 0, false);
             for sums in &mut sums[..block] {
-                for (sum, unit) in sums.iter_mut().zip(units) {
-                    *sum *= unit;
+                for (sum, column_scale) in sums.iter_mut().zip(column_scales) {
+                    *sum *= column_scale;
                 }
             }
         }
         // SAFETY: `rows` rows of 16 at `output`, their outliers: the caller's promise.
         unsafe {
             let tiles = &sums.as_chunks().0[..block.div_ceil(TILE_ROWS)];
-            finish::<Portable>(tiles, product.skip(first));
+            finish::<Portable>(tiles, gemm.skip(first));
         }
     }
 }
 
-/// A record with its scales and minima decoded, for each part (half or whole) that shares them.
+/// A record with its scales and minima decoded, one set for each part (half or whole) of the group.
 struct Record<'a> {
     layout: QuantLayout,
     registers: &'a [[u8; 64]],
@@ -97,7 +97,7 @@ impl<'a> Record<'a> {
         record
     }
 
-    /// Add the products of a tile's row `lane` with this record.
+    /// Accumulate row `lane` of a tile times this record.
     fn add(&self, tile: &TileGroup, lane: usize, sums: &mut Columns<f32>) {
         let codes = &tile.codes[lane];
         if self.layout.group == GROUP {
@@ -118,16 +118,16 @@ impl<'a> Record<'a> {
     ) {
         let row_scale = tile.scales[lane];
         if self.layout.offset == Offset::Paired {
-            let start = tile.starts[lane];
+            let start = tile.initial_sums[lane];
             for (column, (sum, dot)) in sums.iter_mut().zip(dots).enumerate() {
                 let pair = load_pair(self.pairs, column);
-                *sum += pairs::value(dot.wrapping_add(start), pair) as f32 * row_scale;
+                *sum += pairs::dequantize_dot(dot.wrapping_add(start), pair) as f32 * row_scale;
             }
             return;
         }
         let row_sum = tile.sum_of_part(self.layout, part, lane);
         let (zero, min_sum) = match self.layout.offset {
-            Offset::Zero(zero) => (zero * row_sum, 0.0),
+            Offset::ZeroPoint(zero) => (zero * row_sum, 0.0),
             Offset::Min | Offset::Paired => (0, row_sum as f32),
         };
         for (column, (sum, dot)) in sums.iter_mut().zip(dots).enumerate() {
@@ -136,7 +136,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Exact sums over quads `FIRST..LAST` of inputs, by column.
+    /// Exact dot products over quads `FIRST..LAST` of inputs, per column.
     fn dots<const FIRST: usize, const LAST: usize>(&self, codes: &[i8; GROUP]) -> Columns<i32> {
         let (mut low, mut high) = (Lanes::default(), Lanes::default());
         for quad in FIRST..LAST {
@@ -166,7 +166,7 @@ impl<'a> Record<'a> {
 fn add_nibbles<const SHIFT: u32>(register: &[u8; 64], x: [i16; 8], lanes: &mut Lanes) {
     for (bytes, lanes) in register.as_chunks::<8>().0.iter().zip(lanes) {
         for i in 0..8 {
-            // Wrapping is never reached (see the module's bounds); it spares the vector code a check.
+            // Never wraps (see the module's bounds); `wrapping_*` avoids overflow checks in the vector code.
             let product = i16::from(bytes[i] >> SHIFT & 15).wrapping_mul(x[i]);
             lanes[i] = lanes[i].wrapping_add(product);
         }
@@ -185,7 +185,7 @@ fn sum_fours(lanes: &Lanes) -> Columns<i32> {
     sums
 }
 
-/// Sixteen scales or minima from number `slot` on.
+/// Sixteen scales or minima, starting at index `slot`.
 fn decode(values: &[u8], slot: usize, half_values: bool) -> Columns<f32> {
     if half_values {
         let values = &values.as_chunks::<2>().0[slot..slot + PANEL_COLUMNS];

@@ -1,9 +1,9 @@
-//! A worker's memory for products.
+//! Per-worker GEMM scratch memory.
 
 use super::outliers::OutlierIndex;
 use crate::error::KernelError;
 
-/// Sized once for the most rows and the longest panels; untouched parts take no memory.
+/// Sized once for the largest row count and the longest panel. Pages that are never touched take no physical memory.
 #[derive(Debug)]
 pub struct PanelScratch {
     pub(super) outliers: OutlierIndex,

@@ -2,7 +2,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::activation_quant::tests::{Outlier, outliers_of};
-use crate::activation_quant::{NOWHERE, OutlierPlaces, Scales, TILE_ROWS, TileGroup, quantize_row};
+use crate::activation_quant::{
+    NO_OUTLIER, OutlierPositions, ScaleMode, TILE_ROWS, TileGroup, quantize_row,
+};
 use crate::amx::row_tiles::{self, RowTile, copy_row};
 use crate::arena::Buffer;
 use crate::guarded::{Guarded, on_both_sides};
@@ -17,13 +19,13 @@ fn levels() -> impl Iterator<Item = Level> {
     Level::ALL.into_iter().filter(|level| level.available())
 }
 
-/// Float rows and their quantised form.
+/// Rows of activations in f32 and quantised.
 pub(super) struct Rows {
     float: Guarded<f32>,
     tiles: Guarded<TileGroup>,
-    places: Guarded<OutlierPlaces>,
+    outlier_positions: Guarded<OutlierPositions>,
     row_tiles: Guarded<RowTile>,
-    scales: Scales,
+    scale_mode: ScaleMode,
     inputs: usize,
 }
 
@@ -31,37 +33,38 @@ impl Rows {
     pub fn random(rows: usize, inputs: usize, quantized: bool, seed: u64) -> Self {
         let mut random = Random(seed ^ 0xABCD);
         let mut float: Vec<f32> = (0..rows * inputs).map(|_| random.unit()).collect();
-        // Some rows have inputs that stand apart, some of them the same ones.
+        // Some rows have outliers, some of them in the same channel.
         for at in (5..float.len()).step_by(71) {
             float[at] *= 40.0;
         }
         for at in (inputs / 2..float.len()).step_by(3 * inputs) {
             float[at] = 30.0;
         }
-        let scales = if seed.is_multiple_of(2) {
-            Scales::Least
+        let scale_mode = if seed.is_multiple_of(2) {
+            ScaleMode::MaxAbs
         } else {
-            Scales::Powers
+            ScaleMode::PowerOfTwo
         };
-        Self::of(&float, inputs, quantized, scales)
+        Self::of(&float, inputs, quantized, scale_mode)
     }
 
-    pub fn of(float: &[f32], inputs: usize, quantized: bool, scales: Scales) -> Self {
+    pub fn of(float: &[f32], inputs: usize, quantized: bool, scale_mode: ScaleMode) -> Self {
         let rows = float.len() / inputs;
         let groups = if quantized { inputs / GROUP } else { 0 };
-        // Lanes without a row hold what must not show.
-        let nobody = TileGroup {
+        // Lanes without a row hold values that must not affect results.
+        let padding = TileGroup {
             codes: [[77; GROUP]; TILE_ROWS],
             scales: [f32::NAN; TILE_ROWS],
             ..TileGroup::default()
         };
-        let mut tiles = Guarded::filled(nobody, rows.div_ceil(TILE_ROWS) * groups);
-        // Nor must outliers that stand there.
-        let mut places = Guarded::filled([3; TILE_ROWS], rows.div_ceil(TILE_ROWS) * groups);
-        let nothing = RowTile {
+        let mut tiles = Guarded::filled(padding, rows.div_ceil(TILE_ROWS) * groups);
+        // So do their outlier positions.
+        let mut outlier_positions =
+            Guarded::filled([3; TILE_ROWS], rows.div_ceil(TILE_ROWS) * groups);
+        let padding = RowTile {
             codes: [[77; GROUP]; row_tiles::ROWS],
         };
-        let mut row_tiles = Guarded::filled(nothing, rows.div_ceil(row_tiles::ROWS) * groups);
+        let mut row_tiles = Guarded::filled(padding, rows.div_ceil(row_tiles::ROWS) * groups);
         for row in 0..if quantized { rows } else { 0 } {
             // SAFETY: portable always runs.
             unsafe {
@@ -69,22 +72,22 @@ impl Rows {
                     Level::Portable,
                     &float[row * inputs..][..inputs],
                     None,
-                    scales,
+                    scale_mode,
                     row % TILE_ROWS,
                     &mut tiles[row / TILE_ROWS * groups..][..groups],
-                    Some(&mut places[row / TILE_ROWS * groups..][..groups]),
+                    Some(&mut outlier_positions[row / TILE_ROWS * groups..][..groups]),
                 );
             }
             let tile = &tiles[row / TILE_ROWS * groups..][..groups];
-            // SAFETY: room for every row.
+            // SAFETY: the destination holds every row.
             unsafe { copy_row(row, tile, row_tiles.as_mut_ptr(), groups) };
         }
         Self {
             float: float.into(),
             tiles,
-            places,
+            outlier_positions,
             row_tiles,
-            scales,
+            scale_mode,
             inputs,
         }
     }
@@ -92,18 +95,18 @@ impl Rows {
     /// One of the rows, alone.
     fn row(&self, row: usize) -> Self {
         let float = &self.float[row * self.inputs..][..self.inputs];
-        Self::of(float, self.inputs, !self.tiles.is_empty(), self.scales)
+        Self::of(float, self.inputs, !self.tiles.is_empty(), self.scale_mode)
     }
 
     pub fn activations(&self) -> Activations {
         Activations {
             quant: (!self.tiles.is_empty()).then_some(QuantRows {
                 tiles: self.tiles.as_ptr(),
-                places: self.places.as_ptr(),
+                outlier_positions: self.outlier_positions.as_ptr(),
                 row_tiles: self.row_tiles.as_ptr(),
                 inputs: self.inputs,
             }),
-            scales: self.scales,
+            scale_mode: self.scale_mode,
             float: self.float.as_ptr(),
             float_stride: self.inputs,
         }
@@ -120,11 +123,11 @@ impl Rows {
         outliers_of(
             row % TILE_ROWS,
             &self.tiles[tile.clone()],
-            &self.places[tile],
+            &self.outlier_positions[tile],
         )
     }
 
-    /// What the kernel sees of input `input`.
+    /// The dequantised value of input `input`.
     fn value(&self, row: usize, input: usize) -> f64 {
         if self.tiles.is_empty() {
             return f64::from(self.float[row * self.inputs + input]);
@@ -142,8 +145,8 @@ impl Rows {
     }
 }
 
-/// `[rows, padded outputs]` products of one level.
-pub(super) fn product(
+/// Results of one level: `[rows, padded outputs]`.
+pub(super) fn gemm(
     level: Level,
     matrix: &PackedMatrix,
     activations: Activations,
@@ -152,7 +155,7 @@ pub(super) fn product(
     initial: Option<f32>,
 ) -> Vec<f32> {
     let mut scratch = PanelScratch::new(rows, matrix.inputs).unwrap();
-    product_in(
+    gemm_in(
         &mut scratch,
         level,
         matrix,
@@ -163,8 +166,8 @@ pub(super) fn product(
     )
 }
 
-/// The same in memory that was used before.
-pub(super) fn product_in(
+/// The same with the given scratch.
+pub(super) fn gemm_in(
     scratch: &mut PanelScratch,
     level: Level,
     matrix: &PackedMatrix,
@@ -174,11 +177,11 @@ pub(super) fn product_in(
     initial: Option<f32>,
 ) -> Vec<f32> {
     let stride = matrix.panels() * PANEL_COLUMNS;
-    // SAFETY: available level, so many rows.
-    let mut products = unsafe { Products::new(level, &activations, rows, scratch) };
+    // SAFETY: the level is available; `activations` hold `rows` rows.
+    let mut gemm = unsafe { Gemm::new(level, &activations, rows, scratch) };
     let mut out = Guarded::filled(initial.unwrap_or(f32::NAN), rows * stride);
     let bias = bias.map(Guarded::from);
-    // From the second panel on, so that one is alone where they are an even number.
+    // All but the first panel, then the first: an odd number of panels is covered even when their count is even.
     for panels in [1..matrix.panels(), 0..1] {
         let Some(last) = panels.clone().last() else {
             continue;
@@ -193,20 +196,20 @@ pub(super) fn product_in(
                 .as_ref()
                 .map_or(std::ptr::null(), |bias| bias[first..].as_ptr()),
         };
-        // SAFETY: matching shapes, our own memory.
-        unsafe { products.panels(matrix, panels, matrix.panel(last), output) };
+        // SAFETY: matching shapes, own memory.
+        unsafe { gemm.panels(matrix, panels, matrix.panel(last), output) };
     }
     out.to_vec()
 }
 
-/// What 4-bit codes' dot products with row `row` may lack: in each group their lower half may have borrowed one from the
-/// upper, so a group's offset counts once too little ([`pairs`]).
+/// Upper bound of the borrow error of 4-bit dot products with row `row`: the low half may borrow one from the high half, so
+/// a group's offset may be counted once too little ([`pairs`]).
 fn borrowed(matrix: &PackedMatrix, output: usize, x: &Rows, row: usize) -> f64 {
     let PanelKind::Quant(layout @ QuantLayout::PAIRED) = matrix.kind else {
         return 0.0;
     };
     let panel = matrix.panel_slice(output / PANEL_COLUMNS);
-    let (units, records) = panel.split_at(layout.unit_bytes());
+    let (column_scales, records) = panel.split_at(layout.column_scale_bytes());
     let column = output % PANEL_COLUMNS;
     let groups = records.chunks_exact(layout.record_bytes()).enumerate();
     let lacking = groups.map(|(group, record)| {
@@ -214,7 +217,7 @@ fn borrowed(matrix: &PackedMatrix, output: usize, x: &Rows, row: usize) -> f64 {
         let step = x.tile_group(row, group).scales[row % TILE_ROWS];
         f64::from(offset).abs() * f64::from(step)
     });
-    f64::from(load(units, column, false)) * lacking.sum::<f64>()
+    f64::from(load(column_scales, column, false)) * lacking.sum::<f64>()
 }
 
 fn check(dtype: DType, rows: usize, outputs: usize, inputs: usize, seed: u64) {
@@ -222,13 +225,13 @@ fn check(dtype: DType, rows: usize, outputs: usize, inputs: usize, seed: u64) {
     let (matrix, _memory): (PackedMatrix, Buffer<u8>) = tensor.pack();
     let x = Rows::random(rows, inputs, dtype.is_quantized(), seed);
     let stride = matrix.panels() * PANEL_COLUMNS;
-    // As they are packed, which is a test of its own.
+    // Weights as packed; packing has its own test.
     let mut weights = vec![0.0; outputs * inputs];
     for (output, weights) in weights.chunks_exact_mut(inputs).enumerate() {
         matrix.unpack_output(output, weights);
     }
     for level in levels() {
-        let out = product(level, &matrix, x.activations(), rows, None, None);
+        let out = gemm(level, &matrix, x.activations(), rows, None, None);
         for row in 0..rows {
             for output in 0..stride {
                 let (mut exact, mut magnitude, mut lacking) = (0.0, 0.0, 0.0);
@@ -247,9 +250,9 @@ fn check(dtype: DType, rows: usize, outputs: usize, inputs: usize, seed: u64) {
                 );
             }
         }
-        // Alone or in company: the same bits.
+        // Batch invariance: a row computed alone has the same bits.
         for row in 0..rows {
-            let alone = product(level, &matrix, x.row(row).activations(), 1, None, None);
+            let alone = gemm(level, &matrix, x.row(row).activations(), 1, None, None);
             assert_eq!(
                 alone,
                 out[row * stride..][..stride],
@@ -262,7 +265,7 @@ fn check(dtype: DType, rows: usize, outputs: usize, inputs: usize, seed: u64) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
-    fn every_format_matches_naive_products(
+    fn every_format_matches_a_naive_gemm(
         seed: u64, rows in 1usize..71, outputs in 1usize..50, blocks in 1usize..3,
     ) {
         for dtype in DType::ALL {
@@ -276,7 +279,7 @@ proptest! {
 fn extreme_codes_do_not_saturate() {
     for dtype in [DType::Q8_0, DType::Q4_1, DType::Q6K, DType::Q5K] {
         let mut tensor = TestTensor::random(dtype, 16, 256, 5);
-        // All ones are the largest codes of every format (and -1 for the signed ones).
+        // All bits set are the largest codes of every format (and -1 for the signed ones).
         let header =
             dtype.block_bytes() - dtype.block_len() * if dtype == DType::Q8_0 { 8 } else { 4 } / 8;
         if matches!(dtype, DType::Q8_0 | DType::Q4_1) {
@@ -292,23 +295,23 @@ fn extreme_codes_do_not_saturate() {
                 TileGroup {
                     codes: [[127; GROUP]; TILE_ROWS],
                     scales: [1.0; TILE_ROWS],
-                    starts: [pairs::start(127 * 32); TILE_ROWS],
+                    initial_sums: [pairs::initial_sum(127 * 32); TILE_ROWS],
                     low_sums: [127 * 16; TILE_ROWS],
                     outliers: [7.0; TILE_ROWS],
                 },
                 8,
             ),
-            places: Guarded::filled([NOWHERE; TILE_ROWS], 8),
+            outlier_positions: Guarded::filled([NO_OUTLIER; TILE_ROWS], 8),
             row_tiles: Guarded::from(&[][..]), // one row needs none
-            scales: Scales::Powers,
+            scale_mode: ScaleMode::PowerOfTwo,
             inputs: 256,
         };
-        let reference = product(Level::Portable, &matrix, x.activations(), 1, None, None);
+        let reference = gemm(Level::Portable, &matrix, x.activations(), 1, None, None);
         for level in levels() {
-            let out = product(level, &matrix, x.activations(), 1, None, None);
+            let out = gemm(level, &matrix, x.activations(), 1, None, None);
             for (a, b) in out.iter().zip(&reference) {
                 assert!(
-                    // Offsets of up to 128 are taken off in floats.
+                    // Offsets of up to 128 are subtracted in floats.
                     (a - b).abs() <= 1e-4 * b.abs().max(1.0),
                     "{level:?} {dtype:?} {a} {b}"
                 );
@@ -325,8 +328,8 @@ fn bias_and_residual_are_added_once() {
         let x = Rows::random(9, 64, dtype.is_quantized(), 4);
         let bias: Vec<f32> = (0..32).map(|i| i as f32).collect();
         for level in levels() {
-            let plain = product(level, &matrix, x.activations(), 9, None, None);
-            let both = product(level, &matrix, x.activations(), 9, Some(&bias), Some(100.0));
+            let plain = gemm(level, &matrix, x.activations(), 9, None, None);
+            let both = gemm(level, &matrix, x.activations(), 9, Some(&bias), Some(100.0));
             for (i, (plain, both)) in plain.iter().zip(both).enumerate() {
                 let expected = 100.0 + (plain + bias[i % 32]);
                 assert!((both - expected).abs() <= 1e-4, "{level:?} {dtype:?}");
@@ -338,7 +341,7 @@ fn bias_and_residual_are_added_once() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
-    fn slices_of_rows_have_the_wholes_bits(
+    fn row_slices_equal_the_full_gemm_bit_for_bit(
         seed: u64, rows in 1usize..90, tiles in 0usize..6, blocks in 1usize..3,
     ) {
         let start = (16 * tiles).min(rows / 16 * 16);
@@ -348,7 +351,7 @@ proptest! {
             let (matrix, _memory) = tensor.pack();
             let x = Rows::random(rows, inputs, dtype.is_quantized(), seed);
             on_both_sides(|| for level in levels() {
-                let whole = product(level, &matrix, x.activations(), rows, None, None);
+                let whole = gemm(level, &matrix, x.activations(), rows, None, None);
                 let mut scratch = PanelScratch::new(rows, inputs).unwrap();
                 let activations = x.activations();
                 let mut out = Guarded::filled(7.0, rows * PANEL_COLUMNS);
@@ -359,12 +362,12 @@ proptest! {
                         accumulate: false,
                         bias: std::ptr::null(),
                     };
-                    // Rows before the slice are others'.
+                    // Rows before the slice must not have been written.
                     assert!(out[..slice.start * PANEL_COLUMNS].iter().all(|&x| x == 7.0));
-                    // SAFETY: available level, matching shapes, our own memory.
+                    // SAFETY: available level, matching shapes, own memory.
                     unsafe {
-                        let mut products = Products::new(level, &activations, rows, &mut scratch);
-                        products.panels_of_rows(&matrix, 0..1, slice, matrix.panel(0), output);
+                        let mut gemm = Gemm::new(level, &activations, rows, &mut scratch);
+                        gemm.panels_of_rows(&matrix, 0..1, slice, matrix.panel(0), output);
                     }
                 }
                 assert_eq!(*out, *whole, "{level:?} {dtype:?}");
@@ -374,31 +377,31 @@ proptest! {
 }
 
 #[test]
-fn rows_without_places_have_no_outliers() {
+fn rows_without_positions_have_no_outliers() {
     let tensor = TestTensor::random(DType::Q4_1, 20, 64, 3);
     let (matrix, _memory) = tensor.pack();
     let mut x = Rows::random(30, 64, true, 8);
     let mut scratch = PanelScratch::new(30, 64).unwrap();
     for level in levels() {
-        let mut results = |x: &Rows, places: bool| {
+        let mut results = |x: &Rows, outlier_positions: bool| {
             let mut activations = x.activations();
-            if let Some(quant) = activations.quant.as_mut().filter(|_| !places) {
-                quant.places = std::ptr::null();
+            if let Some(quant) = activations.quant.as_mut().filter(|_| !outlier_positions) {
+                quant.outlier_positions = std::ptr::null();
             }
-            product_in(&mut scratch, level, &matrix, activations, 30, None, None)
+            gemm_in(&mut scratch, level, &matrix, activations, 30, None, None)
         };
         let with_outliers = results(&x, true);
         let without = results(&x, false);
         assert_ne!(with_outliers, without, "{level:?}");
-        let before = x.places.to_vec();
-        x.places.fill([NOWHERE; TILE_ROWS]);
+        let before = x.outlier_positions.to_vec();
+        x.outlier_positions.fill([NO_OUTLIER; TILE_ROWS]);
         assert_eq!(results(&x, true), without, "{level:?}");
-        x.places.copy_from_slice(&before);
+        x.outlier_positions.copy_from_slice(&before);
     }
 }
 
 #[test]
-fn nothing_of_an_earlier_phase_shows() {
+fn reused_scratch_does_not_change_results() {
     let mut scratch = PanelScratch::new(40, 256).unwrap();
     for (seed, (inputs, rows)) in [(256, 40), (64, 9), (128, 40), (256, 3), (32, 25)]
         .into_iter()
@@ -409,8 +412,8 @@ fn nothing_of_an_earlier_phase_shows() {
         let x = Rows::random(rows, inputs, true, seed as u64);
         for level in levels() {
             let scratch = &mut scratch;
-            let again = product_in(scratch, level, &matrix, x.activations(), rows, None, None);
-            let fresh = product(level, &matrix, x.activations(), rows, None, None);
+            let again = gemm_in(scratch, level, &matrix, x.activations(), rows, None, None);
+            let fresh = gemm(level, &matrix, x.activations(), rows, None, None);
             assert_eq!(again, fresh, "{level:?}");
         }
     }

@@ -1,10 +1,10 @@
-//! Copying whole blocks: inside the pool, what a fork pays for the block it shares in part; out of it and
-//! back, what the swap tier pays.
+//! Copying whole blocks: within the pool (copy-on-write of a partially shared block) and between the pool and the swap
+//! tier.
 
 use super::KvCache;
 
 impl KvCache {
-    /// Bytes of one layer's part of a block; they lie side by side.
+    /// Bytes of one layer's part of a block, which is contiguous.
     fn layer_part(&self) -> usize {
         self.shape.head_bytes() * self.shape.kv_heads
     }
@@ -14,23 +14,23 @@ impl KvCache {
         self.layer_part() * self.shape.layers
     }
 
-    /// Copy a block's bytes, layer by layer, into `bytes`, which has exactly their length.
+    /// Copy a block's bytes, layer by layer, into `bytes`, which is [`Self::block_bytes`] long.
     ///
     /// # Safety
-    /// Nobody writes the block meanwhile.
+    /// No other thread writes the block during the call.
     pub(crate) unsafe fn read_block(&self, block: usize, bytes: &mut [u8]) {
         assert_eq!(bytes.len(), self.block_bytes());
         for (layer, part) in bytes.chunks_exact_mut(self.layer_part()).enumerate() {
             let from = self.head(layer, 0).tile(block, 0);
-            // SAFETY: `tile` checked the place, and a block's heads lie side by side.
+            // SAFETY: `tile` checked the index, and a block's heads are contiguous.
             unsafe { std::ptr::copy_nonoverlapping(from, part.as_mut_ptr(), part.len()) };
         }
     }
 
-    /// Copy `bytes`, which `read_block` gave, into a block.
+    /// Copy `bytes`, as returned by `read_block`, into a block.
     ///
     /// # Safety
-    /// Nobody else uses the block meanwhile.
+    /// No other thread accesses the block during the call.
     pub(crate) unsafe fn write_block(&self, block: usize, bytes: &[u8]) {
         assert_eq!(bytes.len(), self.block_bytes());
         for (layer, part) in bytes.chunks_exact(self.layer_part()).enumerate() {
@@ -40,10 +40,10 @@ impl KvCache {
         }
     }
 
-    /// Copy every layer's keys and values of block `source` to block `target`: one `memcpy` a layer.
+    /// Copy every layer's keys and values of block `source` to block `target`: one `memcpy` per layer.
     ///
     /// # Safety
-    /// Nobody else reads `target` or writes either block meanwhile.
+    /// No other thread reads `target` or writes either block during the call.
     pub(crate) unsafe fn copy_block(&self, source: usize, target: usize) {
         if source == target {
             return;
@@ -52,7 +52,7 @@ impl KvCache {
         for layer in 0..self.shape.layers {
             let head = self.head(layer, 0);
             let (from, to) = (head.tile(source, 0), head.tile(target, 0));
-            // SAFETY: `tile` checked both; a block's heads lie side by side, and two blocks do not
+            // SAFETY: `tile` checked both; a block's heads are contiguous, and two blocks do not
             // overlap. Exclusive by contract.
             unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
         }
@@ -64,7 +64,7 @@ mod tests {
     use crate::dispatch::Level;
     use crate::kv_cache::{KvCache, KvDtype, KvShape};
 
-    /// A cache of three blocks in which every number says where it is.
+    /// A cache of three blocks in which every value encodes its location.
     fn marked() -> KvCache {
         let cache = KvCache::new(KvShape {
             dtype: KvDtype::F32,
@@ -87,7 +87,7 @@ mod tests {
         cache
     }
 
-    /// Checks that block `b` holds what block `from[b]` held at first.
+    /// Check that block `b` holds the initial contents of block `from[b]`.
     fn assert_holds(cache: &KvCache, from: [usize; 3]) {
         for (layer, block, head, slot) in every_slot(3) {
             let mark = (layer * 1000 + from[block] * 100 + head * 16 + slot) as f32;

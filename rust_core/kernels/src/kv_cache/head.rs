@@ -1,9 +1,9 @@
-//! One KV head of one layer: where its tokens stand in every block, and how they are written.
+//! One KV head of one layer: addresses of its tokens in every block, and writing keys and values.
 
 use super::codes::{write_key, write_keys, write_value, write_values};
 use super::{KvDtype, KvShape, QUAD};
 use crate::dispatch::Level;
-use crate::simd::{CODES, LANES, prefetch_for_writing};
+use crate::simd::{LANES, REGISTER_CODES, prefetch_for_writing};
 
 /// One KV head of one layer: its part of every block.
 #[derive(Debug, Clone, Copy)]
@@ -11,13 +11,13 @@ pub(crate) struct KvHead<'a> {
     pub(super) shape: &'a KvShape,
     /// Its part of block 0.
     pub(super) first: *mut u8,
-    /// Bytes from its part of a block to that of the next one.
+    /// Bytes between its parts of consecutive blocks.
     pub(super) block_stride: usize,
     pub(super) tile_bytes: usize,
 }
 
 impl KvHead<'_> {
-    /// The tile that holds token `slot` of a block: see [`TileLayout`].
+    /// The tile that holds token `slot` of a block: see [`super::TileLayout`].
     #[inline(always)]
     pub fn tile(&self, block: usize, slot: usize) -> *mut u8 {
         assert!(block < self.shape.blocks && slot < self.shape.block_size);
@@ -26,8 +26,8 @@ impl KvHead<'_> {
         unsafe { self.first.add(at) }
     }
 
-    /// Ask for where the keys, or the values, of the tile that holds token `slot` of a block will be written.
-    pub fn fetch_tile(&self, block: usize, slot: usize, keys: bool) {
+    /// Prefetch, for writing, the keys or the values of the tile that holds token `slot` of a block.
+    pub fn prefetch_tile(&self, block: usize, slot: usize, keys: bool) {
         let (tile, layout) = (self.tile(block, slot), self.shape.tile_layout());
         let (numbers, scales) = if keys {
             (0..layout.key_scales, layout.key_scales)
@@ -45,7 +45,7 @@ impl KvHead<'_> {
     /// Write a token's key.
     ///
     /// # Safety
-    /// The machine has the level. Nobody else reads or writes this slot meanwhile.
+    /// The machine has the level. No other thread accesses this slot during the call.
     pub unsafe fn write_key(&self, level: Level, block: usize, slot: usize, key: &[f32]) {
         assert_eq!(key.len(), self.shape.head_dim);
         let (keys, lane) = (self.tile(block, slot), slot % LANES);
@@ -66,7 +66,7 @@ impl KvHead<'_> {
     /// Write a token's value.
     ///
     /// # Safety
-    /// The machine has the level. Nobody else reads or writes this slot meanwhile.
+    /// The machine has the level. No other thread accesses this slot during the call.
     pub unsafe fn write_value(&self, level: Level, block: usize, slot: usize, value: &[f32]) {
         assert_eq!(value.len(), self.shape.head_dim);
         let (tile, lane) = (self.tile(block, slot), slot % LANES);
@@ -87,20 +87,20 @@ impl KvHead<'_> {
         }
     }
 
-    /// Whether keys and values of four neighbouring tokens, the first one in slot `slot`, can be written together.
-    pub fn takes_four_from(&self, slot: usize) -> bool {
+    /// Whether keys and values of four consecutive tokens, the first in slot `slot`, can be written together.
+    pub fn can_write_four_from(&self, slot: usize) -> bool {
         let shape = self.shape;
         shape.dtype == KvDtype::Int8
             && slot.is_multiple_of(QUAD)
-            && shape.head_dim.is_multiple_of(CODES)
+            && shape.head_dim.is_multiple_of(REGISTER_CODES)
     }
 
-    /// [`KvHead::write_key`] of four neighbouring tokens: see [`KvHead::takes_four_from`].
+    /// [`KvHead::write_key`] for four consecutive tokens: see [`KvHead::can_write_four_from`].
     ///
     /// # Safety
     /// As [`KvHead::write_key`], of all four slots.
     pub unsafe fn write_keys(&self, level: Level, block: usize, slot: usize, keys: [&[f32]; QUAD]) {
-        assert!(self.takes_four_from(slot));
+        assert!(self.can_write_four_from(slot));
         assert!(keys.iter().all(|key| key.len() == self.shape.head_dim));
         let (tile, lane) = (self.tile(block, slot), slot % LANES);
         // SAFETY: four lanes from `lane` on of each dimension are inside the tile; exclusive by contract.
@@ -111,7 +111,7 @@ impl KvHead<'_> {
         }
     }
 
-    /// [`KvHead::write_value`] of four neighbouring tokens: see [`KvHead::takes_four_from`].
+    /// [`KvHead::write_value`] for four consecutive tokens: see [`KvHead::can_write_four_from`].
     ///
     /// # Safety
     /// As [`KvHead::write_value`], of all four slots.
@@ -122,7 +122,7 @@ impl KvHead<'_> {
         slot: usize,
         values: [&[f32]; QUAD],
     ) {
-        assert!(self.takes_four_from(slot));
+        assert!(self.can_write_four_from(slot));
         assert!(
             values
                 .iter()
@@ -143,7 +143,7 @@ impl KvHead<'_> {
 /// Store a vector as f16, dimension `dim` as element `at(dim)` of `base`.
 ///
 /// # Safety
-/// Each of these elements is inside the arena, and nobody else uses it; the arena is aligned for every type.
+/// Each of these elements is inside the arena, and no other thread accesses it; the arena is aligned for every type.
 #[inline(always)]
 unsafe fn store_f16(vector: &[f32], at: impl Fn(usize) -> usize, base: *mut u8) {
     for (dim, &x) in vector.iter().enumerate() {
@@ -164,16 +164,16 @@ unsafe fn store_f32(vector: &[f32], at: impl Fn(usize) -> usize, base: *mut u8) 
     }
 }
 
-/// An f32 rounded to f16, to nearest even, without a branch, so that vectors of them are fast.
+/// Round f32 to f16, to nearest even, without a branch, so that loops over it vectorise.
 #[inline(always)]
 fn narrow_f16(x: f32) -> u16 {
     let bits = x.to_bits();
     let magnitude = bits & 0x7fff_ffff;
-    // Numbers below the normal f16 ones: adding 0.5 puts their bits at the bottom, rounded.
+    // f16 subnormals: adding 0.5 shifts their bits, rounded, to the bottom of the mantissa.
     let small = (f32::from_bits(magnitude) + 0.5)
         .to_bits()
         .wrapping_sub(0.5f32.to_bits());
-    // Others: the exponent's bias changes by 112, and half a step is added, less one if the last bit is even.
+    // f16 normals: the exponent bias changes by 112; add half a step, less one if the last bit is even.
     let odd = magnitude >> 13 & 1;
     let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(0xfff + odd) >> 13;
     let special = if magnitude > 0x7f80_0000 {
@@ -184,7 +184,7 @@ fn narrow_f16(x: f32) -> u16 {
     let half = if magnitude < 113 << 23 {
         small
     } else if magnitude < 143 << 23 {
-        // What rounds up from here on becomes infinity by itself.
+        // Rounding up past the largest f16 gives infinity without a special case.
         normal
     } else {
         special

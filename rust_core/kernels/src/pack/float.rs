@@ -7,10 +7,10 @@ use half::{bf16, f16};
 use super::layout::{PANEL_COLUMNS, PanelKind};
 use crate::format::TensorView;
 
-/// Inputs transposed at once: 16 rows of the file times this many stay in the first-level cache.
+/// Inputs transposed at once: 16 rows of the file times this many stay in the L1 cache.
 const STRIP: usize = 64;
 
-/// Fill one zeroed panel from up to 16 rows of `tensor`: a transposition of whole elements.
+/// Fill one zeroed panel from up to 16 rows of `tensor` by transposing whole elements.
 pub(super) fn pack(
     tensor: &TensorView<'_>,
     kind: PanelKind,

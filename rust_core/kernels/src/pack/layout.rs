@@ -1,31 +1,31 @@
-//! The bytes of a panel.
+//! Memory layout of a panel.
 //!
-//! *Quantised*: one record for each group of 32 inputs: codes, then what makes weights of them.
-//! Codes come in quads of four consecutive inputs, four bytes a column, so that one 64-byte register
-//! holds a quad of all 16 columns and one dot-product instruction consumes it:
-//! * 8 bits: 8 × 64 bytes; register `i`, byte `4c + j` is column `c`, input `4i + j`. Then 16 scales and, if there are
-//!   any, 16 minima (twice that with groups of 16: first the low half's).
+//! *Quantised*: one record for each group of 32 inputs: codes, then scales and offsets.
+//! Codes are in quads of four consecutive inputs, four bytes per column, so that one 64-byte register
+//! holds a quad of all 16 columns, the operand of one int8 dot product instruction (VNNI):
+//! * 8 bits: 8 × 64 bytes; register `i`, byte `4c + j` is column `c`, input `4i + j`. Then 16 scales and, in formats with
+//!   minima, 16 minima (twice that with groups of 16, the low half first).
 //! * 4 bits: 4 × 64 bytes; register `i`, byte `4c + j` holds input `4i + j` in its low and input
-//!   `16 + 4i + j` in its high nibble. Then 16 pairs of 16-bit integers ([`super::pairs`]), in units of their columns,
-//!   which stand before the panel's first record, 16 floats. A record is 320 bytes.
+//!   `16 + 4i + j` in its high nibble. Then 16 scale-offset pairs of 16-bit integers ([`super::pairs`]). A record is 320
+//!   bytes. The 16 column scales (f32) that the pairs are relative to precede the panel's first record.
 //!
 //! *Float*: 16 values for each input, in the file's own type.
 
 use crate::quant::DType;
 
-/// Output columns of a panel: the lanes of a 512-bit register.
+/// Output columns of a panel: the 32-bit lanes of a 512-bit register.
 pub const PANEL_COLUMNS: usize = 16;
 
-/// Inputs that a record covers and that activations share a scale over.
+/// Inputs per record, and per scale of the quantised activations.
 pub const GROUP: usize = 32;
 
-/// How a code becomes a weight, beside its scale.
+/// How the offset of a quantised weight is represented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offset {
-    /// `scale * code + min`, minima stored.
+    /// `scale * code + min`; minima are stored.
     Min,
-    /// `scale * (code - zero)`: exact in integers, nothing stored.
-    Zero(i32),
+    /// `scale * (code - zero_point)` with a constant zero point: exact in integers, nothing stored.
+    ZeroPoint(i32),
     /// Scale and offset are a pair of integers ([`super::pairs`]).
     Paired,
 }
@@ -37,24 +37,24 @@ pub struct QuantLayout {
     pub bits: u32,
     /// Weights that share a scale: 16 or 32.
     pub group: usize,
-    /// Scales are f16 (the file's own) rather than f32 (products of two of its fields).
+    /// Scales are f16 (copied from the file) rather than f32 (products of two of its fields).
     pub half_scales: bool,
     pub offset: Offset,
 }
 
 impl QuantLayout {
-    /// All formats' of 4 bits.
+    /// The layout of all 4-bit formats.
     pub const PAIRED: Self = Self {
         bits: 4,
         group: 32,
         half_scales: false,
         offset: Offset::Paired,
     };
-    /// The commonest one's of 8 bits.
+    /// The layout of Q8_0, the most common 8-bit format.
     pub const Q8_0: Self = Self::bytes(false, true, 128);
 
-    /// One of 8 bits: whether halves of a group have scales of their own, whether scales are halves, and the zero, or 0 if
-    /// there are minima.
+    /// An 8-bit layout. `split`: each half of a group has its own scale. `half_scales`: scales are f16. `zero`: the zero point,
+    /// or 0 for a layout with minima.
     pub const fn bytes(split: bool, half_scales: bool, zero: i32) -> Self {
         assert!(
             !(split && zero == 0),
@@ -67,7 +67,7 @@ impl QuantLayout {
             offset: if zero == 0 {
                 Offset::Min
             } else {
-                Offset::Zero(zero)
+                Offset::ZeroPoint(zero)
             },
         }
     }
@@ -82,11 +82,11 @@ impl QuantLayout {
         PANEL_COLUMNS * (GROUP / self.group) * if self.half_scales { 2 } else { 4 }
     }
 
-    /// Bytes of the columns' units, which stand before the records.
-    pub const fn unit_bytes(self) -> usize {
+    /// Bytes of the column scales that precede the records.
+    pub const fn column_scale_bytes(self) -> usize {
         match self.offset {
             Offset::Paired => 4 * PANEL_COLUMNS,
-            Offset::Min | Offset::Zero(_) => 0,
+            Offset::Min | Offset::ZeroPoint(_) => 0,
         }
     }
 
@@ -94,13 +94,13 @@ impl QuantLayout {
     pub const fn record_bytes(self) -> usize {
         let arrays = match self.offset {
             Offset::Min => 2,
-            Offset::Zero(_) | Offset::Paired => 1,
+            Offset::ZeroPoint(_) | Offset::Paired => 1,
         };
         self.code_bytes() + arrays * self.scale_bytes()
     }
 }
 
-/// What a panel holds.
+/// Element type or quantised layout of a panel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PanelKind {
     F32,
@@ -110,7 +110,7 @@ pub enum PanelKind {
 }
 
 impl PanelKind {
-    /// The panel that keeps `dtype`: its codes as they are, and scales to 15 bits of their column's largest.
+    /// The panel kind for weights stored as `dtype`.
     pub const fn of(dtype: DType) -> Self {
         match dtype {
             DType::F32 => Self::F32,
@@ -128,11 +128,13 @@ impl PanelKind {
         match self {
             Self::F32 => inputs * PANEL_COLUMNS * 4,
             Self::F16 | Self::Bf16 => inputs * PANEL_COLUMNS * 2,
-            Self::Quant(layout) => layout.unit_bytes() + inputs / GROUP * layout.record_bytes(),
+            Self::Quant(layout) => {
+                layout.column_scale_bytes() + inputs / GROUP * layout.record_bytes()
+            }
         }
     }
 
-    /// Whether products with it take int8 activations.
+    /// Whether GEMMs with it read int8 activations.
     pub const fn is_quantized(self) -> bool {
         matches!(self, Self::Quant(_))
     }

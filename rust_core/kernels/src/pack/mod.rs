@@ -1,10 +1,10 @@
-//! Weights as the kernels read them: panels of 16 output columns in one contiguous stream.
+//! Weights packed for the kernels: panels of 16 output columns in one contiguous stream.
 //!
 //! A matrix `[outputs, inputs]` becomes `ceil(outputs / 16)` panels. A panel holds its 16 columns for
-//! every input, so a kernel walks it once from start to end; missing columns of the last panel are
-//! zero weights. See [`layout`] for the bytes. Quantised weights keep the file's own codes: nothing is
-//! requantised. Scales and minima of 8-bit codes are the file's own, those of 4-bit codes are rounded to 15
-//! bits of their column's largest ([`pairs`]).
+//! every input, so a kernel reads it once from start to end. Missing columns of the last panel are
+//! zero weights. [`layout`] defines the bytes. Codes of quantised weights are those of the file: nothing is
+//! requantised. Scales and minima of 8-bit codes are copied too; those of 4-bit codes are rounded to 15
+//! bits relative to the largest in their column ([`pairs`]).
 
 mod float;
 pub mod layout;
@@ -18,16 +18,16 @@ use std::ops::Range;
 use crate::error::KernelError;
 use crate::format::TensorView;
 
-/// A packed matrix: a typed window on bytes that the weight arena owns.
+/// A packed matrix: a typed view of bytes owned by the weight arena.
 ///
-/// Plain data; the owner of the arena sees to it that it lives longer (see `weights.rs`).
+/// Plain data without a lifetime: the owner of the arena keeps it alive longer than the matrix (see `weights.rs`).
 #[derive(Debug, Clone, Copy)]
 pub struct PackedMatrix {
     pub kind: PanelKind,
-    /// Columns of the product: rows of the stored tensor.
+    /// Output columns of the GEMM, which are rows of the stored tensor.
     pub outputs: usize,
-    /// Outputs that stand together: panels never mix two segments (attention heads whose dimension
-    /// is no multiple of 16 get panels of their own). Most matrices are one segment.
+    /// Outputs per segment. A panel never spans two segments, so attention heads whose dimension is not a multiple of 16
+    /// get separate panels. Most matrices are one segment.
     pub segment: usize,
     /// Length of the dot products.
     pub inputs: usize,
@@ -40,11 +40,11 @@ unsafe impl Send for PackedMatrix {}
 unsafe impl Sync for PackedMatrix {}
 
 impl PackedMatrix {
-    /// A matrix whose panels will stand at `data`.
+    /// A matrix whose panels will be written at `data`.
     ///
     /// # Safety
-    /// `data` is 64-byte aligned and has [`Self::bytes`] bytes behind it that outlive the value;
-    /// nobody writes them once kernels run.
+    /// `data` is 64-byte aligned and valid for [`Self::bytes`] bytes that outlive the value. They are not written once kernels
+    /// run.
     pub unsafe fn at(
         data: *const u8,
         kind: PanelKind,
@@ -95,11 +95,11 @@ impl PackedMatrix {
     }
 
     pub(crate) fn panel_slice(&self, panel: usize) -> &[u8] {
-        // SAFETY: a whole panel stands at `panel(..)` (contract of `at`).
+        // SAFETY: a whole panel is at `panel(..)` (contract of `at`).
         unsafe { std::slice::from_raw_parts(self.panel(panel), self.panel_bytes()) }
     }
 
-    /// Decode one output's weights (a row of the stored tensor), as embedding look-up needs it.
+    /// Dequantise one output's weights (a row of the stored tensor), for embedding look-up.
     pub fn unpack_output(&self, output: usize, weights: &mut [f32]) {
         assert!(output < self.outputs && weights.len() == self.inputs);
         let (segment, part) = (output / self.segment, output % self.segment);
@@ -113,12 +113,12 @@ impl PackedMatrix {
     }
 }
 
-/// Panels of a matrix whose outputs come in segments.
+/// Number of panels of a matrix whose outputs are divided into segments.
 pub fn panels_of(outputs: usize, segment: usize) -> usize {
     outputs / segment * segment.div_ceil(PANEL_COLUMNS)
 }
 
-/// How a tensor of the model will be packed, checked against the shape the model expects.
+/// How a tensor will be packed. Rejects a tensor whose shape is not `[outputs, inputs]`.
 pub fn kind_for(
     tensor: &TensorView<'_>,
     outputs: usize,
@@ -133,7 +133,7 @@ pub fn kind_for(
     Ok(PanelKind::of(tensor.dtype))
 }
 
-/// Working memory of one packing worker, reused from panel to panel.
+/// Scratch memory of one packing worker, reused for all its panels.
 #[derive(Default)]
 pub struct PackScratch {
     codes: Vec<u8>,
@@ -164,7 +164,7 @@ pub(crate) mod tests {
     use crate::quant::{DType, dequantize_row};
     use proptest::prelude::*;
 
-    /// Random but sane weights in the format's own bytes, and their decoded values.
+    /// Random weights of moderate size in the format's own bytes, and their dequantised values.
     pub(crate) struct TestTensor {
         pub dtype: DType,
         pub shape: [usize; 2],
@@ -239,7 +239,7 @@ pub(crate) mod tests {
             }
         }
 
-        /// The packed matrix and the memory it stands in.
+        /// The packed matrix and the memory that holds it.
         pub fn pack(&self) -> (PackedMatrix, Buffer<u8>) {
             self.pack_segments(self.shape[0])
         }
@@ -254,7 +254,7 @@ pub(crate) mod tests {
             let matrix = unsafe { PackedMatrix::at(buffer.ptr(), kind, outputs, segment, inputs) };
             let mut scratch = PackScratch::default();
             for panel in 0..matrix.panels() {
-                // SAFETY: the buffer is ours alone.
+                // SAFETY: the buffer is not shared.
                 let out = unsafe { buffer.slice_mut(panel * size, size) };
                 pack_panel(
                     &self.view(),
@@ -282,7 +282,7 @@ pub(crate) mod tests {
                 for output in 0..outputs {
                     matrix.unpack_output(output, &mut row);
                     let values = &tensor.values[output * inputs..][..inputs];
-                    // Pairs are rounded in units of their column ([`pairs`]).
+                    // Pairs are rounded relative to their column's scale ([`pairs`]).
                     let largest = values.iter().fold(1.0, |most: f32, x| most.max(x.abs()));
                     let paired = matrix.kind == PanelKind::Quant(QuantLayout::PAIRED);
                     let rounding = if paired { 5e-5 * largest } else { 0.0 };
@@ -306,7 +306,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_demo_formats_records_are_320_and_544_bytes() {
+    fn q4_1_and_q8_0_records_are_320_and_544_bytes() {
         let bytes = |dtype, inputs| PanelKind::of(dtype).panel_bytes(inputs);
         assert_eq!(bytes(DType::Q4_1, 32), 64 + 320);
         assert_eq!(bytes(DType::Q4_1, 64), 64 + 2 * 320);

@@ -23,7 +23,7 @@ pub(super) fn pack(
     scratch.codes.resize(inputs, 0);
     scratch.scales.resize(groups, 0.0);
     scratch.mins.resize(groups, 0.0);
-    let (units, records) = out.split_at_mut(layout.unit_bytes());
+    let (column_scales, records) = out.split_at_mut(layout.column_scale_bytes());
     for (column, output) in outputs.clone().enumerate() {
         unpack_row_affine(
             tensor.dtype,
@@ -34,10 +34,10 @@ pub(super) fn pack(
             &mut scratch.mins,
         );
         let per_record = GROUP / layout.group;
-        let mut unit = 0.0;
+        let mut column_scale = 0.0;
         if layout.offset == Offset::Paired {
-            unit = pairs::unit_of(&scratch.scales, &scratch.mins);
-            store(units, column, unit, false);
+            column_scale = pairs::column_scale(&scratch.scales, &scratch.mins);
+            store(column_scales, column, column_scale, false);
         }
         for (record, out) in records.chunks_exact_mut(layout.record_bytes()).enumerate() {
             let codes: &[u8; GROUP] = scratch.codes[record * GROUP..][..GROUP]
@@ -56,7 +56,11 @@ pub(super) fn pack(
                 }
             }
             if layout.offset == Offset::Paired {
-                let pair = pairs::pair_of(scratch.scales[record], scratch.mins[record], unit);
+                let pair = pairs::quantize_pair(
+                    scratch.scales[record],
+                    scratch.mins[record],
+                    column_scale,
+                );
                 let at = &mut rest.as_chunks_mut::<4>().0[column];
                 *at = pair_bytes(pair);
                 continue;
@@ -83,17 +87,18 @@ pub(super) fn pack(
     }
 }
 
-/// Decode one column of a panel.
+/// Dequantise one column of a panel.
 pub(super) fn unpack(panel: &[u8], layout: QuantLayout, column: usize, weights: &mut [f32]) {
-    let (units, records) = panel.split_at(layout.unit_bytes());
+    let (column_scales, records) = panel.split_at(layout.column_scale_bytes());
     let records = records.chunks_exact(layout.record_bytes());
     for (record, weights) in records.zip(weights.as_chunks_mut::<GROUP>().0) {
         let (codes, rest) = record.split_at(layout.code_bytes());
         let codes = codes_of(codes, layout.bits, column);
         if layout.offset == Offset::Paired {
-            let (unit, pair) = (load(units, column, false), load_pair(rest, column));
+            let (column_scale, pair) =
+                (load(column_scales, column, false), load_pair(rest, column));
             for (weight, code) in weights.iter_mut().zip(codes) {
-                *weight = unit * pairs::weight(code, pair) as f32;
+                *weight = column_scale * pairs::dequantize_code(code, pair) as f32;
             }
             continue;
         }
@@ -109,7 +114,7 @@ pub(super) fn unpack(panel: &[u8], layout: QuantLayout, column: usize, weights: 
                         *weight = scale * f32::from(code) + min;
                     }
                 }
-                Offset::Zero(zero) => {
+                Offset::ZeroPoint(zero) => {
                     for (weight, &code) in weights.iter_mut().zip(codes) {
                         *weight = scale * (i32::from(code) - zero) as f32;
                     }
@@ -136,7 +141,7 @@ fn codes_of(code_bytes: &[u8], bits: u32, column: usize) -> [u8; GROUP] {
     codes
 }
 
-/// The code of `column` for input `input` of a record: for tests.
+/// The code of `column` for input `input` of a record.
 #[cfg(test)]
 pub(crate) fn code_at(record: &[u8], bits: u32, column: usize, input: usize) -> i32 {
     if bits == 8 {
@@ -166,7 +171,7 @@ pub(crate) fn load_pair(pairs: &[u8], column: usize) -> [i16; 2] {
     [i16::from_le_bytes([a, b]), i16::from_le_bytes([c, d])]
 }
 
-/// Scale, minimum or unit number `slot` of an array of them.
+/// Entry `slot` of an array of scales, minima or column scales.
 pub(crate) fn load(values: &[u8], slot: usize, half: bool) -> f32 {
     if half {
         f16::from_le_bytes([values[2 * slot], values[2 * slot + 1]]).to_f32()

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::amx::held;
+use crate::amx::thread_tiles;
 
 /// Threads that wait until something that atomics say is so.
 ///
@@ -48,7 +48,7 @@ impl Waiters {
             std::hint::spin_loop();
         }
         // Products hold tile registers on some machines; whoever sleeps gives them back.
-        held::release();
+        thread_tiles::release();
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         while !come() {

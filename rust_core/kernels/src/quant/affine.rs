@@ -1,6 +1,6 @@
 //! The affine view: `weight = scale * code + min` with unsigned codes, for every quantised format.
 //!
-//! The kernels pack from this view, so they know two code widths instead of six block layouts.
+//! Weights are packed from this view, so the kernels support two code widths instead of six block layouts.
 
 use super::{DType, q4_0, q4_1, q4_k, q5_k, q6_k, q8_0};
 
@@ -11,7 +11,7 @@ pub(super) struct Group {
     pub(super) min: f32,
 }
 
-/// The most groups that one block has (Q6_K).
+/// Largest number of groups per block (Q6_K).
 const MAX_GROUPS: usize = 16;
 
 /// Weights that share a scale and a minimum.
@@ -26,7 +26,7 @@ pub fn group_size(dtype: DType) -> usize {
     }
 }
 
-/// Bits that hold every code of `dtype`: 4 or 8. Q5_K and Q6_K codes stay below 32 and 64.
+/// Width of the unpacked codes of `dtype` in bits: 4 or 8. Q5_K and Q6_K codes stay below 32 and 64.
 ///
 /// # Panics
 /// If `dtype` is not quantised.
@@ -40,10 +40,10 @@ pub fn code_bits(dtype: DType) -> u32 {
 
 /// Unpacks one row of `cols` weights.
 ///
-/// * `codes`: `[cols]`, one code a byte, in the order of the weights.
+/// * `codes`: `[cols]`, one code per byte, in the order of the weights.
 /// * `scales`, `mins`: `[cols / group_size(dtype)]`.
 ///
-/// Code and group are the file's own, so only the order of float operations differs from
+/// Codes, scales and minima are exact, so only the order of float operations differs from
 /// [`super::dequantize_row`].
 ///
 /// # Panics

@@ -1,4 +1,4 @@
-//! The element types that weights can have.
+//! Element types of stored weights.
 
 /// How a tensor's values are stored. Names follow ggml.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,7 +34,7 @@ impl DType {
         Self::Q6K,
     ];
 
-    /// The type of ggml's number `code`, if it is supported.
+    /// The type with ggml type number `code`, if supported.
     pub fn from_ggml(code: u32) -> Option<Self> {
         Some(match code {
             0 => Self::F32,
@@ -50,7 +50,7 @@ impl DType {
         })
     }
 
-    /// The name people know it by, as in `Q4_K`.
+    /// The common name, such as `Q4_K`.
     pub fn name(self) -> &'static str {
         match self {
             Self::F32 => "F32",

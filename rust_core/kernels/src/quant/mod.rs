@@ -1,6 +1,6 @@
-//! Weight formats: block layouts, slow reference dequantisation and the affine view.
+//! Weight formats: block layouts, reference dequantisation and the affine view.
 //!
-//! Everything here favours being obviously right over speed: the kernels repack weights once at load
+//! Code here favours clarity over speed: kernels use weights repacked once at load
 //! through [`unpack_row_affine`], and tests compare them with [`dequantize_row`].
 //!
 //! A *block* is the unit of storage; a *row* is whole blocks. A *group* is a run of weights that share

@@ -1,5 +1,5 @@
-//! The affine view against the reference, and the reference against blocks worked out by hand. The
-//! oracle for every layout is ggml's own Python package (`tests/parity/test_dequantise.py`).
+//! Tests of the affine view against the reference, and of the reference against hand-computed blocks. Every layout is also
+//! compared with ggml's Python package (`tests/parity/test_dequantise.py`).
 
 use half::f16;
 use proptest::prelude::*;
@@ -43,7 +43,7 @@ fn any_row() -> impl Strategy<Value = (DType, Vec<u8>)> {
 
 proptest! {
     #[test]
-    fn the_affine_view_is_the_reference((dtype, bytes) in any_row()) {
+    fn the_affine_view_equals_the_reference((dtype, bytes) in any_row()) {
         let cols = 2 * dtype.block_len();
         let groups = cols / group_size(dtype);
         let mut reference = vec![0.0; cols];
@@ -53,7 +53,7 @@ proptest! {
         for i in 0..cols {
             let (scale, min) = (scales[i / group_size(dtype)], mins[i / group_size(dtype)]);
             let product = scale * f32::from(codes[i]);
-            // Three roundings at most differ: of the product, the minimum and their sum.
+            // At most three roundings differ: of the product, the minimum and their sum.
             let tolerance = (product.abs() + min.abs()) * 1.5 * f32::EPSILON;
             prop_assert!((product + min - reference[i]).abs() <= tolerance, "{dtype:?} at {i}");
             prop_assert!(u32::from(codes[i]) < 1 << code_bits(dtype));
@@ -112,6 +112,6 @@ fn six_bit_scales_are_split_over_three_fields() {
 
 #[test]
 #[should_panic(expected = "rows hold whole Q4_0 blocks")]
-fn a_row_of_part_of_a_block_is_our_own_mistake() {
+fn a_row_of_a_partial_block_panics() {
     dequantize_row(DType::Q4_0, &[0; 18], &mut [0.0; 31]);
 }

@@ -1,4 +1,4 @@
-//! How fast the workers together read memory.
+//! Aggregate memory read bandwidth of the workers.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::pool::Pool;
 use crate::simd::{LANES, Lanes, by_level};
 use crate::topology::Topology;
 
-/// Bytes per second at which `threads` workers together read a buffer of `bytes` over and over, each
+/// Bytes per second at which `threads` workers together read a buffer of `bytes` repeatedly, each
 /// its own part, for about `duration`; best pass.
 ///
-/// A buffer that fits the caches is read from there: the figure is that of the footprint, not of main memory.
+/// A buffer that fits the caches is read from the caches: choose a larger footprint to measure main memory.
 pub fn measure_read_bandwidth(
     bytes: usize,
     threads: Option<usize>,
@@ -25,25 +25,25 @@ pub fn measure_read_bandwidth(
     let level = Level::choose("auto")?;
     let floats = (bytes / size_of::<f32>()).max(pool.size() * STRIP);
     let buffer = Buffer::<f32>::with_pages(floats, pages)?;
-    // Pages are mapped by whoever writes them first; unwritten ones would all be one zero page.
+    // First touch by the worker that reads the part; unwritten pages would all map to the zero page.
     pool.run(&|worker| {
         let part = worker.share(floats);
-        // SAFETY: this worker's part alone.
+        // SAFETY: this worker's part only.
         unsafe { buffer.slice_mut(part.start, part.len()) }.fill(1.0);
     })?;
     let best = best_pass(&mut pool, duration, &|worker| {
         let part = worker.share(floats);
-        // SAFETY: nobody writes any more; the level was chosen for this machine.
+        // SAFETY: no thread writes during the pass; the level was chosen for this machine.
         let sum = unsafe { read_all(level, buffer.slice(part.start, part.len())) };
         black_box(sum);
     })?;
     Ok((floats * size_of::<f32>()) as f64 / best.as_secs_f64())
 }
 
-/// Vectors read by one turn of the loop, each into a sum of its own.
+/// Vectors read per loop iteration, each added to a separate sum.
 const SUMS: usize = 8;
 
-/// Floats read by one turn of the loop.
+/// Floats read per loop iteration.
 const STRIP: usize = SUMS * LANES;
 
 /// # Safety
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_read() {
+    fn every_float_is_read() {
         let values: Vec<f32> = (0..5 * STRIP).map(|value| value as f32).collect();
         for level in Level::ALL.into_iter().filter(|level| level.available()) {
             // SAFETY: the machine has the level.

@@ -1,4 +1,4 @@
-//! How long the workers take to meet.
+//! Barrier latency of the worker pool.
 
 use std::time::Duration;
 
@@ -7,11 +7,10 @@ use crate::error::KernelError;
 use crate::pool::Pool;
 use crate::topology::Topology;
 
-/// Barriers of one pass: as many as a step of a 30-layer model has, some times over.
+/// Barriers per pass: several times as many as a step of a 30-layer model has.
 const BARRIERS: u32 = 1_000;
 
-/// Seconds that a barrier of the worker pool takes when nobody is late: the mean of a pass of many, best
-/// pass.
+/// Seconds per barrier of the worker pool without load imbalance: mean over a pass, best pass.
 pub fn measure_barrier(threads: Option<usize>, duration: Duration) -> Result<f64, KernelError> {
     let mut pool = Pool::new(threads, &Topology::detect())?;
     let best = best_pass(&mut pool, duration, &|worker| {
@@ -27,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_barrier_takes_time_among_several_and_hardly_any_alone() {
+    fn a_barrier_takes_longer_with_two_workers_than_with_one() {
         let short = Duration::from_millis(1);
         let alone = measure_barrier(Some(1), short).unwrap();
         let together = measure_barrier(Some(2), short).unwrap();

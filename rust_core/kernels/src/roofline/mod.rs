@@ -1,7 +1,7 @@
-//! What this machine can do at most, measured: read bandwidth, peaks of its instructions, barrier latency.
+//! Measured machine limits for the roofline: memory read bandwidth, peak instruction throughput, barrier latency.
 //!
-//! The ceilings that a benchmark's results are compared with. All run on a pool like the executor's and keep
-//! the best of their passes, because interference only ever slows a pass down.
+//! Benchmark results are compared with these. All measurements run on a worker pool like the executor's and report
+//! the best pass, because interference can only slow a pass down.
 
 mod bandwidth;
 mod barrier;
@@ -16,7 +16,7 @@ pub use peak::{Instruction, measure_int8_dot, measure_peak};
 use crate::error::KernelError;
 use crate::pool::{Pool, Worker};
 
-/// The shortest of the passes that fit into about `duration`; at least one.
+/// Run passes for about `duration`, at least one, and return the shortest.
 fn best_pass(
     pool: &mut Pool,
     duration: Duration,

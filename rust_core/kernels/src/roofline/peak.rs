@@ -1,4 +1,4 @@
-//! How many operations a second the arithmetic instructions reach, from registers alone.
+//! Peak throughput of arithmetic instructions, measured with register operands only.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -10,20 +10,20 @@ use crate::pool::Pool;
 use crate::simd::LANES;
 use crate::topology::Topology;
 
-/// An arithmetic instruction (or the shortest sequence that does its work) whose peak can be measured.
+/// An arithmetic instruction (or the shortest equivalent sequence) whose peak can be measured.
 ///
-/// A new one needs its names here and in `available`, and its loop in `run`; everything above knows it then.
+/// To add one, extend `ALL`, `name`, `data_type`, `available` and `run`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Instruction {
     /// `tdpbsud`: tiles of bytes, summed in 32 bits.
     AmxInt8,
     /// `vpdpbusd` on 512 bits.
     Avx512Vnni,
-    /// `vpdpbusd` on 256 bits, as processors without AVX-512 have it.
+    /// `vpdpbusd` on 256 bits (AVX-VNNI), for processors without AVX-512.
     AvxVnni,
     /// `vpmaddubsw`, `vpmaddwd` and `vpaddd`: bytes summed in 32 bits without VNNI.
     Avx2Int8,
-    /// 32-bit products in plain Rust.
+    /// 32-bit integer multiply-add in plain Rust.
     PortableInt,
     /// `tdpbf16ps`: tiles of bf16, summed in f32.
     AmxBf16,
@@ -33,12 +33,12 @@ pub enum Instruction {
     Avx512F32,
     /// `vfmadd` on 256 bits.
     Avx2F32,
-    /// Products and sums of f32 in plain Rust.
+    /// f32 multiply and add in plain Rust.
     PortableF32,
 }
 
 impl Instruction {
-    /// Every one, by data type and the widest first.
+    /// All instructions, ordered by data type, widest first.
     pub const ALL: [Self; 10] = [
         Self::AmxInt8,
         Self::Avx512Vnni,
@@ -52,7 +52,7 @@ impl Instruction {
         Self::PortableF32,
     ];
 
-    /// The name it is asked for and printed by.
+    /// The name used on the command line and in output.
     pub fn name(self) -> &'static str {
         match self {
             Self::AmxInt8 => "amx_int8",
@@ -68,7 +68,7 @@ impl Instruction {
         }
     }
 
-    /// What it multiplies: `int8`, `bf16` or `f32`.
+    /// Its operand type: `int8`, `bf16` or `f32`.
     pub fn data_type(self) -> &'static str {
         match self {
             Self::AmxInt8 | Self::Avx512Vnni | Self::AvxVnni | Self::Avx2Int8 => "int8",
@@ -107,10 +107,10 @@ impl Instruction {
         }
     }
 
-    /// Run it `rounds` times and more; the operations done, a multiplication and an addition being two.
+    /// Run `rounds` iterations of the instruction's loop. Returns the number of operations; a multiply-add counts as two.
     ///
     /// # Panics
-    /// It is not available.
+    /// If it is not available.
     fn run(self, rounds: usize) -> usize {
         assert!(self.available(), "{} is not available", self.name());
         match self {
@@ -146,7 +146,7 @@ impl Instruction {
     }
 }
 
-/// Rounds of a pass: about half a millisecond, long beside the start of a job.
+/// Rounds of a pass: about half a millisecond, long compared with the start of a job.
 const ROUNDS: usize = 100_000;
 
 /// Operations per second that `threads` workers together reach with one instruction, for about `duration`;
@@ -161,7 +161,7 @@ pub fn measure_peak(
 ) -> Result<f64, KernelError> {
     if !instruction.available() {
         return Err(KernelError::config(format!(
-            "The peak of {} cannot be measured here: this machine or build is without it.",
+            "The peak of {} cannot be measured here: this machine or build does not support it.",
             instruction.name()
         )));
     }
@@ -173,8 +173,8 @@ pub fn measure_peak(
     Ok(operations as f64 / best.as_secs_f64())
 }
 
-/// The peak of what the dispatch level multiplies bytes with. Portable code has no instruction for that and
-/// is measured on 32-bit products.
+/// The peak of the best dispatch level's int8 dot product instruction. Portable code has none and is measured with 32-bit
+/// integer multiply-adds.
 pub fn measure_int8_dot(threads: Option<usize>, duration: Duration) -> Result<f64, KernelError> {
     let instruction = match Level::choose("auto")? {
         Level::Amx => Instruction::AmxInt8,
@@ -222,8 +222,8 @@ mod x86 {
     use std::arch::x86_64::*;
     use std::hint::black_box;
 
-    /// A function that runs `$next` on independent sums, enough to cover the latency of the instruction and
-    /// few enough to stay in registers, and gives back the operations done.
+    /// Define a function that runs `$next` on independent sums, enough to cover the latency of the instruction and
+    /// few enough to stay in registers, and returns the number of operations.
     macro_rules! chains {
         (
             $name:ident: $features:literal, $chains:literal chains of $operations:expr;
@@ -257,7 +257,7 @@ mod x86 {
         sum => _mm256_dpbusd_avx_epi32(*sum, a, b)
     }
     chains! {
-        // The sum is an operand of the first product: one of constants would be computed once for all.
+        // The sum is an operand of the multiplication; one of constants would be hoisted out of the loop.
         avx2_maddubs: "avx2", 12 chains of 2 * 32;
         _mm256_setzero_si256(); (a, b) = (_mm256_set1_epi8(3), _mm256_set1_epi16(1));
         sum => _mm256_add_epi32(*sum, _mm256_madd_epi16(_mm256_maddubs_epi16(*sum, a), b))
@@ -279,7 +279,7 @@ mod x86 {
         sum => _mm256_fmadd_ps(*sum, a, b)
     }
 
-    /// Thirty-two bf16 of one value.
+    /// Broadcast a value to 32 bf16 lanes.
     ///
     /// # Safety
     /// The machine has AVX-512 with BF16.
@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_available_is_measured_and_what_is_not_is_refused_by_name() {
+    fn available_instructions_are_measured_and_others_rejected_by_name() {
         for instruction in Instruction::ALL {
             let peak = measure_peak(instruction, Some(1), Duration::from_millis(1));
             match peak {
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dispatch_levels_dot_product_has_a_peak() {
+    fn the_int8_dot_product_of_the_dispatch_level_has_a_peak() {
         assert!(measure_int8_dot(Some(1), Duration::from_millis(1)).unwrap() > 1e6);
     }
 }

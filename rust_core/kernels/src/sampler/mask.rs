@@ -1,12 +1,12 @@
-//! Token masks: which tokens a grammar allows next.
+//! Token masks: the tokens that a grammar allows next.
 //!
-//! Bit `id % 32` of word `id / 32` is 1 where token `id` is allowed. Costs a look at every word and a
-//! store for every forbidden token; rows without a mask never come here.
+//! Bit `id % 32` of word `id / 32` is 1 if token `id` is allowed. Cost: one read per word and one
+//! store per forbidden token. Not called for rows without a mask.
 
-/// Ids of one word.
+/// Token ids per word.
 const WORD: usize = 32;
 
-/// Give every forbidden token the logit -inf.
+/// Set the logit of every forbidden token to -inf.
 pub(super) fn apply(logits: &mut [f32], mask: &[u32]) {
     for (run, &word) in logits.chunks_mut(WORD).zip(mask) {
         match word {

@@ -1,24 +1,24 @@
-//! Sampling one row of logits, inside the step.
+//! Sampling of one row of logits, inside the step.
 //!
-//! The algorithm, which `engine/executors/reference_sampler.py` mirrors in numpy:
-//! 1. Logprobs, if asked for: log-softmax of the raw logits; alternatives by logprob, then lowest id.
+//! The algorithm, mirrored in numpy by `engine/executors/reference_sampler.py`:
+//! 1. Logprobs, if requested: log-softmax of the raw logits; alternatives by logprob, then lowest id.
 //! 2. Tokens that the row's mask forbids, if it has one, get the logit -inf. Then logit bias is added.
 //! 3. Repetition penalty p on every token of prompt and output: `logit > 0 ? logit / p : logit * p`.
-//! 4. Presence and frequency penalties on output tokens; counts come from the token table, so the
-//!    sampler keeps no state.
+//! 4. Presence and frequency penalties on output tokens. Counts are computed from the token table, so the
+//!    sampler is stateless.
 //! 5. Temperature 0: the largest logit wins, ties by lowest id. Otherwise divide by the temperature.
-//! 6. Top-k (ties at the k-th by lowest id); then, on what is left, min-p (probability at least
-//!    `min_p` times the largest) and top-p (smallest prefix, likeliest first, that reaches `top_p`),
-//!    always keeping the likeliest.
+//! 6. Top-k (ties at the k-th by lowest id); then, on the remaining tokens, min-p (probability at least
+//!    `min_p` times the largest) and top-p (smallest prefix, most probable first, that reaches `top_p`),
+//!    always keeping the most probable token.
 //! 7. Gumbel-max: the largest `logit + g(id)` wins, ties by lowest id, with
 //!    `g = -ln(-ln(u))`, `u = ((h >> 40) + 0.5) / 2^24`,
 //!    `h = mix64(mix64(seed ^ mix64(position)) ^ (id * 0x9E3779B97F4A7C15))`, where mix64 is splitmix64's
-//!    finaliser. A draw is a function of (logits, seed, position) and of nothing else.
+//!    finaliser. A sampled token depends only on logits, seed and position.
 //!
-//! Cost: a few passes over the vocabulary; nothing sorts it. A row whose logits hold a NaN or +inf, or
-//! nothing above -inf (before or after its mask), fails alone.
+//! Cost: a few passes over the vocabulary, which is never sorted. A row whose logits have a NaN or +inf, or
+//! nothing above -inf (before or after its mask), fails without affecting other rows.
 
-mod draw;
+mod gumbel;
 pub mod mask;
 mod penalties;
 mod score;
@@ -30,10 +30,10 @@ use crate::simd::{LANES, Lanes, by_level};
 
 pub use score::{Scored, score};
 
-/// The most alternatives a row may ask for; `MAX_TOP_LOGPROBS` in Python.
+/// Largest number of alternatives per row; `MAX_TOP_LOGPROBS` in Python.
 pub const MAX_TOP_LOGPROBS: usize = 20;
 
-/// Per-row parameters: the mirror of `SAMPLING_DTYPE` in `engine/executors/base.py`.
+/// Per-row parameters; same layout as `SAMPLING_DTYPE` in `engine/executors/base.py`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SamplingRow {
@@ -44,13 +44,13 @@ pub struct SamplingRow {
     pub presence_penalty: f32,
     pub frequency_penalty: f32,
     pub top_k: i32,
-    /// -1: no logprob wanted; k ≥ 0: k alternatives beside the own.
+    /// -1: no logprobs; k ≥ 0: the sampled token's logprob and k alternatives.
     pub num_logprobs: i32,
     pub seed: u64,
 }
 
 /// Name, byte offset and size of every field of [`SamplingRow`], for the test that compares it with
-/// Python's.
+/// `SAMPLING_DTYPE`.
 pub const SAMPLING_ROW_LAYOUT: [(&str, usize, usize); 9] = {
     use std::mem::offset_of;
     [
@@ -78,36 +78,36 @@ pub const SAMPLING_ROW_LAYOUT: [(&str, usize, usize); 9] = {
     ]
 };
 
-/// What decides a row's token beside its logits.
+/// A row's inputs to sampling, other than its logits.
 #[derive(Debug, Clone, Copy)]
 pub struct RowContext<'a> {
     pub params: &'a SamplingRow,
-    /// Every known token, all below the vocabulary's size.
+    /// Prompt and output tokens so far, all below the vocabulary size.
     pub tokens: &'a [i32],
     pub num_prompt_tokens: usize,
-    /// The new token's position: the number of known tokens.
+    /// Position of the new token: the number of tokens so far.
     pub position: u64,
     pub bias_ids: &'a [i32],
     pub bias_values: &'a [f32],
-    /// A bit a token, 1 where it is allowed; None allows all. See [`mask`].
+    /// One bit per token, 1 if allowed; None allows all. See [`mask`].
     pub mask: Option<&'a [u32]>,
 }
 
-/// A row's outcome. Alternatives go into the slices given to [`sample`].
+/// Result of sampling a row. Alternatives are written to the slices given to [`sample`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sampled {
-    /// None: the logits were unusable.
+    /// None if the logits were unusable.
     pub token: Option<i32>,
-    /// NaN unless asked for.
+    /// NaN unless requested.
     pub logprob: f32,
 }
 
-/// A worker's memory for sampling; nothing is allocated after construction.
+/// Per-worker scratch memory for sampling. Nothing is allocated after construction.
 #[derive(Debug)]
 pub struct Scratch {
     /// Sortable candidates, see [`select`].
     keys: Vec<u64>,
-    /// Largest logit of each run of [`select::RUN`].
+    /// Largest logit of each run of [`select::RUN`] logits.
     maxima: Vec<f32>,
     /// Copy of `maxima` that selection may reorder.
     order: Vec<f32>,
@@ -115,7 +115,7 @@ pub struct Scratch {
     counts: Vec<u32>,
     /// Whether a token has been penalised for repetition; all false between rows.
     seen: Vec<bool>,
-    /// Raw logits of the tokens that bias or penalties changed, in the order of the changes.
+    /// Raw logits of tokens changed by bias or penalties, in the order of the changes.
     raw: Vec<(u32, f32)>,
 }
 
@@ -183,7 +183,7 @@ unsafe fn log_sum_exp(level: Level, logits: &[f32], largest: f32) -> f64 {
     f64::from(largest) + unsafe { sum_exp(level, logits, largest, 1.0) }.ln()
 }
 
-/// Fill `ids` and `logprobs` with the likeliest tokens; what a small vocabulary leaves over stays.
+/// Fill `ids` and `logprobs` with the most probable tokens. Entries beyond the vocabulary size are left unchanged.
 /// `scratch.maxima` must be those of `logits`.
 fn alternatives(
     logits: &[f32],
@@ -200,7 +200,7 @@ fn alternatives(
     }
 }
 
-/// Sample one row. `logits` (one per vocabulary entry) are changed by bias and penalties.
+/// Sample one row. `logits` (one per vocabulary entry) are modified by mask, bias and penalties.
 ///
 /// The first `num_logprobs` entries of `top_ids` and `top_logprobs` are filled.
 ///
@@ -234,7 +234,7 @@ pub unsafe fn sample(
     if let Some(mask) = row.mask {
         mask::apply(logits, mask);
     }
-    // Raw logits are saved here, after the mask: that of a forbidden token is never asked for.
+    // Raw logits are saved after the mask: those of forbidden tokens are never needed.
     let changed = penalties::apply(logits, row, scratch) || row.mask.is_some();
     // SAFETY: the level is the caller's promise.
     if changed && unsafe { select::run_maxima(level, logits, &mut scratch.maxima) }.is_none() {
@@ -247,7 +247,7 @@ pub unsafe fn sample(
         select::argmax(logits, &scratch.maxima)
     } else {
         // SAFETY: the level is the caller's promise.
-        unsafe { draw::draw(level, logits, row, scratch) }
+        unsafe { gumbel::sample_gumbel_max(level, logits, row, scratch) }
     };
     let logprob = if params.num_logprobs >= 0 {
         (f64::from(scratch.raw_logit(token, logits)) - log_sum) as f32

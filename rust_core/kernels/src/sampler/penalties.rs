@@ -1,9 +1,9 @@
-//! Logit bias and the three penalties: the only steps that change logits.
+//! Logit bias and the repetition, presence and frequency penalties.
 
 use super::{RowContext, Scratch};
 
-/// Apply bias and penalties in place; says whether anything changed. Costs the row's known tokens
-/// when it has a penalty, nothing otherwise. `scratch.raw` receives what was changed.
+/// Apply bias and penalties in place; returns whether any logit changed. Linear in the row's tokens if it has a penalty.
+/// `scratch.raw` receives the original values of changed logits.
 pub(super) fn apply(logits: &mut [f32], row: &RowContext<'_>, scratch: &mut Scratch) -> bool {
     let params = row.params;
     scratch.raw.clear();

@@ -1,15 +1,15 @@
-//! The log-probability of a token that is known already.
+//! The log-probability of a given token (prompt logprobs).
 
 use super::{Scratch, alternatives, log_sum_exp, select};
 use crate::dispatch::Level;
 use crate::simd::{LANES, Lanes, by_level};
 
-/// What a known token was worth. Alternatives go into the slices given to [`score`].
+/// Logprob and rank of a given token. Alternatives are written to the slices given to [`score`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scored {
-    /// Log-softmax of the raw logits; NaN if these were unusable.
+    /// Log-softmax of the raw logits; NaN if they were unusable.
     pub logprob: f32,
-    /// 1 for the likeliest token; equal ones rank by lowest id. 0 if the logits were unusable.
+    /// 1 for the most probable token; ties rank by lowest id. 0 if the logits were unusable.
     pub rank: i32,
 }
 
@@ -32,15 +32,14 @@ unsafe fn count_above_body<L: Lanes>(logits: &[f32], bound: f32) -> f32 {
 }
 
 by_level! {
-    /// How many logits are above `bound`.
+    /// Number of logits above `bound`.
     ///
     /// # Safety
     /// The machine has the level.
     unsafe fn count_above(logits: &[f32], bound: f32) -> f32 = count_above_body;
 }
 
-/// Score `target` by raw logits (one per vocabulary entry). As many alternatives as the slices hold are
-/// found.
+/// Score token `target` by raw logits (one per vocabulary entry). Fills the slices of alternatives.
 ///
 /// # Safety
 /// The machine has the level.

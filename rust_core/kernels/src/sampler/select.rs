@@ -1,7 +1,7 @@
-//! Finding the largest logits without sorting the vocabulary.
+//! Selection of the largest logits without sorting the vocabulary.
 //!
-//! The vocabulary is cut into runs whose maxima one pass finds. The k-th largest of these is a lower
-//! bound of the k-th largest logit, so only runs that reach it need a second look.
+//! One pass computes the maxima of fixed-size runs of the vocabulary. The k-th largest maximum is a lower
+//! bound of the k-th largest logit, so only runs whose maximum reaches it are scanned again.
 
 use super::Scratch;
 use crate::simd::{LANES, Lanes, by_level};
@@ -9,9 +9,9 @@ use crate::simd::{LANES, Lanes, by_level};
 /// Logits in a run.
 pub(super) const RUN: usize = 64;
 
-/// A sortable (logit, id): larger logits first in descending order, then lower ids.
+/// Sort key of (logit, id): in descending order, larger logits come first, then lower ids.
 pub(super) fn key_of(logit: f32, id: usize) -> u64 {
-    // Adding zero makes -0 and +0 the tie that they are.
+    // Adding zero turns -0 into +0, so that they tie.
     let bits = (logit + 0.0).to_bits();
     let ordered = if bits >> 31 == 0 {
         bits | 1 << 31
@@ -35,7 +35,7 @@ unsafe fn run_maxima_body<L: Lanes>(logits: &[f32], maxima: &mut Vec<f32>) -> Op
     // SAFETY: sixteen elements each; the level's instructions are enabled by `by_level`.
     let mut bad = unsafe {
         let (infinity, zero, one) = (L::splat(f32::INFINITY), L::splat(0.0), L::splat(1.0));
-        // Counted lane by lane: exact up to 2^24, far beyond any vocabulary.
+        // Counted per lane in floats: exact up to 2^24, far above any vocabulary size.
         let mut bads = zero;
         for run in runs {
             let mut max = L::splat(f32::NEG_INFINITY);
@@ -63,7 +63,7 @@ unsafe fn run_maxima_body<L: Lanes>(logits: &[f32], maxima: &mut Vec<f32>) -> Op
 }
 
 by_level! {
-    /// Largest logit of each run, and of all; None if the row is unusable (a NaN, +inf, or nothing
+    /// Largest logit of each run, and of all logits; None if the row is unusable (a NaN, +inf, or nothing
     /// above -inf).
     ///
     /// # Safety
@@ -71,7 +71,7 @@ by_level! {
     pub(super) unsafe fn run_maxima(logits: &[f32], maxima: &mut Vec<f32>) -> Option<f32> = run_maxima_body;
 }
 
-/// Id of the largest logit, the lowest one of several.
+/// Id of the largest logit; the lowest id among ties.
 pub(super) fn argmax(logits: &[f32], maxima: &[f32]) -> usize {
     let mut best = 0;
     for (run, &max) in maxima.iter().enumerate() {

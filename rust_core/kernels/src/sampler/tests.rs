@@ -18,7 +18,7 @@ fn run(logits: &[f32], row: &RowContext<'_>) -> (Sampled, Vec<i32>, Vec<f32>) {
     for level in Level::ALL.into_iter().filter(|level| level.available()) {
         let mut scratch = Scratch::new(logits.len());
         let (mut ids, mut logprobs) = (vec![-1; MAX_TOP_LOGPROBS], vec![0.0; MAX_TOP_LOGPROBS]);
-        // Twice with the same scratch: nothing may be left behind.
+        // Twice with the same scratch: no state may remain between rows.
         for _ in 0..2 {
             // SAFETY: the level is available.
             let sampled = unsafe {
@@ -54,7 +54,7 @@ fn row<'a>(params: &'a SamplingRow, tokens: &'a [i32], position: u64) -> RowCont
 }
 
 /// Steps 5 to 7 of the algorithm by sorting everything.
-fn naive_draw(logits: &[f32], params: &SamplingRow, position: u64) -> i32 {
+fn naive_sample(logits: &[f32], params: &SamplingRow, position: u64) -> i32 {
     let scaled: Vec<f32> = logits.iter().map(|x| x / params.temperature).collect();
     let mut order: Vec<usize> = (0..logits.len()).collect();
     order.sort_by(|&a, &b| scaled[b].total_cmp(&scaled[a]).then(a.cmp(&b)));
@@ -78,11 +78,11 @@ fn naive_draw(logits: &[f32], params: &SamplingRow, position: u64) -> i32 {
         reached += share / total;
     }
     kept.sort_unstable();
-    let key = draw::row_key(params.seed, position);
+    let key = gumbel::row_key(params.seed, position);
     let mut best = (f64::NEG_INFINITY, 0);
     for id in kept {
-        let h = draw::mix64(key ^ (id as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        let value = f64::from(scaled[id]) + draw::gumbel((h >> 40) as u32);
+        let h = gumbel::mix64(key ^ (id as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let value = f64::from(scaled[id]) + gumbel::gumbel((h >> 40) as u32);
         if value > best.0 {
             best = (value, id as i32);
         }
@@ -91,7 +91,7 @@ fn naive_draw(logits: &[f32], params: &SamplingRow, position: u64) -> i32 {
 }
 
 #[test]
-fn draws_equal_the_naive_algorithm() {
+fn samples_equal_the_naive_algorithm() {
     let mut random = Random(11);
     for case in 0..400 {
         let vocab = 1 + random.bits() as usize % 700;
@@ -118,7 +118,7 @@ fn draws_equal_the_naive_algorithm() {
             ..PLAIN
         };
         for position in 0..4 {
-            let expected = naive_draw(&logits, &params, position);
+            let expected = naive_sample(&logits, &params, position);
             let (sampled, _, _) = run(&logits, &row(&params, &[], position));
             assert_eq!(sampled.token, Some(expected), "case {case}: {params:?}");
         }
@@ -126,7 +126,7 @@ fn draws_equal_the_naive_algorithm() {
 }
 
 #[test]
-fn greedy_takes_the_lowest_of_equals() {
+fn greedy_breaks_ties_by_lowest_id() {
     let mut logits = vec![0.0; 300];
     (logits[70], logits[200]) = (2.5, 2.5);
     let params = SamplingRow {
@@ -259,7 +259,7 @@ fn penalties_follow_their_formulas() {
     );
 }
 
-/// One bit a token, set for those of `ids`.
+/// One bit per token, set for those in `ids`.
 fn mask_of(vocab: usize, ids: &[usize]) -> Vec<u32> {
     let mut mask = vec![0; vocab.div_ceil(32)];
     for id in ids {
@@ -269,7 +269,7 @@ fn mask_of(vocab: usize, ids: &[usize]) -> Vec<u32> {
 }
 
 #[test]
-fn a_masked_draw_is_one_from_logits_without_the_forbidden_tokens() {
+fn masked_sampling_equals_sampling_without_the_forbidden_tokens() {
     let mut random = Random(5);
     for case in 0..200 {
         let vocab = 1 + random.bits() as usize % 300;
@@ -314,7 +314,7 @@ fn a_masked_draw_is_one_from_logits_without_the_forbidden_tokens() {
 }
 
 #[test]
-fn a_bias_does_not_lift_a_forbidden_token_and_an_empty_mask_fails_the_row() {
+fn bias_does_not_unmask_a_token_and_an_empty_mask_fails_the_row() {
     let params = SamplingRow {
         temperature: 0.0,
         ..PLAIN
@@ -327,15 +327,15 @@ fn a_bias_does_not_lift_a_forbidden_token_and_an_empty_mask_fails_the_row() {
         ..row(&params, &[], 0)
     };
     assert_eq!(run(&[1.0, 0.0, 0.0, 0.0], &biased).0.token, Some(1));
-    let nothing = RowContext {
+    let all_forbidden = RowContext {
         mask: Some(&[0]),
         ..biased
     };
-    assert_eq!(run(&[1.0, 0.0, 0.0, 0.0], &nothing).0.token, None);
+    assert_eq!(run(&[1.0, 0.0, 0.0, 0.0], &all_forbidden).0.token, None);
 }
 
 #[test]
-fn bias_moves_a_token() {
+fn bias_selects_a_token() {
     let params = SamplingRow {
         temperature: 0.0,
         ..PLAIN
@@ -349,7 +349,7 @@ fn bias_moves_a_token() {
 }
 
 #[test]
-fn unusable_logits_fail_and_single_impossible_tokens_do_not() {
+fn nan_logits_fail_the_row_and_single_minus_infinities_do_not() {
     let fails = |logits: &[f32]| {
         [0.0, 1.0].iter().all(|&temperature| {
             let params = SamplingRow {

@@ -1,14 +1,14 @@
-//! Top-k, top-p and min-p: which tokens a draw may take.
+//! Top-k, top-p and min-p: the candidate tokens of a row.
 
 use super::{RowContext, Scratch, select, sum_exp};
 use crate::dispatch::Level;
 
-/// Which tokens may be drawn.
-pub(super) enum Kept {
-    /// Those in `scratch.keys`.
+/// Tokens that may be sampled.
+pub(super) enum Candidates {
+    /// The tokens in `scratch.keys`.
     Keys,
-    /// All.
-    Everything,
+    /// All tokens.
+    All,
 }
 
 /// Apply the row's truncations. `scratch.maxima` must be those of `logits`.
@@ -20,7 +20,7 @@ pub(super) unsafe fn truncate(
     logits: &[f32],
     row: &RowContext<'_>,
     scratch: &mut Scratch,
-) -> Kept {
+) -> Candidates {
     let params = row.params;
     let temperature = params.temperature;
     let largest = logits[select::argmax(logits, &scratch.maxima)];
@@ -36,7 +36,7 @@ pub(super) unsafe fn truncate(
                 .iter()
                 .map(|&key| share(logits[select::id_of(key)]))
                 .sum();
-            keep_prefix(
+            cut_at_top_p(
                 logits,
                 f64::from(params.top_p),
                 total,
@@ -47,9 +47,9 @@ pub(super) unsafe fn truncate(
     } else if params.top_p < 1.0 {
         // SAFETY: the level is the caller's promise.
         let total = unsafe { sum_exp(level, logits, largest, 1.0 / temperature) };
-        likeliest(logits, row, largest, total, share, scratch);
+        most_probable(logits, row, largest, total, share, scratch);
     } else if params.min_p > 0.0 {
-        // A little below the bound; the exact test follows.
+        // Slightly below the bound; the exact test follows.
         let limit = largest + (params.min_p.ln() - 1e-3) * temperature * 1.001;
         select::at_least(
             logits,
@@ -58,7 +58,7 @@ pub(super) unsafe fn truncate(
             &mut scratch.keys,
         );
     } else {
-        return Kept::Everything;
+        return Candidates::All;
     }
     if params.min_p > 0.0 {
         let min_p = f64::from(params.min_p);
@@ -67,12 +67,11 @@ pub(super) unsafe fn truncate(
             logit == largest || share(logit) >= min_p
         });
     }
-    Kept::Keys
+    Candidates::Keys
 }
 
-/// Cut sorted keys after the first prefix whose share of `total` reaches `top_p`; says whether
-/// there was one.
-fn keep_prefix(
+/// Truncate sorted keys to the smallest prefix whose share of `total` reaches `top_p`; returns false if none does.
+fn cut_at_top_p(
     logits: &[f32],
     top_p: f64,
     total: f64,
@@ -90,9 +89,9 @@ fn keep_prefix(
     false
 }
 
-/// Fill `scratch.keys` with the smallest prefix, likeliest first, that reaches `top_p`: collect ever
-/// further below the largest logit until the collected ones weigh enough, and sort only those.
-fn likeliest(
+/// Fill `scratch.keys` with the smallest prefix, most probable first, that reaches `top_p`. Collects logits above a threshold,
+/// lowers the threshold until the collected probability suffices, and sorts only those.
+fn most_probable(
     logits: &[f32],
     row: &RowContext<'_>,
     largest: f32,
@@ -117,7 +116,7 @@ fn likeliest(
             .sum();
         if last || collected >= top_p * total {
             scratch.keys.sort_unstable_by(|a, b| b.cmp(a));
-            if keep_prefix(logits, top_p, total, share, &mut scratch.keys) || last {
+            if cut_at_top_p(logits, top_p, total, share, &mut scratch.keys) || last {
                 return;
             }
         }

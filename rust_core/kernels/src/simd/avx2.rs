@@ -8,7 +8,7 @@ use super::Lanes;
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2(pub(super) __m256, pub(super) __m256);
 
-/// The sum of eight lanes by halving.
+/// Sum of eight lanes by pairwise halving.
 ///
 /// # Safety
 /// AVX enabled by the caller.
@@ -22,7 +22,7 @@ pub(super) unsafe fn sum_of_eight(x: __m256) -> f32 {
     }
 }
 
-/// Both halves through one intrinsic.
+/// Apply one intrinsic to both halves.
 macro_rules! both {
     ($op:ident($($x:expr),*)) => {
         // SAFETY: the trait's contract: the caller's function enables AVX2, FMA and F16C.
@@ -82,7 +82,7 @@ unsafe impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn load_pair_values(dots: *const i32, start: i32, pairs: *const i32) -> Self {
+    unsafe fn load_dequantized_dots(dots: *const i32, start: i32, pairs: *const i32) -> Self {
         // SAFETY: sixteen elements each by contract.
         unsafe {
             let value = |at: usize| {
@@ -159,12 +159,12 @@ unsafe impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn clamp(self, most: f32) -> Self {
+    unsafe fn clamp(self, limit: f32) -> Self {
         // SAFETY: enabled by the caller.
         unsafe {
             let half = |x: __m256| {
-                let below = _mm256_min_ps(x, _mm256_set1_ps(most));
-                _mm256_max_ps(below, _mm256_set1_ps(-most))
+                let below = _mm256_min_ps(x, _mm256_set1_ps(limit));
+                _mm256_max_ps(below, _mm256_set1_ps(-limit))
             };
             Self(half(self.0), half(self.1))
         }
@@ -197,7 +197,7 @@ unsafe impl Lanes for Avx2 {
             let magnitude = |x: __m256| {
                 _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(0x7fff_ffff))
             };
-            let join = |(first, second): (__m256i, __m256i), (a, b): (__m256i, __m256i)| {
+            let merge = |(first, second): (__m256i, __m256i), (a, b): (__m256i, __m256i)| {
                 let others = _mm256_max_epu32(second, b);
                 let smaller = _mm256_min_epu32(first, a);
                 (
@@ -206,16 +206,16 @@ unsafe impl Lanes for Avx2 {
                 )
             };
             let pair = |a: __m256i, b: __m256i| (_mm256_max_epu32(a, b), _mm256_min_epu32(a, b));
-            let mut both = join(
+            let mut both = merge(
                 pair(magnitude(self.0), magnitude(self.1)),
                 pair(magnitude(other.0), magnitude(other.1)),
             );
             let swap = |x: __m256i| _mm256_permute2x128_si256::<1>(x, x);
-            both = join(both, (swap(both.0), swap(both.1)));
+            both = merge(both, (swap(both.0), swap(both.1)));
             let swap = |x: __m256i| _mm256_shuffle_epi32::<0b01_00_11_10>(x);
-            both = join(both, (swap(both.0), swap(both.1)));
+            both = merge(both, (swap(both.0), swap(both.1)));
             let swap = |x: __m256i| _mm256_shuffle_epi32::<0b10_11_00_01>(x);
-            both = join(both, (swap(both.0), swap(both.1)));
+            both = merge(both, (swap(both.0), swap(both.1)));
             let lowest = |x: __m256i| f32::from_bits(_mm256_cvtsi256_si32(x).cast_unsigned());
             (lowest(both.0), lowest(both.1))
         }

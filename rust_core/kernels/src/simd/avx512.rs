@@ -6,10 +6,10 @@ use super::avx2::sum_of_eight;
 use super::{LANES, Lanes, largest_one_by_one};
 use crate::pack::pairs;
 
-/// Largest magnitudes, or with `N` of 2 also the largest of the others, of the same lanes.
+/// Per lane the largest magnitude, and for `N` = 2 also the second largest.
 type Largest<const N: usize> = [__m512i; N];
 
-/// Those of a group's two halves, lane by lane.
+/// The largest magnitudes of a group's two halves, lane by lane.
 ///
 /// # Safety
 /// AVX-512 enabled by the caller.
@@ -28,12 +28,12 @@ unsafe fn largest_pair<const N: usize>(group: &[f32; 2 * LANES]) -> Largest<N> {
     }
 }
 
-/// Those of both.
+/// Merge two sets lane by lane.
 ///
 /// # Safety
 /// AVX-512 enabled by the caller.
 #[inline(always)]
-unsafe fn join_largest<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<N> {
+unsafe fn merge_largest<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<N> {
     // SAFETY: the caller's promise.
     unsafe {
         let mut both = [_mm512_max_epu32(a[0], b[0]); N];
@@ -45,12 +45,12 @@ unsafe fn join_largest<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<
     }
 }
 
-/// Those of two quarters of `a` and of two of `b`, as `ONE` says, and of the others, as `OTHER` says.
+/// Merge the quarters of `a` and `b` selected by shuffle `ONE` with those selected by shuffle `OTHER`.
 ///
 /// # Safety
 /// AVX-512 enabled by the caller.
 #[inline(always)]
-unsafe fn join_quarters<const N: usize, const ONE: i32, const OTHER: i32>(
+unsafe fn merge_quarters<const N: usize, const ONE: i32, const OTHER: i32>(
     a: Largest<N>,
     b: Largest<N>,
 ) -> Largest<N> {
@@ -61,16 +61,16 @@ unsafe fn join_quarters<const N: usize, const ONE: i32, const OTHER: i32>(
             one[i] = _mm512_shuffle_i64x2::<ONE>(a[i], b[i]);
             other[i] = _mm512_shuffle_i64x2::<OTHER>(a[i], b[i]);
         }
-        join_largest(one, other)
+        merge_largest(one, other)
     }
 }
 
-/// The same of the first two of every four words, and of the last two.
+/// Merge the first two words of every four with the last two.
 ///
 /// # Safety
 /// AVX-512 enabled by the caller.
 #[inline(always)]
-unsafe fn join_pairs<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<N> {
+unsafe fn merge_pairs<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<N> {
     // SAFETY: the caller's promise.
     unsafe {
         let (mut one, mut other) = (a, a);
@@ -78,16 +78,16 @@ unsafe fn join_pairs<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<N>
             one[i] = _mm512_unpacklo_epi64(a[i], b[i]);
             other[i] = _mm512_unpackhi_epi64(a[i], b[i]);
         }
-        join_largest(one, other)
+        merge_largest(one, other)
     }
 }
 
-/// The same of the even ones of every four words, and of the odd ones.
+/// Merge the even words of every four with the odd ones.
 ///
 /// # Safety
 /// AVX-512 enabled by the caller.
 #[inline(always)]
-unsafe fn join_words<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<N> {
+unsafe fn merge_words<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<N> {
     // SAFETY: the caller's promise.
     unsafe {
         let (mut one, mut other) = (a, a);
@@ -96,11 +96,11 @@ unsafe fn join_words<const N: usize>(a: Largest<N>, b: Largest<N>) -> Largest<N>
             one[i] = _mm512_castps_si512(_mm512_shuffle_ps::<0b10_00_10_00>(a, b));
             other[i] = _mm512_castps_si512(_mm512_shuffle_ps::<0b11_01_11_01>(a, b));
         }
-        join_largest(one, other)
+        merge_largest(one, other)
     }
 }
 
-/// A group's codes as words of two bytes, 0 for what is none: in every quarter of the register four of the first half,
+/// A group's codes as 16-bit words, 0 for values out of range. Each quarter of the register has four codes of the first half,
 /// then four of the second.
 ///
 /// # Safety
@@ -132,7 +132,7 @@ unsafe fn code_bytes(a: __m512i, b: __m512i) -> __m512i {
     }
 }
 
-/// The sums of four groups' first halves as words 0 to 3, of their second halves as words 4 to 7; two groups a register.
+/// Sums of four groups' first halves in words 0 to 3 and of their second halves in words 4 to 7. Each argument holds two groups.
 ///
 /// # Safety
 /// AVX-512 with VNNI enabled by the caller.
@@ -143,7 +143,7 @@ unsafe fn sums_of_halves(first: __m512i, second: __m512i) -> __m512i {
         let (zero, ones) = (_mm512_setzero_si512(), _mm512_set1_epi8(1));
         let a = _mm512_dpbusd_epi32(zero, ones, first);
         let b = _mm512_dpbusd_epi32(zero, ones, second);
-        // In every quarter of the register half a sum of `a`, of `b`, and the other halves.
+        // Each quarter of the register alternates partial sums of `a` and `b`, two of each.
         let sums = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
         let sums = _mm512_add_epi32(sums, _mm512_shuffle_epi32::<0b01_00_11_10>(sums));
         let order = _mm512_setr_epi32(0, 8, 1, 9, 4, 12, 5, 13, 0, 8, 1, 9, 4, 12, 5, 13);
@@ -199,7 +199,7 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn load_pair_values(dots: *const i32, start: i32, pairs: *const i32) -> Self {
+    unsafe fn load_dequantized_dots(dots: *const i32, start: i32, pairs: *const i32) -> Self {
         // SAFETY: sixteen elements each by contract.
         unsafe {
             let dots = _mm512_add_epi32(_mm512_loadu_si512(dots.cast()), _mm512_set1_epi32(start));
@@ -228,14 +228,14 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn load_pair_weights(codes: *const u32, shift: u32, pairs: *const u32) -> Self {
+    unsafe fn load_dequantized_codes(codes: *const u32, shift: u32, pairs: *const u32) -> Self {
         // SAFETY: sixteen elements each by contract.
         unsafe {
             let count = _mm_cvtsi32_si128(shift as i32);
             let codes = _mm512_srl_epi32(_mm512_loadu_si512(codes.cast()), count);
             let codes = _mm512_and_si512(codes, _mm512_set1_epi32(15));
-            // The code's distance from zero in the lower half, zero itself in the upper one.
-            let zero = _mm512_set1_epi16(pairs::ZERO as i16);
+            // Code minus zero point in the low half, the zero point in the high half.
+            let zero = _mm512_set1_epi16(pairs::ZERO_POINT as i16);
             let halves = _mm512_mask_sub_epi16(zero, 0x5555_5555, codes, zero);
             let weights = _mm512_madd_epi16(halves, _mm512_loadu_si512(pairs.cast()));
             Self(_mm512_cvtepi32_ps(weights))
@@ -288,10 +288,10 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn clamp(self, most: f32) -> Self {
-        // The smaller magnitude, with the first one's sign.
+    unsafe fn clamp(self, limit: f32) -> Self {
+        // `range` with imm8 0b0010: the smaller magnitude, with the sign of the first operand.
         // SAFETY: enabled by the caller.
-        Self(unsafe { _mm512_range_ps::<0b0010>(self.0, _mm512_set1_ps(most)) })
+        Self(unsafe { _mm512_range_ps::<0b0010>(self.0, _mm512_set1_ps(limit)) })
     }
 
     #[inline(always)]
@@ -346,34 +346,34 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn largest_of_groups<const HOW_MANY: usize>(
+    unsafe fn largest_of_groups<const TOP: usize>(
         groups: &[[f32; 2 * LANES]; LANES],
         count: usize,
-    ) -> [Self; HOW_MANY] {
+    ) -> [Self; TOP] {
         if count <= 4 {
             // SAFETY: the caller's promise.
-            return unsafe { largest_one_by_one::<Self, HOW_MANY>(groups, count) };
+            return unsafe { largest_one_by_one::<Self, TOP>(groups, count) };
         }
         // SAFETY: enabled by the caller.
         unsafe {
-            // Groups `at`, `at + 4`, `at + 8` and `at + 12`, a quarter of the lanes each.
+            // Groups `at`, `at + 4`, `at + 8` and `at + 12`, one quarter of the lanes each.
             macro_rules! four {
                 ($at:literal) => {{
-                    let halves = |at: usize| largest_pair::<HOW_MANY>(&groups[at]);
+                    let halves = |at: usize| largest_pair::<TOP>(&groups[at]);
                     let (a, b) = (halves($at), halves($at + 4));
-                    let low = join_quarters::<HOW_MANY, 0b01_00_01_00, 0b11_10_11_10>(a, b);
+                    let low = merge_quarters::<TOP, 0b01_00_01_00, 0b11_10_11_10>(a, b);
                     let (a, b) = (halves($at + 8), halves($at + 12));
-                    let high = join_quarters::<HOW_MANY, 0b01_00_01_00, 0b11_10_11_10>(a, b);
-                    join_quarters::<HOW_MANY, 0b10_00_10_00, 0b11_01_11_01>(low, high)
+                    let high = merge_quarters::<TOP, 0b01_00_01_00, 0b11_10_11_10>(a, b);
+                    merge_quarters::<TOP, 0b10_00_10_00, 0b11_01_11_01>(low, high)
                 }};
             }
             let (low, high) = (
-                join_pairs(four!(0), four!(1)),
-                join_pairs(four!(2), four!(3)),
+                merge_pairs(four!(0), four!(1)),
+                merge_pairs(four!(2), four!(3)),
             );
-            let all = join_words(low, high);
-            let mut largest = [Self(_mm512_setzero_ps()); HOW_MANY];
-            for i in 0..HOW_MANY {
+            let all = merge_words(low, high);
+            let mut largest = [Self(_mm512_setzero_ps()); TOP];
+            for i in 0..TOP {
                 largest[i] = Self(_mm512_castsi512_ps(all[i]));
             }
             largest

@@ -1,6 +1,6 @@
-//! Sixteen lanes as an array, with fused multiply-add: the arithmetic of AVX-512 bit for bit, on any machine.
+//! Sixteen lanes as an array, with fused multiply-add: bit-exact emulation of AVX-512 arithmetic on any machine.
 //!
-//! For tests only: without the instruction a fused multiply-add is a slow library call.
+//! For tests only: without the instruction, a fused multiply-add is a slow library call.
 
 use super::{LANES, Lanes, Portable};
 
@@ -8,7 +8,7 @@ use super::{LANES, Lanes, Portable};
 #[derive(Clone, Copy)]
 pub(crate) struct Fused(Portable);
 
-/// What [`Portable`] does, done by it.
+/// Delegate constructors to [`Portable`].
 macro_rules! portable {
     ($($name:ident($($arg:ident: $ty:ty),*);)*) => {
         $(
@@ -21,7 +21,7 @@ macro_rules! portable {
     };
 }
 
-/// The same for operations of two vectors.
+/// Delegate binary operations to [`Portable`].
 macro_rules! portable_pairs {
     ($($name:ident)*) => {
         $(
@@ -44,7 +44,7 @@ unsafe impl Lanes for Fused {
         load_f16(from: *const u16);
         load_bf16(from: *const u16);
         load_i32_plus(from: *const i32, addend: i32);
-        load_pair_values(dots: *const i32, start: i32, pairs: *const i32);
+        load_dequantized_dots(dots: *const i32, start: i32, pairs: *const i32);
         load_bits(from: *const u32, shift: u32, mask: u32);
     }
 
@@ -73,9 +73,9 @@ unsafe impl Lanes for Fused {
     }
 
     #[inline(always)]
-    unsafe fn clamp(self, most: f32) -> Self {
+    unsafe fn clamp(self, limit: f32) -> Self {
         // SAFETY: the same contract.
-        Self(unsafe { self.0.clamp(most) })
+        Self(unsafe { self.0.clamp(limit) })
     }
 
     #[inline(always)]

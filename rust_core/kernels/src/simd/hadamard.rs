@@ -1,26 +1,27 @@
-//! The Walsh–Hadamard transform of a head: sums and differences of its dimensions, in which no dimension stands out.
+//! The Walsh–Hadamard transform of a head's query or key, which spreads outlier dimensions over all dimensions.
 //!
-//! Products are the same in both, but for a factor, `(Hq)·(Hk) = n q·k`, and a key whose few large dimensions
-//! would leave the others few bits of one scale becomes one of equals (QuaRot, Ashkboos et al. 2024).
+//! Scores are preserved up to a constant, `(Hq)·(Hk) = n q·k`. A key quantised with one scale loses precision when a few
+//! large dimensions set the scale; after the rotation all dimensions have similar magnitudes (QuaRot, Ashkboos et al. 2024).
 
-use super::{ByteDots, LANES};
+use super::{Int8Dot, LANES};
 
-/// By what dot products grow: dimensions that are mixed with one another, for heads of `dims` dimensions, a multiple of 16.
+/// Size `n` of the transform for heads of `dims` dimensions, a multiple of 16: the largest power of two that divides `dims`.
+/// Dot products grow by this factor.
 pub(crate) fn hadamard_size(dims: usize) -> usize {
     debug_assert!(dims.is_multiple_of(LANES));
     1 << dims.trailing_zeros()
 }
 
-/// Transform a head in place: each [`hadamard_size`] dimensions for themselves, without the factor `1 / √n`.
+/// Transform a head in place, in blocks of [`hadamard_size`] dimensions, without the factor `1 / √n`.
 ///
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
-pub(crate) unsafe fn hadamard<L: ByteDots>(head: &mut [f32]) {
+pub(crate) unsafe fn hadamard<L: Int8Dot>(head: &mut [f32]) {
     // SAFETY: the caller's promise.
     unsafe {
         match head.len() {
-            // Of a known length all is done in registers.
+            // Lengths known at compile time are transformed in registers.
             64 => transform::<L>(&mut head[..64]),
             128 => transform::<L>(&mut head[..128]),
             _ => transform::<L>(head),
@@ -31,7 +32,7 @@ pub(crate) unsafe fn hadamard<L: ByteDots>(head: &mut [f32]) {
 /// # Safety
 /// As [`hadamard`].
 #[inline(always)]
-unsafe fn transform<L: ByteDots>(head: &mut [f32]) {
+unsafe fn transform<L: Int8Dot>(head: &mut [f32]) {
     let vectors = hadamard_size(head.len()) / LANES;
     let all = head.as_chunks_mut::<LANES>().0;
     // SAFETY: sixteen elements each; instructions by the caller's promise.
@@ -56,7 +57,7 @@ unsafe fn transform<L: ByteDots>(head: &mut [f32]) {
     }
 }
 
-/// The same, one number at a time: for tests.
+/// The definition of the transform, in f64.
 #[cfg(test)]
 pub(crate) fn naive_hadamard(head: &[f32]) -> Vec<f64> {
     let size = hadamard_size(head.len());
@@ -85,7 +86,7 @@ mod tests {
     /// # Safety
     /// The level's instructions are enabled.
     #[inline(always)]
-    unsafe fn mix_body<L: ByteDots>(head: &mut [f32]) {
+    unsafe fn transform_body<L: Int8Dot>(head: &mut [f32]) {
         // SAFETY: the caller's promise.
         unsafe { hadamard::<L>(head) };
     }
@@ -93,7 +94,7 @@ mod tests {
     by_level! {
         /// # Safety
         /// The machine has the level.
-        unsafe fn mix(head: &mut [f32]) = mix_body;
+        unsafe fn transform_on_level(head: &mut [f32]) = transform_body;
     }
 
     proptest! {
@@ -106,7 +107,7 @@ mod tests {
             for level in Level::ALL.into_iter().filter(|level| level.available()) {
                 let mut ours = head.clone();
                 // SAFETY: the level is available.
-                unsafe { mix(level, &mut ours) };
+                unsafe { transform_on_level(level, &mut ours) };
                 for (ours, exact) in ours.iter().zip(&exact) {
                     prop_assert!((f64::from(*ours) - exact).abs() < 1e-4, "{:?}", level);
                 }

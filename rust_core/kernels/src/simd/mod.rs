@@ -1,97 +1,96 @@
-//! Sixteen float lanes, written once for every dispatch level.
+//! Vectors of 16 f32 lanes, with one implementation per dispatch level.
 //!
-//! Kernels that are float arithmetic over contiguous data (norms, activations, attention, float
-//! products) are generic over [`Lanes`]. [`by_level!`](crate::simd::by_level) instantiates such a
-//! body inside a function that enables the level's instructions, so that everything inlines into it.
-//! Lane order and the order of reductions are the same on every level; fused multiply-add is used
-//! where the level has it, which is why levels agree within rounding and not bit for bit.
+//! Kernels that compute in floats over contiguous data (norms, activations, attention, float
+//! GEMM) are generic over [`Lanes`]. [`by_level!`](crate::simd::by_level) instantiates such a
+//! body inside a function that enables the level's instructions, so that everything is inlined into it.
+//! Lane order and the order of reductions are the same on every level. Fused multiply-add is used
+//! where the level has it, so levels with and without it agree within rounding and not bit for bit.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-mod byte_dots;
 #[cfg(test)]
 mod fused;
 mod hadamard;
+mod int8_dot;
 mod portable;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::Avx512;
-pub(crate) use byte_dots::{
-    ByteDots, CODES, LARGEST_BYTE, LARGEST_TWO_BYTES, largest_of, step_of, step_to,
-};
 #[cfg(test)]
 pub(crate) use fused::Fused;
 #[cfg(test)]
 pub(crate) use hadamard::naive_hadamard;
 pub(crate) use hadamard::{hadamard, hadamard_size};
+pub(crate) use int8_dot::{
+    Int8Dot, MAX_INT8, MAX_INT8_PAIR, REGISTER_CODES, max_abs, symmetric_scale, symmetric_scale_of,
+};
 pub(crate) use portable::{Portable, widen_f16};
 
 use crate::pack::pairs;
 
-/// Lanes of a vector on every level.
+/// Lanes of a vector, the same on every level.
 pub(crate) const LANES: usize = 16;
 
-/// Adding it to a float of magnitude below 2^22 rounds that to the nearest integer (ties to even),
-/// which then stands in the low bits of the sum.
+/// Magic number for rounding: adding it to a float of magnitude below 2^22 rounds the float to the nearest integer (ties to
+/// even), which is then in the low bits of the sum.
 pub(crate) const ROUND: f32 = 12_582_912.0;
 
-/// [`ROUND`] plus the bias of an exponent: what a float is rounded with whose power of two is wanted next.
+/// [`ROUND`] plus the exponent bias, for rounding `n` before computing 2^n ([`Lanes::pow2_of_rounded`]).
 pub(crate) const ROUND_TO_EXPONENT: f32 = ROUND + 127.0;
 
 /// Vectors of [`LANES`] floats.
 ///
 /// # Safety
 /// Methods may execute the implementor's instructions: call them only inside a function that enables
-/// these (see [`by_level!`](crate::simd::by_level)). Pointers need be valid for 16 elements, of any
-/// alignment.
+/// these (see [`by_level!`](crate::simd::by_level)). Pointers must be valid for 16 elements; they may be
+/// unaligned.
 #[allow(clippy::missing_safety_doc, reason = "the trait's is every method's")]
 pub(crate) unsafe trait Lanes: Copy {
-    /// Whether 24 vectors and a few more fit the registers.
+    /// Whether the register file holds more than 24 vectors (true for AVX-512 only).
     const WIDE: bool;
     unsafe fn splat(value: f32) -> Self;
     unsafe fn load(from: *const f32) -> Self;
     unsafe fn load_f16(from: *const u16) -> Self;
     unsafe fn load_bf16(from: *const u16) -> Self;
-    /// `(word >> shift) & mask` of 16 words.
+    /// `(word >> shift) & mask` of 16 words, converted to float.
     unsafe fn load_bits(from: *const u32, shift: u32, mask: u32) -> Self;
     #[cfg_attr(
         not(target_arch = "x86_64"),
         allow(dead_code, reason = "tiles' users' alone")
     )]
     unsafe fn load_i32_plus(from: *const i32, addend: i32) -> Self;
-    /// Sixteen dot products plus `start`, each one's halves times those of its pair of 16-bit integers
-    /// ([`crate::pack::pairs::value`]).
+    /// Add `start` to 16 dot products and apply each one's scale-offset pair ([`crate::pack::pairs::dequantize_dot`]).
     #[cfg_attr(
         not(target_arch = "x86_64"),
         allow(dead_code, reason = "tiles' users' alone")
     )]
-    unsafe fn load_pair_values(dots: *const i32, start: i32, pairs: *const i32) -> Self;
+    unsafe fn load_dequantized_dots(dots: *const i32, start: i32, pairs: *const i32) -> Self;
     unsafe fn store(self, to: *mut f32);
     unsafe fn add(self, other: Self) -> Self;
     unsafe fn sub(self, other: Self) -> Self;
     unsafe fn mul(self, other: Self) -> Self;
     unsafe fn div(self, other: Self) -> Self;
-    /// `self * factor + addend`, in one rounding where the level can.
+    /// `self * factor + addend`, with a single rounding where the level has FMA.
     unsafe fn mul_add(self, factor: Self, addend: Self) -> Self;
-    /// The larger; `other` if either is NaN.
+    /// The larger lane; `other` if either is NaN.
     unsafe fn max(self, other: Self) -> Self;
     /// Lane by lane `self < limit ? yes : no`; `no` if either is NaN.
     unsafe fn select_less(self, limit: Self, yes: Self, no: Self) -> Self;
-    /// The nearest in [-most, most]; one of these ends for NaN.
-    unsafe fn clamp(self, most: f32) -> Self;
-    /// Bit by bit `self < limit`; 0 if either is NaN.
+    /// Clamp to [-limit, limit]; NaN becomes one of the two limits.
+    unsafe fn clamp(self, limit: f32) -> Self;
+    /// Bit mask of lanes with `self < limit`; 0 for NaN.
     unsafe fn mask_less(self, limit: Self) -> u32;
     /// 2^n for lanes that hold n + [`ROUND_TO_EXPONENT`], n in [-126, 127]; 0 for n = -127.
     unsafe fn pow2_of_rounded(self) -> Self;
 
-    /// Sixteen weights in units ([`pairs::weight`]): those of codes `(word >> shift) & 15`.
+    /// Weights of 16 codes `(word >> shift) & 15`, divided by their column scales ([`pairs::dequantize_code`]).
     #[inline(always)]
-    unsafe fn load_pair_weights(codes: *const u32, shift: u32, pairs: *const u32) -> Self {
-        // Integers below 2^24, so that nothing is rounded.
+    unsafe fn load_dequantized_codes(codes: *const u32, shift: u32, pairs: *const u32) -> Self {
+        // Integers below 2^24: exact in f32.
         // SAFETY: the caller's promise.
         unsafe {
             let number = |shift: u32| {
@@ -101,19 +100,18 @@ pub(crate) unsafe trait Lanes: Copy {
             };
             let (code, zero) = (
                 Self::load_bits(codes, shift, 15),
-                Self::splat(pairs::ZERO as f32),
+                Self::splat(pairs::ZERO_POINT as f32),
             );
             code.sub(zero).mul_add(number(0), number(16).mul(zero))
         }
     }
 
-    /// The largest magnitude of 32 values and the largest of the others, NaN counting as the largest of
-    /// all.
+    /// The largest and second-largest magnitude of 32 values. NaN counts as larger than every number.
     #[inline(always)]
     unsafe fn two_largest_magnitudes(self, other: Self) -> (f32, f32) {
         // SAFETY: the caller's promise.
         let (a, b) = unsafe { (self.to_array(), other.to_array()) };
-        // Compared as integers, magnitudes order as floats do and NaN is above everything.
+        // The bits of magnitudes compare as integers in the same order, with NaN above infinity.
         let (mut first, mut second) = ([0u32; LANES], [0u32; LANES]);
         for i in 0..LANES {
             let (a, b) = (a[i].to_bits() & 0x7fff_ffff, b[i].to_bits() & 0x7fff_ffff);
@@ -129,8 +127,8 @@ pub(crate) unsafe trait Lanes: Copy {
         (f32::from_bits(first[0]), f32::from_bits(second[0]))
     }
 
-    /// Round lanes in [-127, 127] to the nearest integers (ties to even), store them as bytes and return
-    /// their sum. Sixteen bytes at `to`.
+    /// Round lanes in [-127, 127] to the nearest integers (ties to even), store them as 16 bytes at `to` and return
+    /// their sum.
     #[inline(always)]
     unsafe fn store_codes(self, to: *mut i8) -> i32 {
         // SAFETY: the caller's promise.
@@ -145,19 +143,19 @@ pub(crate) unsafe trait Lanes: Copy {
         sum
     }
 
-    /// The largest magnitudes of the first `count` of sixteen groups of 32 values, or the [two
-    /// largest](Lanes::two_largest_magnitudes); anything of the others.
+    /// The largest (`TOP` 1) or [two largest](Lanes::two_largest_magnitudes) (`TOP` 2) magnitudes of the first `count` of 16
+    /// groups of 32 values, one group per lane. Other lanes are unspecified.
     #[inline(always)]
-    unsafe fn largest_of_groups<const HOW_MANY: usize>(
+    unsafe fn largest_of_groups<const TOP: usize>(
         groups: &[[f32; 2 * LANES]; LANES],
         count: usize,
-    ) -> [Self; HOW_MANY] {
+    ) -> [Self; TOP] {
         // SAFETY: the caller's promise.
-        unsafe { largest_one_by_one::<Self, HOW_MANY>(groups, count) }
+        unsafe { largest_one_by_one::<Self, TOP>(groups, count) }
     }
 
-    /// Round each value times its group's factor to the nearest integer (ties to even), or to 0 if that is not in
-    /// [-127, 127], store them as bytes, and the sums of the groups' first and second halves.
+    /// Multiply each value with its group's factor, round to the nearest integer (ties to even), and replace results outside
+    /// [-127, 127] by 0. Stores the codes and the sums of each group's first and second half.
     #[inline(always)]
     unsafe fn round_four_groups(
         groups: &[[f32; 2 * LANES]; 4],
@@ -180,7 +178,7 @@ pub(crate) unsafe trait Lanes: Copy {
         }
     }
 
-    /// Lanes in (-limit, limit); 0 for others, and for NaN.
+    /// Lanes in (-limit, limit) unchanged, others and NaN as 0.
     #[inline(always)]
     unsafe fn zero_beyond(self, limit: f32) -> Self {
         // SAFETY: the caller's promise.
@@ -200,7 +198,7 @@ pub(crate) unsafe trait Lanes: Copy {
         lanes
     }
 
-    /// Sum of the lanes by halving: the same order on every level.
+    /// Sum of the lanes by pairwise halving, in the same order on every level.
     #[inline(always)]
     unsafe fn sum(self) -> f32 {
         // SAFETY: the caller's promise.
@@ -288,16 +286,16 @@ pub(crate) unsafe trait Lanes: Copy {
     }
 }
 
-/// [`Lanes::largest_of_groups`], group by group.
+/// [`Lanes::largest_of_groups`], one group at a time.
 ///
 /// # Safety
 /// As there.
 #[inline(always)]
-unsafe fn largest_one_by_one<L: Lanes, const HOW_MANY: usize>(
+unsafe fn largest_one_by_one<L: Lanes, const TOP: usize>(
     groups: &[[f32; 2 * LANES]; LANES],
     count: usize,
-) -> [L; HOW_MANY] {
-    const { assert!(HOW_MANY == 1 || HOW_MANY == 2) };
+) -> [L; TOP] {
+    const { assert!(TOP == 1 || TOP == 2) };
     let mut all = [[0.0; LANES]; 2];
     for (at, group) in groups.iter().enumerate().take(count) {
         // SAFETY: 32 elements; the instructions are the caller's promise.
@@ -308,13 +306,13 @@ unsafe fn largest_one_by_one<L: Lanes, const HOW_MANY: usize>(
     }
     // SAFETY: sixteen elements each; the instructions are the caller's promise.
     unsafe {
-        let mut largest = [L::load(all[0].as_ptr()); HOW_MANY];
-        largest[HOW_MANY - 1] = L::load(all[HOW_MANY - 1].as_ptr());
+        let mut largest = [L::load(all[0].as_ptr()); TOP];
+        largest[TOP - 1] = L::load(all[TOP - 1].as_ptr());
         largest
     }
 }
 
-/// Ask for a cache line that will be read soon.
+/// Prefetch a cache line for reading.
 #[inline(always)]
 pub(crate) fn prefetch_line(line: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -326,7 +324,7 @@ pub(crate) fn prefetch_line(line: *const u8) {
     let _ = line;
 }
 
-/// Ask for a cache line that will be written soon: another core may have it.
+/// Prefetch a cache line for writing: request ownership, as another core may hold it.
 #[inline(always)]
 pub(crate) fn prefetch_for_writing(line: *mut u8) {
     #[cfg(target_arch = "x86_64")]
@@ -431,8 +429,9 @@ mod tests {
                 L::load_bf16(halves.as_ptr()).to_array(),
                 L::load_bits(words.as_ptr(), 12, 255).to_array(),
                 L::load_i32_plus(words.as_ptr().cast(), 77).to_array(),
-                L::load_pair_values(words.as_ptr().cast(), 77, words.as_ptr().cast()).to_array(),
-                L::load_pair_weights(words.as_ptr(), 12, words.as_ptr()).to_array(),
+                L::load_dequantized_dots(words.as_ptr().cast(), 77, words.as_ptr().cast())
+                    .to_array(),
+                L::load_dequantized_codes(words.as_ptr(), 12, words.as_ptr()).to_array(),
             ]
         }
     }
@@ -529,9 +528,9 @@ mod tests {
                 let sum = word.wrapping_add(77);
                 assert_eq!(sums[lane], sum as f32, "{level:?}");
                 let pair = [word as i16, (word >> 16) as i16];
-                let value = pairs::value(sum, pair);
+                let value = pairs::dequantize_dot(sum, pair);
                 assert_eq!(values[lane], value as f32, "{level:?}");
-                let weight = pairs::weight((words[lane] >> 12 & 15) as u8, pair);
+                let weight = pairs::dequantize_code((words[lane] >> 12 & 15) as u8, pair);
                 assert_eq!(weights[lane], weight as f32, "{level:?}");
             }
         }

@@ -1,4 +1,4 @@
-//! Sixteen lanes as an array: any compiler's vectors, no fused multiply-add.
+//! Sixteen lanes as an array, vectorised by the compiler, without fused multiply-add.
 
 use super::{LANES, Lanes};
 use crate::pack::pairs;
@@ -7,13 +7,13 @@ use crate::pack::pairs;
 #[derive(Clone, Copy)]
 pub(crate) struct Portable([f32; LANES]);
 
-/// An f16's value, without a branch, so that sixteen of them vectorise.
+/// Convert f16 to f32 without a branch, so that the conversion of sixteen vectorises.
 #[inline(always)]
 pub(crate) fn widen_f16(bits: u16) -> f32 {
     let magnitude = u32::from(bits & 0x7fff) << 13;
-    // Exponents differ in bias by 112; the product is exact, subnormals included.
+    // The exponent biases differ by 112; the multiplication is exact, subnormals included.
     let finite = f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23);
-    // Infinities and NaN have all exponent bits set in either type.
+    // Infinities and NaN have all exponent bits set in both types.
     let special = f32::from_bits(magnitude | 0xff << 23);
     let value = if magnitude < 0x7c00 << 13 {
         finite
@@ -67,7 +67,7 @@ unsafe impl Lanes for Portable {
     }
 
     #[inline(always)]
-    unsafe fn load_pair_values(dots: *const i32, start: i32, pairs: *const i32) -> Self {
+    unsafe fn load_dequantized_dots(dots: *const i32, start: i32, pairs: *const i32) -> Self {
         // SAFETY: sixteen elements each by contract.
         let (dots, pairs) = unsafe {
             (
@@ -76,7 +76,7 @@ unsafe impl Lanes for Portable {
             )
         };
         Self(std::array::from_fn(|lane| {
-            pairs::value(dots[lane].wrapping_add(start), pairs[lane]) as f32
+            pairs::dequantize_dot(dots[lane].wrapping_add(start), pairs[lane]) as f32
         }))
     }
 
@@ -137,11 +137,14 @@ unsafe impl Lanes for Portable {
     }
 
     #[inline(always)]
-    unsafe fn clamp(self, most: f32) -> Self {
-        Self(
-            self.0
-                .map(|x| if x.abs() < most { x } else { most.copysign(x) }),
-        )
+    unsafe fn clamp(self, limit: f32) -> Self {
+        Self(self.0.map(|x| {
+            if x.abs() < limit {
+                x
+            } else {
+                limit.copysign(x)
+            }
+        }))
     }
 
     #[inline(always)]

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicUsize;
 
 use super::{Step, meet};
 use crate::activation_quant::{
-    GroupColumn, QuantRows, RowsNorm, Scales, TILE_ROWS, quantize_row, quantize_tile,
+    GroupColumn, QuantRows, RowsNorm, ScaleMode, TILE_ROWS, quantize_row, quantize_tile,
 };
 use crate::amx::row_tiles::{ROWS, copy_row};
 use crate::dispatch::Level;
@@ -22,12 +22,12 @@ use crate::weights::Linear;
 use crate::work_share::Parts;
 
 /// The scales of what `users` take: powers of two help where all weights are pairs of integers.
-pub(super) fn scales_for(users: &[&Linear]) -> Scales {
+pub(super) fn scale_mode_for(users: &[&Linear]) -> ScaleMode {
     let paired = |user: &&Linear| user.matrix.kind == PanelKind::Quant(QuantLayout::PAIRED);
     if users.iter().all(paired) {
-        Scales::Powers
+        ScaleMode::PowerOfTwo
     } else {
-        Scales::Least
+        ScaleMode::MaxAbs
     }
 }
 
@@ -76,7 +76,7 @@ impl Step<'_> {
             &self.scratch.activations
         };
         let (stride, groups) = (inputs.next_multiple_of(PANEL_COLUMNS), inputs / GROUP);
-        let scales = scales_for(users);
+        let scale_mode = scale_mode_for(users);
         let quant = self.quant_rows(&buffers.quant, inputs, norm.is_some());
         // Floats are wanted by other products alone, and where they stand will do if nothing changes them.
         let wants_floats = users.iter().any(|user| !user.matrix.kind.is_quantized());
@@ -88,7 +88,7 @@ impl Step<'_> {
         };
         let activations = Activations {
             quant: quantize.then_some(quant),
-            scales,
+            scale_mode,
             float,
             float_stride,
         };
@@ -131,7 +131,7 @@ impl Step<'_> {
                 }
                 if quantize {
                     let all = (0..groups, groups);
-                    self.quantize_rows(&buffers.quant, tile_rows, x, norm, scales, all);
+                    self.quantize_rows(&buffers.quant, tile_rows, x, norm, scale_mode, all);
                 }
             }
         }
@@ -147,8 +147,8 @@ impl Step<'_> {
     fn quant_rows(&self, buffers: &QuantBuffers, inputs: usize, normalized: bool) -> QuantRows {
         QuantRows {
             tiles: buffers.tiles.ptr(),
-            places: if normalized {
-                buffers.places.ptr()
+            outlier_positions: if normalized {
+                buffers.outlier_positions.ptr()
             } else {
                 std::ptr::null()
             },
@@ -172,7 +172,7 @@ impl Step<'_> {
         rows: Range<usize>,
         x: impl Fn(usize) -> &'x [f32],
         norm: Option<&[f32]>,
-        scales: Scales,
+        scale_mode: ScaleMode,
         (groups, all): (Range<usize>, usize),
     ) {
         let (level, eps) = (self.model.level, self.model.spec.rms_norm_eps);
@@ -180,22 +180,31 @@ impl Step<'_> {
         // SAFETY: the caller's promise; the level was checked at load.
         unsafe {
             let tile = buffers.tiles.slice_mut(first, groups.len());
-            let mut places = norm.map(|_| buffers.places.slice_mut(first, groups.len()));
+            let mut outlier_positions =
+                norm.map(|_| buffers.outlier_positions.slice_mut(first, groups.len()));
             if rows.len() == TILE_ROWS {
                 let x = std::array::from_fn(|lane| x(rows.start + lane));
                 let norm = norm.map(|weight| RowsNorm {
                     scales: rms_scales_of_tile(level, x, eps),
                     weight,
                 });
-                quantize_tile(level, x, norm, scales, tile, places);
+                quantize_tile(level, x, norm, scale_mode, tile, outlier_positions);
             } else {
                 for (lane, row) in rows.clone().enumerate() {
                     let norm = norm.map(|weight| RowsNorm {
                         scales: [rms_scale(level, x(row), eps)],
                         weight,
                     });
-                    let places = places.as_deref_mut();
-                    quantize_row(level, x(row), norm, scales, lane, tile, places);
+                    let outlier_positions = outlier_positions.as_deref_mut();
+                    quantize_row(
+                        level,
+                        x(row),
+                        norm,
+                        scale_mode,
+                        lane,
+                        tile,
+                        outlier_positions,
+                    );
                 }
             }
             if level == Level::Amx {
@@ -226,7 +235,7 @@ impl Step<'_> {
     /// # Safety
     /// This worker joined these columns, and nobody else uses them.
     pub(super) unsafe fn quantize_joined(&self, groups: Range<usize>, rows: usize, down: &Linear) {
-        let (scales, all) = (scales_for(&[down]), down.matrix.inputs / GROUP);
+        let (scale_mode, all) = (scale_mode_for(&[down]), down.matrix.inputs / GROUP);
         let (gate, stride) = (self.scratch.gate.ptr(), self.scratch.strides.gate);
         let (first, len) = (groups.start * GROUP, groups.len() * GROUP);
         for tile in (0..rows).step_by(TILE_ROWS) {
@@ -236,7 +245,7 @@ impl Step<'_> {
                 let tile_rows = tile..rows.min(tile + TILE_ROWS);
                 let joined = &self.scratch.joined;
                 let groups = (groups.clone(), all);
-                self.quantize_rows(joined, tile_rows, x, None, scales, groups);
+                self.quantize_rows(joined, tile_rows, x, None, scale_mode, groups);
             }
         }
     }

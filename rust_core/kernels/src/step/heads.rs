@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::{QKV, Step, Target};
 use crate::amx::row_tiles::ROWS;
-use crate::gemm::Products;
+use crate::gemm::Gemm;
 use crate::kv_cache::{KvHead, QUAD};
 use crate::norm::rms_norm;
 use crate::pool::Worker;
@@ -77,8 +77,7 @@ impl Step<'_> {
             self.prepare_counter(index, QKV),
         );
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
-        let mut products =
-            unsafe { Products::new(self.model.level, &activations, rows, &mut own.panel) };
+        let mut gemm = unsafe { Gemm::new(self.model.level, &activations, rows, &mut own.panel) };
         let heads = spec.num_heads + 2 * spec.num_kv_heads;
         let sliced = SlicedItems::new(heads, rows, worker.size());
         let item = |at| {
@@ -110,7 +109,7 @@ impl Step<'_> {
                     // SAFETY: a head's columns of these rows: this worker's alone.
                     unsafe {
                         let (to, of) = (rows.clone(), item.linear);
-                        Self::multiply(&mut products, of, panels, to, upcoming, target);
+                        Self::multiply(&mut gemm, of, panels, to, upcoming, target);
                         match item.role {
                             Role::Query => self.position(&item, rows, target),
                             Role::Key | Role::Value => self.cache(index, &item, target),
@@ -185,7 +184,7 @@ impl Step<'_> {
             let later = tokens.start + LANES;
             if tokens.len() == QUAD && slot % LANES == 0 && later < rows.end {
                 let (block, slot) = self.slot(later);
-                cached.fetch_tile(block, slot, is_key); // it was written to long ago, if ever
+                cached.prefetch_tile(block, slot, is_key); // it was written to long ago, if ever
             }
             // SAFETY: by contract; no other worker has this head, and no other row these slots (checked).
             unsafe {
@@ -212,7 +211,7 @@ impl Step<'_> {
     ) -> (Range<usize>, (usize, usize)) {
         let (first, (block, slot)) = (rows.start, self.slot(rows.start));
         let four = rows.len() >= QUAD
-            && cached.takes_four_from(slot)
+            && cached.can_write_four_from(slot)
             && (1..QUAD).all(|i| self.slot(first + i) == (block, slot + i));
         (first..first + if four { QUAD } else { 1 }, (block, slot))
     }

@@ -6,7 +6,7 @@ use super::super::Problem;
 use super::super::error::quoted;
 use super::MAX_HEADER_BYTES;
 
-/// Reads forward only; every read is checked against the file's end and the header limit.
+/// A forward-only reader. Every read is checked against the end of the file and the header size limit.
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -22,12 +22,12 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    /// Bytes between here and the end of the file.
+    /// Bytes from the current position to the end of the file.
     pub(super) fn remaining(&self) -> u64 {
         (self.bytes.len() - self.at) as u64
     }
 
-    /// Consumes `count` bytes and returns where they are. `what` names them in the message.
+    /// Consumes `count` bytes and returns their range. `what` names them in the error message.
     pub(super) fn skip(&mut self, count: u64, what: &str) -> Result<Range<usize>, Problem> {
         let end = usize::try_from(count)
             .ok()
@@ -61,7 +61,7 @@ impl<'a> Cursor<'a> {
         Ok(u64::from_le_bytes(self.array(what)?))
     }
 
-    /// A length-prefixed UTF-8 string: where its bytes are, and the text.
+    /// A length-prefixed UTF-8 string: its byte range and its text.
     pub(super) fn string(&mut self, what: &str) -> Result<(Range<usize>, &'a str), Problem> {
         let length = self.u64(what)?;
         let range = self.skip(length, what)?;
@@ -70,7 +70,7 @@ impl<'a> Cursor<'a> {
         Ok((range, text))
     }
 
-    /// A string of at most `longest` bytes that will be kept: keys and tensor names.
+    /// A metadata key or tensor name of at most `longest` bytes.
     pub(super) fn name(&mut self, longest: u64, what: &'static str) -> Result<&'a str, Problem> {
         let length = self.u64(what)?;
         if length > longest {

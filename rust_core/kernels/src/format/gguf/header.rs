@@ -1,4 +1,4 @@
-//! The whole header, from bytes. Pure: the fuzz tests call it on slices.
+//! Parsing of the whole header from a byte slice, without I/O, so that fuzz tests can call it.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::tensor_table::{self, TensorInfo};
 
 const DEFAULT_ALIGNMENT: u64 = 32;
 
-/// What the header of a GGUF file says, every claim of it checked against the file's length.
+/// The header of a GGUF file, with every offset and count checked against the file's length.
 #[derive(Debug)]
 pub struct Header {
     pub version: u32,
@@ -57,12 +57,12 @@ impl Header {
         })
     }
 
-    /// The value of metadata `key`; `file` is what was parsed.
+    /// The value of metadata `key`; `file` must be the parsed bytes.
     pub fn metadata<'a>(&self, key: &str, file: &'a [u8]) -> Option<MetadataValue<'a>> {
         self.metadata.get(key, file)
     }
 
-    /// Every metadata key and value, in file order; `file` is what was parsed.
+    /// Every metadata key and value, in file order; `file` must be the parsed bytes.
     pub fn metadata_entries<'a>(
         &'a self,
         file: &'a [u8],
@@ -88,7 +88,7 @@ fn alignment(metadata: &Metadata, file: &[u8]) -> Result<u64, Problem> {
     }
 }
 
-/// How many files the model is split over, if more than one.
+/// The number of files that the model is split into, if more than one.
 fn split_parts(metadata: &Metadata, file: &[u8]) -> Option<u64> {
     match metadata.get("split.count", file)? {
         MetadataValue::U16(parts) => Some(u64::from(parts)).filter(|&parts| parts > 1),

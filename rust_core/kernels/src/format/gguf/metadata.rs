@@ -1,4 +1,4 @@
-//! GGUF key-value metadata: checked once, decoded from the map when asked for.
+//! GGUF key-value metadata: validated once, decoded from the mapped file on access.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,14 +7,14 @@ use super::super::Problem;
 use super::super::error::quoted;
 use super::cursor::Cursor;
 
-/// GGUF's own limit for keys.
+/// The limit for keys in the GGUF specification.
 const MAX_KEY_BYTES: u64 = 65535;
 /// Key length, type and the shortest value.
 const MIN_ENTRY_BYTES: u64 = 8 + 4 + 1;
 /// Vocabularies and merge lists stay below a million entries.
 const MAX_ARRAY_LEN: u64 = 1 << 22;
 
-/// Type of a metadata value or array element; the numbers are the file's.
+/// Type of a metadata value or array element, with the numbers used in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueType {
     U8 = 0,
@@ -52,7 +52,7 @@ impl ValueType {
         ALL.get(code as usize).copied()
     }
 
-    /// Bytes of one value; for strings and arrays those of their length field.
+    /// Minimum size of a value in bytes: for strings and arrays, that of their length field.
     fn min_bytes(self) -> u64 {
         match self {
             Self::U8 | Self::I8 | Self::Bool => 1,
@@ -124,8 +124,8 @@ impl<'a> MetadataArray<'a> {
     }
 }
 
-/// Takes a string's length prefix. It was checked, but a file that changed since must not make the
-/// rest of the array panic, so it is held to what is left.
+/// Consumes a string's length prefix. It was validated when parsed, but the file may have changed since; clamping to the
+/// remaining bytes prevents a panic.
 fn take_length(rest: &mut &[u8]) -> usize {
     let Some((prefix, tail)) = rest.split_first_chunk::<8>() else {
         *rest = &[];
@@ -137,7 +137,7 @@ fn take_length(rest: &mut &[u8]) -> usize {
         .min(tail.len())
 }
 
-/// Where a checked value lies in the file.
+/// Location of a validated value in the file.
 #[derive(Debug)]
 struct Stored {
     kind: ValueType,
@@ -147,7 +147,7 @@ struct Stored {
     range: Range<usize>,
 }
 
-/// Every key and where its value lies.
+/// All keys and the locations of their values.
 #[derive(Debug)]
 pub(super) struct Metadata {
     entries: Vec<(String, Stored)>,
@@ -218,21 +218,21 @@ impl Stored {
 }
 
 fn parse_value(cursor: &mut Cursor<'_>, key: &str) -> Result<Stored, Problem> {
-    let place = format!("metadata {}", quoted(key));
-    let kind = parse_type(cursor, key, &place)?;
+    let location = format!("metadata {}", quoted(key));
+    let kind = parse_type(cursor, key, &location)?;
     if kind != ValueType::Array {
-        let range = parse_scalar(cursor, kind, key, &place)?;
+        let range = parse_scalar(cursor, kind, key, &location)?;
         return Ok(Stored {
             kind,
             array: None,
             range,
         });
     }
-    let element = parse_type(cursor, key, &place)?;
+    let element = parse_type(cursor, key, &location)?;
     if element == ValueType::Array {
         return Err(Problem::NestedArray(quoted(key)));
     }
-    let count = cursor.u64(&place)?;
+    let count = cursor.u64(&location)?;
     let limit = (cursor.remaining() / element.min_bytes()).min(MAX_ARRAY_LEN);
     if count > limit {
         return Err(Problem::TooMany {
@@ -244,10 +244,10 @@ fn parse_value(cursor: &mut Cursor<'_>, key: &str) -> Result<Stored, Problem> {
     let start = cursor.position();
     if matches!(element, ValueType::String | ValueType::Bool) {
         for _ in 0..count {
-            parse_scalar(cursor, element, key, &place)?;
+            parse_scalar(cursor, element, key, &location)?;
         }
     } else {
-        cursor.skip(count * element.min_bytes(), &place)?;
+        cursor.skip(count * element.min_bytes(), &location)?;
     }
     let range = start..cursor.position();
     Ok(Stored {
@@ -257,36 +257,36 @@ fn parse_value(cursor: &mut Cursor<'_>, key: &str) -> Result<Stored, Problem> {
     })
 }
 
-fn parse_type(cursor: &mut Cursor<'_>, key: &str, place: &str) -> Result<ValueType, Problem> {
-    let code = cursor.u32(place)?;
+fn parse_type(cursor: &mut Cursor<'_>, key: &str, location: &str) -> Result<ValueType, Problem> {
+    let code = cursor.u32(location)?;
     ValueType::from_code(code).ok_or_else(|| Problem::MetadataType {
         key: quoted(key),
         kind: code,
     })
 }
 
-/// Checks one scalar or string and returns where its bytes are.
+/// Validates one scalar or string and returns the range of its bytes.
 fn parse_scalar(
     cursor: &mut Cursor<'_>,
     kind: ValueType,
     key: &str,
-    place: &str,
+    location: &str,
 ) -> Result<Range<usize>, Problem> {
     match kind {
-        ValueType::String => Ok(cursor.string(place)?.0),
+        ValueType::String => Ok(cursor.string(location)?.0),
         ValueType::Bool => {
             let start = cursor.position();
-            match cursor.u8(place)? {
+            match cursor.u8(location)? {
                 0 | 1 => Ok(start..cursor.position()),
                 _ => Err(Problem::BadBool(quoted(key))),
             }
         }
-        other => cursor.skip(other.min_bytes(), place),
+        other => cursor.skip(other.min_bytes(), location),
     }
 }
 
-/// Decodes bytes that `parse_scalar` accepted. The file may have changed since on disk, so text is
-/// checked again; it then reads as empty.
+/// Decodes bytes that `parse_scalar` accepted. The file may have changed on disk since, so text is
+/// validated again; invalid text is returned as empty.
 fn decode(kind: ValueType, bytes: &[u8]) -> MetadataValue<'_> {
     macro_rules! number {
         ($type:ty) => {

@@ -1,7 +1,7 @@
 //! GGUF versions 2 and 3, little-endian: metadata and tensor table over a memory map.
 //!
 //! Layout: magic, version, counts; key-value metadata; tensor table; padding to `general.alignment`;
-//! tensor data. Metadata values stay in the map and are decoded when asked for, so opening costs one
+//! tensor data. Metadata values stay in the mapped file and are decoded on access, so opening costs one
 //! pass over the header and one small record per key and per tensor.
 
 mod cursor;
@@ -21,7 +21,7 @@ use super::{FormatError, MappedFile, Problem, TensorSource, TensorView};
 /// The first four bytes of every GGUF file.
 pub const MAGIC: &[u8] = b"GGUF";
 
-/// Metadata and tensor table together; the largest vocabularies need about 25 MB.
+/// Limit for metadata and tensor table together; the largest vocabularies need about 25 MB.
 const MAX_HEADER_BYTES: usize = 128 << 20;
 
 /// An open GGUF file.
@@ -45,7 +45,7 @@ impl GgufFile {
         }
     }
 
-    /// The path it was opened by.
+    /// The path given to [`Self::open`].
     pub fn path(&self) -> &Path {
         self.file.path()
     }

@@ -1,4 +1,4 @@
-//! The tensor table: names, shapes, types and where each tensor's bytes lie.
+//! The tensor table: name, shape, element type and byte range of each tensor.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use super::super::error::quoted;
 use super::cursor::Cursor;
 use crate::quant::DType;
 
-/// GGUF's own limits.
+/// Limits of the GGUF specification.
 const MAX_NAME_BYTES: u64 = 65535;
 const MAX_DIMS: usize = 4;
 /// Name length, dimension count, one dimension, type, offset.
@@ -61,7 +61,7 @@ pub(super) fn parse(
     Ok(tensors)
 }
 
-/// A table entry before its place in the file is known.
+/// A table entry whose byte range has not been computed yet.
 struct Entry<'a> {
     name: &'a str,
     shape: Vec<usize>,
@@ -73,8 +73,8 @@ struct Entry<'a> {
 impl<'a> Entry<'a> {
     fn parse(cursor: &mut Cursor<'a>) -> Result<Self, Problem> {
         let name = cursor.name(MAX_NAME_BYTES, "bytes of a tensor name")?;
-        let place = format!("the table entry of tensor {}", quoted(name));
-        let count = cursor.u32(&place)?;
+        let location = format!("the table entry of tensor {}", quoted(name));
+        let count = cursor.u32(&location)?;
         if count == 0 || count as usize > MAX_DIMS {
             let (name, count) = (quoted(name), u64::from(count));
             return Err(Problem::Dimensions {
@@ -85,16 +85,16 @@ impl<'a> Entry<'a> {
         }
         let mut shape = Vec::with_capacity(count as usize);
         for _ in 0..count {
-            let extent = cursor.u64(&place)?;
+            let extent = cursor.u64(&location)?;
             shape.push(usize::try_from(extent).map_err(|_| Problem::BadShape(quoted(name)))?);
         }
         shape.reverse();
-        let code = cursor.u32(&place)?;
+        let code = cursor.u32(&location)?;
         let dtype = DType::from_ggml(code).ok_or_else(|| Problem::UnsupportedType {
             name: quoted(name),
             kind: ggml_type_name(code),
         })?;
-        let offset = cursor.u64(&place)?;
+        let offset = cursor.u64(&location)?;
         let bytes = byte_count(name, &shape, dtype)?;
         Ok(Self {
             name,
@@ -129,7 +129,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Bytes of a tensor; its rows must hold whole blocks and the product must fit this machine.
+/// Bytes of a tensor. Its rows must hold whole blocks, and the byte count must fit `isize`.
 fn byte_count(name: &str, shape: &[usize], dtype: DType) -> Result<usize, Problem> {
     let cols = *shape.last().expect("at least one dimension");
     if !cols.is_multiple_of(dtype.block_len()) {

@@ -1,4 +1,4 @@
-//! One refusal a test, each from a valid file with one thing wrong.
+//! Each rejected file is a valid file with one defect.
 
 use super::{Header, MetadataValue};
 use crate::format::Problem;

@@ -1,7 +1,7 @@
-//! The JSON header of one safetensors file, from bytes. Pure: the fuzz tests call it on slices.
+//! Parsing of the JSON header of a safetensors file from a byte slice, without I/O, so that fuzz tests can call it.
 //!
-//! Layout: header length (u64, little-endian), JSON object, data. Offsets count from the data's start,
-//! and the tensors must cover it without holes, as the format's own reader demands.
+//! Layout: header length (u64, little-endian), JSON object, data. Offsets are relative to the start of the data,
+//! and the tensors must cover the data without gaps, as the reference reader requires.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use super::super::Problem;
 use super::super::error::quoted;
 use crate::quant::DType;
 
-/// The limit of the format's own reader.
+/// The limit of the reference reader.
 const MAX_HEADER_BYTES: usize = 100_000_000;
 const MAX_DIMS: usize = 8;
 
@@ -29,12 +29,12 @@ pub struct TensorInfo {
     pub range: Range<usize>,
 }
 
-/// A tensor's element type. Files may carry tensors that no executor asks for (integer buffers), so a
-/// foreign type is an error only when its tensor is wanted.
+/// A tensor's element type. Files may contain tensors that no executor reads (integer buffers), so an unsupported type is an
+/// error only when its tensor is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ElementType {
     Supported(DType),
-    /// The file's name for it, quoted, and its size in bytes if known.
+    /// An unsupported type: its name in the file, quoted, and its size in bytes if known.
     Other(String, Option<usize>),
 }
 
@@ -69,10 +69,10 @@ impl fmt::Display for ElementType {
     }
 }
 
-/// What the header says, every claim of it checked against the file's length.
+/// The header, with every offset checked against the file's length.
 #[derive(Debug)]
 pub struct Header {
-    /// In the order of their bytes.
+    /// Sorted by byte range.
     pub tensors: Vec<TensorInfo>,
     index: HashMap<String, usize>,
 }
@@ -82,7 +82,7 @@ impl Header {
     pub fn parse(file: &[u8]) -> Result<Self, Problem> {
         let truncated = || Problem::Truncated("the safetensors header".to_owned());
         let (prefix, rest) = file.split_first_chunk::<8>().ok_or_else(truncated)?;
-        // Anything else than an object here is some other kind of file, whatever the length says.
+        // If this is not a JSON object, the file is of another type, whatever the length field contains.
         if rest.first().is_some_and(|&first| first != b'{') {
             return Err(Problem::UnknownFormat);
         }
@@ -97,7 +97,7 @@ impl Header {
             .into_iter()
             .map(|(name, raw)| raw.locate(name, data_start, file.len()))
             .collect::<Result<Vec<_>, _>>()?;
-        // Empty tensors share their start with the next one: shorter ranges first.
+        // An empty tensor has the same start as the next one: sort shorter ranges first.
         tensors.sort_by_key(|tensor| (tensor.range.start, tensor.range.end));
         check_covers(&tensors, data_start, file.len())?;
         let mut index = HashMap::with_capacity(tensors.len());
@@ -118,10 +118,10 @@ impl Header {
     }
 }
 
-/// Deserialises JSON; the message keeps the parser's reason.
+/// Deserialises JSON; the error message includes the parser's reason.
 pub(super) fn parse_json<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, Problem> {
     serde_json::from_slice(json).map_err(|error| {
-        // The parser quotes what it met, which is the file's text: escape it.
+        // The parser's message may quote text from the file: escape it.
         Problem::BadJson(
             error
                 .to_string()
@@ -190,7 +190,7 @@ impl RawTensor {
     }
 }
 
-/// Name and description pairs; a map would silently keep the last of two equal names.
+/// Pairs of name and description. A map would silently drop duplicate names.
 struct RawHeader(Vec<(String, RawTensor)>);
 
 impl<'de> Deserialize<'de> for RawHeader {

@@ -32,12 +32,12 @@ impl SafetensorsFile {
         }
     }
 
-    /// The path it was opened by.
+    /// The path given to [`Self::open`].
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// Every tensor, in the order of its bytes.
+    /// Every tensor, sorted by byte range.
     pub fn tensors(&self) -> &[TensorInfo] {
         &self.header.tensors
     }

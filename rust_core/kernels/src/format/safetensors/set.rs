@@ -1,4 +1,4 @@
-//! Several safetensors files as one source of tensors.
+//! Several safetensors files combined into one [`TensorSource`].
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,22 +14,22 @@ use super::header::parse_json;
 
 const SINGLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
-/// A hundred thousand tensors need about 12 MB.
+/// An index of a hundred thousand tensors is about 12 MB.
 const MAX_INDEX_BYTES: usize = 64 << 20;
 const MAX_SHARDS: u64 = 4096;
 
-/// Shards of one model. A tensor name is in exactly one of them.
+/// The shards of one model. Each tensor name occurs in exactly one of them.
 #[derive(Debug)]
 pub struct SafetensorsSet {
     shards: Vec<SafetensorsFile>,
     /// Tensor name → position in `shards`.
     shard_of: HashMap<String, usize>,
-    /// What messages about the whole model name: its directory, or its first file.
+    /// Path used in error messages about the whole model: its directory, or its first file.
     path: PathBuf,
 }
 
 impl SafetensorsSet {
-    /// Opens a model directory: its index if there is one, else `model.safetensors`.
+    /// Opens a model directory: by its index if there is one, else `model.safetensors`.
     pub fn open_directory(directory: &Path) -> Result<Self, FormatError> {
         let index_path = directory.join(INDEX);
         if !index_path.exists() {
@@ -122,7 +122,7 @@ impl TensorSource for SafetensorsSet {
     }
 }
 
-/// Tensor name and shard name pairs of an index file, shard names checked.
+/// Pairs of tensor name and validated shard name of an index file.
 fn read_index(path: &Path) -> Result<Vec<(String, String)>, FormatError> {
     let fail = |problem| FormatError::new(path, problem);
     let file = MappedFile::open(path)?;
@@ -151,7 +151,7 @@ fn read_index(path: &Path) -> Result<Vec<(String, String)>, FormatError> {
     Ok(index.weight_map.0)
 }
 
-/// A name that can only mean a file beside the index: no separator, no parent, no device.
+/// Whether a name can only refer to a file in the directory of the index: no separator, parent or device name.
 fn is_plain_shard_name(name: &str) -> bool {
     name.ends_with(".safetensors")
         && !name.starts_with('.')
@@ -166,7 +166,7 @@ struct Index {
     weight_map: WeightMap,
 }
 
-/// Pairs in file order; a map would silently keep the last of two equal names.
+/// Pairs in file order. A map would silently drop duplicate names.
 struct WeightMap(Vec<(String, String)>);
 
 impl<'de> Deserialize<'de> for WeightMap {

@@ -1,4 +1,4 @@
-//! Headers, directories and shards; each refusal from a valid file with one thing wrong.
+//! Headers, directories and shards. Each rejected file is a valid file with one defect.
 
 use std::fs;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ fn problem(json: &str, data: usize) -> Problem {
     Header::parse(&file(json, data)).expect_err("this file must be refused")
 }
 
-/// A directory of its own, removed when dropped.
+/// A temporary directory, removed when dropped.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -147,7 +147,7 @@ fn tensors_that_share_a_name_or_bytes_are_refused() {
 }
 
 #[test]
-fn a_foreign_element_type_matters_only_when_its_tensor_is_wanted() {
+fn an_unsupported_element_type_is_an_error_only_when_its_tensor_is_read() {
     let json = format!("{{{}}}", tensor("ids", "I64", "[1]", 0, 8));
     let directory = Directory::new();
     directory.write("model.safetensors", file(&json, 8));
@@ -236,7 +236,7 @@ fn an_index_that_disagrees_with_its_shards_is_refused() {
 }
 
 #[test]
-fn what_is_no_model_is_said_so() {
+fn paths_without_a_model_are_rejected() {
     let directory = Directory::new();
     assert_eq!(directory.problem(), Problem::NoSafetensors);
     directory

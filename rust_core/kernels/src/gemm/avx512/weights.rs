@@ -1,8 +1,8 @@
-//! A panel's weights as the loop over groups takes them: as they are packed, or expanded beforehand.
+//! Sources of a panel's weights for the loop over groups: the packed panel, or 4-bit codes expanded to bytes beforehand.
 //!
-//! Taking a group of 4-bit codes apart costs a dozen operations on the ports that dot products need, as much as a
-//! row. A panel that many rows share is therefore taken apart once, into memory of the worker that
-//! stays in its caches. The numbers are the same, and so are a row's bits.
+//! Unpacking a group of 4-bit codes costs a dozen operations on the ports that dot products use, as much as a row. A panel
+//! that is multiplied with many rows is therefore unpacked once, into per-worker scratch memory that stays in its caches. The
+//! codes are the same, so results have the same bits.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -10,25 +10,25 @@ use std::arch::x86_64::*;
 use super::QUADS;
 use crate::activation_quant::TileGroup;
 use crate::arena::{Buffer, Plain};
-use crate::dispatch::adds_beside_products;
+use crate::dispatch::separate_add_pipes;
 use crate::error::KernelError;
 use crate::gemm::Panel;
 use crate::pack::layout::{GROUP, PANEL_COLUMNS, QuantLayout};
 use crate::pack::pairs;
 
-/// What becomes of dot products with a format's codes.
+/// How dot products with a format's codes are dequantised.
 ///
 /// # Safety
 /// Methods execute AVX-512 instructions, which the caller has enabled.
 pub(super) trait Format {
     const LAYOUT: QuantLayout;
-    /// A group's halves have scales of their own.
+    /// Whether each half of a group has its own scale.
     const SPLIT: bool = Self::LAYOUT.group < GROUP;
-    /// Sums are in units of their columns.
-    const UNITS: bool = Self::LAYOUT.unit_bytes() > 0;
-    /// Those of 16 columns, for a group or for half of one.
+    /// Whether sums are multiplied with a column scale at the end.
+    const COLUMN_SCALED: bool = Self::LAYOUT.column_scale_bytes() > 0;
+    /// Scales of 16 columns, for a group or half of one.
     type Scales: Copy;
-    /// A row's sums with a group's value times the row's scale added, in one rounding.
+    /// `sum + value * scale` with the row's activation scale, in one rounding.
     ///
     /// # Safety
     /// The trait's.
@@ -37,42 +37,42 @@ pub(super) trait Format {
         // SAFETY: the caller's promise.
         unsafe { _mm512_fmadd_ps(value, _mm512_set1_ps(tile.scales[lane]), sum) }
     }
-    /// Where the dot products of a row with a group, or with each of its halves, start.
+    /// Initial accumulators of a row's dot products with a group, or with each of its halves.
     ///
     /// # Safety
     /// The trait's.
-    unsafe fn starts(tile: &TileGroup, lane: usize) -> [__m512i; 2];
-    /// What a row's dot products with the weights' codes are with the weights themselves.
+    unsafe fn initial_sums(tile: &TileGroup, lane: usize) -> [__m512i; 2];
+    /// Dequantise a row's dot products with a group's codes.
     ///
     /// # Safety
     /// The trait's.
     unsafe fn value(dots: __m512i, scales: Self::Scales, tile: &TileGroup, lane: usize) -> __m512;
 }
 
-/// The weights of one group and of those behind it.
+/// Cursor over the weights of a panel, group by group.
 ///
 /// # Safety
 /// Methods read the group and execute AVX-512 instructions, which the caller has enabled.
 pub(super) trait Weights: Copy {
     type Format: Format;
-    /// The group behind this one.
+    /// The next group.
     fn next(self) -> Self;
     /// Codes of quad `quad`.
     ///
     /// # Safety
     /// The trait's.
     unsafe fn codes(self, quad: usize) -> __m512i;
-    /// Of the group, or of its half `part`.
+    /// Scales of the group, or of its half `part`.
     ///
     /// # Safety
     /// The trait's.
     unsafe fn scales(self, part: usize) -> <Self::Format as Format>::Scales;
 }
 
-/// The same pointer, of which the compiler knows nothing, so that it keeps it in a register of its own.
+/// The same pointer, opaque to the compiler, so that it stays in its own register.
 ///
-/// Otherwise it addresses all tiles by one base and an index. An instruction with an indexed memory operand
-/// is two in the pipeline of Intel's cores, and this loop has a hundred of them.
+/// Otherwise all tiles are addressed by one base and an index. Instructions with an indexed memory operand are split into two
+/// micro-operations on Intel cores, and this loop has a hundred of them.
 #[inline(always)]
 #[allow(
     clippy::pointers_in_nomem_asm_block,
@@ -86,7 +86,7 @@ pub(super) fn opaque<T>(mut pointer: *const T) -> *const T {
     pointer
 }
 
-/// In every lane the lower half of `of`, a signed number, times `by`.
+/// In every lane, the signed low half of `of` times `by`.
 ///
 /// # Safety
 /// AVX-512 enabled by the caller.
@@ -96,8 +96,8 @@ unsafe fn low_half_times(of: i32, by: i32) -> __m512i {
     unsafe { _mm512_madd_epi16(_mm512_set1_epi32(of), _mm512_set1_epi32(by & 0xffff)) }
 }
 
-/// Scale and offset as a pair of integers ([`pairs`]). With `POWERS` rows' scales are powers of two, and their exponents are
-/// added to the values': the multiply-add's bits, of which a power's product is exact, without a product.
+/// Scale and offset as a pair of integers ([`pairs`]). With `POWERS` the activation scales are powers of two, and their
+/// exponents are added to those of the values. Multiplying by a power of two is exact, so the bits equal the multiply-add's.
 pub(super) struct Paired<const POWERS: bool>;
 
 impl<const POWERS: bool> Format for Paired<POWERS> {
@@ -118,9 +118,9 @@ impl<const POWERS: bool> Format for Paired<POWERS> {
     }
 
     #[inline(always)]
-    unsafe fn starts(tile: &TileGroup, lane: usize) -> [__m512i; 2] {
+    unsafe fn initial_sums(tile: &TileGroup, lane: usize) -> [__m512i; 2] {
         // SAFETY: the caller's promise.
-        unsafe { [_mm512_set1_epi32(tile.starts[lane]); 2] }
+        unsafe { [_mm512_set1_epi32(tile.initial_sums[lane]); 2] }
     }
 
     #[inline(always)]
@@ -130,7 +130,7 @@ impl<const POWERS: bool> Format for Paired<POWERS> {
     }
 }
 
-/// A record of 4-bit codes as it is packed.
+/// A packed record of 4-bit codes.
 #[derive(Clone, Copy)]
 pub(super) struct Nibbles {
     record: *const u8,
@@ -143,10 +143,10 @@ impl Nibbles {
         }
     }
 
-    /// Take `groups` groups apart into part `at` of `scratch`.
+    /// Expand `groups` groups to bytes, into the buffer of panel `at` in `scratch`.
     ///
     /// # Safety
-    /// So many groups stand here; AVX-512 enabled by the caller.
+    /// At least `groups` groups remain; AVX-512 enabled by the caller.
     #[inline(always)]
     pub unsafe fn expand<const POWERS: bool>(
         self,
@@ -202,7 +202,7 @@ impl Weights for Nibbles {
     }
 }
 
-/// The same, a byte a code.
+/// 4-bit codes expanded to one byte each.
 #[derive(Clone, Copy)]
 pub(super) struct ExpandedNibbles<const POWERS: bool> {
     group: *const ExpandedGroup,
@@ -235,18 +235,18 @@ impl<const POWERS: bool> Weights for ExpandedNibbles<POWERS> {
 #[derive(Clone, Copy)]
 pub(super) struct ByteScales {
     scale: __m512,
-    /// An eighth of the minimum, as sums of activations come times eight; unused unless there are minima.
+    /// An eighth of the minimum, because code sums are stored times eight. Unused in layouts without minima.
     min: __m512,
 }
 
-/// A record of 8-bit codes, its layout as types, so that every branch on it is decided at compile time. `ZERO` is 0
-/// where there are minima.
+/// A packed record of 8-bit codes. The layout is in const parameters, so that every branch on it is resolved at compile time.
+/// `ZERO_POINT` is 0 for layouts with minima.
 #[derive(Clone, Copy)]
-pub(super) struct Bytes<const SPLIT: bool, const HALF: bool, const ZERO: i32> {
+pub(super) struct Bytes<const SPLIT: bool, const HALF: bool, const ZERO_POINT: i32> {
     record: *const u8,
 }
 
-impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Bytes<SPLIT, HALF, ZERO> {
+impl<const SPLIT: bool, const HALF: bool, const ZERO_POINT: i32> Bytes<SPLIT, HALF, ZERO_POINT> {
     pub fn new(panel: Panel) -> Self {
         Self {
             record: panel.records(Self::LAYOUT),
@@ -256,7 +256,7 @@ impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Bytes<SPLIT, HALF, ZE
     /// Sixteen scales or minima.
     ///
     /// # Safety
-    /// They stand at `from`; AVX-512 enabled by the caller.
+    /// Sixteen values at `from`; AVX-512 enabled by the caller.
     #[inline(always)]
     unsafe fn load(from: *const u8) -> __m512 {
         // SAFETY: the caller's promise.
@@ -270,7 +270,9 @@ impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Bytes<SPLIT, HALF, ZE
     }
 }
 
-impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Weights for Bytes<SPLIT, HALF, ZERO> {
+impl<const SPLIT: bool, const HALF: bool, const ZERO_POINT: i32> Weights
+    for Bytes<SPLIT, HALF, ZERO_POINT>
+{
     type Format = Self;
 
     #[inline(always)]
@@ -292,9 +294,9 @@ impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Weights for Bytes<SPL
         unsafe {
             let from = self.record.add(Self::LAYOUT.code_bytes());
             let scale = Self::load(from.add(part * Self::LAYOUT.scale_bytes() / 2));
-            let min = if ZERO == 0 {
+            let min = if ZERO_POINT == 0 {
                 let min = Self::load(from.add(Self::LAYOUT.scale_bytes()));
-                _mm512_mul_ps(min, _mm512_set1_ps(1.0 / pairs::ZERO as f32))
+                _mm512_mul_ps(min, _mm512_set1_ps(1.0 / pairs::ZERO_POINT as f32))
             } else {
                 scale
             };
@@ -303,24 +305,26 @@ impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Weights for Bytes<SPL
     }
 }
 
-impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Format for Bytes<SPLIT, HALF, ZERO> {
-    const LAYOUT: QuantLayout = QuantLayout::bytes(SPLIT, HALF, ZERO);
+impl<const SPLIT: bool, const HALF: bool, const ZERO_POINT: i32> Format
+    for Bytes<SPLIT, HALF, ZERO_POINT>
+{
+    const LAYOUT: QuantLayout = QuantLayout::bytes(SPLIT, HALF, ZERO_POINT);
     type Scales = ByteScales;
 
-    /// The zero times the sum of the activations' codes is taken off before anything is added.
+    /// Minus the zero point times the sum of the activation codes.
     #[inline(always)]
-    unsafe fn starts(tile: &TileGroup, lane: usize) -> [__m512i; 2] {
+    unsafe fn initial_sums(tile: &TileGroup, lane: usize) -> [__m512i; 2] {
         // SAFETY: the caller's promise.
         unsafe {
-            if ZERO == 0 {
+            if ZERO_POINT == 0 {
                 return [_mm512_setzero_si512(); 2];
             }
-            // The lower half is the sum times minus eight.
-            let all = low_half_times(tile.starts[lane], ZERO / pairs::ZERO);
+            // The low half of an initial sum is the code sum times -8.
+            let all = low_half_times(tile.initial_sums[lane], ZERO_POINT / pairs::ZERO_POINT);
             if !SPLIT {
                 return [all; 2];
             }
-            let low = low_half_times(tile.low_sums[lane], -ZERO);
+            let low = low_half_times(tile.low_sums[lane], -ZERO_POINT);
             [low, _mm512_sub_epi32(all, low)]
         }
     }
@@ -330,16 +334,16 @@ impl<const SPLIT: bool, const HALF: bool, const ZERO: i32> Format for Bytes<SPLI
         // SAFETY: the caller's promise.
         unsafe {
             let value = _mm512_mul_ps(_mm512_cvtepi32_ps(dots), scales.scale);
-            if ZERO != 0 {
+            if ZERO_POINT != 0 {
                 return value;
             }
-            let sum = low_half_times(tile.starts[lane], -1);
+            let sum = low_half_times(tile.initial_sums[lane], -1);
             _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scales.min, value)
         }
     }
 }
 
-/// A group of one panel with a byte a code.
+/// A group of one panel with one byte per code.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ExpandedGroup {
@@ -350,13 +354,13 @@ pub(super) struct ExpandedGroup {
 // SAFETY: plain numbers.
 unsafe impl Plain for ExpandedGroup {}
 
-/// Room for two panels taken apart, and how they are multiplied then.
+/// Buffers for two expanded panels.
 #[derive(Debug)]
 pub(in crate::gemm) struct ExpandedPanels {
     /// `[2, ≤ inputs / 32]`
     groups: Buffer<ExpandedGroup>,
-    /// See [`adds_beside_products`].
-    pub(in crate::gemm) adds_beside_products: bool,
+    /// See [`separate_add_pipes`].
+    pub(in crate::gemm) separate_add_pipes: bool,
 }
 
 impl ExpandedPanels {
@@ -364,21 +368,21 @@ impl ExpandedPanels {
     pub fn new(inputs: usize) -> Result<Self, KernelError> {
         Ok(Self {
             groups: Buffer::new(2 * inputs.div_ceil(GROUP))?,
-            adds_beside_products: adds_beside_products(),
+            separate_add_pipes: separate_add_pipes(),
         })
     }
 
-    /// Room for `groups` groups of the first or second panel.
+    /// Buffer for `groups` groups of the first or second panel.
     ///
     /// # Panics
-    /// The panel is longer than the longest this was made for.
+    /// If the panel is longer than the `inputs` given to `new`.
     fn groups(&mut self, groups: usize, at: usize) -> *mut ExpandedGroup {
         assert!((at + 1) * groups <= self.groups.len());
         // SAFETY: inside the buffer by the check.
         unsafe { self.groups.ptr().add(at * groups) }
     }
 
-    /// Room for the codes of `groups` groups alone, a byte a code.
+    /// Buffer for the codes of `groups` groups, one byte per code.
     ///
     /// # Panics
     /// As [`Self::groups`].

@@ -1,7 +1,7 @@
-//! Which threads hold tiles.
+//! Per-thread tile configuration.
 //!
-//! A thread configures its tiles before its first product and gives them back when it goes to sleep or its job is
-//! over: a sleeping thread should not keep 8 KiB of state to be saved, nor its core from resting deeply.
+//! A thread configures its tiles before its first tile multiplication and releases them when it parks or its job ends.
+//! Configured tiles would add 8 KiB to every context switch of a parked thread and keep its core from deep idle states.
 
 #[cfg(target_arch = "x86_64")]
 use super::tiles::CONFIG;
@@ -10,17 +10,17 @@ use std::cell::Cell;
 
 #[cfg(target_arch = "x86_64")]
 thread_local! {
-    static HELD: Cell<bool> = const { Cell::new(false) };
+    static CONFIGURED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Configure this thread's tiles, unless they are.
+/// Configure this thread's tiles, unless they already are.
 ///
 /// # Safety
 /// The process may use the tiles (see `support.rs`).
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-pub(crate) unsafe fn hold() {
-    if !HELD.get() {
+pub(crate) unsafe fn configure() {
+    if !CONFIGURED.get() {
         // SAFETY: the instruction is allowed by contract and reads the 64 bytes of the configuration.
         unsafe {
             std::arch::asm!(
@@ -30,17 +30,17 @@ pub(crate) unsafe fn hold() {
                 options(nostack, preserves_flags, readonly)
             );
         }
-        HELD.set(true);
+        CONFIGURED.set(true);
     }
 }
 
-/// Give this thread's tiles back, if it holds them.
+/// Release this thread's tiles, if they are configured.
 #[inline(always)]
 pub(crate) fn release() {
     #[cfg(target_arch = "x86_64")]
-    if HELD.get() {
-        // SAFETY: tiles that are held may be released; nothing in them is used any more, since every product
-        // begins and ends within one block of instructions.
+    if CONFIGURED.get() {
+        // SAFETY: configured tiles may be released; they hold no live data, since every tile multiplication
+        // loads and stores its tiles within one assembly block.
         unsafe {
             std::arch::asm!(
                 "tilerelease",
@@ -49,6 +49,6 @@ pub(crate) fn release() {
                 options(nomem, nostack, preserves_flags)
             );
         }
-        HELD.set(false);
+        CONFIGURED.set(false);
     }
 }

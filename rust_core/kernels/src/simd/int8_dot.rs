@@ -1,55 +1,60 @@
-//! Exact dot products of bytes: sixteen at once, four inputs an operation.
+//! Exact int8 dot products (VNNI): 16 lanes, four inputs per instruction.
 //!
-//! Codes are unsigned, what they are multiplied with is a number of two signed bytes, `256 * high + low`: that is
-//! as good as a float for a few dozen terms, and costs two integer operations for four inputs.
+//! One operand is unsigned codes, the other an integer of two signed bytes, `256 * high + low`. Two bytes are
+//! as precise as a float for a few dozen terms, at two integer instructions per four inputs.
 
 use super::{LANES, Lanes, ROUND};
 
-/// Codes of a register: four for each lane.
-pub(crate) const CODES: usize = 4 * LANES;
+/// Codes in a register: four per lane.
+pub(crate) const REGISTER_CODES: usize = 4 * LANES;
 
-/// The largest magnitude of a number of one signed byte.
-pub(crate) const LARGEST_BYTE: f32 = 127.0;
+/// The largest magnitude used for integers of one signed byte.
+pub(crate) const MAX_INT8: f32 = 127.0;
 
-/// The largest magnitude of a number of two signed bytes.
-pub(crate) const LARGEST_TWO_BYTES: f32 = LARGEST_BYTE * 257.0;
+/// The largest magnitude of `256 * high + low` with both bytes in [-127, 127].
+pub(crate) const MAX_INT8_PAIR: f32 = MAX_INT8 * 257.0;
 
-/// Lanes that are dot products of bytes.
+/// [`Lanes`] with int8 dot products.
 ///
 /// # Safety
 /// As [`Lanes`].
 #[allow(clippy::missing_safety_doc, reason = "the trait's is every method's")]
-pub(crate) unsafe trait ByteDots: Lanes {
-    /// Sixteen sums.
+pub(crate) unsafe trait Int8Dot: Lanes {
+    /// Sixteen 32-bit accumulators.
     type Dots: Copy;
-    /// [`CODES`] unsigned bytes.
+    /// [`REGISTER_CODES`] unsigned bytes.
     type Codes: Copy;
-    /// Four signed bytes, for all lanes.
+    /// Four signed bytes, broadcast to all lanes.
     type Quad: Copy;
 
     unsafe fn zero_dots() -> Self::Dots;
-    /// 64 bytes of any alignment.
+    /// 64 bytes, may be unaligned.
     unsafe fn load_codes(from: *const u8) -> Self::Codes;
-    /// Four bytes of any alignment.
+    /// Four bytes, may be unaligned.
     unsafe fn splat_quad(from: *const i8) -> Self::Quad;
-    /// Add each lane's four products.
-    unsafe fn add_dots(sums: Self::Dots, codes: Self::Codes, quad: Self::Quad) -> Self::Dots;
-    /// `256 * high + low - offset`, which is below 2^31, as floats.
-    unsafe fn join_dots(high: Self::Dots, low: Self::Dots, offset: i32) -> Self;
+    /// Add the sum of each lane's four products.
+    unsafe fn accumulate_dots(sums: Self::Dots, codes: Self::Codes, quad: Self::Quad)
+    -> Self::Dots;
+    /// `256 * high + low - offset`, of magnitude below 2^31, converted to float.
+    unsafe fn combine_dots(high: Self::Dots, low: Self::Dots, offset: i32) -> Self;
 
-    /// The Walsh–Hadamard transform of the lanes: for distances 8, 4, 2 and 1, in that order, sums in the lower and
-    /// differences in the upper of two lanes so far apart.
+    /// The Walsh–Hadamard transform of the lanes: butterflies at distances 8, 4, 2 and 1, in that order, with the sum in the
+    /// lower lane and the difference in the upper lane.
     unsafe fn hadamard(self) -> Self;
 
-    /// Of two floats that are not negative the larger; NaN counts as the largest of all.
+    /// The larger of two non-negative floats per lane; NaN counts as larger than every number.
     unsafe fn larger_or_nan(self, other: Self) -> Self;
-    /// Of all lanes, none of them negative; NaN counts as the largest of all.
+    /// The largest of all lanes, which are non-negative; NaN counts as larger than every number.
     unsafe fn largest_or_nan(self) -> f32;
 
-    /// Round values times `factor`, which brings them into [-127, 127], to the nearest integers (ties to even), and
-    /// store them, plus 128, as bytes.
+    /// Round `values * factor`, which are in [-127, 127], to the nearest integers (ties to even), add 128 and store them as
+    /// bytes.
     #[inline(always)]
-    unsafe fn store_unsigned(values: &[f32; CODES], factor: Self, codes: &mut [u8; CODES]) {
+    unsafe fn quantize_to_u8(
+        values: &[f32; REGISTER_CODES],
+        factor: Self,
+        codes: &mut [u8; REGISTER_CODES],
+    ) {
         let vectors = values.as_chunks::<LANES>().0.iter();
         for (x, codes) in vectors.zip(codes.as_chunks_mut::<LANES>().0) {
             // SAFETY: sixteen elements each; the instructions are the caller's promise.
@@ -64,44 +69,44 @@ pub(crate) unsafe trait ByteDots: Lanes {
         }
     }
 
-    /// Store four tokens' codes as keys stand: by quads of dimensions, those of the tokens together, [`CODES`] bytes
-    /// from one quad to the next.
+    /// Store four tokens' codes in the key layout: for each quad of dimensions the quads of the four tokens together, quads
+    /// [`REGISTER_CODES`] bytes apart.
     #[inline(always)]
-    unsafe fn store_keys(codes: [&[u8; CODES]; 4], to: *mut u8) {
+    unsafe fn store_keys(codes: [&[u8; REGISTER_CODES]; 4], to: *mut u8) {
         for quad in 0..LANES {
             for (token, codes) in codes.iter().enumerate() {
                 let four = codes.as_chunks::<4>().0[quad];
                 // SAFETY: room by contract.
-                unsafe { *to.add(quad * CODES + 4 * token).cast() = four };
+                unsafe { *to.add(quad * REGISTER_CODES + 4 * token).cast() = four };
             }
         }
     }
 
-    /// Store four tokens' codes as values stand: by dimensions, those of the tokens together.
+    /// Store four tokens' codes in the value layout: for each dimension the codes of the four tokens together.
     #[inline(always)]
-    unsafe fn store_values(codes: [&[u8; CODES]; 4], to: *mut [u8; 4]) {
-        for dim in 0..CODES {
+    unsafe fn store_values(codes: [&[u8; REGISTER_CODES]; 4], to: *mut [u8; 4]) {
+        for dim in 0..REGISTER_CODES {
             // SAFETY: room by contract.
             unsafe { *to.add(dim) = codes.map(|codes| codes[dim]) };
         }
     }
 
-    /// Round the products of up to [`CODES`] values with a factor each, of magnitude up to [`LARGEST_TWO_BYTES`], to the
-    /// nearest integers (ties to even), store their two bytes and return their sum.
+    /// Round the elementwise products of up to [`REGISTER_CODES`] values and factors, of magnitude up to [`MAX_INT8_PAIR`], to
+    /// the nearest integers (ties to even), store their high and low bytes and return their sum.
     ///
-    /// [`CODES`] bytes at both pointers, of which those behind the values' become zero.
+    /// Writes [`REGISTER_CODES`] bytes at both pointers, zeros beyond the given values.
     #[inline(always)]
-    unsafe fn store_two_bytes(
+    unsafe fn quantize_to_int8_pairs(
         values: &[[f32; LANES]],
         factors: &[[f32; LANES]],
         high: *mut i8,
         low: *mut i8,
     ) -> i32 {
         let mut sum = 0;
-        // SAFETY: the caller's promise; so many bytes by contract.
+        // SAFETY: the caller's promise; lengths by contract.
         unsafe {
-            high.write_bytes(0, CODES);
-            low.write_bytes(0, CODES);
+            high.write_bytes(0, REGISTER_CODES);
+            low.write_bytes(0, REGISTER_CODES);
             for (number, (values, factors)) in values.iter().zip(factors).enumerate() {
                 let x = Self::load(values.as_ptr()).mul(Self::load(factors.as_ptr()));
                 let shifted = x.add(Self::splat(ROUND)).to_array();
@@ -118,23 +123,22 @@ pub(crate) unsafe trait ByteDots: Lanes {
     }
 }
 
-/// What one stands for when `values`, whole vectors, become integers of magnitude up to `most`, and what to multiply them
-/// with to get these: [`step_to`] of the largest.
+/// [`symmetric_scale`] of `values`, whose length is a multiple of [`LANES`].
 ///
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
-pub(crate) unsafe fn step_of<L: ByteDots>(values: &[f32], most: f32) -> (f32, f32) {
+pub(crate) unsafe fn symmetric_scale_of<L: Int8Dot>(values: &[f32], max_code: f32) -> (f32, f32) {
     // SAFETY: the caller's promise.
-    step_to(unsafe { largest_of::<L>(values) }, most)
+    symmetric_scale(unsafe { max_abs::<L>(values) }, max_code)
 }
 
-/// The largest magnitude among `values`, whole vectors, or NaN if one of them is that.
+/// The largest magnitude among `values`, whose length is a multiple of [`LANES`], or NaN if one is NaN.
 ///
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
-pub(crate) unsafe fn largest_of<L: ByteDots>(values: &[f32]) -> f32 {
+pub(crate) unsafe fn max_abs<L: Int8Dot>(values: &[f32]) -> f32 {
     debug_assert!(values.len().is_multiple_of(LANES));
     // SAFETY: whole vectors; instructions by the caller's promise.
     unsafe {
@@ -148,31 +152,34 @@ pub(crate) unsafe fn largest_of<L: ByteDots>(values: &[f32]) -> f32 {
     }
 }
 
-/// What one stands for when values of magnitude up to `largest` become integers of magnitude up to `most`, and what to
-/// multiply them with to get these.
+/// Scale and inverse scale of the symmetric quantisation that maps magnitudes up to `largest` to integers up to `max_code`.
 ///
-/// The step is NaN if the largest is not finite. Then, and where it is zero for every purpose, the factor is zero.
+/// The scale is NaN if `largest` is not finite. The inverse is zero then, and where `largest` is too small to invert.
 #[inline(always)]
-pub(crate) fn step_to(largest: f32, most: f32) -> (f32, f32) {
+pub(crate) fn symmetric_scale(largest: f32, max_code: f32) -> (f32, f32) {
     if !largest.is_finite() {
         return (f32::NAN, 0.0);
     }
-    // Below this the inverse overflows.
-    let inverse = if largest > 1e-30 { most / largest } else { 0.0 };
-    (largest / most, inverse)
+    // Below this, the inverse would overflow.
+    let inverse = if largest > 1e-30 {
+        max_code / largest
+    } else {
+        0.0
+    };
+    (largest / max_code, inverse)
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{ByteDots, LANES};
+    use super::{Int8Dot, LANES};
     use crate::simd::{Avx2, Avx512};
 
-    /// Store the four quarters of a register, each `STRIDE` bytes from the one before.
+    /// Store the four quarters of a register, `STRIDE` bytes apart.
     ///
     /// # Safety
-    /// AVX-512 enabled by the caller; room for sixteen bytes at each place.
+    /// AVX-512 enabled by the caller; each destination is valid for 16 bytes.
     #[inline(always)]
     unsafe fn store_quarters<const STRIDE: usize>(x: __m512i, to: *mut u8) {
         // SAFETY: the caller's promise.
@@ -184,7 +191,7 @@ mod x86 {
         }
     }
 
-    /// The integers nearest to the products of vector `at`; zeros behind the last one.
+    /// Products of values and factors of vector `at`, rounded to integers; zeros beyond the last vector.
     ///
     /// # Safety
     /// AVX-512 enabled by the caller.
@@ -201,7 +208,7 @@ mod x86 {
     }
 
     // SAFETY: instructions and pointers are the callers' promise.
-    unsafe impl ByteDots for Avx512 {
+    unsafe impl Int8Dot for Avx512 {
         type Dots = __m512i;
         type Codes = __m512i;
         type Quad = __m512i;
@@ -225,13 +232,13 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn add_dots(sums: __m512i, codes: __m512i, quad: __m512i) -> __m512i {
+        unsafe fn accumulate_dots(sums: __m512i, codes: __m512i, quad: __m512i) -> __m512i {
             // SAFETY: enabled by the caller.
             unsafe { _mm512_dpbusd_epi32(sums, codes, quad) }
         }
 
         #[inline(always)]
-        unsafe fn join_dots(high: __m512i, low: __m512i, offset: i32) -> Self {
+        unsafe fn combine_dots(high: __m512i, low: __m512i, offset: i32) -> Self {
             // SAFETY: enabled by the caller.
             unsafe {
                 let low = _mm512_sub_epi32(low, _mm512_set1_epi32(offset));
@@ -244,23 +251,24 @@ mod x86 {
         unsafe fn hadamard(self) -> Self {
             // SAFETY: enabled by the caller.
             unsafe {
-                // `other + x` in the lower lanes, `other - x` in those of the mask, in one rounding of an exact product.
-                let join = |x: __m512, other: __m512, upper: __mmask16| {
+                // `other + x` in the lower lanes, `other - x` in the lanes of the mask. The product by ±1 is exact, so there
+                // is one rounding.
+                let butterfly = |x: __m512, other: __m512, upper: __mmask16| {
                     let one = _mm512_set1_ps(1.0);
                     let sign = _mm512_mask_blend_ps(upper, one, _mm512_set1_ps(-1.0));
                     _mm512_fmadd_ps(x, sign, other)
                 };
                 let x = self.0;
-                let x = join(x, _mm512_shuffle_f32x4::<0b01_00_11_10>(x, x), 0xff00);
-                let x = join(x, _mm512_shuffle_f32x4::<0b10_11_00_01>(x, x), 0xf0f0);
-                let x = join(x, _mm512_permute_ps::<0b01_00_11_10>(x), 0xcccc);
-                Self(join(x, _mm512_permute_ps::<0b10_11_00_01>(x), 0xaaaa))
+                let x = butterfly(x, _mm512_shuffle_f32x4::<0b01_00_11_10>(x, x), 0xff00);
+                let x = butterfly(x, _mm512_shuffle_f32x4::<0b10_11_00_01>(x, x), 0xf0f0);
+                let x = butterfly(x, _mm512_permute_ps::<0b01_00_11_10>(x), 0xcccc);
+                Self(butterfly(x, _mm512_permute_ps::<0b10_11_00_01>(x), 0xaaaa))
             }
         }
 
         #[inline(always)]
         unsafe fn larger_or_nan(self, other: Self) -> Self {
-            // SAFETY: enabled by the caller. As unsigned integers the bits order as the numbers do, and NaN's are above.
+            // SAFETY: enabled by the caller. Bits of non-negative floats compare as integers, with NaN above all numbers.
             unsafe {
                 let (a, b) = (_mm512_castps_si512(self.0), _mm512_castps_si512(other.0));
                 Self(_mm512_castsi512_ps(_mm512_max_epu32(a, b)))
@@ -274,7 +282,7 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn store_unsigned(values: &[f32; 64], factor: Self, codes: &mut [u8; 64]) {
+        unsafe fn quantize_to_u8(values: &[f32; 64], factor: Self, codes: &mut [u8; 64]) {
             // SAFETY: 64 elements each; the rounding mode is the default one, to nearest even.
             unsafe {
                 let x = values.as_ptr();
@@ -298,7 +306,7 @@ mod x86 {
                 let load = |token: usize| _mm512_loadu_si512(codes[token].as_ptr().cast());
                 let (a, b, c, d) = (load(0), load(1), load(2), load(3));
                 let (ab, cd) = (_mm512_unpacklo_epi32(a, b), _mm512_unpacklo_epi32(c, d));
-                // In quarter `i` of the register quad `4 i` of all four tokens, and so on.
+                // Quarter `i` of this register holds quad `4 i` of all four tokens, the next register quad `4 i + 1`, etc.
                 store_quarters::<256>(_mm512_unpacklo_epi64(ab, cd), to);
                 store_quarters::<256>(_mm512_unpackhi_epi64(ab, cd), to.add(64));
                 let (ab, cd) = (_mm512_unpackhi_epi32(a, b), _mm512_unpackhi_epi32(c, d));
@@ -316,7 +324,8 @@ mod x86 {
                 });
                 let (a, b, c, d) = (load(0), load(1), load(2), load(3));
                 let (ab, cd) = (_mm512_unpacklo_epi8(a, b), _mm512_unpacklo_epi8(c, d));
-                // In quarter `i` of the register four dimensions from `16 i` on of all four tokens, and so on.
+                // Quarter `i` of this register holds dimensions `16 i..16 i + 4` of all four tokens, the next one the
+                // following four, etc.
                 store_quarters::<64>(_mm512_unpacklo_epi16(ab, cd), to);
                 store_quarters::<64>(_mm512_unpackhi_epi16(ab, cd), to.add(16));
                 let (ab, cd) = (_mm512_unpackhi_epi8(a, b), _mm512_unpackhi_epi8(c, d));
@@ -326,15 +335,15 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn store_two_bytes(
+        unsafe fn quantize_to_int8_pairs(
             values: &[[f32; LANES]],
             factors: &[[f32; LANES]],
             high: *mut i8,
             low: *mut i8,
         ) -> i32 {
-            // SAFETY: so many bytes by contract; instructions by the caller's promise.
+            // SAFETY: lengths by contract; instructions by the caller's promise.
             unsafe {
-                // Words, in every quarter of a register four of one vector and four of the next; then bytes likewise.
+                // `packs` interleaves: each quarter has four words of one vector and four of the next; bytes likewise.
                 let a =
                     _mm512_packs_epi32(nearest(values, factors, 0), nearest(values, factors, 1));
                 let b =
@@ -357,16 +366,16 @@ mod x86 {
         }
     }
 
-    /// The same of all four parts of a register's codes.
+    /// Apply `part` to all four parts of a register's codes.
     #[inline(always)]
     fn four<T>(part: impl Fn(usize) -> T) -> [T; 4] {
         std::array::from_fn(part)
     }
 
-    // A lane's four products stand as two sums of two until they are joined.
+    // A lane's four products are kept as two sums of two until `combine_dots`.
     //
     // SAFETY: instructions and pointers are the callers' promise.
-    unsafe impl ByteDots for Avx2 {
+    unsafe impl Int8Dot for Avx2 {
         type Dots = [__m256i; 4];
         type Codes = [__m256i; 4];
         type Quad = __m256i;
@@ -395,7 +404,11 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn add_dots(sums: [__m256i; 4], codes: [__m256i; 4], quad: __m256i) -> [__m256i; 4] {
+        unsafe fn accumulate_dots(
+            sums: [__m256i; 4],
+            codes: [__m256i; 4],
+            quad: __m256i,
+        ) -> [__m256i; 4] {
             // SAFETY: enabled by the caller.
             four(|part| unsafe {
                 _mm256_add_epi32(sums[part], _mm256_madd_epi16(codes[part], quad))
@@ -403,7 +416,7 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn join_dots(high: [__m256i; 4], low: [__m256i; 4], offset: i32) -> Self {
+        unsafe fn combine_dots(high: [__m256i; 4], low: [__m256i; 4], offset: i32) -> Self {
             // SAFETY: enabled by the caller.
             unsafe {
                 let sums =
@@ -422,7 +435,7 @@ mod x86 {
         unsafe fn hadamard(self) -> Self {
             // SAFETY: enabled by the caller.
             unsafe {
-                // Signs of the lower and the upper lanes of a half.
+                // Signs of the lower and upper lanes at distances 4, 2 and 1.
                 let (four, two, one) = (
                     _mm256_setr_ps(1.0, 1.0, 1.0, 1.0, -1.0, -1.0, -1.0, -1.0),
                     _mm256_setr_ps(1.0, 1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0),
@@ -442,7 +455,7 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn larger_or_nan(self, other: Self) -> Self {
-            // SAFETY: enabled by the caller. As unsigned integers the bits order as the numbers do, and NaN's are above.
+            // SAFETY: enabled by the caller. Bits of non-negative floats compare as integers, with NaN above all numbers.
             let larger = |a: __m256, b: __m256| unsafe {
                 let (a, b) = (_mm256_castps_si256(a), _mm256_castps_si256(b));
                 _mm256_castsi256_ps(_mm256_max_epu32(a, b))
@@ -467,7 +480,7 @@ mod x86 {
 }
 
 // SAFETY: executes no special instructions; pointers are the callers' promise.
-unsafe impl ByteDots for super::Portable {
+unsafe impl Int8Dot for super::Portable {
     type Dots = [i32; LANES];
     type Codes = [[u8; 4]; LANES];
     type Quad = [i8; 4];
@@ -490,7 +503,7 @@ unsafe impl ByteDots for super::Portable {
     }
 
     #[inline(always)]
-    unsafe fn add_dots(
+    unsafe fn accumulate_dots(
         mut sums: [i32; LANES],
         codes: [[u8; 4]; LANES],
         quad: [i8; 4],
@@ -504,7 +517,7 @@ unsafe impl ByteDots for super::Portable {
     }
 
     #[inline(always)]
-    unsafe fn join_dots(high: [i32; LANES], low: [i32; LANES], offset: i32) -> Self {
+    unsafe fn combine_dots(high: [i32; LANES], low: [i32; LANES], offset: i32) -> Self {
         let sums: [f32; LANES] = std::array::from_fn(|lane| {
             let sum = (high[lane] << 8).wrapping_add(low[lane]);
             sum.wrapping_sub(offset) as f32
@@ -562,7 +575,7 @@ mod tests {
     /// # Safety
     /// The level's instructions are enabled; as many codes as numbers.
     #[inline(always)]
-    unsafe fn joined_body<L: ByteDots>(
+    unsafe fn joined_body<L: Int8Dot>(
         codes: &[u8],
         high: &[i8],
         low: &[i8],
@@ -573,16 +586,17 @@ mod tests {
         unsafe {
             let (mut highs, mut lows) = (L::zero_dots(), L::zero_dots());
             for quad in 0..high.len() / 4 {
-                let codes = L::load_codes(codes.as_ptr().add(quad * CODES));
-                highs = L::add_dots(highs, codes, L::splat_quad(high.as_ptr().add(4 * quad)));
-                lows = L::add_dots(lows, codes, L::splat_quad(low.as_ptr().add(4 * quad)));
+                let codes = L::load_codes(codes.as_ptr().add(quad * REGISTER_CODES));
+                highs =
+                    L::accumulate_dots(highs, codes, L::splat_quad(high.as_ptr().add(4 * quad)));
+                lows = L::accumulate_dots(lows, codes, L::splat_quad(low.as_ptr().add(4 * quad)));
             }
-            L::join_dots(highs, lows, offset).to_array()
+            L::combine_dots(highs, lows, offset).to_array()
         }
     }
 
     by_level! {
-        /// Sixteen sums of codes times numbers.
+        /// Sixteen dot products of codes with integers of two bytes.
         ///
         /// # Safety
         /// The machine has the level.
@@ -592,27 +606,30 @@ mod tests {
     /// # Safety
     /// The level's instructions are enabled.
     #[inline(always)]
-    unsafe fn split_body<L: ByteDots>(values: &[[f32; LANES]]) -> ([i8; CODES], [i8; CODES], i32) {
-        let (mut high, mut low) = ([1; CODES], [1; CODES]);
-        let factors = [[0.5; LANES]; CODES / LANES];
-        // SAFETY: by_level enables the instructions; arrays of so many.
-        let sum =
-            unsafe { L::store_two_bytes(values, &factors, high.as_mut_ptr(), low.as_mut_ptr()) };
+    unsafe fn split_body<L: Int8Dot>(
+        values: &[[f32; LANES]],
+    ) -> ([i8; REGISTER_CODES], [i8; REGISTER_CODES], i32) {
+        let (mut high, mut low) = ([1; REGISTER_CODES], [1; REGISTER_CODES]);
+        let factors = [[0.5; LANES]; REGISTER_CODES / LANES];
+        // SAFETY: by_level enables the instructions; arrays of the required length.
+        let sum = unsafe {
+            L::quantize_to_int8_pairs(values, &factors, high.as_mut_ptr(), low.as_mut_ptr())
+        };
         (high, low, sum)
     }
 
     by_level! {
-        /// The two bytes of the halves of up to 64 numbers, and the sum of the integers that these make.
+        /// Halve up to 64 numbers and round them to integers: their high and low bytes and their sum.
         ///
         /// # Safety
         /// The machine has the level.
-        unsafe fn split(values: &[[f32; LANES]]) -> ([i8; CODES], [i8; CODES], i32) = split_body;
+        unsafe fn split(values: &[[f32; LANES]]) -> ([i8; REGISTER_CODES], [i8; REGISTER_CODES], i32) = split_body;
     }
 
     /// # Safety
     /// The level's instructions are enabled.
     #[inline(always)]
-    unsafe fn largest_body<L: ByteDots>(x: &[f32; LANES], other: &[f32; LANES]) -> f32 {
+    unsafe fn largest_body<L: Int8Dot>(x: &[f32; LANES], other: &[f32; LANES]) -> f32 {
         // SAFETY: by_level enables the instructions; arrays of sixteen.
         unsafe {
             let (x, other) = (L::load(x.as_ptr()), L::load(other.as_ptr()));
@@ -621,7 +638,7 @@ mod tests {
     }
 
     by_level! {
-        /// The largest of sixteen squares and of `other`.
+        /// The largest of sixteen squares and sixteen other numbers.
         ///
         /// # Safety
         /// The machine has the level.
@@ -650,7 +667,7 @@ mod tests {
                 let sums = unsafe { joined(level, &codes, &high, &low, offset) };
                 for (lane, sum) in sums.into_iter().enumerate() {
                     let exact: i32 = numbers.iter().enumerate()
-                        .map(|(i, n)| n * i32::from(codes[i / 4 * CODES + 4 * lane + i % 4]))
+                        .map(|(i, n)| n * i32::from(codes[i / 4 * REGISTER_CODES + 4 * lane + i % 4]))
                         .sum();
                     prop_assert_eq!(sum, (exact - offset) as f32, "{:?}", level);
                 }
@@ -658,12 +675,12 @@ mod tests {
         }
 
         #[test]
-        fn two_bytes_make_the_nearest_integer(
-            x in prop::collection::vec(prop::array::uniform16(-LARGEST_TWO_BYTES..=LARGEST_TWO_BYTES), 1..=4),
+        fn int8_pairs_encode_the_nearest_integer(
+            x in prop::collection::vec(prop::array::uniform16(-MAX_INT8_PAIR..=MAX_INT8_PAIR), 1..=4),
         ) {
             let mut nearest: Vec<i32> =
                 x.as_flattened().iter().map(|x| x.round_ties_even() as i32).collect();
-            nearest.resize(CODES, 0);
+            nearest.resize(REGISTER_CODES, 0);
             let doubled: Vec<_> = x.iter().map(|x| x.map(|x| 2.0 * x)).collect();
             for level in levels() {
                 // SAFETY: the level is available.
@@ -677,8 +694,8 @@ mod tests {
         }
 
         #[test]
-        fn nan_is_the_largest(
-            x in prop::array::uniform16(-LARGEST_TWO_BYTES..=LARGEST_TWO_BYTES),
+        fn nan_counts_as_the_largest_value(
+            x in prop::array::uniform16(-MAX_INT8_PAIR..=MAX_INT8_PAIR),
             other in prop::array::uniform16(prop_oneof![0f32..2e9, Just(f32::NAN), Just(-f32::NAN)]),
         ) {
             for level in levels() {
