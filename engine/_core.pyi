@@ -1,4 +1,4 @@
-"""The Rust core's Python face (`rust_core/py`). A test checks this file against the module."""
+"""Python bindings of the Rust core (`rust_core/py`). A test checks this file against the module."""
 
 from collections.abc import Callable, Sequence
 from os import PathLike
@@ -10,26 +10,26 @@ from numpy.typing import NDArray
 # --- memory: block allocator and prefix trie ------------------------------------------------------
 
 class OutOfBlocks(RuntimeError):
-    """More KV blocks were asked for than are free or cached; nothing was evicted."""
+    """More KV blocks were requested than are free or cached; nothing was evicted."""
 
 class IntegrityError(AssertionError):
-    """An invariant of the block bookkeeping does not hold: a bug in the engine."""
+    """An invariant of the block bookkeeping is violated: a bug in the engine."""
 
 @final
 class AllocatorStats:
-    """Counts of blocks now, and counters since the pool was made; one consistent set.
+    """Current counts of blocks, and counters since the pool was created; a consistent snapshot.
 
     Attributes:
         num_blocks: `free + cached + active`.
         block_size: tokens in a block.
-        free: held by nobody and not indexed.
-        cached: held by nobody, kept because the trie indexes them; reused after the free ones.
-        active: held or pinned.
+        free: not referenced, not pinned and not indexed.
+        cached: not referenced and not pinned, but indexed by the trie; reused after the free ones.
+        active: referenced or pinned.
         pinned: active blocks with a pin.
         indexed: blocks in the trie, whatever their state.
-        allocated_total: blocks ever handed out.
-        evicted_total: cached blocks ever given up to serve an allocation.
-        epoch: grows with every change of any block; equal epochs mean equal states and holders.
+        allocated_total: blocks ever allocated.
+        evicted_total: cached blocks ever evicted for an allocation.
+        epoch: grows with every change of any block; equal epochs mean equal states and references.
     """
 
     @property
@@ -55,15 +55,15 @@ class AllocatorStats:
 
 @final
 class BlockAllocator:
-    """Who holds which KV block. Thread-safe; every call is atomic.
+    """Reference counts and the free list of KV blocks. Thread-safe; every call is atomic.
 
-    A block is free, active (held or pinned) or cached (held by nobody, still indexed by a
+    A block is free, active (referenced or pinned) or cached (neither, but indexed by a
     `PrefixTrie`). Operations on several blocks check all of them before they change any, and cost
     O(1) a block.
     """
 
     def __new__(cls, num_blocks: int, block_size: int) -> BlockAllocator:
-        """Make a pool of free blocks.
+        """Create a pool of free blocks.
 
         Args:
             num_blocks: 1 to 2**24.
@@ -83,12 +83,13 @@ class BlockAllocator:
 
     @property
     def num_free(self) -> int:
-        """Blocks that `allocate` can hand out: free and cached ones."""
+        """Blocks that `allocate` can return: free and cached ones."""
 
     def allocate(self, count: int) -> NDArray[np.int32]:
-        """Take `count` blocks, each with one holder.
+        """Allocate `count` blocks, each with one reference.
 
-        Free blocks go first, then cached ones, least recently released first; those leave the trie.
+        Free blocks are taken first, then cached ones, least recently released first, which are removed
+        from the trie.
 
         Returns:
             [count] int32 block ids.
@@ -98,25 +99,25 @@ class BlockAllocator:
         """
 
     def retain(self, blocks: NDArray[np.int32] | Sequence[int]) -> None:
-        """Add a holder to each block; cached blocks become active.
+        """Add a reference to each block; cached blocks become active.
 
         Raises:
-            ValueError: a block does not exist, is free, or has 65535 holders; nothing changed.
+            ValueError: a block does not exist, is free, or has 65535 references; nothing changed.
         """
 
     def release(self, blocks: NDArray[np.int32] | Sequence[int]) -> None:
-        """Remove a holder from each block, in the order given.
+        """Remove a reference from each block, in the order given.
 
-        Of blocks that nobody holds any more, the first is reused first: pass a sequence's blocks
-        last to first, so that tails go before heads.
+        Of blocks whose count drops to zero, the first is reused first: pass a sequence's blocks
+        last to first, so that tails are evicted before heads.
 
         Raises:
-            ValueError: a block does not exist or is given back more often than it is held; nothing
+            ValueError: a block does not exist or is released more often than it is referenced; nothing
                 changed.
         """
 
     def pin(self, blocks: NDArray[np.int32] | Sequence[int]) -> None:
-        """Keep each block from being reused until `unpin`, whoever releases it meanwhile.
+        """Keep each block from being reused until `unpin`, even if its references are released.
 
         Raises:
             ValueError: a block does not exist or is free; nothing changed.
@@ -130,19 +131,19 @@ class BlockAllocator:
         """
 
     def stats(self) -> AllocatorStats:
-        """The pool's numbers now; O(1)."""
+        """The current statistics; O(1)."""
 
     def states(self) -> NDArray[np.uint8]:
         """[num_blocks] uint8, values of `engine.api.snapshot.BlockState`; O(blocks)."""
 
     def refcounts(self) -> NDArray[np.uint16]:
-        """[num_blocks] uint16, holders of each block; O(blocks)."""
+        """[num_blocks] uint16, references to each block; O(blocks)."""
 
     def generations(self) -> NDArray[np.uint32]:
-        """[num_blocks] uint32, how often each block has been handed out; O(blocks)."""
+        """[num_blocks] uint32, how often each block has been allocated; O(blocks)."""
 
     def claims(self, blocks: NDArray[np.int32] | Sequence[int]) -> NDArray[np.int32]:
-        """[n] int32, holders of each block, and one more if the trie indexes it; O(n).
+        """[n] int32, references to each block, and one more if the trie indexes it; O(n).
 
         A block that a request may write has exactly one claim: the request's own.
 
@@ -151,25 +152,25 @@ class BlockAllocator:
         """
 
     def count_available(self, blocks: NDArray[np.int32] | Sequence[int]) -> int:
-        """How many of the blocks nobody holds or pins, so that `num_free` counts them; O(n).
+        """How many of the blocks are neither referenced nor pinned, so that `num_free` counts them; O(n).
 
         Raises:
             ValueError: a block does not exist.
         """
 
     def check_integrity(self) -> None:
-        """Walk every invariant of allocator and trie; O(blocks × block size).
+        """Check every invariant of allocator and trie; O(blocks × block size).
 
         Raises:
-            IntegrityError: the first invariant that does not hold, as one sentence.
+            IntegrityError: the first violated invariant, as one sentence.
         """
 
 @final
 class PrefixTrie:
-    """Which tokens the blocks of one `BlockAllocator` hold. Thread-safe; every call is atomic.
+    """Index of the tokens whose KV the blocks of a `BlockAllocator` hold. Thread-safe; calls are atomic.
 
-    A node is one full block. The salt stands for everything else that changes KV bytes (model,
-    weight format, adapter, KV dtype, RoPE settings): two salts share nothing. `len()` is the number
+    A node is one full block. The salt identifies everything else that changes KV bytes (model,
+    weight format, adapter, KV dtype, RoPE settings); two salts share no blocks. `len()` is the number
     of indexed blocks.
     """
 
@@ -186,8 +187,8 @@ class PrefixTrie:
     ) -> NDArray[np.int32]:
         """The blocks of the longest indexed prefix of `tokens`, first block first.
 
-        The blocks gain no holder: `retain` them before allocating anything, or the allocation may
-        evict them. At least one token of a prompt must be computed: leave the last one out.
+        References are not incremented: call `retain` before the next allocation, which may otherwise
+        evict the blocks. At least one token of a prompt must be computed: leave the last one out.
         """
 
     def insert(
@@ -200,14 +201,14 @@ class PrefixTrie:
     ) -> NDArray[np.int32]:
         """Index full blocks of one sequence.
 
-        Where another block already holds the same tokens, that one is named instead, and nothing is
-        indexed below it, because the caller does not hold it. The caller may `retain` the named
-        block, put it in its table, `release` its own, and go on from there.
+        Where another block already holds the same tokens, that one is returned instead, and nothing is
+        indexed below it, because the caller has no reference to it. The caller may `retain` the
+        returned block, put it in its table, `release` its own, and continue from there.
 
         Args:
             salt: the root.
             tokens: the sequence's first `len(blocks) * block_size` tokens, or more.
-            blocks: the sequence's blocks from its first one, full, and held by the caller.
+            blocks: the sequence's blocks from its first one, full, and referenced by the caller.
             start: how many of them an earlier call indexed; the walk begins there, in O(1).
 
         Returns:
@@ -215,7 +216,7 @@ class PrefixTrie:
             or the caller's own below a duplicate.
 
         Raises:
-            ValueError: the arguments do not fit each other or the trie; nothing was indexed.
+            ValueError: the arguments contradict each other or the trie; nothing was indexed.
         """
 
     def index_rows(
@@ -229,37 +230,36 @@ class PrefixTrie:
     ) -> int:
         """Index the full blocks of many sequences in one call.
 
-        Where another block already holds the same tokens, the row's reference moves to that one:
-        its table names it from now on, and its own block is given back. No step that reads the
-        tables may be in flight.
+        Where another block already holds the same tokens, the row's reference moves to that one, its
+        table names it, and its own block is released. No step that reads the tables may be in flight.
 
         Args:
             salt: the root.
             token_table: [max_rows, max_model_len] int32.
             block_tables: [max_rows, max_blocks] int32, changed in place.
             rows: [n] rows.
-            start: [n] how many blocks of each row earlier calls indexed.
-            stop: [n] how many are full and hold KV of their tokens.
+            start: [n] number of each row's blocks that earlier calls indexed.
+            stop: [n] number of its blocks that are full and computed.
 
         Returns:
-            How many blocks turned out to be duplicates.
+            The number of duplicates.
 
         Raises:
-            ValueError: the arguments do not fit each other or the trie; earlier rows are indexed.
+            ValueError: the arguments contradict each other or the trie; earlier rows are indexed.
         """
 
     def clear(self) -> int:
-        """Empty the trie: cached blocks become free, held ones stay. Returns how many it had."""
+        """Empty the trie: cached blocks become free, referenced ones stay. Returns how many it had."""
 
 # --- prompt lookup --------------------------------------------------------------------------------
 
 @final
 class SteadyRows:
-    """Rows that each decode one token a step: takes them from one step to the next.
+    """Updates rows that each decode one token per step, between two steps.
 
-    It keeps references to the arrays it is made with, whose memory must not move, and reads and writes
-    them in every call: no two calls at once, and no other writer meanwhile. A row is steady when it has
-    had its first token and has computed all its tokens but the last.
+    Keeps references to the arrays given at construction, whose memory must not move, and reads and
+    writes them in every call: no two calls at once, and no other writer meanwhile. A row is steady when
+    it has had its first token and has computed all its tokens but the last.
     """
 
     def __new__(
@@ -294,18 +294,18 @@ class SteadyRows:
             block_size: tokens in a block.
 
         Raises:
-            ValueError: the arrays do not fit each other, or a row is none of theirs.
+            ValueError: the arrays contradict each other, or a row does not exist.
         """
 
     def look_up(self) -> int | None:
         """Fill in the next step: the last token of each row, and its position.
 
         Returns:
-            How many rows have no block for it; None if a row is not steady.
+            How many rows have no block for that token; None if a row is not steady.
         """
 
     def repeats(self, least: int, /) -> bool:
-        """Whether some row's last `least` tokens stand in it once more.
+        """Whether the last `least` tokens of some row occur in it earlier.
 
         If not, `draft_by_lookup` finds nothing.
         """
@@ -314,11 +314,12 @@ class SteadyRows:
         """Give one block to each row that has none for its next token, in the order of the rows.
 
         Raises:
-            ValueError: they are not as many, or a table is full; nothing was changed.
+            ValueError: there are more or fewer blocks than such rows, or a table is full; nothing was
+                changed.
         """
 
     def take_drained(self) -> bool:
-        """Whether some row was marked as drained; afterwards none is."""
+        """Whether some row was marked as drained. Clears the marks."""
 
     def advance(
         self, sampled: NDArray[np.int32], now: float, /
@@ -334,14 +335,14 @@ class SteadyRows:
         """Append the token that each row sampled; `num_tokens` is raised last.
 
         Args:
-            sampled: [R] int32; quickest if it is the array of the last call.
-            now: their instant, seconds.
+            sampled: [R] int32; fastest if it is the array of the last call.
+            now: time of the tokens, seconds.
 
         Returns:
-            The tokens that the step's tokens attended to, over all rows; seconds since each row's previous
-            token, [R] float64, as bytes; rows that end, and whether a stop token is why; and rows that
-            filled a block, with the first of their full blocks that is not indexed and the end of these, or
-            None. None, with nothing changed, if a row has no token (-1) or is not steady.
+            The number of tokens that the step's tokens attended to, over all rows; inter-token latencies
+            in seconds, [R] float64, as bytes; rows that finish, and whether by a stop token; and rows that
+            filled a block, with start and end of their full blocks that are not indexed, or None. None,
+            with nothing changed, if a row has no token (-1) or is not steady.
         """
 
 def draft_by_lookup(
@@ -357,41 +358,41 @@ def draft_by_lookup(
     least: int,
     most: int,
 ) -> bool:
-    """Guess the next tokens of rows: those that followed their last ones before.
+    """Draft the next tokens of rows by prompt lookup.
 
-    Of the places that agree with a row's last `least` to `most` tokens, the one that agrees longest
-    is continued, the latest of several. A guess ends before a stop token. Cost: one pass over each
-    row's tokens, about a microsecond for a thousand.
+    A draft continues the longest earlier occurrence of a row's last `least` to `most` tokens, the latest
+    of several, and ends before a stop token. Cost: one pass over each row's tokens, about a microsecond
+    for a thousand.
 
     Args:
         token_table: [max_rows, max_model_len] int32, the rows' tokens.
         stop_ids: [max_rows, S] int32, tokens that end a row.
         num_tokens: [max_rows] int32, known tokens.
-        room: [R] int32, tokens to guess for each of `rows` at most; none if not positive.
+        room: [R] int32, the most tokens to draft for each of `rows`; none if not positive.
         rows: [R] int32.
-        drafts: [R, K] int32, filled with the guesses.
+        drafts: [R, K] int32, filled with the drafts.
         lengths: [R] int32, filled with their lengths, 0 for none.
-        matched: [R] int32, filled with how many tokens agreed, 0 for no place.
+        matched: [R] int32, filled with the lengths of the matches, 0 for none.
         least: at least 1.
         most: at least `least`.
 
     Returns:
-        Whether anything was guessed.
+        Whether any row has a draft.
 
     Raises:
-        ValueError: the arrays do not fit each other; nothing was changed.
+        ValueError: the arrays contradict each other; nothing was changed.
     """
 
 # --- swap: KV blocks outside the pool -------------------------------------------------------------
 
 @final
 class SwapStats:
-    """Entries now, and counters since the store was opened.
+    """Current entries, and counters since the store was opened.
 
     Attributes:
-        entries: blocks kept, those being written included.
-        capacity: blocks that fit; less than asked for once the disk was full.
-        evicted_total: entries ever given up for others.
+        entries: stored blocks, including those being written.
+        capacity: the most blocks; less than requested once the disk was full.
+        evicted_total: entries ever evicted for others.
         damaged_total: entries ever found damaged.
         written_bytes, read_bytes: bytes of blocks ever copied in and out.
     """
@@ -411,11 +412,12 @@ class SwapStats:
 
 @final
 class SwapStore:
-    """KV blocks by what they hold, in a mapped file that outlives the process or in memory.
+    """KV blocks addressed by their contents, in a mapped file that outlives the process or in memory.
 
     An entry is a block's tokens after the entry of the prefix before it; an entry's prefix always
-    has entries. Tokens decide, hashes only find. Least recently used entries go first, tails before
-    heads. Thread-safe; no lock is held while blocks are copied, and the GIL is released.
+    has entries. Hashes locate candidates; equality is decided on tokens. Least recently used entries
+    are evicted first, tails before heads. Thread-safe; no lock is held while blocks are copied, and the
+    GIL is released.
     """
 
     def __new__(
@@ -427,33 +429,33 @@ class SwapStore:
         block_bytes: int,
         capacity_bytes: int,
     ) -> SwapStore:
-        """Open the file at `path`, or make a store in memory if that is None.
+        """Open the file at `path`, or create a store in memory if that is None.
 
-        A file that is damaged, or that another version or other settings wrote, is begun anew;
-        `notice` says so.
+        A file that is damaged, or was written by another version or with other settings, is replaced by
+        an empty one; `notice` says so.
 
         Args:
-            path: the file; its folder is made. This process alone can use it meanwhile.
-            identity: 32 bytes that change with all that changes KV bytes beside the tokens.
+            path: the file; its folder is created. No other process can use it meanwhile.
+            identity: 32 bytes that depend on everything other than tokens that changes KV bytes.
             block_size: tokens in a block, 1 to 255.
             block_bytes: bytes of a block.
-            capacity_bytes: the file, or memory, is no larger.
+            capacity_bytes: bound on the size of the file or memory.
 
         Raises:
             OSError: another process has the file open, or it cannot be used.
-            ValueError: not one block fits, or a size is out of range.
+            ValueError: the capacity is less than one block, or a size is out of range.
         """
 
     @property
     def notice(self) -> str | None:
-        """What was wrong with the file, as one sentence."""
+        """The problem found in the file, as one sentence, or None."""
 
     @property
     def persistent(self) -> bool:
         """Whether it outlives the process."""
 
     def stats(self) -> SwapStats:
-        """The store's numbers now; O(1)."""
+        """The current statistics; O(1)."""
 
     def match_prefix(self, tokens: NDArray[np.int32] | Sequence[int]) -> NDArray[np.int64]:
         """The complete entries of the longest prefix of `tokens`, first block first."""
@@ -461,9 +463,9 @@ class SwapStore:
     def save_victims(
         self, trie: PrefixTrie, count: int, most: int
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Reserve entries for what the next `count` allocations of the trie's pool would evict.
+        """Reserve entries for the blocks that the next `count` allocations of the trie's pool would evict.
 
-        Blocks above those that have no entry either are among them. Nothing is copied: `fill` the
+        Includes the blocks above these that have no entry either. Nothing is copied: `fill` the
         entries, or `abandon` them.
 
         Returns:
@@ -479,7 +481,7 @@ class SwapStore:
         """As `save_victims`, for blocks that were indexed and have no entry, oldest first.
 
         Returns:
-            Blocks and their entries; none when nothing is left to save.
+            Blocks and their entries; empty when all indexed blocks have entries.
         """
 
     def fill(self, entries: Sequence[int], data: NDArray[np.uint8]) -> int:
@@ -490,20 +492,20 @@ class SwapStore:
             data: [n, block_bytes].
 
         Returns:
-            How many were still waiting for their bytes, and for nothing before them.
+            How many were still reserved and had complete parents.
 
         Raises:
-            OSError: the disk is full or fails; the first entry it failed on is given up, with those
-                below it.
+            OSError: the disk is full or fails; the entry that could not be written is released, with
+                those below it.
         """
 
     def abandon(self, entries: Sequence[int]) -> None:
-        """Give up reserved entries that will not be filled, and those below them."""
+        """Release reserved entries that will not be filled, and those below them."""
 
     def read(self, entries: Sequence[int], data: NDArray[np.uint8]) -> int:
-        """Copy entries out, in order, until one is gone or damaged.
+        """Copy entries out, in order, up to the first that is missing or damaged.
 
-        A damaged entry is forgotten with all that follow it.
+        A damaged entry is removed with all below it.
 
         Args:
             entries: [n] entries.
@@ -516,23 +518,23 @@ class SwapStore:
     def note_saved(
         self, trie: PrefixTrie, blocks: NDArray[np.int32] | Sequence[int], entries: Sequence[int]
     ) -> None:
-        """Note that these indexed blocks have these entries, so that they are not saved again."""
+        """Record the entries of indexed blocks, so that they are not saved again."""
 
     def note_unwanted(self, trie: PrefixTrie, blocks: NDArray[np.int32] | Sequence[int]) -> None:
-        """Note that these indexed blocks are not worth an entry, until somebody holds them again."""
+        """Exclude indexed blocks from saving until they are referenced again."""
 
     def count_saved(self, trie: PrefixTrie, blocks: NDArray[np.int32] | Sequence[int]) -> int:
         """How many of the blocks are known to have an entry."""
 
     def check_integrity(self) -> None:
-        """Walk every invariant of the books; O(entries).
+        """Check every invariant of the store; O(entries).
 
         Raises:
-            AssertionError: the first that does not hold, as one sentence.
+            AssertionError: the first violated invariant, as one sentence.
         """
 
     def close(self) -> None:
-        """Give file and memory back; any other call then raises ValueError. Idempotent."""
+        """Close the file and free memory; any other call then raises ValueError. Idempotent."""
 
 # --- formats: model files -------------------------------------------------------------------------
 
@@ -562,7 +564,7 @@ class GgufTensor:
 
 @final
 class GgufFile:
-    """A GGUF file, memory-mapped: opening it reads and checks the header, never the weights.
+    """A memory-mapped GGUF file: opening it reads and checks the header, not the weights.
 
     Version 2 and 3, little-endian, whole (not split) files with tensors of the types above.
     """
@@ -581,14 +583,14 @@ class GgufFile:
 
     @property
     def metadata(self) -> dict[str, object]:
-        """Key-value pairs: str, int, float, bool, or a list of one of them. Made once."""
+        """Key-value pairs: str, int, float, bool, or a list of one of them. Cached."""
 
     @property
     def tensors(self) -> list[GgufTensor]:
-        """The tensor table, in file order. Made once."""
+        """The tensor table, in file order. Cached."""
 
     def dequantize(self, name: str) -> NDArray[np.float32]:
-        """One tensor as float32, in its own shape: the slow reference, for tests and tools.
+        """One tensor as float32, in its shape: a slow reference for tests and tools.
 
         Raises:
             ValueError: the file has no such tensor.
@@ -597,20 +599,20 @@ class GgufFile:
 # --- executor: the native CPU executor ------------------------------------------------------------
 
 MAX_DRAFT_TOKENS: int
-"""The most drafts in a step, over all its rows."""
+"""The most draft tokens of a step, over all its rows."""
 
 MAX_TOP_LOGPROBS: int
-"""The most alternatives a row may ask for."""
+"""The most top logprobs that a row may request."""
 
 SAMPLING_ROW_LAYOUT: list[tuple[str, int, int]]
-"""Name, byte offset and size of each field of a record of sampling parameters; the fields fill it."""
+"""Name, byte offset and size of each field of a record of sampling parameters, without padding."""
 
 @final
 class StepArrays:
-    """The arrays of a step and of its results, for steps that are run in place again and again.
+    """The arrays of a step and of its results, reusable for further steps.
 
-    It keeps references to the arrays, whose memory must not move. What they hold when the step is run
-    counts, so a step that only has other numbers in the same arrays needs no new object.
+    Keeps references to the arrays, whose memory must not move. They are read when the step is run, so a
+    step with other values in the same arrays needs no new object.
     """
 
     def __new__(
@@ -623,7 +625,7 @@ class StepArrays:
         block_tables: NDArray[np.int32],
         token_table: NDArray[np.int32],
         num_tokens: NDArray[np.int32],
-        num_prompt_tokens: NDArray[np.int32],
+        penalty_start: NDArray[np.int32],
         sampling: NDArray[np.uint8],
         bias_rows: NDArray[np.int32],
         bias_ids: NDArray[np.int32],
@@ -657,18 +659,18 @@ class StepArrays:
 
         Raises:
             TypeError: an array has the wrong type or number of dimensions.
-            ValueError: an array is not C-contiguous, or part of two of them is to be filled.
+            ValueError: an array is not C-contiguous, or two output arrays overlap.
         """
 
 @final
-class CoreLoan:
-    """A compute thread's core, on loan; given back too when this is dropped."""
+class YieldedCore:
+    """A core that a compute thread has yielded. Released too when this is dropped."""
 
-    def give_back(self) -> None:
-        """Have the thread come back, into the step at hand. Idempotent."""
+    def release(self) -> None:
+        """Let the compute thread return, also into a running step. Idempotent."""
 
 class NativeExecutor:
-    """A loaded model and its KV pool. One step at a time, whichever thread calls."""
+    """A loaded model and its KV cache. Runs one step at a time, from any thread."""
 
     def __new__(
         cls,
@@ -685,7 +687,7 @@ class NativeExecutor:
         max_model_len: int,
         progress: Callable[[float], object] | None = None,
     ) -> NativeExecutor:
-        """Open the weight files, check every tensor, pack the weights, reserve the KV pool.
+        """Open the weight files, check every tensor, pack the weights, reserve the KV cache.
 
         The GIL is released meanwhile.
 
@@ -695,18 +697,18 @@ class NativeExecutor:
             num_blocks: KV blocks in the pool.
             block_size: tokens in a block; a multiple of 16.
             kv_dtype: `f16`, `f32` or `int8`.
-            threads: compute threads, the caller's counted; None takes the physical cores that
+            threads: compute threads, including the caller's; None takes the physical cores that
                 affinity mask and cgroup quota allow.
             dispatch: `auto`, `amx`, `avx512`, `avx2` or `portable`; the environment variable
                 `PRAVAHA_DISPATCH` overrides it.
-            max_rows: requests in a step, and rows of the row-indexed arrays, at most.
-            max_batched_tokens: tokens in a step at most.
-            max_model_len: positions of a sequence at most.
-            progress: called with the share done, in (0, 1], after each layer.
+            max_rows: the most requests of a step and rows of the row-indexed arrays.
+            max_batched_tokens: the most tokens of a step.
+            max_model_len: the most positions of a sequence.
+            progress: called with the fraction loaded, in (0, 1], after each layer.
 
         Raises:
-            ValueError: files, spec or configuration cannot be used; one sentence says why.
-            MemoryError: weights, pool or work buffers do not fit.
+            ValueError: files, spec or configuration are unusable; one sentence says why.
+            MemoryError: weights, KV cache or work buffers do not fit.
             RuntimeError: a compute thread could not be started.
         """
 
@@ -723,12 +725,12 @@ class NativeExecutor:
                 panicked.
         """
 
-    def lend_core(self) -> CoreLoan:
-        """Have the last compute thread leave its core, also in the middle of a step, and wait for that.
+    def yield_core(self) -> YieldedCore:
+        """Make the last compute thread yield its core, also in the middle of a step, and wait for that.
 
-        It leaves when the piece of work at hand is done, so the wait is microseconds, at most 2 ms; where
-        there is no other thread, or a step of few rows needs it, nobody leaves. The GIL is released
-        meanwhile. Any thread may ask, also when another has the core already, or the executor is closed.
+        The thread yields after the item it computes, so the wait is microseconds, at most 2 ms. No thread
+        yields if there is only one, or during a step of few rows. The GIL is released meanwhile. May be
+        called from any thread, also while the core is yielded already or after `close`.
         """
 
     def copy_blocks(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:
@@ -743,13 +745,13 @@ class NativeExecutor:
         """
 
     def time_phases(self, wanted: bool) -> None:
-        """Whether steps from now on are timed phase by phase; costs a few microseconds a step."""
+        """Enable or disable phase timing of the following steps; costs a few microseconds a step."""
 
     def take_phase_seconds(self) -> dict[str, float]:
-        """Seconds of each phase since the last call, mean of the workers; they sum to the steps' time."""
+        """Seconds of each phase since the last call, averaged over workers; they sum to the steps' time."""
     @property
     def block_bytes(self) -> int:
-        """Bytes of a KV block, every layer."""
+        """Bytes of a KV block over all layers."""
 
     def read_blocks(self, blocks: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
         """Copy each block's bytes into its row of `data`, [n, block_bytes]; the GIL is released.
@@ -768,18 +770,18 @@ class NativeExecutor:
         """
 
     def close(self) -> None:
-        """Free weights and KV pool, end the threads. Idempotent."""
+        """Free weights and KV cache, end the threads. Idempotent."""
 
 def measure_read_bandwidth(
     nbytes: int, threads: int | None, seconds: float, *, huge_pages: bool = True
 ) -> float:
-    """Bytes per second that the threads read together from a buffer of `nbytes`; best pass."""
+    """Bytes per second that all threads together read from a buffer of `nbytes`; best pass."""
 
 def measure_int8_dot(threads: int | None, seconds: float) -> float:
     """Operations per second of the dispatch level's integer dot product; best pass."""
 
 def peak_instructions() -> list[tuple[str, str, bool]]:
-    """Instructions with a peak: name, what they multiply, and whether this process can measure it."""
+    """Measurable instructions: name, data type, and whether this process can run them."""
 
 def measure_peak(instruction: str, threads: int | None, seconds: float) -> float:
     """Operations per second of an instruction of `peak_instructions`, from registers; best pass.
@@ -787,28 +789,28 @@ def measure_peak(instruction: str, threads: int | None, seconds: float) -> float
     A multiplication and an addition are two operations.
 
     Raises:
-        ValueError: there is no such instruction, or not here.
+        ValueError: there is no such instruction, or this machine lacks it.
     """
 
 def measure_barrier(threads: int | None, seconds: float) -> float:
-    """Seconds that a barrier among the threads takes when nobody is late; best pass."""
+    """Seconds that a barrier takes when all threads arrive together; best pass."""
 
 def cpu_features() -> dict[str, Any]:
-    """What this process may use of the machine.
+    """CPU features and cores that this process may use.
 
-    The first call asks the kernel for AMX tiles, where the processor has them.
+    The first call requests AMX tiles from the operating system if the processor has them.
 
     Returns:
-        `level`, the best dispatch level; `levels`, all that can run, best first; `obstacles`, a clause for
-        each other one that says why it cannot; the processor's `flags`; `threads` by default; `cores`,
-        `affinity` and `quota`.
+        `level`, the best dispatch level; `levels`, all that can run, best first; `obstacles`, for each
+        other level a clause that says why it cannot run; the processor's `flags`; `threads` by default;
+        `cores`, `affinity` and `quota`.
     """
 
 # --- embeddings -----------------------------------------------------------------------------------
 
 @final
 class BertEncoder:
-    """A BERT encoder: texts' token ids to mean-pooled vectors of length 1. Any thread."""
+    """A BERT encoder: mean-pooled unit vectors of texts given as token ids. Callable from any thread."""
 
     def __new__(
         cls,
@@ -827,18 +829,18 @@ class BertEncoder:
 
     @property
     def dimensions(self) -> int:
-        """Length of its vectors."""
+        """Dimensions of the vectors."""
 
     @property
     def max_positions(self) -> int:
-        """Tokens that its position table holds."""
+        """The most tokens of a text."""
 
     def encode(self, ids: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np.float32]:
         """Vectors of ragged texts; the GIL is released meanwhile.
 
         Args:
-            ids: [T] int32, all texts one after another, special tokens in place.
-            starts: [N + 1] int64, where each text begins; the last is T.
+            ids: [T] int32, the texts concatenated, special tokens included.
+            starts: [N + 1] int64, start of each text; the last is T.
 
         Returns:
             [N, dimensions] float32.

@@ -241,12 +241,12 @@ class PravahaApp(App[None]):
         return more
 
     def _drawing_context(self) -> AbstractContextManager[None]:
-        """The context of all drawing: under load, the engine leaves one processor to the screen.
+        """The context of all drawing: under load, the engine yields one core to the screen.
 
         Otherwise drawing would preempt one of the engine's threads, for which all others would wait.
         """
         crowded = self._presenter is not None and self._presenter.crowded
-        return self.client.lend_core() if crowded else nullcontext()
+        return self.client.yield_core() if crowded else nullcontext()
 
     def _draw_all(self) -> None:
         """Draw everything at the next tick, and wake the clock."""

@@ -140,8 +140,8 @@ class EngineClient(Protocol):
         """
         ...
 
-    def lend_core(self) -> AbstractContextManager[None]:
-        """A context in which an in-process engine computes on one processor less; any thread.
+    def yield_core(self) -> AbstractContextManager[None]:
+        """A context in which an in-process engine computes on one core less; any thread.
 
         For computations of a few milliseconds, which would otherwise preempt one of the engine's threads
         in the middle of a kernel while the others wait for it.

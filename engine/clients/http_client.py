@@ -155,7 +155,7 @@ class HttpClient:
         """See `EngineClient`; the callback runs on the connection's thread."""
         self._wake_callbacks.append(callback)
 
-    def lend_core(self) -> AbstractContextManager[None]:
+    def yield_core(self) -> AbstractContextManager[None]:
         """Does nothing: the engine runs in another process."""
         return nullcontext()
 

@@ -100,9 +100,9 @@ class InProcessClient:
         """Call `callback` when a mailbox becomes non-empty or the state changes."""
         self._engine.on_wake(callback)
 
-    def lend_core(self) -> AbstractContextManager[None]:
-        """A context in which the engine computes on one processor less."""
-        return self._engine.lend_core()
+    def yield_core(self) -> AbstractContextManager[None]:
+        """A context in which the engine computes on one core less."""
+        return self._engine.yield_core()
 
     def close(self) -> None:
         """Shut the engine down."""

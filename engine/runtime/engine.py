@@ -177,15 +177,15 @@ class AsyncPravahaEngine:
         """
         return self._enqueue(request, parent=None)
 
-    def lend_core(self) -> AbstractContextManager[None]:
-        """A context in which the executor computes on one core less, from within the current step on.
+    def yield_core(self) -> AbstractContextManager[None]:
+        """A context in which the engine computes on one core less, also within a running step.
 
-        Any thread. For work of a few milliseconds that would otherwise preempt one of the executor's
-        threads during a step; entering takes at most 2 ms. Has no effect if the executor has one
-        thread or does not run on the CPU.
+        May be entered from any thread, for computations of milliseconds that would otherwise preempt a
+        compute thread. Entering takes at most 2 ms. Has no effect if the engine has one compute thread or
+        does not compute on this machine's cores.
         """
-        lender = self._thread.core_lender
-        return nullcontext() if lender is None else lender.lend_core()
+        yielder = self._thread.core_yielder
+        return nullcontext() if yielder is None else yielder.yield_core()
 
     def fork(
         self,

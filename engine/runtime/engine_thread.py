@@ -24,7 +24,7 @@ from engine.api.snapshot import EngineState
 from engine.batch.finish import failed
 from engine.batch.request_queue import RequestQueue
 from engine.batch.sequence import Sequence, SequenceState
-from engine.executors.base import CoreLender
+from engine.executors.base import CoreYielder
 from engine.grammar.compiler import CompiledGrammar, GrammarCompiler
 from engine.observability.counters import EngineCounters
 from engine.runtime.assembly import PoolFactory, build_pipeline, build_pool, install
@@ -70,7 +70,7 @@ class EngineThread:
         opened: the model with its headers read; None before that, or if it failed.
         compiler: compiles grammars; set just before `opened`.
         pipeline: runs the requests; set just before `opened`.
-        core_lender: the executor, if it can yield a core; None while weights load.
+        core_yielder: the executor, if it can yield a core; None while weights load.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class EngineThread:
         self.opened: Opened | None = None
         self.compiler: GrammarCompiler | None = None
         self.pipeline: Pipeline | None = None
-        self.core_lender: CoreLender | None = None
+        self.core_yielder: CoreYielder | None = None
         self._stopping = False
 
     # ---- any thread ----
@@ -232,7 +232,7 @@ class EngineThread:
             progress=partial(self._on_progress, pipeline),
         )
         install(executor, pipeline, pool, self._config)
-        self.core_lender = executor if isinstance(executor, CoreLender) else None
+        self.core_yielder = executor if isinstance(executor, CoreYielder) else None
         self.publisher.model_info = describe(self._config, opened, executor.info)
         self.publisher.loading_progress = 1.0
         self._lifecycle.move_to(EngineState.READY, only_from=(EngineState.LOADING,))

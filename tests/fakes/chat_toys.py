@@ -209,7 +209,7 @@ class ToyClient:
     def on_wake(self, callback: Callable[[], None]) -> None:
         pass
 
-    def lend_core(self) -> AbstractContextManager[None]:
+    def yield_core(self) -> AbstractContextManager[None]:
         return nullcontext()
 
     def close(self) -> None:

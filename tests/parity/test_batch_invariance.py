@@ -1,4 +1,4 @@
-"""A sequence's logprobs have the same bits in any batch and any chunking."""
+"""Batch invariance: a sequence's logprobs have the same bits in any batch and any chunking."""
 
 import threading
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def outcome(run: Run) -> tuple[list[int], list[float], list[list[tuple[int, floa
 def test_alone_equals_among_sixteen(stepper: Stepper, seed: int) -> None:
     rng = np.random.default_rng(seed)
     prompts = [rng.integers(17, 49000, rng.integers(1, 120)).tolist() for _ in range(ROWS)]
-    # Greedy rows and seeded ones together.
+    # Greedy and seeded rows in one batch.
     samplings = [
         {"num_logprobs": 3, "temperature": 0.8 * (row % 2), "seed": row} for row in range(ROWS)
     ]
@@ -48,7 +48,7 @@ def test_alone_equals_among_sixteen(stepper: Stepper, seed: int) -> None:
 
 
 def test_every_batch_size(stepper: Stepper) -> None:
-    """Batch sizes on both sides of every change of kernel or work split."""
+    """Batch sizes around every change of kernel block size or activation sharing."""
     prompt = np.random.default_rng(9).integers(17, 49000, 33).tolist()
     others = [np.random.default_rng(n).integers(17, 49000, 5).tolist() for n in range(ROWS)]
     results = []
@@ -61,7 +61,7 @@ def test_every_batch_size(stepper: Stepper) -> None:
 
 
 def test_yielding_a_core_changes_no_bits(stepper: Stepper) -> None:
-    """Decodes and prefills run while a core is repeatedly yielded and taken back."""
+    """Steps with decodes and prefills run while another thread makes the engine yield a core."""
     rng = np.random.default_rng(3)
     prompts = [rng.integers(17, 49000, rng.integers(40, 120)).tolist() for _ in range(ROWS)]
 
@@ -71,21 +71,21 @@ def test_yielding_a_core_changes_no_bits(stepper: Stepper) -> None:
         return [outcome(run) for run in runs]
 
     undisturbed = go()
-    over, loans = threading.Event(), 0
+    over, yields = threading.Event(), 0
 
-    def borrow() -> None:
-        nonlocal loans
+    def take_core() -> None:
+        nonlocal yields
         while not over.wait(0.001):
-            with stepper.executor.lend_core():
-                loans += 1
+            with stepper.executor.yield_core():
+                yields += 1
                 over.wait(0.002)
 
-    borrower = threading.Thread(target=borrow)
-    borrower.start()
+    taker = threading.Thread(target=take_core)
+    taker.start()
     try:
         disturbed = go()
     finally:
         over.set()
-        borrower.join()
+        taker.join()
     assert disturbed == undisturbed
-    assert loans > 1
+    assert yields > 1

@@ -1,4 +1,4 @@
-"""Drafts change only the number of steps: tokens, logprobs and alternatives have the same bits."""
+"""Draft tokens change only the number of steps: tokens, logprobs and alternatives have the same bits."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -54,8 +54,8 @@ def test_with_and_without_drafts(stepper: Stepper, kind: str) -> None:
     ]
     stepper.run(plain)
     for right in (1.0, 0.7, 0.0):
-        # One row has drafts; two have, beside a prefill; all have.
-        for drafting_rows in (1, 2, 3):
+        # One row with drafts; two, while the third prefills; all three.
+        for guessing in (1, 2, 3):
             runs = []
             for number, run in enumerate(plain):
                 drafts = guesser(

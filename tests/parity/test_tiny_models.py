@@ -1,4 +1,4 @@
-"""Greedy tokens of the native executor equal those of transformers in fp32 for every architecture."""
+"""The native executor generates the same tokens as transformers in fp32, in every architecture."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def pair(
     request: pytest.FixtureRequest, tiny: TinyModel, tmp_path: Path
 ) -> tuple[PreTrainedModel, Stepper]:
     model = save_tiny_model(tiny, tmp_path, request.param)
-    # Some prompts are longer than a step's budget, so that they are prefilled in chunks.
+    # Some prompts exceed the token budget of a step, so that chunked prefill is tested, too.
     stepper = load_stepper(tmp_path, block_size=16, rows=10, max_tokens=96, max_model_len=CONTEXT)
     return model, stepper
 

@@ -104,8 +104,8 @@ TINY_MODELS = [
 def save_tiny_model(tiny: TinyModel, directory: Path, dtype: torch.dtype) -> PreTrainedModel:
     """Write a checkpoint of `dtype` and return the same weights as an fp32 model.
 
-    Weights are large enough for sharp distributions; norms and biases are random, so that a missing
-    one changes the answer.
+    Weights are large enough for sharp distributions, and norms and biases are random, so that
+    omitting one changes the output.
     """
     torch.manual_seed(len(tiny.name))
     model = tiny.make().to(torch.float32)
@@ -118,5 +118,5 @@ def save_tiny_model(tiny: TinyModel, directory: Path, dtype: torch.dtype) -> Pre
             else:
                 weight.normal_(0, 0.25)
     model.to(dtype).save_pretrained(directory)
-    # Read back instead of widened: `to` also rounds the rotary frequencies.
+    # Loaded from the checkpoint: `to(dtype)` has rounded this model's RoPE frequencies as well.
     return type(model).from_pretrained(directory, dtype=torch.float32).eval()

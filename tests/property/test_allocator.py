@@ -125,7 +125,7 @@ class Traffic(RuleBasedStateMachine):
     @rule(block=st.integers(0, NUM_BLOCKS - 1))
     def release_more_often_than_held(self, block: int) -> None:
         before = self.allocator.stats().epoch
-        with pytest.raises(ValueError, match="more often than it is held"):
+        with pytest.raises(ValueError, match="more often than it is referenced"):
             self.allocator.release([block] * (self.refcounts[block] + 1))
         assert self.allocator.stats().epoch == before
 

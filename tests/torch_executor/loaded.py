@@ -1,4 +1,4 @@
-"""Open and load a tiny checkpoint as the engine does, without an engine."""
+"""Loads a tiny checkpoint as the engine does, without an engine."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Drafts and prompt logprobs in the torch executor: several logit rows for each sequence."""
+"""Runs with several logit rows in the torch executor: draft tokens and prompt logprobs."""
 
 from dataclasses import replace
 from pathlib import Path

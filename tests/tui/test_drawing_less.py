@@ -178,7 +178,9 @@ async def test_figures_wait_for_their_turn_while_text_does_not(screen, monkeypat
 
 
 @pytest.mark.parametrize("others", [0, CROWD])
-async def test_in_a_crowd_drawing_borrows_a_processor(screen, monkeypatch, others):
+async def test_under_load_the_engine_yields_a_core_while_the_screen_draws(
+    screen, monkeypatch, others
+):
     async with screen(["word "] * 400) as ui:
         await ui.ask("question")
         for _ in range(others):
@@ -186,31 +188,31 @@ async def test_in_a_crowd_drawing_borrows_a_processor(screen, monkeypatch, other
         ui.client.step(300)
         await ui.shown("word word")
         await ui.pilot.pause(0.2)
-        lent, drawn = [], []  # how many were on loan when the transcript and the screen were drawn
+        yielded, drawn = [], []  # cores yielded while the transcript and the screen were drawn
 
         @contextmanager
-        def lend():
-            lent.append(True)
+        def yield_core():
+            yielded.append(True)
             try:
                 yield
             finally:
-                lent.pop()
+                yielded.pop()
 
-        monkeypatch.setattr(ui.client, "lend_core", lend)
+        monkeypatch.setattr(ui.client, "yield_core", yield_core)
         for owner, name in ((Transcript, "apply"), (PartialCompositor, "render_partial_update")):
             method = getattr(owner, name)
 
             def observed(*args, method=method, name=name, **options):
-                drawn.append((name, len(lent)))
+                drawn.append((name, len(yielded)))
                 return method(*args, **options)
 
             monkeypatch.setattr(owner, name, observed)
         words = ui.text.count("word")
         ui.client.step(3)
         await ui.until(lambda: ui.text.count("word") > words, "more words")
-        borrowed = int(bool(others))
-        assert {("apply", borrowed), ("render_partial_update", borrowed)} == set(drawn)
-        assert not lent
+        cores = int(bool(others))
+        assert {("apply", cores), ("render_partial_update", cores)} == set(drawn)
+        assert not yielded
 
 
 async def test_an_opened_pane_does_not_wait(screen):

@@ -1,17 +1,17 @@
-//! One consistent set of numbers about the pool: what the screen draws and Prometheus exports.
+//! A consistent snapshot of the pool's counters, as drawn on the screen and exported to Prometheus.
 
-/// Counts of blocks now, and counters since the pool was made. Costs O(1) to take.
+/// Current counts of blocks, and counters since the pool was created. O(1) to take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AllocatorStats {
     /// `free + cached + active`.
     pub num_blocks: usize,
     /// Tokens in a block.
     pub block_size: usize,
-    /// Held by nobody and not indexed.
+    /// Not referenced, not pinned and not indexed.
     pub free: usize,
-    /// Held by nobody, kept because the trie indexes them; the next to be reused after the free ones.
+    /// Not referenced and not pinned, but indexed by the trie; reused after the free ones.
     pub cached: usize,
-    /// Held or pinned.
+    /// Referenced or pinned.
     pub active: usize,
     /// Active blocks with a pin.
     pub pinned: usize,
@@ -19,7 +19,7 @@ pub struct AllocatorStats {
     pub indexed: usize,
     /// Blocks ever allocated.
     pub allocated_total: u64,
-    /// Cached blocks ever given up to serve an allocation.
+    /// Cached blocks ever evicted for an allocation.
     pub evicted_total: u64,
     /// Grows with every change of any block; equal epochs mean equal states and reference counts.
     pub epoch: u64,

@@ -1,23 +1,23 @@
-//! Who holds which block: reference counts, pins, generations and the free list.
+//! Reference counts, pins, generations and the free list of KV blocks.
 //!
 //! Invariants:
-//! 1. A block is free, cached or active, and the counts add up to the pool.
-//! 2. A block is in the free list exactly when nobody holds and nothing pins it.
-//! 3. The free list is the eviction order: free blocks (not indexed) in front, most recently released
+//! 1. A block is free, cached or active, and the counts of these add up to the pool's size.
+//! 2. A block is in the free list exactly when it has no references and no pins.
+//! 3. The free list is the eviction order: free blocks (not indexed) first, most recently released
 //!    first; then cached blocks (indexed), least recently released first.
-//! 4. A block's generation grows each time it is handed out, so a stale id can be told apart.
+//! 4. A block's generation increases each time it is allocated, so that a stale id can be detected.
 //!
 //! Costs: every operation on a block is O(1), no operation allocates memory, and time is a counter.
 //! Operations on several blocks check all of them before they change any.
 //!
-//! This type does not know the trie: it keeps one bit, *indexed*, which the pool sets.
+//! The allocator does not depend on the trie: it keeps one bit per block, *indexed*, which the pool sets.
 
 use crate::error::PoolError;
 use crate::free_list::FreeList;
 use crate::{AllocatorStats, BlockId};
 
-/// State of a block; the numbers are those of `engine.api.snapshot.BlockState`, whose 3 (swapped) no block of
-/// this pool has: what is swapped out has left it.
+/// State of a block; the numbers are those of `engine.api.snapshot.BlockState`. Its 3 (swapped) does not occur here:
+/// a swapped block is no longer in the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum BlockState {
@@ -28,17 +28,17 @@ pub enum BlockState {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Block {
-    /// The pool's time when it entered the free list.
+    /// Epoch at which it entered the free list.
     released_at: u64,
     generation: u32,
-    holders: u16,
+    ref_count: u16,
     pins: u16,
     /// Scratch of `check_all`, zero between calls.
-    mentions: u32,
+    occurrences: u32,
     indexed: bool,
 }
 
-/// Fixed pool of blocks. See the module's invariants.
+/// A fixed pool of blocks. See the module's invariants.
 #[derive(Debug)]
 pub struct BlockAllocator {
     blocks: Vec<Block>,
@@ -51,7 +51,7 @@ pub struct BlockAllocator {
 }
 
 impl BlockAllocator {
-    /// The most blocks a pool can have: at 32 tokens a block, half a billion tokens.
+    /// The most blocks of a pool: at 32 tokens a block, half a billion tokens.
     pub const MAX_BLOCKS: usize = 1 << 24;
 
     /// A pool of `num_blocks` free blocks.
@@ -77,7 +77,7 @@ impl BlockAllocator {
         self.blocks.len()
     }
 
-    /// Blocks that an allocation can have: free and cached ones.
+    /// Blocks that can be allocated: free and cached ones.
     pub fn num_free(&self) -> usize {
         self.free_list.len()
     }
@@ -94,12 +94,12 @@ impl BlockAllocator {
         }
     }
 
-    /// How many hold `block`.
-    pub fn holders(&self, block: BlockId) -> u16 {
-        self.blocks[block as usize].holders
+    /// References to `block`.
+    pub fn ref_count(&self, block: BlockId) -> u16 {
+        self.blocks[block as usize].ref_count
     }
 
-    /// How often `block` has been handed out.
+    /// How often `block` has been allocated.
     pub fn generation(&self, block: BlockId) -> u32 {
         self.blocks[block as usize].generation
     }
@@ -129,7 +129,7 @@ impl BlockAllocator {
         self.free_list.iter()
     }
 
-    /// Refuses unless `count` blocks can be had.
+    /// Fails unless `count` blocks can be allocated.
     pub fn check_available(&self, count: usize) -> Result<(), PoolError> {
         let (free, total) = (self.num_free(), self.num_blocks());
         if count > free {
@@ -142,71 +142,71 @@ impl BlockAllocator {
         Ok(())
     }
 
-    /// Hands out `block`, which must be available and not indexed: one holder, a new generation.
+    /// Allocates `block`, which must be available and not indexed: one reference, a new generation.
     pub(crate) fn take(&mut self, block: BlockId) {
         debug_assert!(self.is_available(block) && !self.is_indexed(block));
         self.free_list.remove(block);
         let entry = &mut self.blocks[block as usize];
-        entry.holders = 1;
+        entry.ref_count = 1;
         entry.generation = entry.generation.wrapping_add(1);
         self.allocated_total += 1;
         self.epoch += 1;
     }
 
-    /// Adds a holder to each block; cached blocks become active.
+    /// Adds a reference to each block; cached blocks become active.
     ///
     /// # Errors
-    /// A block is free, or has too many holders.
+    /// A block is free, or has too many references.
     pub fn retain(&mut self, blocks: &[BlockId]) -> Result<(), PoolError> {
-        self.check_all(blocks, |id, block, mentions| {
-            if block.holders == 0 && block.pins == 0 && !block.indexed {
-                Err(PoolError::NothingToRetain(id))
-            } else if u32::from(block.holders) + mentions > u32::from(u16::MAX) {
-                Err(PoolError::TooManyHolders(id))
+        self.check_all(blocks, |id, block, occurrences| {
+            if block.ref_count == 0 && block.pins == 0 && !block.indexed {
+                Err(PoolError::BlockIsFree(id))
+            } else if u32::from(block.ref_count) + occurrences > u32::from(u16::MAX) {
+                Err(PoolError::TooManyReferences(id))
             } else {
                 Ok(())
             }
         })?;
         for &block in blocks {
             self.make_unavailable(block);
-            self.blocks[block as usize].holders += 1;
+            self.blocks[block as usize].ref_count += 1;
             self.epoch += 1;
         }
         Ok(())
     }
 
-    /// Removes a holder from each block, in order: of blocks that nobody holds any more, the first is
-    /// reused first. Callers pass a sequence's blocks last to first, so that tails go before heads.
+    /// Removes a reference from each block, in order: of blocks whose count drops to zero, the first is
+    /// reused first. Callers pass a sequence's blocks last to first, so that tails are evicted before heads.
     ///
     /// # Errors
-    /// A block is given back more often than it is held.
+    /// A block is released more often than it is referenced.
     pub fn release(&mut self, blocks: &[BlockId]) -> Result<(), PoolError> {
-        self.check_all(blocks, |id, block, mentions| {
-            if mentions > u32::from(block.holders) {
-                Err(PoolError::NotHeld(id))
+        self.check_all(blocks, |id, block, occurrences| {
+            if occurrences > u32::from(block.ref_count) {
+                Err(PoolError::NotReferenced(id))
             } else {
                 Ok(())
             }
         })?;
         for &block in blocks {
-            self.blocks[block as usize].holders -= 1;
+            self.blocks[block as usize].ref_count -= 1;
             self.epoch += 1;
-            self.settle(block);
+            self.free_if_unused(block);
         }
         Ok(())
     }
 
-    /// Keeps each block's bytes from being reused until `unpin`, whoever releases it meanwhile: for
+    /// Keeps each block from being reused until `unpin`, even if its references are released meanwhile: for
     /// copies and steps in flight.
     ///
     /// # Errors
     /// A block is free, or has too many pins.
     pub fn pin(&mut self, blocks: &[BlockId]) -> Result<(), PoolError> {
-        self.check_all(blocks, |id, block, mentions| {
-            if block.holders == 0 && block.pins == 0 && !block.indexed {
-                Err(PoolError::NothingToRetain(id))
-            } else if u32::from(block.pins) + mentions > u32::from(u16::MAX) {
-                Err(PoolError::TooManyHolders(id))
+        self.check_all(blocks, |id, block, occurrences| {
+            if block.ref_count == 0 && block.pins == 0 && !block.indexed {
+                Err(PoolError::BlockIsFree(id))
+            } else if u32::from(block.pins) + occurrences > u32::from(u16::MAX) {
+                Err(PoolError::TooManyReferences(id))
             } else {
                 Ok(())
             }
@@ -226,8 +226,8 @@ impl BlockAllocator {
     /// # Errors
     /// A block is unpinned more often than it is pinned.
     pub fn unpin(&mut self, blocks: &[BlockId]) -> Result<(), PoolError> {
-        self.check_all(blocks, |id, block, mentions| {
-            if mentions > u32::from(block.pins) {
+        self.check_all(blocks, |id, block, occurrences| {
+            if occurrences > u32::from(block.pins) {
                 Err(PoolError::NotPinned(id))
             } else {
                 Ok(())
@@ -238,7 +238,7 @@ impl BlockAllocator {
             entry.pins -= 1;
             self.pinned -= usize::from(entry.pins == 0);
             self.epoch += 1;
-            self.settle(block);
+            self.free_if_unused(block);
         }
         Ok(())
     }
@@ -253,7 +253,7 @@ impl BlockAllocator {
         self.blocks[block as usize].indexed = indexed;
         self.epoch += 1;
         if available {
-            self.settle(block);
+            self.free_if_unused(block);
         }
     }
 
@@ -264,10 +264,10 @@ impl BlockAllocator {
         }
     }
 
-    /// Puts `block` into the free list if nothing keeps it.
-    fn settle(&mut self, block: BlockId) {
+    /// Puts `block` into the free list if it has no references and no pins.
+    fn free_if_unused(&mut self, block: BlockId) {
         let entry = &mut self.blocks[block as usize];
-        if entry.holders > 0 || entry.pins > 0 {
+        if entry.ref_count > 0 || entry.pins > 0 {
             return;
         }
         entry.released_at = self.epoch;
@@ -279,8 +279,8 @@ impl BlockAllocator {
         }
     }
 
-    /// Runs `check(id, block, mentions so far)` over `blocks` before anything changes. A block may be
-    /// mentioned several times.
+    /// Runs `check(id, block, occurrences so far)` over `blocks` before anything changes. A block may occur
+    /// several times.
     fn check_all(
         &mut self,
         blocks: &[BlockId],
@@ -297,20 +297,20 @@ impl BlockAllocator {
                 });
                 break;
             };
-            block.mentions += 1;
+            block.occurrences += 1;
             checked += 1;
-            outcome = check(id, block, block.mentions);
+            outcome = check(id, block, block.occurrences);
             if outcome.is_err() {
                 break;
             }
         }
         for &id in &blocks[..checked] {
-            self.blocks[id as usize].mentions = 0;
+            self.blocks[id as usize].occurrences = 0;
         }
         outcome
     }
 
-    /// This type's share of the pool's statistics; the pool fills in the trie's.
+    /// The allocator's part of the statistics; the pool adds the trie's.
     pub(crate) fn stats(&self) -> AllocatorStats {
         AllocatorStats {
             num_blocks: self.num_blocks(),
@@ -324,23 +324,25 @@ impl BlockAllocator {
         }
     }
 
-    /// Walks every block and the free list; O(blocks).
+    /// Checks every block and the free list; O(blocks).
     pub(crate) fn check(&self) -> Result<(), String> {
         self.free_list.check()?;
         let (mut available, mut cached, mut pinned) = (0, 0, 0);
         for (id, block) in self.blocks.iter().enumerate() {
             let in_list = self.free_list.contains(id as BlockId);
-            let kept = block.holders > 0 || block.pins > 0;
+            let kept = block.ref_count > 0 || block.pins > 0;
             if in_list == kept {
                 return Err(format!(
-                    "block {id} has {} holders and {} pins and is {}in the free list",
-                    block.holders,
+                    "block {id} has {} references and {} pins and is {}in the free list",
+                    block.ref_count,
                     block.pins,
                     if in_list { "" } else { "not " }
                 ));
             }
-            if block.mentions != 0 {
-                return Err(format!("block {id} keeps a mark of a finished check"));
+            if block.occurrences != 0 {
+                return Err(format!(
+                    "block {id} keeps an occurrence count of a finished check"
+                ));
             }
             available += usize::from(in_list);
             cached += usize::from(in_list && block.indexed);
@@ -364,12 +366,12 @@ impl BlockAllocator {
             match last_cached {
                 Some((before, _)) if !block.indexed => {
                     return Err(format!(
-                        "free block {id} waits behind cached block {before}"
+                        "free block {id} comes after cached block {before} in the free list"
                     ));
                 }
                 Some((before, released_at)) if released_at > block.released_at => {
                     return Err(format!(
-                        "cached block {before} goes before older block {id}"
+                        "cached block {before} comes before the earlier released block {id} in the free list"
                     ));
                 }
                 _ if block.indexed => last_cached = Some((id, block.released_at)),

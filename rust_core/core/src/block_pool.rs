@@ -1,15 +1,15 @@
-//! The owner of allocator and trie: every operation that touches both.
+//! The block pool: allocator and trie, and every operation that changes both.
 //!
 //! Invariants, beside those of the two parts:
 //! 1. A block is marked indexed in the allocator exactly when a node names it.
-//! 2. A node's block has at least as many holders as any child's: whoever holds a block holds its
-//!    whole prefix. (Callers keep this; `check_integrity` tells when one did not.)
-//! 3. Cached blocks leave leaves first. When callers release tails before heads, the block that is next
-//!    in eviction order is a leaf, and an allocation costs O(1) a block.
-//! 4. A block that somebody holds or pins is never handed out, even if a caller broke rule 2.
+//! 2. A node's block has at least as many references as any child's: a reference to a block implies references to its
+//!    whole prefix. (Callers ensure this; `check_integrity` detects violations.)
+//! 3. Cached blocks are evicted leaves first. If callers release tails before heads, the next block in eviction order
+//!    is a leaf, and an allocation costs O(1) per block.
+//! 4. A referenced or pinned block is never allocated, even if a caller violated rule 2.
 //!
-//! That a block being written has one holder and is not indexed, and that block tables only grow while
-//! a step reads them, is the block manager's to keep: the pool sees neither writes nor tables.
+//! The block manager ensures that a block being written has one reference and is not indexed, and that block tables
+//! only grow while a step reads them: the pool sees neither writes nor tables.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -20,17 +20,17 @@ use crate::prefix_trie::{NodeId, PrefixTrie};
 use crate::swap::BlockEntry;
 use crate::{AllocatorStats, BlockId, TokenId};
 
-/// Blocks and the index of what they hold.
+/// Blocks and the index of their contents.
 #[derive(Debug)]
 pub struct BlockPool<S = RandomState> {
     allocator: BlockAllocator,
     trie: PrefixTrie<S>,
     evicted_total: u64,
-    /// `[blocks]`, block → what the swap tier has of it; `None` for blocks that are not indexed.
+    /// `[blocks]`, the swap tier's entry of each block; `None` for blocks that are not indexed.
     entries: Vec<BlockEntry>,
-    /// Blocks in the order in which they were indexed, until somebody asks what is unsaved.
+    /// Blocks that may lack an entry in the swap tier, in the order in which they were indexed.
     unsaved: VecDeque<BlockId>,
-    /// `[blocks]`, whether a block is in `unsaved`: it is there once.
+    /// `[blocks]`, whether a block is in `unsaved`, where it occurs at most once.
     queued: Vec<bool>,
 }
 
@@ -42,7 +42,7 @@ impl BlockPool {
 }
 
 impl<S: BuildHasher> BlockPool<S> {
-    /// The most tokens a block can hold: block maps count them in a byte.
+    /// The most tokens of a block: block maps count them in a byte.
     pub const MAX_BLOCK_SIZE: usize = u8::MAX as usize;
 
     /// As [`BlockPool::new`], with the trie's hash injected.
@@ -63,18 +63,18 @@ impl<S: BuildHasher> BlockPool<S> {
         })
     }
 
-    /// Who holds which block.
+    /// Reference counts and the free list.
     pub fn allocator(&self) -> &BlockAllocator {
         &self.allocator
     }
 
-    /// What the blocks hold.
+    /// The index of the blocks' contents.
     pub fn trie(&self) -> &PrefixTrie<S> {
         &self.trie
     }
 
-    /// Hands out `count` blocks, each with one holder. Free blocks go first, then cached ones, least
-    /// recently released first; those leave the trie. O(count).
+    /// Allocates `count` blocks, each with one reference. Free blocks are taken first, then cached ones, least
+    /// recently released first, which are removed from the trie. O(count).
     ///
     /// # Errors
     /// [`PoolError::OutOfBlocks`]; then nothing was evicted.
@@ -101,7 +101,7 @@ impl<S: BuildHasher> BlockPool<S> {
                 self.allocator.take(block);
                 return block;
             }
-            // Held or pinned below a block that nobody holds: it stays, no longer indexed.
+            // Referenced or pinned below an unreferenced block: it stays allocated, no longer indexed.
         }
     }
 
@@ -121,19 +121,19 @@ impl<S: BuildHasher> BlockPool<S> {
         self.trie.insert_child(parent, tokens, block)
     }
 
-    /// What the swap tier has of a block.
+    /// The swap tier's entry of a block.
     pub fn entry_of(&self, block: BlockId) -> BlockEntry {
         self.entries[block as usize]
     }
 
-    /// Notes what the swap tier has of an indexed block; forgotten when the block leaves the trie.
+    /// Records the swap tier's entry of an indexed block, until the block is removed from the trie.
     pub fn set_entry(&mut self, block: BlockId, entry: BlockEntry) {
         if self.allocator.is_indexed(block) {
             self.entries[block as usize] = entry;
         }
     }
 
-    /// Takes the block that was indexed longest ago among those that the swap tier may lack.
+    /// Removes and returns the block indexed longest ago among those that may lack an entry in the swap tier.
     pub(crate) fn next_unsaved(&mut self) -> Option<BlockId> {
         while let Some(block) = self.unsaved.pop_front() {
             self.queued[block as usize] = false;
@@ -145,19 +145,19 @@ impl<S: BuildHasher> BlockPool<S> {
     }
 
     /// Undoes [`Self::next_unsaved`].
-    pub(crate) fn put_back_unsaved(&mut self, block: BlockId) {
+    pub(crate) fn requeue_unsaved(&mut self, block: BlockId) {
         self.queued[block as usize] = true;
         self.unsaved.push_front(block);
     }
 
-    /// See [`BlockAllocator::retain`]. A block that somebody holds again is worth saving again.
+    /// See [`BlockAllocator::retain`]. A block that is referenced again is worth saving again.
     pub fn retain(&mut self, blocks: &[BlockId]) -> Result<(), PoolError> {
         self.allocator.retain(blocks)?;
         for &block in blocks {
             if self.entry_of(block) == BlockEntry::Unwanted {
                 self.entries[block as usize] = BlockEntry::None;
                 if !self.queued[block as usize] {
-                    self.put_back_unsaved(block);
+                    self.requeue_unsaved(block);
                 }
             }
         }
@@ -181,8 +181,8 @@ impl<S: BuildHasher> BlockPool<S> {
 
     /// The blocks of the longest indexed prefix of `tokens` under `salt`, first block first.
     ///
-    /// The blocks gain no holder: callers `retain` them before they allocate anything, or an
-    /// allocation may evict them.
+    /// References are not incremented: call `retain` before the next allocation, which may otherwise evict
+    /// the blocks.
     pub fn match_prefix(&self, salt: &[u8], tokens: &[TokenId]) -> Vec<BlockId> {
         self.trie.match_prefix(salt, tokens)
     }
@@ -191,15 +191,15 @@ impl<S: BuildHasher> BlockPool<S> {
     /// the trie names for it.
     ///
     /// * `tokens`: the sequence's first `blocks.len() * block_size` tokens, or more.
-    /// * `blocks`: the sequence's blocks from its first one, all held by the caller and written.
+    /// * `blocks`: the sequence's blocks from its first one, all referenced by the caller and written.
     /// * `start`: how many of them an earlier call has indexed; the walk begins there, in O(1).
     ///
     /// Where another block already holds the same tokens, that one is returned, and nothing is indexed
-    /// below it, because the caller does not hold it. The caller may then retain the returned block,
-    /// put it in its table, release its own, and go on from there.
+    /// below it, because the caller has no reference to it. The caller may then retain the returned block,
+    /// put it in its table, release its own, and continue from there.
     ///
     /// # Errors
-    /// Something about the arguments does not fit; then nothing was indexed.
+    /// The arguments contradict each other or the trie; then nothing was indexed.
     pub fn insert(
         &mut self,
         salt: &[u8],
@@ -239,15 +239,16 @@ impl<S: BuildHasher> BlockPool<S> {
         Ok(named)
     }
 
-    /// As [`BlockPool::insert`], but goes on below duplicates: where another block already holds the same
-    /// tokens, the caller's reference moves to that one, its own block is given back, and `blocks` names
-    /// the indexed one. So the caller holds every node above the ones it adds.
+    /// As [`BlockPool::insert`], but continues below duplicates: where another block already holds the same
+    /// tokens, the caller's reference moves to that one, its own block is released, and `blocks` names the
+    /// indexed one. So the caller has a reference to every node above the ones it adds. Returns the number of
+    /// duplicates.
     ///
     /// The blocks are full and no step that reads them is in flight.
     ///
     /// # Errors
-    /// As [`BlockPool::insert`], or a block has too many holders; what was indexed until then stays so,
-    /// and `blocks` tells what the caller holds.
+    /// As [`BlockPool::insert`], or a block has too many references; what was indexed until then stays
+    /// indexed, and `blocks` names the caller's references.
     pub fn index_or_adopt(
         &mut self,
         salt: &[u8],
@@ -308,8 +309,8 @@ impl<S: BuildHasher> BlockPool<S> {
                     total,
                 });
             }
-            if self.allocator.holders(block) == 0 {
-                return Err(PoolError::IndexNotHeld(block));
+            if self.allocator.ref_count(block) == 0 {
+                return Err(PoolError::IndexNotReferenced(block));
             }
         }
         Ok(())
@@ -332,7 +333,7 @@ impl<S: BuildHasher> BlockPool<S> {
             .ok_or(PoolError::UnknownPath { start })
     }
 
-    /// Empties the trie; cached blocks become free, held ones stay with their holders. Returns how many
+    /// Empties the trie; cached blocks become free, referenced ones keep their references. Returns how many
     /// blocks were indexed. O(n log n) in that number.
     pub fn clear_index(&mut self) -> usize {
         let mut nodes: Vec<NodeId> = self.trie.nodes().collect();
@@ -343,7 +344,7 @@ impl<S: BuildHasher> BlockPool<S> {
         nodes.len()
     }
 
-    /// The pool's numbers now. O(1).
+    /// The current statistics. O(1).
     pub fn stats(&self) -> AllocatorStats {
         AllocatorStats {
             block_size: self.trie.block_size(),
@@ -353,10 +354,10 @@ impl<S: BuildHasher> BlockPool<S> {
         }
     }
 
-    /// Walks every invariant of pool, allocator and trie; O(blocks × block size).
+    /// Checks every invariant of pool, allocator and trie; O(blocks × block size).
     ///
     /// # Errors
-    /// The first invariant that does not hold, as one sentence.
+    /// The first violated invariant, as one sentence.
     pub fn check_integrity(&self) -> Result<(), IntegrityError> {
         self.allocator
             .check()
@@ -367,12 +368,12 @@ impl<S: BuildHasher> BlockPool<S> {
     fn check_index(&self) -> Result<(), String> {
         self.trie.check(|parent, child| {
             let (above, below) = (
-                self.allocator.holders(parent),
-                self.allocator.holders(child),
+                self.allocator.ref_count(parent),
+                self.allocator.ref_count(child),
             );
             if above < below {
                 return Err(format!(
-                    "block {child} has {below} holders and its parent {parent} only {above}"
+                    "block {child} has {below} references and its parent {parent} only {above}"
                 ));
             }
             Ok(())
@@ -384,9 +385,7 @@ impl<S: BuildHasher> BlockPool<S> {
                 ));
             }
             if !self.allocator.is_indexed(block) && self.entry_of(block) != BlockEntry::None {
-                return Err(format!(
-                    "block {block} is not indexed and keeps a swap entry"
-                ));
+                return Err(format!("block {block} is not indexed but has a swap entry"));
             }
         }
         Ok(())

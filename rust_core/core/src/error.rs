@@ -1,14 +1,14 @@
-//! Why the pool refuses an operation. A refused operation changed nothing.
+//! Errors of the pool. A failed operation changed nothing.
 
 use thiserror::Error;
 
 use crate::BlockId;
 
-/// A refused operation, as one sentence.
+/// Why an operation failed, as one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PoolError {
     #[error(
-        "{wanted} KV blocks are wanted and {free} of {total} can be had; wait for running requests to end"
+        "{wanted} KV blocks are needed, but only {free} of {total} are available; wait for running requests to finish"
     )]
     OutOfBlocks {
         wanted: usize,
@@ -17,23 +17,23 @@ pub enum PoolError {
     },
     #[error("block {block} does not exist in a pool of {total}")]
     NoSuchBlock { block: i64, total: usize },
-    #[error("block {0} is given back more often than it is held")]
-    NotHeld(BlockId),
-    #[error("block {0} is free and holds nothing to keep; allocate a block instead")]
-    NothingToRetain(BlockId),
-    #[error("block {0} has 65535 holders, and no more can be counted")]
-    TooManyHolders(BlockId),
+    #[error("block {0} is released more often than it is referenced")]
+    NotReferenced(BlockId),
+    #[error("block {0} is free and has no contents to keep; allocate a block instead")]
+    BlockIsFree(BlockId),
+    #[error("block {0} has 65535 references, the most that can be counted")]
+    TooManyReferences(BlockId),
     #[error("block {0} is unpinned more often than it is pinned")]
     NotPinned(BlockId),
-    #[error("block {0} must be held by whoever indexes it")]
-    IndexNotHeld(BlockId),
+    #[error("block {0} must be referenced by the caller that indexes it")]
+    IndexNotReferenced(BlockId),
     #[error("block {0} is already indexed under other tokens")]
     IndexedElsewhere(BlockId),
     #[error(
         "blocks before {start} are not the indexed path of these tokens; insert from the first block"
     )]
     UnknownPath { start: usize },
-    #[error("{blocks} blocks of {block_size} need {wanted} tokens, and {given} are given")]
+    #[error("{blocks} blocks of {block_size} tokens need {wanted} tokens, but {given} are given")]
     TooFewTokens {
         blocks: usize,
         block_size: usize,
@@ -46,7 +46,7 @@ pub enum PoolError {
     BlockSize { given: usize, limit: usize },
 }
 
-/// An invariant that does not hold: a bug in here or in a caller.
+/// A violated invariant: a bug in this crate or in a caller.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("KV block bookkeeping is damaged: {0}")]
 pub struct IntegrityError(pub String);

@@ -1,8 +1,8 @@
-//! The list of blocks that an allocation may take, in the order in which it takes them.
+//! The list of available blocks, in the order in which they are allocated.
 //!
-//! An intrusive circular list over block ids: `links[b]` are block `b`'s neighbours and the entry after
-//! the last block is the sentinel, head and tail at once, so no operation branches on an end. Every
-//! operation is O(1); the list never allocates after `new`.
+//! An intrusive circular doubly linked list over block ids: `links[b]` are block `b`'s neighbours. The entry after
+//! the last block is the sentinel, both head and tail, so no operation branches on an end. Every operation is O(1), and
+//! none allocates memory.
 
 use crate::BlockId;
 
@@ -48,19 +48,19 @@ impl FreeList {
         self.links[block as usize].next != block
     }
 
-    /// The block to take next.
+    /// The block that is allocated next.
     pub(crate) fn front(&self) -> Option<BlockId> {
         let front = self.links[self.sentinel() as usize].next;
         (front != self.sentinel()).then_some(front)
     }
 
-    /// Adds `block` where it is taken first.
+    /// Adds `block` to the front, to be allocated first.
     pub(crate) fn push_front(&mut self, block: BlockId) {
         let sentinel = self.sentinel();
         self.insert_between(block, sentinel, self.links[sentinel as usize].next);
     }
 
-    /// Adds `block` where it is taken last.
+    /// Adds `block` to the back, to be allocated last.
     pub(crate) fn push_back(&mut self, block: BlockId) {
         let sentinel = self.sentinel();
         self.insert_between(block, self.links[sentinel as usize].previous, sentinel);
@@ -74,7 +74,7 @@ impl FreeList {
         self.len += 1;
     }
 
-    /// Takes `block` out, wherever it is.
+    /// Removes `block` from any position.
     pub(crate) fn remove(&mut self, block: BlockId) {
         debug_assert!(self.contains(block));
         let Link { previous, next } = self.links[block as usize];
@@ -96,7 +96,7 @@ impl FreeList {
         })
     }
 
-    /// Whether links agree in both directions and the length is right.
+    /// Checks that links agree in both directions and that the length is right.
     pub(crate) fn check(&self) -> Result<(), String> {
         let mut at = self.sentinel();
         for _ in 0..=self.len {

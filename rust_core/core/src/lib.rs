@@ -1,11 +1,10 @@
 //! Block allocator, prefix trie and their statistics: pure Rust, no Python.
 //!
-//! Beside them, [`prompt_lookup`] guesses a sequence's next tokens, and [`steady`] takes rows that just decode
-//! from one step to the next.
+//! [`BlockPool`] owns a [`BlockAllocator`] (reference counts and the free list) and a [`PrefixTrie`] (which tokens a
+//! block's KV belongs to), and keeps them consistent. It never sees the bytes of blocks; [`swap`] keeps copies of them
+//! outside the pool.
 //!
-//! [`BlockPool`] is the owner: a [`BlockAllocator`] (who holds which block) and a [`PrefixTrie`] (which
-//! tokens a block's KV belongs to), kept in step. The bytes of blocks are known to [`swap`] alone, which
-//! keeps copies of them outside the pool.
+//! [`prompt_lookup`] drafts a sequence's next tokens, and [`steady`] updates rows that only decode between two steps.
 
 mod allocator_stats;
 mod block_allocator;

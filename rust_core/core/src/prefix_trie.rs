@@ -1,8 +1,8 @@
-//! Which tokens a block's KV belongs to: a trie of whole blocks.
+//! The prefix cache's index: a trie over whole blocks that maps tokens to the block that holds their KV.
 //!
-//! A node is (parent, the tokens of one full block) and names the block that holds their KV. A root
-//! stands for everything else that changes KV bytes (model, weight format, adapter, KV dtype, RoPE
-//! settings), as an opaque salt; two salts never share a node.
+//! A node is (parent, the tokens of one full block) and names the block that holds their KV. A root is
+//! identified by an opaque salt for everything else that changes KV bytes (model, weight format, adapter, KV dtype,
+//! RoPE settings); two salts never share a node.
 //!
 //! Invariants:
 //! 1. The tokens on a node's path from its root are the tokens whose KV its block holds.
@@ -10,12 +10,11 @@
 //! 3. No two children of a node have the same tokens.
 //! 4. A block is named by at most one node.
 //!
-//! Costs: finding, inserting or removing one node is O(block size) and takes one hash; a match is that
-//! for each block of the prompt. Roots live as long as they have children. A keyed 64-bit hash of (parent,
-//! tokens) finds the candidates and comparing tokens decides, so a collision costs time, never
-//! correctness.
+//! Costs: finding, inserting or removing one node is O(block size) and takes one hash; matching a prompt costs that for
+//! each of its blocks. A root lives as long as it has children. A keyed 64-bit hash of (parent, tokens) locates
+//! candidates; equality is decided on parent and tokens, so a collision costs time, never correctness.
 //!
-//! Nodes never split, so a match locks nothing; callers take references on the blocks they were given.
+//! Nodes never split, so a match locks no nodes; callers retain the blocks that it returns.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
@@ -45,7 +44,7 @@ struct Node {
     depth: u32,
 }
 
-/// The trie. `S` makes the keyed hash; tests inject one that collides.
+/// The trie. `S` builds the keyed hash; tests inject one that collides.
 #[derive(Debug)]
 pub struct PrefixTrie<S = RandomState> {
     block_size: usize,
@@ -106,7 +105,7 @@ impl<S: BuildHasher> PrefixTrie<S> {
         Some(self.node_of_block[block as usize]).filter(|&node| node != NONE)
     }
 
-    /// The block of a node that is not a root.
+    /// The block of `node`, which is not a root.
     pub fn block(&self, node: NodeId) -> BlockId {
         debug_assert_ne!(self.nodes[node as usize].block, NONE);
         self.nodes[node as usize].block
@@ -135,7 +134,7 @@ impl<S: BuildHasher> PrefixTrie<S> {
         self.nodes[node as usize].depth as usize
     }
 
-    /// The tokens of a node that is not a root: `[block_size]`.
+    /// The tokens of `node`, which is not a root: `[block_size]`.
     pub fn tokens(&self, node: NodeId) -> &[TokenId] {
         &self.tokens[node as usize * self.block_size..][..self.block_size]
     }
@@ -145,7 +144,7 @@ impl<S: BuildHasher> PrefixTrie<S> {
         self.find(parent, tokens, self.hash(parent, tokens))
     }
 
-    /// A leaf at or below `node`, by newest children. O(depth); O(1) if `node` is a leaf.
+    /// The leaf that following the newest children from `node` leads to. O(depth); O(1) if `node` is a leaf.
     pub fn leaf_below(&self, node: NodeId) -> NodeId {
         let mut at = node;
         while self.nodes[at as usize].first_child != NONE {
@@ -155,7 +154,7 @@ impl<S: BuildHasher> PrefixTrie<S> {
     }
 
     /// The blocks of the longest indexed prefix of `tokens` under `salt`, first block first. Tokens
-    /// after the last whole block are not looked at.
+    /// after the last whole block are ignored.
     pub fn match_prefix(&self, salt: &[u8], tokens: &[TokenId]) -> Vec<BlockId> {
         let mut found = Vec::new();
         let Some(mut at) = self.root(salt) else {
@@ -171,7 +170,7 @@ impl<S: BuildHasher> PrefixTrie<S> {
         found
     }
 
-    /// The root of `salt`, made if need be. A root that gets no child must be dropped again with
+    /// The root of `salt`, created if it does not exist. A root that gets no child must be removed with
     /// [`Self::drop_root_if_empty`].
     pub(crate) fn root_or_new(&mut self, salt: &[u8]) -> NodeId {
         if let Some(root) = self.root(salt) {
@@ -195,7 +194,7 @@ impl<S: BuildHasher> PrefixTrie<S> {
         root
     }
 
-    /// Forgets `node` if it is a root without children.
+    /// Removes `node` if it is a root without children.
     pub(crate) fn drop_root_if_empty(&mut self, node: NodeId) {
         if self.nodes[node as usize].first_child != NONE {
             return;
@@ -206,8 +205,8 @@ impl<S: BuildHasher> PrefixTrie<S> {
         }
     }
 
-    /// Adds a child of `parent` with these tokens, named `block`. The caller made sure that there is
-    /// none yet and that `block` is not indexed.
+    /// Adds a child of `parent` with these tokens and `block`. There is no such child yet, and `block` is
+    /// not indexed.
     pub(crate) fn insert_child(
         &mut self,
         parent: NodeId,
@@ -241,7 +240,7 @@ impl<S: BuildHasher> PrefixTrie<S> {
         node
     }
 
-    /// Removes a leaf (and its root, if it was the last one) and returns the block it named.
+    /// Removes a leaf (and its root, if it was the last one) and returns its block.
     pub(crate) fn remove_leaf(&mut self, node: NodeId) -> BlockId {
         let Node {
             parent,
@@ -322,7 +321,7 @@ impl<S: BuildHasher> PrefixTrie<S> {
         }
     }
 
-    /// Walks every node; O(nodes). `check_edge(parent block, child block)` adds the pool's own rules.
+    /// Checks every node; O(nodes). `check_edge(parent block, child block)` adds the pool's own invariants.
     pub(crate) fn check(
         &self,
         mut check_edge: impl FnMut(BlockId, BlockId) -> Result<(), String>,
@@ -340,7 +339,7 @@ impl<S: BuildHasher> PrefixTrie<S> {
             return Err("the trie keeps a root without children".to_owned());
         }
         if self.nodes.len() != self.unused.len() + self.len + stack.len() {
-            return Err("the trie lost nodes that are neither used nor unused".to_owned());
+            return Err("the trie has nodes that are neither used nor unused".to_owned());
         }
         while let Some(parent) = stack.pop() {
             let mut previous = NONE;
@@ -373,7 +372,7 @@ impl<S: BuildHasher> PrefixTrie<S> {
         Ok(())
     }
 
-    /// Whether every collision chain ends and the chains hold each node once.
+    /// Checks that every collision chain ends and that each node is in one chain, once.
     fn check_chains(&self) -> Result<(), String> {
         let mut chained = 0;
         for (&hash, &first) in &self.by_hash {
@@ -416,7 +415,7 @@ impl<S: BuildHasher> PrefixTrie<S> {
     }
 }
 
-/// Passes 64-bit keys through: they are hashes already, made with a secret key.
+/// The identity hash for 64-bit keys that are already keyed hashes.
 #[derive(Debug, Default)]
 struct AsIs(u64);
 

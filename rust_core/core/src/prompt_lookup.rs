@@ -1,26 +1,26 @@
-//! Prompt lookup: guessing what comes next from what came after the same words before (Saxena 2023).
+//! Prompt lookup decoding (Saxena 2023): draft tokens copied from after an earlier occurrence of the last n-gram.
 //!
-//! Keeps no state: a sequence is searched backwards for the last place where its final tokens stand.
-//! One pass compares each token with the last one, eight or more at a time, and only where they agree
-//! looks further: a microsecond for a thousand tokens. An index would have to be built for every row that
-//! begins, copied for every fork and cut for every token that is taken back.
+//! Stateless: a sequence is searched backwards for the latest earlier occurrence of its final tokens. One pass compares
+//! each token with the last one, eight or more at a time, and compares further tokens only where they match: a
+//! microsecond for a thousand tokens. An index would have to be built for every new row, copied for every fork and
+//! truncated for every token that is removed.
 
 use crate::TokenId;
 
-/// Tokens compared at once while looking for the last one.
+/// Tokens compared at once while searching for the last one.
 const CHUNK: usize = 16;
 
-/// Where a sequence's final tokens stand once more.
+/// An earlier occurrence of a sequence's final tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Match {
-    /// The first token after that place.
+    /// Index of the token after it.
     pub next: usize,
-    /// How many final tokens agree, at most as many as were asked to.
+    /// Number of matching tokens.
     pub length: usize,
 }
 
-/// The earlier place that agrees with the most final tokens, at least `least` and at most `most` of them;
-/// the last one of several.
+/// The longest earlier occurrence of the final tokens, at least `least` and at most `most` of them; the latest of
+/// several.
 pub fn find(tokens: &[TokenId], least: usize, most: usize) -> Option<Match> {
     let (&last, before) = tokens.split_last()?;
     let mut best: Option<Match> = None;
@@ -28,13 +28,13 @@ pub fn find(tokens: &[TokenId], least: usize, most: usize) -> Option<Match> {
     while end > 0 {
         let start = end.saturating_sub(CHUNK);
         let chunk = &before[start..end];
-        // Without a branch in the loop, so that it becomes vector instructions.
+        // Branch-free, so that the compiler vectorizes it.
         if chunk
             .iter()
             .fold(false, |found, &token| found | (token == last))
         {
             for at in (start..end).rev().filter(|&at| before[at] == last) {
-                let length = common_tail(&tokens[..=at], tokens, most);
+                let length = common_suffix(&tokens[..=at], tokens, most);
                 if length >= least && best.is_none_or(|best| length > best.length) {
                     best = Some(Match {
                         next: at + 1,
@@ -51,16 +51,16 @@ pub fn find(tokens: &[TokenId], least: usize, most: usize) -> Option<Match> {
     best
 }
 
-/// How many tokens at the ends of both agree, `most` at most.
-fn common_tail(one: &[TokenId], other: &[TokenId], most: usize) -> usize {
+/// Length of the longest common suffix, at most `most`.
+fn common_suffix(one: &[TokenId], other: &[TokenId], most: usize) -> usize {
     let pairs = one.iter().rev().zip(other.iter().rev());
     pairs.take(most).take_while(|(a, b)| a == b).count()
 }
 
-/// Guess the next tokens: those after the match, up to the first that is in `stops`. Where the match runs
-/// into the sequence's end it goes on with the guess itself, as in a text that repeats.
+/// Draft the tokens after the match, up to the first that is in `stops`. If the match reaches the sequence's end, the
+/// draft continues with itself, as in a repeating text.
 ///
-/// Returns how many entries of `draft` were filled.
+/// Returns the number of entries of `draft` that were filled.
 pub fn continue_from(
     tokens: &[TokenId],
     found: Match,
@@ -71,7 +71,7 @@ pub fn continue_from(
         let at = found.next + filled;
         let token = match at.checked_sub(tokens.len()) {
             None => tokens[at],
-            Some(guessed) => draft[guessed],
+            Some(drafted) => draft[drafted],
         };
         if stops.contains(&token) {
             return filled;
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The definition, place by place.
+    /// The definition, position by position.
     fn naive(tokens: &[TokenId], least: usize, most: usize) -> Option<Match> {
         let count = tokens.len();
         let mut best: Option<Match> = None;
@@ -112,7 +112,7 @@ mod tests {
         }
 
         #[test]
-        fn a_guess_is_what_came_next(
+        fn a_draft_is_what_came_next(
             tokens in prop::collection::vec(0i32..6, 2..80),
             room in 0usize..20,
             stop in 0i32..8,
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_found_in_next_to_nothing() {
+    fn very_short_sequences_have_no_match() {
         assert_eq!(find(&[], 1, 4), None);
         assert_eq!(find(&[5], 1, 4), None);
         assert_eq!(find(&[5, 5], 1, 4), Some(Match { next: 1, length: 1 }));

@@ -1,8 +1,7 @@
-//! Steady rows: each decodes one token a step, behind its prompt, and nothing else happens.
+//! Steady rows: rows that decode one token per step, after their prompt.
 //!
-//! Hot path. A step leaves the caches full of weights, so what counts between two of them is how much code
-//! and how many cache lines are touched at all: here a few lines a row, in one pass. Allocates only for
-//! rows that end or fill a block.
+//! Hot path. A step leaves the CPU caches full of weights, so the cost of the code between two steps is the number of
+//! cache lines it touches: here a few per row, in one pass. Allocates memory only for rows that finish or fill a block.
 
 use crate::TokenId;
 use crate::prompt_lookup::find;
@@ -27,26 +26,26 @@ pub struct SteadyRows<'a> {
     pub stop_ids: &'a [TokenId],
     /// Seconds; NaN before a row's first token.
     pub last_token_at: &'a mut [f64],
-    /// Set by readers: nothing was left to read.
+    /// Set by the readers of a row when they have read all its tokens.
     pub drained: &'a mut [bool],
     /// Tokens in a block.
     pub block_size: usize,
 }
 
-/// What a step's tokens changed.
+/// The effects of a step's tokens.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Advance {
-    /// Tokens that the step's tokens attended to, over all rows.
+    /// Number of tokens that the step's tokens attended to, over all rows.
     pub kv_tokens: u64,
-    /// Rows that end here, and whether a stop token is why; a row that also reached its length stopped.
-    pub ended: Vec<(i32, bool)>,
-    /// Rows that filled a block: row, the first of its full blocks that is not indexed, and their end.
+    /// Rows that finish, and whether by a stop token; a row that also reached its length counts as stopped.
+    pub finished: Vec<(i32, bool)>,
+    /// Rows that filled a block, with the half-open range of their full blocks that are not indexed: (row, start, end).
     pub filled: Vec<(i32, i32, i32)>,
 }
 
 impl SteadyRows<'_> {
-    /// Whether the arrays fit each other and every row is one of them. The other calls take it for granted
-    /// and panic where it is not so.
+    /// Whether the arrays have consistent lengths and every row exists. A precondition of the other methods, which
+    /// panic otherwise.
     pub fn fits(&self) -> bool {
         let count = self.num_tokens.len();
         let whole = |len: usize| count > 0 && len.is_multiple_of(count);
@@ -66,12 +65,12 @@ impl SteadyRows<'_> {
                 .all(|&row| (0..count as i64).contains(&i64::from(row)))
     }
 
-    /// Places in the token table a row has.
+    /// Entries of a row of the token table.
     fn width(&self) -> usize {
         self.token_table.len() / self.num_tokens.len()
     }
 
-    /// Whether the row has computed all its tokens but the last, and the table has room for one more.
+    /// Whether the row has computed all its tokens but the last, and its table has room for another token.
     fn is_steady(&self, row: usize) -> bool {
         let known = self.num_tokens[row];
         known > 0
@@ -80,9 +79,9 @@ impl SteadyRows<'_> {
             && !self.last_token_at[row].is_nan()
     }
 
-    /// The step's tokens: the last one of each row, and its position.
+    /// Fills in the next step: the last token of each row, and its position.
     ///
-    /// Returns how many rows have no block for it, or None if some row is not steady.
+    /// Returns how many rows have no block for that token, or None if some row is not steady.
     pub fn look_up(&self, token_ids: &mut [TokenId], positions: &mut [i32]) -> Option<usize> {
         let mut lacking = 0;
         let places = token_ids.iter_mut().zip(positions);
@@ -103,7 +102,7 @@ impl SteadyRows<'_> {
         self.num_computed[row] as usize / self.block_size >= self.num_blocks[row].max(0) as usize
     }
 
-    /// Whether some row's last `least` tokens stand in it once more, so that its next ones can be guessed; see
+    /// Whether the last `least` tokens of some row occur in it earlier, so that its next ones can be drafted; see
     /// [`crate::prompt_lookup`].
     pub fn repeats(&self, least: usize) -> bool {
         self.rows.iter().any(|&row| {
@@ -113,9 +112,9 @@ impl SteadyRows<'_> {
         })
     }
 
-    /// Give each row that has no block for its next token one of `blocks`, which are as many.
+    /// Appends one of `blocks` to each row that has no block for its next token.
     ///
-    /// Returns false, with nothing changed, if they are not, or a table is full.
+    /// Returns false, with nothing changed, if there are more or fewer blocks than such rows, or a table is full.
     pub fn append_blocks(&mut self, blocks: &[i32]) -> bool {
         let most = self.block_tables.len() / self.num_tokens.len();
         let lacking = |row: &&i32| self.lacks_block(**row as usize);
@@ -138,23 +137,23 @@ impl SteadyRows<'_> {
         true
     }
 
-    /// Whether some row had been drained; none is from here on.
+    /// Whether some row was marked as drained. Clears the marks.
     pub fn take_drained(&mut self) -> bool {
         let take = |&row: &i32| std::mem::take(&mut self.drained[row as usize]);
         self.rows.iter().map(take).fold(false, |any, one| any | one)
     }
 
-    /// Append each row's sampled token.
+    /// Appends each row's sampled token; a row's `num_tokens` is raised last.
     ///
-    /// Args: `sampled` and `intervals` by place in `rows`; the latter is filled with seconds since the
-    /// row's previous token. A row's `num_tokens` is raised last.
+    /// `sampled` and `latencies` have one entry for each of `rows`; the latter is filled with the inter-token latencies:
+    /// seconds since the row's previous token.
     ///
-    /// Returns None, with nothing changed, if a row got no token or is not steady.
+    /// Returns None, with nothing changed, if a row has no sampled token or is not steady.
     pub fn advance(
         &mut self,
         sampled: &[TokenId],
         now: f64,
-        intervals: &mut [f64],
+        latencies: &mut [f64],
     ) -> Option<Advance> {
         if sampled.len() != self.rows.len() {
             return None;
@@ -166,10 +165,10 @@ impl SteadyRows<'_> {
         let width = self.width();
         let stops = self.stop_ids.len() / self.num_tokens.len();
         let mut change = Advance::default();
-        for ((&id, &token), interval) in self.rows.iter().zip(sampled).zip(intervals) {
+        for ((&id, &token), latency) in self.rows.iter().zip(sampled).zip(latencies) {
             let row = id as usize;
             let known = self.num_tokens[row];
-            *interval = now - self.last_token_at[row];
+            *latency = now - self.last_token_at[row];
             self.last_token_at[row] = now;
             self.token_table[row * width + known as usize] = token;
             self.num_computed[row] = known;
@@ -180,7 +179,7 @@ impl SteadyRows<'_> {
             }
             let stopped = self.stop_ids[row * stops..][..stops].contains(&token);
             if stopped || known + 1 >= self.max_total[row] {
-                change.ended.push((id, stopped));
+                change.finished.push((id, stopped));
             }
             self.num_tokens[row] = known + 1;
         }

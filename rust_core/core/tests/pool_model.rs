@@ -24,7 +24,7 @@ impl Hasher for Collide {
 /// The salt and the blocks of tokens from the root.
 type Path = (Vec<u8>, Vec<Vec<TokenId>>);
 
-/// What the pool should be, the slow way.
+/// A naive model of the pool.
 #[derive(Default)]
 struct Model {
     holders: [u32; NUM_BLOCKS],
@@ -299,7 +299,7 @@ impl<S: BuildHasher> Traffic<S> {
             self.model.insert(&salt, &tokens, &blocks[..full])[start..]
         );
         self.running[at].indexed = full;
-        // Take the indexed copy instead of a duplicate; what follows it is indexed next time.
+        // Take the indexed copy instead of a duplicate; the blocks after it are indexed next time.
         if let Some(duplicate) = (start..full).find(|&i| named[i - start] != blocks[i]) {
             let (own, shared) = (blocks[duplicate], named[duplicate - start]);
             self.pool.retain(&[shared]).unwrap();
@@ -381,7 +381,7 @@ impl<S: BuildHasher> Traffic<S> {
                 "state of {block}"
             );
             assert_eq!(
-                u32::from(allocator.holders(block)),
+                u32::from(allocator.ref_count(block)),
                 self.model.holders[block as usize]
             );
         }

@@ -71,7 +71,7 @@ fn a_tail_is_evicted_before_its_head_whatever_the_order_of_release() {
 }
 
 #[test]
-fn a_held_block_survives_the_eviction_of_the_head_that_its_holder_forgot() {
+fn a_referenced_block_survives_the_eviction_of_its_released_head() {
     let mut pool = pool(2);
     let blocks = indexed(&mut pool, &[1, 1, 2, 2]);
     pool.release(&blocks[..1]).unwrap();
@@ -80,7 +80,7 @@ fn a_held_block_survives_the_eviction_of_the_head_that_its_holder_forgot() {
         "a child outlives its parent"
     );
     assert_eq!(pool.allocate(1).unwrap(), [blocks[0]]);
-    assert_eq!(pool.allocator().holders(blocks[1]), 1);
+    assert_eq!(pool.allocator().ref_count(blocks[1]), 1);
     pool.check_integrity().unwrap();
 }
 
@@ -124,7 +124,7 @@ fn a_duplicate_names_the_indexed_block_and_hangs_nothing_below_it() {
     let named = pool.insert(SALT, &[1, 2, 3, 4], &second, 0).unwrap();
     assert_eq!(named, [first[0], second[1]]);
     assert_eq!(pool.stats().indexed, 1);
-    // Once it holds the indexed copy, the rest follows.
+    // With a reference to the indexed copy, the rest can be indexed.
     pool.retain(&first).unwrap();
     pool.release(&second[..1]).unwrap();
     assert_eq!(
@@ -159,7 +159,12 @@ fn an_insertion_that_does_not_fit_indexes_nothing() {
             1,
             PoolError::UnknownPath { start: 1 },
         ),
-        (&[1, 2, 5, 6], [own[0], 3], 1, PoolError::IndexNotHeld(3)),
+        (
+            &[1, 2, 5, 6],
+            [own[0], 3],
+            1,
+            PoolError::IndexNotReferenced(3),
+        ),
         (
             &[1, 2, 5, 6],
             [own[0], 4],
@@ -227,7 +232,10 @@ fn releasing_more_than_is_held_changes_nothing() {
     let blocks = pool.allocate(2).unwrap();
     let before = pool.stats();
     let twice = [blocks[1], blocks[0], blocks[0]];
-    assert_eq!(pool.release(&twice), Err(PoolError::NotHeld(blocks[0])));
+    assert_eq!(
+        pool.release(&twice),
+        Err(PoolError::NotReferenced(blocks[0]))
+    );
     assert_eq!(
         pool.release(&[7]),
         Err(PoolError::NoSuchBlock { block: 7, total: 2 })
@@ -239,17 +247,20 @@ fn releasing_more_than_is_held_changes_nothing() {
 #[test]
 fn a_free_block_cannot_be_retained() {
     let mut pool = pool(1);
-    assert_eq!(pool.retain(&[0]), Err(PoolError::NothingToRetain(0)));
-    assert_eq!(pool.pin(&[0]), Err(PoolError::NothingToRetain(0)));
+    assert_eq!(pool.retain(&[0]), Err(PoolError::BlockIsFree(0)));
+    assert_eq!(pool.pin(&[0]), Err(PoolError::BlockIsFree(0)));
 }
 
 #[test]
-fn holders_do_not_overflow() {
+fn reference_counts_do_not_overflow() {
     let mut pool = pool(1);
     let block = pool.allocate(1).unwrap()[0];
     pool.retain(&vec![block; 65534]).unwrap();
-    assert_eq!(pool.retain(&[block]), Err(PoolError::TooManyHolders(block)));
-    assert_eq!(pool.allocator().holders(block), u16::MAX);
+    assert_eq!(
+        pool.retain(&[block]),
+        Err(PoolError::TooManyReferences(block))
+    );
+    assert_eq!(pool.allocator().ref_count(block), u16::MAX);
 }
 
 #[test]
@@ -321,7 +332,7 @@ fn a_duplicate_is_swapped_for_the_indexed_copy_and_new_blocks_hang_below_that() 
         .unwrap();
     assert_eq!(adopted, 2);
     assert_eq!(own, [first[0], first[1], given[2]]);
-    assert_eq!(pool.allocator().holders(first[0]), 2);
+    assert_eq!(pool.allocator().ref_count(first[0]), 2);
     assert_eq!(pool.allocator().state(given[0]), BlockState::Free);
     assert_eq!(pool.match_prefix(SALT, &[1, 1, 2, 2, 3, 3]), own);
     pool.check_integrity().unwrap();

@@ -1,8 +1,7 @@
-//! Large, zeroed, 64-byte-aligned memory: one for the packed weights, one for the KV pool.
+//! Large, zeroed, 64-byte-aligned memory regions: one for the packed weights, one for the KV cache.
 //!
-//! Anonymous pages are asked to be huge ones: a decode step walks every weight once, and with
-//! 4 KiB pages the page walks alone would cost a measurable share of it. Untouched pages take no
-//! memory. Freed as one piece.
+//! Anonymous memory with huge pages requested: a decode step reads every weight once, and with 4 KiB pages the page
+//! walks alone would take a measurable share of its time. Untouched pages take no memory. A region is freed as a whole.
 
 use std::ptr::NonNull;
 
@@ -13,7 +12,7 @@ pub const ALIGN: usize = 64;
 
 /// Zeroed anonymous memory.
 ///
-/// In this crate's tests it stands between guard pages (see `guarded.rs`).
+/// In this crate's tests it lies between guard pages (see `guarded.rs`).
 #[derive(Debug)]
 pub struct Arena {
     start: NonNull<u8>,
@@ -22,27 +21,27 @@ pub struct Arena {
     _mapping: Option<crate::guarded::Mapping>,
 }
 
-// SAFETY: an arena is plain owned memory; who may write which part is decided by its users.
+// SAFETY: an arena is plain owned memory; its users decide which thread writes which part.
 unsafe impl Send for Arena {}
 // SAFETY: as above; shared access hands out raw pointers only.
 unsafe impl Sync for Arena {}
 
-/// Size of the pages that an arena asks for. Advice: the system may lack huge ones.
+/// Size of the pages that an arena requests. Advisory: the system may lack huge pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pages {
-    /// The processor's ordinary ones, 4 KiB on x86.
+    /// The base page size, 4 KiB on x86.
     Small,
     /// 2 MiB on x86.
     Huge,
 }
 
 impl Arena {
-    /// Reserve `len` bytes (rounded up to whole pages by the kernel) of huge pages.
+    /// Reserve `len` bytes (rounded up to whole pages by the operating system) with huge pages.
     pub fn new(len: usize) -> Result<Self, KernelError> {
         Self::with_pages(len, Pages::Huge)
     }
 
-    /// Reserve `len` bytes (rounded up to whole pages by the kernel).
+    /// Reserve `len` bytes (rounded up to whole pages by the operating system).
     pub fn with_pages(len: usize, pages: Pages) -> Result<Self, KernelError> {
         if len == 0 {
             return Ok(Self {
@@ -53,7 +52,7 @@ impl Arena {
             });
         }
         #[cfg(test)]
-        let _ = pages; // few of them, between guards
+        let _ = pages; // test arenas are small
         #[cfg(test)]
         return match crate::guarded::Mapping::reserve(len, ALIGN) {
             Some((start, mapping)) => Ok(Self {
@@ -93,7 +92,7 @@ impl Arena {
             return Err(Self::refusal(len));
         }
         #[cfg(target_os = "linux")]
-        // SAFETY: the range is the mapping just made. Advice only: a refusal changes nothing.
+        // SAFETY: the range is the mapping just made. Advisory: a failure changes nothing.
         unsafe {
             let advice = match pages {
                 Pages::Small => libc::MADV_NOHUGEPAGE,
@@ -117,7 +116,7 @@ impl Arena {
         self.len == 0
     }
 
-    /// First byte. Callers uphold that nobody writes where another reads or writes.
+    /// First byte. Callers ensure that no thread writes what another reads or writes.
     pub fn as_ptr(&self) -> *mut u8 {
         self.start.as_ptr()
     }
@@ -138,11 +137,10 @@ pub fn align_up(len: usize) -> usize {
     len.next_multiple_of(ALIGN)
 }
 
-/// A zeroed, cache-line-aligned array that many workers write disjoint parts of.
+/// A zeroed, cache-line-aligned array of which workers write disjoint parts.
 ///
-/// Scratch of the step: sized once at construction, never grown. Access goes through raw pointers
-/// because the parts that workers own interleave (columns of a row-major matrix), which slices
-/// cannot express.
+/// Scratch memory of the step: sized at construction, never grown. Accessed through raw pointers because the workers'
+/// parts interleave (columns of a row-major matrix), which slices cannot express.
 #[derive(Debug)]
 pub struct Buffer<T> {
     arena: Arena,
@@ -175,7 +173,7 @@ impl<T: Plain> Buffer<T> {
         Self::with_pages(len, Pages::Huge)
     }
 
-    /// One of pages of a size asked for.
+    /// As [`Buffer::new`] with the page size given.
     pub fn with_pages(len: usize, pages: Pages) -> Result<Self, KernelError> {
         let bytes = len
             .checked_mul(size_of::<T>())
@@ -202,7 +200,7 @@ impl<T: Plain> Buffer<T> {
     /// The part `[start, start + len)`.
     ///
     /// # Safety
-    /// Nobody writes this part while the slice lives.
+    /// No thread writes this part while the slice lives.
     pub unsafe fn slice(&self, start: usize, len: usize) -> &[T] {
         assert!(start.checked_add(len).is_some_and(|end| end <= self.len));
         // SAFETY: in bounds (checked), initialised (zeroed pages), aligned to a cache line.
@@ -212,7 +210,7 @@ impl<T: Plain> Buffer<T> {
     /// The part `[start, start + len)`, writable.
     ///
     /// # Safety
-    /// Nobody else reads or writes this part while the slice lives.
+    /// No other reference reads or writes this part while the slice lives.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn slice_mut(&self, start: usize, len: usize) -> &mut [T] {
         assert!(start.checked_add(len).is_some_and(|end| end <= self.len));
@@ -246,11 +244,11 @@ mod tests {
     #[test]
     fn buffers_hand_out_disjoint_parts() {
         let buffer = Buffer::<f32>::new(10).unwrap();
-        // SAFETY: the two parts do not overlap and nobody else holds the buffer.
+        // SAFETY: the two parts do not overlap, and the buffer is ours alone.
         let (low, high) = unsafe { (buffer.slice_mut(0, 5), buffer.slice_mut(5, 5)) };
         low.fill(1.0);
         high.fill(2.0);
-        // SAFETY: nobody writes any more.
+        // SAFETY: nothing is written any more.
         assert_eq!(unsafe { buffer.slice(4, 2) }, [1.0, 2.0]);
     }
 }

@@ -152,7 +152,7 @@ proptest! {
             let row = RowContext {
                 params: &params,
                 tokens: &tokens,
-                num_prompt_tokens: 1,
+                penalty_start: 1,
                 position: 2,
                 bias_ids: &bias_ids,
                 bias_values: &bias_values,

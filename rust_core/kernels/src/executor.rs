@@ -1,4 +1,4 @@
-//! The native executor: a loaded model, its KV pool, and one call a step.
+//! The native executor: a loaded model, its KV cache, and one call per step.
 
 mod block_copy;
 #[cfg(test)]
@@ -14,7 +14,7 @@ use crate::format::{TensorSource, open_weights};
 use crate::kv_cache::{KvCache, KvDtype, KvShape};
 use crate::phase_clock::Phase;
 use crate::plan::{Limits, MAX_DRAFT_TOKENS, Plan, Run, StepInput};
-use crate::pool::{CoreLender, Pool};
+use crate::pool::{CoreYielder, Pool};
 use crate::rope::Rope;
 use crate::sampler::MAX_TOP_LOGPROBS;
 use crate::scratch::Scratch;
@@ -24,7 +24,7 @@ use crate::topology::Topology;
 use crate::weights::Weights;
 use crate::work_share::FIXED_ROWS;
 
-/// How to run a model.
+/// Configuration of an executor.
 #[derive(Debug, Clone)]
 pub struct ExecutorConfig {
     pub num_blocks: usize,
@@ -40,33 +40,33 @@ pub struct ExecutorConfig {
     pub max_model_len: usize,
 }
 
-/// Facts about a loaded executor.
+/// Properties of a loaded executor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutorInfo {
     pub dispatch: &'static str,
     pub threads: usize,
     pub weight_format: &'static str,
-    /// Packed weights in memory.
+    /// Bytes of the packed weights.
     pub weight_bytes: usize,
     pub kv_dtype: &'static str,
     pub parameters: usize,
 }
 
-/// Where a step's results go, by batch index; all as long as the step has rows.
+/// Arrays that a step's results are written to, by batch index unless stated otherwise.
 #[derive(Debug)]
 pub struct StepOutput<'a> {
     /// -1 where no token was sampled.
     pub sampled: &'a mut [i32],
-    /// NaN where not asked for.
+    /// NaN where not requested.
     pub logprobs: &'a mut [f32],
     /// `[rows, MAX_TOP_LOGPROBS]`
     pub top_ids: &'a mut [i32],
     pub top_logprobs: &'a mut [f32],
     /// 1 where the logits were unusable.
     pub failed: &'a mut [u8],
-    /// Drafts of each row that are the tokens it would have sampled; `sampled` follows them.
+    /// Number of each row's accepted drafts: the leading ones that equal its samples. `sampled` follows them.
     pub accepted: &'a mut [i32],
-    /// Of accepted drafts, by index among the step's drafts; at least as many as it has.
+    /// Of accepted drafts, by index among the step's drafts; at least as long as their number.
     pub draft_logprobs: &'a mut [f32],
     /// `[drafts, MAX_TOP_LOGPROBS]`
     pub draft_top_ids: &'a mut [i32],
@@ -80,7 +80,7 @@ pub struct StepOutput<'a> {
 }
 
 impl StepOutput<'_> {
-    /// Whether the arrays are as long as the step needs.
+    /// Whether the arrays have the lengths that the step needs.
     fn fits(&self, input: &StepInput<'_>) -> bool {
         let (rows, scores) = (input.rows.len(), input.score_tokens.len());
         let drafts = self.draft_logprobs.len();
@@ -100,7 +100,7 @@ impl StepOutput<'_> {
     }
 }
 
-/// A loaded model. Calls come from one thread at a time (`&mut self`).
+/// A loaded model and its thread pool. Called by one thread at a time (`&mut self`).
 pub struct Executor {
     model: Model,
     pool: Pool,
@@ -113,7 +113,7 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Open the weight files, check everything, pack the weights, reserve the KV pool.
+    /// Open the weight files, check every tensor, pack the weights, reserve the KV cache.
     pub fn load(
         spec: ModelSpec,
         paths: &[PathBuf],
@@ -125,7 +125,7 @@ impl Executor {
         Self::of(spec, source.as_ref(), config, level, progress)
     }
 
-    /// The same with weights from `source`, on a level that this machine has.
+    /// As [`Executor::load`] with weights from `source`, on a level that this machine has.
     fn of(
         spec: ModelSpec,
         source: &dyn TensorSource,
@@ -183,18 +183,18 @@ impl Executor {
         }
     }
 
-    /// Somebody else's way to a core that steps compute on.
-    pub fn core_lender(&self) -> CoreLender {
-        self.pool.lender()
+    /// A handle with which any thread can make a compute thread yield its core.
+    pub fn core_yielder(&self) -> CoreYielder {
+        self.pool.core_yielder()
     }
 
-    /// Whether steps from now on are timed phase by phase.
+    /// Enable or disable phase timing of the following steps.
     pub fn time_phases(&mut self, wanted: bool) {
         self.timed = wanted;
         self.take_phase_seconds();
     }
 
-    /// Seconds spent in each phase since the last call, the mean of the workers. They sum to the time
+    /// Seconds spent in each phase since the last call, averaged over the workers. They sum to the time
     /// inside the steps.
     pub fn take_phase_seconds(&mut self) -> [(&'static str, f64); Phase::ALL.len()] {
         let mut phases = Phase::ALL.map(|(_, name)| (name, 0.0));
@@ -207,7 +207,7 @@ impl Executor {
         phases
     }
 
-    /// Run one step. An error of kind `Step` means that nothing was computed.
+    /// Run one step. After an error of kind `Step` nothing was computed.
     pub fn execute(
         &mut self,
         input: &StepInput<'_>,
@@ -256,8 +256,8 @@ impl Executor {
         }
     }
 
-    /// Keep of each run's samples the accepted ones, and the one that follows them: while the sample
-    /// is the draft, the next one was drawn after the right tokens.
+    /// Copy each run's accepted drafts and the sample that follows them: as long as a sample equals the draft, the next
+    /// sample was computed after the right tokens.
     fn copy_results(&self, output: &mut StepOutput<'_>) {
         output.sampled.fill(-1);
         output.logprobs.fill(f32::NAN);
@@ -299,7 +299,7 @@ impl Executor {
         }
     }
 
-    /// Copy a sample's alternatives; its log-probability.
+    /// Copy a sample's top alternatives; returns its log-probability.
     fn copy_sample(&self, at: usize, run: &Run, ids: &mut [i32], logprobs: &mut [f32]) -> f32 {
         let results = &self.scratch.results;
         let wanted = run.sampling.num_logprobs.max(0) as usize;
@@ -334,7 +334,7 @@ impl Executor {
     }
 }
 
-/// Check the sizes that memory is allocated by.
+/// Check the sizes that determine memory allocations.
 fn limits_of(spec: &ModelSpec, config: &ExecutorConfig) -> Result<Limits, KernelError> {
     let sizes = [
         ("max_rows", config.max_rows, 1 << 16),

@@ -1,13 +1,13 @@
-//! A step's arrays, checked and copied.
+//! Validation of a step's arrays.
 //!
-//! Everything the kernels will use as an index is validated here, once, and copied: whatever the
-//! caller's memory does during the step, the kernels see what was checked. Costs a pass over the
-//! scheduled tokens and the rows' block tables; allocates nothing after construction.
+//! Everything that the kernels use as an index is checked and copied, so that the kernels see what was checked even if
+//! the caller's memory changes during the step. Costs one pass over the scheduled tokens and the rows' block tables;
+//! allocates nothing after construction.
 
 use crate::error::KernelError;
 use crate::sampler::{MAX_TOP_LOGPROBS, SamplingRow};
 
-/// A step as it comes from the engine; see `StepPlan` in `engine/executors/base.py`.
+/// The arrays of a step as the engine passes them; see `StepPlan` in `engine/executors/base.py`.
 #[derive(Debug, Clone, Copy)]
 pub struct StepInput<'a> {
     pub rows: &'a [i32],
@@ -22,20 +22,20 @@ pub struct StepInput<'a> {
     pub token_table: &'a [i32],
     pub token_stride: usize,
     pub num_tokens: &'a [i32],
-    pub num_prompt_tokens: &'a [i32],
+    pub penalty_start: &'a [i32],
     /// `[table rows]` records of [`SamplingRow`], of any alignment.
     pub sampling: &'a [u8],
     pub bias_rows: &'a [i32],
     pub bias_ids: &'a [i32],
     pub bias_values: &'a [f32],
-    /// `[G]` batch indices, ascending: the entries whose next token a mask restricts.
+    /// `[G]` batch indices, ascending: entries whose next token is restricted by a mask.
     pub mask_rows: &'a [i32],
     /// `[G, vocabulary / 32 rounded up]`; see [`crate::sampler::mask`].
     pub mask_bits: &'a [u32],
     /// `[R]`, or empty: no run ends in drafts.
     pub num_draft_tokens: &'a [i32],
-    /// `[P]` each: flat tokens whose next token is known and scored, that token, and how many
-    /// alternatives beside it are wanted.
+    /// `[P]` each: flat tokens whose next token is known and scored, that token, and the number of top alternatives to
+    /// return with it.
     pub score_tokens: &'a [i32],
     pub score_targets: &'a [i32],
     pub score_tops: &'a [i32],
@@ -44,7 +44,7 @@ pub struct StepInput<'a> {
 /// The most drafts of a step, over all its runs; `MAX_DRAFT_TOKENS` in Python.
 pub const MAX_DRAFT_TOKENS: usize = 16;
 
-/// What bounds a step.
+/// Upper bounds of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub max_rows: usize,
@@ -62,7 +62,7 @@ impl Limits {
     }
 }
 
-/// One row's run in the step.
+/// The scheduled tokens of one row.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
     /// Index into the row-indexed arrays.
@@ -72,43 +72,44 @@ pub struct Run {
     pub tokens: usize,
     pub first_position: usize,
     pub needs_logits: bool,
-    /// How many of its last tokens are drafts.
+    /// Number of its last tokens that are drafts.
     pub drafts: usize,
-    /// First of its drafts among those of the step.
+    /// Index of its first draft among those of the step.
     pub first_draft: usize,
-    /// First of its entries in [`Plan::samples`].
+    /// Index of its first entry in [`Plan::samples`].
     pub first_sample: usize,
-    /// First biased token in [`StepInput::bias_ids`], and how many.
+    /// Index of its first entry in [`StepInput::bias_ids`], and their number.
     pub bias: (usize, usize),
     /// Index into [`StepInput::mask_rows`]; None: every token is allowed.
     pub mask: Option<usize>,
     pub sampling: SamplingRow,
     pub num_tokens: usize,
-    pub num_prompt_tokens: usize,
+    /// Tokens from here on count as output for penalties.
+    pub penalty_start: usize,
 }
 
-/// A token to draw: after the run's last known token, or after one of its drafts.
+/// A token to sample: after the run's last known token, or after one of its drafts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     /// Batch index.
     pub run: u32,
-    /// How many of the run's drafts come before it.
+    /// Number of the run's drafts before it.
     pub drafts: u32,
     /// The flat token it follows.
     pub token: u32,
 }
 
-/// A known token whose log-probability is wanted.
+/// A known token whose log-probability is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Score {
     /// The flat token it follows.
     pub token: u32,
     pub target: u32,
-    /// Alternatives beside it.
+    /// Number of top alternatives to return with it.
     pub top: u32,
 }
 
-/// A checked step.
+/// A validated step.
 #[derive(Debug)]
 pub struct Plan {
     limits: Limits,
@@ -117,17 +118,17 @@ pub struct Plan {
     pub run_of: Vec<u32>,
     pub token_ids: Vec<i32>,
     pub positions: Vec<i32>,
-    /// What is drawn, run by run.
+    /// Tokens to sample, run by run.
     pub samples: Vec<Sample>,
-    /// What is scored, in the caller's order.
+    /// Tokens to score, in the caller's order.
     pub scores: Vec<Score>,
-    /// Drafts of all runs.
+    /// Number of drafts of all runs.
     drafts: usize,
     /// `[R, max_blocks]`
     tables: Vec<i32>,
-    /// Step number in which a block was last written, and by which batch index.
+    /// For each block, the step that last wrote it, and the batch index.
     written: Vec<(u32, u32)>,
-    /// Step number in which a row was last used.
+    /// For each row, the step that last used it.
     used: Vec<u32>,
     step: u32,
 }
@@ -157,7 +158,7 @@ impl Plan {
         &self.tables[run * width..][..width]
     }
 
-    /// All runs' block tables, and how many entries each has.
+    /// The block tables of all runs, and the number of entries of each.
     pub fn block_tables(&self) -> (&[i32], usize) {
         (&self.tables, self.limits.max_blocks())
     }
@@ -167,7 +168,7 @@ impl Plan {
         self.limits.block_size
     }
 
-    /// Check `input` and take it over.
+    /// Check `input` and copy it into this plan.
     pub fn fill(&mut self, input: &StepInput<'_>) -> Result<(), KernelError> {
         self.runs.clear();
         self.run_of.clear();
@@ -197,7 +198,7 @@ impl Plan {
         let limits = &self.limits;
         if count > limits.max_rows || total > limits.max_batched_tokens {
             return Err(KernelError::step(format!(
-                "A step of {count} rows and {total} tokens is beyond this executor's {} and {}.",
+                "A step of {count} rows and {total} tokens exceeds this executor's limits of {} rows and {} tokens.",
                 limits.max_rows, limits.max_batched_tokens
             )));
         }
@@ -208,7 +209,7 @@ impl Plan {
             && input.query_start[0] == 0
             && input.query_start[count] as i64 == total as i64
             && table_rows <= limits.max_rows
-            && input.num_prompt_tokens.len() == table_rows
+            && input.penalty_start.len() == table_rows
             && input.block_tables.len() == table_rows * input.max_blocks
             && input.token_table.len() == table_rows * input.token_stride
             && input.sampling.len() == table_rows * size_of::<SamplingRow>()
@@ -242,7 +243,9 @@ impl Plan {
         }
         let (start, end) = (input.query_start[batch], input.query_start[batch + 1]);
         if start < 0 || end <= start || end as usize > input.token_ids.len() {
-            return refuse(format!("covers tokens {start} to {end}, which is no run"));
+            return refuse(format!(
+                "covers tokens {start} to {end}, which is not a valid range"
+            ));
         }
         let (start, end) = (start as usize, end as usize);
         let positions = &input.positions[start..end];
@@ -315,7 +318,7 @@ impl Plan {
             mask: None,
             sampling: sampling_row(input.sampling, row),
             num_tokens: input.num_tokens[row].max(0) as usize,
-            num_prompt_tokens: input.num_prompt_tokens[row].max(0) as usize,
+            penalty_start: input.penalty_start[row].max(0) as usize,
         };
         if run.needs_logits {
             self.check_sampling(input, batch, &run, last)?;
@@ -346,7 +349,7 @@ impl Plan {
         let known = run.num_tokens + run.drafts;
         if known != last + 1 || known > input.token_stride {
             return refuse(format!(
-                "wants logits at position {last}, but its row knows {} tokens and {} drafts",
+                "needs logits at position {last}, but its row has {} tokens and {} drafts",
                 run.num_tokens, run.drafts
             ));
         }
@@ -380,7 +383,7 @@ impl Plan {
         Ok(())
     }
 
-    /// A block that one row writes may be read by no other: their workers run at the same time.
+    /// Check that no row reads a block that another writes: their workers run at the same time.
     fn check_sharing(&self) -> Result<(), KernelError> {
         for (batch, run) in self.runs.iter().enumerate() {
             let before = run.first_position / self.limits.block_size;
@@ -520,7 +523,7 @@ pub(crate) mod tests {
             token_table: &vec![0; count],
             token_stride: 1,
             num_tokens: &vec![0; count],
-            num_prompt_tokens: &vec![0; count],
+            penalty_start: &vec![0; count],
             sampling: &vec![0; count * size_of::<SamplingRow>()],
             bias_rows: &[],
             bias_ids: &[],
@@ -606,7 +609,7 @@ pub(crate) mod tests {
             token_table: &arrays.token_table,
             token_stride: 64,
             num_tokens: &arrays.num_tokens,
-            num_prompt_tokens: &[1; 4],
+            penalty_start: &[1; 4],
             sampling,
             bias_rows: &arrays.bias.0,
             bias_ids: &arrays.bias.1,
@@ -667,8 +670,8 @@ pub(crate) mod tests {
             ("does not exist", Box::new(|a| a.rows[0] = 4)),
             ("does not exist", Box::new(|a| a.rows[0] = -1)),
             ("second time", Box::new(|a| a.rows[0] = 0)),
-            ("no run", Box::new(|a| a.query_start[1] = 0)),
-            ("no run", Box::new(|a| a.query_start[1] = 99)),
+            ("not a valid range", Box::new(|a| a.query_start[1] = 0)),
+            ("not a valid range", Box::new(|a| a.query_start[1] = 99)),
             ("lengths", Box::new(|a| a.query_start[2] = 4)),
             ("lengths", Box::new(|a| a.positions.truncate(3))),
             ("lengths", Box::new(|a| a.token_table.truncate(100))),
@@ -681,7 +684,7 @@ pub(crate) mod tests {
             ("uses block", Box::new(|a| a.block_tables[9] = -1)),
             ("written twice", Box::new(|a| a.block_tables[1] = 4)),
             ("which entry 0 writes", Box::new(|a| a.block_tables[0] = 4)),
-            ("knows 22 tokens", Box::new(|a| a.num_tokens[0] = 22)),
+            ("has 22 tokens", Box::new(|a| a.num_tokens[0] = 22)),
             (
                 "out of range",
                 Box::new(|a| a.sampling[0].temperature = f32::NAN),
@@ -731,7 +734,7 @@ pub(crate) mod tests {
             ("out of range", Box::new(|a| a.scores = vec![(0, 100, 0)])),
             ("out of range", Box::new(|a| a.scores = vec![(0, 0, 21)])),
             (
-                "beyond this executor",
+                "exceeds this executor's limits",
                 Box::new(|a| {
                     a.token_ids = vec![0; 17];
                     a.positions = (0..17).collect();
@@ -748,7 +751,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn rows_may_share_blocks_that_nobody_writes() {
+    fn rows_may_share_blocks_that_are_not_written() {
         fill(|a| a.block_tables[0] = 7).unwrap();
         fill(|a| {
             (a.positions, a.token_ids) = (vec![16, 17, 18, 19, 20], vec![0; 5]);

@@ -1,4 +1,4 @@
-//! Every buffer of a step, sized once: a step allocates nothing.
+//! The buffers of a step, allocated once: a step allocates nothing.
 
 use std::cell::UnsafeCell;
 
@@ -16,20 +16,20 @@ use crate::sampler;
 use crate::sampler::MAX_TOP_LOGPROBS;
 use crate::spec::ModelSpec;
 
-/// Up to so many rows every worker prepares all activations for itself: cheaper than a barrier.
+/// Up to this number of rows, every worker prepares all activations for itself, which is cheaper than a barrier.
 pub const REDUNDANT_ROWS: usize = 8;
 
-/// Logits held at once, at least: enough that scoring a prompt reads the output head rarely.
+/// The fewest rows of logits held at once: enough that scoring a prompt rarely reads the LM head again.
 const MIN_LOGIT_ROWS: usize = 32;
 
-/// Quantised rows.
+/// Quantized rows.
 #[derive(Debug)]
 pub struct QuantBuffers {
     /// `[ceil(rows / 4), widest / 32]`
     pub tiles: Buffer<TileGroup>,
-    /// As many, of normalised rows alone.
+    /// As many; written for normalized rows only.
     pub outlier_positions: Buffer<OutlierPositions>,
-    /// `[ceil(rows / 16), widest / 32]`; written, and so backed by memory, on level `amx` alone.
+    /// `[ceil(rows / 16), widest / 32]`; written, and so backed by memory, on level `amx` only.
     pub row_tiles: Buffer<RowTile>,
 }
 
@@ -45,7 +45,7 @@ impl QuantBuffers {
     }
 }
 
-/// Activations in the forms that products take.
+/// Activations in the forms that GEMMs take.
 #[derive(Debug)]
 pub struct ActivationBuffers {
     /// `[rows, widest]`
@@ -67,24 +67,24 @@ impl ActivationBuffers {
 pub struct WorkerScratch {
     /// For up to [`REDUNDANT_ROWS`] rows.
     pub activations: ActivationBuffers,
-    /// `[tokens, padded head dimension]`: a key or value head before it is cached.
+    /// `[tokens, padded head dimension]`: a key or value head before it is written to the KV cache.
     pub head: Buffer<f32>,
-    /// `[tokens, 32]`: two panels of the gate projection, or `[tokens, 16]`, one of them.
+    /// `[tokens, 32]`: two panels of the gate projection, or `[tokens, 16]`: one panel.
     pub gate: Buffer<f32>,
-    /// The same of the up projection.
+    /// The same for the up projection.
     pub up: Buffer<f32>,
-    /// For products.
+    /// For GEMMs.
     pub panel: PanelScratch,
     pub attention: attention::Scratch,
     pub sampler: sampler::Scratch,
     pub clock: PhaseClock,
 }
 
-/// One value a worker, each touched by its worker alone.
+/// One value per worker, accessed only by that worker.
 #[derive(Debug)]
 pub struct PerWorker<T>(Vec<UnsafeCell<T>>);
 
-// SAFETY: `get` hands each value to one worker only, by its contract.
+// SAFETY: by the contract of `get`, only one worker accesses each value.
 unsafe impl<T: Send> Sync for PerWorker<T> {}
 
 impl<T> PerWorker<T> {
@@ -102,7 +102,7 @@ impl<T> PerWorker<T> {
     }
 }
 
-/// Buffers shared by all workers: each writes its own part between two barriers.
+/// Buffers shared by all workers, each of which writes its own part between two barriers.
 #[derive(Debug)]
 pub struct Scratch {
     /// `[tokens, hidden]`: the residual stream. Strides are padded to whole panels.
@@ -112,11 +112,11 @@ pub struct Scratch {
     pub q: Buffer<f32>,
     /// `[tokens, heads * head dimension]`
     pub attention: Buffer<f32>,
-    /// `[tokens, intermediate]`: gate and up joined, if the down projection takes floats.
+    /// `[tokens, intermediate]`: `silu(gate) * up`, if the down projection takes floats.
     pub gate: Buffer<f32>,
-    /// The same for one that takes quantised rows.
-    pub joined: QuantBuffers,
-    /// `[logit_rows, vocabulary]`: a step that needs more of them computes them in parts.
+    /// The same, if the down projection takes quantized rows.
+    pub gated: QuantBuffers,
+    /// `[logit_rows, vocabulary]`: a step that needs more rows computes them in parts.
     pub logits: Buffer<f32>,
     pub logit_rows: usize,
     pub results: Results,
@@ -126,7 +126,7 @@ pub struct Scratch {
     pub strides: Strides,
 }
 
-/// Parts of long contexts' attention, until all of a task's are there.
+/// Partial results of attention over long contexts, until all splits of a task are complete.
 #[derive(Debug)]
 pub struct Partials {
     /// `[slots, splits, rows, partial floats]`
@@ -138,7 +138,7 @@ pub struct Partials {
 impl Partials {
     fn new(spec: &ModelSpec, limits: &Limits, workers: usize) -> Result<Self, KernelError> {
         let splits = limits.max_model_len.div_ceil(attention::SPLIT);
-        let (slots, rows) = attention::most_split_tasks(spec, workers);
+        let (slots, rows) = attention::max_split_tasks(spec, workers);
         let split_stride = rows * attention::partial_floats(spec.head_dim);
         let slot_stride = splits * split_stride;
         Ok(Self {
@@ -148,7 +148,7 @@ impl Partials {
         })
     }
 
-    /// Where the parts of slot `slot` begin.
+    /// Start of the partial results of slot `slot`.
     pub fn of_slot(&self, slot: usize) -> *mut f32 {
         assert!((slot + 1) * self.slot_stride <= self.buffer.len());
         // SAFETY: inside the buffer by the check.
@@ -156,7 +156,7 @@ impl Partials {
     }
 }
 
-/// What a step drew, by index into [`crate::plan::Plan::samples`].
+/// Sampling results of a step, by index into [`crate::plan::Plan::samples`].
 #[derive(Debug)]
 pub struct Results {
     /// `[rows + MAX_DRAFT_TOKENS]`
@@ -167,7 +167,7 @@ pub struct Results {
     pub top_logprobs: Buffer<f32>,
 }
 
-/// What a step scored, by index into [`crate::plan::Plan::scores`].
+/// Scoring results of a step, by index into [`crate::plan::Plan::scores`].
 #[derive(Debug)]
 pub struct ScoreResults {
     /// `[tokens]`
@@ -198,20 +198,20 @@ impl Strides {
         let (hidden, gate) = (pad(spec.hidden_size), pad(spec.intermediate_size));
         let attention = pad(spec.num_heads * spec.head_dim);
         Self {
-            hidden: apart(hidden),
+            hidden: padded_stride(hidden),
             head,
-            q: apart(spec.num_heads * head),
-            attention: apart(attention),
-            gate: apart(gate),
-            logits: apart(pad(spec.vocab_size)),
+            q: padded_stride(spec.num_heads * head),
+            attention: padded_stride(attention),
+            gate: padded_stride(gate),
+            logits: padded_stride(pad(spec.vocab_size)),
             widest: hidden.max(gate).max(attention),
         }
     }
 }
 
-/// A stride of at least `width` floats with which the same columns of many rows find places in the cache: one of
-/// whole half pages would put them all in two of its sets.
-fn apart(width: usize) -> usize {
+/// A stride of at least `width` floats that avoids cache conflicts between the same columns of many rows: with a stride
+/// of whole half pages they would all map to two cache sets.
+fn padded_stride(width: usize) -> usize {
     const HALF_PAGE: usize = 2048 / size_of::<f32>();
     if width.is_multiple_of(HALF_PAGE) {
         width + PANEL_COLUMNS
@@ -244,7 +244,7 @@ impl Scratch {
             q: Buffer::new(tokens * strides.q)?,
             attention: Buffer::new(tokens * strides.attention)?,
             gate: Buffer::new(tokens * strides.gate)?,
-            joined: QuantBuffers::new(tokens, strides.gate)?,
+            gated: QuantBuffers::new(tokens, strides.gate)?,
             logits: Buffer::new(logit_rows * strides.logits)?,
             logit_rows,
             results: Results {

@@ -1,19 +1,21 @@
-//! One ragged step: every scheduled token through every layer, and the next tokens sampled.
+//! One ragged step: the forward pass of every scheduled token, and sampling of the next tokens.
 //!
 //! Hot path; runs on every worker at once. A layer is five phases, each ended by a barrier:
-//! norm + QKV + rotary positions + cache write, attention, output projection + residual, norm + gate/up +
-//! SiLU, down + residual. Workers divide panels of the weights (see `work_share.rs`) and take attention and
-//! sampling items from a counter; which worker computes an item never changes its bits. With few rows each
-//! worker prepares the activations for itself; with many they are shared out, for one barrier more; those of the down
-//! projection are quantised where gate and up are joined. Do not allocate, lock or log here.
+//! norm + QKV + RoPE + KV cache write, attention, output projection + residual, norm + gate/up + SiLU, down + residual.
+//! Workers divide the panels of the weights (see `work_share.rs`) and take attention and sampling items from a counter;
+//! which worker computes an item never changes its bits. With few rows each worker prepares the activations for itself;
+//! with many the workers divide them, which costs one more barrier. The activations of the down projection are quantized
+//! where gate and up are multiplied. Do not allocate, lock or log here.
 
 mod activations;
 mod heads;
+mod rows_view;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use self::activations::{Joining, Source, scale_mode_for};
+use self::activations::{Gating, Source, scale_mode_for};
+use self::rows_view::RowsView;
 use crate::activation_quant::quantize_gated;
 use crate::attention::{Item, Task, Work, attend, combine};
 use crate::dispatch::Level;
@@ -32,7 +34,7 @@ use crate::spec::ModelSpec;
 use crate::weights::{LayerWeights, Linear, Weights};
 use crate::work_share::{Parts, SlicedItems};
 
-/// A model ready to run.
+/// A loaded model: weights, RoPE tables and KV cache.
 #[derive(Debug)]
 pub struct Model {
     pub spec: ModelSpec,
@@ -42,96 +44,96 @@ pub struct Model {
     pub level: Level,
 }
 
-/// Where a product goes: row `r`, first panel's column `c` at `out[r * stride + c]`.
+/// Where a GEMM writes.
 #[derive(Clone, Copy)]
 struct Target {
-    out: *mut f32,
-    stride: usize,
-    /// Add to what stands there.
+    /// The columns of the first and following panels.
+    rows: RowsView,
+    /// Add to the present values instead of replacing them.
     accumulate: bool,
 }
 
 /// Phases of a layer.
 const PHASES: usize = 5;
-/// Counters of a layer: one for the work of each phase, one for what is prepared before it.
+/// Counters of a layer: for each phase, one for its work and one for preparing its activations.
 pub const COUNTERS: usize = 2 * PHASES;
 const QKV: usize = 0;
 const ATTENTION: usize = 1;
 const OUTPUT: usize = 2;
 const GATE_UP: usize = 3;
 const DOWN: usize = 4;
-/// Behind the layers': panels of lm_head, rows of logits, and tokens to look up.
+/// Counters after the layers': panels of lm_head, rows of logits, and tokens to embed.
 const LM_HEAD: usize = 0;
 const LOGITS: usize = 1;
 const EMBED: usize = 2;
 
-/// What all workers of a step share.
+/// A step, shared by all workers.
 pub struct Step<'a> {
     pub model: &'a Model,
     pub scratch: &'a Scratch,
     pub plan: &'a Plan,
     pub input: &'a StepInput<'a>,
     pub attention: &'a Work,
-    /// Flat tokens whose logits are needed: those of the plan's samples, then those of its scores.
+    /// Flat tokens that need logits: those of the plan's samples, then those of its scores.
     pub logit_tokens: &'a [usize],
-    /// Whether rows that need no logits leave in the last layer: their keys and values are written there, and nothing
-    /// else of them is read. See [`narrows`].
+    /// Whether rows that need no logits are dropped in the last layer after their keys and values are written. See
+    /// [`narrows`].
     pub narrow: bool,
-    /// [`COUNTERS`] a layer, then as many for what is before and behind the layers; zero at the start.
+    /// [`COUNTERS`] for each layer, then as many for the work before and after the layers; zero at the start.
     pub counters: &'a [AtomicUsize],
-    /// Whether the workers' clocks run.
+    /// Whether the workers' phase clocks run.
     pub timed: bool,
 }
 
-/// Whether the rows that need logits can move to the front of the residual stream, each to its place among them:
-/// some rows need none, and the others are named once and in order.
+/// Whether the rows that need logits can be compacted to the front of the residual stream: some rows need none, and
+/// `logit_tokens` names the others once and in order.
 pub fn narrows(logit_tokens: &[usize], tokens: usize) -> bool {
     logit_tokens.len() < tokens && logit_tokens.is_sorted_by(|one, next| one < next)
 }
 
-// SAFETY: the raw pointers inside are reached through `Scratch` and `Plan`, whose parts the phases below
-// give to one worker each between two barriers; everything else is read-only.
+// SAFETY: the raw pointers are those of the buffers in `Scratch`. Between two barriers each part of a buffer is
+// accessed by one worker, or only read; everything else is read-only.
 unsafe impl Sync for Step<'_> {}
 
 impl Step<'_> {
     /// One worker's part of the step.
     pub fn run<'w>(&'w self, worker: &'w Worker<'w>) {
-        // SAFETY: each worker takes its own, once.
+        // SAFETY: each worker gets its own scratch, once.
         let own = unsafe { self.scratch.workers.get(worker.index()) };
         own.clock.start(self.timed);
         self.embed(worker);
-        meet(worker, own, Phase::Embed);
+        barrier_wait(worker, own, Phase::Embed);
         for (index, layer) in self.model.weights.layers.iter().enumerate() {
             self.project_qkv(worker, own, index, layer);
-            meet(worker, own, Phase::Qkv);
+            barrier_wait(worker, own, Phase::Qkv);
             if worker.index() == 0 && self.is_narrowed(index) {
-                self.narrow_hidden(); // nobody reads the residual stream in this phase
+                self.narrow_hidden(); // the attention phase does not read the residual stream
             }
             self.attend(worker, own, index);
-            meet(worker, own, Phase::Attention);
+            barrier_wait(worker, own, Phase::Attention);
             if self.rows_after_attention(index) == 0 {
-                break; // the last layer, and no logits are needed
+                break; // the last layer of a step that needs no logits
             }
             self.project_output(worker, own, index, layer);
-            meet(worker, own, Phase::Output);
+            barrier_wait(worker, own, Phase::Output);
             self.gate_and_up(worker, own, index, layer);
-            meet(worker, own, Phase::GateUp);
+            barrier_wait(worker, own, Phase::GateUp);
             self.project_down(worker, own, index, layer);
-            meet(worker, own, Phase::Down);
+            barrier_wait(worker, own, Phase::Down);
         }
         let (total, most) = (self.logit_tokens.len(), self.scratch.logit_rows);
         for start in (0..total).step_by(most) {
             let part = start..total.min(start + most);
             if start > 0 {
-                meet(worker, own, Phase::Sample); // the part before is used up
+                barrier_wait(worker, own, Phase::Sample); // the previous part's logits are no longer read
             }
             self.lm_head(worker, own, part.clone());
             if worker.index() == 0 {
                 self.logit_counter().store(start, Ordering::Relaxed);
             }
-            meet(worker, own, Phase::LmHead);
+            barrier_wait(worker, own, Phase::LmHead);
             if worker.index() == 0 {
-                // For the next part, which begins behind a barrier.
+                // For the next part, which begins after a barrier.
                 let last = self.layers();
                 self.counter(last, LM_HEAD).store(0, Ordering::Relaxed);
                 self.prepare_counter(last, LM_HEAD)
@@ -146,12 +148,12 @@ impl Step<'_> {
         self.model.weights.layers.len()
     }
 
-    /// From which workers take a phase's work.
+    /// The counter of a phase's work.
     fn counter(&self, layer: usize, phase: usize) -> &AtomicUsize {
         &self.counters[layer * COUNTERS + phase]
     }
 
-    /// From which they take tiles of rows before that, to prepare them.
+    /// The counter of the row tiles that a phase's activations are prepared in.
     fn prepare_counter(&self, layer: usize, phase: usize) -> &AtomicUsize {
         self.counter(layer, PHASES + phase)
     }
@@ -160,7 +162,7 @@ impl Step<'_> {
         self.plan.token_ids.len()
     }
 
-    /// Whether in layer `index` only rows that need logits have queries and go on.
+    /// Whether layer `index` computes queries, and everything after them, only for rows that need logits.
     fn is_narrowed(&self, index: usize) -> bool {
         self.narrow && index + 1 == self.layers()
     }
@@ -171,6 +173,31 @@ impl Step<'_> {
         } else {
             self.tokens()
         }
+    }
+
+    /// Rows of the residual stream.
+    fn hidden_rows(&self) -> RowsView {
+        RowsView::of(&self.scratch.hidden, self.scratch.strides.hidden)
+    }
+
+    /// Rows of the queries of all heads.
+    fn q_rows(&self) -> RowsView {
+        RowsView::of(&self.scratch.q, self.scratch.strides.q)
+    }
+
+    /// Rows of the attention outputs of all heads.
+    fn attention_rows(&self) -> RowsView {
+        RowsView::of(&self.scratch.attention, self.scratch.strides.attention)
+    }
+
+    /// Rows of the gated activations, if the down projection takes floats.
+    fn gate_rows(&self) -> RowsView {
+        RowsView::of(&self.scratch.gate, self.scratch.strides.gate)
+    }
+
+    /// Rows of the logits of the current part.
+    fn logit_rows(&self) -> RowsView {
+        RowsView::of(&self.scratch.logits, self.scratch.strides.logits)
     }
 
     /// Whether one of these tokens needs logits.
@@ -185,14 +212,12 @@ impl Step<'_> {
 
     /// Move the rows that need logits to the front of the residual stream.
     fn narrow_hidden(&self) {
-        let (hidden, stride) = (self.scratch.hidden.ptr(), self.scratch.strides.hidden);
+        let hidden = self.hidden_rows();
         for (row, &token) in self.logit_tokens.iter().enumerate() {
+            let (from, to) = (hidden.ptr(token), hidden.ptr(row));
             // SAFETY: rows of the residual stream, which this worker alone uses now. Tokens ascend, so a row is
-            // never written before it was moved.
-            unsafe {
-                let (from, to) = (hidden.add(token * stride), hidden.add(row * stride));
-                from.copy_to(to, self.model.spec.hidden_size);
-            }
+            // never overwritten before it was moved.
+            unsafe { from.copy_to(to, self.model.spec.hidden_size) };
         }
     }
 
@@ -200,7 +225,7 @@ impl Step<'_> {
         let (scratch, width) = (self.scratch, self.model.spec.hidden_size);
         let (tokens, counter) = (self.tokens(), self.counter(self.layers(), EMBED));
         for token in Parts::new(worker, counter, tokens, tokens).flatten() {
-            // SAFETY: this worker's rows of the residual stream.
+            // SAFETY: only this worker uses this row of the residual stream.
             let row = unsafe {
                 scratch
                     .hidden
@@ -213,23 +238,20 @@ impl Step<'_> {
         }
     }
 
-    /// The residual stream, normalised with `norm`.
+    /// The residual stream, normalized with `norm`.
     fn hidden<'a>(&'a self, norm: &'a [f32]) -> Source<'a> {
-        let scratch = self.scratch;
         Source {
-            rows: scratch.hidden.ptr(),
-            stride: scratch.strides.hidden,
+            rows: self.hidden_rows(),
             index: None,
             norm: Some(norm),
         }
     }
 
-    /// Multiply rows `rows` with panels `panels` of `linear`; the first one's columns go to
-    /// `target`, the next one's 16 floats further. The panel at `upcoming` is asked for after these.
+    /// Multiply rows `rows` with panels `panels` of `linear` into `target`, prefetching the
+    /// panel at `upcoming` after these.
     ///
     /// # Safety
-    /// `gemm` is of rows that `linear` takes; `target` is valid for as many rows of the panels' columns, and
-    /// this worker's alone.
+    /// `gemm` is of rows that `linear` takes; no other worker uses these rows of `target`.
     unsafe fn multiply(
         gemm: &mut Gemm<'_>,
         linear: &Linear,
@@ -239,9 +261,10 @@ impl Step<'_> {
         target: Target,
     ) {
         let matrix = &linear.matrix;
+        debug_assert!(panels.len() * PANEL_COLUMNS <= target.rows.width());
         let output = Output {
-            out: target.out,
-            stride: target.stride,
+            out: target.rows.ptr(0),
+            stride: target.rows.stride(),
             accumulate: target.accumulate,
             bias: linear.panel_bias(panels.start),
         };
@@ -250,16 +273,16 @@ impl Step<'_> {
         unsafe { gemm.panels_of_rows(matrix, panels, rows, next, output) };
     }
 
-    /// Phase b: attention, item by item.
+    /// Attention, item by item.
     fn attend<'w>(&'w self, worker: &'w Worker<'w>, own: &mut WorkerScratch, index: usize) {
         let (items, counter) = (&self.attention.items, self.counter(index, ATTENTION));
-        let mut parts = Parts::taken(worker, counter, items.len());
+        let mut parts = Parts::dynamic(worker, counter, items.len());
         while let Some(part) = parts.next() {
             for at in part
                 .clone()
                 .filter(|&at| self.has_queries(index, &items[at]))
             {
-                // Probably what this worker does next: what it begins with is fetched meanwhile.
+                // The item that this worker probably computes next: its first keys and values are prefetched.
                 let next = parts.after(&part, at).map(|next| &items[next]);
                 let ahead = next.filter(|next| next.split.is_none());
                 let ahead = ahead.map(|next| self.task(index, next));
@@ -268,7 +291,7 @@ impl Step<'_> {
         }
     }
 
-    /// Whether something reads what comes of an item of a layer's attention.
+    /// Whether the output of an item of a layer's attention is needed.
     fn has_queries(&self, index: usize, item: &Item) -> bool {
         let tokens = item.tokens.start as usize..item.tokens.end as usize;
         let mut tokens = self.attention.tokens[tokens]
@@ -277,7 +300,7 @@ impl Step<'_> {
         !self.is_narrowed(index) || tokens.any(|token| self.needs_logits(token..token + 1))
     }
 
-    /// One item of a layer's attention.
+    /// Compute one item of a layer's attention.
     fn attend_to(
         &self,
         own: &mut WorkerScratch,
@@ -288,15 +311,15 @@ impl Step<'_> {
         let task = self.task(index, item);
         let (level, kv, scratch) = (self.model.level, &self.model.kv, &mut own.attention);
         let Some(split) = item.split else {
-            // SAFETY: the level was checked at load; the item's heads of its tokens are inside both
-            // matrices, and each item has its own.
+            // SAFETY: the level was checked at load; queries and outputs of the item's tokens and heads are inside
+            // their matrices, and no two items share them.
             unsafe { attend(level, kv, &task, None, ahead, scratch) };
             return;
         };
         let partials = &self.scratch.partials;
         let (slot, index) = (split.slot as usize, split.index as usize);
-        // SAFETY: as above; a slot's splits have parts of their own, and whoever comes last (all others'
-        // writes are visible then) reads them all.
+        // SAFETY: as above; each split writes a part of its own, and the worker that finishes the last split (all
+        // others' writes are visible then) reads them all.
         unsafe {
             let first = partials.of_slot(slot);
             let part = first.add(index * partials.split_stride);
@@ -341,7 +364,7 @@ impl Step<'_> {
         }
     }
 
-    /// Phase c: output projection, added to the residual stream.
+    /// Output projection, added to the residual stream.
     fn project_output<'w>(
         &'w self,
         worker: &'w Worker<'w>,
@@ -349,10 +372,8 @@ impl Step<'_> {
         index: usize,
         layer: &LayerWeights,
     ) {
-        let scratch = self.scratch;
         let source = Source {
-            rows: scratch.attention.ptr(),
-            stride: scratch.strides.attention,
+            rows: self.attention_rows(),
             index: self.is_narrowed(index).then_some(self.logit_tokens),
             norm: None,
         };
@@ -363,7 +384,7 @@ impl Step<'_> {
         self.add_product(worker, own, rows, &activations, &layer.o, counter);
     }
 
-    /// Phase e: down projection, added to the residual stream.
+    /// Down projection, added to the residual stream.
     fn project_down<'w>(
         &'w self,
         worker: &'w Worker<'w>,
@@ -371,18 +392,17 @@ impl Step<'_> {
         index: usize,
         layer: &LayerWeights,
     ) {
-        let (scratch, rows) = (self.scratch, self.rows_after_attention(index));
-        let activations = match self.joined(&layer.down, rows) {
-            Some(joined) => Activations {
-                quant: Some(joined),
+        let rows = self.rows_after_attention(index);
+        let activations = match self.gated(&layer.down, rows) {
+            Some(gated) => Activations {
+                quant: Some(gated),
                 scale_mode: scale_mode_for(&[&layer.down]),
                 float: std::ptr::null(),
                 float_stride: 0,
             },
             None => {
                 let source = Source {
-                    rows: scratch.gate.ptr(),
-                    stride: scratch.strides.gate,
+                    rows: self.gate_rows(),
                     index: None,
                     norm: None,
                 };
@@ -394,6 +414,7 @@ impl Step<'_> {
         self.add_product(worker, own, rows, &activations, &layer.down, counter);
     }
 
+    /// Multiply `rows` prepared rows with `linear` and add the result to the residual stream.
     fn add_product<'w>(
         &'w self,
         worker: &'w Worker<'w>,
@@ -403,7 +424,6 @@ impl Step<'_> {
         linear: &Linear,
         counter: &'w AtomicUsize,
     ) {
-        let scratch = self.scratch;
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
         let mut gemm = unsafe { Gemm::new(self.model.level, activations, rows, &mut own.panel) };
         let (panels, each) = (linear.matrix.panels(), gemm.panels_at_once(&linear.matrix));
@@ -413,31 +433,20 @@ impl Step<'_> {
             for item in part.clone() {
                 let (unit, rows) = sliced.get(item);
                 let upcoming = parts.after(&part, item);
-                let first = unit * each;
-                // SAFETY: these rows of the panels' columns of the residual stream are this worker's alone.
-                unsafe {
-                    let target = Target {
-                        out: scratch.hidden.ptr().add(first * PANEL_COLUMNS),
-                        stride: scratch.strides.hidden,
-                        accumulate: true,
-                    };
-                    let upcoming =
-                        upcoming.map(|item| linear.matrix.panel(sliced.get(item).0 * each));
-                    Self::multiply(
-                        &mut gemm,
-                        linear,
-                        first..panels.min(first + each),
-                        rows,
-                        upcoming,
-                        target,
-                    );
-                }
+                let these = unit * each..panels.min((unit + 1) * each);
+                let target = Target {
+                    rows: panel_columns(self.hidden_rows(), &these),
+                    accumulate: true,
+                };
+                let upcoming = upcoming.map(|item| linear.matrix.panel(sliced.get(item).0 * each));
+                // SAFETY: only this worker uses these rows of the panels' columns of the residual stream.
+                unsafe { Self::multiply(&mut gemm, linear, these, rows, upcoming, target) };
             }
         }
     }
 
-    /// Phase d: gate and up, joined while they are in the cache, and quantised at once if the down projection
-    /// takes quantised rows: a group of its inputs is two panels.
+    /// Gate and up projections, and `silu(gate) * up` while both are in the CPU cache. The result is quantized at once
+    /// if the down projection takes quantized rows; a group of its inputs is two panels.
     fn gate_and_up<'w>(
         &'w self,
         worker: &'w Worker<'w>,
@@ -445,7 +454,7 @@ impl Step<'_> {
         index: usize,
         layer: &LayerWeights,
     ) {
-        let (scratch, rows) = (self.scratch, self.rows_after_attention(index));
+        let rows = self.rows_after_attention(index);
         let users = [&layer.gate, &layer.up];
         let activations = self.prepare(
             worker,
@@ -457,21 +466,25 @@ impl Step<'_> {
         );
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
         let mut gemm = unsafe { Gemm::new(self.model.level, &activations, rows, &mut own.panel) };
-        let (level, gate, up) = (self.model.level, own.gate.ptr(), own.up.ptr());
-        let joining = self.joining(&layer.down, rows);
+        let level = self.model.level;
+        let gating = self.gating(&layer.down, rows);
         let panels = layer.gate.matrix.panels();
-        // Panels that are not divided among workers, and columns that are joined at once.
-        let each = if joining == Joining::Floats {
+        // Panels of an item, and columns that are multiplied at once.
+        let each = if gating == Gating::Floats {
             1
         } else {
             GROUP / PANEL_COLUMNS
         };
-        let columns = if joining == Joining::Groups {
+        let columns = if gating == Gating::Groups {
             GROUP
         } else {
             PANEL_COLUMNS
         };
-        let joined = columns / PANEL_COLUMNS;
+        let panels_at_once = columns / PANEL_COLUMNS;
+        let (gate, up) = (
+            RowsView::of(&own.gate, columns),
+            RowsView::of(&own.up, columns),
+        );
         let (groups, scale_mode) = (
             layer.down.matrix.inputs / GROUP,
             scale_mode_for(&[&layer.down]),
@@ -483,26 +496,25 @@ impl Step<'_> {
             for item in part.clone() {
                 let (unit, slice) = sliced.get(item);
                 let panels = unit * each..(unit + 1) * each;
-                for first in panels.clone().step_by(joined) {
-                    let these = first..first + joined;
+                for first in panels.clone().step_by(panels_at_once) {
+                    let these = first..first + panels_at_once;
                     let next = if these.end < panels.end {
                         these.end
                     } else {
                         let upcoming = parts.after(&part, item);
                         upcoming.map_or(first, |item| sliced.get(item).0 * each)
                     };
-                    let output = |out: *mut f32, linear: &Linear| Output {
-                        out,
-                        stride: columns,
+                    let output = |out: RowsView, linear: &Linear| Output {
+                        out: out.ptr(0),
+                        stride: out.stride(),
                         accumulate: false,
                         bias: linear.panel_bias(first),
                     };
                     let (gate_out, up_out) = (output(gate, &layer.gate), output(up, &layer.up));
                     let (gate_panels, up_panels) = (&layer.gate.matrix, &layer.up.matrix);
                     let (next_up, next) = (up_panels.panel(first), gate_panels.panel(next));
-                    let start = slice.start * columns;
-                    let (gate, up) = (gate.wrapping_add(start), up.wrapping_add(start));
-                    // SAFETY: these columns of the slice's joined rows and the whole of `gate` and `up` are this worker's.
+                    let (gate, up) = (gate.ptr(slice.start), up.ptr(slice.start));
+                    // SAFETY: only this worker uses these columns of the slice's gated rows, and `gate` and `up`.
                     unsafe {
                         for (matrix, next, out) in
                             [(gate_panels, next_up, gate_out), (up_panels, next, up_out)]
@@ -510,33 +522,31 @@ impl Step<'_> {
                             let (panels, rows) = (these.clone(), slice.clone());
                             gemm.panels_of_rows(matrix, panels, rows, next, out);
                         }
-                        if joining == Joining::Groups {
-                            let to = self.joined_group(unit, slice.start, groups);
+                        if gating == Gating::Groups {
+                            let to = self.gated_group(unit, slice.start, groups);
                             quantize_gated(level, gate, up, slice.len(), scale_mode, to);
                         } else {
-                            let stride = scratch.strides.gate;
-                            let out = scratch.gate.ptr().add(slice.start * stride);
-                            let out = out.add(first * PANEL_COLUMNS);
+                            let out = panel_columns(self.gate_rows(), &these);
+                            let (out, stride) = (out.ptr(slice.start), out.stride());
                             silu_panel(level, gate, up, out, stride, slice.len());
                         }
                     }
                 }
             }
-            if joining == Joining::Parts {
+            if gating == Gating::Parts {
                 // SAFETY: as above; so few rows are not cut into slices.
-                unsafe { self.quantize_joined(part, rows, &layer.down) };
+                unsafe { self.quantize_gated_columns(part, rows, &layer.down) };
             }
         }
     }
 
     /// Logits of `part` of the tokens that need them.
     fn lm_head<'w>(&'w self, worker: &'w Worker<'w>, own: &mut WorkerScratch, part: Range<usize>) {
-        let (scratch, weights) = (self.scratch, &self.model.weights);
-        let (rows, stride) = (part.len(), scratch.strides.logits);
+        let (weights, rows) = (&self.model.weights, part.len());
         let hidden = self.hidden(&weights.final_norm);
         let source = if self.narrow {
             Source {
-                rows: hidden.rows.wrapping_add(part.start * hidden.stride),
+                rows: hidden.rows.rows_from(part.start),
                 ..hidden
             }
         } else {
@@ -556,18 +566,14 @@ impl Step<'_> {
         );
         let mut parts = Parts::new(worker, counter, panels, rows);
         while let Some(panels) = parts.next() {
-            // SAFETY: these panels' columns of the logits are this worker's alone.
-            unsafe {
-                let out = scratch.logits.ptr().add(panels.start * PANEL_COLUMNS);
-                let target = Target {
-                    out,
-                    stride,
-                    accumulate: false,
-                };
-                let linear = &weights.lm_head;
-                let upcoming = parts.upcoming().map(|panel| linear.matrix.panel(panel));
-                Self::multiply(&mut gemm, linear, panels, 0..rows, upcoming, target);
-            }
+            let target = Target {
+                rows: panel_columns(self.logit_rows(), &panels),
+                accumulate: false,
+            };
+            let linear = &weights.lm_head;
+            let upcoming = parts.upcoming().map(|panel| linear.matrix.panel(panel));
+            // SAFETY: only this worker uses these panels' columns of the logits.
+            unsafe { Self::multiply(&mut gemm, linear, panels, 0..rows, upcoming, target) };
         }
     }
 
@@ -575,7 +581,7 @@ impl Step<'_> {
         self.counter(self.layers(), LOGITS)
     }
 
-    /// Draw from, or score by, the logits of `part`; the logits are changed.
+    /// Sample from, or score with, the logits of `part`; overwrites the logits.
     fn use_logits(&self, worker: &Worker<'_>, own: &mut WorkerScratch, part: Range<usize>) {
         let (strides, vocab) = (&self.scratch.strides, self.model.spec.vocab_size);
         while worker.may_work() {
@@ -583,7 +589,7 @@ impl Step<'_> {
             if next >= part.end {
                 return;
             }
-            // SAFETY: this row of logits is this worker's alone.
+            // SAFETY: only this worker uses this row of logits.
             let logits = unsafe {
                 self.scratch
                     .logits
@@ -596,7 +602,7 @@ impl Step<'_> {
         }
     }
 
-    /// Draw the plan's sample `at`.
+    /// Compute the plan's sample `at`.
     fn sample(&self, own: &mut WorkerScratch, at: usize, logits: &mut [f32]) {
         let (results, sample_of) = (&self.scratch.results, &self.plan.samples[at]);
         let run = &self.plan.runs[sample_of.run as usize];
@@ -607,13 +613,13 @@ impl Step<'_> {
         let context = RowContext {
             params: &run.sampling,
             tokens: &self.input.token_table[run.row * self.input.token_stride..][..known],
-            num_prompt_tokens: run.num_prompt_tokens,
+            penalty_start: run.penalty_start,
             position: known as u64,
             bias_ids: &self.input.bias_ids[start..start + count],
             bias_values: &self.input.bias_values[start..start + count],
             mask: run.mask.map(|mask| &masks[mask * words..][..words]),
         };
-        // SAFETY: this entry of the results is this worker's alone; the level was checked at load.
+        // SAFETY: only this worker uses this entry of the results; the level was checked at load.
         unsafe {
             let top = at * MAX_TOP_LOGPROBS;
             let sampled = sample(
@@ -629,11 +635,11 @@ impl Step<'_> {
         }
     }
 
-    /// Score the plan's entry `at`.
+    /// Compute the plan's score `at`.
     fn score(&self, own: &mut WorkerScratch, at: usize, logits: &[f32]) {
         let (results, wanted) = (&self.scratch.score_results, &self.plan.scores[at]);
         let (top, count) = (at * MAX_TOP_LOGPROBS, wanted.top as usize);
-        // SAFETY: this entry of the results is this worker's alone; the level was checked at load.
+        // SAFETY: only this worker uses this entry of the results; the level was checked at load.
         unsafe {
             let scored = score(
                 self.model.level,
@@ -649,8 +655,13 @@ impl Step<'_> {
     }
 }
 
-/// The end of a phase: wait for all workers.
-fn meet(worker: &Worker<'_>, own: &WorkerScratch, phase: Phase) {
+/// Columns of the panels `panels` of a matrix.
+fn panel_columns(rows: RowsView, panels: &Range<usize>) -> RowsView {
+    rows.columns(panels.start * PANEL_COLUMNS, panels.len() * PANEL_COLUMNS)
+}
+
+/// End a phase: wait for all workers.
+fn barrier_wait(worker: &Worker<'_>, own: &WorkerScratch, phase: Phase) {
     own.clock.lap(phase);
     worker.barrier();
     own.clock.lap(Phase::Wait);

@@ -1,4 +1,4 @@
-//! What this process may compute on: physical cores inside the affinity mask and the cgroup quota.
+//! The CPUs that this process may use: physical cores within the affinity mask and the cgroup quota.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ pub struct Topology {
     pub affinity: Vec<usize>,
     /// One logical processor for each physical core of the mask, ascending.
     pub cores: Vec<usize>,
-    /// CPUs' worth of time the cgroup grants; None without a limit.
+    /// CPU quota of the cgroup, in CPUs; None without a limit.
     pub quota: Option<f64>,
 }
 
@@ -26,7 +26,7 @@ impl Topology {
         }
     }
 
-    /// Threads worth running: one a physical core, no more than the quota pays for, at least one.
+    /// Default number of threads: one per physical core, at most the quota rounded up, at least one.
     pub fn default_threads(&self) -> usize {
         let quota = self.quota.map_or(usize::MAX, |cpus| cpus.ceil() as usize);
         self.cores.len().min(quota).max(1)
@@ -53,7 +53,7 @@ fn affinity_mask() -> Vec<usize> {
     (0..std::thread::available_parallelism().map_or(1, usize::from)).collect()
 }
 
-/// Pin the calling thread to one processor; says whether that worked.
+/// Pin the calling thread to one processor; returns whether that succeeded.
 pub fn pin_current_thread(cpu: usize) -> bool {
     #[cfg(target_os = "linux")]
     {
@@ -74,7 +74,7 @@ pub fn pin_current_thread(cpu: usize) -> bool {
     }
 }
 
-/// The first processor of each core; SMT siblings share the units that matter here.
+/// The first processor of each core: SMT siblings share the execution units.
 fn one_per_core(affinity: &[usize], sysfs: &Path) -> Vec<usize> {
     let mut seen = BTreeSet::new();
     affinity
@@ -96,7 +96,7 @@ fn cgroup_quota() -> Option<f64> {
     quota_below(Path::new("/sys/fs/cgroup"), &membership)
 }
 
-/// The tightest quota on the way from this process's group to the root (v2, then v1).
+/// The smallest quota between this process's group and the root (v2, then v1).
 fn quota_below(root: &Path, membership: &str) -> Option<f64> {
     let mut tightest: Option<f64> = None;
     for line in membership.lines() {

@@ -1,10 +1,9 @@
-//! How the workers of a step divide a phase.
+//! How the workers of a step divide the work of a phase.
 //!
-//! With few rows a phase is over in microseconds, and each worker always takes the same panels, which its
-//! core may still hold. With many, workers take parts from a counter until none is left: one whose core
-//! is lent to somebody else for a while (the screen, another program) then delays nobody. Parts become
-//! smaller towards the end ("guided self-scheduling", Polychronopoulos and Kuck 1987), down to one item, for
-//! which the others wait at most.
+//! With few rows a phase takes microseconds, and each worker always computes the same panels, which its core's cache may
+//! still hold. With many, workers take parts from a counter until none is left, so that a worker whose core is used by
+//! another thread or program for a while does not delay the others. Parts become smaller towards the end (guided
+//! self-scheduling, Polychronopoulos and Kuck 1987), down to one item, which bounds how long the others wait.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,10 +11,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::amx::row_tiles::ROWS as TILE_REGISTER;
 use crate::pool::Worker;
 
-/// Up to so many rows shares are fixed, and every worker is needed.
+/// Up to this number of rows, shares are fixed and every worker is needed.
 pub const FIXED_ROWS: usize = 8;
 
-/// A part is what is left, divided by the workers and by this.
+/// A part is the remaining items divided by the number of workers and by this.
 const PARTS_EACH: usize = 4;
 
 /// Items of the largest part.
@@ -24,18 +23,18 @@ const LARGEST_PART: usize = 32;
 /// The parts of a phase that one worker computes.
 pub struct Parts<'a> {
     worker: &'a Worker<'a>,
-    /// The fixed share, until it was given.
+    /// The fixed share, until it is returned.
     fixed: Option<Range<usize>>,
-    /// Where the next part begins; None: shares are fixed.
+    /// Start of the next part; None: shares are fixed.
     counter: Option<&'a AtomicUsize>,
-    /// The part behind the one at hand, taken already: what is fetched ahead is certainly this worker's own.
+    /// The part after the current one, claimed early so that what is prefetched is this worker's own.
     ahead: Option<Range<usize>>,
     total: usize,
 }
 
 impl<'a> Parts<'a> {
-    /// `worker`'s parts of `total` items of a phase over `rows` rows; `counter` is zero when the phase
-    /// begins and nobody else's.
+    /// `worker`'s parts of `total` items of a phase over `rows` rows. `counter` is zero when the phase begins and is
+    /// used for nothing else.
     pub fn new(
         worker: &'a Worker<'a>,
         counter: &'a AtomicUsize,
@@ -43,7 +42,7 @@ impl<'a> Parts<'a> {
         rows: usize,
     ) -> Self {
         if rows > FIXED_ROWS && worker.size() > 1 || worker.is_elastic() {
-            return Self::taken(worker, counter, total);
+            return Self::dynamic(worker, counter, total);
         }
         Self {
             worker,
@@ -54,8 +53,8 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The same for items that differ in length: taken from the counter, however few they are.
-    pub fn taken(worker: &'a Worker<'a>, counter: &'a AtomicUsize, total: usize) -> Self {
+    /// As [`Parts::new`] for items of different lengths, which are taken from the counter however few they are.
+    pub fn dynamic(worker: &'a Worker<'a>, counter: &'a AtomicUsize, total: usize) -> Self {
         Self {
             worker,
             fixed: None,
@@ -67,7 +66,7 @@ impl<'a> Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// Where this worker goes on, if anywhere; of the last items perhaps, as another one may begin with them first.
+    /// The item that this worker computes next, if any; a guess for the last items, which another worker may claim first.
     pub fn upcoming(&self) -> Option<usize> {
         if let Some(part) = &self.ahead {
             return Some(part.start);
@@ -76,19 +75,19 @@ impl Parts<'_> {
         (next < self.total).then_some(next)
     }
 
-    /// Where it goes on, likewise, after item `item` of `part`, which it was given last.
+    /// The item that it computes after item `item` of `part`, its latest part; a guess likewise.
     pub fn after(&self, part: &Range<usize>, item: usize) -> Option<usize> {
         let next = Some(item + 1).filter(|next| part.contains(next));
         next.or_else(|| self.upcoming())
     }
 
-    /// The next part that nobody has taken, if more than `spared` items are left.
+    /// Claim the next part, if more than `spared` items are left.
     fn claim(&self, counter: &AtomicUsize, spared: usize) -> Option<Range<usize>> {
         if !self.worker.may_work() {
             return None;
         }
         let share = PARTS_EACH * self.worker.size();
-        // Nothing is published through the counter: the phase's barriers do that.
+        // Relaxed: the phase's barriers publish the results, not the counter.
         let end = |start: usize| {
             let left = self
                 .total
@@ -111,23 +110,23 @@ impl Iterator for Parts<'_> {
             return self.fixed.take();
         };
         let part = self.ahead.take().or_else(|| self.claim(counter, 0))?;
-        // The last items are for the others: a phase of two would be one worker's alone.
+        // Leave the last items to the others: one worker would otherwise claim both items of a phase of two.
         self.ahead = self.claim(counter, self.worker.size() - 1);
         Some(part)
     }
 }
 
-/// From so many rows on an item is long enough that the others would wait for the last one, and slices are worth taking
-/// a panel apart once more.
+/// From this number of rows on, an item is long enough that the others would wait for the last one, and slicing it is
+/// worth dequantizing a panel more than once.
 const MANY_ROWS: usize = 128;
 
-/// Items of a phase of which the last ones are cut into slices of rows, so that the workers end together: those that do
-/// not divide by the workers, and of many rows as many as there are workers if all divide.
+/// Items of a phase, the last of which are cut into slices of rows so that the workers finish together: the remainder of
+/// the items modulo the workers, or, with many rows and no remainder, as many items as there are workers.
 #[derive(Debug, Clone, Copy)]
 pub struct SlicedItems {
     items: usize,
     rows: usize,
-    /// Items before the first one in slices.
+    /// Items before the first sliced one.
     whole: usize,
     slices: usize,
     slice_rows: usize,
@@ -153,12 +152,12 @@ impl SlicedItems {
         }
     }
 
-    /// Items and slices together.
+    /// Number of whole items and slices.
     pub fn count(&self) -> usize {
         self.whole + (self.items - self.whole) * self.slices
     }
 
-    /// The item, and which rows of it: from a multiple of 16 on.
+    /// The item at `index` and its rows, which begin at a multiple of 16.
     pub fn get(&self, index: usize) -> (usize, Range<usize>) {
         let Some(slice) = index.checked_sub(self.whole) else {
             return (index, 0..self.rows);
@@ -214,12 +213,12 @@ mod tests {
     }
 
     #[test]
-    fn no_worker_takes_an_item_ahead_that_another_could_begin_with() {
+    fn no_worker_claims_an_item_early_that_another_could_begin_with() {
         for threads in [2, 3] {
             let mut pool = Pool::new(Some(threads), &Topology::detect()).unwrap();
             let counter = AtomicUsize::new(0);
             pool.run(&|worker| {
-                let mut parts = Parts::taken(worker, &counter, worker.size());
+                let mut parts = Parts::dynamic(worker, &counter, worker.size());
                 assert!(parts.next().is_some());
                 worker.barrier();
                 assert!(parts.next().is_none());
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_knows_where_it_goes_on() {
+    fn a_worker_knows_its_next_item() {
         let mut pool = Pool::new(Some(2), &Topology::detect()).unwrap();
         let counter = AtomicUsize::new(0);
         pool.run(&|worker| {

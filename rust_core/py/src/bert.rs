@@ -1,4 +1,4 @@
-//! `BertEncoder`: texts' token ids to vectors.
+//! `BertEncoder`: embeds texts given as token ids.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `NativeExecutor`, and what the machine it runs on has.
+//! `NativeExecutor`, and the CPU features of the machine.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -33,19 +33,19 @@ pub(crate) fn to_python(error: KernelError) -> PyErr {
 #[pyclass(frozen, module = "engine._core")]
 pub struct NativeExecutor {
     executor: Mutex<Option<Executor>>,
-    /// Reached while a step runs.
-    lender: pool::CoreLender,
+    /// Used while a step runs, without the lock.
+    yielder: pool::CoreYielder,
 }
 
 /// See `engine/_core.pyi`.
 #[pyclass(frozen, module = "engine._core")]
-pub struct CoreLoan(Mutex<Option<pool::CoreLoan>>);
+pub struct YieldedCore(Mutex<Option<pool::YieldedCore>>);
 
 #[pymethods]
-impl CoreLoan {
-    fn give_back(&self) {
-        let mut loan = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(loan.take());
+impl YieldedCore {
+    fn release(&self) {
+        let mut core = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(core.take());
     }
 }
 
@@ -109,7 +109,7 @@ impl NativeExecutor {
         }
         let executor = loaded.map_err(to_python)?;
         Ok(Self {
-            lender: executor.core_lender(),
+            yielder: executor.core_yielder(),
             executor: Mutex::new(Some(executor)),
         })
     }
@@ -136,8 +136,8 @@ impl NativeExecutor {
             .map_err(to_python)
     }
 
-    fn lend_core(&self, py: Python<'_>) -> CoreLoan {
-        CoreLoan(Mutex::new(Some(py.detach(|| self.lender.lend()))))
+    fn yield_core(&self, py: Python<'_>) -> YieldedCore {
+        YieldedCore(Mutex::new(Some(py.detach(|| self.yielder.yield_core()))))
     }
 
     fn copy_blocks(
@@ -238,7 +238,7 @@ fn cpu_features(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<NativeExecutor>()?;
-    module.add_class::<CoreLoan>()?;
+    module.add_class::<YieldedCore>()?;
     module.add_class::<StepArrays>()?;
     module.add_function(wrap_pyfunction!(cpu_features, module)?)?;
     module.add("SAMPLING_ROW_LAYOUT", sampler::SAMPLING_ROW_LAYOUT.to_vec())?;

@@ -53,7 +53,7 @@ impl GgufTensor {
     }
 }
 
-/// An open GGUF file, every offset and count of its header checked.
+/// An open GGUF file whose header has been validated.
 #[pyclass(frozen, module = "engine._core")]
 struct GgufFile {
     file: Gguf,

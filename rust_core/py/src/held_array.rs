@@ -1,7 +1,7 @@
-//! `Held`: an array of Python's that Rust uses step after step without asking Python.
+//! `Held`: a numpy array whose address Rust keeps across steps.
 //!
-//! Taking an array apart costs little, but what it touches is in no cache after a step, and a step has
-//! more than thirty arrays: together they cost more than a hundred microseconds that way.
+//! Reading an array object's fields costs little, but after a step they are in no CPU cache, and a step has more than
+//! thirty arrays: reading all of them took more than a hundred microseconds.
 
 use std::ptr::NonNull;
 
@@ -12,20 +12,20 @@ use numpy::{
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// A C-contiguous array, kept alive, of which only the address is looked at again.
+/// The address and length of a C-contiguous array that is kept alive.
 ///
-/// Contract of whoever hands it over: its memory stays where it is (numpy moves none that somebody else
-/// refers to, but for `resize(refcheck=False)`), and during a call that uses it nobody else writes what
-/// Rust reads or writes. Readers of what Rust writes find out afterwards (`engine.batch.mailbox`).
+/// Contract of the caller: the array's memory does not move (numpy moves no array that is referenced elsewhere, except
+/// by `resize(refcheck=False)`), and during a call that uses it no other thread writes what Rust reads or writes.
+/// Readers of what Rust writes are notified afterwards (`engine.batch.mailbox`).
 pub(crate) struct Held<T> {
     array: Py<PyAny>,
     data: *mut T,
     len: usize,
 }
 
-// SAFETY: numbers at an address that the reference keeps valid, whichever thread looks.
+// SAFETY: plain numbers at an address that the reference keeps valid, on any thread.
 unsafe impl<T: Send> Send for Held<T> {}
-// SAFETY: a shared `Held` gives shared slices alone.
+// SAFETY: a shared `Held` gives only shared slices.
 unsafe impl<T: Sync> Sync for Held<T> {}
 
 impl<T: Element + Copy> Held<T> {
@@ -39,7 +39,7 @@ impl<T: Element + Copy> Held<T> {
         Self::new(array, array.as_slice()?.len())
     }
 
-    /// `len`: of the slice that the array is; that it is one proves it aligned and without gaps.
+    /// `len`: length of the array as a slice, whose existence proves that it is aligned and without gaps.
     fn new<D: Dimension>(array: &Bound<'_, PyArray<T, D>>, len: usize) -> PyResult<Self> {
         if !array.is_c_contiguous() {
             return Err(PyValueError::new_err(
@@ -47,7 +47,7 @@ impl<T: Element + Copy> Held<T> {
             ));
         }
         let data = if len == 0 {
-            NonNull::dangling().as_ptr() // of an empty array even the address may be odd
+            NonNull::dangling().as_ptr() // the address of an empty array need not be aligned
         } else {
             array.data()
         };
@@ -64,12 +64,12 @@ impl<T: Element + Copy> Held<T> {
     }
 
     pub(crate) fn slice(&self) -> &[T] {
-        // SAFETY: `len` aligned numbers in a row by `new`, alive and unmoved by the type's contract; numpy's
+        // SAFETY: `len` contiguous aligned numbers by `new`, alive and unmoved by the type's contract; numpy's
         // pointers are never null.
         unsafe { std::slice::from_raw_parts(self.data, self.len) }
     }
 
-    /// Only of what was made by [`Held::writing`].
+    /// Only for arrays held by [`Held::writing`].
     pub(crate) fn slice_mut(&mut self) -> &mut [T] {
         // SAFETY: as `slice`; writable, and no part of another held array, because it was borrowed
         // together with those when it was made.

@@ -1,4 +1,4 @@
-//! The thin Python face of the Rust core: conversions, typed errors and the GIL, no behaviour of its own.
+//! Python bindings of the Rust core: conversions, typed errors and releasing the GIL; no behaviour of their own.
 
 mod bert;
 mod executor;

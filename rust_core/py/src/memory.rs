@@ -1,8 +1,7 @@
 //! `BlockAllocator`, `PrefixTrie` and `AllocatorStats` for Python: two handles on one locked pool.
 //!
-//! Every call takes the pool's lock for its own duration and calls no Python while holding it, so calls
-//! from several threads interleave whole. Only the walks over all blocks give up the GIL: the others
-//! take microseconds, less than giving it up would.
+//! Every call holds the pool's lock for its duration and calls no Python meanwhile, so calls from several threads are
+//! atomic. Only the walks over all blocks release the GIL: the other calls take microseconds, less than releasing it.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -21,13 +20,13 @@ create_exception!(
     engine._core,
     OutOfBlocks,
     PyRuntimeError,
-    "More KV blocks were asked for than are free or cached; nothing was evicted."
+    "More KV blocks were requested than are free or cached; nothing was evicted."
 );
 create_exception!(
     engine._core,
     IntegrityError,
     PyAssertionError,
-    "An invariant of the block bookkeeping does not hold: a bug in the engine."
+    "An invariant of the block bookkeeping is violated: a bug in the engine."
 );
 
 /// Adds this file's classes and exceptions to the module.
@@ -40,7 +39,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PrefixTrie>()
 }
 
-/// Counts of blocks now, and counters since the pool was made.
+/// Current counts of blocks, and counters since the pool was created.
 #[pyclass(frozen, get_all, module = "engine._core")]
 struct AllocatorStats {
     num_blocks: usize,
@@ -91,7 +90,7 @@ fn refused(error: PoolError) -> PyErr {
     }
 }
 
-/// Token or block ids: copied whole from an int32 array, or one by one from any sequence of integers.
+/// Token or block ids, copied from an int32 array or from any sequence of integers.
 pub(crate) struct Ids(pub(crate) Vec<i32>);
 
 impl<'py> FromPyObject<'_, 'py> for Ids {
@@ -126,7 +125,7 @@ impl Ids {
     }
 }
 
-/// Block ids as Python wants them: pools have at most 2^24 blocks, so they fit.
+/// Block ids as int32: pools have at most 2^24 blocks.
 pub(crate) fn to_array(py: Python<'_>, blocks: Vec<BlockId>) -> Bound<'_, PyArray1<i32>> {
     blocks
         .into_iter()
@@ -135,7 +134,7 @@ pub(crate) fn to_array(py: Python<'_>, blocks: Vec<BlockId>) -> Bound<'_, PyArra
         .into_pyarray(py)
 }
 
-/// Who holds which KV block. Thread-safe.
+/// Reference counts and the free list of KV blocks. Thread-safe.
 #[pyclass(frozen, module = "engine._core")]
 struct BlockAllocator {
     pool: SharedPool,
@@ -154,8 +153,8 @@ impl BlockAllocator {
         operation(&mut *self.pool.lock()?, &blocks).map_err(refused)
     }
 
-    /// Block ids that the pool has.
-    fn known(&self, blocks: &Ids) -> PyResult<Vec<BlockId>> {
+    /// `blocks` as ids, all of which exist in the pool.
+    fn existing(&self, blocks: &Ids) -> PyResult<Vec<BlockId>> {
         let blocks = blocks.blocks(self.num_blocks)?;
         match blocks.iter().find(|&&id| id as usize >= self.num_blocks) {
             Some(&id) => Err(refused(PoolError::NoSuchBlock {
@@ -166,7 +165,7 @@ impl BlockAllocator {
         }
     }
 
-    /// One value a block, with the GIL released.
+    /// One value per block, with the GIL released.
     fn per_block<T: Send>(
         &self,
         py: Python<'_>,
@@ -205,24 +204,24 @@ impl BlockAllocator {
         self.block_size
     }
 
-    /// Blocks that `allocate` can hand out: free and cached ones.
+    /// Blocks that `allocate` can return: free and cached ones.
     #[getter]
     fn num_free(&self) -> PyResult<usize> {
         Ok(self.pool.lock()?.allocator().num_free())
     }
 
-    /// Takes `count` blocks, each with one holder.
+    /// Allocates `count` blocks, each with one reference.
     fn allocate<'py>(&self, py: Python<'py>, count: usize) -> PyResult<Bound<'py, PyArray1<i32>>> {
         let blocks = self.pool.lock()?.allocate(count).map_err(refused)?;
         Ok(to_array(py, blocks))
     }
 
-    /// Adds a holder to each block.
+    /// Adds a reference to each block.
     fn retain(&self, blocks: Ids) -> PyResult<()> {
         self.with_blocks(&blocks, BlockPool::retain)
     }
 
-    /// Removes a holder from each block, in the order given.
+    /// Removes a reference from each block, in the order given.
     fn release(&self, blocks: Ids) -> PyResult<()> {
         self.with_blocks(&blocks, BlockPool::release)
     }
@@ -237,7 +236,7 @@ impl BlockAllocator {
         self.with_blocks(&blocks, BlockPool::unpin)
     }
 
-    /// The pool's numbers now.
+    /// The current statistics.
     fn stats(&self) -> PyResult<AllocatorStats> {
         Ok(self.pool.lock()?.stats().into())
     }
@@ -248,39 +247,39 @@ impl BlockAllocator {
         Ok(states.into_pyarray(py))
     }
 
-    /// Holders of each block.
+    /// References to each block.
     fn refcounts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u16>>> {
-        let holders = self.per_block(py, pravaha_core::BlockAllocator::holders)?;
+        let holders = self.per_block(py, pravaha_core::BlockAllocator::ref_count)?;
         Ok(holders.into_pyarray(py))
     }
 
-    /// How often each block has been handed out.
+    /// How often each block has been allocated.
     fn generations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let generations = self.per_block(py, pravaha_core::BlockAllocator::generation)?;
         Ok(generations.into_pyarray(py))
     }
 
-    /// Holders of each block, one more if it is indexed.
+    /// References to each block, one more if it is indexed.
     fn claims<'py>(&self, py: Python<'py>, blocks: Ids) -> PyResult<Bound<'py, PyArray1<i32>>> {
-        let blocks = self.known(&blocks)?;
+        let blocks = self.existing(&blocks)?;
         let pool = self.pool.lock()?;
         let allocator = pool.allocator();
         let claims: Vec<i32> = blocks
             .into_iter()
-            .map(|id| i32::from(allocator.holders(id)) + i32::from(allocator.is_indexed(id)))
+            .map(|id| i32::from(allocator.ref_count(id)) + i32::from(allocator.is_indexed(id)))
             .collect();
         Ok(claims.into_pyarray(py))
     }
 
-    /// How many of the blocks nobody holds.
+    /// How many of the blocks are neither referenced nor pinned.
     fn count_available(&self, blocks: Ids) -> PyResult<usize> {
-        let blocks = self.known(&blocks)?;
+        let blocks = self.existing(&blocks)?;
         let pool = self.pool.lock()?;
         let available = |id: &BlockId| pool.allocator().is_available(*id);
         Ok(blocks.iter().filter(|&id| available(id)).count())
     }
 
-    /// Walks every invariant of allocator and trie.
+    /// Checks every invariant of allocator and trie.
     fn check_integrity(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| {
             let outcome = self.pool.lock()?.check_integrity();
@@ -289,7 +288,7 @@ impl BlockAllocator {
     }
 }
 
-/// Which tokens the blocks of a `BlockAllocator` hold. Thread-safe.
+/// Index of the tokens whose KV the blocks of a `BlockAllocator` hold. Thread-safe.
 #[pyclass(frozen, module = "engine._core")]
 pub(crate) struct PrefixTrie {
     pub(crate) pool: SharedPool,

@@ -43,7 +43,7 @@ fn draft_by_lookup(
     });
     if !fits || !sane {
         return Err(PyValueError::new_err(
-            "The rows to guess for do not fit their tables.",
+            "The rows to draft for do not fit their tables.",
         ));
     }
     lengths.fill(0);

@@ -1,4 +1,4 @@
-//! What this machine can do at most.
+//! Measurements of the machine's peak rates.
 
 use std::time::Duration;
 

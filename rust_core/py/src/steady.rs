@@ -1,4 +1,4 @@
-//! `SteadyRows`: what lies between two steps of rows that just go on decoding.
+//! `SteadyRows`: the update between two steps of rows that only decode.
 
 use numpy::{
     IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1, PyReadwriteArray2,
@@ -16,11 +16,11 @@ struct SteadyRows {
     token_ids: Held<i32>,
     positions: Held<i32>,
     tables: Tables,
-    /// Where the last step's tokens came from: an executor has one place for them.
+    /// The array of the last step's tokens; an executor reuses it.
     sampled: Option<Held<i32>>,
-    /// The tokens themselves; then no slice of an array is in use while others are written.
+    /// A copy of the tokens, so that no slice of an array is in use while others are written.
     tokens: Vec<i32>,
-    intervals: Vec<f64>,
+    latencies: Vec<f64>,
 }
 
 struct Tables {
@@ -57,8 +57,8 @@ impl Tables {
     }
 }
 
-type Numbers<'py> = Bound<'py, PyArray1<i32>>;
-type Filled<'py> = (Numbers<'py>, Numbers<'py>, Numbers<'py>);
+type Int32Array<'py> = Bound<'py, PyArray1<i32>>;
+type Filled<'py> = (Int32Array<'py>, Int32Array<'py>, Int32Array<'py>);
 type Advance<'py> = (
     u64,
     Bound<'py, PyBytes>,
@@ -67,7 +67,7 @@ type Advance<'py> = (
 );
 
 impl SteadyRows {
-    /// Copy the step's tokens, without asking Python if the last ones were in the same array.
+    /// Copy the step's tokens; calls no Python if they are in the same array as the last step's.
     fn take_tokens(&mut self, sampled: &Bound<'_, PyAny>) -> PyResult<()> {
         let held = match self.sampled.take().filter(|held| held.is(sampled)) {
             Some(held) => held,
@@ -120,7 +120,7 @@ impl SteadyRows {
             },
             sampled: None,
             tokens: Vec::new(),
-            intervals: Vec::new(),
+            latencies: Vec::new(),
         };
         let count = this.tables.rows.slice().len();
         let places = [&this.token_ids, &this.positions].map(|places| places.slice().len());
@@ -129,7 +129,7 @@ impl SteadyRows {
                 "The steady rows do not fit their tables.",
             ));
         }
-        this.intervals = vec![0.0; count];
+        this.latencies = vec![0.0; count];
         Ok(this)
     }
 
@@ -147,7 +147,7 @@ impl SteadyRows {
     fn append_blocks(&mut self, blocks: PyReadonlyArray1<'_, i32>) -> PyResult<()> {
         if !self.tables.view().append_blocks(blocks.as_slice()?) {
             return Err(PyValueError::new_err(
-                "There is not one block for each row that lacks one, or no room for it.",
+                "There is not one block for each row that needs one, or no room for it.",
             ));
         }
         Ok(())
@@ -166,7 +166,7 @@ impl SteadyRows {
     ) -> PyResult<Option<Advance<'py>>> {
         self.take_tokens(sampled)?;
         let mut rows = self.tables.view();
-        let Some(change) = rows.advance(&self.tokens, now, &mut self.intervals) else {
+        let Some(change) = rows.advance(&self.tokens, now, &mut self.latencies) else {
             return Ok(None);
         };
         let filled = (!change.filled.is_empty()).then(|| {
@@ -176,15 +176,15 @@ impl SteadyRows {
             };
             (part(|run| run.0), part(|run| run.1), part(|run| run.2))
         });
-        let size = self.intervals.len() * size_of::<f64>();
-        let intervals = PyBytes::new_with(py, size, |bytes| {
+        let size = self.latencies.len() * size_of::<f64>();
+        let latencies = PyBytes::new_with(py, size, |bytes| {
             let places = bytes.chunks_exact_mut(size_of::<f64>());
-            for (place, interval) in places.zip(&self.intervals) {
-                place.copy_from_slice(&interval.to_ne_bytes());
+            for (place, latency) in places.zip(&self.latencies) {
+                place.copy_from_slice(&latency.to_ne_bytes());
             }
             Ok(())
         })?;
-        Ok(Some((change.kv_tokens, intervals, change.ended, filled)))
+        Ok(Some((change.kv_tokens, latencies, change.finished, filled)))
     }
 }
 

@@ -1,4 +1,4 @@
-//! `StepArrays`: the arrays of a step and of its results, taken apart once.
+//! `StepArrays`: the addresses of the arrays of a step and of its results.
 
 use numpy::{
     PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1, PyReadwriteArray2, PyUntypedArrayMethods,
@@ -22,7 +22,7 @@ pub(crate) struct StepArrays {
     token_table: Held<i32>,
     token_stride: usize,
     num_tokens: Held<i32>,
-    num_prompt_tokens: Held<i32>,
+    penalty_start: Held<i32>,
     sampling: Held<u8>,
     bias_rows: Held<i32>,
     bias_ids: Held<i32>,
@@ -62,7 +62,7 @@ impl StepArrays {
             token_table: self.token_table.slice(),
             token_stride: self.token_stride,
             num_tokens: self.num_tokens.slice(),
-            num_prompt_tokens: self.num_prompt_tokens.slice(),
+            penalty_start: self.penalty_start.slice(),
             sampling: self.sampling.slice(),
             bias_rows: self.bias_rows.slice(),
             bias_ids: self.bias_ids.slice(),
@@ -106,7 +106,7 @@ impl StepArrays {
         block_tables: PyReadonlyArray2<'_, i32>,
         token_table: PyReadonlyArray2<'_, i32>,
         num_tokens: PyReadonlyArray1<'_, i32>,
-        num_prompt_tokens: PyReadonlyArray1<'_, i32>,
+        penalty_start: PyReadonlyArray1<'_, i32>,
         sampling: PyReadonlyArray1<'_, u8>,
         bias_rows: PyReadonlyArray1<'_, i32>,
         bias_ids: PyReadonlyArray1<'_, i32>,
@@ -142,7 +142,7 @@ impl StepArrays {
             token_table: Held::reading(&token_table)?,
             token_stride: token_table.shape()[1],
             num_tokens: Held::reading(&num_tokens)?,
-            num_prompt_tokens: Held::reading(&num_prompt_tokens)?,
+            penalty_start: Held::reading(&penalty_start)?,
             sampling: Held::reading(&sampling)?,
             bias_rows: Held::reading(&bias_rows)?,
             bias_ids: Held::reading(&bias_ids)?,

@@ -1,6 +1,6 @@
 //! `SwapStore` for Python: KV blocks kept outside the pool.
 //!
-//! Calls that copy blocks give up the GIL, and hold no lock while they copy.
+//! Calls that copy blocks release the GIL, and hold no lock while they copy.
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -19,7 +19,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<SwapStore>()
 }
 
-/// Entries now, and counters since the store was opened.
+/// Current entries, and counters since the store was opened.
 #[pyclass(frozen, get_all, module = "engine._core")]
 struct SwapStats {
     entries: usize,
@@ -60,7 +60,7 @@ fn entries_array(py: Python<'_>, entries: Vec<EntryId>) -> Bound<'_, PyArray1<i6
 
 type Saving<'py> = (Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<i64>>);
 
-/// KV blocks outside the pool, by what they hold. Thread-safe.
+/// KV blocks outside the pool, addressed by their contents. Thread-safe.
 #[pyclass(frozen, module = "engine._core")]
 struct SwapStore {
     /// None once closed.
@@ -102,9 +102,9 @@ impl SwapStore {
         Ok((to_array(py, blocks), entries_array(py, entries)))
     }
 
-    /// Notes what the store has of each block.
+    /// Records the store's entry of each block.
     fn note(trie: &PrefixTrie, blocks: &Ids, entry: impl Fn(usize) -> BlockEntry) -> PyResult<()> {
-        let blocks = known(trie, blocks)?;
+        let blocks = existing(trie, blocks)?;
         let mut pool = trie.pool.lock()?;
         for (index, block) in blocks.into_iter().enumerate() {
             pool.set_entry(block, entry(index));
@@ -113,8 +113,8 @@ impl SwapStore {
     }
 }
 
-/// Block ids that the trie's pool has.
-fn known(trie: &PrefixTrie, blocks: &Ids) -> PyResult<Vec<BlockId>> {
+/// `blocks` as ids, all of which exist in the trie's pool.
+fn existing(trie: &PrefixTrie, blocks: &Ids) -> PyResult<Vec<BlockId>> {
     let blocks = blocks.blocks(trie.num_blocks)?;
     match blocks.iter().find(|&&id| id as usize >= trie.num_blocks) {
         Some(id) => Err(PyValueError::new_err(format!("there is no block {id}"))),
@@ -156,7 +156,7 @@ impl SwapStore {
         })
     }
 
-    /// What was wrong with the file, or None.
+    /// The problem found in the file, or None.
     #[getter]
     fn notice(&self) -> PyResult<Option<String>> {
         Ok(self.open_store()?.notice().map(str::to_owned))
@@ -168,7 +168,7 @@ impl SwapStore {
         Ok(self.open_store()?.is_persistent())
     }
 
-    /// The store's numbers now.
+    /// The current statistics.
     fn stats(&self) -> PyResult<SwapStats> {
         Ok(self.open_store()?.stats().into())
     }
@@ -183,7 +183,7 @@ impl SwapStore {
         Ok(entries_array(py, entries))
     }
 
-    /// Reserves entries for what the next `count` allocations would evict.
+    /// Reserves entries for the blocks that the next `count` allocations would evict.
     fn save_victims<'py>(
         &self,
         py: Python<'py>,
@@ -196,7 +196,7 @@ impl SwapStore {
         })
     }
 
-    /// How many of those have no entry.
+    /// How many of the next `count` victims have no entry.
     fn count_unsaved_victims(&self, trie: &Bound<'_, PrefixTrie>, count: usize) -> PyResult<usize> {
         let (store, trie) = (self.open_store()?, trie.get());
         let pool = trie.pool.lock()?;
@@ -233,7 +233,7 @@ impl SwapStore {
         Ok(filled?.into_iter().filter(|&filled| filled).count())
     }
 
-    /// Gives up reserved entries.
+    /// Releases reserved entries.
     fn abandon(&self, entries: Vec<i64>) -> PyResult<()> {
         let store = self.open_store()?;
         for entry in entry_ids(entries)?.into_iter().rev() {
@@ -242,7 +242,7 @@ impl SwapStore {
         Ok(())
     }
 
-    /// Copies entries out; stops at the first that is gone or damaged.
+    /// Copies entries out; stops at the first that is missing or damaged.
     fn read(
         &self,
         py: Python<'_>,
@@ -266,7 +266,7 @@ impl SwapStore {
         }))
     }
 
-    /// Notes that the store has these indexed blocks.
+    /// Records the entries of indexed blocks.
     fn note_saved(
         &self,
         trie: &Bound<'_, PrefixTrie>,
@@ -284,15 +284,15 @@ impl SwapStore {
         })
     }
 
-    /// Notes that these indexed blocks are cheaper to compute again.
+    /// Records that recomputing these indexed blocks is cheaper than saving them.
     fn note_unwanted(&self, trie: &Bound<'_, PrefixTrie>, blocks: Ids) -> PyResult<()> {
         Self::note(trie.get(), &blocks, |_| BlockEntry::Unwanted)
     }
 
-    /// How many of the blocks have a live entry.
+    /// How many of the blocks have an entry.
     fn count_saved(&self, trie: &Bound<'_, PrefixTrie>, blocks: Ids) -> PyResult<usize> {
         let (store, trie) = (self.open_store()?, trie.get());
-        let blocks = known(trie, &blocks)?;
+        let blocks = existing(trie, &blocks)?;
         let pool = trie.pool.lock()?;
         let saved = |&block: &BlockId| match pool.entry_of(block) {
             BlockEntry::Saved(entry) => store.is_alive(entry),
@@ -301,14 +301,14 @@ impl SwapStore {
         Ok(blocks.iter().filter(|block| saved(block)).count())
     }
 
-    /// Walks every invariant of the books.
+    /// Checks every invariant of the store.
     fn check_integrity(&self) -> PyResult<()> {
         self.open_store()?
             .check_integrity()
             .map_err(PyAssertionError::new_err)
     }
 
-    /// Gives the file back. Idempotent.
+    /// Closes the file. Idempotent.
     fn close(&self, py: Python<'_>) {
         let store = self
             .store

@@ -84,7 +84,7 @@ def test_a_damaged_file_is_replaced_with_one_sentence(tmp_path, caplog):
     path.write_bytes(b"not a swap file" * 1000)
     open_tier(tmp_path).close()
     (record,) = caplog.records
-    assert "is not used, because it is no swap file; a new one is begun" in record.getMessage()
+    assert "is not used, because it is no swap file; a new one is created" in record.getMessage()
     caplog.clear()
     open_tier(tmp_path).close()
     assert not caplog.records

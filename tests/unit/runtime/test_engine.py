@@ -61,35 +61,35 @@ def in_step(executor):
 # ---- yielded cores ----
 
 
-class LendingExecutor(ToyExecutor):
-    """An executor that counts its yielded cores."""
+class YieldingExecutor(ToyExecutor):
+    """A toy executor that counts the cores it has yielded."""
 
-    on_loan = 0
+    yielded = 0
 
     @contextmanager
-    def lend_core(self):
-        self.on_loan += 1
+    def yield_core(self):
+        self.yielded += 1
         try:
             yield
         finally:
-            self.on_loan -= 1
+            self.yielded -= 1
 
 
-def test_a_processor_is_lent_by_an_executor_that_has_some():
-    executor = LendingExecutor(64, 4)
+def test_an_executor_that_can_yields_a_core():
+    executor = YieldingExecutor(64, 4)
     engine, _ = toy_engine(executor_factory=lambda *args, **options: executor)
-    with engine.lend_core():  # nothing is loaded yet
-        assert executor.on_loan == 0
+    with engine.yield_core():  # nothing is loaded yet
+        assert executor.yielded == 0
     engine.start()
     engine.wait_ready(PATIENCE_S)
-    with InProcessClient(engine).lend_core():
-        assert executor.on_loan == 1
-    assert executor.on_loan == 0
+    with InProcessClient(engine).yield_core():
+        assert executor.yielded == 1
+    assert executor.yielded == 0
     engine.shutdown()
 
 
-def test_an_executor_elsewhere_has_nothing_to_lend(engine):
-    with engine.lend_core():
+def test_yielding_a_core_has_no_effect_on_other_executors(engine):
+    with engine.yield_core():
         assert engine.submit(ask([1, 2, 3], max_tokens=2)).wait_result(PATIENCE_S)
 
 

@@ -1,9 +1,9 @@
-//! Keys that stand for a whole prefix.
+//! Hashes of whole prefixes.
 
 use crate::TokenId;
 
-/// BLAKE3 of the parent's key and the block's tokens. The parent of a first block is the *identity*:
-/// 32 bytes that change with everything beside the tokens that changes KV bytes.
+/// BLAKE3 of the parent's key and the block's tokens. The parent of a first block is the *identity*: 32 bytes
+/// that depend on everything other than tokens that changes KV bytes.
 pub type ChainKey = [u8; 32];
 
 /// The key of a block of `tokens` after the prefix of `parent`.
@@ -16,7 +16,7 @@ pub(super) fn chain_key(parent: &ChainKey, tokens: &[TokenId]) -> ChainKey {
     *hasher.finalize().as_bytes()
 }
 
-/// XXH3 of `bytes`: tells damage, no adversary, at the speed of memory.
+/// XXH3 of `bytes`: detects corruption but not tampering, at memory speed.
 pub(super) fn checksum(bytes: &[u8]) -> [u8; 16] {
     xxhash_rust::xxh3::xxh3_128(bytes).to_le_bytes()
 }

@@ -1,12 +1,12 @@
-//! Which slot holds which entry, and whose turn it is to go.
+//! The entries of the swap tier, their slots, and their eviction order.
 //!
 //! Invariants:
 //! 1. An entry's parent has an entry: only entries without children are removed.
-//! 2. An entry is in use (being written or read), or in `order`. Empty slots stand in front of `order`,
-//!    then entries, least recently used first.
-//! 3. Whoever uses an entry uses its ancestors after it, so that tails go before heads.
+//! 2. An entry is either in use (being written or read) or in `order`, which lists empty slots first and then entries,
+//!    least recently used first.
+//! 3. A use of an entry also uses its ancestors, after it, so that tails are evicted before heads.
 //!
-//! Every operation on an entry is O(1), a use O(its depth).
+//! Every operation on an entry is O(1); a use is O(depth).
 
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ pub(super) struct Entry {
     pub tokens: Box<[TokenId]>,
     pub children: u32,
     pub state: EntryState,
-    /// Instant of the last use.
+    /// Clock at the last use.
     pub used: u64,
     /// Reads in progress.
     pub reads: u32,
@@ -33,11 +33,11 @@ pub(super) struct Entry {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryState {
-    /// Its bytes are awaited.
+    /// Its bytes are not written yet.
     Reserved,
     /// Its bytes are complete.
     Ready,
-    /// Its bytes will not come; it goes as soon as nothing is below it.
+    /// It will not be filled; it is removed as soon as it has no children.
     Failed,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Entries {
     by_id: HashMap<EntryId, usize>,
     order: FreeList,
     next_id: EntryId,
-    /// Instant of the latest use; a counter.
+    /// Number of uses so far, as a clock.
     clock: u64,
 }
 
@@ -65,11 +65,11 @@ impl Entries {
         }
     }
 
-    /// Takes over what a file holds: slots, their records and when they were last used. Entries without
-    /// their parent are left out; their slots are returned.
+    /// Restores the entries of a file from slots, records and times of last use. Entries whose parent is
+    /// missing are dropped; their slots are returned.
     pub(super) fn restore(&mut self, mut records: Vec<(usize, Record, u64)>) -> Vec<usize> {
         let mut orphans = Vec::new();
-        records.sort_unstable_by_key(|(_, record, _)| record.id); // parents were made before children
+        records.sort_unstable_by_key(|(_, record, _)| record.id); // parents have smaller ids than their children
         for (slot, record, _) in &records {
             let known = record.parent == ROOT || self.by_id.contains_key(&record.parent);
             let fresh = record.id != ROOT
@@ -111,7 +111,7 @@ impl Entries {
         self.by_id.get(&id).copied()
     }
 
-    /// The slot under `key`, whatever it holds.
+    /// The slot of the entry with `key`, in any state.
     pub(super) fn slot_under(&self, key: &ChainKey) -> Option<usize> {
         self.by_key.get(key).copied()
     }
@@ -124,8 +124,8 @@ impl Entries {
         self.slots[slot].as_mut().expect("the slot holds an entry")
     }
 
-    /// The slot that a new entry below `parent` takes: an empty one, or that of the least recently used
-    /// entry that has no children and is not `parent`.
+    /// The slot for a new entry below `parent`: an empty one, or that of the least recently used entry that
+    /// has no children and is not `parent`.
     pub(super) fn next_slot(&self, parent: EntryId) -> Option<usize> {
         self.order
             .iter()
@@ -140,8 +140,8 @@ impl Entries {
         self.slots[slot].is_none()
     }
 
-    /// Gives up the empty slots: the disk has no room for them. Returns how many slots are left.
-    pub(super) fn give_up_empty_slots(&mut self) -> usize {
+    /// Removes the empty slots, for which the disk has no room. Returns how many slots are left.
+    pub(super) fn drop_empty_slots(&mut self) -> usize {
         for slot in 0..self.slots.len() {
             if self.slots[slot].is_none() && self.order.contains(slot as u32) {
                 self.order.remove(slot as u32);
@@ -150,7 +150,7 @@ impl Entries {
         self.len()
     }
 
-    /// Puts a new entry into an empty slot; it is not ready, and out of the order.
+    /// Puts a new entry into an empty slot. It is reserved and not in `order`.
     pub(super) fn add(
         &mut self,
         slot: usize,
@@ -197,8 +197,8 @@ impl Entries {
         self.order.push_back(slot as u32);
     }
 
-    /// Gives up an entry whose bytes will not come. It goes now, or with the last entry below it, and
-    /// takes those above it with it that wait for the same.
+    /// Marks an entry that will not be filled as failed. It is removed now, or with the last entry below it, together
+    /// with failed entries above it.
     pub(super) fn fail(&mut self, slot: usize) {
         let mut at = Some(slot);
         while let Some(slot) = at {
@@ -261,7 +261,7 @@ impl Entries {
     }
 
     /// Slots of an entry and of everything below it, deepest first. O(entries × depth); for damage.
-    pub(super) fn family(&self, id: EntryId) -> Vec<usize> {
+    pub(super) fn subtree(&self, id: EntryId) -> Vec<usize> {
         let depth_below = |slot: usize| {
             let (mut at, mut depth) = (self.entry(slot).id, 0);
             while at != id {
@@ -279,7 +279,7 @@ impl Entries {
         found.into_iter().map(|(_, slot)| slot).collect()
     }
 
-    /// Walks every invariant; O(slots).
+    /// Checks every invariant; O(slots).
     pub(super) fn check(&self) -> Result<(), String> {
         self.order.check()?;
         let mut children: HashMap<EntryId, u32> = HashMap::new();
@@ -293,14 +293,14 @@ impl Entries {
             }
             if entry.parent != ROOT {
                 if self.slot_of(entry.parent).is_none() {
-                    return Err(format!("swap entry {} lost its parent", entry.id));
+                    return Err(format!("swap entry {} has no parent entry", entry.id));
                 }
                 *children.entry(entry.parent).or_default() += 1;
             }
             let in_use = entry.state != EntryState::Ready || entry.reads > 0;
             if in_use == self.order.contains(slot as u32) {
                 return Err(format!(
-                    "swap entry {} is in use and may be evicted",
+                    "swap entry {} is in use but in the eviction order, or the reverse",
                     entry.id
                 ));
             }
@@ -308,13 +308,16 @@ impl Entries {
         let used = self.slots.iter().flatten().count();
         if (self.by_id.len(), self.by_key.len()) != (used, used) {
             return Err(format!(
-                "swap has {used} entries and finds {}",
+                "swap has {used} entries but indexes {}",
                 self.by_id.len()
             ));
         }
         for entry in self.slots.iter().flatten() {
             if entry.children != children.get(&entry.id).copied().unwrap_or(0) {
-                return Err(format!("swap entry {} miscounts its children", entry.id));
+                return Err(format!(
+                    "swap entry {} has a wrong count of children",
+                    entry.id
+                ));
             }
         }
         Ok(())

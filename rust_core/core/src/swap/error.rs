@@ -1,11 +1,11 @@
-//! Why there is no swap tier, as one sentence.
+//! Errors of opening the swap tier, one sentence each.
 
 use std::io;
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// The tier could not be opened. What it would have kept is computed again instead.
+/// The tier could not be opened. The engine runs without it and recomputes evicted blocks.
 #[derive(Debug, Error)]
 pub enum SwapError {
     #[error("the swap file {0} is in use by another Pravāha")]

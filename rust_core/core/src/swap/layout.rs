@@ -1,14 +1,13 @@
-//! The bytes of a swap file: a header, then equal slots of one block and its record each.
+//! The layout of a swap file: a header, then slots of equal size, each with one block and its record.
 //!
 //! ```text
 //! header (4096):  magic 8 | version 4 | block_size 4 | block_bytes 8 | identity 32 | seal 16
 //! slot (stride):  block | record: seal 16 | id 8 | parent 8 | key 32 | block's checksum 16 | tokens 4·n | used 8
 //! ```
 //!
-//! Numbers are little-endian. A seal is a checksum of what follows it (in the header: of what stands
-//! before it), so a torn write is told from a whole one. `used`, the instant of the last use, stands
-//! outside the seal: it is rewritten when the store is closed, and a torn one only changes who is evicted
-//! first.
+//! Numbers are little-endian. A seal is a checksum of the rest of the record (in the header: of the bytes before
+//! it) that detects torn writes. `used`, the clock at the last use, is not covered by the seal: it is
+//! rewritten when the store is closed, and a torn one only changes the eviction order.
 
 use super::chain_key::{ChainKey, checksum};
 use super::{EntryId, SwapError};
@@ -16,12 +15,12 @@ use crate::TokenId;
 
 pub(super) const PAGE: usize = 4096;
 const MAGIC: &[u8; 8] = b"PRVSWAP\0";
-/// Changes with anything above.
+/// Incremented with every change of the layout above.
 const VERSION: u32 = 1;
 const HEADER_SEALED: usize = 56;
 const RECORD_FIXED: usize = 80;
 
-/// Sizes of what is kept.
+/// Sizes of the stored blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SwapGeometry {
     /// Tokens in a block.
@@ -36,17 +35,17 @@ impl SwapGeometry {
         (self.used_at() + 8).next_multiple_of(PAGE)
     }
 
-    /// Where in a slot its record begins.
+    /// Offset of the record in a slot.
     pub(super) fn record_at(&self) -> usize {
         self.block_bytes.next_multiple_of(64)
     }
 
-    /// Bytes of a record that its seal covers, and of the seal.
+    /// Bytes of a record's seal and of what it covers.
     pub(super) fn sealed_bytes(&self) -> usize {
         RECORD_FIXED + 4 * self.block_size
     }
 
-    /// Where in a slot `used` stands.
+    /// Offset of `used` in a slot.
     pub(super) fn used_at(&self) -> usize {
         self.record_at() + self.sealed_bytes()
     }
@@ -76,8 +75,8 @@ pub(super) fn header(geometry: &SwapGeometry, identity: &ChainKey) -> [u8; PAGE]
     page
 }
 
-/// Why a file that begins with `page` is not the one that `wanted` heads, or None if it is.
-pub(super) fn refuse_header(page: &[u8], wanted: &[u8; PAGE]) -> Option<&'static str> {
+/// Why a file that begins with `page` does not match the header `wanted`, or None if it does.
+pub(super) fn header_mismatch(page: &[u8], wanted: &[u8; PAGE]) -> Option<&'static str> {
     if page.len() < PAGE {
         Some("it is truncated")
     } else if &page[..8] != MAGIC {
@@ -97,7 +96,7 @@ pub(super) fn refuse_header(page: &[u8], wanted: &[u8; PAGE]) -> Option<&'static
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Damaged;
 
-/// What a slot says of its block.
+/// Metadata of a slot's block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Record {
     pub id: EntryId,
@@ -108,7 +107,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Writes the record into its sealed bytes.
+    /// Writes the record and its seal to `bytes`.
     pub(super) fn encode(&self, bytes: &mut [u8]) {
         debug_assert_eq!(bytes.len(), RECORD_FIXED + 4 * self.tokens.len());
         bytes[16..24].copy_from_slice(&self.id.to_le_bytes());
@@ -122,7 +121,7 @@ impl Record {
         bytes[..16].copy_from_slice(&seal);
     }
 
-    /// The record in these sealed bytes, None for a slot that was never filled or was emptied.
+    /// The record in `bytes`, or None if the slot was never filled or was cleared.
     ///
     /// # Errors
     /// The bytes are damaged.
@@ -168,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_comes_back_and_an_empty_slot_is_none() {
+    fn decoding_inverts_encoding_and_an_empty_slot_is_none() {
         let mut bytes = vec![0; GEOMETRY.sealed_bytes()];
         assert_eq!(Record::decode(&bytes), Ok(None));
         record().encode(&mut bytes);
@@ -177,29 +176,29 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_foreign_header_is_told() {
+    fn every_kind_of_header_mismatch_is_reported() {
         let wanted = header(&GEOMETRY, &[1; 32]);
-        assert_eq!(refuse_header(&wanted, &wanted), None);
+        assert_eq!(header_mismatch(&wanted, &wanted), None);
         assert_eq!(
-            refuse_header(&wanted[..100], &wanted),
+            header_mismatch(&wanted[..100], &wanted),
             Some("it is truncated")
         );
         assert_eq!(
-            refuse_header(&[7; PAGE], &wanted),
+            header_mismatch(&[7; PAGE], &wanted),
             Some("it is no swap file")
         );
         let foreign = header(&GEOMETRY, &[2; 32]);
-        let sentence = refuse_header(&foreign, &wanted).unwrap();
+        let sentence = header_mismatch(&foreign, &wanted).unwrap();
         assert!(sentence.contains("another model"), "{sentence}");
         let mut newer = wanted;
         newer[8] += 1;
         assert_eq!(
-            refuse_header(&newer, &wanted),
+            header_mismatch(&newer, &wanted),
             Some("its header is damaged")
         );
         let seal = checksum(&newer[..HEADER_SEALED]);
         newer[HEADER_SEALED..HEADER_SEALED + 16].copy_from_slice(&seal);
-        let sentence = refuse_header(&newer, &wanted).unwrap();
+        let sentence = header_mismatch(&newer, &wanted).unwrap();
         assert!(sentence.contains("another version"), "{sentence}");
     }
 

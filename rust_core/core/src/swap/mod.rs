@@ -1,9 +1,9 @@
 //! The swap tier: KV blocks kept outside the pool, in a file that outlives the process or in memory.
 //!
 //! [`SwapStore`] is content-addressed: an entry is (the entry of the prefix before it, the block's
-//! tokens), under a [`ChainKey`] that stands for the whole prefix and for everything else that changes
-//! KV bytes. The key finds a candidate; comparing tokens and parent decides. [`saving`] picks the blocks
-//! of a pool that are worth an entry.
+//! tokens), under a [`ChainKey`] that hashes the whole prefix and everything else that changes KV bytes. The
+//! key locates candidates; equality is decided on tokens and parent. [`saving`] selects the blocks of a pool
+//! that get an entry.
 
 mod chain_key;
 mod entries;
@@ -21,7 +21,7 @@ pub use layout::SwapGeometry;
 pub use saving::BlockEntry;
 pub use store::{Reservation, SwapStats, SwapStore};
 
-/// Names an entry for as long as its file lives: never used twice. 0 is no entry, the root.
+/// Id of an entry, never reused in the lifetime of its file. 0 is the root, which is no entry.
 pub type EntryId = u64;
 
 /// The parent of a prefix's first block.

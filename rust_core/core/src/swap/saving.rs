@@ -1,19 +1,19 @@
-//! Which blocks of a pool get an entry in the tier.
+//! Selection of the blocks of a pool that get an entry in the swap tier.
 //!
-//! Whatever the trie names may be saved: such a block is full, computed, and written by nobody. An entry
-//! needs one for the block's prefix, so the blocks above it are saved with it. The pool remembers each
-//! block's entry, and asking for one twice costs a look at the books.
+//! Every indexed block may be saved: it is full, computed, and no longer written. An entry requires entries for the
+//! block's prefix, so the blocks above it are saved with it. The pool records each block's entry, so a block that has
+//! one costs a single lookup.
 
 use std::hash::BuildHasher;
 
 use super::{EntryId, ROOT, Reservation, SwapStore};
 use crate::{BlockId, BlockPool};
 
-/// Blocks that now have entries to fill, prefixes before what follows them: `(blocks, entries)`.
+/// Blocks with newly reserved entries to fill, prefixes first: `(blocks, entries)`.
 pub type Saving = (Vec<BlockId>, Vec<EntryId>);
 
-/// Reserves entries for the blocks that the next `count` allocations would evict, and for what is above
-/// them; at most `most`.
+/// Reserves entries for the blocks that the next `count` allocations would evict, and for the blocks above them; at
+/// most `most`.
 pub fn save_victims<S: BuildHasher>(
     pool: &mut BlockPool<S>,
     store: &SwapStore,
@@ -39,7 +39,7 @@ pub fn count_unsaved_victims<S: BuildHasher>(
 ) -> usize {
     let saved = |block: BlockId| match pool.entry_of(block) {
         BlockEntry::Saved(entry) => store.is_alive(entry),
-        BlockEntry::Unwanted => true, // or had better have none
+        BlockEntry::Unwanted => true, // not to be saved
         BlockEntry::None => false,
     };
     let victims = victims(pool, count).into_iter();
@@ -53,8 +53,8 @@ fn victims<S: BuildHasher>(pool: &BlockPool<S>, count: usize) -> Vec<BlockId> {
         .collect()
 }
 
-/// Reserves entries for blocks that were indexed and have none, oldest first; at most `most`. What does
-/// not fit stays for the next call; nothing is left when the result is empty.
+/// Reserves entries for indexed blocks that have none, oldest first; at most `most`. The remaining blocks are left for
+/// the next call; an empty result means that there are none.
 pub fn save_indexed<S: BuildHasher>(
     pool: &mut BlockPool<S>,
     store: &SwapStore,
@@ -66,15 +66,15 @@ pub fn save_indexed<S: BuildHasher>(
             break;
         };
         if !save(pool, store, block, most, &mut saving) {
-            pool.put_back_unsaved(block);
+            pool.requeue_unsaved(block);
             break;
         }
     }
     saving
 }
 
-/// Reserves entries for `block` and the blocks above it that have none. False if they were too many for
-/// `most`: then some are reserved, and asking again goes on.
+/// Reserves entries for `block` and the blocks above it that have none. False if they exceed `most`: then some are
+/// reserved, and the next call continues.
 fn save<S: BuildHasher>(
     pool: &mut BlockPool<S>,
     store: &SwapStore,
@@ -109,21 +109,21 @@ fn save<S: BuildHasher>(
                 saving.1.push(entry);
                 parent = entry;
             }
-            Reservation::Refused => return true, // computed again, should anybody want it
+            Reservation::Refused => return true, // recomputed if it is needed again
         }
         pool.set_entry(block, BlockEntry::Saved(parent));
     }
     true
 }
 
-/// What the tier has of an indexed block.
+/// The swap tier's entry of an indexed block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BlockEntry {
-    /// Nothing that is known of.
+    /// None known.
     #[default]
     None,
-    /// This entry, if it is still alive.
+    /// This entry, unless it was evicted since.
     Saved(EntryId),
-    /// Nothing, and it is cheaper to compute the block again; until somebody holds it again.
+    /// None, because recomputing the block is cheaper. Reset when the block is referenced again.
     Unwanted,
 }

@@ -1,9 +1,8 @@
-//! The bytes of a swap tier: a locked file that is mapped for reading, or plain memory.
+//! The storage of a swap tier: a locked file that is mapped for reading, or anonymous memory.
 //!
-//! Blocks are written with `write` calls and not through the mapping: that is several times faster, for
-//! it takes no page faults, and a full disk is an error then and not a signal. The mapping covers the
-//! whole capacity from the start, the file only what was ever written; what lies behind its end must not
-//! be touched.
+//! Blocks are written with `write` calls and not through the mapping: this is several times faster because it takes
+//! no page faults, and a full disk is an error instead of a signal. The mapping covers the whole capacity from the
+//! start, the file only what was ever written; bytes after the file's end must not be accessed.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -19,7 +18,7 @@ use super::layout::PAGE;
 #[derive(Debug)]
 pub(super) struct Storage {
     map: MmapRaw,
-    /// The lock on it is held as long as it is open.
+    /// Locked as long as it is open.
     file: Option<File>,
     stride: usize,
     slots: usize,
@@ -28,13 +27,13 @@ pub(super) struct Storage {
 /// A file just opened and locked.
 pub(super) struct OpenedFile {
     file: File,
-    /// What it begins with, at most a page.
+    /// Its first bytes, at most a page.
     pub head: Vec<u8>,
     len: u64,
 }
 
 impl OpenedFile {
-    /// Opens or makes the file and takes its lock.
+    /// Opens or creates the file and locks it.
     pub(super) fn open(path: &Path) -> Result<Self, SwapError> {
         let failed = |source| SwapError::File {
             path: path.to_owned(),
@@ -45,7 +44,7 @@ impl OpenedFile {
         }
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        options.mode(0o600); // what somebody said to a model is nobody else's business
+        options.mode(0o600); // private: KV blocks reveal the user's prompts
         let mut file = options.open(path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
@@ -66,7 +65,7 @@ impl OpenedFile {
         })
     }
 
-    /// Whole slots behind the header.
+    /// Number of whole slots after the header.
     pub(super) fn slots(&self, stride: usize) -> usize {
         (self.len.saturating_sub(PAGE as u64) / stride as u64) as usize
     }
@@ -79,8 +78,8 @@ impl OpenedFile {
             .is_multiple_of(stride as u64)
     }
 
-    /// Forgets the contents and writes a new header.
-    pub(super) fn begin_anew(&mut self, header: &[u8; PAGE]) -> io::Result<()> {
+    /// Discards the contents and writes a new header.
+    pub(super) fn reset(&mut self, header: &[u8; PAGE]) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.seek(SeekFrom::Start(0))?;
         self.file.write_all(header)?;
@@ -88,7 +87,7 @@ impl OpenedFile {
         Ok(())
     }
 
-    /// Maps room for `slots` slots, of which the first `keep` may be touched already.
+    /// Maps `slots` slots, of which the file covers the first `keep`.
     pub(super) fn map(self, stride: usize, slots: usize, keep: usize) -> io::Result<Storage> {
         self.file.set_len((PAGE + keep * stride) as u64)?;
         let map = MmapOptions::new()
@@ -104,7 +103,7 @@ impl OpenedFile {
 }
 
 impl Storage {
-    /// Memory of this process; its pages take room when they are first written.
+    /// Storage in anonymous memory, whose pages are allocated on first write.
     pub(super) fn in_memory(stride: usize, slots: usize) -> io::Result<Self> {
         let map = MmapOptions::new()
             .len(PAGE + slots * stride)
@@ -122,10 +121,10 @@ impl Storage {
         self.file.is_some()
     }
 
-    /// Writes into a slot, `offset` bytes after its start; a file grows as it must.
+    /// Writes into a slot, `offset` bytes after its start; a file grows as needed.
     ///
     /// # Safety
-    /// Nobody else reads or writes these bytes meanwhile.
+    /// No other thread reads or writes these bytes meanwhile.
     ///
     /// # Errors
     /// The disk is full or fails; the bytes are undefined then.
@@ -156,28 +155,28 @@ impl Storage {
     /// `len` bytes of a slot, `offset` after its start.
     ///
     /// # Safety
-    /// The file covers the slot, and nobody writes these bytes while they are looked at.
+    /// The file covers the slot, and no thread writes these bytes while the slice lives.
     pub(super) unsafe fn read(&self, slot: usize, offset: usize, len: usize) -> &[u8] {
         assert!(slot < self.slots && offset + len <= self.stride);
-        // SAFETY: inside the mapping by the check; nobody writes by contract.
+        // SAFETY: inside the mapping by the check; not written, by contract.
         unsafe {
             let from = self.map.as_ptr().add(PAGE + slot * self.stride + offset);
             std::slice::from_raw_parts(from, len)
         }
     }
 
-    /// Tells the system that these slots are read soon.
+    /// Advises the system that these slots are read soon.
     pub(super) fn will_need(&self, slots: impl Iterator<Item = usize>) {
         for slot in slots {
             let at = PAGE + slot * self.stride;
-            // Advice only: a refusal changes nothing.
+            // Advisory: a failure changes nothing.
             let _ = self
                 .map
                 .advise_range(memmap2::Advice::WillNeed, at, self.stride);
         }
     }
 
-    /// Takes a slot's pages out of this process; in a file they stay in the system's cache.
+    /// Unmaps a slot's pages from this process; those of a file stay in the page cache.
     pub(super) fn unload(&self, slot: usize) {
         if self.is_file() {
             let at = PAGE + slot * self.stride;

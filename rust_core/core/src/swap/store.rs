@@ -1,9 +1,8 @@
-//! `SwapStore`: entries, their bytes, and the bound on both.
+//! `SwapStore`: a bounded store of entries and their bytes.
 //!
-//! Thread-safe. The lock guards the books, never a block's bytes: an entry that is being written or
-//! read is in use and stays where it is, so copying needs no lock and nobody waits for a disk while
-//! holding one. What is read is checked against its checksum first; a damaged entry is forgotten
-//! together with everything below it.
+//! Thread-safe. The lock protects the metadata, not the blocks' bytes: an entry that is being written or read is in
+//! use and keeps its slot, so copying needs no lock and no thread waits for the disk while holding one. Bytes that were
+//! read are verified against their checksum; a damaged entry is removed together with everything below it.
 
 use std::io;
 use std::path::Path;
@@ -11,35 +10,35 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::chain_key::{ChainKey, chain_key, checksum};
 use super::entries::{Entries, EntryState};
-use super::layout::{Damaged, PAGE, Record, SwapGeometry, header, refuse_header};
+use super::layout::{Damaged, PAGE, Record, SwapGeometry, header, header_mismatch};
 use super::storage::{OpenedFile, Storage};
 use super::{EntryId, ROOT, SwapError};
 use crate::TokenId;
 
 const MAX_SLOTS: u64 = 1 << 24;
 
-/// Makes the key of a block from its prefix's key; tests inject one that collides.
+/// Computes the key of a block from its prefix's key; tests inject one that collides.
 pub(super) type MakeKey = fn(&ChainKey, &[TokenId]) -> ChainKey;
 
-/// What came of asking for an entry.
+/// The result of [`SwapStore::reserve`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reservation {
-    /// The tier has these tokens already.
+    /// An existing entry of these tokens.
     Known(EntryId),
-    /// A new entry, which the caller fills or abandons.
+    /// A new entry, which the caller must fill or abandon.
     New(EntryId),
-    /// The parent is gone, every slot is in use, or another block's key is the same.
+    /// None: the parent was removed, every slot is in use, or the key collides with another block's.
     Refused,
 }
 
-/// Entries now, and counters since the store was opened.
+/// Current entries, and counters since the store was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SwapStats {
     /// Entries, being written or complete.
     pub entries: usize,
-    /// Entries that fit.
+    /// The most entries.
     pub capacity: usize,
-    /// Entries ever given up for others.
+    /// Entries ever evicted for others.
     pub evicted_total: u64,
     /// Entries ever found damaged.
     pub damaged_total: u64,
@@ -49,9 +48,9 @@ pub struct SwapStats {
 }
 
 #[derive(Debug)]
-struct Books {
+struct StoreState {
     entries: Entries,
-    /// Slots that the file covers.
+    /// Number of slots that the file covers.
     covered: usize,
     stats: SwapStats,
 }
@@ -62,20 +61,20 @@ pub struct SwapStore {
     geometry: SwapGeometry,
     identity: ChainKey,
     storage: Storage,
-    books: Mutex<Books>,
+    state: Mutex<StoreState>,
     make_key: MakeKey,
     notice: Option<String>,
 }
 
 impl SwapStore {
-    /// The store in `path`, or one in memory. A file that is damaged, or that other settings or another
-    /// version wrote, is begun anew; [`Self::notice`] then says why.
+    /// Opens the store in `path`, or creates one in memory. A file that is damaged, or was written with other
+    /// settings or by another version, is replaced by an empty one; [`Self::notice`] then says why.
     ///
-    /// * `identity`: changes with everything beside the tokens that changes KV bytes.
-    /// * `capacity_bytes`: the file, or memory, is no larger.
+    /// * `identity`: depends on everything other than tokens that changes KV bytes.
+    /// * `capacity_bytes`: bound on the size of the file or memory.
     ///
     /// # Errors
-    /// Another process uses the file, it cannot be used, or nothing fits.
+    /// Another process uses the file, it cannot be used, or the capacity is less than one entry.
     pub fn open(
         path: Option<&Path>,
         identity: ChainKey,
@@ -114,7 +113,7 @@ impl SwapStore {
             geometry,
             identity,
             storage,
-            books: Mutex::new(Books {
+            state: Mutex::new(StoreState {
                 entries: Entries::new(slots),
                 covered,
                 stats: SwapStats {
@@ -131,7 +130,7 @@ impl SwapStore {
         Ok(store)
     }
 
-    /// Takes over the entries of the file's first `covered` slots.
+    /// Restores the entries of the file's first `covered` slots.
     fn restore(&mut self, path: &Path, covered: usize) {
         let (mut records, mut bad) = (Vec::new(), Vec::new());
         for slot in 0..covered {
@@ -146,22 +145,22 @@ impl SwapStore {
             self.storage.unload(slot);
         }
         let damaged = bad.len();
-        let books = self.books.get_mut().unwrap_or_else(PoisonError::into_inner);
-        books.stats.damaged_total = damaged as u64;
-        bad.extend(books.entries.restore(records));
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        state.stats.damaged_total = damaged as u64;
+        bad.extend(state.entries.restore(records));
         for &slot in &bad {
             // SAFETY: as above.
             unsafe { self.clear_record(slot) };
         }
         if damaged > 0 {
             self.notice = Some(format!(
-                "The swap file {} is damaged: {damaged} of its {covered} entries are left out.",
+                "The swap file {} is damaged: {damaged} of its {covered} entries are ignored.",
                 path.display()
             ));
         }
     }
 
-    /// What was wrong with the file, as one sentence for the log.
+    /// The problem found in the file, as one sentence for the log.
     pub fn notice(&self) -> Option<&str> {
         self.notice.as_deref()
     }
@@ -171,44 +170,44 @@ impl SwapStore {
         self.storage.is_file()
     }
 
-    /// Sizes of what is kept.
+    /// Sizes of the stored blocks.
     pub fn geometry(&self) -> SwapGeometry {
         self.geometry
     }
 
-    /// The store's numbers now. O(1).
+    /// The current statistics. O(1).
     pub fn stats(&self) -> SwapStats {
-        let books = self.books();
+        let state = self.lock_state();
         SwapStats {
-            entries: books.entries.len(),
-            ..books.stats
+            entries: state.entries.len(),
+            ..state.stats
         }
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
-        // No operation leaves the books half changed when it panics: there is nothing to repair.
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_state(&self) -> MutexGuard<'_, StoreState> {
+        // No operation leaves the state half changed when it panics: there is nothing to repair.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether `id` still has its entry, being written or complete.
+    /// Whether the entry `id` exists, being written or complete.
     pub fn is_alive(&self, id: EntryId) -> bool {
-        let books = self.books();
-        let slot = books.entries.slot_of(id);
-        slot.is_some_and(|slot| books.entries.entry(slot).state != EntryState::Failed)
+        let state = self.lock_state();
+        let slot = state.entries.slot_of(id);
+        slot.is_some_and(|slot| state.entries.entry(slot).state != EntryState::Failed)
     }
 
-    /// The complete entries of the longest prefix of `tokens`, first block first. They are used by
-    /// this, so other entries go before them. Tokens after the last whole block are not looked at.
+    /// The complete entries of the longest prefix of `tokens`, first block first. They become the most recently
+    /// used. Tokens after the last whole block are ignored.
     pub fn match_prefix(&self, tokens: &[TokenId]) -> Vec<EntryId> {
         let mut found = Vec::new();
-        let mut books = self.books();
+        let mut state = self.lock_state();
         let (mut parent, mut key) = (ROOT, self.identity);
         for block in tokens.chunks_exact(self.geometry.block_size) {
             key = (self.make_key)(&key, block);
-            let Some(slot) = books.entries.slot_under(&key) else {
+            let Some(slot) = state.entries.slot_under(&key) else {
                 break;
             };
-            let entry = books.entries.entry(slot);
+            let entry = state.entries.entry(slot);
             let ready = entry.state == EntryState::Ready;
             if !ready || entry.parent != parent || *entry.tokens != *block {
                 break;
@@ -217,53 +216,53 @@ impl SwapStore {
             found.push(parent);
         }
         if parent != ROOT {
-            books.entries.touch(parent);
+            state.entries.touch(parent);
         }
         found
     }
 
-    /// Asks for an entry of `tokens` below `parent`. A new one may evict another.
+    /// Reserves an entry of `tokens` below `parent`. May evict another entry.
     pub fn reserve(&self, parent: EntryId, tokens: &[TokenId]) -> Reservation {
         debug_assert_eq!(tokens.len(), self.geometry.block_size);
-        let mut books = self.books();
+        let mut state = self.lock_state();
         let above = match parent {
             ROOT => self.identity,
-            _ => match books.entries.slot_of(parent) {
-                Some(slot) if books.entries.entry(slot).state != EntryState::Failed => {
-                    books.entries.entry(slot).key
+            _ => match state.entries.slot_of(parent) {
+                Some(slot) if state.entries.entry(slot).state != EntryState::Failed => {
+                    state.entries.entry(slot).key
                 }
                 _ => return Reservation::Refused,
             },
         };
         let key = (self.make_key)(&above, tokens);
-        if let Some(slot) = books.entries.slot_under(&key) {
-            let entry = books.entries.entry(slot);
+        if let Some(slot) = state.entries.slot_under(&key) {
+            let entry = state.entries.entry(slot);
             let equal = entry.parent == parent && *entry.tokens == *tokens;
             if !equal || entry.state == EntryState::Failed {
                 return Reservation::Refused;
             }
             let id = entry.id;
-            books.entries.touch(id);
+            state.entries.touch(id);
             return Reservation::Known(id);
         }
-        books.entries.touch(parent); // so that it is not what makes room for its child
-        let Some(slot) = books.entries.next_slot(parent) else {
+        state.entries.touch(parent); // so that it is not evicted for its child
+        let Some(slot) = state.entries.next_slot(parent) else {
             return Reservation::Refused;
         };
-        if !books.entries.is_empty_slot(slot) {
-            books.entries.remove(slot);
-            books.stats.evicted_total += 1;
-            // SAFETY: the entry was not in use, and under the lock nobody begins to.
+        if !state.entries.is_empty_slot(slot) {
+            state.entries.remove(slot);
+            state.stats.evicted_total += 1;
+            // SAFETY: the entry is not in use, and cannot come into use while the lock is held.
             unsafe { self.clear_record(slot) };
         }
-        Reservation::New(books.entries.add(slot, parent, key, tokens.into()))
+        Reservation::New(state.entries.add(slot, parent, key, tokens.into()))
     }
 
-    /// Copies a block's bytes into a reserved entry and completes it. False if the entry is not
-    /// waiting for bytes, or what comes before it was not written.
+    /// Copies a block's bytes into a reserved entry and completes it. False if the entry is not reserved, or
+    /// its parent was not filled.
     ///
     /// # Errors
-    /// The disk is full or fails; the entry and all that was reserved below it are given up.
+    /// The disk is full or fails; the entry and all that are reserved below it fail.
     pub fn fill(&self, id: EntryId, bytes: &[u8]) -> io::Result<bool> {
         assert_eq!(bytes.len(), self.geometry.block_bytes);
         let Some((slot, mut record)) = self.begin_fill(id)? else {
@@ -272,37 +271,37 @@ impl SwapStore {
         record.checksum = checksum(bytes);
         let mut sealed = vec![0; self.geometry.sealed_bytes()];
         record.encode(&mut sealed);
-        // SAFETY: a reserved entry's slot is touched by whoever reserved it alone, but for `used`.
+        // SAFETY: only the caller that reserved an entry accesses its slot, except for `used`.
         let written = unsafe {
             let block = self.storage.write(slot, 0, bytes);
             block.and_then(|()| self.storage.write(slot, self.geometry.record_at(), &sealed))
         };
-        let mut books = self.books();
+        let mut state = self.lock_state();
         if let Err(error) = written {
             // SAFETY: as above.
             unsafe { self.clear_record(slot) };
-            Self::give_up(&mut books, slot);
+            Self::fail_fill(&mut state, slot);
             return Err(error);
         }
-        books.stats.written_bytes += bytes.len() as u64;
-        books.entries.set_ready(slot);
-        books.entries.touch(id);
+        state.stats.written_bytes += bytes.len() as u64;
+        state.entries.set_ready(slot);
+        state.entries.touch(id);
         Ok(true)
     }
 
-    /// An entry could not be written: from now on what there is has to do.
-    fn give_up(books: &mut Books, slot: usize) {
-        books.entries.fail(slot);
-        books.stats.capacity = books.entries.give_up_empty_slots();
+    /// Handles an entry that could not be written: the store no longer grows.
+    fn fail_fill(state: &mut StoreState, slot: usize) {
+        state.entries.fail(slot);
+        state.stats.capacity = state.entries.drop_empty_slots();
     }
 
-    /// The slot of an entry that waits for its bytes, in a file that covers it, and its record.
+    /// The slot and record of a reserved entry, after extending the file to cover the slot.
     fn begin_fill(&self, id: EntryId) -> io::Result<Option<(usize, Record)>> {
-        let mut books = self.books();
-        let Some(slot) = books.entries.slot_of(id) else {
+        let mut state = self.lock_state();
+        let Some(slot) = state.entries.slot_of(id) else {
             return Ok(None);
         };
-        let entry = books.entries.entry(slot);
+        let entry = state.entries.entry(slot);
         if entry.state != EntryState::Reserved {
             return Ok(None);
         }
@@ -313,48 +312,48 @@ impl SwapStore {
             checksum: [0; 16],
             tokens: entry.tokens.to_vec(),
         };
-        let above = books.entries.slot_of(record.parent);
-        if above.is_some_and(|above| books.entries.entry(above).state != EntryState::Ready) {
-            books.entries.fail(slot);
+        let above = state.entries.slot_of(record.parent);
+        if above.is_some_and(|above| state.entries.entry(above).state != EntryState::Ready) {
+            state.entries.fail(slot);
             return Ok(None);
         }
-        if slot >= books.covered {
+        if slot >= state.covered {
             if let Err(error) = self.storage.cover(slot + 1) {
-                Self::give_up(&mut books, slot);
+                Self::fail_fill(&mut state, slot);
                 return Err(error);
             }
-            books.covered = slot + 1;
+            state.covered = slot + 1;
         }
         Ok(Some((slot, record)))
     }
 
-    /// Gives up a reserved entry that will not be filled, and whatever is reserved below it.
+    /// Releases a reserved entry that will not be filled, and all that are reserved below it.
     pub fn abandon(&self, id: EntryId) {
-        let mut books = self.books();
-        let Some(slot) = books.entries.slot_of(id) else {
+        let mut state = self.lock_state();
+        let Some(slot) = state.entries.slot_of(id) else {
             return;
         };
-        if books.entries.entry(slot).state == EntryState::Reserved {
-            books.entries.fail(slot); // its record was cleared when it was made
+        if state.entries.entry(slot).state == EntryState::Reserved {
+            state.entries.fail(slot); // its record was cleared when it was reserved
         }
     }
 
-    /// Copies an entry's bytes out. False if there is no such entry, or if its bytes were damaged: then
-    /// it is forgotten with all below it.
+    /// Copies an entry's bytes out. False if there is no such entry, or if its bytes are damaged: then it is
+    /// removed with all entries below it.
     pub fn read(&self, id: EntryId, bytes: &mut [u8]) -> bool {
         assert_eq!(bytes.len(), self.geometry.block_bytes);
         let slot = {
-            let mut books = self.books();
-            let Some(slot) = books.entries.slot_of(id) else {
+            let mut state = self.lock_state();
+            let Some(slot) = state.entries.slot_of(id) else {
                 return false;
             };
-            if books.entries.entry(slot).state != EntryState::Ready {
+            if state.entries.entry(slot).state != EntryState::Ready {
                 return false;
             }
-            books.entries.begin_read(slot);
+            state.entries.begin_read(slot);
             slot
         };
-        // SAFETY: an entry being read is written by nobody, and the file covers its slot.
+        // SAFETY: an entry being read is not written, and the file covers its slot.
         let stored = unsafe {
             bytes.copy_from_slice(self.storage.read(slot, 0, bytes.len()));
             Record::decode(self.sealed_bytes(slot))
@@ -362,37 +361,37 @@ impl SwapStore {
         self.storage.unload(slot);
         let sound = matches!(stored, Ok(Some(record)) if record.id == id
             && record.checksum == checksum(bytes));
-        let mut books = self.books();
-        books.entries.end_read(slot);
+        let mut state = self.lock_state();
+        state.entries.end_read(slot);
         if sound {
-            books.stats.read_bytes += bytes.len() as u64;
-            books.entries.touch(id);
+            state.stats.read_bytes += bytes.len() as u64;
+            state.entries.touch(id);
         } else {
-            books.stats.damaged_total += 1;
-            self.forget(&mut books, id);
+            state.stats.damaged_total += 1;
+            self.forget(&mut state, id);
         }
         sound
     }
 
-    /// Tells the system that these entries are read soon.
+    /// Advises the system that these entries are read soon.
     pub fn will_need(&self, ids: &[EntryId]) {
         let slots: Vec<usize> = {
-            let books = self.books();
-            let slots = ids.iter().filter_map(|&id| books.entries.slot_of(id));
+            let state = self.lock_state();
+            let slots = ids.iter().filter_map(|&id| state.entries.slot_of(id));
             slots.collect()
         };
         self.storage.will_need(slots.into_iter());
     }
 
-    /// Removes an entry and all below it that is not in use.
-    fn forget(&self, books: &mut Books, id: EntryId) {
-        for slot in books.entries.family(id) {
-            let entry = books.entries.entry(slot);
+    /// Removes an entry and all below it that are not in use.
+    fn forget(&self, state: &mut StoreState, id: EntryId) {
+        for slot in state.entries.subtree(id) {
+            let entry = state.entries.entry(slot);
             if entry.reads > 0 || entry.state != EntryState::Ready || entry.children > 0 {
-                continue; // it is in use, or something below it is; a later match finds it again
+                continue; // it or an entry below it is in use; a later read detects the damage again
             }
-            books.entries.remove(slot);
-            // SAFETY: not in use, and under the lock nobody begins to.
+            state.entries.remove(slot);
+            // SAFETY: not in use, and cannot come into use while the lock is held.
             unsafe { self.clear_record(slot) };
         }
     }
@@ -400,14 +399,14 @@ impl SwapStore {
     /// The sealed part of a slot's record.
     ///
     /// # Safety
-    /// The file covers the slot, and nobody writes these bytes meanwhile.
+    /// The file covers the slot, and no thread writes these bytes meanwhile.
     unsafe fn sealed_bytes(&self, slot: usize) -> &[u8] {
         let (at, len) = (self.geometry.record_at(), self.geometry.sealed_bytes());
         // SAFETY: the caller's promise.
         unsafe { self.storage.read(slot, at, len) }
     }
 
-    /// Where a slot keeps the instant of its last use.
+    /// The bytes of a slot's `used`.
     ///
     /// # Safety
     /// As [`Self::sealed_bytes`].
@@ -416,11 +415,11 @@ impl SwapStore {
         unsafe { self.storage.read(slot, self.geometry.used_at(), 8) }
     }
 
-    /// Marks a slot as empty. If the disk refuses, the record stays until the slot is filled again: its
-    /// checksum tells then that the block is another.
+    /// Marks a slot as empty. If the write fails, the record stays until the slot is filled again; its checksum
+    /// then does not match the block.
     ///
     /// # Safety
-    /// Nobody reads or writes the slot's record meanwhile.
+    /// No other thread reads or writes the slot's record meanwhile.
     unsafe fn clear_record(&self, slot: usize) {
         // SAFETY: the caller's promise.
         let _ = unsafe {
@@ -429,25 +428,25 @@ impl SwapStore {
         };
     }
 
-    /// Walks every invariant; O(entries).
+    /// Checks every invariant; O(entries).
     ///
     /// # Errors
-    /// The first that does not hold, as one sentence.
+    /// The first violated invariant, as one sentence.
     pub fn check_integrity(&self) -> Result<(), String> {
-        self.books().entries.check()
+        self.lock_state().entries.check()
     }
 }
 
 impl Drop for SwapStore {
-    /// Keeps the order of use for whoever opens the file next.
+    /// Writes the order of use for the next opening of the file.
     fn drop(&mut self) {
         if !self.storage.is_file() {
             return;
         }
-        let books = self.books.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for (slot, entry) in books.entries.iter() {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for (slot, entry) in state.entries.iter() {
             if entry.state == EntryState::Ready {
-                // SAFETY: nobody else has the store. A stamp that is lost changes who goes first.
+                // SAFETY: `&mut self`. A failed write only changes the eviction order.
                 let _ = unsafe {
                     let at = self.geometry.used_at();
                     self.storage.write(slot, at, &entry.used.to_le_bytes())
@@ -457,7 +456,7 @@ impl Drop for SwapStore {
     }
 }
 
-/// Opens, checks and maps a file: its storage, the slots it covers, and what was wrong with it.
+/// Opens, checks and maps a file. Returns its storage, the number of slots it covers, and the problem found, if any.
 fn open_file(
     path: &Path,
     wanted: &[u8; PAGE],
@@ -471,16 +470,16 @@ fn open_file(
     let mut file = OpenedFile::open(path)?;
     let mut notice = None;
     if file.head.is_empty() {
-        file.begin_anew(wanted).map_err(failed)?;
-    } else if let Some(why) = refuse_header(&file.head, wanted) {
+        file.reset(wanted).map_err(failed)?;
+    } else if let Some(why) = header_mismatch(&file.head, wanted) {
         notice = Some(format!(
-            "The swap file {} is not used, because {why}; a new one is begun.",
+            "The swap file {} is not used, because {why}; a new one is created.",
             path.display()
         ));
-        file.begin_anew(wanted).map_err(failed)?;
+        file.reset(wanted).map_err(failed)?;
     } else if file.ends_inside_a_slot(stride) {
         notice = Some(format!(
-            "The swap file {} is truncated; what is left of it is used.",
+            "The swap file {} is truncated; its complete entries are used.",
             path.display()
         ));
     }

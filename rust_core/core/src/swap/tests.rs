@@ -1,4 +1,4 @@
-//! The store by example, against damage, and by random operations against a naive model.
+//! The store by example, with damaged files, and under random operations against a naive model.
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
@@ -80,7 +80,7 @@ fn found(store: &SwapStore, tokens: &[TokenId]) -> usize {
 }
 
 #[test]
-fn what_was_saved_is_found_by_its_tokens_and_no_other() {
+fn a_saved_block_is_found_by_its_tokens_and_no_others() {
     let store = in_memory(8);
     assert_eq!(found(&store, &[1, 2, 3, 4]), 0);
     save(&store, &[1, 2, 3, 4, 5, 6]);
@@ -113,7 +113,7 @@ fn a_reserved_entry_is_not_found_before_it_is_filled() {
 }
 
 #[test]
-fn what_follows_an_entry_that_was_given_up_is_given_up_too() {
+fn entries_below_an_abandoned_entry_are_removed() {
     let store = in_memory(8);
     let reserve = |parent, tokens| match store.reserve(parent, tokens) {
         Reservation::New(entry) => entry,
@@ -137,7 +137,7 @@ fn what_follows_an_entry_that_was_given_up_is_given_up_too() {
 }
 
 #[test]
-fn the_least_recently_used_goes_first_and_tails_before_heads() {
+fn the_least_recently_used_entry_is_evicted_first_and_tails_before_heads() {
     let store = in_memory(4);
     save(&store, &[1, 1, 2, 2]);
     save(&store, &[3, 3, 4, 4]);
@@ -164,7 +164,7 @@ fn a_chain_longer_than_the_store_keeps_its_beginning() {
 }
 
 #[test]
-fn an_entry_being_written_is_evicted_by_nobody() {
+fn an_entry_being_written_is_not_evicted() {
     let store = in_memory(1);
     let Reservation::New(entry) = store.reserve(ROOT, &[1, 2]) else {
         panic!("an empty store has room");
@@ -192,7 +192,7 @@ fn a_file_opened_again_has_what_it_had_and_evicts_in_the_same_order() {
 }
 
 #[test]
-fn a_smaller_bound_gives_room_back_and_keeps_whole_chains() {
+fn a_smaller_capacity_shrinks_the_file_and_keeps_whole_chains() {
     let (_folder, path) = folder();
     let tokens: Vec<TokenId> = (0..16).collect();
     save(&in_file(&path, 8), &tokens);
@@ -241,12 +241,12 @@ fn another_identity_or_geometry_shares_nothing() {
 }
 
 #[test]
-fn a_file_that_is_none_of_ours_is_begun_anew() {
+fn a_foreign_file_is_replaced() {
     for contents in [vec![b'x'; 10], vec![b'x'; 3 * PAGE], vec![0; 2 * PAGE]] {
         let (_folder, path) = folder();
         std::fs::write(&path, &contents).unwrap();
         let store = in_file(&path, 4);
-        assert!(store.notice().unwrap().contains("a new one is begun"));
+        assert!(store.notice().unwrap().contains("a new one is created"));
         save(&store, &[1, 2]);
         drop(store);
         assert_eq!(found(&in_file(&path, 4), &[1, 2]), 1);
@@ -257,7 +257,7 @@ fn a_file_that_is_none_of_ours_is_begun_anew() {
 }
 
 #[test]
-fn a_bound_that_holds_nothing_is_refused() {
+fn a_capacity_below_one_entry_is_refused() {
     let none = SwapStore::open(None, IDENTITY, GEOMETRY, 100);
     assert!(matches!(none, Err(SwapError::TooSmall { .. })));
 }
@@ -286,7 +286,7 @@ fn one_key(_: &ChainKey, _: &[TokenId]) -> ChainKey {
 }
 
 #[test]
-fn r06_keys_that_collide_serve_nobody_elses_block() {
+fn r06_colliding_keys_never_return_another_block() {
     let store = SwapStore::with_keys(None, IDENTITY, GEOMETRY, capacity(4), one_key).unwrap();
     save(&store, &[1, 2]);
     assert_eq!(found(&store, &[1, 2]), 1);
@@ -308,7 +308,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn whatever_is_saved_and_found_its_bytes_are_right(
+    fn found_entries_have_the_saved_bytes(
         file in any::<bool>(),
         slots in 1..10usize,
         steps in prop::collection::vec((0..4u8, prefix()), 1..40),

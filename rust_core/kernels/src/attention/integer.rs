@@ -1,12 +1,13 @@
-//! Keys and values as int8, multiplied as integers.
+//! Attention over int8 keys and values with int8 dot products.
 //!
-//! Queries become integers of one byte and weights of two ([`super::numbers`]), sums are exact, and a dot product takes four
-//! dimensions of a key, or four positions of a value, at once.
-//! Scores and values are the same product, some rows' numbers times some registers of codes.
+//! Queries are quantized to one byte and probabilities to two ([`super::quantized_rows`]); integer sums are exact. A dot
+//! product instruction takes four dimensions of a key, or four positions of a value, at once. Scores and values are the
+//! same GEMM: quantized rows times registers of codes.
 
-use super::fetch::Fetch;
 use super::kernel::{Chunk, Element};
-use super::numbers::Numbers;
+use super::prefetch::Prefetcher;
+use super::quantized_rows::QuantizedRows;
+use super::softmax::rescaled_sum;
 use super::state::{Aligned, Scratch};
 use super::task::Task;
 use super::visible::Visible;
@@ -20,16 +21,17 @@ use crate::simd::{
 /// Quads of a tile's tokens.
 const QUADS: usize = LANES / QUAD;
 
-/// What a weight of one becomes beside the largest scale: a little less than [`MAX_INT8_PAIR`], because products are rounded.
-const LARGEST_WEIGHT: f32 = MAX_INT8_PAIR - 1.0;
+/// The integer of probability 1 times the largest scale: a little less than [`MAX_INT8_PAIR`], because products are
+/// rounded.
+const MAX_PROB: f32 = MAX_INT8_PAIR - 1.0;
 
 pub(super) struct Int8;
 
-/// Products of rows `first_row..first_row + ROWS` of `numbers`, each `width` numbers apart, with codes of `quads` times four
-/// inputs; `codes` names the place of a quad of a vector. Every quad `lines` lines are fetched.
+/// Dot products of rows `first_row..first_row + ROWS` of `operands`, `width` integers apart, with codes of `quads` times
+/// four inputs; `codes(quad, vector)` is the address of the codes. Prefetches `lines` lines for every quad.
 ///
 /// # Safety
-/// So many numbers and codes; the level's instructions enabled.
+/// As many integers and codes exist; the level's instructions are enabled.
 #[inline(always)]
 #[allow(
     clippy::needless_range_loop,
@@ -42,19 +44,19 @@ unsafe fn dots<
     const BYTES: usize,
     const N: usize,
 >(
-    numbers: &Numbers<BYTES, N>,
+    operands: &QuantizedRows<BYTES, N>,
     first_row: usize,
     width: usize,
     quads: usize,
-    (fetch, lines): (&mut Fetch, usize),
+    (prefetcher, lines): (&mut Prefetcher, usize),
     codes: impl Fn(usize, usize) -> *const u8,
 ) -> [[L; VECTORS]; ROWS] {
-    let bytes = numbers.from(first_row * width);
+    let bytes = operands.from(first_row * width);
     // SAFETY: the caller's promise.
     unsafe {
         let mut sums = [[[L::zero_dots(); VECTORS]; BYTES]; ROWS];
         for quad in 0..quads {
-            fetch.next(lines);
+            prefetcher.next(lines);
             let mut loaded = [L::load_codes(codes(quad, 0)); VECTORS];
             for vector in 1..VECTORS {
                 loaded[vector] = L::load_codes(codes(quad, vector));
@@ -72,7 +74,7 @@ unsafe fn dots<
         }
         let mut products = [[L::splat(0.0); VECTORS]; ROWS];
         for row in 0..ROWS {
-            let offset = numbers.sums[first_row + row].wrapping_mul(i32::from(ZERO_CODE));
+            let offset = operands.sums[first_row + row].wrapping_mul(i32::from(ZERO_CODE));
             for vector in 0..VECTORS {
                 let low = sums[row][BYTES - 1][vector];
                 let high = match BYTES {
@@ -95,7 +97,7 @@ unsafe fn scores<L: Int8Dot, const ROWS: usize, const COUNT: usize>(
     chunk: &Chunk,
     first_tile: usize,
     row: usize,
-    fetch: (&mut Fetch, usize),
+    prefetcher: (&mut Prefetcher, usize),
     scratch: &mut Scratch,
 ) {
     let tiles = &chunk.tiles.tiles[first_tile..first_tile + COUNT];
@@ -104,14 +106,14 @@ unsafe fn scores<L: Int8Dot, const ROWS: usize, const COUNT: usize>(
     // SAFETY: the caller's promise.
     unsafe {
         let codes = |quad, tile: usize| tiles[tile].add(REGISTER_CODES * quad);
-        let sums = dots::<L, ROWS, COUNT, _, _>(queries, row, stride, quads, fetch, codes);
+        let sums = dots::<L, ROWS, COUNT, _, _>(queries, row, stride, quads, prefetcher, codes);
         for (at, sums) in sums.iter().enumerate() {
-            let step = L::splat(queries.steps[row + at]);
-            let weights = scratch.weights.0[row + at].as_mut_ptr();
+            let query_scale = L::splat(queries.scales[row + at]);
+            let out = scratch.probs.0[row + at].as_mut_ptr();
             for (tile, sum) in sums.iter().enumerate() {
                 let scales = L::load(tiles[tile].add(chunk.layout.key_scales).cast());
-                let score = sum.mul(step).mul(scales);
-                score.store(weights.add((first_tile + tile) * LANES));
+                let score = sum.mul(query_scale).mul(scales);
+                score.store(out.add((first_tile + tile) * LANES));
             }
         }
     }
@@ -126,10 +128,10 @@ unsafe fn add_values<L: Int8Dot, const ROWS: usize, const DIMS: usize>(
     chunk: &Chunk,
     dim: usize,
     row: usize,
-    fetch: (&mut Fetch, usize),
+    prefetcher: (&mut Prefetcher, usize),
     scratch: &mut Scratch,
 ) {
-    let (weights, stride) = (&scratch.value_weights, chunk.value_stride);
+    let (probs, stride) = (&scratch.value_probs, chunk.value_stride);
     let quads = chunk.tiles.count() * QUADS;
     // SAFETY: the caller's promise.
     unsafe {
@@ -137,22 +139,22 @@ unsafe fn add_values<L: Int8Dot, const ROWS: usize, const DIMS: usize>(
             let first = quad % QUADS * stride + dim + vector * LANES;
             chunk.tiles.tiles[quad / QUADS].add(chunk.layout.values + QUAD * first)
         };
-        let sums = dots::<L, ROWS, DIMS, _, _>(weights, row, CHUNK, quads, fetch, codes);
+        let sums = dots::<L, ROWS, DIMS, _, _>(probs, row, CHUNK, quads, prefetcher, codes);
         for (at, sums) in sums.iter().enumerate() {
             let row = row + at;
             let before = L::splat(scratch.factors.before[row]);
-            let factor = L::splat(scratch.factors.chunk[row] * weights.steps[row]);
+            let factor = L::splat(scratch.factors.chunk[row] * probs.scales[row]);
             let acc = scratch.current.acc_from(row)[dim..].as_mut_ptr();
             for (vector, sum) in sums.iter().enumerate() {
                 let acc = acc.add(vector * LANES);
-                sum.mul_add(factor, L::load(acc).mul(before)).store(acc);
+                rescaled_sum((*sum, factor), (L::load(acc), before)).store(acc);
             }
         }
     }
 }
 
-/// Call `$body` for the next rows, as many as the level's registers hold; evaluates to how many. Up to six with one sum each
-/// and up to three with two.
+/// Call `$body` for as many of the next rows as the level's registers hold; evaluates to their number. Up to six with one
+/// byte plane each (`one`), up to three with two (`two`).
 macro_rules! next_rows {
     ($level:ty, $left:expr, one $body:ident::<$count:literal>($($arg:expr),*)) => {
         match $left {
@@ -169,16 +171,16 @@ macro_rules! next_rows {
     };
 }
 
-/// What makes integers of the weights of a chunk's values.
+/// Factors that quantize a chunk's probabilities together with their values' scales.
 struct ValueScales {
-    /// What is seen of the chunk.
+    /// The visible positions of the chunk.
     visible: Visible,
-    /// The largest of the scales there, or NaN if one is that.
+    /// The largest value scale among them; NaN if one is NaN.
     largest: f32,
-    /// The values' scales, the largest of which is [`LARGEST_WEIGHT`] here; zero for what is not seen.
+    /// The values' scales, scaled so that the largest is [`MAX_PROB`]; zero for positions that are not visible.
     factors: Aligned<[[f32; LANES]; CHUNK / LANES]>,
-    /// What one stands for.
-    step: f32,
+    /// The float that the integer 1 stands for.
+    scale: f32,
 }
 
 impl ValueScales {
@@ -190,14 +192,14 @@ impl ValueScales {
             visible,
             largest: 0.0,
             factors: Aligned([[0.0; LANES]; CHUNK / LANES]),
-            step: 0.0,
+            scale: 0.0,
         };
         // SAFETY: the caller's promise; sixteen factors.
         unsafe {
-            scales.take::<L>(chunk, 1.0);
+            scales.load::<L>(chunk, 1.0);
             scales.largest = max_abs::<L>(scales.factors.0.as_flattened());
-            let (step, inverse) = symmetric_scale(scales.largest, LARGEST_WEIGHT);
-            scales.step = step;
+            let (scale, inverse) = symmetric_scale(scales.largest, MAX_PROB);
+            scales.scale = scale;
             for factors in &mut scales.factors.0[..chunk.tiles.count()] {
                 let scaled = L::load(factors.as_ptr()).mul(L::splat(inverse));
                 scaled.store(factors.as_mut_ptr());
@@ -206,12 +208,12 @@ impl ValueScales {
         scales
     }
 
-    /// Those of a token that sees `visible`: as a rule one position more.
+    /// Change to a token that sees `visible`, usually one position more.
     ///
     /// # Safety
     /// As [`ValueScales::new`], of the same chunk.
     #[inline(always)]
-    unsafe fn turn_to<L: Int8Dot>(&mut self, chunk: &Chunk, visible: Visible) {
+    unsafe fn update<L: Int8Dot>(&mut self, chunk: &Chunk, visible: Visible) {
         let seen = std::mem::replace(&mut self.visible, visible);
         // SAFETY: the caller's promise; positions are the chunk's.
         unsafe {
@@ -221,16 +223,16 @@ impl ValueScales {
             }
             for position in seen.end..visible.end {
                 let scale = (*Self::of_tile(chunk, position / LANES))[position % LANES].abs();
-                // NaN stays, and is taken.
+                // A NaN is kept.
                 self.largest = if scale > self.largest || scale.is_nan() {
                     scale
                 } else {
                     self.largest
                 };
             }
-            let (step, inverse) = symmetric_scale(self.largest, LARGEST_WEIGHT);
-            self.step = step;
-            self.take::<L>(chunk, inverse);
+            let (scale, inverse) = symmetric_scale(self.largest, MAX_PROB);
+            self.scale = scale;
+            self.load::<L>(chunk, inverse);
         }
     }
 
@@ -240,12 +242,12 @@ impl ValueScales {
         scales.cast()
     }
 
-    /// Take the scales of what is seen, times `inverse`, for factors.
+    /// Set the factors to the scales of the visible positions, times `inverse`.
     ///
     /// # Safety
     /// As [`ValueScales::new`].
     #[inline(always)]
-    unsafe fn take<L: Int8Dot>(&mut self, chunk: &Chunk, inverse: f32) {
+    unsafe fn load<L: Int8Dot>(&mut self, chunk: &Chunk, inverse: f32) {
         for (tile, factors) in self.factors.0[..chunk.tiles.count()].iter_mut().enumerate() {
             // SAFETY: the caller's promise.
             unsafe {
@@ -257,14 +259,15 @@ impl ValueScales {
     }
 }
 
-/// Make integers of the weights of rows `from..to`, times their values' scales.
+/// Quantize the probabilities of rows `from..to`, times their values' scales.
 ///
-/// No weight is larger than one, so the largest scale that a token sees bounds them all: heads share it, and most tokens.
+/// No probability is larger than 1, so the largest scale that a token sees bounds its products; a token's heads share it,
+/// and usually neighbouring tokens too.
 ///
 /// # Safety
 /// As [`Element::add_values`].
 #[inline(always)]
-unsafe fn scale_weights<L: Int8Dot>(
+unsafe fn quantize_probs<L: Int8Dot>(
     task: &Task<'_>,
     chunk: &Chunk,
     (from, to): (usize, usize),
@@ -278,37 +281,37 @@ unsafe fn scale_weights<L: Int8Dot>(
         let visible = task.visible(token, chunk.start);
         if visible != scales.visible {
             // SAFETY: the caller's promise.
-            unsafe { scales.turn_to::<L>(chunk, visible) };
+            unsafe { scales.update::<L>(chunk, visible) };
         }
         for row in token * task.heads..(token + 1) * task.heads {
-            let weights = &scratch.weights.0[row].as_chunks().0[..tiles];
-            let numbers = &mut scratch.value_weights;
-            numbers.steps[row] = scales.step;
-            // SAFETY: weights are at most one; the rest is the caller's promise.
-            unsafe { numbers.set::<L>(row, row * CHUNK, weights, &scales.factors.0) };
+            let probs = &scratch.probs.0[row].as_chunks().0[..tiles];
+            let quantized = &mut scratch.value_probs;
+            quantized.scales[row] = scales.scale;
+            // SAFETY: probabilities are at most 1; the rest is the caller's promise.
+            unsafe { quantized.set::<L>(row, row * CHUNK, probs, &scales.factors.0) };
         }
     }
 }
 
 impl Element for Int8 {
-    const TURN: usize = QUAD;
+    const PREFETCH_STEP: usize = QUAD;
 
     #[inline(always)]
-    unsafe fn take_queries<L: Int8Dot>(rows: usize, stride: usize, scratch: &mut Scratch) {
+    unsafe fn prepare_queries<L: Int8Dot>(rows: usize, stride: usize, scratch: &mut Scratch) {
         let size = hadamard_size(stride) as f32;
         let (queries, mut inverses) = (&mut scratch.queries, [0.0; MAX_ROWS]);
-        // One thing after the other for all rows: those of one row wait for one another.
+        // Each operation for all rows before the next: the operations of one row depend on one another.
         for query in scratch.q.0[..rows * stride].chunks_exact_mut(stride) {
             // SAFETY: the same contract.
-            unsafe { hadamard::<L>(query) }; // as keys are
+            unsafe { hadamard::<L>(query) }; // keys are rotated in the same way
         }
         for (row, query) in scratch.q.0[..rows * stride]
             .chunks_exact(stride)
             .enumerate()
         {
             // SAFETY: the same contract.
-            let (step, inverse) = unsafe { symmetric_scale_of::<L>(query, MAX_INT8) };
-            (queries.steps[row], inverses[row]) = (step / size, inverse);
+            let (scale, inverse) = unsafe { symmetric_scale_of::<L>(query, MAX_INT8) };
+            (queries.scales[row], inverses[row]) = (scale / size, inverse);
         }
         for (row, query) in scratch.q.0[..rows * stride]
             .chunks_exact(stride)
@@ -324,7 +327,7 @@ impl Element for Int8 {
     unsafe fn scores<L: Int8Dot>(
         chunk: &Chunk,
         (from, to): (usize, usize),
-        fetch: &mut Fetch,
+        prefetcher: &mut Prefetcher,
         lines: usize,
         scratch: &mut Scratch,
     ) {
@@ -341,28 +344,28 @@ impl Element for Int8 {
                         step = next_rows!(
                             L,
                             left,
-                            one scores::<4>(chunk, tile, row, (fetch, lines), scratch)
+                            one scores::<4>(chunk, tile, row, (prefetcher, lines), scratch)
                         );
                         tile += 4;
                     } else if L::WIDE && tiles - tile == 3 {
                         step = next_rows!(
                             L,
                             left,
-                            one scores::<3>(chunk, tile, row, (fetch, lines), scratch)
+                            one scores::<3>(chunk, tile, row, (prefetcher, lines), scratch)
                         );
                         tile += 3;
                     } else if L::WIDE && tiles - tile == 2 {
                         step = next_rows!(
                             L,
                             left,
-                            one scores::<2>(chunk, tile, row, (fetch, lines), scratch)
+                            one scores::<2>(chunk, tile, row, (prefetcher, lines), scratch)
                         );
                         tile += 2;
                     } else {
                         step = next_rows!(
                             L,
                             left,
-                            one scores::<1>(chunk, tile, row, (fetch, lines), scratch)
+                            one scores::<1>(chunk, tile, row, (prefetcher, lines), scratch)
                         );
                         tile += 1;
                     }
@@ -377,13 +380,13 @@ impl Element for Int8 {
         task: &Task<'_>,
         chunk: &Chunk,
         (from, to): (usize, usize),
-        fetch: &mut Fetch,
+        prefetcher: &mut Prefetcher,
         lines: usize,
         scratch: &mut Scratch,
     ) {
         // SAFETY: the same contract, block of rows by block of rows.
         unsafe {
-            scale_weights::<L>(task, chunk, (from, to), scratch);
+            quantize_probs::<L>(task, chunk, (from, to), scratch);
             let mut row = from;
             while row < to {
                 let (left, lines) = (to - row, if row == from { lines } else { 0 });
@@ -395,21 +398,21 @@ impl Element for Int8 {
                         step = next_rows!(
                             L,
                             left,
-                            two add_values::<4>(chunk, dim, row, (fetch, lines), scratch)
+                            two add_values::<4>(chunk, dim, row, (prefetcher, lines), scratch)
                         );
                         dim += 4 * LANES;
                     } else if L::WIDE && vectors >= 2 {
                         step = next_rows!(
                             L,
                             left,
-                            two add_values::<2>(chunk, dim, row, (fetch, lines), scratch)
+                            two add_values::<2>(chunk, dim, row, (prefetcher, lines), scratch)
                         );
                         dim += 2 * LANES;
                     } else {
                         step = next_rows!(
                             L,
                             left,
-                            two add_values::<1>(chunk, dim, row, (fetch, lines), scratch)
+                            two add_values::<1>(chunk, dim, row, (prefetcher, lines), scratch)
                         );
                         dim += LANES;
                     }

@@ -1,12 +1,12 @@
 //! The attention kernel. Hot path.
 //!
-//! A task's rows meet its chunks one by one: scores, weights by a running softmax, weighted values. How keys and values
-//! are multiplied with is their type's business ([`Element`]).
+//! Flash attention on the CPU: for each chunk of a task, scores, online softmax, and weighted values. [`Element`] is the
+//! arithmetic of one KV cache type.
 
-use super::fetch::{Fetch, Tiles};
 use super::float::{F16, F32};
 use super::integer::Int8;
-use super::softmax::weigh;
+use super::prefetch::{Prefetcher, Tiles};
+use super::softmax::softmax_chunk;
 use super::state::{Scratch, State};
 use super::task::Task;
 use super::visible::Visible;
@@ -14,7 +14,7 @@ use super::{CHUNK, SPLIT};
 use crate::kv_cache::{KvCache, KvDtype, TileLayout};
 use crate::simd::{Int8Dot, LANES, Lanes, by_level};
 
-/// A chunk's keys and values, and how to use them.
+/// A chunk's keys and values, and their layout.
 #[derive(Clone, Copy)]
 pub(super) struct Chunk {
     pub tiles: Tiles,
@@ -26,96 +26,98 @@ pub(super) struct Chunk {
     pub start: usize,
 }
 
-/// How keys and values of one type are multiplied with.
+/// Arithmetic over keys and values of one type.
 ///
 /// # Safety
 /// Rows `rows.0..rows.1` of the task have queries and state in `scratch`; the chunk is valid for the type; the level's
 /// instructions are enabled.
 #[allow(clippy::missing_safety_doc, reason = "the trait's is every method's")]
 pub(super) trait Element {
-    /// Dimensions of keys, or tokens of values, between two looks at what is to be fetched.
-    const TURN: usize;
+    /// Dimensions of keys, or tokens of values, between two prefetches.
+    const PREFETCH_STEP: usize;
 
-    /// Bring `rows` queries, rows of `scratch.q` that are `stride` apart, into the form that scores take.
+    /// Convert `rows` queries, rows of `scratch.q` that are `stride` apart, to the form that `scores` takes.
     #[inline(always)]
-    unsafe fn take_queries<L: Int8Dot>(_rows: usize, _stride: usize, _scratch: &mut Scratch) {}
+    unsafe fn prepare_queries<L: Int8Dot>(_rows: usize, _stride: usize, _scratch: &mut Scratch) {}
 
-    /// One chunk for some rows.
+    /// Accumulate one chunk into the state of some rows.
     #[inline(always)]
-    unsafe fn meet<L: Int8Dot>(
+    unsafe fn accumulate<L: Int8Dot>(
         task: &Task<'_>,
         chunk: &Chunk,
         rows: (usize, usize),
-        fetch: Fetch,
+        prefetcher: Prefetcher,
         scratch: &mut Scratch,
     ) {
         // SAFETY: the same contract.
-        unsafe { advance::<L, Self>(task, chunk, rows, fetch, scratch) }
+        unsafe { accumulate_chunk::<L, Self>(task, chunk, rows, prefetcher, scratch) }
     }
 
-    /// Scores, of base 2, into `scratch.weights`. Every [`Element::TURN`] dimensions of the first rows `lines` lines are fetched.
+    /// Write base-2 scores to `scratch.probs`. Prefetches `lines` lines for every [`Element::PREFETCH_STEP`] dimensions
+    /// of the first rows.
     unsafe fn scores<L: Int8Dot>(
         chunk: &Chunk,
         rows: (usize, usize),
-        fetch: &mut Fetch,
+        prefetcher: &mut Prefetcher,
         lines: usize,
         scratch: &mut Scratch,
     );
 
-    /// Add values, weighted by `scratch.weights`, to the rows' state, both times their `scratch.factors`. Every
-    /// [`Element::TURN`] tokens of the first rows `lines` lines are fetched.
+    /// Add values, weighted by `scratch.probs`, to the rows' state, both times their `scratch.factors`. Prefetches
+    /// `lines` lines for every [`Element::PREFETCH_STEP`] tokens of the first rows.
     unsafe fn add_values<L: Int8Dot>(
         task: &Task<'_>,
         chunk: &Chunk,
         rows: (usize, usize),
-        fetch: &mut Fetch,
+        prefetcher: &mut Prefetcher,
         lines: usize,
         scratch: &mut Scratch,
     );
 }
 
-/// One chunk for rows `from..to`: scores, weights, values.
+/// Accumulate one chunk into rows `from..to`: scores, softmax, values.
 ///
 /// # Safety
 /// As [`Element`].
 #[inline(always)]
-pub(super) unsafe fn advance<L: Int8Dot, E: Element + ?Sized>(
+pub(super) unsafe fn accumulate_chunk<L: Int8Dot, E: Element + ?Sized>(
     task: &Task<'_>,
     chunk: &Chunk,
     (from, to): (usize, usize),
-    mut fetch: Fetch,
+    mut prefetcher: Prefetcher,
     scratch: &mut Scratch,
 ) {
     let tiles = chunk.tiles.count();
     // Spread over the first rows' scores and values.
-    let turns = chunk.head_dim.div_ceil(E::TURN) + chunk.tiles.positions.div_ceil(E::TURN);
-    let lines = fetch.total.div_ceil(turns);
+    let turns = chunk.head_dim.div_ceil(E::PREFETCH_STEP)
+        + chunk.tiles.positions.div_ceil(E::PREFETCH_STEP);
+    let lines = prefetcher.total.div_ceil(turns);
     // SAFETY: the caller's promise.
     unsafe {
-        E::scores::<L>(chunk, (from, to), &mut fetch, lines, scratch);
-        let weights = &mut scratch.weights.0;
+        E::scores::<L>(chunk, (from, to), &mut prefetcher, lines, scratch);
+        let probs = &mut scratch.probs.0;
         for token in from / task.heads..to / task.heads {
             let visible = task.visible(token, chunk.start);
             if !visible.covers(tiles) {
-                let rows = &mut weights[token * task.heads..][..task.heads];
-                hide::<L>(visible, tiles, rows);
+                let rows = &mut probs[token * task.heads..][..task.heads];
+                mask::<L>(visible, tiles, rows);
             }
         }
         for first in (from..to).step_by(LANES) {
-            let rows = &mut weights[first..to.min(first + LANES)];
+            let rows = &mut probs[first..to.min(first + LANES)];
             let (state, factors) = (&mut scratch.current, &mut scratch.factors);
-            weigh::<L>(rows, tiles, state, factors, first);
+            softmax_chunk::<L>(rows, tiles, state, factors, first);
         }
-        E::add_values::<L>(task, chunk, (from, to), &mut fetch, lines, scratch);
+        E::add_values::<L>(task, chunk, (from, to), &mut prefetcher, lines, scratch);
     }
 }
 
-/// Let nothing come of the scores of what a token does not see.
+/// Set the scores of positions that a token does not see to -inf.
 ///
 /// # Safety
 /// At most `CHUNK / 16` tiles; the level's instructions are enabled.
 #[inline(always)]
-unsafe fn hide<L: Lanes>(visible: Visible, tiles: usize, rows: &mut [[f32; CHUNK]]) {
+unsafe fn mask<L: Lanes>(visible: Visible, tiles: usize, rows: &mut [[f32; CHUNK]]) {
     for scores in rows {
         for (tile, scores) in scores.as_chunks_mut().0[..tiles].iter_mut().enumerate() {
             let scores: &mut [f32; LANES] = scores;
@@ -129,12 +131,16 @@ unsafe fn hide<L: Lanes>(visible: Visible, tiles: usize, rows: &mut [[f32; CHUNK
     }
 }
 
-/// Merge what rows `from..to` have seen of a split into what they saw before, and start afresh.
+/// Merge the current split of rows `from..to` into their total, and reset it.
 ///
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
-unsafe fn end_split<L: Lanes>((from, to): (usize, usize), current: &mut State, total: &mut State) {
+unsafe fn merge_split<L: Lanes>(
+    (from, to): (usize, usize),
+    current: &mut State,
+    total: &mut State,
+) {
     for row in from..to {
         let (max, sums) = (current.max[row], *current.sums(row));
         // SAFETY: the caller's promise.
@@ -143,12 +149,12 @@ unsafe fn end_split<L: Lanes>((from, to): (usize, usize), current: &mut State, t
     current.clear(from..to);
 }
 
-/// Write a row's result.
+/// Normalize a row's accumulator and write it to `out`.
 ///
 /// # Safety
 /// `head_dim` floats at `out`; the level's instructions enabled.
 #[inline(always)]
-unsafe fn finish<L: Lanes>(state: &State, row: usize, head_dim: usize, out: *mut f32) {
+unsafe fn write_output<L: Lanes>(state: &State, row: usize, head_dim: usize, out: *mut f32) {
     // SAFETY: whole vectors below `head_dim`, then the rest one by one.
     unsafe {
         let inverse = 1.0 / L::load(state.sums(row).as_ptr()).sum();
@@ -165,14 +171,14 @@ unsafe fn finish<L: Lanes>(state: &State, row: usize, head_dim: usize, out: *mut
     }
 }
 
-/// A query times `factor`, with zeros behind it.
+/// Write a query times `factor`, padded with zeros.
 ///
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
-unsafe fn scale<L: Lanes>(query: &[f32], factor: f32, to: &mut [f32]) {
-    let (to, behind) = to.split_at_mut(query.len());
-    behind.fill(0.0);
+unsafe fn scale_query<L: Lanes>(query: &[f32], factor: f32, to: &mut [f32]) {
+    let (to, padding) = to.split_at_mut(query.len());
+    padding.fill(0.0);
     let (vectors, rest) = query.as_chunks::<LANES>();
     let (to, to_rest) = to.as_chunks_mut::<LANES>();
     for (x, to) in vectors.iter().zip(to) {
@@ -206,25 +212,25 @@ unsafe fn attend_element<L: Int8Dot, E: Element>(
     let factor = task.scale * std::f32::consts::LOG2_E;
     for row in 0..rows {
         if split.is_none() {
-            task.fetch_result(row, head_dim);
+            task.prefetch_output(row, head_dim);
         }
         // SAFETY: the queries' extent and the instructions are the caller's promise.
         unsafe {
             let query = task.q.add(task.offsets(row, 0).0);
             let query = std::slice::from_raw_parts(query, head_dim);
-            scale::<L>(query, factor, &mut scratch.q.0[row * stride..][..stride]);
+            scale_query::<L>(query, factor, &mut scratch.q.0[row * stride..][..stride]);
         }
     }
     // SAFETY: the instructions are the caller's promise.
-    unsafe { E::take_queries::<L>(rows, stride, scratch) };
+    unsafe { E::prepare_queries::<L>(rows, stride, scratch) };
     scratch.current.reset(rows, stride);
     let range = match split {
         Some((split, _)) => split * (SPLIT / CHUNK)..(split + 1) * (SPLIT / CHUNK),
         None => 0..usize::MAX,
     };
     let ahead_tiles = ahead.map_or(Tiles::NONE, |ahead| ahead.first_tiles(kv));
-    let mut parted = false;
-    // The chunk that comes next, once it is known.
+    let mut has_total = false;
+    // The next chunk, once it is known.
     let mut upcoming = None;
     for (number, segment) in task.segments.iter().enumerate() {
         let (from, to) = (
@@ -237,12 +243,12 @@ unsafe fn attend_element<L: Int8Dot, E: Element>(
         for index in chunks.clone() {
             let start = index * CHUNK;
             if split.is_none() && index > 0 && start.is_multiple_of(SPLIT) {
-                if !parted {
+                if !has_total {
                     scratch.total.reset(rows, stride);
                 }
-                parted = true;
+                has_total = true;
                 // SAFETY: the instructions are the caller's promise.
-                unsafe { end_split::<L>((from, to), &mut scratch.current, &mut scratch.total) };
+                unsafe { merge_split::<L>((from, to), &mut scratch.current, &mut scratch.total) };
             }
             if start + CHUNK <= task.first_visible(earliest) {
                 continue;
@@ -264,7 +270,7 @@ unsafe fn attend_element<L: Int8Dot, E: Element>(
                     _ => &ahead_tiles,
                 }
             };
-            let fetch = Fetch::new(next);
+            let prefetcher = Prefetcher::new(next);
             let chunk = Chunk {
                 tiles,
                 layout,
@@ -274,7 +280,7 @@ unsafe fn attend_element<L: Int8Dot, E: Element>(
             };
             // SAFETY: tiles, queries and state are valid; the instructions are the caller's promise.
             unsafe {
-                E::meet::<L>(task, &chunk, (from, to), fetch, scratch);
+                E::accumulate::<L>(task, &chunk, (from, to), prefetcher, scratch);
             }
         }
     }
@@ -291,23 +297,23 @@ unsafe fn attend_element<L: Int8Dot, E: Element>(
     }
     for row in 0..rows {
         if let Some(ahead) = ahead.filter(|ahead| row < ahead.rows()) {
-            ahead.fetch_query(row, head_dim);
+            ahead.prefetch_query(row, head_dim);
         }
         // SAFETY: the output's extent and the instructions are the caller's promise.
         unsafe {
             let out = task.out.add(task.offsets(row, head_dim).1);
-            if parted {
-                end_split::<L>((row, row + 1), &mut scratch.current, &mut scratch.total);
-                finish::<L>(&scratch.total, row, head_dim, out);
+            if has_total {
+                merge_split::<L>((row, row + 1), &mut scratch.current, &mut scratch.total);
+                write_output::<L>(&scratch.total, row, head_dim, out);
             } else {
-                // Merged into nothing it would be the same.
-                finish::<L>(&scratch.current, row, head_dim, out);
+                // Merging it into an empty total would give the same bits.
+                write_output::<L>(&scratch.current, row, head_dim, out);
             }
         }
     }
 }
 
-/// Floats of a row's part of a split: maximum, sums, weighted values.
+/// Floats of a row's partial result of a split: maximum, sums, weighted values.
 pub const fn partial_floats(head_dim: usize) -> usize {
     2 * LANES + head_dim.next_multiple_of(LANES)
 }
@@ -333,16 +339,16 @@ unsafe fn attend_body<L: Int8Dot>(
 }
 
 by_level! {
-    /// Attend. Keys and values of every position up to each token's own are in the cache.
+    /// Compute a task's attention. Keys and values of every position up to each token's own are in the cache.
     ///
-    /// With a split, only its positions are looked at, and what the rows have seen goes to the pointer
-    /// ([`partial_floats`] a row) instead of the output: see [`combine`].
+    /// With a split, only its positions are read, and the rows' partial results ([`partial_floats`] a row) are written to
+    /// the pointer instead of the output: see [`combine`].
     ///
-    /// What the task `ahead`, which the caller wants next, begins with is fetched meanwhile.
+    /// Prefetches the first keys, values and queries of the task `ahead`, which the caller computes next.
     ///
     /// # Safety
-    /// The machine has the level; `q` and `out` have the extent that `task` names, and nobody else
-    /// uses `out` (or the partials' room) or writes the blocks read here.
+    /// The machine has the level; `q` and `out` have the extent that `task` says, and no other thread uses `out` (or the
+    /// partial results) or writes the blocks read here.
     pub unsafe fn attend(kv: &KvCache, task: &Task<'_>, split: Option<(usize, *mut f32)>, ahead: Option<&Task<'_>>, scratch: &mut Scratch) = attend_body;
 }
 
@@ -374,13 +380,13 @@ unsafe fn combine_body<L: Lanes>(
                     .merge::<L>(row, partial[0], sums, &partial[2 * LANES..]);
             }
             let out = task.out.add(task.offsets(row, head_dim).1);
-            finish::<L>(&scratch.total, row, head_dim, out);
+            write_output::<L>(&scratch.total, row, head_dim, out);
         }
     }
 }
 
 by_level! {
-    /// Join a task's splits, in order, and write the result. The splits' partials stand `split_stride` floats
+    /// Merge the partial results of a task's splits, in order, and write the output. The splits are `split_stride` floats
     /// apart.
     ///
     /// # Safety

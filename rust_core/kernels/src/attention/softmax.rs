@@ -1,10 +1,10 @@
-//! The running softmax of some rows, one chunk further.
+//! Online softmax: one chunk's update of the running maxima, sums and scale factors.
 
 use super::state::{NO_SCORE, State};
 use super::{CHUNK, MAX_ROWS};
 use crate::simd::{LANES, Lanes};
 
-/// What rows' weighted values are multiplied with where a chunk's are added to those of the chunks before.
+/// Factors that rescale rows' accumulators to the new running maximum when a chunk is added to the chunks before it.
 #[derive(Debug)]
 pub(super) struct Factors {
     pub before: [f32; MAX_ROWS],
@@ -20,17 +20,27 @@ impl Factors {
     }
 }
 
-/// Turn the scores (of base 2) of up to sixteen rows, in `tiles` tiles each, into weights, relative to the chunk's own
-/// largest: they need not wait for the chunks before.
+/// The sum of two accumulators that are relative to different maxima: `x * x_factor + y * y_factor`, with one rounding
+/// of the sum where the level has fused multiply-add.
 ///
-/// Raises the rows' maxima to the largest scores seen, adds the weights to the lanes of their sums, and
-/// finds the factors with which the values are added. Rows are done together because each alone is a chain of a dozen
-/// operations that wait for one another.
+/// # Safety
+/// The level's instructions are enabled.
+#[inline(always)]
+pub(super) unsafe fn rescaled_sum<L: Lanes>((x, x_factor): (L, L), (y, y_factor): (L, L)) -> L {
+    // SAFETY: the caller's promise.
+    unsafe { x.mul_add(x_factor, y.mul(y_factor)) }
+}
+
+/// Turn the base-2 scores of up to sixteen rows, `tiles` tiles each, into attention probabilities, not yet normalized
+/// and relative to the chunk's own maximum, so that they do not depend on the chunks before.
+///
+/// Raises the rows' running maxima, adds the probabilities to the lanes of their sums, and sets the factors for adding
+/// the values. Rows are processed together because each alone is a chain of a dozen dependent operations.
 ///
 /// # Safety
 /// At most `CHUNK / 16` tiles; `state` has the rows from `first` on; the level's instructions are enabled.
 #[inline(always)]
-pub(super) unsafe fn weigh<L: Lanes>(
+pub(super) unsafe fn softmax_chunk<L: Lanes>(
     scores: &mut [[f32; CHUNK]],
     tiles: usize,
     state: &mut State,
@@ -63,13 +73,13 @@ pub(super) unsafe fn weigh<L: Lanes>(
             let mut sum = L::splat(0.0);
             for tile in 0..tiles {
                 let at = scores.as_mut_ptr().add(tile * LANES);
-                let weight = L::load(at).sub(largest).exp2();
-                weight.store(at);
-                sum = sum.add(weight);
+                let prob = L::load(at).sub(largest).exp2();
+                prob.store(at);
+                sum = sum.add(prob);
             }
             let sums = state.sums_mut(first + at).as_mut_ptr();
-            let before = L::load(sums).mul(L::splat(old[at]));
-            sum.mul_add(L::splat(new[at]), before).store(sums);
+            let before = (L::load(sums), L::splat(old[at]));
+            rescaled_sum((sum, L::splat(new[at])), before).store(sums);
         }
     }
 }

@@ -1,28 +1,28 @@
-//! A worker's memory for attention.
+//! A worker's working memory for attention.
 
 use std::ops::Range;
 
-use super::numbers::Numbers;
-use super::softmax::Factors;
+use super::quantized_rows::QuantizedRows;
+use super::softmax::{Factors, rescaled_sum};
 use super::{CHUNK, MAX_ROWS};
 use crate::simd::{LANES, Lanes};
 use crate::spec::MAX_HEAD_DIM;
 
-/// Memory that begins a cache line: a vector that crosses into the next one costs two loads.
+/// Memory aligned to a cache line: a vector that crosses into the next one costs two loads.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Aligned<T>(pub T);
 
-/// The largest score of nothing: below every score, and no difference from it is undefined.
+/// The running maximum before any score: below every score, and finite, so that differences from it are defined.
 pub(super) const NO_SCORE: f32 = f32::MIN;
 
-/// Running softmax of a task's rows: what they have seen of a split, or of all splits so far.
+/// Online softmax state of a task's rows, over one split or over all splits so far.
 ///
-/// A row's value is `acc / sum`, both relative to `2^max`.
+/// A row's output is `acc / sum`; both are relative to `2^max`.
 #[derive(Debug)]
 pub(super) struct State {
     pub max: [f32; MAX_ROWS],
-    /// `[MAX_ROWS][16]`: sums of weights, lane by lane.
+    /// `[MAX_ROWS][16]`: sums of probabilities, lane by lane.
     sums: Box<Aligned<[[f32; LANES]; MAX_ROWS]>>,
     /// `[MAX_ROWS, dim]`: weighted sums of values, rows `dim` apart.
     acc: Box<Aligned<[f32; MAX_ROWS * MAX_HEAD_DIM]>>,
@@ -39,13 +39,13 @@ impl State {
         }
     }
 
-    /// Forget everything; rows have `dim` dimensions (whole vectors) from now on.
+    /// Clear the first `rows` rows; rows have `dim` dimensions (whole vectors) from now on.
     pub fn reset(&mut self, rows: usize, dim: usize) {
         self.dim = dim;
         self.clear(0..rows);
     }
 
-    /// Forget what some rows have seen.
+    /// Reset rows to the empty state.
     pub fn clear(&mut self, rows: Range<usize>) {
         self.max[rows.clone()].fill(NO_SCORE);
         self.sums.0[rows.clone()].fill([0.0; LANES]);
@@ -64,12 +64,12 @@ impl State {
         &self.acc.0[row * self.dim..][..self.dim]
     }
 
-    /// All rows' weighted sums from row `row` on.
+    /// The weighted sums of all rows from `row` on.
     pub fn acc_from(&mut self, row: usize) -> &mut [f32] {
         &mut self.acc.0[row * self.dim..]
     }
 
-    /// Merge what a row has seen elsewhere into it.
+    /// Merge another state of a row, over other positions, into this one.
     ///
     /// # Safety
     /// The level's instructions are enabled.
@@ -92,14 +92,13 @@ impl State {
             let theirs = L::splat(max - largest).exp2();
             self.max[row] = largest;
             let own = self.sums.0[row].as_mut_ptr();
-            let sum = L::load(sums.as_ptr()).mul(theirs);
-            L::load(own).mul_add(mine, sum).store(own);
+            let other = (L::load(sums.as_ptr()), theirs);
+            rescaled_sum((L::load(own), mine), other).store(own);
             let own = &mut self.acc.0[row * self.dim..][..self.dim];
             for (own, acc) in own.chunks_exact_mut(LANES).zip(acc.chunks_exact(LANES)) {
-                let sum = L::load(acc.as_ptr()).mul(theirs);
-                L::load(own.as_ptr())
-                    .mul_add(mine, sum)
-                    .store(own.as_mut_ptr());
+                let other = (L::load(acc.as_ptr()), theirs);
+                let merged = rescaled_sum((L::load(own.as_ptr()), mine), other);
+                merged.store(own.as_mut_ptr());
             }
         }
     }
@@ -108,21 +107,21 @@ impl State {
 /// Working memory of one worker, reused from task to task.
 #[derive(Debug)]
 pub struct Scratch {
-    /// `[rows, dim]`: queries, side by side.
+    /// `[rows, dim]`: queries, contiguous.
     pub(super) q: Box<Aligned<[f32; MAX_ROWS * MAX_HEAD_DIM]>>,
-    /// The same as integers, for keys that are codes.
-    pub(super) queries: Numbers<1, { MAX_ROWS * MAX_HEAD_DIM }>,
-    /// `[MAX_ROWS][CHUNK]`: scores, then weights.
-    pub(super) weights: Box<Aligned<[[f32; CHUNK]; MAX_ROWS]>>,
-    /// The weights times their values' scales, as integers, for values that are codes.
-    pub(super) value_weights: Numbers<2, { MAX_ROWS * CHUNK }>,
-    /// With which a chunk is added to the state.
+    /// The same quantized to int8, for int8 keys.
+    pub(super) queries: QuantizedRows<1, { MAX_ROWS * MAX_HEAD_DIM }>,
+    /// `[MAX_ROWS][CHUNK]`: scores, then attention probabilities relative to the chunk's maximum.
+    pub(super) probs: Box<Aligned<[[f32; CHUNK]; MAX_ROWS]>>,
+    /// The probabilities times their values' scales, quantized to int8 pairs, for int8 values.
+    pub(super) value_probs: QuantizedRows<2, { MAX_ROWS * CHUNK }>,
+    /// Factors for adding the current chunk to the state.
     pub(super) factors: Factors,
-    /// Of the split at hand.
+    /// Of the current split.
     pub(super) current: State,
-    /// Of the splits before.
+    /// Of the earlier splits.
     pub(super) total: State,
-    /// A chunk's keys and values as floats.
+    /// A chunk's keys and values, converted to f32.
     pub(super) wide: Box<Aligned<[f32; 2 * CHUNK * MAX_HEAD_DIM]>>,
 }
 
@@ -130,9 +129,9 @@ impl Scratch {
     pub fn new() -> Self {
         Self {
             q: Box::new(Aligned([0.0; MAX_ROWS * MAX_HEAD_DIM])),
-            queries: Numbers::new(),
-            weights: Box::new(Aligned([[0.0; CHUNK]; MAX_ROWS])),
-            value_weights: Numbers::new(),
+            queries: QuantizedRows::new(),
+            probs: Box::new(Aligned([[0.0; CHUNK]; MAX_ROWS])),
+            value_probs: QuantizedRows::new(),
             factors: Factors::new(),
             current: State::new(),
             total: State::new(),

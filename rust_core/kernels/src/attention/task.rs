@@ -1,14 +1,12 @@
-//! What one call of the kernel computes.
+//! The arguments of one kernel call.
 
-use super::fetch::Tiles;
+use super::prefetch::Tiles;
 use super::visible::Visible;
 use super::{CHUNK, MAX_ROWS, Segment};
 use crate::kv_cache::KvCache;
 use crate::simd::{LANES, prefetch_for_writing, prefetch_line};
 
-/// Queries of some tokens and of some heads that share a KV head.
-///
-/// Rows stand token by token, `heads` for each.
+/// Queries of some tokens and of some heads that share a KV head. Rows are ordered by token, `heads` per token.
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
     pub layer: usize,
@@ -17,7 +15,7 @@ pub struct Task<'a> {
     pub head: usize,
     /// Tokens times heads is at most [`MAX_ROWS`].
     pub heads: usize,
-    /// 0: everything up to the own position; n: the last n positions, the own one included.
+    /// Sliding window: the last `window` positions, a token's own included, are visible; 0: all positions.
     pub window: usize,
     /// Multiplied into every score.
     pub scale: f32,
@@ -25,7 +23,7 @@ pub struct Task<'a> {
     pub tokens: &'a [u32],
     /// Position of every flat token.
     pub positions: &'a [i32],
-    /// Who reads what; each token's chunks in order and up to its own position.
+    /// Which tokens read which chunks; each token's chunks in order and up to its own position.
     pub segments: &'a [Segment],
     /// Block tables of all sequences, `table_width` entries each.
     pub tables: &'a [i32],
@@ -40,7 +38,6 @@ pub struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// How many there are.
     pub(super) fn rows(&self) -> usize {
         let rows = self.tokens.len() * self.heads;
         assert!(rows <= MAX_ROWS && rows > 0);
@@ -62,7 +59,7 @@ impl Task<'_> {
         (first, last)
     }
 
-    /// What a token sees of the chunk that begins at position `start`.
+    /// The positions that a token sees of the chunk that begins at position `start`.
     pub(super) fn visible(&self, token: usize, start: usize) -> Visible {
         let position = self.position(token);
         let first = self.first_visible(position);
@@ -72,7 +69,7 @@ impl Task<'_> {
         }
     }
 
-    /// The first position that one sees.
+    /// The first position that a token at `position` sees.
     pub(super) fn first_visible(&self, position: usize) -> usize {
         match self.window {
             0 => 0,
@@ -80,7 +77,7 @@ impl Task<'_> {
         }
     }
 
-    /// Where the chunk from position `start` on stands, as far as position `last`.
+    /// The tiles of the chunk that begins at position `start`, up to position `last`.
     pub(super) fn tiles(
         &self,
         kv: &KvCache,
@@ -103,7 +100,7 @@ impl Task<'_> {
         })
     }
 
-    /// The chunk that this task begins with.
+    /// The tiles of this task's first chunk.
     pub(super) fn first_tiles(&self, kv: &KvCache) -> Tiles {
         match self.segments.first() {
             Some(segment) if self.window == 0 => {
@@ -114,25 +111,25 @@ impl Task<'_> {
         }
     }
 
-    /// Ask for the query of row `row`: another core may have projected it.
+    /// Prefetch the query of row `row`, which another core may have projected.
     #[inline(always)]
-    pub(super) fn fetch_query(&self, row: usize, head_dim: usize) {
+    pub(super) fn prefetch_query(&self, row: usize, head_dim: usize) {
         let query = self.q.wrapping_add(self.offsets(row, head_dim).0);
         for at in (0..head_dim).step_by(LANES) {
             prefetch_line(query.wrapping_add(at).cast());
         }
     }
 
-    /// Ask for where the result of row `row` goes: another core may have read what stands there.
+    /// Prefetch the output of row `row` for writing; its lines may be in another core's cache.
     #[inline(always)]
-    pub(super) fn fetch_result(&self, row: usize, head_dim: usize) {
+    pub(super) fn prefetch_output(&self, row: usize, head_dim: usize) {
         let result = self.out.wrapping_add(self.offsets(row, head_dim).1);
         for at in (0..head_dim).step_by(LANES) {
             prefetch_for_writing(result.wrapping_add(at).cast());
         }
     }
 
-    /// Where row `row` reads and writes, as offsets from `q` and `out`.
+    /// Offsets of row `row` from `q` and `out`.
     pub(super) fn offsets(&self, row: usize, head_dim: usize) -> (usize, usize) {
         let token = self.tokens[row / self.heads] as usize;
         let head = self.head + row % self.heads;

@@ -26,7 +26,7 @@ struct Query {
 struct Case {
     spec: ModelSpec,
     kv: KvCache,
-    /// `[block, slot, dim]` of KV head 0; other heads hold the same, turned by their number.
+    /// `[block, slot, dim]` of KV head 0; other heads hold the same, rotated by their index.
     keys: Vec<f32>,
     values: Vec<f32>,
     q: Guarded<f32>,
@@ -34,7 +34,7 @@ struct Case {
     window: usize,
 }
 
-/// What scores are multiplied with.
+/// Softmax scale.
 const SCALE: f32 = 0.3;
 
 /// A vector as int8 codes hold it.
@@ -45,7 +45,7 @@ fn round_to_codes(vector: &mut [f32]) {
     }
 }
 
-/// A key or a query as it is multiplied: itself, or, if `int8`, mixed and rounded.
+/// A key or a query as the kernel multiplies it: unchanged, or, if `int8`, Hadamard-rotated and rounded.
 fn multiplied(mut vector: Vec<f32>, int8: bool) -> Vec<f32> {
     if int8 {
         vector.resize(vector.len().next_multiple_of(16), 0.0);
@@ -92,7 +92,7 @@ impl Case {
             vector(blocks * block_size * dim),
         );
         if dtype == KvDtype::Int8 {
-            // What such a cache holds of values; what it holds of keys is not a key: see `multiplied`.
+            // Values as such a cache holds them. Its keys are rotated: see `multiplied`.
             for value in values.chunks_exact_mut(dim) {
                 round_to_codes(value);
             }
@@ -113,7 +113,7 @@ impl Case {
                         .map(|d| from[at * dim + (d + head) % dim])
                         .collect()
                 };
-                // A slot that was not written holds NaN: reading one would show.
+                // A slot that was not written holds NaN, so that reading one shows.
                 let nan = vec![f32::NAN; dim];
                 let (key, value) = if written {
                     (turned(&keys), turned(&values))
@@ -162,7 +162,7 @@ impl Case {
         plan_of_runs(limits, &runs.collect::<Vec<_>>()).unwrap()
     }
 
-    /// Everything that `queries` ask, whose first one's flat token is `flat`.
+    /// The outputs of `queries`, the first of which begins at flat token `flat`.
     fn run(&self, level: Level, queries: &[Query], flat: usize, workers: usize) -> Vec<f32> {
         let (dim, heads) = (self.spec.head_dim, self.heads());
         let plan = self.plan(queries);
@@ -171,7 +171,7 @@ impl Case {
         let tokens: usize = queries.iter().map(|q| q.tokens).sum();
         let mut out = Guarded::filled(f32::NAN, tokens * heads * dim);
         let (tables, table_width) = plan.block_tables();
-        let (slots, rows) = most_split_tasks(&self.spec, workers);
+        let (slots, rows) = max_split_tasks(&self.spec, workers);
         let splits = (table_width * self.kv.shape().block_size).div_ceil(SPLIT);
         let split_stride = rows * partial_floats(dim);
         let mut partials = Guarded::filled(f32::NAN, slots * splits * split_stride);
@@ -237,7 +237,7 @@ impl Case {
             window => (position + 1).saturating_sub(window),
         };
         let int8 = self.kv.shape().dtype == KvDtype::Int8;
-        // Scaled first, as in the kernel, so that a query's numbers are the same. Scores are of base 2.
+        // Scaled first, as in the kernel, so that a query is quantized to the same integers. Scores are of base 2.
         let factor = SCALE * std::f32::consts::LOG2_E;
         let q = multiplied(q.iter().map(|q| q * factor).collect(), int8);
         let size = if int8 { hadamard_size(q.len()) } else { 1 } as f64;
@@ -264,7 +264,7 @@ impl Case {
     fn check(&self) {
         let tolerance = match self.kv.shape().dtype {
             KvDtype::F16 | KvDtype::F32 => 2e-5,
-            // Weights are integers of fifteen bits.
+            // Probabilities are quantized to fifteen bits.
             KvDtype::Int8 => 1e-3,
         };
         let width = self.heads() * self.spec.head_dim;
@@ -284,7 +284,7 @@ impl Case {
                         table: query.table.clone(),
                     };
                     let alone = self.run(level, &[one], flat, 1);
-                    assert_eq!(alone, ours, "{level:?}: alone as in company");
+                    assert_eq!(alone, ours, "{level:?}: alone as in a batch");
                     for (head, ours) in ours.chunks_exact(self.spec.head_dim).enumerate() {
                         let exact = self.naive(query, query.first + token, flat, head);
                         for (a, b) in ours.iter().zip(exact) {
@@ -301,14 +301,14 @@ impl Case {
     }
 }
 
-/// Sequences that share `shared[i]` blocks with the one before, each with blocks of its own behind.
+/// Sequences that share a number of blocks with the one before, each followed by blocks of its own.
 fn family(block_size: usize, members: &[(usize, usize, usize)]) -> Vec<Query> {
     let mut free = 0..;
     let mut queries: Vec<Query> = Vec::new();
     for &(shared, first, tokens) in members {
         let blocks = (first + tokens).div_ceil(block_size);
         let before = queries.last().map_or(&[][..], |q| &q.table);
-        // Blocks that are written by this step are nobody else's.
+        // Blocks that are written by this step are not shared.
         let written = first / block_size;
         let ours = queries.last().map_or(0, |q: &Query| q.first / block_size);
         let shared = shared.min(written).min(ours).min(before.len());
@@ -326,7 +326,7 @@ fn family(block_size: usize, members: &[(usize, usize, usize)]) -> Vec<Query> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn matches_naive_attention_alone_and_in_company(
+    fn matches_naive_attention_alone_and_in_a_batch(
         dim in prop::sample::select(vec![8usize, 16, 24, 64, 80, 128]),
         heads in (1usize..3, 1usize..6),
         window in prop::sample::select(vec![0usize, 0, 1, 5, 64, 100]),
@@ -369,7 +369,7 @@ fn many_rows_of_one_prefix_make_one_item_a_kv_head() {
 }
 
 #[test]
-fn strangers_share_nothing() {
+fn runs_without_common_blocks_share_no_segments() {
     let case = Case::new(
         KvDtype::F32,
         8,

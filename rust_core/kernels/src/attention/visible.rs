@@ -1,9 +1,9 @@
-//! Which positions of a chunk a token sees.
+//! Causal and sliding-window masks: which positions of a chunk a token sees.
 
 use super::CHUNK;
 use crate::simd::{LANES, Lanes};
 
-/// The positions of a chunk, from its start.
+/// The positions of a chunk, relative to its start.
 const POSITIONS: [[f32; LANES]; CHUNK / LANES] = {
     let mut positions = [[0.0; LANES]; CHUNK / LANES];
     let mut at = 0;
@@ -14,7 +14,7 @@ const POSITIONS: [[f32; LANES]; CHUNK / LANES] = {
     positions
 };
 
-/// Positions `first..end` of a chunk, from its start. Slots behind `end` may hold anything.
+/// Positions `first..end` of a chunk, relative to its start. Slots from `end` on may hold any bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Visible {
     pub first: usize,
@@ -22,12 +22,12 @@ pub(super) struct Visible {
 }
 
 impl Visible {
-    /// Whether it is all of the first `tiles` tiles.
+    /// Whether it includes all of the first `tiles` tiles.
     pub fn covers(self, tiles: usize) -> bool {
         self.first == 0 && self.end >= tiles * LANES
     }
 
-    /// `values` of tile `tile`, and `hidden` in the place of those that are not seen.
+    /// `values` of tile `tile`, with `hidden` in place of the positions that are not visible.
     ///
     /// # Safety
     /// The level's instructions are enabled.
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_seen_is_hidden() {
+    fn invisible_positions_are_masked() {
         for level in Level::ALL.into_iter().filter(|level| level.available()) {
             for (first, end) in [(0, 0), (0, 1), (0, 64), (3, 40), (17, 32), (64, 64)] {
                 let visible = Visible { first, end };

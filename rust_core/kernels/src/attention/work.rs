@@ -1,4 +1,4 @@
-//! Which rows a step's attention computes together.
+//! Planning of a step's attention: which rows are computed in one kernel call.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -8,17 +8,17 @@ use super::{CHUNK, MAX_ROWS, SPLIT};
 use crate::plan::Plan;
 use crate::spec::ModelSpec;
 
-/// Chunks that some neighbouring tokens of an item read from the blocks of one sequence.
+/// Chunks that consecutive tokens of an item read from the blocks of one sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
-    /// Within the item's tokens.
+    /// Relative to the item's tokens.
     pub tokens: Range<u32>,
     pub chunks: Range<u32>,
     /// Batch index of the sequence.
     pub table: u32,
 }
 
-/// One kernel call: tokens of one or several sequences, and heads that share a KV head.
+/// One kernel call: tokens of one or more sequences, and query heads that share a KV head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
     /// Into [`Work::tokens`].
@@ -32,30 +32,30 @@ pub struct Item {
     pub split: Option<Split>,
 }
 
-/// A part of a long context, computed for itself.
+/// A part of a long context, computed separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Split {
     pub index: u32,
-    /// How many there are.
+    /// Number of splits of the task.
     pub count: u32,
-    /// Whose they are: an index into [`Work::arrived`].
+    /// The task, as an index into [`Work::arrived`].
     pub slot: u32,
 }
 
-/// A step's attention calls: the same ones in every layer.
+/// The attention calls of a step, the same in every layer.
 #[derive(Debug, Default)]
 pub struct Work {
     pub items: Vec<Item>,
     /// Flat tokens, item by item.
     pub tokens: Vec<u32>,
     pub segments: Vec<Segment>,
-    /// One a task that is computed in splits: how many of them arrived, over all layers.
+    /// For each task that is computed in splits, the number of finished ones, over all layers.
     pub arrived: Vec<AtomicU32>,
-    /// Batch indices of the runs that may share an item.
+    /// Batch indices of the runs that may share an item with others.
     short: Vec<u32>,
 }
 
-/// Tokens whose items share everything but their heads.
+/// Tokens and segments of items that differ only in their heads.
 struct Group {
     tokens: Range<u32>,
     segments: Range<u32>,
@@ -63,7 +63,7 @@ struct Group {
 }
 
 impl Work {
-    /// Room for steps of so many rows and tokens.
+    /// Reserve memory for steps of up to `rows` rows and `tokens` tokens.
     pub fn with_capacity(rows: usize, tokens: usize, heads: usize) -> Self {
         Self {
             items: Vec::with_capacity(tokens * heads),
@@ -76,8 +76,8 @@ impl Work {
 
     /// Plan the attention of a step for `workers` workers.
     ///
-    /// Runs that begin with the same blocks are put together, as many as an item holds; with too few items
-    /// for the workers, long contexts are split, and heads that share a KV head separated.
+    /// Runs that begin with the same blocks share items, as many as an item holds. With too few items for the workers,
+    /// long contexts are split, and heads that share a KV head are separated.
     pub fn plan(&mut self, spec: &ModelSpec, plan: &Plan, workers: usize) {
         self.items.clear();
         self.tokens.clear();
@@ -86,7 +86,7 @@ impl Work {
         let total = plan.token_ids.len();
         let scarce = workers > 1 && total * spec.num_kv_heads < 4 * workers;
         let heads = spec.group_size().min(MAX_ROWS);
-        // Enough items for every worker to have several, but no more copies of a prefix than that takes.
+        // Several items for every worker, but no more loads of a shared prefix than that needs.
         let wanted = (4 * workers).div_ceil(spec.num_kv_heads);
         let most = (MAX_ROWS / heads).min(total.div_ceil(wanted)).max(1);
 
@@ -115,14 +115,14 @@ impl Work {
         short.sort_unstable_by(|&a, &b| blocks(plan, a).cmp(blocks(plan, b)));
         let mut rest = short.as_slice();
         while !rest.is_empty() {
-            let count = together(plan, rest, most);
+            let count = group_size(plan, rest, most);
             let (runs, later) = rest.split_at(count);
-            let group = self.group(|work| work.add_family(plan, runs));
+            let group = self.group(|work| work.add_shared(plan, runs));
             self.add(spec, group, heads, scarce);
             rest = later;
         }
         self.short = short;
-        // The longest calls first, so that the last ones to end are short.
+        // The longest calls first, so that the workers finish at about the same time.
         self.items.sort_unstable_by_key(|item| {
             let segments = &self.segments[item.segments.start as usize..item.segments.end as usize];
             let whole: u32 = segments
@@ -133,7 +133,7 @@ impl Work {
         });
     }
 
-    /// What `fill` adds, as a group.
+    /// The tokens and segments that `fill` adds, as a group.
     fn group(&mut self, fill: impl FnOnce(&mut Self)) -> Group {
         let (tokens, segments) = (self.tokens.len() as u32, self.segments.len() as u32);
         fill(self);
@@ -146,8 +146,8 @@ impl Work {
         }
     }
 
-    /// The tokens of runs that are sorted by their blocks, and who reads what of them.
-    fn add_family(&mut self, plan: &Plan, runs: &[u32]) {
+    /// Add the tokens and segments of runs that are sorted by their blocks.
+    fn add_shared(&mut self, plan: &Plan, runs: &[u32]) {
         let first = self.tokens.len();
         for &run in runs {
             let run = &plan.runs[run as usize];
@@ -155,12 +155,12 @@ impl Work {
                 .extend(run.start as u32..(run.start + run.tokens) as u32);
         }
         debug_assert!(self.tokens.len() - first <= MAX_ROWS);
-        self.share(plan, runs, 0, 0);
+        self.add_segments(plan, runs, 0, 0);
     }
 
-    /// Segments of `runs`, whose tokens begin at `token` of the item, from chunk `from` on: what all of
-    /// them share, then each part of them that goes on together.
-    fn share(&mut self, plan: &Plan, runs: &[u32], token: u32, from: usize) {
+    /// Add the segments of `runs`, whose tokens begin at `token` of the item, from chunk `from` on: first the chunks
+    /// that all of them share, then recursively those of each subset that shares more.
+    fn add_segments(&mut self, plan: &Plan, runs: &[u32], token: u32, from: usize) {
         let count = |runs: &[u32]| -> u32 {
             runs.iter()
                 .map(|&run| plan.runs[run as usize].tokens as u32)
@@ -171,7 +171,7 @@ impl Work {
             let run = &plan.runs[first as usize];
             (run.first_position + run.tokens).div_ceil(CHUNK)
         } else {
-            // Sorted: what the first and the last have in common, all have.
+            // Sorted: blocks common to the first and the last are common to all.
             common_chunks(plan, first, last).max(from)
         };
         if to > from {
@@ -191,13 +191,13 @@ impl Work {
                 .take_while(|&&run| run == rest[0] || common_chunks(plan, rest[0], run) > to)
                 .count();
             let (part, later) = rest.split_at(same);
-            self.share(plan, part, token, to);
+            self.add_segments(plan, part, token, to);
             token += count(part);
             rest = later;
         }
     }
 
-    /// A group's items: one a KV head, or more where items are scarce.
+    /// Add a group's items: one for each KV head, or more if items are scarce.
     fn add(&mut self, spec: &ModelSpec, group: Group, heads: usize, scarce: bool) {
         let size = spec.group_size();
         let splits = (group.chunks * CHUNK).div_ceil(SPLIT);
@@ -231,14 +231,14 @@ impl Work {
     }
 }
 
-/// A run's blocks up to its last position.
+/// The blocks of a run up to its last position.
 fn blocks(plan: &Plan, run: u32) -> &[i32] {
     let last = &plan.runs[run as usize];
     let count = (last.first_position + last.tokens).div_ceil(plan.block_size());
     &plan.block_table(run as usize)[..count]
 }
 
-/// Chunks at the start of two runs' contexts that stand in the same blocks.
+/// Number of chunks at the start of two runs' contexts that are in the same blocks.
 fn common_chunks(plan: &Plan, a: u32, b: u32) -> usize {
     let same = blocks(plan, a)
         .iter()
@@ -248,8 +248,8 @@ fn common_chunks(plan: &Plan, a: u32, b: u32) -> usize {
     same * plan.block_size() / CHUNK
 }
 
-/// How many of `runs`, which are sorted, to put together: as many as save the most reads, up to `most` tokens.
-fn together(plan: &Plan, runs: &[u32], most: usize) -> usize {
+/// How many of the sorted `runs` to put into one group: the number that saves the most loads, up to `most` tokens.
+fn group_size(plan: &Plan, runs: &[u32], most: usize) -> usize {
     let (mut best, mut saved) = (1, 0);
     let mut tokens = plan.runs[runs[0] as usize].tokens;
     for count in 2..=runs.len() {
@@ -265,8 +265,8 @@ fn together(plan: &Plan, runs: &[u32], most: usize) -> usize {
     best
 }
 
-/// How many tasks of a step are computed in splits at most, and how many rows one has at most.
-pub fn most_split_tasks(spec: &ModelSpec, workers: usize) -> (usize, usize) {
+/// The most tasks of a step that are computed in splits, and the most rows of one.
+pub fn max_split_tasks(spec: &ModelSpec, workers: usize) -> (usize, usize) {
     // Tokens of a step whose items are scarce: fewer than `4 * workers / num_kv_heads`.
     let tokens = (4 * workers).div_ceil(spec.num_kv_heads);
     let rows = spec.group_size() * tokens;

@@ -4,7 +4,7 @@ use super::Executor;
 use crate::error::KernelError;
 
 impl Executor {
-    /// Bytes of a KV block, every layer: what `read_blocks` gives for one.
+    /// Bytes of a KV block over all layers, as `read_blocks` copies them.
     pub fn block_bytes(&self) -> usize {
         self.model.kv.block_bytes()
     }
@@ -24,7 +24,7 @@ impl Executor {
         self.check_blocks(sources)?;
         self.check_blocks(targets)?;
         for (&source, &target) in sources.iter().zip(targets) {
-            // SAFETY: `&mut self`: no step runs, so nobody reads or writes the cache.
+            // SAFETY: `&mut self`: no step runs, so no other thread accesses the cache.
             unsafe { self.model.kv.copy_block(source as usize, target as usize) };
         }
         Ok(())
@@ -44,7 +44,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Copy each part of `bytes`, which `read_blocks` gave, into its block.
+    /// Copy each part of `bytes`, as written by `read_blocks`, into its block.
     ///
     /// # Errors
     /// As `read_blocks`.

@@ -1,7 +1,7 @@
-//! Whole steps of a small model on each level: those with fused products agree bit for bit.
+//! Whole steps of a small model on each level: levels with fused multiply-add agree bit for bit.
 //!
-//! The level `amx` runs here with emulated tiles where the machine has none, so that what leads to its products (row
-//! tiles, workers' shares, rows that are few) is exercised everywhere.
+//! The level `amx` runs with emulated tiles where the machine has none, so that the code around its GEMMs (row tiles,
+//! workers' shares, few rows) is exercised everywhere.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::spec::tests::tiny_json;
 const VOCAB: usize = 128;
 const BLOCK: usize = 32;
 
-/// A tensor of a model that is in no file.
+/// A tensor of an in-memory model.
 struct Stored {
     shape: Vec<usize>,
     dtype: DType,
@@ -110,13 +110,13 @@ fn executor(level: Level, spec: &ModelSpec, source: &RandomModel) -> Executor {
     Executor::of(spec.clone(), source, &config, level, &mut |_| {}).expect("a sound model")
 }
 
-/// The bits of the logprob of each of `tokens` tokens of a prompt, read at once.
+/// The bits of the logprob of each of `tokens` tokens of a prompt, computed in one step.
 fn prompt_logprobs(executor: &mut Executor, tokens: usize) -> Vec<u32> {
     let all: Vec<i32> = (0..tokens as i32).collect();
     logprobs_of(executor, tokens, &all)
 }
 
-/// Those of tokens `scored`, while no other one's logits are needed.
+/// The bits of the logprobs of tokens `scored`, in a step that needs no other logits.
 fn logprobs_of(executor: &mut Executor, tokens: usize, scored: &[i32]) -> Vec<u32> {
     let ids: Vec<i32> = (0..=tokens).map(|at| (7 * at % VOCAB) as i32).collect();
     let greedy = GREEDY;
@@ -135,7 +135,7 @@ fn logprobs_of(executor: &mut Executor, tokens: usize, scored: &[i32]) -> Vec<u3
         token_table: &ids,
         token_stride: ids.len(),
         num_tokens: &[ids.len() as i32],
-        num_prompt_tokens: &[ids.len() as i32],
+        penalty_start: &[ids.len() as i32],
         sampling,
         bias_rows: &[],
         bias_ids: &[],
@@ -177,7 +177,7 @@ fn logprobs_of(executor: &mut Executor, tokens: usize, scored: &[i32]) -> Vec<u3
 }
 
 #[test]
-fn whole_steps_have_the_same_bits_on_levels_with_fused_products() {
+fn whole_steps_have_the_same_bits_on_levels_with_fused_multiply_add() {
     let spec = tiny_spec();
     for dtype in [DType::Q4_1, DType::Q8_0] {
         let source = RandomModel::new(&spec, dtype);
@@ -203,7 +203,7 @@ fn whole_steps_have_the_same_bits_on_levels_with_fused_products() {
 }
 
 #[test]
-fn tokens_whose_logits_are_needed_alone_have_the_same_bits() {
+fn narrowed_steps_have_the_same_bits() {
     let spec = tiny_spec();
     for level in Level::ALL.into_iter().filter(|level| level.available()) {
         let mut executor = executor(level, &spec, &RandomModel::new(&spec, DType::Q4_1));
@@ -220,7 +220,7 @@ fn tokens_whose_logits_are_needed_alone_have_the_same_bits() {
 }
 
 #[test]
-fn a_worker_that_comes_and_goes_within_steps_changes_no_bits() {
+fn a_worker_that_yields_its_core_within_steps_changes_no_bits() {
     let spec = tiny_spec();
     for level in [Level::Portable, Level::Avx2, Level::Avx512, Level::Amx] {
         if !level.available() {
@@ -230,11 +230,11 @@ fn a_worker_that_comes_and_goes_within_steps_changes_no_bits() {
         // The last of these needs more logits than are computed at once.
         for tokens in [9, 17, 40] {
             let undisturbed = prompt_logprobs(&mut executor, tokens);
-            let (lender, over) = (executor.core_lender(), AtomicBool::new(false));
+            let (yielder, over) = (executor.core_yielder(), AtomicBool::new(false));
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     while !over.load(Ordering::Relaxed) {
-                        drop(lender.lend());
+                        drop(yielder.yield_core());
                         std::thread::yield_now();
                     }
                 });

@@ -84,7 +84,8 @@ pub struct RowContext<'a> {
     pub params: &'a SamplingRow,
     /// Prompt and output tokens so far, all below the vocabulary size.
     pub tokens: &'a [i32],
-    pub num_prompt_tokens: usize,
+    /// Tokens from here on count as output for presence and frequency penalties.
+    pub penalty_start: usize,
     /// Position of the new token: the number of tokens so far.
     pub position: u64,
     pub bias_ids: &'a [i32],

@@ -41,7 +41,7 @@ fn repetition(logits: &mut [f32], row: &RowContext<'_>, scratch: &mut Scratch) {
 }
 
 fn occurrences(logits: &mut [f32], row: &RowContext<'_>, scratch: &mut Scratch) {
-    let output = &row.tokens[row.num_prompt_tokens.min(row.tokens.len())..];
+    let output = &row.tokens[row.penalty_start.min(row.tokens.len())..];
     for &token in output {
         scratch.counts[token as usize] += 1;
     }

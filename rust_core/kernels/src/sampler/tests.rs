@@ -45,7 +45,7 @@ fn row<'a>(params: &'a SamplingRow, tokens: &'a [i32], position: u64) -> RowCont
     RowContext {
         params,
         tokens,
-        num_prompt_tokens: 1,
+        penalty_start: 1,
         position,
         bias_ids: &[],
         bias_values: &[],

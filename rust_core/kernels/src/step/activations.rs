@@ -1,10 +1,10 @@
-//! Activations in the forms that products take: prepared at the beginning of a phase, or where a phase before
-//! computes them.
+//! Activations in the forms that GEMMs take: prepared at the beginning of a phase, or by the phase that computes them.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
 
-use super::{Step, meet};
+use super::rows_view::RowsView;
+use super::{Step, barrier_wait};
 use crate::activation_quant::{
     GroupColumn, QuantRows, RowsNorm, ScaleMode, TILE_ROWS, quantize_row, quantize_tile,
 };
@@ -21,7 +21,7 @@ use crate::simd::prefetch_line;
 use crate::weights::Linear;
 use crate::work_share::Parts;
 
-/// The scales of what `users` take: powers of two help where all weights are pairs of integers.
+/// The scale mode of activations for `users`: powers of two are faster where all weights are packed as integer pairs.
 pub(super) fn scale_mode_for(users: &[&Linear]) -> ScaleMode {
     let paired = |user: &&Linear| user.matrix.kind == PanelKind::Quant(QuantLayout::PAIRED);
     if users.iter().all(paired) {
@@ -31,32 +31,31 @@ pub(super) fn scale_mode_for(users: &[&Linear]) -> ScaleMode {
     }
 }
 
-/// Rows that a phase reads: row `i` stands at `index(i) * stride`.
+/// The rows that a phase reads.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
-    pub rows: *const f32,
-    pub stride: usize,
-    /// Which rows; None: all in order.
+    pub rows: RowsView,
+    /// Which of the rows; None: all in order.
     pub index: Option<&'a [usize]>,
-    /// What they are normalised with, if they are.
+    /// Weights of the RMS norm applied to them, if any.
     pub norm: Option<&'a [f32]>,
 }
 
-/// How gate and up are joined to the rows that the down projection takes.
+/// In what form `silu(gate) * up` is written for the down projection.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Joining {
+pub(super) enum Gating {
     /// As floats, panel by panel.
     Floats,
-    /// As floats, and a part's groups are quantised when all of them are there: of few rows a group alone would leave
-    /// most lanes empty.
+    /// As floats; the groups of a part are quantized when the part is complete. With few rows, quantizing single groups
+    /// would leave most lanes empty.
     Parts,
-    /// A group of all rows at once, and the floats are never written.
+    /// Quantized, one group of all rows at a time; the floats are never written.
     Groups,
 }
 
 impl Step<'_> {
-    /// Bring `rows` rows of `source` into the forms that `users` take. Where workers divide them they take tiles from
-    /// `counter`, which is zero when this begins and nobody else's.
+    /// Prepare `rows` rows of `source` in the forms that `users` take. If workers divide them, they take tiles from
+    /// `counter`, which is zero at the start and used for nothing else.
     pub(super) fn prepare<'w>(
         &'w self,
         worker: &'w Worker<'w>,
@@ -78,13 +77,13 @@ impl Step<'_> {
         let (stride, groups) = (inputs.next_multiple_of(PANEL_COLUMNS), inputs / GROUP);
         let scale_mode = scale_mode_for(users);
         let quant = self.quant_rows(&buffers.quant, inputs, norm.is_some());
-        // Floats are wanted by other products alone, and where they stand will do if nothing changes them.
-        let wants_floats = users.iter().any(|user| !user.matrix.kind.is_quantized());
-        let copied = wants_floats && (norm.is_some() || source.index.is_some());
+        // Floats are needed by float GEMMs alone, which read them in place if they are neither normalized nor selected.
+        let needs_floats = users.iter().any(|user| !user.matrix.kind.is_quantized());
+        let copied = needs_floats && (norm.is_some() || source.index.is_some());
         let (float, float_stride) = if copied {
             (buffers.float.ptr().cast_const(), stride)
         } else {
-            (source.rows, source.stride)
+            (source.rows.ptr(0).cast_const(), source.rows.stride())
         };
         let activations = Activations {
             quant: quantize.then_some(quant),
@@ -95,31 +94,29 @@ impl Step<'_> {
         if !copied && !quantize {
             return activations;
         }
-        // Whole tiles, so that no two workers write the same one, and two at a time: they are prepared in less than a
-        // microsecond each.
+        // Whole tiles, so that no two workers write the same one; two at a time, as each takes less than a microsecond.
         let tiles = rows.div_ceil(TILE_ROWS);
-        // The others may be a phase ahead of who is no member.
-        let all = (redundant && worker.is_member()).then_some(0..tiles);
+        // The others may be a phase ahead of an unregistered worker.
+        let all = (redundant && worker.is_registered()).then_some(0..tiles);
         let pairs = (!redundant).then(|| Parts::new(worker, counter, tiles.div_ceil(2), rows));
         let pairs = pairs.into_iter().flatten();
         let shared = pairs.map(|part| 2 * part.start..tiles.min(2 * part.end));
         let parts = all.into_iter().chain(shared);
         let (level, eps) = (self.model.level, self.model.spec.rms_norm_eps);
-        let row_of = |row| {
-            let from = source.index.map_or(row, |index| index[row]);
-            source.rows.wrapping_add(from * source.stride)
-        };
+        let source_rows = source.rows.columns(0, inputs);
+        let source_row = |row| source.index.map_or(row, |index| index[row]);
         let rows_of = |tile| tile * TILE_ROWS..rows.min((tile + 1) * TILE_ROWS);
         for (tile, end) in parts.flat_map(|part| part.clone().map(move |tile| (tile, part.end))) {
             let tile_rows = rows_of(tile);
             if tile + 1 < end {
-                // Half of it lies in the other cores' caches.
-                rows_of(tile + 1).for_each(|row| prefetch(row_of(row), inputs));
+                // Half of it is in the other cores' caches.
+                let next = rows_of(tile + 1);
+                next.for_each(|row| prefetch(source_rows.ptr(source_row(row)), inputs));
             }
-            // SAFETY: rows of the source are complete (a barrier lies behind us) and have `inputs`
-            // values; the buffers' tile and rows are this worker's alone; the level was checked at load.
+            // SAFETY: the source's rows are complete (they were written before a barrier); only this worker uses the
+            // buffers' tile and rows; the level was checked at load.
             unsafe {
-                let x = |row| std::slice::from_raw_parts(row_of(row), inputs);
+                let x = |row| source_rows.row(source_row(row));
                 if copied {
                     for row in tile_rows.clone() {
                         let out = buffers.float.slice_mut(row * stride, inputs);
@@ -138,12 +135,12 @@ impl Step<'_> {
         if redundant {
             own.clock.lap(Phase::Prepare);
         } else {
-            meet(worker, own, Phase::Prepare);
+            barrier_wait(worker, own, Phase::Prepare);
         }
         activations
     }
 
-    /// Rows of `inputs` inputs as they stand in `buffers`.
+    /// The quantized rows of `inputs` inputs in `buffers`.
     fn quant_rows(&self, buffers: &QuantBuffers, inputs: usize, normalized: bool) -> QuantRows {
         QuantRows {
             tiles: buffers.tiles.ptr(),
@@ -161,11 +158,11 @@ impl Step<'_> {
         }
     }
 
-    /// Quantise groups `groups` of rows `rows`, all of one tile, each of `all` groups; `x(row)` are the values of
-    /// these groups.
+    /// Quantize groups `groups` of rows `rows`, which belong to one tile and have `all` groups each; `x(row)` are the
+    /// values of these groups.
     ///
     /// # Safety
-    /// The buffers have room for the rows, and nobody else uses these groups of their tile.
+    /// The buffers have room for the rows, and no other worker uses these groups of their tile.
     unsafe fn quantize_rows<'x>(
         &self,
         buffers: &QuantBuffers,
@@ -215,49 +212,56 @@ impl Step<'_> {
         }
     }
 
-    /// How gate and up are joined.
-    pub(super) fn joining(&self, down: &Linear, rows: usize) -> Joining {
+    /// The form in which `down` takes `rows` gated rows.
+    pub(super) fn gating(&self, down: &Linear, rows: usize) -> Gating {
         match down.matrix.kind.is_quantized() {
-            false => Joining::Floats,
-            true if rows <= REDUNDANT_ROWS => Joining::Parts,
-            true => Joining::Groups,
+            false => Gating::Floats,
+            true if rows <= REDUNDANT_ROWS => Gating::Parts,
+            true => Gating::Groups,
         }
     }
 
-    /// The joined rows, which `down` takes.
-    pub(super) fn joined(&self, down: &Linear, rows: usize) -> Option<QuantRows> {
-        let quantized = self.joining(down, rows) != Joining::Floats;
-        quantized.then(|| self.quant_rows(&self.scratch.joined, down.matrix.inputs, false))
+    /// The quantized gated rows, if `down` takes such.
+    pub(super) fn gated(&self, down: &Linear, rows: usize) -> Option<QuantRows> {
+        let quantized = self.gating(down, rows) != Gating::Floats;
+        quantized.then(|| self.quant_rows(&self.scratch.gated, down.matrix.inputs, false))
     }
 
-    /// Quantise groups `groups` of `rows` joined rows, which `down` takes.
+    /// Quantize groups `groups` of `rows` gated rows for `down`.
     ///
     /// # Safety
-    /// This worker joined these columns, and nobody else uses them.
-    pub(super) unsafe fn quantize_joined(&self, groups: Range<usize>, rows: usize, down: &Linear) {
+    /// This worker wrote these columns, and no other worker uses them.
+    pub(super) unsafe fn quantize_gated_columns(
+        &self,
+        groups: Range<usize>,
+        rows: usize,
+        down: &Linear,
+    ) {
         let (scale_mode, all) = (scale_mode_for(&[down]), down.matrix.inputs / GROUP);
-        let (gate, stride) = (self.scratch.gate.ptr(), self.scratch.strides.gate);
-        let (first, len) = (groups.start * GROUP, groups.len() * GROUP);
+        let columns = self
+            .gate_rows()
+            .columns(groups.start * GROUP, groups.len() * GROUP);
         for tile in (0..rows).step_by(TILE_ROWS) {
-            // SAFETY: columns inside the rows; the rest is the caller's promise.
+            // SAFETY: the caller's promise.
             unsafe {
-                let x = |row| std::slice::from_raw_parts(gate.add(row * stride + first), len);
+                let x = |row| columns.row(row);
                 let tile_rows = tile..rows.min(tile + TILE_ROWS);
-                let joined = &self.scratch.joined;
+                let gated = &self.scratch.gated;
                 let groups = (groups.clone(), all);
-                self.quantize_rows(joined, tile_rows, x, None, scale_mode, groups);
+                self.quantize_rows(gated, tile_rows, x, None, scale_mode, groups);
             }
         }
     }
 
-    /// Where group `group` of the joined rows of `groups` groups goes, from row `first` on, which begins a row tile.
-    pub(super) fn joined_group(&self, group: usize, first: usize, groups: usize) -> GroupColumn {
-        let joined = &self.scratch.joined;
+    /// Where group `group` of the gated rows, of `groups` groups, is written from row `first` on, which begins a row
+    /// tile.
+    pub(super) fn gated_group(&self, group: usize, first: usize, groups: usize) -> GroupColumn {
+        let gated = &self.scratch.gated;
         let (tile, row_tile) = (first / TILE_ROWS, first / ROWS);
         GroupColumn {
-            tiles: joined.tiles.ptr().wrapping_add(tile * groups + group),
+            tiles: gated.tiles.ptr().wrapping_add(tile * groups + group),
             row_tiles: if self.model.level == Level::Amx {
-                let row_tiles = joined.row_tiles.ptr();
+                let row_tiles = gated.row_tiles.ptr();
                 row_tiles.wrapping_add(row_tile * groups + group)
             } else {
                 std::ptr::null_mut()
@@ -267,7 +271,7 @@ impl Step<'_> {
     }
 }
 
-/// Ask for `count` floats that are read soon.
+/// Prefetch `count` floats.
 fn prefetch(floats: *const f32, count: usize) {
     for at in (0..count).step_by(PANEL_COLUMNS) {
         prefetch_line(floats.wrapping_add(at).cast());

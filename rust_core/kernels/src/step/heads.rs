@@ -1,9 +1,10 @@
 //! The first phase of a layer: queries, keys and values, head by head.
 //!
-//! Whoever projects a head rotates it to its positions at once, and caches it if it is a key or a value.
+//! The worker that projects a head also applies its norm and RoPE, and writes keys and values to the KV cache.
 
 use std::ops::Range;
 
+use super::rows_view::RowsView;
 use super::{QKV, Step, Target};
 use crate::amx::row_tiles::ROWS;
 use crate::gemm::Gemm;
@@ -16,7 +17,7 @@ use crate::spec::MAX_HEAD_DIM;
 use crate::weights::{LayerWeights, Linear};
 use crate::work_share::{Parts, SlicedItems};
 
-/// What becomes of a projected head.
+/// What a projected head is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Query,
@@ -24,13 +25,13 @@ enum Role {
     Value,
 }
 
-/// One head of some rows, which a worker projects at once.
+/// One head of some rows, projected by one worker.
 struct Item<'a> {
     role: Role,
     linear: &'a Linear,
-    /// What it is normalised with, if it is.
+    /// Weights of its RMS norm, if it has one.
     norm: Option<&'a [f32]>,
-    /// Among those of its role.
+    /// Index among the heads of its role.
     head: usize,
     rows: Range<usize>,
 }
@@ -46,19 +47,8 @@ impl Item<'_> {
     }
 }
 
-impl Target {
-    /// A head of row `row`, whose columns are all that is written here.
-    ///
-    /// # Safety
-    /// It was written, and nobody else uses it.
-    unsafe fn head<'a>(self, row: usize, dim: usize) -> &'a mut [f32] {
-        // SAFETY: the caller's promise.
-        unsafe { std::slice::from_raw_parts_mut(self.out.add(row * self.stride), dim) }
-    }
-}
-
 impl Step<'_> {
-    /// Phase a: each worker projects whole heads, with many rows also slices of one.
+    /// QKV projection: each worker projects whole heads, or with many rows slices of one.
     pub(super) fn project_qkv<'w>(
         &'w self,
         worker: &'w Worker<'w>,
@@ -103,16 +93,21 @@ impl Step<'_> {
             for at in part.clone() {
                 let upcoming = parts.after(&part, at).map(|next| item(next).first_panel());
                 let item = item(at);
-                let target = self.target_of(&item, own.head.ptr());
+                let own_rows = RowsView::of(&own.head, self.scratch.strides.head);
+                let heads = self.rows_of(&item, own_rows);
                 for rows in self.projected_rows(index, &item) {
                     let panels = item.panels();
-                    // SAFETY: a head's columns of these rows: this worker's alone.
+                    let target = Target {
+                        rows: heads,
+                        accumulate: false,
+                    };
+                    // SAFETY: only this worker uses the head's columns of these rows.
                     unsafe {
                         let (to, of) = (rows.clone(), item.linear);
                         Self::multiply(&mut gemm, of, panels, to, upcoming, target);
                         match item.role {
-                            Role::Query => self.position(&item, rows, target),
-                            Role::Key | Role::Value => self.cache(index, &item, target),
+                            Role::Query => self.apply_norm_and_rope(&item, rows, heads),
+                            Role::Key | Role::Value => self.write_kv(index, &item, heads),
                         }
                     }
                 }
@@ -120,7 +115,8 @@ impl Step<'_> {
         }
     }
 
-    /// An item's rows, or of queries that few rows need the row tiles that hold these.
+    /// The row ranges of an item to project: all of its rows, or of queries in a narrowed layer the row tiles with rows
+    /// that need logits.
     fn projected_rows(&self, index: usize, item: &Item<'_>) -> impl Iterator<Item = Range<usize>> {
         let rows = item.rows.clone();
         let few = item.role == Role::Query && self.is_narrowed(index);
@@ -130,34 +126,26 @@ impl Step<'_> {
         parts.filter(move |part| !few || self.needs_logits(part.clone()))
     }
 
-    /// Where an item's columns go: queries into the matrix that attention reads, others to `own`.
-    fn target_of(&self, item: &Item<'_>, own: *mut f32) -> Target {
-        let strides = &self.scratch.strides;
-        let (out, stride) = match item.role {
-            Role::Query => {
-                let first = self.scratch.q.ptr();
-                (first.wrapping_add(item.head * strides.head), strides.q)
-            }
-            Role::Key | Role::Value => (own, strides.head),
-        };
-        Target {
-            out,
-            stride,
-            accumulate: false,
+    /// Where an item's columns are written: queries to the matrix that attention reads, keys and values to `own`.
+    fn rows_of(&self, item: &Item<'_>, own: RowsView) -> RowsView {
+        let stride = self.scratch.strides.head;
+        match item.role {
+            Role::Query => self.q_rows().columns(item.head * stride, stride),
+            Role::Key | Role::Value => own,
         }
     }
 
-    /// Normalise queries or keys of `tokens`, some of the item's rows, where the model does, and rotate them to their
-    /// positions.
+    /// Apply the model's norm, if any, and RoPE to the queries or keys of `tokens`, which are rows of the item.
     ///
     /// # Safety
-    /// They are projected at `from`, and nobody else uses them there.
-    unsafe fn position(&self, item: &Item<'_>, tokens: Range<usize>, from: Target) {
+    /// They are projected at `from`, and no other worker uses them there.
+    unsafe fn apply_norm_and_rope(&self, item: &Item<'_>, tokens: Range<usize>, from: RowsView) {
         let (spec, level) = (&self.model.spec, self.model.level);
+        let heads = from.columns(0, spec.head_dim);
         for token in tokens {
             // SAFETY: by contract; the level was checked at load.
             unsafe {
-                let head = from.head(token, spec.head_dim);
+                let head = heads.row_mut(token);
                 if let Some(norm) = item.norm {
                     let mut normed = [0.0; MAX_HEAD_DIM];
                     let normed = &mut normed[..head.len()];
@@ -170,29 +158,30 @@ impl Step<'_> {
         }
     }
 
-    /// Write an item's keys or values into the cache.
+    /// Write an item's keys or values to the KV cache.
     ///
     /// # Safety
-    /// They are projected at `from`, and nobody else uses them there.
-    unsafe fn cache(&self, index: usize, item: &Item<'_>, from: Target) {
-        let (level, dim) = (self.model.level, self.model.spec.head_dim);
+    /// They are projected at `from`, and no other worker uses them there.
+    unsafe fn write_kv(&self, index: usize, item: &Item<'_>, from: RowsView) {
+        let level = self.model.level;
+        let heads = from.columns(0, self.model.spec.head_dim);
         let (cached, is_key) = (self.model.kv.head(index, item.head), item.role == Role::Key);
         let mut rows = item.rows.clone();
         while !rows.is_empty() {
-            let (tokens, (block, slot)) = self.neighbours(&cached, &rows);
+            let (tokens, (block, slot)) = self.next_tokens(&cached, &rows);
             rows.start = tokens.end;
             let later = tokens.start + LANES;
             if tokens.len() == QUAD && slot % LANES == 0 && later < rows.end {
                 let (block, slot) = self.slot(later);
-                cached.prefetch_tile(block, slot, is_key); // it was written to long ago, if ever
+                cached.prefetch_tile(block, slot, is_key); // no longer in the CPU cache
             }
-            // SAFETY: by contract; no other worker has this head, and no other row these slots (checked).
+            // SAFETY: by contract; no other worker writes this head, and no other row these slots (checked).
             unsafe {
                 if is_key {
-                    self.position(item, tokens.clone(), from);
+                    self.apply_norm_and_rope(item, tokens.clone(), from);
                 }
-                let one = || &*from.head(tokens.start, dim);
-                let four = || std::array::from_fn(|i| &*from.head(tokens.start + i, dim));
+                let one = || heads.row(tokens.start);
+                let four = || std::array::from_fn(|i| heads.row(tokens.start + i));
                 match (is_key, tokens.len()) {
                     (true, QUAD) => cached.write_keys(level, block, slot, four()),
                     (true, _) => cached.write_key(level, block, slot, one()),
@@ -203,8 +192,8 @@ impl Step<'_> {
         }
     }
 
-    /// The first tokens of `rows` that are cached together, four or one, and the first one's block and slot.
-    fn neighbours(
+    /// The first tokens of `rows` that are written to the cache together, four or one, and block and slot of the first.
+    fn next_tokens(
         &self,
         cached: &KvHead<'_>,
         rows: &Range<usize>,

@@ -1,32 +1,32 @@
-//! Rows of floats as integers of one or two signed bytes: what codes are multiplied with.
+//! Rows of floats quantized to integers of one or two signed bytes, the operands of int8 dot products.
 //!
-//! A query, which is mixed as keys are, loses no more by one byte than a key does. An attention weight has two,
-//! `256 * high + low`: so one of a thousandth next to one of 1 keeps a share of its digits.
+//! A query is Hadamard-rotated like the keys, so one byte costs it no more precision than a key loses. An attention
+//! probability takes two, `256 * high + low`, so that one of 0.001 beside one of 1 keeps some of its digits.
 
 use super::MAX_ROWS;
 use super::state::Aligned;
 use crate::simd::{Int8Dot, LANES, REGISTER_CODES};
 
-/// Up to [`MAX_ROWS`] rows of up to `N / MAX_ROWS` numbers of `BYTES` bytes, the highest byte first.
+/// Up to [`MAX_ROWS`] rows of up to `N / MAX_ROWS` integers of `BYTES` bytes, the highest byte first.
 #[derive(Debug)]
-pub(super) struct Numbers<const BYTES: usize, const N: usize> {
+pub(super) struct QuantizedRows<const BYTES: usize, const N: usize> {
     bytes: [Box<Aligned<[i8; N]>>; BYTES],
-    /// What one stands for, row by row, as whoever makes the numbers says.
-    pub steps: [f32; MAX_ROWS],
+    /// Scale of each row: the float that the integer 1 stands for. Set by the caller of `set`.
+    pub scales: [f32; MAX_ROWS],
     /// Sums of each row's integers.
     pub sums: [i32; MAX_ROWS],
 }
 
-impl<const BYTES: usize, const N: usize> Numbers<BYTES, N> {
+impl<const BYTES: usize, const N: usize> QuantizedRows<BYTES, N> {
     pub fn new() -> Self {
         Self {
             bytes: std::array::from_fn(|_| Box::new(Aligned([0; N]))),
-            steps: [0.0; MAX_ROWS],
+            scales: [0.0; MAX_ROWS],
             sums: [0; MAX_ROWS],
         }
     }
 
-    /// Each byte of the numbers, from number `at` on.
+    /// Each byte plane, from integer `at` on.
     #[inline(always)]
     pub fn from(&self, at: usize) -> [*const i8; BYTES] {
         let mut from = [std::ptr::null(); BYTES];
@@ -37,8 +37,8 @@ impl<const BYTES: usize, const N: usize> Numbers<BYTES, N> {
     }
 }
 
-impl<const N: usize> Numbers<1, N> {
-    /// Make `values` times `factor`, rounded, the numbers of row `row`, which begin at number `at`.
+impl<const N: usize> QuantizedRows<1, N> {
+    /// Set row `row`, which begins at integer `at`, to `values` times `factor`, rounded.
     ///
     /// # Safety
     /// No product is larger than [`MAX_INT8`](crate::simd::MAX_INT8); the level's instructions are enabled.
@@ -63,9 +63,9 @@ impl<const N: usize> Numbers<1, N> {
     }
 }
 
-impl<const N: usize> Numbers<2, N> {
-    /// Make the products of `values` and `factors`, rounded, the numbers of row `row`, which begin at number `at`: whole
-    /// registers of [`REGISTER_CODES`].
+impl<const N: usize> QuantizedRows<2, N> {
+    /// Set row `row`, which begins at integer `at`, to the products of `values` and `factors`, rounded: whole registers
+    /// of [`REGISTER_CODES`].
     ///
     /// # Safety
     /// No product is larger than [`MAX_INT8_PAIR`](crate::simd::MAX_INT8_PAIR); the level's instructions are enabled.
@@ -98,8 +98,8 @@ mod tests {
     use crate::simd::{MAX_INT8, MAX_INT8_PAIR, by_level, symmetric_scale_of};
 
     const COUNT: usize = 64;
-    type OneByte = Numbers<1, { MAX_ROWS * COUNT }>;
-    type TwoBytes = Numbers<2, { MAX_ROWS * COUNT }>;
+    type OneByte = QuantizedRows<1, { MAX_ROWS * COUNT }>;
+    type TwoBytes = QuantizedRows<2, { MAX_ROWS * COUNT }>;
 
     /// # Safety
     /// The level's instructions are enabled.
@@ -112,10 +112,10 @@ mod tests {
         // SAFETY: by_level enables the instructions.
         unsafe {
             let (step, inverse) = symmetric_scale_of::<L>(values, MAX_INT8);
-            one.steps[row] = step;
+            one.scales[row] = step;
             one.set::<L>(row, row * COUNT, values.as_chunks().0, inverse);
             let (step, inverse) = symmetric_scale_of::<L>(values, MAX_INT8_PAIR);
-            two.steps[row] = step;
+            two.scales[row] = step;
             let inverse = [[inverse; LANES]; REGISTER_CODES / LANES];
             two.set::<L>(row, row * COUNT, values.as_chunks().0, &inverse);
         }
@@ -127,13 +127,13 @@ mod tests {
         unsafe fn set(numbers: (&mut OneByte, &mut TwoBytes), row: usize, values: &[f32; COUNT]) = set_body;
     }
 
-    /// Whether a row's numbers are `values`, within half a step, and add up to its sum.
+    /// Whether a row's integers are `values` within half a step, and add up to its sum.
     fn check<const BYTES: usize, const N: usize>(
-        numbers: &Numbers<BYTES, N>,
+        numbers: &QuantizedRows<BYTES, N>,
         row: usize,
         values: &[f32; COUNT],
     ) -> Result<(), TestCaseError> {
-        let step = numbers.steps[row];
+        let step = numbers.scales[row];
         if values.iter().any(|x| !x.is_finite()) {
             prop_assert!(step.is_nan());
             return Ok(());

@@ -1,7 +1,7 @@
-//! Keys and values that come next, brought nearer while those at hand are computed with.
+//! Software prefetch of the next chunk's keys and values.
 //!
-//! A context's blocks lie anywhere, so the processor cannot guess them, and a core has at most some dozen lines
-//! under way at once: what is asked for a whole chunk ahead, evenly, keeps them busy all the time.
+//! The blocks of a context are not contiguous, so the hardware prefetcher cannot predict them, and a core has at most
+//! some dozen cache lines in flight. Prefetching a whole chunk ahead, at an even rate, keeps them busy.
 
 use super::CHUNK;
 use crate::kv_cache::KvShape;
@@ -12,20 +12,20 @@ pub(super) const TILES: usize = CHUNK / LANES;
 
 const LINE: usize = 64;
 
-/// Where a chunk's positions stand.
+/// The KV cache tiles of a chunk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tiles {
-    /// As many as hold positions; the others repeat the first one.
+    /// Entries after the last tile that holds positions repeat the first one.
     pub(super) tiles: [*const u8; TILES],
-    /// How many positions of it somebody sees.
+    /// Positions that some row sees.
     pub(super) positions: usize,
-    /// Bytes of a tile's keys and values, and of what is seen of the last tile.
+    /// Bytes of a tile's keys and values, and of the visible positions of the last tile.
     tile_bytes: usize,
     last_bytes: usize,
 }
 
 impl Tiles {
-    /// No position.
+    /// No positions.
     pub const NONE: Self = Self {
         tiles: [std::ptr::null(); TILES],
         positions: 0,
@@ -33,7 +33,7 @@ impl Tiles {
         last_bytes: 0,
     };
 
-    /// `positions` positions, whose tiles `next` names one by one.
+    /// `positions` positions; `next` returns their tiles one by one.
     pub(super) fn new(
         shape: &KvShape,
         positions: usize,
@@ -55,28 +55,28 @@ impl Tiles {
         }
     }
 
-    /// How many tiles hold positions.
+    /// Number of tiles that hold positions.
     pub(super) fn count(&self) -> usize {
         self.positions.div_ceil(LANES)
     }
 }
 
-/// Lines to be asked for, a few at a time.
-pub(super) struct Fetch {
-    /// Where each tile begins, and its lines.
+/// Cache lines to prefetch, a few at a time.
+pub(super) struct Prefetcher {
+    /// Start and number of lines of each tile.
     parts: [(*const u8, usize); TILES],
     end: usize,
     at: usize,
     line: *const u8,
     left: usize,
-    /// How many lines there are.
+    /// Number of lines.
     pub total: usize,
 }
 
-impl Fetch {
-    /// All of `tiles`.
+impl Prefetcher {
+    /// The lines of `tiles`.
     pub fn new(tiles: &Tiles) -> Self {
-        let mut fetch = Self {
+        let mut prefetcher = Self {
             parts: [(std::ptr::null(), 0); TILES],
             end: 0,
             at: 0,
@@ -86,11 +86,11 @@ impl Fetch {
         };
         if let Some((last, whole)) = tiles.tiles[..tiles.count()].split_last() {
             for tile in whole {
-                fetch.add(*tile, tiles.tile_bytes);
+                prefetcher.add(*tile, tiles.tile_bytes);
             }
-            fetch.add(*last, tiles.last_bytes);
+            prefetcher.add(*last, tiles.last_bytes);
         }
-        fetch
+        prefetcher
     }
 
     fn add(&mut self, start: *const u8, bytes: usize) {
@@ -100,7 +100,7 @@ impl Fetch {
         self.total += lines;
     }
 
-    /// Ask for the next `count` lines.
+    /// Prefetch the next `count` lines.
     #[inline(always)]
     pub fn next(&mut self, count: usize) {
         for _ in 0..count {
