@@ -55,7 +55,7 @@ def test_with_and_without_drafts(stepper: Stepper, kind: str) -> None:
     stepper.run(plain)
     for right in (1.0, 0.7, 0.0):
         # One row with drafts; two, while the third prefills; all three.
-        for guessing in (1, 2, 3):
+        for drafting_rows in (1, 2, 3):
             runs = []
             for number, run in enumerate(plain):
                 drafts = guesser(

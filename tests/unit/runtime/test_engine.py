@@ -206,9 +206,7 @@ async def test_abort_frees_blocks_within_a_step(gated):
     executor.gate.release(1)
     in_step(executor)  # the next step has begun, so the boundary between them is over
     blocks = engine.snapshot().blocks
-    assert (
-        blocks.active == 2
-    )  # the other request's tokens alone: five of the prompt and one generated
+    assert blocks.active == 2  # of the other request: five prompt tokens and one generated
     output = await handle.result()
     assert output.finish_reason is FinishReason.ABORT
     executor.gate.release(10**4)
