@@ -41,7 +41,7 @@ def test_39_a_greedy_answer_alone_and_among_4_5_16_17_and_64_rows(demo_model: Pa
 
 
 @pytest.mark.parametrize("rows", [12, 16])
-def test_40_a_long_decode_among_many_rows_stays_the_references(rows: int, tmp_path: Path) -> None:
+def test_40_a_long_decode_among_many_rows_equals_the_reference(rows: int, tmp_path: Path) -> None:
     """The shape of a split-KV bug (vLLM #48076): long contexts in a batch."""
     model = save_tiny_model(TINY["llama-untied-biased"], tmp_path, torch.float32)
     stepper = load_stepper(tmp_path, block_size=16, rows=rows, num_blocks=rows * CONTEXT // 16)
@@ -86,7 +86,7 @@ def test_47_nan_logits_fail_one_request(tmp_path: Path) -> None:
     assert [run.tokens for run in again] == [expected, expected]
 
 
-def test_57_two_executors_in_one_process_do_not_meet(tmp_path: Path) -> None:
+def test_57_two_executors_in_one_process_are_independent(tmp_path: Path) -> None:
     """Each executor has its own threads, pool and scratch memory; two threads run them concurrently."""
     path = write_tiny_gguf(tmp_path / "tiny.gguf", seed=57)
 
