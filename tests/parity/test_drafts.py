@@ -11,7 +11,7 @@ from tests.parity.drafting import guesser
 from tests.parity.loading import load_stepper
 from tests.parity.stepper import Run, Stepper
 
-VOCAB, NEW_TOKENS = 49152, 20
+VOCAB, NEW_TOKENS = 49152, 14
 
 SAMPLINGS = {
     "greedy": {"num_logprobs": 2},
