@@ -134,7 +134,7 @@ class ToyPipeline:
             abort=lambda: self._abort(sequence),
             hub=WakeHub(),
         )
-        self.handles.append(handle)  # a handle that nobody holds aborts its request
+        self.handles.append(handle)  # a handle without references aborts its request
         return handle
 
     def fork(self, handle, *, at=None, n=1, sampling=None):

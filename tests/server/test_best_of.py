@@ -51,7 +51,7 @@ def test_the_likeliest_candidates_are_the_choices_best_first(client):
     assert len({one["text"] for one in candidates}) == 6
 
 
-def test_logprobs_that_nobody_asked_for_are_not_shown(client):
+def test_logprobs_are_returned_only_on_request(client):
     shown = complete(client, best_of=6, logprobs=0)["choices"]
     hidden = complete(client, best_of=6)["choices"]
     assert len(hidden) == 1

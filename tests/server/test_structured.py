@@ -117,7 +117,7 @@ def test_a_stream_adds_up_to_the_whole(http):
     assert is_person(text)
 
 
-def test_choices_differ_and_all_obey(http):
+def test_choices_differ_and_all_match_the_schema(http):
     choices = chat(http, guided_json=PERSON, n=4, temperature=1.5).json()["choices"]
     texts = {one["message"]["content"] for one in choices}
     assert len(texts) > 1
