@@ -1,13 +1,13 @@
-"""What each weight mode costs in accuracy: ours against fp32 on the same weights, dequantised.
+"""Accuracy of each weight format and KV type, compared with fp32 on the same, dequantised weights.
 
     python benchmarks/accuracy.py --model FILE [--modes file,q8_0] [--json FILE]
 
-Prose (`tests/parity/data`) predicted token by token: perplexity, its ratio to fp32's, mean KL divergence
-(over our 20 likeliest tokens, the rest pooled: a lower bound) and how often another token is the likeliest.
-Then 20 greedy answers of 48 tokens: how many are fp32's, and the largest margin between fp32's two best
-logits where one leaves it. FILE is a llama GGUF; the other modes are files made from it, dequantised: F32,
-BF16 and Q8_0 hold its weights as they are or nearly, Q4_0 rounds them anew, and each is compared with fp32 on
-its own weights. fp32 is transformers.
+Reported for a prose text (`tests/parity/data`), with teacher forcing: perplexity, its ratio to fp32, mean
+KL divergence (over our 20 likeliest tokens, the rest pooled: a lower bound) and the rate at which the
+likeliest token differs. For 20 greedy outputs of 48 tokens: the number equal to fp32's, and the largest
+margin between fp32's two best logits at the first difference. FILE is a llama GGUF file. The other modes
+are files made from its dequantised weights: F32, BF16 and Q8_0 represent them exactly or nearly, Q4_0
+rounds them again; each is compared with fp32 on its own weights. The fp32 reference is transformers.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from tests.parity.loading import load_stepper
 from tests.parity.reference import llama_from_gguf
 
 BOUNDS = {"perplexity_ratio": 1.005, "mean_kl": 0.01, "largest_margin": 0.4}
-"""What the default must stay within."""
+"""Upper bounds for a default mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,9 @@ class Mode:
     """Weights and KV cache of one row of the table.
 
     Attributes:
-        weights: None for the file as it is, else what its matrices are written as.
+        name: as printed.
+        weights: type that the matrices are converted to; None for the unmodified file.
+        kv_dtype: element type of the KV cache.
     """
 
     name: str
@@ -59,12 +61,12 @@ MODES = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A mode's figures.
+    """The results of a mode.
 
     Attributes:
-        weight_format: what the engine calls it.
-        equal_answers, answers: greedy answers that are fp32's, of how many.
-        largest_margin: of fp32's two best logits where an answer leaves it; 0 if none does.
+        weight_format: as reported by the engine.
+        equal_answers, answers: greedy outputs equal to fp32's, and their total number.
+        largest_margin: between fp32's two best logits where an output first differs; 0 if none does.
     """
 
     mode: str
@@ -77,7 +79,7 @@ class Row:
 
     @property
     def within_bounds(self) -> bool:
-        """Whether it may be a default."""
+        """Whether the results are within `BOUNDS`."""
         return (
             self.prose.perplexity_ratio <= BOUNDS["perplexity_ratio"]
             and self.prose.mean_kl <= BOUNDS["mean_kl"]
@@ -86,7 +88,7 @@ class Row:
 
 
 def rewrite(source: Path, target: Path, weights: gguf.GGMLQuantizationType) -> None:
-    """Copy a GGUF file with its matrices dequantised and written as another type."""
+    """Copy a GGUF file, converting its matrices to another type."""
     reader = gguf.GGUFReader(str(source))
     architecture = reader.fields["general.architecture"].contents()
     writer = gguf.GGUFWriter(target, architecture)
@@ -109,7 +111,7 @@ def rewrite(source: Path, target: Path, weights: gguf.GGMLQuantizationType) -> N
 
 
 def measure(key: str, model: Path) -> Row:
-    """One mode's figures; `model` holds its weights."""
+    """Measure a mode; `model` is the file with its weights."""
     mode, opened = MODES[key], open_model(model)
     reference = llama_from_gguf(model)
     prompts = [
@@ -162,12 +164,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--model", type=Path, required=True, help="a llama GGUF file")
-    parser.add_argument("--modes", default=",".join(MODES), help="which, separated by commas")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result there, too")
+    parser.add_argument("--modes", default=",".join(MODES), help="modes, separated by commas")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the result to FILE")
     options = parser.parse_args()
     keys = [key for key in options.modes.split(",") if key]
     if unknown := sorted(set(keys) - set(MODES)):
-        parser.error(f"no mode is called {', '.join(unknown)}: there are {', '.join(MODES)}")
+        parser.error(f"unknown mode {', '.join(unknown)}: choose from {', '.join(MODES)}")
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as directory:
         for key in keys:

@@ -1,12 +1,12 @@
-"""Cold start and idle memory of the real application, with the demo model in the cache.
+"""Cold start time and idle memory of the application, with the demo model in the page cache.
 
     python benchmarks/cold_start.py [--runs 5] [--json]
 
-Prints, as medians and worst cases over fresh processes:
+Prints medians and maxima over new processes:
 
 * *first frame*: from exec to the application's name on a pseudo-terminal of 120×36;
-* *first token*: from exec to the first byte that `pravaha run "Hi"` writes;
-* *idle memory*: resident memory of the terminal application, ten seconds after its model is ready.
+* *first token*: from exec to the first byte written by `pravaha run "Hi"`;
+* *idle memory*: resident memory of the terminal application, ten seconds after the first frame.
 """
 
 import argparse
@@ -33,7 +33,7 @@ LIMIT_S = 60.0
 
 
 def read_until(fd: int, mark: bytes, deadline: float) -> bytes:
-    """Everything the terminal got until `mark` appeared."""
+    """Read the terminal's output until `mark` appears, and return it."""
     seen = b""
     while mark not in seen:
         ready, _, _ = select.select([fd], [], [], max(0.0, deadline - time.monotonic()))
@@ -44,7 +44,7 @@ def read_until(fd: int, mark: bytes, deadline: float) -> bytes:
 
 
 def drain(fd: int, seconds: float) -> int:
-    """Read for a while, as a terminal would; the number of bytes."""
+    """Read the terminal's output for `seconds`; returns the number of bytes."""
     end, count = time.monotonic() + seconds, 0
     while (left := end - time.monotonic()) > 0:
         if select.select([fd], [], [], left)[0]:
@@ -64,7 +64,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def first_frame(environ: dict[str, str], *, settle: bool) -> tuple[float, int]:
-    """Seconds to the first frame, and resident bytes once settled (0 when not asked for)."""
+    """Seconds to the first frame, and resident bytes `SETTLE_S` later (0 without `settle`)."""
     start = time.monotonic()
     pid, fd = pty.fork()
     if pid == 0:
@@ -96,12 +96,12 @@ def first_token(environ: dict[str, str]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--runs", type=int, default=5, help="new processes per measurement")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as data:
         environ = {**os.environ, "PRAVAHA_DATA_DIR": data, "TERM": "xterm-256color"}
-        first_token(environ)  # fetches the model if it is not there, and warms the page cache
+        first_token(environ)  # downloads the model if necessary, and warms the page cache
         frames = [first_frame(environ, settle=False)[0] for _ in range(arguments.runs)]
         tokens = [first_token(environ) for _ in range(arguments.runs)]
         _, resident = first_frame(environ, settle=True)

@@ -1,4 +1,4 @@
-"""An engine in a process of its own that carries out a benchmark's orders (`benchmarks/drivers`)."""
+"""`DrivenEngine`: an engine in a separate process that runs a benchmark's orders (`benchmarks/drivers`)."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ OURS = DRIVERS / "pravaha_driver.py"
 
 
 class OrderRefused(Exception):
-    """The engine lives but cannot do this order; the message says why."""
+    """The engine cannot run this order but keeps running; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,10 @@ class Recipe:
 
     Attributes:
         script: its driver.
-        python: the interpreter that has the engine.
-        model: in the engine's own format.
+        python: the interpreter with the engine installed.
+        model: path of the model in the engine's format.
         flags: further arguments of the driver.
-        label: stands after the engine's name where one engine takes part in two ways.
+        label: suffix of the engine's name, if it runs in several configurations.
     """
 
     script: Path
@@ -33,13 +33,13 @@ class Recipe:
     label: str = ""
 
     @property
-    def called(self) -> str:
-        """For sentences about it before it has said its name."""
+    def display_name(self) -> str:
+        """Name used in messages before the engine has reported its own."""
         return self.script.stem.removesuffix("_driver") + self.label
 
     @property
     def missing(self) -> Path | None:
-        """What is not installed, or None."""
+        """The interpreter or the model if it does not exist, else None."""
         return next((path for path in (self.python, self.model) if not path.exists()), None)
 
 
@@ -51,21 +51,21 @@ class DrivenEngine(DrivenProcess):
     """
 
     def __init__(self, recipe: Recipe, *, threads: int) -> None:
-        """Start it and wait until it is loaded.
+        """Start the engine and wait until its model is loaded.
 
         Raises:
-            ProcessFailed: it ended or hung before it was ready.
+            ProcessFailed: the process exited or timed out.
         """
         flags = ("--model", recipe.model, "--threads", str(threads), *recipe.flags)
         super().__init__([recipe.python, recipe.script, *flags])
         self.name = f"{self.hello['engine']} {self.hello['weights']}{recipe.label}"
 
     def run(self, order: Order) -> float:
-        """Seconds that an order took.
+        """Run an order; returns its duration in seconds.
 
         Raises:
-            ProcessFailed: the process ended or hung.
-            OrderRefused: the engine cannot do it.
+            ProcessFailed: the process exited or timed out.
+            OrderRefused: the engine cannot run the order.
         """
         answer = self.ask(asdict(order))
         if "refused" in answer:

@@ -1,4 +1,4 @@
-"""A process that answers line by line, in JSON, and rests in between."""
+"""`DrivenProcess`: a child process with a JSON-lines protocol, stopped (SIGSTOP) between requests."""
 
 import json
 import os
@@ -10,26 +10,26 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Self
 
-PATIENCE_S = 900.0
-"""A process that says nothing for so long is taken for hung."""
+TIMEOUT_S = 900.0
+"""Seconds without an answer after which a process is killed."""
 
 
 class ProcessFailed(Exception):
-    """The process ended or hung; the message has its last words."""
+    """The process exited or timed out; the message has the last line of its standard error."""
 
 
 class DrivenProcess:
-    """A started process, stopped between questions: some spin while they wait.
+    """A child process, stopped between requests, since some engines spin while they wait.
 
     Attributes:
-        hello: what it said when it was ready.
+        hello: the first line it wrote, when it was ready.
     """
 
     def __init__(self, command: Sequence[str | PathLike[str]]) -> None:
-        """Start it and wait until it is ready.
+        """Start the process and wait until it is ready.
 
         Raises:
-            ProcessFailed: it ended or hung before that.
+            ProcessFailed: it exited or timed out.
         """
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
         self._process = subprocess.Popen(
@@ -38,21 +38,21 @@ class DrivenProcess:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
-            process_group=0,  # with the processes that it starts; hung up on if we are killed
+            process_group=0,  # signals reach its children, too; it ends on SIGHUP if we are killed
         )
         self.hello = self._answer()
         self._signal(signal.SIGSTOP)
 
     @property
     def pid(self) -> int:
-        """Of the process, which leads a group."""
+        """Process id, also the id of its process group."""
         return self._process.pid
 
     def ask(self, question: object) -> dict[str, Any]:
-        """Its answer.
+        """Send a request and return the answer.
 
         Raises:
-            ProcessFailed: it ended or hung.
+            ProcessFailed: the process exited or timed out.
         """
         assert self._process.stdin is not None
         self._signal(signal.SIGCONT)
@@ -60,13 +60,13 @@ class DrivenProcess:
             self._process.stdin.write(json.dumps(question) + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise ProcessFailed(self._last_words()) from None
+            raise ProcessFailed(self._failure_reason()) from None
         answer = self._answer()
         self._signal(signal.SIGSTOP)
         return answer
 
     def close(self) -> None:
-        """End the process and those that it started."""
+        """End the process and its children."""
         assert self._process.stdin is not None
         self._signal(signal.SIGCONT)
         try:
@@ -90,26 +90,26 @@ class DrivenProcess:
         assert self._process.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
-            if not selector.select(PATIENCE_S):
+            if not selector.select(TIMEOUT_S):
                 self._signal(signal.SIGKILL)
-                raise ProcessFailed(f"no answer within {PATIENCE_S:.0f} s")
+                raise ProcessFailed(f"no answer within {TIMEOUT_S:.0f} s")
         line = self._process.stdout.readline()
         if not line:
-            raise ProcessFailed(self._last_words())
+            raise ProcessFailed(self._failure_reason())
         answer: dict[str, Any] = json.loads(line)
         return answer
 
     def _signal(self, number: signal.Signals) -> None:
-        """To the process and those that it started; none may be left."""
+        """Signal the process group, if it still exists."""
         try:
             os.killpg(self._process.pid, number)
         except ProcessLookupError:
             pass
 
-    def _last_words(self) -> str:
+    def _failure_reason(self) -> str:
         status = self._process.wait()
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").strip().splitlines()
-        said = lines[-1] if lines else "it said nothing"
+        said = lines[-1] if lines else "no message on standard error"
         self.close()
         return f"exit status {status}: {said}"

@@ -1,10 +1,10 @@
-"""Texts embedded a second, beside transformers, in one interleaved run.
+"""Embedding throughput in texts per second, compared with transformers in one interleaved run.
 
     python benchmarks/embeddings.py [--texts N] [--rounds N] [--json FILE]
 
-Both embed the same texts with all-MiniLM-L6-v2 in fp32 on the same number of threads, tokenising
-included. transformers gets what sentence-transformers gives it: texts sorted by length, 32 a batch,
-padded to the longest. Medians and bests over the rounds; the two take turns within each.
+Both embed the same texts with all-MiniLM-L6-v2 in fp32 with the same number of threads, including
+tokenization. transformers is used as in sentence-transformers: texts sorted by length, in batches of
+32, padded to the longest. Prints median and maximum over the rounds; the two alternate in each round.
 """
 
 import argparse
@@ -30,9 +30,9 @@ BATCH = 32
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--texts", type=int, default=256)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--json", type=Path, help="write the figures there, too")
+    parser.add_argument("--texts", type=int, default=256, help="number of short texts")
+    parser.add_argument("--rounds", type=int, default=7, help="number of rounds")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     arguments = parser.parse_args()
     directory, threads = installed_encoder(), int(str(cpu_features()["threads"]))
     torch.set_num_threads(threads)
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def corpus(count: int, fewest: int, most: int) -> list[str]:
-    """Sentences of common words, of seeded lengths."""
+    """Reproducible sentences of common words, with random lengths."""
     words = [
         *(
             "the",
@@ -88,7 +88,7 @@ def corpus(count: int, fewest: int, most: int) -> list[str]:
 
 
 def transformers_encoder(directory: Path) -> Callable[[list[str]], NDArray[np.float32]]:
-    """The same encoder by transformers."""
+    """The same encoder in transformers."""
     model = BertModel.from_pretrained(directory).eval()
     tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
     tokenizer.enable_truncation(256)
@@ -113,7 +113,7 @@ def transformers_encoder(directory: Path) -> Callable[[list[str]], NDArray[np.fl
 
 
 def rate(embed: Callable[[list[str]], object], texts: list[str]) -> float:
-    """Texts a second of one call."""
+    """Texts per second of one call."""
     began = time.perf_counter()
     embed(texts)
     return len(texts) / (time.perf_counter() - began)

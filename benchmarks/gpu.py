@@ -1,18 +1,19 @@
-"""The torch executor on a GPU: is it right, what do graphs give, how far from the roofline.
+"""Correctness and throughput of the torch executor on a GPU.
 
     python benchmarks/gpu.py [--json FILE] [--device cpu --model tiny]
 
-Needs torch, triton, transformers and the built wheel: no checkpoint, no network. Weights are seeded
-random ones of a named shape. Sections, each skipped once the time is up:
+Needs torch, triton, transformers and the built wheel, but no checkpoint and no network: weights are
+seeded random ones of a named shape. Sections:
 
-1. parity: Triton's attention against the reference's, greedy tokens of whole models in float32;
-2. graphs: greedy tokens of replayed decode steps against those of the same steps without;
-3. throughput: decoded tokens a second by batch size, without graphs, with them, and by
-   transformers' own continuous batching on the same weights; beside the bandwidth roofline, which
-   is (weights + the streams' keys and values) over the read bandwidth measured here.
+1. parity: greedy tokens in float32, compared with transformers' `generate` on the same weights;
+2. graphs: greedy tokens with CUDA graphs, compared with the same steps without;
+3. throughput: decoded tokens per second by batch size, without and with graphs, and with
+   transformers' continuous batching on the same weights; and the bandwidth roofline, which is
+   batch size × measured read bandwidth / (bytes of the weights + keys and values of the streams).
+   Batch sizes are skipped once the time limit is reached.
 
-On a CPU the first section runs the reference against `generate`, graphs and the peer are left out,
-and the figures mean nothing: that is for testing this script.
+On a CPU parity uses the reference attention, graphs and transformers' continuous batching are left
+out, and the figures are not meaningful: this mode is for testing the script.
 """
 
 import argparse
@@ -89,7 +90,7 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class Loaded:
-    """An executor, and what its stepping needs to know."""
+    """A loaded executor and the facts that `Driver` needs."""
 
     executor: TorchExecutor
     config: EngineConfig
@@ -130,7 +131,7 @@ def load(name: str, *, rows: int, max_model_len: int, **settings: Any) -> Loaded
 
 
 class Driver:
-    """Greedy sequences of one length through an executor, every row with blocks of its own."""
+    """Generates greedily with an executor, without a scheduler; every row has its own blocks."""
 
     def __init__(self, loaded: Loaded, prompts: list[list[int]]) -> None:
         rows = len(prompts)
@@ -146,7 +147,7 @@ class Driver:
         self.tokens: list[list[int]] = [[] for _ in prompts]
 
     def step(self) -> None:
-        """Compute what is pending of every row, and sample the next token of each."""
+        """Compute the pending tokens of every row, and sample the next token of each."""
         counts = np.array([len(tokens) for tokens in self._pending], np.int32)
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         flat = np.concatenate(self._pending)
@@ -175,7 +176,7 @@ class Driver:
 
 
 def prompts_of(count: int, length: int, vocab_size: int) -> list[list[int]]:
-    """Reproducible prompts of ordinary token ids."""
+    """Reproducible prompts of random token ids."""
     generator = np.random.default_rng(7)
     return generator.integers(3, vocab_size, (count, length)).tolist()
 
@@ -189,7 +190,7 @@ def greedy(loaded: Loaded, prompts: list[list[int]], count: int) -> list[list[in
 
 
 def agreement(got: list[list[int]], expected: list[list[int]]) -> float:
-    """Share of tokens before each row's first difference."""
+    """Fraction of tokens before each row's first difference."""
     equal = 0
     for one, other in zip(got, expected, strict=True):
         for a, b in zip(one, other, strict=True):
@@ -200,7 +201,7 @@ def agreement(got: list[list[int]], expected: list[list[int]]) -> float:
 
 
 def transformers_model(name: str, dtype: torch.dtype, device: torch.device, **options: Any) -> Any:
-    """Transformers' own model with the very weights that the executor has."""
+    """Transformers' model with the same weights as the executor."""
     with torch.random.fork_rng([device] if device.type == "cuda" else []), device:
         torch.manual_seed(DUMMY_SEED)
         model = AutoModelForCausalLM.from_config(shape_config(name), dtype=dtype, **options)
@@ -208,7 +209,7 @@ def transformers_model(name: str, dtype: torch.dtype, device: torch.device, **op
 
 
 def parity(device: str, names: list[str]) -> list[dict[str, Any]]:
-    """Greedy tokens in float32 against `generate`; 1.0 is every token."""
+    """Agreement of greedy tokens in float32 with `generate`; 1.0 if all are equal."""
     rows, count = 5, 24
     results = []
     for name in names:
@@ -235,7 +236,7 @@ def parity(device: str, names: list[str]) -> list[dict[str, Any]]:
 
 
 def graphs_equal(names: list[str]) -> list[dict[str, Any]]:
-    """Greedy tokens with graphs against those without, at sizes that need padding."""
+    """Agreement of greedy tokens with and without graphs, at sizes that need padding."""
     results = []
     for name in names:
         for rows in (1, 3, 11):
@@ -251,7 +252,7 @@ def graphs_equal(names: list[str]) -> list[dict[str, Any]]:
 
 
 def read_bandwidth(device: torch.device) -> float:
-    """Bytes a second that summing a large array reads."""
+    """Bytes per second read by summing a large array."""
     size = (1 << 30) if device.type == "cuda" else (1 << 26)
     array = torch.ones(size, dtype=torch.int8, device=device).view(torch.float32)
     best = 0.0
@@ -263,7 +264,7 @@ def read_bandwidth(device: torch.device) -> float:
 
 
 def clock(device: torch.device) -> float:
-    """Seconds, once the device has done what it was given."""
+    """The time in seconds, after synchronizing with the device."""
     if device.type == "cuda":
         torch.cuda.synchronize()
     return time.perf_counter()
@@ -272,7 +273,7 @@ def clock(device: torch.device) -> float:
 def decode_rate(
     loaded: Loaded, prompts: list[list[int]], count: int, device: torch.device
 ) -> float:
-    """Decoded tokens a second; the prefill and the first steps are not counted."""
+    """Decoded tokens per second, without the prefill and the first steps."""
     driver = Driver(loaded, prompts)
     for _ in range(4):
         driver.step()
@@ -283,7 +284,7 @@ def decode_rate(
 
 
 def peer_rate(name: str, prompts: list[list[int]], count: int, device: torch.device) -> float:
-    """Transformers' continuous batching: tokens a second, by the difference of two lengths."""
+    """Tokens per second of transformers' continuous batching, from the difference of two lengths."""
     model = transformers_model(name, torch.bfloat16, device, attn_implementation="sdpa")
     times = []
     for length in (count // 4, count // 4, count):  # the first run warms up
@@ -297,7 +298,7 @@ def peer_rate(name: str, prompts: list[list[int]], count: int, device: torch.dev
 
 
 def throughput(name: str, batches: list[int], device: torch.device, left: Callable[[], float]):
-    """One row a batch size."""
+    """Yields one result per batch size."""
     context, count = (64, 64) if device.type == "cuda" else (16, 4)
     bandwidth = read_bandwidth(device)
     for rows in batches:
@@ -320,7 +321,7 @@ def throughput(name: str, batches: list[int], device: torch.device, left: Callab
                 loaded.executor.close()
             except (PravahaError, RuntimeError) as error:
                 row[f"{key} failed"] = str(error).splitlines()[0]
-        if device.type != "cuda":  # there it reserves most of the machine's memory
+        if device.type != "cuda":  # on a CPU the peer reserves most of the machine's memory
             yield row
             continue
         try:
@@ -332,10 +333,14 @@ def throughput(name: str, batches: list[int], device: torch.device, left: Callab
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
-    parser.add_argument("--model", choices=SHAPES, action="append")
-    parser.add_argument("--batch", type=int, action="append")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument(
+        "--device", choices=["cuda", "cpu"], default="cuda", help="device of the executor"
+    )
+    parser.add_argument(
+        "--model", choices=SHAPES, action="append", help="model shape; may be repeated"
+    )
+    parser.add_argument("--batch", type=int, action="append", help="batch size; may be repeated")
+    parser.add_argument("--json", type=Path, help="also write the result to this file")
     options = parser.parse_args()
     if options.device == "cuda" and not torch.cuda.is_available():
         sys.exit("torch sees no GPU: nothing was measured.")
@@ -361,7 +366,7 @@ def main() -> None:
     if device.type == "cuda":
         emit("graphs", graphs_equal(["tiny", names[0]]))
     else:
-        print("graphs: not run, there is no GPU")
+        print("graphs: skipped, there is no GPU")
     for name in names:
         rows = throughput(
             name, options.batch or [1, 4, 16, 64], device, lambda: deadline - time.monotonic()
@@ -371,7 +376,7 @@ def main() -> None:
         options.json.write_text(json.dumps(report, indent=2) + "\n")
     wrong = [r for r in report["parity"] + report["graphs"] if r["equal"] < 1]
     if wrong:
-        sys.exit(f"{len(wrong)} comparisons differ: do not trust the figures.")
+        sys.exit(f"{len(wrong)} comparisons differ: the figures are not valid.")
 
 
 if __name__ == "__main__":

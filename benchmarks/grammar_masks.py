@@ -1,9 +1,9 @@
-"""What structured output costs: builds, and masks beside a step.
+"""Cost of structured output: compiling grammars and computing token masks.
 
     python benchmarks/grammar_masks.py [--json FILE]
 
-Writes random answers under a handful of schemas with the demo model's vocabulary, without its
-weights. Times are milliseconds for builds and microseconds for masks.
+Generates random outputs under several grammars with the demo model's vocabulary, without its weights.
+Times are milliseconds for compilation and microseconds for masks.
 """
 
 import argparse
@@ -64,7 +64,7 @@ GRAMMARS = {
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, help="write the figures there, too")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     arguments = parser.parse_args()
     model = open_model(ModelStore().add(SMOLLM2.name).path)
     compiler = GrammarCompiler(model.tokenizer, model.spec.vocab_size)
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def measure(compiler: GrammarCompiler, grammar: Grammar, vocab_size: int) -> dict[str, float]:
-    """Figures of one grammar."""
+    """Measure one grammar."""
     began = time.perf_counter()
     start = compiler.build(grammar).result()
     build_ms = (time.perf_counter() - began) * 1e3
@@ -113,7 +113,7 @@ def measure(compiler: GrammarCompiler, grammar: Grammar, vocab_size: int) -> dic
 
 
 def many(new_matcher: Any, random: np.random.Generator) -> float:
-    """Median microseconds for the masks of `ROWS` rows, as a step has them computed."""
+    """Median microseconds for the masks of `ROWS` rows, computed as in a step."""
     rows = GrammarRows(ROWS)
     everyone = np.arange(ROWS, dtype=np.int32)
     matchers: list[Matcher] = [new_matcher() for _ in range(ROWS)]
@@ -136,7 +136,7 @@ def many(new_matcher: Any, random: np.random.Generator) -> float:
 
 
 def draw(bits: NDArray[np.uint32], random: np.random.Generator) -> int:
-    """Any token the mask allows."""
+    """A random token that the mask allows."""
     allowed = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
     return int(random.choice(allowed))
 

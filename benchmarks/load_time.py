@@ -1,9 +1,9 @@
-"""How long a model takes to be ready: headers and tokenizer, then weights packed for the kernels.
+"""Load time of a model: reading headers and tokenizer, then packing the weights for the kernels.
 
     python benchmarks/load_time.py --model FILE [--runs 5] [--threads N]
 
-The file is in the system's cache after the first run. The fastest of each counts; processor time (all
-threads, with the system's share apart) says more than the clock where other programs run.
+The file is in the page cache after the first run. Prints the minimum of wall-clock time, user and system
+CPU time (all threads); CPU time is more reliable than wall-clock time while other programs run.
 """
 
 import argparse
@@ -17,16 +17,16 @@ from engine.executors.open_model import open_model
 
 
 def clocks() -> tuple[float, float, float]:
-    """Seconds by the wall, of this process, and of the system for it."""
+    """Wall-clock, user CPU and system CPU seconds of this process."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return time.perf_counter(), used.ru_utime, used.ru_stime
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--threads", type=int)
+    parser.add_argument("--model", type=Path, required=True, help="GGUF file or model directory")
+    parser.add_argument("--runs", type=int, default=5, help="number of loads")
+    parser.add_argument("--threads", type=int, help="compute threads")
     options = parser.parse_args()
     opening, packing = [], []
     for _ in range(options.runs):
@@ -51,9 +51,7 @@ def main() -> None:
     print(f"{nbytes / 1e6:,.0f} MB packed by {threads} threads; fastest of {options.runs}, seconds")
     for name, runs in (("headers and tokenizer", opening), ("weights", packing)):
         wall, user, system = (min(column) for column in zip(*runs, strict=True))
-        print(
-            f"{name:22} {wall:.3f} by the clock, {user:.3f} of processors, {system:.3f} of system"
-        )
+        print(f"{name:22} {wall:.3f} wall-clock, {user:.3f} user, {system:.3f} system")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What benchmarks say of the machine, and while they run."""
+"""Functions shared by the benchmarks: CPU name, progress messages, result files."""
 
 import json
 import platform
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def cpu_name() -> str:
-    """The processor as the kernel calls it, and how many there are."""
+    """Number of logical CPUs and the model name from /proc/cpuinfo."""
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
@@ -21,14 +21,14 @@ def cpu_name() -> str:
 
 
 def say(sentence: str) -> None:
-    """Progress, apart from the result."""
+    """Print a progress message to standard error."""
     print(sentence, file=sys.stderr, flush=True)
 
 
 def write_result(path: Path, result: Mapping[str, object]) -> None:
-    """Write a result with what it came of: date, processor and command. Replaces the file as a whole."""
+    """Write a result as JSON with date, CPU and command line. Replaces the file atomically."""
     script = Path(sys.argv[0])
-    # Where the reader keeps things is nobody's business: the last part of a path says what it was.
+    # Absolute paths are private: only their last component is written.
     arguments = [Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:]]
     origin = {
         "date": datetime.now(UTC).date().isoformat(),
@@ -36,6 +36,6 @@ def write_result(path: Path, result: Mapping[str, object]) -> None:
         "command": " ".join(["python", f"{script.parent.name}/{script.name}", *arguments]),
     }
     text = json.dumps(origin | dict(result), indent=1, ensure_ascii=False)
-    beside = path.with_name(path.name + ".part")
-    beside.write_text(text + "\n")
-    beside.replace(path)
+    part = path.with_name(path.name + ".part")
+    part.write_text(text + "\n")
+    part.replace(path)

@@ -1,20 +1,20 @@
-"""Pravāha beside other engines: the same model, the same work, taking turns in one run.
+"""Compares Pravāha with other engines: same model, same workload, interleaved in one run.
 
     python benchmarks/peers.py --dir DIR [--peers llama_cpp,openvino] [--rounds 3] [--json FILE]
     python benchmarks/peers.py --dir DIR --baseline CHECKOUT
 
-DIR is where the peers live: a virtual environment for each (`DIR/llama_cpp`, …) and `DIR/models`, made by
-the peers' own `setup.sh`. Every engine is started once and stays loaded, stopped while others work. A round
-goes through the columns; in each, the engines take turns, in an order that rotates from round to
-round, so that all of them meet the machine's better and worse moments. A peer that is not installed, or
-fails, is skipped by name. The result so far is written after every column.
+DIR contains a virtual environment per peer (`DIR/llama_cpp`, …) and `DIR/models`, created by the peers'
+`setup.sh`. Every engine is started once, stays loaded, and is stopped (SIGSTOP) while another one runs.
+In each column of a round the engines run one after another, in an order that rotates by round, so that
+noisy neighbours affect all engines alike. A peer that is not installed or fails is skipped with a
+message. The result is written after every column.
 
-Columns: *single* is one stream of 128 tokens after a short text; 4, 16, 32 and 64 are that many streams of
-64 random prompt tokens and 64 new ones, decode throughput; *prefill* is the best prompt throughput of any
-batch. Greedy, end-of-sequence ignored, no prefix caching. Ours goes through the public engine, scheduler and
-detokenisation included, without speculation; `--speculating` adds a second one of ours with it, which
-is in the table and in no ratio. `--baseline` compares with another built checkout of Pravāha in place of
-the peers: the ratios are this checkout's figures over that one's.
+Columns: *single* is one stream of 128 tokens after a short text; 4, 16, 32 and 64 are decode throughput
+with that many streams of 64 random prompt tokens and 64 new tokens; *prefill* is the highest prompt
+throughput of any batch. Greedy, ignoring end-of-sequence, without prefix caching. Pravāha runs through its
+public engine, including scheduling and detokenization, without speculation; `--speculating` adds a second
+configuration with speculation, which is in the table but not in the ratios. `--baseline` compares with
+another built checkout of Pravāha instead of the peers: the ratios are this checkout over that one.
 """
 
 import argparse
@@ -36,7 +36,7 @@ MEASURED = tuple(column for column in COLUMNS if column != "prefill")
 
 
 def recipes(peer: str, directory: Path) -> list[Recipe]:
-    """How a peer is started: llama.cpp and OpenVINO in two weight formats, the others in one.
+    """The recipes of a peer: llama.cpp and OpenVINO with two weight formats, the others with one.
 
     llama.cpp has repacked kernels for Q4_0 and none for Q4_1, the format of the demo model.
     """
@@ -50,21 +50,25 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--dir", type=Path, required=True, help="where the peers live")
-    parser.add_argument("--peers", default=",".join(PEERS), help="which, separated by commas")
-    parser.add_argument("--baseline", type=Path, help="a checkout of Pravāha instead of peers")
-    parser.add_argument("--once", default="", help="those of them that run in round 1 only")
+    parser.add_argument("--dir", type=Path, required=True, help="directory of the peers")
+    parser.add_argument("--peers", default=",".join(PEERS), help="peers, separated by commas")
+    parser.add_argument("--baseline", type=Path, help="a checkout of Pravāha, instead of peers")
+    parser.add_argument("--once", default="", help="peers that run in round 1 only")
     parser.add_argument(
-        "--columns", default=",".join(MEASURED), help="which; prefill comes with the batches"
+        "--columns", default=",".join(MEASURED), help="columns; prefill is part of the batches"
     )
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--minutes", type=float, help="begin no further round after so long")
-    parser.add_argument("--repeats", type=int, default=1, help="runs of a column in a round")
-    parser.add_argument("--model", type=Path, help="ours; DIR/models/smollm2.gguf without it")
-    parser.add_argument("--kv-dtype", choices=("auto", "f16", "int8"), default="auto", help="ours")
-    parser.add_argument("--threads", type=int, default=2, help="of every engine")
-    parser.add_argument("--speculating", action="store_true", help="ours also with speculation")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result there, too")
+    parser.add_argument("--rounds", type=int, default=3, help="maximum number of rounds")
+    parser.add_argument("--minutes", type=float, help="start no further round after this time")
+    parser.add_argument("--repeats", type=int, default=1, help="runs of a column per round")
+    parser.add_argument("--model", type=Path, help="our model (default DIR/models/smollm2.gguf)")
+    parser.add_argument(
+        "--kv-dtype", choices=("auto", "f16", "int8"), default="auto", help="our KV cache type"
+    )
+    parser.add_argument("--threads", type=int, default=2, help="threads of every engine")
+    parser.add_argument(
+        "--speculating", action="store_true", help="add our engine with speculation"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the result to FILE")
     options = parser.parse_args()
     options.peers = [name for name in options.peers.split(",") if name and not options.baseline]
     options.once = [name for name in options.once.split(",") if name]
@@ -75,7 +79,7 @@ def parse() -> argparse.Namespace:
         (options.columns, MEASURED, "column to measure"),
     ):
         if unknown := sorted(set(names) - set(known)):
-            parser.error(f"no {kind} is called {', '.join(unknown)}: there are {', '.join(known)}")
+            parser.error(f"unknown {kind} {', '.join(unknown)}: choose from {', '.join(known)}")
     if min(options.rounds, options.repeats, options.threads) < 1:
         parser.error("--rounds, --repeats and --threads must be at least 1")
     return options
@@ -110,7 +114,7 @@ def main() -> None:
     ) as race:
         rounds = 0
         for rounds in race.run(options.rounds, until):
-            # After every column, so that a run that is stopped leaves what it measured.
+            # After every column, so that an interrupted run leaves its results.
             if options.json:
                 write_result(options.json, race.result(rounds))
             if rounds != shown and shown:

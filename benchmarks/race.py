@@ -1,4 +1,4 @@
-"""Engines that take turns at the same columns of work, and what came of it."""
+"""`Race`: runs several engines interleaved on the same workloads and collects their results."""
 
 import random
 import time
@@ -19,21 +19,23 @@ from engine.benchmark.step_work import Ceilings, ModelWork
 from engine.benchmark.workload import random_tokens
 
 VOCABULARY = 49_152
-"""Ids of the demo model; larger vocabularies have these, too."""
+"""Vocabulary size of the demo model; larger vocabularies contain these token ids."""
 
 
 @dataclass(slots=True)
 class Contestant:
-    """An engine in the run.
+    """An engine in the comparison.
 
     Attributes:
-        peer: whose it is; None for ours.
+        recipe: how to start it.
+        peer: name of the peer; None for ours.
         rated: whether it counts in the ratios.
-        rounds: rounds it takes part in; None for all.
-        engine: once it is started.
-        out: it failed and takes no part any more.
-        warm: columns that it has begun.
-        refused: columns that it cannot do.
+        rounds: number of rounds in which it runs; None for all.
+        engine: the process, once it is started.
+        standing: its results, once it is started.
+        out: whether it failed and is skipped.
+        warm: columns whose warm-up run is done.
+        refused: columns that it cannot run.
     """
 
     recipe: Recipe
@@ -47,19 +49,19 @@ class Contestant:
     refused: set[str] = field(default_factory=set)
 
     @property
-    def called(self) -> str:
-        """For sentences about it."""
-        return self.standing.name if self.standing else self.recipe.called
+    def display_name(self) -> str:
+        """Name used in messages."""
+        return self.standing.name if self.standing else self.recipe.display_name
 
 
 def prompts(streams: int, seed: int, tokens: int) -> list[list[int]]:
-    """The same random prompts for every engine."""
+    """Reproducible random prompts, the same for every engine."""
     generator = random.Random(seed)
     return [random_tokens(generator, tokens, VOCABULARY) for _ in range(streams)]
 
 
 class Race:
-    """The rounds of all contestants, and what came of them."""
+    """Runs all contestants in rounds and computes ratios and roofline shares."""
 
     def __init__(
         self,
@@ -70,14 +72,14 @@ class Race:
         repeats: int = 1,
         lengths: Lengths | None = None,
     ) -> None:
-        """Nothing is started yet.
+        """Prepare the comparison; engines are started on their first run.
 
         Args:
-            contestants: ours first.
-            columns: of `standings.COLUMNS`, without *prefill*, which comes with the batches.
-            threads: of every engine.
-            repeats: runs of a column in a round.
-            lengths: of the runs.
+            contestants: the engines, ours first.
+            columns: from `standings.COLUMNS`, without *prefill*, which is part of the batches.
+            threads: threads of every engine.
+            repeats: runs of a column per round.
+            lengths: prompt and output lengths.
         """
         self._contestants = contestants
         self._columns = columns
@@ -95,15 +97,15 @@ class Race:
         self._stack.close()
 
     def run(self, rounds: int, until: float) -> Iterator[int]:
-        """Race; yields the number of the round after every column.
+        """Run the rounds; yields the number of the round after every column.
 
         Args:
-            rounds: at most so many.
-            until: no round after the first begins later, by the monotonic clock.
+            rounds: maximum number of rounds.
+            until: instant of the monotonic clock after which no round but the first starts.
         """
         for number in range(1, rounds + 1):
             if number > 1 and time.monotonic() >= until:
-                say(f"time is up after {number - 1} rounds")
+                say(f"time limit reached after {number - 1} rounds")
                 return
             running = [c for c in self._contestants if not c.out and number <= (c.rounds or rounds)]
             turn = (number - 1) % len(running)
@@ -118,21 +120,21 @@ class Race:
             return
         try:
             engine = contestant.engine or self._start(contestant)
-            say(f"round {number}, {column}: {contestant.called}")
+            say(f"round {number}, {column}: {contestant.display_name}")
             assert contestant.standing is not None
             self._measure(engine, contestant, contestant.standing, column, number)
         except OrderRefused as reason:
             contestant.refused.add(column)
-            say(f"{contestant.called} is skipped in column {column}: {reason}")
+            say(f"{contestant.display_name} is skipped in column {column}: {reason}")
         except ProcessFailed as reason:
             contestant.out = True
-            say(f"{contestant.called} is skipped from here on: {reason}")
+            say(f"{contestant.display_name} is skipped from here on: {reason}")
 
     def _start(self, contestant: Contestant) -> DrivenEngine:
-        say(f"starting {contestant.called}")
+        say(f"starting {contestant.display_name}")
         missing = contestant.recipe.missing
         if missing is not None:
-            raise ProcessFailed(f"there is no {missing}")
+            raise ProcessFailed(f"{missing} does not exist")
         engine = DrivenEngine(contestant.recipe, threads=self._threads)
         self._stack.callback(engine.close)
         contestant.engine = engine
@@ -149,7 +151,7 @@ class Race:
         column: str,
         number: int,
     ) -> None:
-        """A column's runs; the first round begins with one that is not counted."""
+        """Run a column; its first run is a warm-up and not counted."""
         first, lengths = column not in contestant.warm, self._lengths
         contestant.warm.add(column)
         if column == "single":
@@ -167,7 +169,7 @@ class Race:
             seed = 2 * (number * 100 + repeat)
             short = engine.run(Order(1, prompts(streams, seed, lengths.prompt)))
             long = engine.run(Order(1 + lengths.new, prompts(streams, seed + 1, lengths.prompt)))
-            # Both or none, so that there is something to subtract.
+            # Both or none: decode throughput is computed from their difference.
             standing.short.setdefault(streams, []).append(short)
             standing.long.setdefault(streams, []).append(long)
 
@@ -186,18 +188,18 @@ class Race:
         self._ceilings = self._ceilings.best(now) if self._ceilings else now
 
     def _batches(self) -> list[int]:
-        """Streams of the columns; 1 for *single*."""
+        """Numbers of streams of the columns; 1 for *single*."""
         return sorted({1 if column == "single" else int(column) for column in self._columns})
 
     # -- results -------------------------------------------------------------------------------
 
     @property
     def ours(self) -> Standing | None:
-        """Ours that counts, once it was started."""
+        """The results of our rated engine, once it is started."""
         return next((c.standing for c in self._contestants if c.peer is None and c.rated), None)
 
     def standings(self) -> list[Standing]:
-        """Everybody's that has measured something, ours first."""
+        """Results of all engines that have any, ours first."""
         return [c.standing for c in self._contestants if c.standing and c.standing.figures()]
 
     def ratio(self) -> dict[str, float]:
@@ -206,7 +208,7 @@ class Race:
         return ratios(self.ours, peers) if self.ours else {}
 
     def share(self) -> dict[str, float]:
-        """Column → our share of the roofline, by the highest ceilings seen in the run."""
+        """Column → our share of the roofline, by the highest ceilings measured in the run."""
         if self._work is None or self._ceilings is None or self.ours is None:
             return {}
         seconds, work = self._ceilings.seconds, self._work
@@ -221,7 +223,7 @@ class Race:
         return shares(self.ours, floors)
 
     def result(self, rounds: int) -> dict[str, object]:
-        """Everything, as plain data."""
+        """All results as plain data."""
         return {
             "threads": self._threads,
             "rounds": rounds,
@@ -236,7 +238,7 @@ class Race:
 
 
 def print_table(race: Race, console: Console) -> None:
-    """Best (median) of each contestant, then ratios and shares."""
+    """Print best (median) of each engine, then ratios and roofline shares."""
     table = Table(title="tokens per second: best (median)", title_justify="left")
     table.add_column("")
     for column in COLUMNS:

@@ -1,18 +1,18 @@
-"""Larger models, longer contexts, shared prefixes: ours beside peers, taking turns.
+"""Compares Pravāha with peers on larger models, longer contexts and shared prefixes, interleaved.
 
     python benchmarks/scaling.py --dir DIR [--parts shapes,contexts,prefix] [--quick] [--json FILE]
 
-* *shapes*: the columns of `peers.py` for models of Qwen2.5's 0.5B and 1.5B shapes with random weights, Q4_1,
-  made in `--cache`. llama.cpp loads the same file; OpenVINO and vLLM would need checkpoints and exports of
-  gigabytes and are left out.
-* *contexts*: decode throughput of the demo model at contexts of 128, 1k and 4k tokens a stream, each stream's
-  its own. Prompts are computed once and then found in the cache, so that their time does not hide that of
-  decoding.
-* *prefix*: 51 streams whose prompts share 1,000 tokens and end in 24 of their own. Everybody may share:
-  ours and OpenVINO by prefix caching, llama.cpp by giving one sequence's cells to all.
+* *shapes*: the columns of `peers.py` for models with the shapes of Qwen2.5 0.5B and 1.5B and random Q4_1
+  weights, created in `--cache`. llama.cpp loads the same file; OpenVINO and vLLM would need checkpoints and
+  exports of gigabytes and are left out.
+* *contexts*: decode throughput of the demo model at contexts of 128, 1k and 4k tokens per stream, without
+  sharing. Prompts are computed once and then found in the prefix cache, so that prefill does not dominate
+  the measurement.
+* *prefix*: 51 streams whose prompts share 1,000 tokens and end in 24 different ones. All engines share the
+  prefix: ours and OpenVINO by prefix caching, llama.cpp by copying one sequence's cells to the others.
 
-`--quick` has shorter answers and fewer streams of the largest shapes, and takes minutes. The result so far
-is written after every figure.
+`--quick` uses shorter outputs and fewer streams for the largest shapes, and takes minutes. The result is
+written after every measurement.
 """
 
 import argparse
@@ -47,7 +47,7 @@ Save = Callable[[], None]
 
 
 def recipe(name: str, directory: Path, *flags: str, model: Path | None = None) -> Recipe:
-    """How an engine is started on the demo model, or on another file."""
+    """The recipe of an engine, with the demo model or `model`."""
     if name == "pravaha":
         demo = directory / "models" / "smollm2.gguf"
         return Recipe(OURS, Path(sys.executable), model or demo, flags)
@@ -57,16 +57,16 @@ def recipe(name: str, directory: Path, *flags: str, model: Path | None = None) -
 
 
 def start(stack: ExitStack, recipes: list[Recipe], threads: int) -> list[DrivenEngine]:
-    """Those that can be started; the others are named."""
+    """Start the engines; those that fail are skipped with a message."""
     engines = []
     for one in recipes:
-        say(f"starting {one.called}")
+        say(f"starting {one.display_name}")
         try:
             if one.missing is not None:
-                raise ProcessFailed(f"there is no {one.missing}")
+                raise ProcessFailed(f"{one.missing} does not exist")
             engine = DrivenEngine(one, threads=threads)
         except ProcessFailed as reason:
-            say(f"{one.called} is skipped: {reason}")
+            say(f"{one.display_name} is skipped: {reason}")
             continue
         stack.callback(engine.close)
         engines.append(engine)
@@ -74,7 +74,7 @@ def start(stack: ExitStack, recipes: list[Recipe], threads: int) -> list[DrivenE
 
 
 def turns(engines: list[DrivenEngine], rounds: int) -> Iterator[tuple[int, DrivenEngine]]:
-    """Every engine in every round, beginning with another one each time."""
+    """Every engine in every round, in an order that rotates by round."""
     for number in range(rounds):
         at = number % max(1, len(engines))
         for engine in engines[at:] + engines[:at]:
@@ -82,7 +82,7 @@ def turns(engines: list[DrivenEngine], rounds: int) -> Iterator[tuple[int, Drive
 
 
 def tokens_per_second(tokens: int, short: list[float], long: list[float]) -> float | None:
-    """Decode throughput of the fastest runs; None where noise was more than that."""
+    """Decode throughput of the fastest runs; None if noise exceeds the difference."""
     taken = min(long) - min(short)
     return tokens / taken if taken > 0 else None
 
@@ -95,7 +95,7 @@ def shapes(options: argparse.Namespace, found: dict[str, Any], save: Save) -> No
     from benchmarks.synthetic_models import SHAPES, synthetic_model
 
     for name, shape in SHAPES.items():
-        say(f"making the {name} model")
+        say(f"creating the {name} model")
         model = synthetic_model(shape, options.dir / "models" / "smollm2.gguf", options.cache)
         columns = ["single", "4", "16", "32", "64"]
         if options.quick:
@@ -147,7 +147,7 @@ def contexts(options: argparse.Namespace, found: dict[str, Any], save: Save) -> 
 
 
 def _fill(engine: DrivenEngine, every: list[list[int]], context: int) -> bool:
-    """Let the engine compute all prompts once; says whether it could."""
+    """Let the engine compute all prompts once; returns whether it succeeded."""
     say(f"{len(every)} × {context}: {engine.name} computes the prompts")
     try:
         engine.run(Order(1, every))
@@ -172,26 +172,26 @@ def _print_contexts(found: dict[str, Any], console: Console) -> None:
 
 
 def agents(seed: int) -> list[list[int]]:
-    """Prompts that share their first `PREFIX_TOKENS` ids, new ones for every seed."""
+    """Prompts that share their first `PREFIX_TOKENS` token ids, different for every seed."""
     generator = random.Random(seed)
     prefix = random_tokens(generator, PREFIX_TOKENS, VOCABULARY)
     return [prefix + random_tokens(generator, TAIL_TOKENS, VOCABULARY) for _ in range(AGENTS)]
 
 
 def prefix(options: argparse.Namespace, found: dict[str, Any], save: Save) -> None:
-    """Total time and decode throughput of many streams over one prefix."""
+    """Total time and decode throughput of many streams with one shared prefix."""
     flags = ("--prefix-caching", "--kv-tokens", str(AGENTS * 1200))
     names = ["pravaha", *options.peers]
     with ExitStack() as stack:
         recipes = [recipe(name, options.dir, *flags) for name in names]
         runs: dict[str, tuple[list[float], list[float]]] = {}
         for number, engine in turns(start(stack, recipes, options.threads), options.rounds):
-            say(f"{AGENTS} over one prefix: {engine.name}")
+            say(f"{AGENTS} streams with one prefix: {engine.name}")
             short, long = runs.setdefault(engine.name, ([], []))
             try:
                 if number == 0:
                     engine.run(Order(2, prompts(4, 0, 64)))
-                # Each with a prefix of its own: the first run's would be found by the second.
+                # Different prefixes, or the second run would find the first run's in the cache.
                 seed = 2 * number
                 first = engine.run(Order(1, agents(seed), shared_prefix=PREFIX_TOKENS))
                 whole = engine.run(
@@ -209,7 +209,7 @@ def prefix(options: argparse.Namespace, found: dict[str, Any], save: Save) -> No
             }
             save()
     table = Table(
-        title=f"{AGENTS} streams, {PREFIX_TOKENS:,} tokens shared, {TAIL_TOKENS} of their own, "
+        title=f"{AGENTS} streams, {PREFIX_TOKENS:,} shared tokens, {TAIL_TOKENS} private, "
         f"{1 + NEW_TOKENS} new",
         title_justify="left",
     )
@@ -230,19 +230,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--dir", type=Path, required=True, help="where the peers live")
-    parser.add_argument("--parts", default=",".join(PARTS), help="which, separated by commas")
-    parser.add_argument("--peers", default=",".join(PEERS), help="which, separated by commas")
-    parser.add_argument("--quick", action="store_true", help="less of everything")
-    parser.add_argument("--rounds", type=int, help="1 with --quick, else 2")
-    parser.add_argument("--threads", type=int, default=2, help="of every engine")
-    parser.add_argument("--cache", type=Path, help="where synthetic models are kept")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result there, too")
+    parser.add_argument("--dir", type=Path, required=True, help="directory of the peers")
+    parser.add_argument("--parts", default=",".join(PARTS), help="parts, separated by commas")
+    parser.add_argument("--peers", default=",".join(PEERS), help="peers, separated by commas")
+    parser.add_argument("--quick", action="store_true", help="shorter outputs, fewer streams")
+    parser.add_argument("--rounds", type=int, help="number of rounds (default 2, --quick 1)")
+    parser.add_argument("--threads", type=int, default=2, help="threads of every engine")
+    parser.add_argument("--cache", type=Path, help="directory of the synthetic models")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the result to FILE")
     options = parser.parse_args()
     for field, known in (("parts", PARTS), ("peers", PEERS)):
         names = [name for name in getattr(options, field).split(",") if name]
         if unknown := sorted(set(names) - set(known)):
-            parser.error(f"--{field}: no {', '.join(unknown)}; there are {', '.join(known)}")
+            parser.error(f"--{field}: unknown {', '.join(unknown)}; choose from {', '.join(known)}")
         setattr(options, field, names)
     options.dir = options.dir.resolve()
     options.cache = options.cache or cache_dir() / "synthetic"

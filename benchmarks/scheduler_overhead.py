@@ -1,21 +1,20 @@
-"""What a step costs in Python: everything but the executor, measured with one that does nothing.
+"""CPU overhead of a step outside the executor, measured with an executor that computes nothing.
 
     python benchmarks/scheduler_overhead.py [--steps N] [--rows 1 64] [--json]
     python benchmarks/scheduler_overhead.py --model MODEL [--rows 1 64]
     python benchmarks/scheduler_overhead.py --policies [--model MODEL]
 
-Per number of rows: microseconds a step, median and 95th percentile, of steady decode (scheduling,
-planning, applying results, indexing full blocks, counting and publishing the snapshot), with the
-parts beside it. It must not grow with the rows by more than the copying of a few hundred bytes and
-the blocks that some row fills. A real step leaves cold caches behind: the last case reads 128 MB
-between steps, as weights would be read.
+Prints, per number of rows, the microseconds per step (median and 95th percentile) of steady decode:
+scheduling, planning, applying results, indexing full blocks, counting and publishing the snapshot. It
+must not grow with the number of rows, except for copying a few hundred bytes and indexing full blocks.
+A real step leaves cold caches behind; to simulate that, the last case reads 128 MB between steps.
 
-With `--model` the real thing: the time between two calls of the executor while the same requests just
-go on, least and median, and its share of the time between two steps' beginnings.
+With `--model`, measures real steps: the time between two calls of the executor while the same requests
+decode (minimum and median), and its fraction of the step period.
 
-With `--policies`, for every scheduling policy: *decode* as above; *line*, the same with 1,000
-requests waiting and no row free; and *turnover*, in which by turns a step ends a request and one
-admits another out of those 1,000. With `--model` also the real thing for each of them.
+With `--policies`, measures every scheduling policy: *decode* as above; *queue*, the same with 1,000
+requests waiting and no free row; and *turnover*, in which requests finish and others of the 1,000 are
+admitted in alternating steps. With `--model`, real steps are measured for every policy, too.
 """
 
 import argparse
@@ -50,14 +49,14 @@ BLOCK_SIZE = 32
 MAX_MODEL_LEN = 8192
 PROMPT = 64
 SWEEP_BYTES = 128 * 2**20
-LINE = 1000
+QUEUE_LENGTH = 1000
 
 
 class NullExecutor:
-    """Samples token 1 for every row at once.
+    """An executor that computes nothing and samples token 1 for every row.
 
     Attributes:
-        seconds: how long the last call took; no part of the overhead.
+        seconds: duration of the last call, which is not part of the overhead.
     """
 
     def __init__(self, sweep_bytes: int) -> None:
@@ -67,7 +66,7 @@ class NullExecutor:
         self._results: dict[int, StepResult] = {}
 
     def execute(self, plan: StepPlan) -> StepResult:
-        """Answer without computing."""
+        """Return a constant result."""
         begin = time.perf_counter()
         self._sweep.max(initial=0)
         count = len(plan.rows)
@@ -91,7 +90,7 @@ def steady_pipeline(
     policy: Policy = "fcfs",
     waiting: RequestQueue | None = None,
 ) -> tuple[AsyncPravahaEngine, Pipeline]:
-    """A pipeline with every row decoding, and an idle engine that publishes for it."""
+    """A pipeline in which every row decodes, and an idle engine that publishes its snapshots."""
     from engine._core import BlockAllocator, PrefixTrie
 
     blocks = rows * (MAX_MODEL_LEN // BLOCK_SIZE)
@@ -123,7 +122,7 @@ def steady_pipeline(
 
 
 def sequence(number: int, params: SamplingParams, max_total: int = MAX_MODEL_LEN) -> Sequence:
-    """A prompt of its own; lengths differ, so that some row fills a block in every step."""
+    """A sequence with a distinct prompt; lengths differ, so that a row fills a block in every step."""
     length = PROMPT + number % BLOCK_SIZE
     number %= 20_000
     bias_ids, bias_values = SamplingValidator.pack_bias(params)
@@ -148,7 +147,7 @@ def sequence(number: int, params: SamplingParams, max_total: int = MAX_MODEL_LEN
 
 
 def measure(rows: int, steps: int, params: SamplingParams, sweep_bytes: int) -> dict[str, float]:
-    """Microseconds a step, steady decode."""
+    """Microseconds per step of steady decode."""
     executor = NullExecutor(sweep_bytes)
     engine, pipeline = steady_pipeline(rows, params, executor)
     step_us, publish_us = [], []
@@ -171,15 +170,15 @@ def measure(rows: int, steps: int, params: SamplingParams, sweep_bytes: int) -> 
 
 
 def measure_policy(policy: Policy, rows: int, steps: int) -> dict[str, float | str]:
-    """Median microseconds a step: decodes alone, beside a line, and with turnover."""
+    """Median microseconds per step: decodes alone, with a long queue, and with turnover."""
     params = SamplingParams()
     found: dict[str, float | str] = {"policy": policy, "rows": rows}
-    for case in ("decode", "line", "turnover"):
+    for case in ("decode", "queue", "turnover"):
         executor, waiting = NullExecutor(0), RequestQueue(10**6)
         engine, pipeline = steady_pipeline(rows, params, executor, policy, waiting)
         number = rows
         if case != "decode":
-            for number in range(rows, rows + LINE):
+            for number in range(rows, rows + QUEUE_LENGTH):
                 waiting.put(sequence(number, params, MAX_MODEL_LEN))
         times = []
         for step in range(steps):
@@ -188,7 +187,7 @@ def measure_policy(policy: Policy, rows: int, steps: int) -> dict[str, float | s
                 waiting.put(sequence(number, params))
                 running = pipeline.scheduler.running
                 if len(running) == rows:
-                    pipeline.table.max_total[running[step % rows]] = 0  # it ends in this step
+                    pipeline.table.max_total[running[step % rows]] = 0  # finishes in this step
             begin = time.perf_counter()
             pipeline.step()
             engine._thread.publish_and_wake(pipeline)
@@ -198,7 +197,7 @@ def measure_policy(policy: Policy, rows: int, steps: int) -> dict[str, float | s
 
 
 class TimedExecutor:
-    """The real executor, with the beginning, end and shape of every call."""
+    """Wraps the real executor and records start, end and shape of every call."""
 
     def __init__(self, inner: Executor) -> None:
         self.info = inner.info
@@ -217,7 +216,7 @@ class TimedExecutor:
 
 
 def measure_share(model: Path, policy: Policy, rows: Many[int]) -> list[dict[str, float | str]]:
-    """Median milliseconds of real decode steps, and the share that is not the executor's."""
+    """Median milliseconds of real decode steps, and the fraction spent outside the executor."""
     executors: list[TimedExecutor] = []
 
     def load(*arguments: object, **options: object) -> Executor:
@@ -228,16 +227,14 @@ def measure_share(model: Path, policy: Policy, rows: Many[int]) -> list[dict[str
         model=model,
         name="share",
         scheduling=Scheduling(policy),
-        speculation=False,  # or steps would differ in their tokens
+        speculation=False,  # so that all steps have the same number of tokens
     )
     engine = AsyncPravahaEngine(config, executor_factory=load, probes=())
     engine.start()
     found: list[dict[str, float | str]] = []
     try:
         engine.wait_ready()
-        first = SamplingParams(
-            max_tokens=48, ignore_eos=True
-        )  # the step-time model learns to begin with
+        first = SamplingParams(max_tokens=48, ignore_eos=True)  # fits the step-time model
         engine.submit(Request(tuple(range(PROMPT)), first)).wait_result(600)
         executors[0].calls.clear()
         for count in rows:
@@ -273,7 +270,7 @@ def measure_share(model: Path, policy: Policy, rows: Many[int]) -> list[dict[str
 
 
 def report_policies(options: argparse.Namespace) -> None:
-    """Print what every policy costs, or real steps under one of them."""
+    """Print the overhead of every policy, and of real steps with `--model`."""
     policies: Many[Policy] = POLICIES if options.policies else ("fcfs",)
     simulated = [
         measure_policy(policy, rows, options.steps)
@@ -301,11 +298,13 @@ def report_policies(options: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=2000)
-    parser.add_argument("--rows", type=int, nargs="*", default=[1, 16, 64, 256])
-    parser.add_argument("--policies", action="store_true", help="every policy, instead")
+    parser.add_argument("--steps", type=int, default=2000, help="steps per measurement")
+    parser.add_argument(
+        "--rows", type=int, nargs="*", default=[1, 16, 64, 256], help="numbers of rows"
+    )
+    parser.add_argument("--policies", action="store_true", help="measure every policy instead")
     parser.add_argument("--model", type=Path, help="measure real steps")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     arguments = parser.parse_args()
     if arguments.policies or arguments.model:
         report_policies(arguments)
@@ -323,7 +322,7 @@ def main() -> None:
         print(json.dumps(report, indent=2))
         return
     for name, lines in report.items():
-        print(f"{name}: µs a step, median (95th percentile)")
+        print(f"{name}: µs per step, median (95th percentile)")
         for line in lines:
             print(
                 f"  {line['rows']:4} rows  {line['total_us']:7} ({line['total_us_p95']})"

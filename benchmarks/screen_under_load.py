@@ -1,23 +1,22 @@
-"""What the screen costs the engine, and the engine the screen, while many streams run.
+"""Mutual interference of TUI and engine while many streams run: UI latency and throughput.
 
     python benchmarks/screen_under_load.py [--streams 32] [--pairs 5] [--turns 8] [--samples 300]
         [--json FILE]
 
-Runs the real application on a pseudo-terminal of 140×36 (the narrowest that shows chat and KV map side
-by side), a chat answer and STREAMS other requests generating in its engine, and beside it the same engine
-without a screen, which generates as much: STREAMS requests and a long one. Each process is new in each
-pair. Prints
+Runs the application on a pseudo-terminal of 140×36 (the narrowest that shows chat and KV map side by
+side), with a chat answer and STREAMS other requests generating in its engine; and, for comparison, the
+same engine without a TUI and the same load. Both processes are started anew for each pair. Prints
 
 * *key to echo*: from the byte of a printable key to the prompt cell that shows it, read by `pyte`;
-  keys come at random instants;
+  keys are typed at random instants;
 * *loop lag*: how late a task that sleeps 20 ms on the application's event loop wakes up;
-* *processor*: the share of one core that the application's own thread takes, from its scheduler's
-  account, which other programs hardly move;
-* *throughput*: generated tokens per second with the screen over the same without it. The two processes
-  run in turns of a few seconds, the other one stopped, because a shared machine's speed wanders by a fifth
-  within a minute; a turn with the screen is compared with the two around it, and the median of all these
-  ratios counts. What the screen writes is read from the pseudo-terminal and put aside meanwhile: emulating
-  a terminal in Python would be a third program in the comparison.
+* *processor*: the fraction of one core used by the application's main thread, from
+  `/proc/<pid>/task/<tid>/schedstat`, which other programs hardly affect;
+* *throughput*: generated tokens per second with the TUI over those without. The two processes run in
+  alternating turns of a few seconds, with the other one stopped, because the speed of a shared machine
+  varies by a fifth within a minute. Each turn with the TUI is compared with the mean of the turns before
+  and after it, and the median of the ratios is reported. The TUI's output is read from the pseudo-terminal
+  but not emulated meanwhile, since a terminal emulator in Python would compete for the CPU.
 
 Gates: key to echo p95 < 50 ms, loop lag p95 < 25 ms, ratio ≥ 0.95.
 """
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 WARM_UP_S = 10.0
-LOAD_PATIENCE_S = 120.0
+LOAD_TIMEOUT_S = 120.0
 SETTLE_S, TURN_S = 0.5, 4.0
 PROMPT_TOKENS, NEW_TOKENS, CHAT_TOKENS = 64, 256, 4096
 HEARTBEAT_S = 0.02
@@ -54,7 +53,7 @@ SAMPLE_S = 0.25
 COLUMNS, ROWS = 140, 36
 PROMPT_ROWS = range(ROWS - 5, ROWS - 1)
 TYPED = 24
-"""Characters typed before they are deleted again; both directions are measured."""
+"""Characters typed before they are deleted; both directions are measured."""
 ENTER, BACKSPACE, CTRL_Q = "\r", "\x7f", "\x11"
 LONG = "Write a very long story about a river."
 
@@ -65,7 +64,7 @@ LONG = "Write a very long story about a river."
 def keep_busy(client: "EngineClient", streams: int, report: Path, *, chat: bool) -> None:
     """Keep `streams` requests generating, and append (seconds, tokens generated) to `report`.
 
-    With `chat` also one that goes on and on, in place of a chat's answer.
+    With `chat`, also run one long request, in place of a chat answer.
     """
     from app.runtime.opening import wait_loaded
     from engine.api.request import Request, SamplingParams
@@ -80,7 +79,7 @@ def keep_busy(client: "EngineClient", streams: int, report: Path, *, chat: bool)
     wait_loaded(client)
     if chat:
         submit(CHAT_TOKENS)
-    # The first ones end at different times, so that every later second is like the others.
+    # The first requests have random lengths, so that later ones finish at evenly spread times.
     requests = [submit(generator.randint(1, NEW_TOKENS)) for _ in range(streams)]
     with report.open("a") as file:
         while True:
@@ -94,19 +93,19 @@ def keep_busy(client: "EngineClient", streams: int, report: Path, *, chat: bool)
             file.flush()
 
 
-def heart_of(report: Path) -> Path:
-    """The file whose existence makes the application's heart beat."""
+def heartbeat_switch(report: Path) -> Path:
+    """The file whose existence turns the heartbeat in the application on."""
     return report.with_suffix(".heart")
 
 
 def start_load(client: "EngineClient", streams: int, report: Path) -> None:
-    """Run `keep_busy` beside the application."""
+    """Run `keep_busy` on a thread of the application."""
     arguments = (client, streams, report)
     threading.Thread(target=keep_busy, args=arguments, kwargs={"chat": False}, daemon=True).start()
 
 
 def run_headless(streams: int, report: Path) -> None:
-    """The engine alone, until killed."""
+    """Run the engine without a TUI until killed."""
     from app.runtime.opening import open_client
     from app.settings.sources import load_settings
 
@@ -116,14 +115,16 @@ def run_headless(streams: int, report: Path) -> None:
 
 
 def run_screen(streams: int, report: Path) -> None:
-    """The application as `pravaha` starts it, with the load beside and a heartbeat inside."""
+    """Run the application as `pravaha` does, with the load and a heartbeat task."""
     from app.commands.screen import open_screen
     from app.tui.app import PravahaApp
 
     async def beat() -> None:
         with report.with_suffix(".lag").open("a") as file:
             while True:
-                if not heart_of(report).exists():  # waking up so often would cost throughput
+                if not heartbeat_switch(
+                    report
+                ).exists():  # waking up so often would cost throughput
                     await asyncio.sleep(SAMPLE_S)
                     continue
                 beats = []
@@ -136,10 +137,10 @@ def run_screen(streams: int, report: Path) -> None:
                 file.flush()
 
     def on_load(self: PravahaApp) -> None:
-        self.heart = asyncio.create_task(beat())  # kept, or it would be collected
+        self.heart = asyncio.create_task(beat())  # a reference, so that it is not collected
         start_load(self.client, streams, report)
 
-    # A subclass would look for its style sheet beside this file.
+    # Patched, since a subclass would look for its style sheet in this directory.
     PravahaApp.on_load = on_load
     sys.exit(open_screen({}))
 
@@ -148,13 +149,13 @@ def run_screen(streams: int, report: Path) -> None:
 
 
 def command(kind: str, streams: int, report: Path) -> list[str]:
-    """This file, as the measured process."""
+    """The command line that runs this file as a measured process."""
     return [sys.executable, __file__, "--child", kind, str(streams), str(report)]
 
 
 @contextmanager
 def fresh_home() -> Iterator[tuple[Path, dict[str, str]]]:
-    """A report's path, and an environment with conversations of its own."""
+    """Path of a report, and an environment with new data and configuration directories."""
     with tempfile.TemporaryDirectory() as directory:
         environ = os.environ | {
             "TERM": "xterm-256color",
@@ -171,7 +172,7 @@ def fresh_home() -> Iterator[tuple[Path, dict[str, str]]]:
 
 
 def lines(report: Path) -> list[list[float]]:
-    """The whole lines of a report that may be being written."""
+    """The complete lines of a report that may still be written to."""
     if not report.exists():
         return []
     return [json.loads(line) for line in report.read_text().splitlines(True) if line[-1] == "\n"]
@@ -188,26 +189,26 @@ def wait_for_load(report: Path) -> None:
     """Wait until the streams have run for `WARM_UP_S`.
 
     Raises:
-        TimeoutError: they never began; the process says why.
+        TimeoutError: they did not start within `LOAD_TIMEOUT_S`.
     """
-    patience = time.monotonic() + LOAD_PATIENCE_S
+    deadline = time.monotonic() + LOAD_TIMEOUT_S
     while not lines(report):
-        if time.monotonic() > patience:
-            raise TimeoutError(f"the engine generated nothing within {LOAD_PATIENCE_S:.0f} s")
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the engine generated nothing within {LOAD_TIMEOUT_S:.0f} s")
         time.sleep(0.1)
     time.sleep(WARM_UP_S)
 
 
 @dataclass(slots=True)
 class Pair:
-    """What the two processes gave.
+    """The measurements of a pair of processes.
 
     Attributes:
-        headless: tokens per second without a screen, turn by turn: one more than with it.
-        screen: with a screen, while nobody typed.
-        processor: share of a core its own thread took in those turns.
-        lag: how late its event loop was, seconds; taken afterwards.
-        echo: from key to echo, seconds; taken last.
+        headless: tokens per second without the TUI, per turn; one turn more than with it.
+        screen: tokens per second with the TUI, per turn, without typing.
+        processor: fraction of a core used by the TUI's main thread, per turn.
+        lag: event loop lag in seconds; measured after the turns.
+        echo: seconds from key to echo; measured last.
     """
 
     headless: list[float] = field(default_factory=list)
@@ -218,14 +219,14 @@ class Pair:
 
     @property
     def ratios(self) -> list[float]:
-        """Each turn with the screen over the mean of the turns around it."""
+        """Each turn with the TUI over the mean of the headless turns before and after it."""
         around = zip(self.headless[:-1], self.headless[1:], strict=True)
         return [2 * own / sum(two) for own, two in zip(self.screen, around, strict=True)]
 
 
 @contextmanager
 def running(pid: int) -> Iterator[None]:
-    """Let a stopped process run."""
+    """Resume a stopped process within the context."""
     os.kill(pid, signal.SIGCONT)
     try:
         yield
@@ -234,7 +235,7 @@ def running(pid: int) -> Iterator[None]:
 
 
 def take_turn(pid: int, report: Path) -> float:
-    """Let a stopped process run for a turn; its tokens per second."""
+    """Resume a stopped process for one turn; returns its tokens per second."""
     with running(pid):
         time.sleep(SETTLE_S)
         begin = time.monotonic()
@@ -243,14 +244,14 @@ def take_turn(pid: int, report: Path) -> float:
 
 
 def processor_seconds(pid: int) -> float:
-    """What a process's first thread has taken so far."""
+    """CPU seconds used so far by a process's main thread."""
     account = Path(f"/proc/{pid}/task/{pid}/schedstat")
     return int(account.read_text().split()[0]) / 1e9 if account.exists() else float("nan")
 
 
 @contextmanager
 def start_headless(streams: int) -> Iterator[tuple[int, Path]]:
-    """The process without a screen, its load begun, stopped; and its report."""
+    """Start the process without a TUI and its load, and stop it; yields its pid and report."""
     with fresh_home() as (report, environ):
         child = subprocess.Popen(command("headless", streams, report), env=environ)
         try:
@@ -264,7 +265,7 @@ def start_headless(streams: int) -> Iterator[tuple[int, Path]]:
 
 @contextmanager
 def start_screen(streams: int) -> Iterator[tuple[Any, Path]]:
-    """The process with a screen, its load begun, stopped; its terminal and its report."""
+    """Start the process with a TUI and its load, and stop it; yields its terminal and report."""
     sys.path.insert(0, str(ROOT))
     from tests.pty.terminal import Terminal
 
@@ -284,7 +285,7 @@ def start_screen(streams: int) -> Iterator[tuple[Any, Path]]:
 
 
 def measure_pair(streams: int, turns: int, samples: int) -> Pair:
-    """Two fresh processes."""
+    """Measure two new processes."""
     pair = Pair()
     with start_headless(streams) as (headless, account), start_screen(streams) as (screen, report):
         with screen.unread():
@@ -295,13 +296,13 @@ def measure_pair(streams: int, turns: int, samples: int) -> Pair:
                 taken = processor_seconds(screen.pid) - taken
                 pair.processor.append(taken / (time.monotonic() - began))
                 pair.headless.append(take_turn(headless, account))
-            heart_of(report).touch()
+            heartbeat_switch(report).touch()
             with running(screen.pid):
                 time.sleep(1 + SETTLE_S)
                 begin = time.monotonic()
                 time.sleep(turns * TURN_S / 2)
                 end = time.monotonic()
-            heart_of(report).unlink()
+            heartbeat_switch(report).unlink()
             beats = lines(report.with_suffix(".lag"))
             pair.lag = [late for at, late in beats if begin <= at <= end]
         with running(screen.pid):
@@ -311,7 +312,7 @@ def measure_pair(streams: int, turns: int, samples: int) -> Pair:
 
 
 def key_to_echo(terminal: Any, samples: int) -> Iterator[float]:
-    """Seconds from a key's byte to the changed prompt, one after another."""
+    """Yields the seconds from a key's byte to the changed prompt, for each key."""
     generator = random.Random(7)
     typed = ""
     alphabet = "".join(generator.sample(string.ascii_letters + string.digits, TYPED))
@@ -349,11 +350,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--streams", type=int, default=32)
-    parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--turns", type=int, default=8, help="of each process in a pair")
-    parser.add_argument("--samples", type=int, default=300, help="keys pressed, all pairs together")
-    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--streams", type=int, default=32, help="concurrent requests")
+    parser.add_argument("--pairs", type=int, default=5, help="pairs of processes")
+    parser.add_argument("--turns", type=int, default=8, help="turns of each process in a pair")
+    parser.add_argument("--samples", type=int, default=300, help="total number of keys typed")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the result to FILE")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:

@@ -1,16 +1,16 @@
-"""Which policy meets how many deadlines: arrival traces through the real scheduler, in virtual time.
+"""Simulates the scheduling policies on arrival traces, in virtual time, and counts met deadlines.
 
     python benchmarks/simulate.py [--load 1.3] [--seconds 120] [--trace poisson …] [--json]
-    python benchmarks/simulate.py --fit MODEL      # step times of this machine instead of the stored
+    python benchmarks/simulate.py --fit MODEL      # with step times of this machine
 
-Everything is the engine's own (pipeline, scheduler, policies, block pool, prefix cache, step-time
-model and its calibration) except the executor, which computes nothing and moves a virtual clock
-by the time a step would take. So a run is exact, repeatable, and takes seconds.
+All components are the engine's own (pipeline, scheduler, policies, block pool, prefix cache, step-time
+model and its calibration) except the executor, which computes nothing and advances a virtual clock by
+the predicted duration of the step. So a run is reproducible and takes seconds.
 
-*TTFT* is the share of the requests with a deadline whose first token came in time. *Done* is the
-share whose whole answer came in time: by the deadline and 100 ms for each further token.
-`load` is the offered work over what the machine can do, with 16 decodes in a step: above 1 nobody
-can serve everybody.
+*TTFT in time* is the fraction of the requests with a deadline whose first token met it. *Done in time*
+is the fraction whose last token met the deadline plus 100 ms per further token. `load` is the offered
+work divided by the machine's capacity with 16 decodes per step; above 1 not all requests can be served
+in time.
 """
 
 import argparse
@@ -44,22 +44,22 @@ from engine.step.calibration import Calibration
 from engine.step.pipeline import Pipeline
 
 STORED = StepCosts(constant=1.8e-3, prefill_token=6.4e-4, decode_row=1.6e-3, kv_token=2.1e-6)
-"""SmolLM2-135M Q4_1 on two AVX-512 cores that other programs used, too: `--fit` of 2026-11-21, rounded."""
+"""SmolLM2-135M Q4_1 on two AVX-512 cores with noisy neighbours: `--fit` of 2026-11-21, rounded."""
 
 BLOCK_SIZE = 32
 ROWS = 32
 BUDGET = 512
 BLOCKS = 1500
 CONTEXT = 8192
-DECODES_BESIDE = 16
+CONCURRENT_DECODES = 16
 PER_TOKEN_S = 0.1
 SCATTER = 0.08
-"""Log-normal scatter of step times, so that the model has something to learn."""
+"""Sigma of the log-normal noise of step times, which the step-time model has to average out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a trace under one policy. Shares are of requests that named a deadline."""
+    """The result of a trace under one policy. Fractions are of the requests with a deadline."""
 
     policy: str
     batch_former: str
@@ -77,7 +77,7 @@ class Outcome:
 
 
 class SimulatedExecutor:
-    """Moves the clock by what a step would take."""
+    """Advances the virtual clock by the duration of each step."""
 
     def __init__(self, costs: StepCosts, clock: "VirtualClock", seed: int) -> None:
         self.info = ExecutorInfo("simulated", "none", 0, "none", 0, "f16", 0)
@@ -86,7 +86,7 @@ class SimulatedExecutor:
         self._rng = np.random.default_rng(seed)
 
     def execute(self, plan: StepPlan) -> StepResult:
-        """Every row that reached its last token gets token 1."""
+        """Sample token 1 for every row with `needs_logits`."""
         num_scheduled_tokens = np.diff(plan.query_start)
         end = plan.positions[plan.query_start[1:] - 1] + 1
         load = step_load(num_scheduled_tokens, end, len(plan.token_ids))
@@ -103,7 +103,7 @@ class SimulatedExecutor:
 
 
 class IntervalCounters(EngineCounters):
-    """Keeps every time between two tokens, for exact percentiles."""
+    """Keeps all inter-token latencies, for exact percentiles."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,18 +116,18 @@ class IntervalCounters(EngineCounters):
 
 
 class VirtualClock:
-    """Seconds that pass only while steps run."""
+    """A clock that advances only while steps run."""
 
     def __init__(self) -> None:
         self.now = 0.0
 
     def __call__(self) -> float:
-        """The instant."""
+        """The current instant, in seconds."""
         return self.now
 
 
 class Simulation:
-    """One engine's worth of pipeline on a virtual clock."""
+    """A complete pipeline on a virtual clock."""
 
     def __init__(self, scheduling: Scheduling, costs: StepCosts, *, seed: int) -> None:
         self.clock = VirtualClock()
@@ -157,7 +157,7 @@ class Simulation:
             self.pipeline.calibrate(calibration)
 
     def run(self, arrivals: Many[Arrival]) -> list[Sequence]:
-        """Play a trace to its end; the sequences, in order of arrival."""
+        """Run a trace to its end; returns the sequences in order of arrival."""
         begin = self.clock.now
         played: list[Sequence] = []
         while len(played) < len(arrivals) or self.pipeline.has_work:
@@ -206,9 +206,9 @@ class Simulation:
 
 
 def work_of(arrivals: Many[Arrival], costs: StepCosts) -> float:
-    """Seconds of the machine that a trace asks for; prefixes seen before cost nothing."""
+    """Seconds of compute that a trace needs; prefixes that occurred before cost nothing."""
     seen: set[int] = set()
-    each = costs.decode_row + costs.constant / DECODES_BESIDE
+    each = costs.decode_row + costs.constant / CONCURRENT_DECODES
     total = 0.0
     for arrival in arrivals:
         count, fresh = len(arrival.tokens), len(arrival.tokens)
@@ -224,9 +224,9 @@ def work_of(arrivals: Many[Arrival], costs: StepCosts) -> float:
 def make_trace(
     name: str, *, load: float, seconds: float, costs: StepCosts, seed: int
 ) -> list[Arrival]:
-    """A trace that offers `load` times what the machine can do."""
+    """A trace whose work is `load` times the machine's capacity."""
     rate = 1.0
-    for _ in range(4):  # a short trace's work is not its kinds' mean
+    for _ in range(4):  # the work of a short trace differs from its expected value
         arrivals = take(TRACES[name], seed=seed, rate=rate, seconds=seconds)
         rate *= load * seconds / work_of(arrivals, costs)
     return take(TRACES[name], seed=seed, rate=rate, seconds=seconds)
@@ -235,7 +235,7 @@ def make_trace(
 def simulate(
     arrivals: Many[Arrival], scheduling: Scheduling, costs: StepCosts = STORED, *, seed: int = 0
 ) -> Outcome:
-    """Play a trace under one policy."""
+    """Run a trace under one policy."""
     simulation = Simulation(scheduling, costs, seed=seed)
     begin = simulation.clock.now
     played = simulation.run(arrivals)
@@ -273,10 +273,7 @@ def simulate(
 
 
 def fit(model: Path) -> StepCosts:
-    """This machine's step times with a model: mixed traffic on the real engine.
-
-    Whatever else ran meanwhile is in the figures.
-    """
+    """Fit the step times of a model on this machine, with mixed traffic on the real engine."""
     from engine.api.config import EngineConfig
     from engine.runtime.engine import AsyncPravahaEngine
 
@@ -303,7 +300,7 @@ def fit(model: Path) -> StepCosts:
     finally:
         engine.shutdown()
     if snapshot.step_costs is None:
-        raise AssertionError("steps ran, so they were learnt from")
+        raise AssertionError("the step-time model is not fitted")
     print(f"fitted: {snapshot.step_costs}, error {snapshot.step_error or 0:.0%}", file=sys.stderr)
     return snapshot.step_costs
 
@@ -327,14 +324,18 @@ def table(outcomes: Many[Outcome]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trace", nargs="*", choices=TRACES, default=list(TRACES))
-    parser.add_argument("--policy", nargs="*", choices=POLICIES, default=list(POLICIES))
-    parser.add_argument("--load", type=float, default=1.3)
+    parser.add_argument(
+        "--trace", nargs="*", choices=TRACES, default=list(TRACES), help="arrival traces"
+    )
+    parser.add_argument(
+        "--policy", nargs="*", choices=POLICIES, default=list(POLICIES), help="scheduling policies"
+    )
+    parser.add_argument("--load", type=float, default=1.3, help="offered work over capacity")
     parser.add_argument("--seconds", type=float, default=120.0, help="length of a trace")
-    parser.add_argument("--target-ms", type=float, default=60.0, help="of timed steps")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--fit", type=Path, help="a model to measure this machine with")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--target-ms", type=float, default=60.0, help="step target of `timed`")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the traces")
+    parser.add_argument("--fit", type=Path, help="fit step times with this model")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     options = parser.parse_args()
     costs = fit(options.fit) if options.fit else STORED
     report = {}

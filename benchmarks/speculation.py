@@ -1,15 +1,16 @@
-"""Prompt-lookup speculation on and off: tokens a second on texts that repeat another, and on free ones.
+"""Decode throughput with and without prompt-lookup speculation, on repetitive and on free texts.
 
     python benchmarks/speculation.py [MODEL] [--runs 5] [--kinds edit free drawn] [--json FILE]
     python benchmarks/speculation.py [MODEL] --replay 2.1 2.8 4.3 8.0 14.7
 
-Two engines in one process, of the same model, take turns at every prompt, one stream: what slows the
-machine for a while slows both. *Best* adds up each prompt's fastest answer, *median* is that of whole
-runs; prefills are not counted. Answers with and without are compared, too: they must be equal.
+Two engines with the same model in one process alternate on every prompt, one stream, so that noisy
+neighbours affect both. *Best* is computed from each prompt's fastest run, *median* from whole runs;
+prefill is excluded. Outputs with and without speculation must be equal. The kinds are *edit* (repetitive,
+greedy), *free* (greedy) and *drawn* (free, sampled at temperature 0.8).
 
-`--replay` takes the machine out of it: the answers are played through the policy with stated step
-times, milliseconds at 1, 2, 4, 8 and 16 tokens. `--acceptance` prints what share of guesses is right
-after so many agreeing tokens, which is where the prior in `engine/scheduler/speculation.py` comes from.
+`--replay` is independent of the machine: it runs the outputs through the speculation policy with given
+step times, in milliseconds at 1, 2, 4, 8 and 16 tokens. `--acceptance` prints the acceptance rate by
+match length, from which the prior in `engine/scheduler/speculation.py` was taken.
 """
 
 import argparse
@@ -69,21 +70,31 @@ FREE = [
     "Explain why the sky is blue.",
 ]
 KINDS = {"edit": (EDIT, 0.0), "free": (FREE, 0.0), "drawn": (FREE, 0.8)}
-"""Prompts and temperature."""
+"""Kind → prompts and temperature."""
 NEW_TOKENS = 100
 REPLAYED = (1, 2, 4, 8, 16)
-"""Tokens of the steps whose times `--replay` takes."""
+"""Tokens per step of the times given to `--replay`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("model", nargs="?", type=Path, help="a GGUF file; the demo model's")
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--acceptance", action="store_true")
-    parser.add_argument("--replay", type=float, nargs=len(REPLAYED), metavar="MS")
+    parser.add_argument("model", nargs="?", type=Path, help="GGUF file (default: demo model)")
+    parser.add_argument("--runs", type=int, default=5, help="runs per prompt")
+    parser.add_argument(
+        "--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="kinds of prompts"
+    )
+    parser.add_argument("--json", type=Path, help="also write the result to this file")
+    parser.add_argument(
+        "--acceptance", action="store_true", help="print acceptance rates by match length"
+    )
+    parser.add_argument(
+        "--replay",
+        type=float,
+        nargs=len(REPLAYED),
+        metavar="MS",
+        help="simulate with these step times in milliseconds",
+    )
     options = parser.parse_args(arguments)
     model = options.model or _demo_model()
     alone = options.acceptance or options.replay
@@ -110,7 +121,7 @@ def _print_row(row: dict[str, object]) -> None:
         f"{row['kind']:6} tok/s, best (median): off {row['off_best']:.1f} ({row['off_median']:.1f}), "
         f"on {row['on_best']:.1f} ({row['on_median']:.1f}); gain ×{row['gain_best']:.2f} "
         f"(×{row['gain_median']:.2f}); {row['accepted']} of {row['drafted']} draft tokens accepted; "
-        f"{row['decode_row_ms']:.2f} ms a token in a step of {row['step_ms']:.2f}",
+        f"{row['decode_row_ms']:.2f} ms per token in a step of {row['step_ms']:.2f} ms",
         flush=True,
     )
 
@@ -123,7 +134,7 @@ def _demo_model() -> Path:
 
 
 def _engine(model: Path, *, speculation: bool) -> AsyncPravahaEngine:
-    # Without a prefix cache every run computes the same.
+    # Without a prefix cache, so that every run computes the same tokens.
     config = EngineConfig(
         model, "model", kv_cache_bytes=256 << 20, prefix_caching=False, speculation=speculation
     )
@@ -150,7 +161,7 @@ def _compare(engines: dict[bool, AsyncPravahaEngine], kind: str, *, runs: int) -
     seconds = {on: np.zeros((runs, count)) for on in engines}
     tokens = np.zeros(count)
     before = engines[True].snapshot().totals
-    for run in range(-1, runs):  # the first one warms up
+    for run in range(-1, runs):  # run -1 is a warm-up
         for index in range(count):
             answers = {}
             for on in (False, True) if (run + index) % 2 else (True, False):
@@ -160,7 +171,7 @@ def _compare(engines: dict[bool, AsyncPravahaEngine], kind: str, *, runs: int) -
                 if run >= 0:
                     seconds[on][run, index] = _decoding(output)
             if answers[True] != answers[False]:
-                sys.exit(f"{kind}: the answers differ.")
+                sys.exit(f"{kind}: the outputs differ.")
             tokens[index] = len(answers[True]) - 1
     after = engines[True].snapshot().totals
     best = {on: float(tokens.sum() / one.min(axis=0).sum()) for on, one in seconds.items()}
@@ -187,7 +198,7 @@ def _decoding(output: RequestOutput) -> float:
 
 
 def _texts(engine: AsyncPravahaEngine, kind: str) -> Iterator[tuple[int, NDArray[np.int32]]]:
-    """Length of each prompt, and the prompt with its answer: [1, N] int32."""
+    """Length of each prompt, and the prompt with its output: [1, N] int32."""
     for request in _requests(engine, kind):
         output = engine.submit(request).wait_result(600)
         yield (
@@ -197,15 +208,15 @@ def _texts(engine: AsyncPravahaEngine, kind: str) -> Iterator[tuple[int, NDArray
 
 
 def _print_acceptance(engine: AsyncPravahaEngine, kind: str) -> None:
-    """Share of first guesses that are right, by how many tokens agreed before."""
+    """Print the acceptance rate of first draft tokens by match length."""
     right, tried = np.zeros(MAX_MATCH + 1), np.zeros(MAX_MATCH + 1)
     for prompt, whole in _texts(engine, kind):
-        for known in range(prompt + 1, whole.shape[1]):
+        for num_tokens in range(prompt + 1, whole.shape[1]):
             draft, length, matched = np.zeros((1, 1), np.int32), np.zeros(1, np.int32), _one(0)
             draft_by_lookup(
                 whole,
                 np.full((1, 1), -1, np.int32),
-                _one(known),
+                _one(num_tokens),
                 _one(1),
                 _one(0),
                 draft,
@@ -215,10 +226,10 @@ def _print_acceptance(engine: AsyncPravahaEngine, kind: str) -> None:
                 most=MAX_MATCH,
             )
             tried[matched[0]] += 1
-            right[matched[0]] += draft[0, 0] == whole[0, known]
+            right[matched[0]] += draft[0, 0] == whole[0, num_tokens]
     shares = {
-        agreeing: f"{right[agreeing] / max(tried[agreeing], 1):.2f} of {int(tried[agreeing])}"
-        for agreeing in range(MIN_MATCH, MAX_MATCH + 1)
+        at: f"{right[at] / max(tried[at], 1):.2f} of {int(tried[at])}"
+        for at in range(MIN_MATCH, MAX_MATCH + 1)
     }
     print(kind, shares, flush=True)
 
@@ -228,7 +239,7 @@ def _one(value: int) -> NDArray[np.int32]:
 
 
 def _print_replay(engine: AsyncPravahaEngine, kind: str, seconds: NDArray[np.float64]) -> None:
-    """What the policy makes of the answers if a step takes so long."""
+    """Print the speculation policy's gain on the outputs with the given step times."""
     slope, constant = np.polyfit(REPLAYED, seconds, 1)
     costs = StepCosts(max(float(constant), 0.0), 0.0, float(slope), 0.0)
     plain = drafted = 0.0
@@ -240,21 +251,21 @@ def _print_replay(engine: AsyncPravahaEngine, kind: str, seconds: NDArray[np.flo
         table.num_prompt_tokens[0], table.max_total[0], table.may_draft[0] = prompt, end, True
         table.stop_ids[0] = -1
         speculation = Speculation(table, token_budget=512)
-        known = prompt + 1
-        plain += float(seconds[0]) * (end - known)
-        while known < end:
-            table.num_tokens[0], table.num_computed[0] = known, known - 1
+        num_tokens = prompt + 1
+        plain += float(seconds[0]) * (end - num_tokens)
+        while num_tokens < end:
+            table.num_tokens[0], table.num_computed[0] = num_tokens, num_tokens - 1
             drafts = speculation.propose(_one(0), _one(1), costs)
             count = 0 if drafts is None else int(drafts.counts[0])
-            guess = table.token_table[0, known : known + count].copy()
-            agree = guess == whole[0, known : known + count]
-            accepted = int(np.argmin([*agree, False]))
+            draft = table.token_table[0, num_tokens : num_tokens + count].copy()
+            matches = draft == whole[0, num_tokens : num_tokens + count]
+            accepted = int(np.argmin([*matches, False]))
             table.token_table[:] = whole
             if drafts is not None:
                 speculation.learn(_one(0), drafts, _one(accepted))
             tried, right = tried + count, right + accepted
             drafted += float(np.interp(1 + count, REPLAYED, seconds))
-            known += accepted + 1
+            num_tokens += accepted + 1
     print(
         f"{kind:6} replayed: gain ×{plain / drafted:.2f}; {right} of {tried} accepted", flush=True
     )

@@ -1,4 +1,4 @@
-"""What was measured of each engine, and the figures made of it."""
+"""`Standing`: the measured durations of an engine, and throughput, ratios and roofline shares."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ COLUMNS = ("single", "4", "16", "32", "64", "prefill")
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """How long the runs are, in tokens.
+    """Lengths of the runs, in tokens.
 
     Attributes:
-        single: new ones of *single*.
-        prompt: of each stream of a batch.
-        new: of each stream of a batch, beyond the first, which comes of the prompt.
+        single: new tokens of *single*.
+        prompt: prompt tokens per stream of a batch.
+        new: new tokens per stream of a batch, without the first, which the prefill produces.
     """
 
     single: int = 128
@@ -23,22 +23,23 @@ class Lengths:
 
     @property
     def mean_context(self) -> float:
-        """Tokens that a stream of a batch holds on average while it decodes."""
+        """Mean context length of a stream in a batch while it decodes."""
         return self.prompt + self.new / 2
 
 
 @dataclass(slots=True)
 class Standing:
-    """One engine with one weight format.
+    """The measurements of one engine with one weight format.
 
-    A batch is measured by pairs of runs: a *short* one of one new token, which is the prompts' prefill,
-    and a *long* one of 1 + `lengths.new`. Decode throughput is that of the difference.
+    A batch is measured by pairs of runs: a *short* one with one new token, which is the prefill, and a
+    *long* one with 1 + `lengths.new` tokens. Decode throughput is computed from their difference.
 
     Attributes:
         name: engine and weight format, as printed.
-        version: the engine's own.
+        version: version of the engine.
+        lengths: lengths of the runs.
         single: seconds of the runs of *single*.
-        short, long: by streams, seconds of the runs of a batch.
+        short, long: number of streams → seconds of the runs of that batch.
     """
 
     name: str
@@ -49,15 +50,15 @@ class Standing:
     long: dict[int, list[float]] = field(default_factory=dict)
 
     def best(self, column: str) -> float | None:
-        """Tokens per second of the fastest runs, or None where the column was not measured.
+        """Tokens per second of the fastest runs; None if the column was not measured.
 
-        The fastest short and the fastest long run need not be of one round: both come close to what an
-        undisturbed machine takes, so their difference does, too.
+        The fastest short and the fastest long run may be of different rounds: both are close to the
+        time of an undisturbed machine, so their difference is, too.
         """
         return self._rate(column, min)
 
     def median(self, column: str) -> float | None:
-        """The same of the median runs."""
+        """Tokens per second of the median runs; None if the column was not measured."""
         return self._rate(column, median)
 
     def _rate(self, column: str, typical: Callable[[list[float]], float]) -> float | None:
@@ -73,12 +74,12 @@ class Standing:
         return streams * self.lengths.new / taken if taken > 0 else None
 
     def fastest_prefill_batch(self) -> int | None:
-        """Streams of the batch whose prompts were computed at the highest rate."""
+        """Number of streams of the batch with the highest prefill throughput."""
         measured = {n: n / min(s) for n, s in self.short.items() if s}
         return max(measured, key=measured.__getitem__, default=None)
 
     def figures(self) -> dict[str, dict[str, float]]:
-        """Column → best and median, of the columns that were measured."""
+        """Column → best and median tokens per second, for the columns that were measured."""
         return {
             column: {"best": best, "median": middle}
             for column in COLUMNS
@@ -88,7 +89,7 @@ class Standing:
 
 
 def ratios(ours: Standing, peers: Iterable[Standing]) -> dict[str, float]:
-    """Column → our best over the best of the peers; columns nobody else measured are left out."""
+    """Column → our best over the best of the peers; columns without a peer are left out."""
     peers = list(peers)
     result: dict[str, float] = {}
     for column in COLUMNS:
@@ -100,7 +101,12 @@ def ratios(ours: Standing, peers: Iterable[Standing]) -> dict[str, float]:
 
 
 def shares(ours: Standing, floors: Mapping[str, float]) -> dict[str, float]:
-    """Column → the time that a token cannot beat, times our best tokens per second."""
+    """Column → share of the roofline: the lower bound of a token's time × our best tokens per second.
+
+    Args:
+        ours: our measurements.
+        floors: column → lower bound of the seconds per token.
+    """
     return {
         column: floors[column] * rate
         for column in COLUMNS

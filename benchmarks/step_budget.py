@@ -1,16 +1,15 @@
-"""Where a step's time goes on the native path: every phase, measured and predicted.
+"""Duration of every phase of a step in the native executor, measured and predicted by the roofline.
 
     python benchmarks/step_budget.py --model FILE [--rows 1 4 16 64] [--context 96] [--prefill 512]
         [--prompts 8] [--kv-dtype f16] [--threads N] [--seconds 2] [--json]
 
-Decode steps of some rows that hold `context` tokens each, one prefill chunk, and some prompts of 64 tokens
-together, straight through the executor: no scheduler, no text. Each shape runs again and again for `seconds`,
-the shapes in turn, and the fastest step counts, and the fastest of each phase, because interference only ever
-slows one down. (On a busy machine a whole step is never left alone: `sum` is then nearer the truth than
-`step`.)
-Weights are real, token ids random. *Predicted* is what the ceilings measured just before would allow:
-the larger of a phase's bytes over the read bandwidth and its multiply-adds over the peak of its
-instruction.
+Runs decode steps with `context` tokens per row, prefill chunks, and several prompts of 64 tokens, directly
+on the executor: no scheduler, no detokenization. Each shape runs repeatedly for `seconds`, the shapes
+alternate, and the minimum of the step and of each phase is reported, since interference can only slow a run
+down. On a busy machine no whole step is undisturbed; then `sum` is more accurate than `step`.
+
+Weights are real, token ids random. *Predicted* is the larger of a phase's bytes over the read bandwidth
+and its operations over the peak of its instruction, with ceilings measured at the start.
 """
 
 import argparse
@@ -36,11 +35,11 @@ from engine.models.spec import ModelSpec
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """What this machine allows at most.
+    """Measured ceilings of the machine.
 
     Attributes:
-        read: bytes per second at the weights' footprint.
-        int8: operations of the integer dot product per second.
+        read: bytes per second at the footprint of the weights.
+        int8: operations per second of the integer dot product.
     """
 
     read: float
@@ -48,12 +47,12 @@ class Ceilings:
 
     @property
     def f32(self) -> float:
-        """Float multiply-adds: a quarter of the integer ones, as the lanes are four times as wide."""
+        """Operations per second in f32: a quarter of int8, as the lanes are four times as wide."""
         return self.int8 / 4
 
 
 def measure(executor: NativeExecutor, shapes: list[Shape], vocab: int, seconds: float) -> None:
-    """Fill in the fastest step and phases of every shape."""
+    """Measure the fastest step and phases of every shape."""
     plans = [plan_of(shape, vocab) for shape in shapes]
     begin = time.perf_counter()
     while time.perf_counter() - begin < seconds * len(shapes):
@@ -64,7 +63,7 @@ def measure(executor: NativeExecutor, shapes: list[Shape], vocab: int, seconds: 
 def predict(
     shape: Shape, spec: ModelSpec, ceilings: Ceilings, weight_bytes: int, kv_bytes: float
 ) -> dict[str, float]:
-    """Seconds of the phases that have a ceiling; `kv_bytes` is what a token's keys and values take."""
+    """Predicted seconds of the phases that have a ceiling; `kv_bytes` are the KV bytes per token."""
     hidden, width = spec.hidden_size, spec.intermediate_size
     heads, kv_heads = spec.num_heads * spec.head_dim, spec.num_kv_heads * spec.head_dim
     layers, tokens = spec.num_layers, shape.rows * shape.tokens
@@ -89,7 +88,7 @@ def predict(
     is_int8 = kv_bytes < 2 * spec.kv_elements_per_token
     seconds["attention"] = max(
         private * kv_bytes / ceilings.read,
-        # Codes meet numbers of two bytes: see the kernel.
+        # int8 codes are multiplied by 16-bit values, which halves the peak; see the kernel.
         2 * products / ceilings.int8 if is_int8 else products / ceilings.f32,
     )
     return seconds
@@ -98,13 +97,13 @@ def predict(
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--model", type=Path, required=True, help="GGUF file or model directory")
     add_shapes(parser, [1, 4, 16, 64])
-    parser.add_argument("--shared", type=int, default=0, help="also with so much context shared")
-    parser.add_argument("--kv-dtype", default="auto")
-    parser.add_argument("--threads", type=int)
-    parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--shared", type=int, default=0, help="also with this much shared context")
+    parser.add_argument("--kv-dtype", default="auto", help="KV cache type")
+    parser.add_argument("--threads", type=int, help="compute threads")
+    parser.add_argument("--seconds", type=float, default=2.0, help="duration per shape")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     args = parser.parse_args()
 
     shapes = shapes_of(args)

@@ -1,4 +1,4 @@
-"""Kinds of steps that are run straight through the native executor: no scheduler, no text."""
+"""Step shapes that are run directly on the native executor: no scheduler, no detokenization."""
 
 import argparse
 import time
@@ -18,20 +18,21 @@ BLOCK_SIZE = 32
 MAX_LEN = 8192
 PROMPT = 64
 TURN_S = 0.2
-"""A shape runs so long before it is the next one's turn."""
+"""Seconds that a shape runs before the next one."""
 
 
 @dataclass(slots=True)
 class Shape:
-    """One kind of step, and the fastest seen of it.
+    """A step shape, and its fastest measurements.
 
     Attributes:
+        name: as printed.
         rows: requests in the step.
-        tokens: tokens of each.
-        context: tokens that each holds before the step.
-        shared: how many of these stand in blocks that all rows share.
-        seconds: the fastest step.
-        phases: the fastest seen of each phase.
+        tokens: tokens computed per row.
+        context: tokens in the KV cache per row before the step.
+        shared: how many of these are in blocks shared by all rows.
+        seconds: minimum duration of the step.
+        phases: minimum duration of each phase.
     """
 
     name: str
@@ -44,30 +45,30 @@ class Shape:
 
     @property
     def blocks(self) -> int:
-        """Blocks it needs."""
+        """Number of KV blocks that the step needs."""
         shared = self.shared // BLOCK_SIZE
         return shared + self.rows * (-(-(self.context + self.tokens) // BLOCK_SIZE) - shared)
 
 
 def shapes_of(args: argparse.Namespace) -> list[Shape]:
-    """What `add_shapes` was told."""
+    """The shapes selected by the arguments of `add_shapes`."""
     shapes = [Shape(f"{n} rows", n, 1, args.context) for n in args.rows]
     shapes += [Shape(f"prefill {n}", 1, n, 0) for n in args.prefill]
     return shapes + [Shape(f"{n} prompts", n, PROMPT, 0) for n in args.prompts]
 
 
 def add_shapes(parser: argparse.ArgumentParser, rows: list[int]) -> None:
-    """Arguments that say which steps are measured."""
-    parser.add_argument("--rows", type=int, nargs="*", default=rows, help="rows that decode")
-    parser.add_argument("--context", type=int, default=96, help="tokens that each of them holds")
-    parser.add_argument("--prefill", type=int, nargs="*", default=[512], help="tokens of a prompt")
+    """Add the arguments that select the step shapes."""
+    parser.add_argument("--rows", type=int, nargs="*", default=rows, help="numbers of decode rows")
+    parser.add_argument("--context", type=int, default=96, help="context length of decode rows")
+    parser.add_argument("--prefill", type=int, nargs="*", default=[512], help="prefill lengths")
     parser.add_argument(
-        "--prompts", type=int, nargs="*", default=[], help=f"prompts of {PROMPT} tokens each"
+        "--prompts", type=int, nargs="*", default=[], help=f"numbers of {PROMPT}-token prompts"
     )
 
 
 def plan_of(shape: Shape, vocab: int, first: int | None = None) -> StepPlan:
-    """A greedy step of `shape` over blocks numbered from 0, behind its context or from `first` on."""
+    """A greedy step of `shape` with blocks numbered from 0, at position `first` (default: context)."""
     rows, end = shape.rows, shape.context + shape.tokens
     first = shape.context if first is None else first
     width = -(-MAX_LEN // BLOCK_SIZE)
@@ -100,7 +101,7 @@ def plan_of(shape: Shape, vocab: int, first: int | None = None) -> StepPlan:
 def load_executor(
     path: Path, shapes: list[Shape], kv_dtype: str = "auto", threads: int | None = None
 ) -> tuple[NativeExecutor, ModelSpec]:
-    """An executor with room for every shape; contexts are written, and its clocks run."""
+    """Load an executor for all shapes, write the context's KV, and turn phase timing on."""
     model = open_model(path)
     config = EngineConfig(
         model=path,
@@ -121,14 +122,14 @@ def load_executor(
     )
     largest = max(shapes, key=lambda shape: shape.rows * shape.context)
     for first in range(0, largest.context, largest.tokens):
-        # What was never written is one page of zeros, which a core's own cache holds.
+        # Memory that was never written maps to one zero page, which stays in the cache.
         executor.execute(plan_of(largest, model.spec.vocab_size, first))
     executor.time_phases(True)
     return executor, model.spec
 
 
 def run_for(executor: NativeExecutor, shape: Shape, plan: StepPlan, seconds: float) -> None:
-    """Run a shape again and again, and note its fastest step and phases."""
+    """Run a shape repeatedly for `seconds`, and record its fastest step and phases."""
     begin = time.perf_counter()
     while time.perf_counter() - begin < seconds:
         executor.take_phase_seconds()

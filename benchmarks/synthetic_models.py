@@ -1,7 +1,7 @@
-"""GGUF files of Qwen2.5's shapes with random weights: as fast as real ones, and made in seconds.
+"""Creates GGUF files with the shapes of Qwen2.5 and random weights, for speed measurements.
 
-Layers are Q4_1 and embeddings Q8_0 (tied, so that they are lm_head, too), like the demo model's. The
-tokenizer is the demo model's, padded with unused tokens to Qwen2.5's vocabulary.
+Layers are Q4_1 and embeddings Q8_0 (tied with lm_head), as in the demo model. The tokenizer is the demo
+model's, padded with unused tokens to Qwen2.5's vocabulary size.
 """
 
 from collections.abc import Iterator
@@ -45,12 +45,12 @@ SHAPES = {
 
 
 def synthetic_model(shape: QwenShape, demo: Path, directory: Path) -> Path:
-    """The file of a shape, written if it is not there yet; a file half written is never left behind.
+    """The path of a shape's file, which is created atomically if it does not exist.
 
     Args:
-        shape: its sizes.
-        demo: the demo model's file, whose tokenizer is taken.
-        directory: where such files are kept.
+        shape: the model's shape.
+        demo: the demo model's file, whose tokenizer is used.
+        directory: directory of the synthetic models.
     """
     path = directory / f"synthetic-qwen2.5-{shape.name}-q4_1.gguf"
     if not path.exists():

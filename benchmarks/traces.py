@@ -1,6 +1,6 @@
-"""Arrival traces for the simulator: who asks what, when, and by when an answer is wanted.
+"""Arrival traces for the simulator: arrival times, prompts, output lengths and deadlines.
 
-Times are seconds from the trace's beginning. A trace is a function of its seed.
+Times are in seconds from the start of the trace. A trace is determined by its seed.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,11 +18,11 @@ class Arrival:
     """One request of a trace.
 
     Attributes:
-        at: seconds from the beginning.
+        at: seconds from the start of the trace.
         kind: the name of its kind, for reports.
         tokens: [n] int32, the prompt.
-        answer: tokens it will generate.
-        deadline_ms: when its first token is wanted, from `at` on; None for no deadline.
+        answer: number of output tokens.
+        deadline_ms: deadline of its first token, relative to `at`; None for no deadline.
         priority: lower goes first.
     """
 
@@ -36,7 +36,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of request: shares, median lengths with their spread, and what is wanted."""
+    """A kind of request: its fraction, median lengths with their log-normal sigma, and deadline."""
 
     name: str
     share: float
@@ -47,7 +47,7 @@ class Kind:
     spread: float = 0.6
 
     def draw(self, rng: np.random.Generator, at: float) -> Arrival:
-        """One such request; lengths are log-normal and bounded."""
+        """A random request of this kind; lengths are log-normal and bounded."""
         prompt, answer = (
             int(np.clip(rng.lognormal(np.log(median), self.spread), median / 5, median * 4))
             for median in (self.prompt, self.answer)
@@ -64,13 +64,13 @@ KINDS = (
 
 
 def draw_kind(rng: np.random.Generator, at: float) -> Arrival:
-    """A request of some kind."""
+    """A request of a random kind."""
     index = int(rng.choice(len(KINDS), p=[kind.share for kind in KINDS]))
     return KINDS[index].draw(rng, at)
 
 
 def poisson(rng: np.random.Generator, rate: float) -> Iterator[Arrival]:
-    """Requests independent of each other, `rate` a second."""
+    """A Poisson process with `rate` requests per second."""
     at = 0.0
     while True:
         at += float(rng.exponential(1 / rate))
@@ -78,14 +78,14 @@ def poisson(rng: np.random.Generator, rate: float) -> Iterator[Arrival]:
 
 
 def bursts(rng: np.random.Generator, rate: float) -> Iterator[Arrival]:
-    """The same rate in the long run, in bursts: four times the rate for 5 s, then 15 s of silence."""
+    """The same mean rate in bursts: four times the rate for 5 s, then none for 15 s."""
     for arrival in poisson(rng, 4 * rate):
         busy, within = divmod(arrival.at, 5.0)
         yield replace(arrival, at=20.0 * busy + within)
 
 
 def shared_prefix(rng: np.random.Generator, rate: float) -> Iterator[Arrival]:
-    """Agents: four in five requests begin with one of three prompts of 800 tokens."""
+    """Agent workload: 80 % of the requests start with one of three prefixes of 800 tokens."""
     prefixes = [rng.integers(0, VOCABULARY, 800, np.int32) for _ in range(3)]
     for arrival in poisson(rng, rate):
         if rng.random() < 0.8:
@@ -101,7 +101,7 @@ TRACES: dict[str, Trace] = {"poisson": poisson, "bursts": bursts, "shared-prefix
 
 
 def take(trace: Trace, *, seed: int, rate: float, seconds: float) -> list[Arrival]:
-    """The arrivals of a trace's first `seconds`."""
+    """The arrivals in the first `seconds` of a trace."""
     arrivals = trace(np.random.default_rng(seed), rate)
     return [one for one, _ in zip(_until(arrivals, seconds), count(), strict=False)]
 

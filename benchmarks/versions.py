@@ -1,13 +1,13 @@
-"""Builds of the native core in turns: what a change is worth where the machine's speed wanders.
+"""Compares builds of the native core, interleaved, on machines whose speed varies.
 
     python benchmarks/versions.py --model FILE OLD.so NEW.so [...] [--rows 64] [--prefill 512]
         [--prompts 8] [--context 96] [--turns 20]
 
-Every build has a process of its own, which lives from the first turn to the last and rests while another one
-runs. A turn is a fraction of a second of every shape of `step_steps.py`, and its fastest step and phases
-count. Printed are the fastest of all turns, and over the turns the median of the ratio to the first build: a
-slow minute slows all builds and leaves that alone. `cargo build --release -p pravaha-py` leaves a build at
-`target/release/lib_core.so`, to be copied away before the next one.
+Every build runs in its own process, which is stopped while another one runs. A turn runs every shape of
+`step_shapes.py` for a fraction of a second and records its fastest step and phases. Prints the minimum over
+all turns, and the median over the turns of the ratio to the first build, which noisy neighbours affect
+little. `cargo build --release -p pravaha-py` writes a build to `target/release/lib_core.so`; copy it
+before the next build.
 """
 
 import argparse
@@ -22,19 +22,19 @@ from pathlib import Path
 from benchmarks.driven_process import DrivenProcess, ProcessFailed
 
 Turn = dict[str, dict[str, float]]
-"""Of every shape the fastest step and the fastest of each phase, in milliseconds."""
+"""Shape → phase (or `step`) → minimum duration in milliseconds."""
 
 STEP = "step"
 CHILD = "--child"
-"""First on the command line of a build's own process, and then the build."""
+"""First argument of a build's process; the second is the path of the build."""
 
 
 class Build(DrivenProcess):
     """A build of the extension in its process.
 
     Attributes:
-        name: of its file.
-        turns: what it did so far.
+        name: name of its file.
+        turns: results of its turns so far.
     """
 
     def __init__(self, path: Path, flags: list[str]) -> None:
@@ -45,21 +45,21 @@ class Build(DrivenProcess):
         self.turns: list[Turn] = []
 
     def take_turn(self) -> None:
-        """Run every shape once more."""
+        """Run every shape for one turn."""
         self.turns.append(self.ask("turn"))
 
     def least(self, shape: str, phase: str) -> float:
-        """The fastest of all turns."""
+        """The minimum over all turns."""
         return min(turn[shape][phase] for turn in self.turns)
 
     def ratio(self, first: "Build", shape: str, phase: str) -> float:
-        """The median of what it takes beside the first build."""
+        """The median over the turns of the ratio to the first build."""
         pairs = zip(self.turns, first.turns, strict=True)
         return statistics.median(a[shape][phase] / max(b[shape][phase], 1e-9) for a, b in pairs)
 
 
 def use_build(path: str) -> None:
-    """Make a build the `engine._core` of this process."""
+    """Load a build as the `engine._core` of this process."""
     name = "engine._core"
     loader = importlib.machinery.ExtensionFileLoader(name, path)
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
@@ -69,7 +69,7 @@ def use_build(path: str) -> None:
 
 
 def take_turns(args: argparse.Namespace) -> None:
-    """Take a turn for every line on standard input."""
+    """Run a turn for every line on standard input."""
     from benchmarks import step_shapes as steps
 
     shapes = steps.shapes_of(args)
@@ -93,13 +93,15 @@ def main() -> None:
     if child:
         use_build(flags[1])
         flags = flags[2:]
-    # Not before, and not above: it loads the build that is installed.
+    # Imported here: the import loads the installed build unless `use_build` was called before.
     from benchmarks.step_shapes import add_shapes
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("builds", type=Path, nargs="+", metavar="BUILD.so")
-    parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--turns", type=int, default=20)
+    parser.add_argument(
+        "builds", type=Path, nargs="+", metavar="BUILD.so", help="builds of the extension module"
+    )
+    parser.add_argument("--model", type=Path, required=True, help="GGUF file or model directory")
+    parser.add_argument("--turns", type=int, default=20, help="turns of each build")
     add_shapes(parser, [64])
     args = parser.parse_args(flags)
     if child:
@@ -107,7 +109,7 @@ def main() -> None:
         return
     for path in (args.model, *args.builds):
         if not path.exists():
-            parser.error(f"there is no {path}")
+            parser.error(f"{path} does not exist")
     with ExitStack() as stack:
         try:
             builds = [stack.enter_context(Build(path, flags)) for path in args.builds]

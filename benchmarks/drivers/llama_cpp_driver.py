@@ -1,9 +1,9 @@
-"""llama.cpp through its Python binding.
+"""Driver of llama.cpp, through its Python binding.
 
-Batches go through the C interface, many sequences a call, logits for the last token of each; tokens are
-neither sampled nor turned into text, so its figures leave out what ours include. A shared prefix is
-computed once in sequence 0 and its cells are given to all others. With prefix caching the last batch's
-context is kept, and prompts that it holds are computed again from their last token only.
+Batches use the C API, with many sequences per call and logits for the last token of each. Tokens are
+neither sampled nor detokenized, so the figures exclude work that ours include. A shared prefix is computed
+once in sequence 0 and its cells are copied to the other sequences. With prefix caching the last batch's
+context is kept, and only the last token of prompts that it contains is computed again.
 """
 
 import time
@@ -13,9 +13,9 @@ import llama_cpp as ll
 from orders import NotRunnable, Order, arguments, serve
 
 CALL = 2048
-"""Tokens in a call; llama.cpp computes them 512 at a time."""
+"""Maximum number of tokens per call; llama.cpp computes them 512 at a time."""
 Row = tuple[int, int, int, bool]
-"""Token, position, sequence, and whether its logits are wanted."""
+"""Token, position, sequence, and whether its logits are needed."""
 options = arguments()
 llm = ll.Llama(
     str(options.model), n_ctx=options.max_tokens, n_threads=options.threads, verbose=False
@@ -23,26 +23,26 @@ llm = ll.Llama(
 
 
 class Sequences:
-    """A context with one sequence for each prompt."""
+    """A llama.cpp context with one sequence per prompt."""
 
     def __init__(self, prompts: list[list[int]], new_tokens: int, shared: int) -> None:
         self.prompts, self.room = prompts, max(map(len, prompts)) + max(new_tokens, 64)
         params = ll.llama_context_default_params()
         params.n_batch, params.n_ubatch, params.n_seq_max = CALL, 512, len(prompts)
         params.n_threads = params.n_threads_batch = options.threads
-        # Cells are shared within one buffer only; otherwise each sequence has its own.
+        # Sequences can share cells only in a unified buffer; otherwise each has its own buffer.
         params.kv_unified = bool(shared)
         each = -(-self.room // 256) * 256
         cells = shared + len(prompts) * (self.room - shared) if shared else len(prompts) * each
         params.n_ctx = -(-cells // 256) * 256
         self._context = ll.llama_init_from_model(llm._model.model, params)
         if not self._context:
-            raise NotRunnable(f"no context of {params.n_ctx} cells could be made")
+            raise NotRunnable(f"a context of {params.n_ctx} cells could not be created")
         self._batch = ll.llama_batch_init(CALL, 0, 1)
         self.memory = ll.llama_get_memory(self._context)
 
     def decode(self, rows: Iterator[Row]) -> None:
-        """Compute tokens, in as many calls as they need."""
+        """Compute tokens, in calls of at most `CALL` tokens."""
         every, batch = list(rows), self._batch
         for begin in range(0, len(every), CALL):
             part = every[begin : begin + CALL]
@@ -55,12 +55,12 @@ class Sequences:
             ll.llama_synchronize(self._context)
 
     def holds(self, order: Order) -> bool:
-        """Whether the order's prompts are this one's first."""
+        """Whether the order's prompts are the first prompts of this context and their outputs fit."""
         longest = max(map(len, order.prompts)) + order.new_tokens
         return self.prompts[: len(order.prompts)] == order.prompts and longest <= self.room
 
     def close(self) -> None:
-        """Free it."""
+        """Free the context."""
         ll.llama_batch_free(self._batch)
         ll.llama_free(self._context)
 
@@ -72,7 +72,7 @@ def run(order: Order) -> float | None:
     if order.text:
         told = llm(order.text, max_tokens=order.new_tokens, temperature=0)
         if told["usage"]["completion_tokens"] != order.new_tokens:
-            raise NotRunnable("the answer ended early")
+            raise NotRunnable("generation ended early")
         return None
     return batched(order)
 
@@ -102,7 +102,7 @@ def generate(sequences: Sequences, order: Order, *, found: bool) -> float:
         for sequence, prompt in enumerate(prompts)
         for at in range(len(prompt) - 1 if found else shared, len(prompt))
     )
-    # The prompt's last token gives the first new one.
+    # The prefill produces the first new token.
     for step in range(order.new_tokens - 1):
         sequences.decode(
             (prompt[step % len(prompt)], len(prompt) + step, sequence, True)

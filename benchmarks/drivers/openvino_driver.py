@@ -1,4 +1,4 @@
-"""OpenVINO GenAI's continuous batching."""
+"""Driver of OpenVINO GenAI with continuous batching."""
 
 import numpy as np
 import openvino as ov
@@ -32,7 +32,7 @@ def run(order: Order) -> None:
         pipe.generate([order.text], [config(order.new_tokens)])
         return
     if order.shared_prefix:
-        # Prompts that arrive together do not find each other's blocks: one goes ahead.
+        # Prompts submitted together do not share blocks, so the prefix is computed in a first call.
         generate([order.prompts[0][: order.shared_prefix]], 1)
     generate(order.prompts, order.new_tokens)
 

@@ -1,9 +1,9 @@
-"""How an engine is driven by a benchmark: orders in, seconds out, one JSON object a line.
+"""The protocol between a benchmark and an engine's driver: JSON lines with orders and durations.
 
-A driver is a script run by the engine's own Python. It says hello (`engine`, `version`, `weights` and
-whatever else it knows), then answers each order with the seconds it took, by its own clock, from the
-order in hand to all text or tokens in hand. All engines get the same orders, so the work is the same by
-construction. Only the standard library is imported here.
+A driver is a script run by the engine's Python interpreter. It first writes a hello line (`engine`,
+`version`, `weights` and optional fields), then answers each order with its duration in seconds, by its
+own clock, from receiving the order to having all text or tokens. All engines get the same orders. Only
+the standard library is imported here.
 """
 
 import argparse
@@ -18,13 +18,13 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Order:
-    """One run: all prompts at once, greedy, end-of-sequence ignored.
+    """One run: all prompts concurrently, greedy, ignoring end-of-sequence.
 
     Attributes:
-        prompts: token ids; empty if `text` is the one prompt.
-        text: the one prompt, special tokens written out.
-        new_tokens: of each stream.
-        shared_prefix: how many tokens all prompts begin with; 0 where sharing is not the point.
+        new_tokens: tokens to generate per stream.
+        prompts: token ids of each prompt; empty if `text` is the prompt.
+        text: the only prompt, with special tokens written out.
+        shared_prefix: length of the prefix common to all prompts; 0 if prefix sharing is not measured.
     """
 
     new_tokens: int
@@ -34,16 +34,16 @@ class Order:
 
 
 class NotRunnable(Exception):
-    """The engine cannot do this order, for a reason that another order need not share."""
+    """The engine cannot run this order; other orders may still run."""
 
 
 def arguments() -> argparse.Namespace:
-    """What every driver is started with."""
+    """Parse the command line common to all drivers."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--model", type=Path, required=True, help="in the engine's own format")
+    parser.add_argument("--model", type=Path, required=True, help="model in the engine's format")
     parser.add_argument("--threads", type=int, required=True)
-    parser.add_argument("--max-tokens", type=int, default=2048, help="of a prompt with its answer")
-    parser.add_argument("--kv-tokens", type=int, default=16384, help="of all streams together")
+    parser.add_argument("--max-tokens", type=int, default=2048, help="context length of a stream")
+    parser.add_argument("--kv-tokens", type=int, default=16384, help="KV tokens of all streams")
     parser.add_argument("--prefix-caching", action="store_true")
     parser.add_argument("--speculation", action="store_true")
     parser.add_argument("--kv-dtype", default="auto")
@@ -51,7 +51,7 @@ def arguments() -> argparse.Namespace:
 
 
 def timed(run: Callable[[Order], float | None]) -> Callable[[Order], float]:
-    """Seconds of a run: those it gives back, or all it took."""
+    """Wrap `run` so that it returns its duration: the seconds it returns, or the elapsed time."""
 
     def seconds(order: Order) -> float:
         start = time.perf_counter()
@@ -65,11 +65,11 @@ def serve(hello: dict[str, object], run: Callable[[Order], float | None]) -> Non
     """Answer orders until standard input ends.
 
     Args:
-        hello: told first.
-        run: carries an order out; returns the seconds it took where part of its time is not the
-            engine's work, else None.
+        hello: the hello line.
+        run: runs an order; returns its duration if part of the elapsed time is not the engine's
+            work, else None.
     """
-    # Engines write to standard output as they please: answers have a descriptor of their own.
+    # Engines may write to standard output, so answers use a duplicate and descriptor 1 becomes stderr.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 

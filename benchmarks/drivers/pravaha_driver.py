@@ -1,4 +1,4 @@
-"""Ours, through the public engine: queue, scheduler, sampling, and the text of every stream."""
+"""Driver of Pravāha, through the public engine: queue, scheduler, sampling and detokenization."""
 
 import os
 import sys
@@ -27,7 +27,7 @@ engine = AsyncPravahaEngine(
         speculation=options.speculation,
         swap_bytes=0,
     ),
-    probes=(),  # idle engines calibrate themselves by dummy steps: not beside what is measured
+    probes=(),  # no calibration steps while the engine is idle
 )
 engine.start()
 engine.wait_ready(timeout=None)
@@ -40,7 +40,7 @@ def run(order: Order) -> None:
     for handle in handles:
         output = handle.wait_result(3600.0)
         if len(output.token_ids) != order.new_tokens:
-            raise RuntimeError(f"{len(output.token_ids)} of {order.new_tokens} tokens came")
+            raise RuntimeError(f"got {len(output.token_ids)} of {order.new_tokens} tokens")
 
 
 info = engine.model_info

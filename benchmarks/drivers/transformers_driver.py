@@ -1,4 +1,4 @@
-"""transformers' own generate, eager, in bf16."""
+"""Driver of transformers: `generate`, eager, in bf16."""
 
 import torch
 import transformers

@@ -1,4 +1,4 @@
-"""vLLM on CPU, in bf16."""
+"""Driver of vLLM on the CPU, in bf16."""
 
 import os
 
@@ -31,5 +31,5 @@ def main() -> None:
     serve({"engine": "vllm-cpu", "version": vllm.__version__, "weights": "bf16"}, run)
 
 
-if __name__ == "__main__":  # it starts processes that import this file again
+if __name__ == "__main__":  # vLLM starts processes that import this file
     main()

@@ -117,7 +117,7 @@ class EventBus:
 
         return unsubscribe
 
-    def wanted(self, kind: type[Event]) -> bool:
+    def has_subscribers(self, kind: type[Event]) -> bool:
         """Whether the type has subscribers: checked on hot paths before an event is built."""
         return bool(self._subscribers.get(kind))
 

@@ -1,9 +1,9 @@
-"""`PrefixBenchmark`: what sharing one prefix saves, on the workload of many agents.
+"""`PrefixBenchmark`: measures the effect of prefix caching on many agents with a common prefix.
 
-`AGENTS` requests arrive together; they share a prefix of `PREFIX_TOKENS` random tokens and end in
-`TAIL_TOKENS` of their own; each answers `NEW_TOKENS`, greedily, end-of-sequence ignored. They run
-twice: in an engine that finds prefixes, and in one that does not. Answers are compared, and every
-figure is the engine's own counter or clock.
+`AGENTS` requests are submitted together. They share a prefix of `PREFIX_TOKENS` random tokens, end
+in `TAIL_TOKENS` different ones, and generate `NEW_TOKENS` tokens each, greedily, ignoring
+end-of-sequence. The workload runs in an engine with prefix caching and in one without; outputs are
+compared. All figures come from the engine's counters and clock.
 """
 
 import random
@@ -24,7 +24,7 @@ NEW_TOKENS = 16
 RUN_TIMEOUT_S = 3600.0
 
 StartEngine = Callable[[bool], AbstractContextManager[AsyncPravahaEngine]]
-"""Starts an engine, with prefix caching or without, and shuts it down at the end."""
+"""Starts an engine with or without prefix caching, and shuts it down on exit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,12 @@ class PrefixRun:
     """One run of the workload.
 
     Attributes:
-        seconds: from the first request queued to the last token of all.
-        median_ttft_ms: from a request queued to its first token.
-        prompt_tokens: prompt tokens that were computed.
-        hits, queries: prompt tokens found computed, and looked up.
-        peak_blocks: most KV blocks held at once, as seen whenever a token arrived.
-        preemptions: requests that had to give up their blocks meanwhile.
+        seconds: from queueing the first request to the last token of all requests.
+        median_ttft_ms: median time to first token, in milliseconds.
+        prompt_tokens: prompt tokens computed.
+        hits, queries: prompt tokens found in the prefix cache, and looked up.
+        peak_blocks: maximum number of active KV blocks, sampled at every wake-up.
+        preemptions: preempted requests.
     """
 
     seconds: float
@@ -50,7 +50,7 @@ class PrefixRun:
 
     @property
     def hit_rate(self) -> float:
-        """Share of the looked-up prompt tokens that were found, 0–1."""
+        """Fraction of the looked-up prompt tokens that were found, 0–1."""
         return self.hits / self.queries if self.queries else 0.0
 
 
@@ -59,11 +59,11 @@ class PrefixReport:
     """Both runs.
 
     Attributes:
-        model: the loaded model.
+        model: the fields of `ModelInfo`.
         agents, prefix_tokens, tail_tokens: the workload.
-        least_blocks: blocks of the shared prefix, and those each agent has for itself.
-        shared, private: the run that shares the prefix, and the one that does not.
-        equal_answers: how many of the answers are the same in both.
+        least_blocks: minimum number of blocks: the shared prefix, plus each agent's private blocks.
+        shared, private: the run with prefix caching, and the one without.
+        equal_answers: number of outputs that are equal in both runs.
     """
 
     model: dict[str, Any]
@@ -77,7 +77,7 @@ class PrefixReport:
 
     @property
     def seconds_saved(self) -> float:
-        """Time that sharing saves."""
+        """Time saved by prefix caching, in seconds."""
         return self.private.seconds - self.shared.seconds
 
     def to_dict(self) -> dict[str, Any]:
@@ -87,11 +87,13 @@ class PrefixReport:
 
 
 class PrefixBenchmark:
-    """Runs the workload on engines of its own.
+    """Runs the workload on its own engines.
 
     Args:
-        start: starts an engine that serves nobody else.
-        on_progress: told which run begins.
+        start: starts an engine without other requests.
+        agents: number of requests.
+        prefix_tokens: length of the shared prefix.
+        on_progress: called with the name of each run before it starts.
     """
 
     def __init__(
@@ -108,7 +110,7 @@ class PrefixBenchmark:
         self._on_progress = on_progress
 
     def run(self) -> PrefixReport:
-        """Both runs, each in a fresh engine."""
+        """Run the workload with and without prefix caching, each in a new engine."""
         self._on_progress("a shared prefix")
         shared, answers, model, least = self._run(prefix_caching=True)
         self._on_progress("private prefixes")
@@ -159,7 +161,7 @@ class PrefixBenchmark:
 
 
 def agent_prompts(agents: int, prefix_tokens: int, vocab_size: int) -> list[tuple[int, ...]]:
-    """Reproducible prompts that share their first `prefix_tokens` ids."""
+    """Reproducible prompts that share their first `prefix_tokens` token ids."""
     generator = random.Random(0)  # noqa: S311 - benchmark data, not a secret
     prefix = random_tokens(generator, prefix_tokens, vocab_size)
     return [(*prefix, *random_tokens(generator, TAIL_TOKENS, vocab_size)) for _ in range(agents)]

@@ -1,8 +1,8 @@
-"""What this machine allows at most: read bandwidth, arithmetic peaks and barriers, without any model.
+"""Measures the machine's ceilings: read bandwidth, peak arithmetic throughput and barrier latency.
 
-Every figure is measured here and now by the native core, by one thread and by all of them, and is the best
-of many passes: interference only ever slows one down. Instructions that this machine or build lacks are named
-without a figure.
+No model is involved. Each ceiling is measured by the native core with one thread and with all threads,
+and is the best of several passes, since interference can only slow a pass down. Instructions that the
+machine or the build lacks are listed without a value.
 """
 
 from collections.abc import Callable
@@ -13,22 +13,22 @@ from typing import Any
 from engine import _core
 
 FOOTPRINTS = (2_000_000, 16_000_000, 70_000_000, 140_000_000, 270_000_000, 1_000_000_000)
-"""Bytes read over and over: from what a core's own cache holds to what none does."""
+"""Sizes of the buffers that are read repeatedly, in bytes: from a core's private cache to main memory."""
 SECONDS_EACH = 0.05
-"""Time each figure is measured for in a round."""
+"""Duration of each measurement in a round, in seconds."""
 ROUNDS = 3
-"""Everything is measured so often, apart in time: another program seldom disturbs all of them."""
+"""Number of rounds; another program rarely disturbs the same measurement in all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bandwidth:
-    """Reading one footprint.
+    """The read bandwidth at one footprint.
 
     Attributes:
-        nbytes: the footprint, all threads together.
-        threads: how many read, each its own part.
-        huge_pages: whether huge pages were asked for.
-        bytes_per_second: all threads together.
+        nbytes: the footprint, summed over threads.
+        threads: number of threads, each reading its own part.
+        huge_pages: whether huge pages were requested.
+        bytes_per_second: summed over threads.
     """
 
     nbytes: int
@@ -39,13 +39,13 @@ class Bandwidth:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """One arithmetic instruction.
+    """The peak throughput of one arithmetic instruction.
 
     Attributes:
         instruction: its name in the native core.
-        data_type: what it multiplies.
-        ops_per_second: by number of threads, multiplications and additions counted apart; empty where
-            it was not measured.
+        data_type: type of its operands.
+        ops_per_second: number of threads to operations per second, where a multiply-add is two
+            operations; empty if the instruction is not available.
     """
 
     instruction: str
@@ -58,11 +58,11 @@ class RooflineReport:
     """All ceilings of a machine.
 
     Attributes:
-        dispatch: the instruction-set level that the engine would choose.
+        dispatch: the instruction-set level that the engine selects.
         threads: the largest number of threads measured.
-        bandwidths: every footprint, by threads and pages.
-        peaks: every instruction that the core knows.
-        barrier_seconds: the time in which all threads meet when nobody is late.
+        bandwidths: one per footprint, number of threads and page size.
+        peaks: one per instruction of the native core.
+        barrier_seconds: latency of a barrier when all threads arrive at once.
     """
 
     dispatch: str
@@ -83,17 +83,17 @@ def measure_roofline(
     seconds_each: float = SECONDS_EACH,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> RooflineReport:
-    """Measure every ceiling; ten to twenty seconds, and a gigabyte of memory, with the default footprints.
+    """Measure every ceiling. Takes 10 to 20 s and 1 GB of memory with the default footprints.
 
     Args:
-        threads: how many to measure beside one; None takes as many as the engine would.
-        footprints: bytes to read.
-        seconds_each: time for each figure in each of `ROUNDS`.
-        on_progress: told what is measured next.
+        threads: number of threads to measure besides one; None for the engine's default.
+        footprints: buffer sizes in bytes.
+        seconds_each: duration of each measurement in each of `ROUNDS`.
+        on_progress: called with the name of each measurement before it starts.
 
     Raises:
-        MemoryError: the largest footprint does not fit.
-        ValueError: the number of threads is absurd.
+        MemoryError: the largest footprint does not fit into memory.
+        ValueError: the number of threads is out of range.
     """
     features = _core.cpu_features()
     most = threads if threads is not None else int(str(features["threads"]))

@@ -1,10 +1,10 @@
-"""`SelfBenchmark`: what this machine does with this model, and what share of its roofline that is.
+"""`SelfBenchmark`: throughput and latency of the loaded model, and the share of the roofline reached.
 
-The work is that of `benchmarks/peers.py`: *single* is one stream of 128 tokens from a short text; a
-batch of n is n streams of 64 random prompt tokens and 64 new tokens each, end-of-sequence ignored,
-greedy. Everything goes through the engine's public door, scheduler and detokenisation included. Throughput
-is by the caller's clock, from the first request handed in to the last text in hand; latencies are by the
-engine's. The roofline is that of `engine.benchmark.step_work`.
+The workload is that of `benchmarks/peers.py`: *single* is one stream of 128 tokens from a short text;
+a batch of n is n streams of 64 random prompt tokens and 64 new tokens each, greedy, ignoring
+end-of-sequence. Requests go through the engine's public API, so scheduling and detokenisation are
+included. Throughput is measured with the caller's clock, from the first submission to the last text
+received; latencies with the engine's clock. The roofline is that of `engine.benchmark.step_work`.
 """
 
 import random
@@ -23,13 +23,13 @@ BATCHES = (1, 4, 16, 32, 64)
 PROMPT_TOKENS = NEW_TOKENS = 64
 SINGLE_TOKENS = 128
 MEAN_CONTEXT = PROMPT_TOKENS + NEW_TOKENS / 2
-"""Tokens a stream of a batch holds on average while it decodes."""
+"""Mean context length of a stream in a batch while it decodes."""
 SINGLE_TEXT = (
     "<|im_start|>user\nWrite a long story about a dragon.<|im_end|>\n<|im_start|>assistant\n"
 )
-"""What every engine is given, with the demo model's markers written out."""
+"""Prompt of *single*, the same for every engine, in the demo model's chat template."""
 SINGLE_CONTEXT = 20 + SINGLE_TOKENS / 2
-"""Tokens that the one stream holds on average."""
+"""Mean context length of *single*."""
 RUN_TIMEOUT_S = 600.0
 
 
@@ -38,12 +38,14 @@ class Column:
     """One row of the printed table. Latency names are those of `vllm bench serve`.
 
     Attributes:
-        streams: requests at once.
+        streams: concurrent requests.
         prefill_throughput: prompt tokens per second; None for *single*.
-        output_throughput: generated tokens per second, all streams together. *single* counts its
-            short prompt's time in, batches leave prefill out.
+        output_throughput: generated tokens per second, summed over streams. *single* includes the
+            time of its short prefill, batches exclude prefill.
+        median_ttft_ms: median time to first token, in milliseconds.
+        mean_itl_ms: mean inter-token latency, in milliseconds.
         roofline_share: roofline time over measured time of a decode step, 0–1.
-        prefill_roofline_share: the same for the prompt; None for *single*, and without an integer peak.
+        prefill_roofline_share: the same for prefill; None for *single* and for float weights.
     """
 
     streams: int
@@ -57,7 +59,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkReport:
-    """The whole run; columns by name: `single`, then the numbers of streams."""
+    """The results of a run.
+
+    Attributes:
+        model: the fields of `ModelInfo`.
+        roofline: the measured ceilings.
+        columns: results by name: `single`, then the numbers of streams.
+    """
 
     model: dict[str, Any]
     roofline: Ceilings
@@ -73,7 +81,8 @@ class _Run:
     """One timed run.
 
     Attributes:
-        seconds: by the caller's clock.
+        outputs: the finished requests.
+        seconds: duration by the caller's clock.
     """
 
     outputs: tuple[RequestOutput, ...]
@@ -96,12 +105,12 @@ def _mean_itl(output: RequestOutput) -> float:
 
 
 class SelfBenchmark:
-    """Runs the columns on a started engine that serves nobody else.
+    """Runs the benchmark on a started engine without other requests.
 
     Args:
-        engine: ready, with at least as many rows as the largest batch.
-        repeats: runs of each column; the best is reported, as for the peers.
-        on_progress: told the name of each column before it runs.
+        engine: a ready engine with at least as many rows as the largest batch.
+        repeats: runs of each column; the best one is reported, as for the peers.
+        on_progress: called with the name of each column before it runs.
     """
 
     def __init__(
@@ -133,9 +142,9 @@ class SelfBenchmark:
         return BenchmarkReport(asdict(self._engine.model_info), ceilings, columns)
 
     def _single(self, work: ModelWork, ceilings: Ceilings) -> Column:
-        """One stream, its short prompt counted in, as a person would wait for it."""
+        """One stream, including the prefill of its short prompt."""
         prompt = self._engine.tokenizer.encode(SINGLE_TEXT, special=True)
-        self._generate([prompt], new_tokens=2)  # warm: pages, caches, threads
+        self._generate([prompt], new_tokens=2)  # warm-up: pages, caches, threads
         runs = [self._generate([prompt], new_tokens=SINGLE_TOKENS) for _ in range(self._repeats)]
         best = min(runs, key=lambda run: run.seconds)
         rate = SINGLE_TOKENS / best.seconds
@@ -150,7 +159,7 @@ class SelfBenchmark:
         )
 
     def _batch(self, streams: int, work: ModelWork, ceilings: Ceilings) -> Column:
-        """Prefill and decode told apart by a run of 1 new token and one of 1 + `NEW_TOKENS`."""
+        """One batch. Runs with 1 and with 1 + `NEW_TOKENS` new tokens separate prefill and decode."""
         vocabulary = self._engine.model_info.vocab_size
         self._generate(random_prompts(streams, 1, vocabulary), new_tokens=2)
         short, long = [], []
@@ -176,7 +185,7 @@ class SelfBenchmark:
         )
 
     def _generate(self, prompts: Sequence[Sequence[int]], *, new_tokens: int) -> _Run:
-        """Run the prompts at once."""
+        """Run the prompts concurrently."""
         sampling = SamplingParams(temperature=0.0, max_tokens=new_tokens, ignore_eos=True)
         start = time.perf_counter()
         handles = [self._engine.submit(Request(tuple(p), sampling)) for p in prompts]

@@ -1,8 +1,8 @@
-"""What a step must at least do, and how fast this machine could do it: the roofline of one model.
+"""The roofline of a model on this machine: a lower bound of a step's duration.
 
-Two times that no step can beat: its bytes (weights once, plus the KV its streams hold) over the read
-bandwidth measured at that footprint, and its multiply-adds with weights over the measured peak of the integer
-dot product. Williams et al., "Roofline", 2009.
+The bound is the larger of two times: the bytes read (weights once, plus the KV of all streams) divided
+by the read bandwidth measured at that footprint, and the operations on weights divided by the measured
+peak of the integer dot product. Williams et al., "Roofline", 2009.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StepWork:
-    """The least that a step does.
+    """The minimum work of a step.
 
     Attributes:
-        nbytes: read.
-        operations: with weights; a multiplication and an addition are two.
+        nbytes: bytes read.
+        operations: operations on weights; a multiply-add is two operations.
     """
 
     nbytes: int
@@ -28,14 +28,14 @@ class StepWork:
 
 @dataclass(frozen=True, slots=True)
 class ModelWork:
-    """What a model asks of a step.
+    """The quantities of a model that determine a step's work.
 
     Attributes:
-        weight_bytes: as packed in memory.
-        kv_bytes_per_token: all layers.
-        parameters: all weights.
-        head_parameters: those of lm_head, which only tokens with logits need.
-        integer: weights are integers, multiplied as such.
+        weight_bytes: bytes of the weights as packed in memory.
+        kv_bytes_per_token: bytes of KV per token, summed over layers.
+        parameters: number of weights.
+        head_parameters: number of weights in lm_head, which only tokens with logits use.
+        integer: whether weights are quantised to integers and multiplied as integers.
     """
 
     weight_bytes: int
@@ -46,7 +46,7 @@ class ModelWork:
 
     @classmethod
     def of(cls, engine: "AsyncPravahaEngine") -> Self:
-        """Those of a ready engine's model."""
+        """Read the quantities from a ready engine."""
         info, spec, blocks = engine.model_info, engine.spec, engine.snapshot().blocks
         return cls(
             weight_bytes=info.weight_bytes,
@@ -57,26 +57,27 @@ class ModelWork:
         )
 
     def decode(self, streams: int, context: float) -> StepWork:
-        """A step of one token for each stream; each holds `context` tokens."""
+        """The work of a step that decodes one token per stream, with `context` tokens each."""
         nbytes = int(self.weight_bytes + streams * context * self.kv_bytes_per_token)
         return StepWork(nbytes, 2.0 * self.parameters * streams)
 
     def prefill(self, tokens: int) -> StepWork:
-        """Prompts of so many tokens together; lm_head runs for the last ones only and is left out."""
+        """The work of prefilling `tokens` tokens; lm_head is excluded, as it runs on last tokens only."""
         return StepWork(self.weight_bytes, 2.0 * (self.parameters - self.head_parameters) * tokens)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as the constructor takes it."""
+        """The fields as a dictionary of constructor arguments."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """What this machine reaches at most, measured.
+    """Measured ceilings of the machine.
 
     Attributes:
-        read_bytes_per_second: by footprint in bytes, all compute threads together.
-        int8_ops_per_second: multiplies and adds counted apart; None where weights are not integers.
+        read_bytes_per_second: footprint in bytes to read bandwidth, summed over compute threads.
+        int8_ops_per_second: peak of the integer dot product, where a multiply-add is two operations;
+            None if weights are not integers.
     """
 
     read_bytes_per_second: Mapping[int, float]
@@ -91,10 +92,16 @@ class Ceilings:
         integer: bool,
         seconds_each: float,
     ) -> Self:
-        """Measure them now.
+        """Measure the ceilings.
+
+        Args:
+            footprints: buffer sizes in bytes.
+            threads: number of compute threads; None for the engine's default.
+            integer: whether to measure the integer dot product.
+            seconds_each: duration of each measurement.
 
         Raises:
-            MemoryError: a footprint does not fit.
+            MemoryError: a footprint does not fit into memory.
         """
         from engine import _core
 
@@ -107,14 +114,14 @@ class Ceilings:
         )
 
     def best(self, other: "Ceilings") -> "Ceilings":
-        """The higher ceiling of each kind: no measurement can be too fast."""
+        """The higher of both measurements of each ceiling: interference can only lower one."""
         mine, theirs = self.read_bytes_per_second, other.read_bytes_per_second
         read = {size: max(mine.get(size, 0.0), theirs.get(size, 0.0)) for size in {*mine, *theirs}}
         peaks = [p for p in (self.int8_ops_per_second, other.int8_ops_per_second) if p is not None]
         return Ceilings(dict(sorted(read.items())), max(peaks, default=None))
 
     def seconds(self, work: StepWork) -> float:
-        """Time that the work cannot beat; bandwidth is that of the nearest footprint."""
+        """Lower bound of the time for `work`; the bandwidth is that of the nearest footprint."""
         nearest = min(self.read_bytes_per_second, key=lambda size: abs(size - work.nbytes))
         by_bytes = work.nbytes / self.read_bytes_per_second[nearest]
         if self.int8_ops_per_second is None:

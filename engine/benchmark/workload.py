@@ -1,4 +1,4 @@
-"""What every benchmark of the engine's own is made of: random prompts, and the time a run took."""
+"""Functions shared by the engine's benchmarks: random prompts and the duration of a run."""
 
 import random
 from collections.abc import Sequence
@@ -7,12 +7,12 @@ from engine.api.request import RequestOutput
 
 
 def random_tokens(generator: random.Random, count: int, vocab_size: int) -> list[int]:
-    """Ordinary token ids, the same for every engine with the same generator."""
+    """`count` random token ids without special tokens, reproducible for a given generator."""
     top = min(40_000, vocab_size)
     return [generator.randrange(min(100, top - 1), top) for _ in range(count)]
 
 
 def elapsed_seconds(outputs: Sequence[RequestOutput]) -> float:
-    """From the first request queued to the last token of all, by the engine's clock."""
+    """Seconds from queueing the first request to the last token, by the engine's clock."""
     queued = min(output.timings.queued for output in outputs)
     return max(output.timings.last_token or output.timings.queued for output in outputs) - queued

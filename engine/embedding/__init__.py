@@ -1,1 +1,1 @@
-"""Texts as vectors: an encoder of its own, beside the model that writes."""
+"""Text embeddings: a BERT encoder that is loaded separately from the generating model."""

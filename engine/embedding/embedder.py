@@ -1,7 +1,7 @@
-"""`Embedder`: the engine's encoder, loaded when the first text comes.
+"""`Embedder`: the engine's text encoder, loaded on first use.
 
-Embedding neither waits for the engine's steps nor they for it: calls run one after another in a
-thread of the embedder's own, whose workers are nicer than the executor's.
+Calls run one after another on the embedder's own thread, concurrently with the engine's steps. Its
+compute threads have a lower priority (higher niceness) than the executor's.
 """
 
 import threading
@@ -19,13 +19,17 @@ if TYPE_CHECKING:
     from engine.embedding.text_encoder import TextEncoder
 
 MAX_PENDING = 64
+"""Maximum number of calls that wait or run."""
 
 
 def installed_encoder(models: Path | None = None) -> Path:
-    """Where the embedding model is, in the store at `models` or the user's own.
+    """The directory of the embedding model.
+
+    Args:
+        models: the model store; None for the user's store.
 
     Raises:
-        ModelNotFound: it is not installed.
+        ModelNotFound: the model is not installed.
     """
     from engine.models.store import ModelStore
 
@@ -38,7 +42,7 @@ def installed_encoder(models: Path | None = None) -> Path:
 
 
 class Embedder:
-    """Embeds texts with all-MiniLM-L6-v2. Any thread."""
+    """Embeds texts with all-MiniLM-L6-v2. Thread-safe."""
 
     name = MINILM.name
 
@@ -49,29 +53,40 @@ class Embedder:
         threads: int | None = None,
         dispatch: DispatchLevel = "auto",
     ) -> None:
-        """Nothing is looked for until a text is to be embedded."""
+        """Create an embedder; no file is read before the first call of `submit`.
+
+        Args:
+            find: returns the model's directory.
+            threads: compute threads; None for the default.
+            dispatch: instruction-set level.
+        """
         self._find, self._threads, self._dispatch = find, threads, dispatch
-        self._encoder: TextEncoder | None = None  # the pool's thread alone
+        self._encoder: TextEncoder | None = None  # used by the pool's thread only
         self._pool: ThreadPoolExecutor | None = None
         self._pending = 0
         self._closed = False
         self._lock = threading.Lock()  # guards the three above
 
     def submit(self, texts: Sequence[str], *, truncate: int | None = None) -> "Future[Embeddings]":
-        """Begin to embed; never waits.
+        """Embed texts asynchronously; does not block.
 
-        The future raises `InvalidRequest` for texts that cannot be embedded, and `ModelError` if
-        there is no model or it cannot be used.
+        Args:
+            texts: see `TextEncoder.embed`.
+            truncate: see `TextEncoder.embed`.
+
+        Returns:
+            A future. It raises `InvalidRequest` for texts that cannot be embedded, and `ModelError`
+            if the model is not installed or cannot be loaded.
 
         Raises:
-            QueueFull: too many calls are pending.
-            EngineUnavailable: closed.
+            QueueFull: `MAX_PENDING` calls are pending.
+            EngineUnavailable: the embedder is closed.
         """
         with self._lock:
             if self._closed:
                 raise EngineUnavailable("The engine has stopped.")
             if self._pending >= MAX_PENDING:
-                raise QueueFull(f"{self._pending} calls for embeddings are waiting; try later.")
+                raise QueueFull(f"{self._pending} embedding calls are pending; try again later.")
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(1, "pravaha-embed")
             self._pending += 1
@@ -80,7 +95,7 @@ class Embedder:
         return future
 
     def close(self) -> None:
-        """Drop what waits and free the weights. Waits for the call that runs. Idempotent."""
+        """Cancel pending calls, wait for the running one, and free the weights. Idempotent."""
         with self._lock:
             self._closed = True
             pool, self._pool = self._pool, None

@@ -12,16 +12,16 @@ from engine.api.embeddings import Embeddings
 from engine.api.errors import InvalidRequest, ModelError
 
 TRAINED_TOKENS = 256
-"""What all-MiniLM-L6-v2 was made for; the position table goes on, the quality does not."""
+"""Sequence length all-MiniLM-L6-v2 was trained for. Its position table is longer, but quality drops."""
 
 
 class TextEncoder:
-    """Embeds texts on the caller's thread and the native core's own; the GIL is released.
+    """Embeds texts on the caller's thread and the native core's threads; the GIL is released.
 
     Attributes:
-        name: what the encoder is called.
-        dimensions: length of its vectors.
-        max_tokens: tokens a text may have, special ones included.
+        name: name of the model.
+        dimensions: length of a vector.
+        max_tokens: maximum number of tokens in a text, special tokens included.
     """
 
     def __init__(
@@ -32,7 +32,13 @@ class TextEncoder:
         threads: int | None = None,
         dispatch: DispatchLevel = "auto",
     ) -> None:
-        """Load the encoder of a directory with config.json, tokenizer.json and model.safetensors.
+        """Load an encoder.
+
+        Args:
+            directory: contains config.json, tokenizer.json and model.safetensors.
+            name: name of the model.
+            threads: compute threads; None for the default.
+            dispatch: instruction-set level.
 
         Raises:
             ModelError: a file is missing, damaged or unsupported.
@@ -49,9 +55,9 @@ class TextEncoder:
             raise ModelError(f"The encoder {directory} cannot be read: {error}.") from error
         except (ValueError, MemoryError, RuntimeError) as error:
             raise ModelError(f"The encoder {directory} cannot be used: {error}") from error
-        except Exception as error:  # what `tokenizers` raises for a damaged file
-            raise ModelError(f"The encoder {directory} has no sound tokenizer: {error}.") from error
-        # The file asks for padding and truncation at 128 tokens; a long text would lose its tail.
+        except Exception as error:  # `tokenizers` raises a bare Exception for a damaged file
+            raise ModelError(f"The tokenizer of {directory} cannot be used: {error}.") from error
+        # The file enables padding and truncation at 128 tokens, which would cut long texts silently.
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         self.name = name
@@ -59,15 +65,16 @@ class TextEncoder:
         self.max_tokens = min(TRAINED_TOKENS, self._core.max_positions)
 
     def embed(self, texts: Sequence[str], *, truncate: int | None = None) -> Embeddings:
-        """The vectors of texts. A vector depends on its text alone, bit for bit.
+        """Embed texts. A vector depends on its text only, bit for bit, not on the batch.
 
         Args:
-            texts: what to embed; none is empty.
-            truncate: keep this many tokens of longer texts, special ones included; None refuses
-                texts that are longer than `max_tokens`.
+            texts: non-empty texts.
+            truncate: truncate longer texts to this many tokens, special tokens included, from 3 to
+                `max_tokens`; None rejects texts longer than `max_tokens`.
 
         Raises:
-            InvalidRequest: an empty or too long text, or one that is not valid Unicode.
+            InvalidRequest: a text is empty, too long or not valid Unicode, or `truncate` is out of
+                range.
         """
         encodings = self._encode(texts, self._limit(truncate))
         starts = np.zeros(len(encodings) + 1, np.int64)
@@ -78,7 +85,7 @@ class TextEncoder:
     def _limit(self, truncate: int | None) -> int | None:
         if truncate is not None and not 3 <= truncate <= self.max_tokens:
             raise InvalidRequest(
-                f"Texts can be cut at 3 to {self.max_tokens} tokens, not at {truncate}.",
+                f"truncate_prompt_tokens is {truncate}; it must be between 3 and {self.max_tokens}.",
                 param="truncate_prompt_tokens",
             )
         return truncate
@@ -94,11 +101,11 @@ class TextEncoder:
             raise InvalidRequest("A text is not valid Unicode.", param="input") from error
         for index, ids in enumerate(encodings):
             if truncate is not None and len(ids) > truncate:
-                ids[truncate - 1 : -1] = []  # the last token is the end marker
+                ids[truncate - 1 : -1] = []  # keeps the last token, [SEP]
             elif len(ids) > self.max_tokens:
                 raise InvalidRequest(
                     f"Text {index} has {len(ids)} tokens; {self.name} takes {self.max_tokens}: "
-                    "shorten it, or have it cut with truncate_prompt_tokens.",
+                    "shorten it or set truncate_prompt_tokens.",
                     param="input",
                 )
         return encodings

@@ -1,1 +1,1 @@
-"""Executors: equal siblings behind the protocol of `base.py`."""
+"""Executors: independent implementations of the `Executor` protocol in `base.py`."""

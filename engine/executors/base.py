@@ -1,11 +1,11 @@
-"""The seam between the pipeline and the arithmetic: one ragged step in, sampled tokens out.
+"""The interface between pipeline and executor: `StepPlan`, `StepResult` and the `Executor` protocol.
 
-Hot path. One `execute` call is one forward pass over every scheduled token of every row. Mixed
+Hot path. One `execute` call is one forward pass over all scheduled tokens of all rows. Mixed
 lengths, mixed phases and mixed sampling are the normal case. All arrays are C-contiguous numpy
 arrays which Rust and torch read without a copy. Do not add a Python loop over rows or tokens.
 
-Index spaces: *row* is a request's permanent row, [0, max_rows); *batch* is a position in this
-step's list of rows, [0, R); *flat* is a token of this step, [0, T).
+Index spaces: *row* is a request's row in the row table, [0, max_rows); *batch* is an index into the
+step's list of rows, [0, R); *flat* is an index into the step's tokens, [0, T).
 """
 
 from contextlib import AbstractContextManager
@@ -24,7 +24,7 @@ SAMPLING_DTYPE = np.dtype(
         ("presence_penalty", np.float32),
         ("frequency_penalty", np.float32),
         ("top_k", np.int32),
-        ("num_logprobs", np.int32),  # -1: no logprob wanted; k ≥ 0: k alternatives beside the own
+        ("num_logprobs", np.int32),  # -1: none; k ≥ 0: the sampled token's and k alternatives
         ("seed", np.uint64),
     ],
     align=True,
@@ -34,7 +34,7 @@ SAMPLING_DTYPE = np.dtype(
 MAX_TOP_LOGPROBS = 20
 
 MAX_DRAFT_TOKENS = 16
-"""The most drafts in a step, over all its rows."""
+"""Maximum number of draft tokens in a step, summed over its rows."""
 
 _NO_INTS: NDArray[np.int32] = np.zeros(0, np.int32)
 _NO_MASK_BITS: NDArray[np.uint32] = np.zeros((0, 0), np.uint32)
@@ -42,33 +42,34 @@ _NO_MASK_BITS: NDArray[np.uint32] = np.zeros((0, 0), np.uint32)
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """One ragged step. The row-indexed arrays are live views: valid until `execute` returns.
+    """One ragged step. The row-indexed arrays are views of the row table, valid during `execute`.
+
+    A row's *run* is its tokens in this step.
 
     Attributes:
         rows: [R] int32, batch → row.
         query_start: [R + 1] int32, batch → first flat token; `query_start[R] == T`.
         token_ids: [T] int32.
-        positions: [T] int32, consecutive within a row's run.
-        needs_logits: [R] uint8; 1 when the run reaches the row's last known token and the next one
-            is to be sampled. The sampled token's position is `num_tokens[row]`.
-        block_tables: [max_rows, max_blocks] int32, row → KV blocks in sequence order. Entries
-            covering positions up to the run's last one are allocated; later ones are undefined.
-        token_table: [max_rows, max_model_len] int32, row → every known token (penalties read it).
-        num_tokens: [max_rows] int32, known tokens a row (prompt and output).
+        positions: [T] int32, consecutive within a run.
+        needs_logits: [R] uint8; 1 if the run includes the row's last token and the next one is to
+            be sampled. The sampled token's position is `num_tokens[row]`.
+        block_tables: [max_rows, max_blocks] int32, row → KV blocks in sequence order. Entries up to
+            the run's last position are allocated; later ones are undefined.
+        token_table: [max_rows, max_model_len] int32, row → tokens; penalties read it.
+        num_tokens: [max_rows] int32, tokens of each row, prompt and output.
         penalty_start: [max_rows] int32; tokens from here on count as output for penalties. A
-            fork inherits it, so that its parent's output goes on counting.
+            fork inherits it, so that its parent's output still counts as output.
         sampling: [max_rows] of `SAMPLING_DTYPE`.
         bias_rows, bias_ids, bias_values: [B] int32, int32, float32: logit biases, sorted by row.
         mask_rows: [G] int32, *batch* indices, ascending: entries that sample under a token mask;
             none of them has drafts.
-        mask_bits: [G, `mask_words(vocab)`] uint32; bit `id % 32` of word `id // 32` is 1 where
-            token `id` is allowed. Bits beyond the vocabulary are ignored. A mask without a 1 fails
-            its row.
-        num_draft_tokens: [R] int32, how many of the run's last tokens are drafts, guesses of what will be
-            sampled; they stand in `token_table` from `num_tokens[row]` on, and only rows with
-            `needs_logits` have any. Empty: no row has. At most `MAX_DRAFT_TOKENS` together.
-        score_tokens, score_targets, score_tops: [P] int32 each: a flat token, the known token that
-            follows it in its row, and how many alternatives are wanted beside that one's logprob.
+        mask_bits: [G, `mask_words(vocab)`] uint32; bit `id % 32` of word `id // 32` is 1 if token
+            `id` is allowed. Bits beyond the vocabulary are ignored. A row whose mask has no 1 fails.
+        num_draft_tokens: [R] int32, number of draft tokens at the end of each run. They are in
+            `token_table` from `num_tokens[row]` on; only rows with `needs_logits` have any. Empty
+            if there are none. The sum is at most `MAX_DRAFT_TOKENS`.
+        score_tokens, score_targets, score_tops: [P] int32 each: a flat token, the token that follows
+            it in its row and is scored, and the number of alternatives to return besides its logprob.
     """
 
     rows: NDArray[np.int32]
@@ -94,26 +95,26 @@ class StepPlan:
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What a step sampled. Views of the executor's buffers: valid until the next `execute`.
+    """The result of a step. Its arrays are views of the executor's buffers, valid until the next step.
 
-    A row's samples are drawn one after the other, each as if it were alone in its step: while a
-    sample equals the row's next draft, that draft is accepted and the next sample counts.
+    Draft tokens are verified by sampling: the row samples after its last token and after each draft
+    token, each time exactly as it would without drafts. A draft token is accepted if it equals the
+    sample at its position and all drafts before it were accepted.
 
     Attributes:
         sampled: [R] int32, the token after the last accepted draft; -1 where `needs_logits` was 0.
-        logprobs: [R] float32, raw log-probability of the sampled token; NaN where not asked for.
+        logprobs: [R] float32, raw log-probability of the sampled token; NaN where not requested.
         top_ids: [R, K] int32, likeliest first, K = `MAX_TOP_LOGPROBS`; valid up to the row's
             `num_logprobs`.
         top_logprobs: [R, K] float32.
-        failed: [R] uint8, 1 where the logits held a NaN, or only -inf before or after the mask;
-            `sampled` is -1 there.
-        accepted: [R] int32, how many of the row's drafts were accepted. Of use only if the plan has
-            drafts.
+        failed: [R] uint8, 1 where the logits contain a NaN, or are all -inf before or after the
+            mask; `sampled` is -1 there.
+        accepted: [R] int32, number of accepted drafts; defined only if the plan has drafts.
         draft_logprobs: [D] float32, as `logprobs`, of each draft of the step; valid for accepted
             ones.
         draft_top_ids, draft_top_logprobs: [D, K], as `top_ids` and `top_logprobs`.
-        score_logprobs: [P] float32, raw log-probability of each of the plan's targets; NaN where the
-            logits held one or only -inf.
+        score_logprobs: [P] float32, raw log-probability of each score target; NaN where the logits
+            contain a NaN or are all -inf.
         score_ranks: [P] int32, 1 for the likeliest token; ties rank by lowest id.
         score_top_ids, score_top_logprobs: [P, K]; valid up to the target's `score_tops`.
     """
@@ -134,7 +135,13 @@ class StepResult:
 
     @classmethod
     def empty(cls, rows: int, *, drafts: int = 0, scores: int = 0) -> Self:
-        """Arrays of their own for so many rows, drafts and scores: nothing sampled, nothing known."""
+        """A result with new arrays, in which no row has sampled.
+
+        Args:
+            rows: R.
+            drafts: D.
+            scores: P.
+        """
         return cls(
             sampled=np.full(rows, -1, np.int32),
             logprobs=np.full(rows, np.nan, np.float32),
@@ -154,7 +161,18 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorInfo:
-    """Facts about a loaded executor, for people and metrics."""
+    """Properties of a loaded executor, for display and metrics.
+
+    Attributes:
+        kind: `native` or `torch`.
+        dispatch: instruction-set level, or device and attention backend.
+        threads: compute threads.
+        weight_format: type of most weights in memory.
+        weight_bytes: bytes of the weights in memory.
+        kv_dtype: element type of the KV cache.
+        parameters: number of weights.
+        kv_in_main_memory: False if the KV cache is in device memory.
+    """
 
     kind: str
     dispatch: str
@@ -179,10 +197,10 @@ class CoreYielder(Protocol):
 
 
 class Executor(Protocol):
-    """Runs steps. Called by the engine's thread alone; never concurrently.
+    """Runs steps. Called by the engine's thread only; never concurrently.
 
-    The executor owns the KV storage of `num_blocks` blocks; which request holds which block is the
-    block manager's business. A block's bytes are undefined until a step wrote them.
+    The executor owns the KV storage of `num_blocks` blocks; the block manager tracks which request
+    holds which block. A block's bytes are undefined until a step writes them.
     """
 
     info: ExecutorInfo
@@ -191,14 +209,14 @@ class Executor(Protocol):
         """Run one step. The GIL is released while computing.
 
         Raises:
-            ExecutorError: the step failed; KV written by it must be considered lost.
+            ExecutorError: the step failed; the KV it would have written is undefined.
         """
         ...
 
     def copy_blocks(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:
         """Copy the KV of block `sources[i]` to block `targets[i]`, in every layer, in order.
 
-        Called between steps. It is done, or ordered before the next step, when this returns.
+        Called between steps. On return the copy is done or ordered before the next step.
 
         Raises:
             ExecutorError: nothing was copied.
@@ -207,14 +225,14 @@ class Executor(Protocol):
 
     @property
     def block_bytes(self) -> int:
-        """Bytes of a KV block, every layer."""
+        """Bytes of a KV block, summed over layers."""
         ...
 
     def read_blocks(self, blocks: NDArray[np.int32], out: NDArray[np.uint8]) -> None:
-        """Copy the KV of `blocks[i]` into `out[i]`; [n, block_bytes], in main memory.
+        """Copy the KV of block `blocks[i]` into `out[i]`, [n, block_bytes], in main memory.
 
-        Called between steps; done when this returns. The bytes mean something to `write_blocks` of
-        an executor of the same model and settings alone.
+        Called between steps; the copy is done on return. The layout of the bytes is private to
+        executors of the same model and settings.
 
         Raises:
             ExecutorError: nothing was copied.
@@ -222,10 +240,10 @@ class Executor(Protocol):
         ...
 
     def write_blocks(self, blocks: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
-        """Copy `data[i]`, which `read_blocks` gave, into block `blocks[i]`.
+        """Copy `data[i]`, as returned by `read_blocks`, into block `blocks[i]`.
 
-        Called between steps. It is done, or ordered before the next step, when this returns, and
-        `data` may be used for something else.
+        Called between steps. On return the copy is done or ordered before the next step, and `data`
+        may be reused.
 
         Raises:
             ExecutorError: nothing was copied.

@@ -1,4 +1,4 @@
-"""The native CPU executor: one call into the Rust core a step."""
+"""`NativeExecutor`: the CPU executor, with one call into the Rust core per step."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from engine.executors.base import (
     StepPlan,
     StepResult,
 )
-from engine.executors.native_settings import refuse_foreign_settings
+from engine.executors.native_settings import reject_torch_settings
 from engine.models.spec import ModelSpec
 
 
@@ -27,7 +27,13 @@ class NativeExecutor:
     info: ExecutorInfo
 
     def __init__(self, core: _core.NativeExecutor, max_rows: int, max_tokens: int) -> None:
-        """Wrap a loaded core; `load` makes both."""
+        """Wrap a loaded core; use `load`.
+
+        Args:
+            core: the loaded core.
+            max_rows: maximum number of rows in a step.
+            max_tokens: maximum number of tokens in a step.
+        """
         facts = core.info
         self.info = ExecutorInfo(
             kind="native",
@@ -40,7 +46,7 @@ class NativeExecutor:
         )
         self._core = core
         self._results = StepResult.empty(max_rows, drafts=MAX_DRAFT_TOKENS, scores=max_tokens)
-        self._room = self._results  # the part of it that the last step wrote
+        self._views = self._results  # views of its first rows, as the last step needed them
         self._last: tuple[StepPlan, _core.StepArrays, StepResult] | None = None
 
     @classmethod
@@ -54,21 +60,20 @@ class NativeExecutor:
         max_model_len: int,
         progress: Callable[[float], None],
     ) -> Self:
-        """Read and pack the weights and reserve the KV pool. The GIL is released meanwhile.
+        """Read and pack the weights and allocate the KV pool. Releases the GIL.
 
         Args:
             spec: the model's shapes.
             paths: its weight files.
-            config: threads, dispatch level, KV type (not `auto`) and block size, and the limits
-                of a step.
+            config: threads, dispatch level, KV type (not `auto`), block size and step limits.
             num_blocks: KV blocks in the pool.
             max_model_len: longest sequence, at most the spec's context length.
-            progress: called with the share done, in (0, 1], after each layer.
+            progress: called with the fraction done, in (0, 1], after each layer.
 
         Raises:
-            ModelError: files, spec or configuration cannot be used, or memory is short.
+            ModelError: files, spec or configuration cannot be used, or memory does not suffice.
         """
-        refuse_foreign_settings(config)
+        reject_torch_settings(config)
         try:
             core = _core.NativeExecutor(
                 spec.to_json(),
@@ -90,17 +95,18 @@ class NativeExecutor:
     def execute(self, plan: StepPlan) -> StepResult:
         """Run one step. The result's arrays are views that the next step overwrites.
 
-        A plan that comes again, with other numbers in its arrays, costs next to nothing in Python.
+        If the same plan object is executed again, with its arrays updated in place, the array
+        arguments are reused, which saves most of the Python cost.
 
         Raises:
-            ExecutorError: the plan contradicts itself or the limits (nothing was computed), or a
+            ExecutorError: the plan is inconsistent or exceeds a limit (nothing was computed), or a
                 compute thread failed.
         """
         last = self._last
         try:
             if last is None or last[0] is not plan:
-                result = self._room_for(len(plan.rows), len(plan.score_tokens))
-                last = self._last = plan, _take_apart(plan, result), result
+                result = self._result_views(len(plan.rows), len(plan.score_tokens))
+                last = self._last = plan, _step_arrays(plan, result), result
             self._core.execute(last[1])
         except (ValueError, TypeError, RuntimeError) as error:
             raise ExecutorError(str(error)) from error
@@ -116,10 +122,10 @@ class NativeExecutor:
             core.release()
 
     def copy_blocks(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:
-        """Copy whole KV blocks, every layer, in order.
+        """Copy KV blocks in all layers, in order.
 
         Raises:
-            ExecutorError: the lists name blocks outside the pool; nothing was copied.
+            ExecutorError: a block is outside the pool; nothing was copied.
         """
         try:
             self._core.copy_blocks(sources, targets)
@@ -128,11 +134,11 @@ class NativeExecutor:
 
     @property
     def block_bytes(self) -> int:
-        """Bytes of a KV block, every layer."""
+        """Bytes of a KV block, summed over layers."""
         return self._core.block_bytes
 
     def read_blocks(self, blocks: NDArray[np.int32], out: NDArray[np.uint8]) -> None:
-        """Copy whole KV blocks out, [n, block_bytes]; the GIL is released meanwhile.
+        """Copy KV blocks to `out`, [n, block_bytes]. Releases the GIL.
 
         Raises:
             ExecutorError: the shapes differ or a block is outside the pool; nothing was copied.
@@ -143,7 +149,7 @@ class NativeExecutor:
             raise ExecutorError(str(error)) from error
 
     def write_blocks(self, blocks: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
-        """Copy whole KV blocks in; the GIL is released meanwhile.
+        """Copy `data`, [n, block_bytes], to KV blocks. Releases the GIL.
 
         Raises:
             ExecutorError: the shapes differ or a block is outside the pool; nothing was copied.
@@ -154,22 +160,22 @@ class NativeExecutor:
             raise ExecutorError(str(error)) from error
 
     def time_phases(self, wanted: bool) -> None:
-        """Whether steps from now on are timed phase by phase; a few microseconds a step."""
+        """Turn the timing of the phases of a step on or off; it costs a few microseconds per step."""
         self._core.time_phases(wanted)
 
     def take_phase_seconds(self) -> dict[str, float]:
-        """Seconds of each phase since the last call, in the order of a step.
+        """Seconds spent in each phase since the last call, in the order of a step.
 
-        They are means over the workers, `wait` is time at barriers, and their sum is the time inside
-        the steps.
+        Values are means over the workers; `wait` is the time at barriers. Their sum is the total
+        duration of the steps.
         """
         return self._core.take_phase_seconds()
 
-    def _room_for(self, count: int, scores: int) -> StepResult:
-        whole, last = self._results, self._room
+    def _result_views(self, count: int, scores: int) -> StepResult:
+        whole, last = self._results, self._views
         if len(last.sampled) == count and len(last.score_logprobs) == scores:
             return last
-        self._room = StepResult(
+        self._views = StepResult(
             sampled=whole.sampled[:count],
             logprobs=whole.logprobs[:count],
             top_ids=whole.top_ids[:count],
@@ -184,15 +190,15 @@ class NativeExecutor:
             score_top_ids=whole.score_top_ids[:scores],
             score_top_logprobs=whole.score_top_logprobs[:scores],
         )
-        return self._room
+        return self._views
 
     def close(self) -> None:
-        """Free weights and KV storage, end the threads. Idempotent."""
+        """Free weights and KV storage and stop the compute threads. Idempotent."""
         self._core.close()
 
 
-def _take_apart(plan: StepPlan, result: StepResult) -> _core.StepArrays:
-    """A plan and its results as the core takes them; see `engine/_core.pyi` for the order."""
+def _step_arrays(plan: StepPlan, result: StepResult) -> _core.StepArrays:
+    """The arrays of a plan and its result as arguments of the core; order as in `engine/_core.pyi`."""
     return _core.StepArrays(
         plan.rows,
         plan.query_start,

@@ -1,4 +1,4 @@
-"""Which of an engine's settings the native executor obeys. Imports no Rust."""
+"""Settings of the native executor: its KV type, and settings it does not support. Imports no Rust."""
 
 from engine.api.config import EngineConfig, KvDtype
 from engine.api.errors import ModelError
@@ -8,38 +8,42 @@ _FLOAT_FORMATS = frozenset({"F32", "F16", "BF16"})
 
 
 def native_kv_dtype(kv_dtype: KvDtype, spec: ModelSpec, weight_format: str) -> KvDtype:
-    """Element type of this executor's KV cache.
+    """Element type of the native executor's KV cache.
 
-    `auto` is int8 where weights are quantised too: what it costs is less than what they did, and attention
-    reads half. It is f16 for float weights, whose owner wants exact answers, and where keys have a bias
-    (Qwen2), which makes a few channels so large that one scale a key leaves the others few bits.
+    `auto` is int8 for quantised weights: its error is smaller than theirs, and attention reads half the
+    bytes. It is f16 for float weights, whose users want exact results, and for models whose keys have
+    a bias (Qwen2): it makes a few channels so large that one scale per key leaves the others few bits.
 
     Args:
-        kv_dtype: what was asked for.
+        kv_dtype: the setting.
         spec: the model's shapes.
-        weight_format: the type of most of its weights.
+        weight_format: type of most of its weights.
 
     Raises:
-        ModelError: it has no such type.
+        ModelError: the native executor does not support the type.
     """
     if kv_dtype == "bf16":
         raise ModelError(
-            "kv_dtype bf16 is the torch executor's; the native one has f16, f32 and int8."
+            "kv_dtype bf16 needs the torch executor; the native executor supports f16, f32 and int8."
         )
     if kv_dtype != "auto":
         return kv_dtype
     return "f16" if spec.qkv_bias or weight_format in _FLOAT_FORMATS else "int8"
 
 
-def refuse_foreign_settings(config: EngineConfig) -> None:
-    """Refuse, by name, settings that only the torch executor obeys."""
-    foreign = {
+def reject_torch_settings(config: EngineConfig) -> None:
+    """Reject settings that only the torch executor supports.
+
+    Raises:
+        ModelError: naming the first such setting.
+    """
+    torch_only = {
         "device cuda": config.device == "cuda",
         f"dtype {config.dtype}": config.dtype != "auto",
         f"attention {config.attention}": config.attention != "auto",
         "cuda_graphs": config.cuda_graphs,
         "dummy_weights": config.dummy_weights,
     }
-    for name, given in foreign.items():
+    for name, given in torch_only.items():
         if given:
-            raise ModelError(f"{name} needs the torch executor, and this model runs natively.")
+            raise ModelError(f"{name} needs the torch executor, but this model runs natively.")

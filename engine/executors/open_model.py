@@ -1,6 +1,6 @@
-"""Opening a model: everything but its weights, from a GGUF file or a safetensors directory.
+"""`open_model`: reads everything but the weights of a GGUF file or a safetensors directory.
 
-Cheap by contract: headers and vocabulary only. Weights are the executor's, which maps `paths`.
+Only headers and the vocabulary are read. The executor maps the weights in `paths`.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from pathlib import Path
 from engine._core import GgufFile
 from engine.api.config import EngineConfig
 from engine.api.errors import ModelError, UnsupportedByNativeError
-from engine.executors.native_settings import refuse_foreign_settings
+from engine.executors.native_settings import reject_torch_settings
 from engine.executors.torch.installed import require_torch
 from engine.files.fields import Fields
 from engine.files.json_file import read_json
@@ -32,11 +32,11 @@ class OpenModel:
     """A model that is ready to be loaded.
 
     Attributes:
-        name: what the file calls it, else the file's name.
-        spec: shapes and constants; its class says which executor will run the model.
-        paths: weight files; none with dummy weights.
-        tokenizer: its tokenizer, ready to use.
-        weight_format: the element type that holds most parameters, such as `Q4_1`.
+        name: the name in the file's metadata, else the file's name.
+        spec: shapes and constants; its class determines the executor.
+        paths: weight files; empty with dummy weights.
+        tokenizer: its tokenizer.
+        weight_format: element type of most parameters, such as `Q4_1`.
         parameters: number of weights.
         file_bytes: size of the weight files.
     """
@@ -55,11 +55,10 @@ def open_model(path: Path, settings: EngineConfig | None = None) -> OpenModel:
 
     Args:
         path: the file or directory.
-        settings: what the engine is to be started with, which decides the executor; None opens
-            the model as with default settings.
+        settings: the engine's settings, which determine the executor; None for default settings.
 
     Raises:
-        ModelError: missing, damaged, unsupported, or a kind of file that can run code.
+        ModelError: the model is missing, damaged or unsupported, or the file may contain code.
     """
     settings = settings or EngineConfig(path, path.name)
     if path.is_dir():
@@ -80,10 +79,10 @@ def open_model(path: Path, settings: EngineConfig | None = None) -> OpenModel:
         raise ModelError(f"{path} is neither a GGUF file nor a model directory.")
     if _wants_torch(settings):
         raise ModelError(
-            f"{path} is a GGUF file, which the torch executor does not read: use its "
-            "safetensors version, or leave out executor, device, dtype, attention, dummy_weights."
+            f"{path} is a GGUF file, which the torch executor does not read: use a safetensors "
+            "version, or remove the settings executor, device, dtype, attention and dummy_weights."
         )
-    refuse_foreign_settings(settings)
+    reject_torch_settings(settings)
     return _open_gguf(path)
 
 
@@ -126,19 +125,19 @@ def _open_gguf(path: Path) -> OpenModel:
 
 
 def is_encoder(config: Fields) -> bool:
-    """Whether a configuration describes an encoder for embeddings."""
+    """Whether a configuration describes a text encoder (BERT) for embeddings."""
     architectures = config.texts("architectures") if config.is_list("architectures") else []
     return config.optional_text("model_type") == "bert" and architectures == ["BertModel"]
 
 
 def _open_directory(directory: Path, settings: EngineConfig) -> OpenModel:
-    """Open natively what the native executor runs, unless the settings ask for torch."""
+    """Open a directory for the native executor if it supports the model, else for torch."""
     config = read_json(directory / "config.json")
     safetensors.refuse_code(config)
     if is_encoder(config):
         raise ModelError(
-            f"{directory} is an encoder, which turns texts into vectors and writes none: it serves "
-            "embeddings beside another model."
+            f"{directory} is a text encoder, which computes embeddings and cannot generate text: "
+            "choose another model."
         )
     if _wants_torch(settings):
         return _open_for_torch(directory, config, settings, reason="The torch executor needs torch")
@@ -152,7 +151,7 @@ def _open_directory(directory: Path, settings: EngineConfig) -> OpenModel:
 
 
 def _wants_torch(settings: EngineConfig) -> bool:
-    """Whether the settings name the torch executor, or something that only it obeys."""
+    """Whether the settings select the torch executor, or need something that only it supports."""
     if settings.executor != "auto":
         return settings.executor == "torch"
     return (
@@ -166,7 +165,7 @@ def _wants_torch(settings: EngineConfig) -> bool:
 
 
 def _open_for_native(directory: Path, config: Fields, settings: EngineConfig) -> OpenModel:
-    refuse_foreign_settings(settings)
+    reject_torch_settings(settings)
     paths = safetensors.weight_files(directory)
     tensors = safetensors.read_tensors(paths)
     spec = safetensors.read_spec(config, tensors)
@@ -209,7 +208,7 @@ def _sizes(tensors: Mapping[str, TensorEntry]) -> list[tuple[str, int]]:
 
 
 def _display_name(declared: str | None, path: Path) -> str:
-    """The file's own name for the model, on one line; else the path's."""
+    """The name in the file's metadata, on one line and shortened; else the path's name."""
     cleaned = " ".join("".join(c if c.isprintable() else " " for c in declared or "").split())
     return cleaned[:100] or (path.name if path.is_dir() else path.stem)
 

@@ -1,12 +1,11 @@
-"""The sampling algorithm in plain numpy: the oracle for every executor's own sampler.
+"""Reference implementation of sampling in plain numpy, the oracle for the samplers of the executors.
 
-Per row, in this order: raw logits → log-probabilities (where asked for) → token mask → logit bias →
+Per row, in this order: raw logits → log-probabilities (if requested) → token mask → logit bias →
 repetition, presence and frequency penalties → greedy if temperature is 0 → temperature → top-k →
-top-p and min-p → Gumbel-max. The noise is a function of (request seed, position, token id) and of nothing
-else, so a draw does not depend on the batch, on chunking or on preemption. Ties go to the lowest
-token id.
+top-p and min-p → Gumbel-max. The noise is a function of (request seed, position, token id) only, so
+a sample does not depend on the batch, on chunking or on preemption. Ties go to the lowest token id.
 
-Slow on purpose: it sorts whole vocabularies. Do not call it in a step of a real model.
+It sorts the whole vocabulary and is slow: for tests only, not for steps of a real model.
 """
 
 import numpy as np
@@ -29,7 +28,16 @@ def mix64(value: NDArray[np.uint64] | np.uint64) -> NDArray[np.uint64]:
 
 
 def gumbel_noise(seed: int, position: int, token_ids: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Standard Gumbel noise of tokens at a position of a request: [N] float64."""
+    """Standard Gumbel noise for tokens at a position of a request.
+
+    Args:
+        seed: the request's seed, uint64.
+        position: position of the token to be sampled.
+        token_ids: [N] int64.
+
+    Returns:
+        [N] float64.
+    """
     row_key = mix64(np.uint64(seed) ^ mix64(np.uint64(position)))
     with np.errstate(over="ignore"):
         h = mix64(row_key ^ (token_ids.astype(np.uint64) * _GOLDEN))
@@ -43,13 +51,13 @@ def sample_reference(
     plan: StepPlan,
     score_logits: NDArray[np.float32] | None = None,
 ) -> StepResult:
-    """Sample every row of a step that needs logits, and score what is to be scored.
+    """Sample all rows of a step with `needs_logits`, and compute the step's scores.
 
     Args:
-        logits: [R + D, vocab] float32, run by run: what follows its last known token, then what
-            follows each of its drafts; runs that need none have one entry, which is ignored.
+        logits: [R + D, vocab] float32, run by run: the logits after the row's last token, then those
+            after each of its drafts. A run without `needs_logits` has one entry, which is ignored.
         plan: the step.
-        score_logits: [P, vocab] float32, what follows the plan's `score_tokens`.
+        score_logits: [P, vocab] float32, the logits after the plan's `score_tokens`.
     """
     count, drafts = len(plan.rows), _drafts(plan)
     total, scores = sum(map(len, drafts)), len(plan.score_tokens)
@@ -83,7 +91,7 @@ def _sample_run(
     plan: StepPlan,
     result: StepResult,
 ) -> None:
-    """One token after another, as long as each is the run's next draft."""
+    """Sample a row token by token, as long as each sample equals the row's next draft."""
     row = int(plan.rows[index])
     masks = plan.mask_bits[plan.mask_rows == index]
     mask = masks[0] if len(masks) else None
@@ -116,7 +124,10 @@ def _sample_one(
     row: int,
     num_tokens: int,
 ) -> tuple[int, float, NDArray[np.int64], NDArray[np.float32]]:
-    """A row's token after its first `num_tokens` ones (-1: none), its logprob, and alternatives."""
+    """The token after the row's first `num_tokens` tokens, its logprob, and alternatives.
+
+    The token is -1 if the logits are unusable.
+    """
     params = plan.sampling[row]
     if _unusable(logits):
         return -1, np.nan, np.zeros(0, np.int64), np.zeros(0, np.float32)
@@ -127,7 +138,7 @@ def _sample_one(
     if params["temperature"] == 0:
         token = int(np.argmax(adjusted))
     else:
-        token = _draw(adjusted, params, position=num_tokens)
+        token = _gumbel_max(adjusted, params, position=num_tokens)
     wanted = int(params["num_logprobs"])
     if wanted < 0:
         return token, np.nan, np.zeros(0, np.int64), np.zeros(0, np.float32)
@@ -137,7 +148,7 @@ def _sample_one(
 
 
 def _score(at: int, logits: NDArray[np.float32], plan: StepPlan, result: StepResult) -> None:
-    """The log-probability of a known token, its rank, and the likeliest tokens."""
+    """Write the log-probability of the score target `at`, its rank, and the likeliest tokens."""
     logits = logits.astype(np.float32)
     if _unusable(logits):
         return
@@ -155,7 +166,7 @@ def _unusable(logits: NDArray[np.float32]) -> bool:
 
 
 def log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
-    """[vocab] float32, summed in double precision."""
+    """[vocab] float32; the sum is computed in double precision."""
     wide = logits.astype(np.float64)
     top = wide.max()
     shifted = wide - top
@@ -195,7 +206,7 @@ def _penalise(
     return logits
 
 
-def _draw(logits: NDArray[np.float32], params: np.void, *, position: int) -> int:
+def _gumbel_max(logits: NDArray[np.float32], params: np.void, *, position: int) -> int:
     scaled = logits / np.float32(params["temperature"])
     order = np.argsort(-scaled, kind="stable")  # likeliest first, ties by lowest id
     top_k = int(params["top_k"])

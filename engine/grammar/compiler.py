@@ -16,7 +16,7 @@ from engine.api.grammar import Grammar
 from engine.grammar.checker import TOO_COSTLY, Checker
 from engine.grammar.limits import BUILDERS, MAX_CACHED, MAX_PENDING, parser_limits
 from engine.grammar.matcher import Matcher, mask_words
-from engine.grammar.source import library_text, one_sentence, parse_source, refusal
+from engine.grammar.source import grammar_error, library_text, one_sentence, parse_source
 from engine.grammar.vocabulary import Vocabulary, library_tokenizer
 
 if TYPE_CHECKING:
@@ -134,12 +134,12 @@ class GrammarCompiler:
         finally:
             self._idle.append(checker)
         if reason:
-            raise refusal(grammar, reason if reason == TOO_COSTLY else _readable(reason))
+            raise grammar_error(grammar, reason if reason == TOO_COSTLY else _readable(reason))
         library = LLMatcher(self._library_tokenizer(), text, limits=parser_limits(), log_level=0)
         if not library.is_error():
             library.compute_bitmask()  # the first mask is the most expensive one; copies reuse it
         if library.is_error():
-            raise refusal(grammar, _readable(library.get_error()))
+            raise grammar_error(grammar, _readable(library.get_error()))
         words = mask_words(self._vocab_size)
         return CompiledGrammar(grammar, Matcher(library, mask_words=words))
 

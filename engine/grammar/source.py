@@ -31,7 +31,7 @@ _NAMES = {
 }
 
 
-def refusal(grammar: Grammar, reason: str) -> InvalidRequest:
+def grammar_error(grammar: Grammar, reason: str) -> InvalidRequest:
     """The error for a grammar that cannot be used, as one sentence."""
     end = "" if reason.endswith(".") else "."
     return InvalidRequest(f"{_NAMES[grammar.kind]} cannot be used: {reason}{end}", param="grammar")
@@ -51,7 +51,7 @@ def parse_source(grammar: Grammar) -> Any:
         raise InvalidRequest(f"Expected a grammar, not {grammar!r:.60}.", param="grammar")
     source = grammar.source
     if len(source) > MAX_SOURCE_CHARS:
-        raise refusal(
+        raise grammar_error(
             grammar,
             f"it has {len(source):,} characters; the maximum is {MAX_SOURCE_CHARS:,}",
         )
@@ -61,9 +61,9 @@ def parse_source(grammar: Grammar) -> Any:
         return _choices(grammar)
     if grammar.kind == "json_object":
         if source:
-            raise refusal(grammar, "it takes no source")
+            raise grammar_error(grammar, "it takes no source")
     elif not source.strip():
-        raise refusal(grammar, "it is empty")
+        raise grammar_error(grammar, "it is empty")
     return None
 
 
@@ -96,15 +96,14 @@ def library_text(grammar: Grammar, parsed: Any) -> str:
             return LLMatcher.grammar_from_lark(f"start: CHOICE\nCHOICE: {options}")
         return LLMatcher.grammar_from_lark(grammar.source)
     except ValueError as error:
-        raise refusal(grammar, one_sentence(str(error))) from error
+        raise grammar_error(grammar, one_sentence(str(error))) from error
 
 
 def one_sentence(message: str) -> str:
     """The readable part of the library's message, on one line of at most 300 characters."""
     lines = [line.strip() for line in message.replace("<non-verbose/>", "").splitlines()]
-    parsing = [
-        line for line in lines if line.startswith("error: ")
-    ]  # after an excerpt of the source
+    # Parser errors follow an excerpt of the source.
+    parsing = [line for line in lines if line.startswith("error: ")]
     text = parsing[0].removeprefix("error: ") if parsing else " ".join(filter(None, lines))
     return text if len(text) <= _MAX_REASON else text[: _MAX_REASON - 1] + "…"
 
@@ -112,9 +111,9 @@ def one_sentence(message: str) -> str:
 def _schema(grammar: Grammar) -> dict[str, Any] | bool:
     schema = _parsed(grammar)
     if schema is False:
-        raise refusal(grammar, "no JSON satisfies `false`")
+        raise grammar_error(grammar, "no JSON satisfies `false`")
     if schema is not True and not isinstance(schema, dict):
-        raise refusal(grammar, "it must be an object")
+        raise grammar_error(grammar, "it must be an object")
     if isinstance(schema, dict):
         _check_depth(grammar, schema)
     return schema
@@ -123,11 +122,13 @@ def _schema(grammar: Grammar) -> dict[str, Any] | bool:
 def _choices(grammar: Grammar) -> list[str]:
     choices = _parsed(grammar)
     if not isinstance(choices, list) or not choices:
-        raise refusal(grammar, "it must contain at least one string")
+        raise grammar_error(grammar, "it must contain at least one string")
     if len(choices) > MAX_CHOICES:
-        raise refusal(grammar, f"it has {len(choices):,} strings; the maximum is {MAX_CHOICES:,}")
+        raise grammar_error(
+            grammar, f"it has {len(choices):,} strings; the maximum is {MAX_CHOICES:,}"
+        )
     if not all(isinstance(choice, str) and choice for choice in choices):
-        raise refusal(grammar, "every choice must be a non-empty string")
+        raise grammar_error(grammar, "every choice must be a non-empty string")
     return choices
 
 
@@ -135,7 +136,7 @@ def _parsed(grammar: Grammar) -> Any:
     try:
         return orjson.loads(grammar.source)
     except orjson.JSONDecodeError as error:
-        raise refusal(grammar, f"it is not valid JSON ({error})") from error
+        raise grammar_error(grammar, f"it is not valid JSON ({error})") from error
 
 
 def _check_depth(grammar: Grammar, schema: Any) -> None:
@@ -143,7 +144,7 @@ def _check_depth(grammar: Grammar, schema: Any) -> None:
     layer, depth = [schema], 0
     while layer:
         if depth > MAX_JSON_DEPTH:
-            raise refusal(grammar, f"it is nested more than {MAX_JSON_DEPTH} levels deep")
+            raise grammar_error(grammar, f"it is nested more than {MAX_JSON_DEPTH} levels deep")
         inner = [value for node in layer for value in _members(node)]
         layer = [value for value in inner if isinstance(value, (dict, list))]
         depth += 1

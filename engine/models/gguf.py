@@ -134,9 +134,7 @@ def _rope_scaling(fields: Fields, context_length: int) -> RopeScaling:
     kind = fields.text("rope.scaling.type", default="none")
     match kind:
         case "none":
-            factor = fields.number(
-                "rope.scale_linear", default=1.0
-            )  # in files older than scaling.type
+            factor = fields.number("rope.scale_linear", default=1.0)  # older than scaling.type
             return RopeScaling() if factor == 1.0 else RopeScaling("linear", factor)
         case "linear":
             return RopeScaling("linear", fields.number("rope.scaling.factor"))

@@ -137,7 +137,7 @@ class ModelStore:
         Raises:
             ModelNotFound: no such model.
         """
-        model = self._named(name)
+        model = self._require(name)
         with self._locked(model.name):
             self._record_path(model.name).unlink(missing_ok=True)
             if model.origin != "linked":
@@ -150,7 +150,7 @@ class ModelStore:
         Raises:
             ModelNotFound: no such model.
         """
-        model = self._named(name)
+        model = self._require(name)
         problems = []
         for file in model.files:
             path = model.path if model.path.is_file() else model.path / file.name
@@ -178,7 +178,7 @@ class ModelStore:
 
         def fetch(staging: Path) -> tuple[Path, str]:
             payload, revision = fetch_from_hub(hub_id, staging, progress)
-            self._require_usable(payload)
+            self._check_usable(payload)
             return payload, revision
 
         chosen = name_from(hub_id.default_name) if name is None else check_name(name)
@@ -194,14 +194,11 @@ class ModelStore:
     ) -> InstalledModel:
         """Run `fetch`, which writes one file or directory into staging, and install the result."""
         with self._locked(name):
-            existing = self._already(name, source)
+            existing = self._existing(name, source)
             if existing is not None:
                 return existing
             home = self._files / name
-            for leftover in (
-                self._staging / name,
-                home,
-            ):  # without a record: from a killed download
+            for leftover in (self._staging / name, home):  # no record: from a killed download
                 shutil.rmtree(leftover, ignore_errors=True)
             (self._staging / name).mkdir(parents=True, exist_ok=True)
             home.parent.mkdir(exist_ok=True)
@@ -225,7 +222,7 @@ class ModelStore:
                 shutil.rmtree(self._staging / name, ignore_errors=True)
             return model
 
-    def _require_usable(self, path: Path) -> None:
+    def _check_usable(self, path: Path) -> None:
         if self._check is None:
             raise AssertionError("a ModelStore without `check` can only add packaged models")
         self._check(path)
@@ -242,10 +239,10 @@ class ModelStore:
     ) -> InstalledModel:
         chosen = _default_name(path) if name is None else name
         with self._locked(check_name(chosen)):
-            existing = self._already(chosen, str(path))
+            existing = self._existing(chosen, str(path))
             if existing is not None:
                 return existing
-            self._require_usable(path)
+            self._check_usable(path)
             files = _file_records(path, progress)
             return self._record(chosen, path, "linked", str(path), "", files)
 
@@ -263,7 +260,7 @@ class ModelStore:
         write_record(self._record_path(name), model)
         return model
 
-    def _already(self, name: str, source: str) -> InstalledModel | None:
+    def _existing(self, name: str, source: str) -> InstalledModel | None:
         """The installed model of that name, or None.
 
         Raises:
@@ -282,7 +279,7 @@ class ModelStore:
         self._record_path(existing.name).unlink()  # its files no longer exist: install it again
         return None
 
-    def _named(self, name: str) -> InstalledModel:
+    def _require(self, name: str) -> InstalledModel:
         model = self._find(name)
         if model is None:
             raise ModelNotFound(f"No model called {name!r} is installed.")

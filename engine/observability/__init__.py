@@ -1,1 +1,1 @@
-"""Layer 7: counters, histograms and what they say to Prometheus and to the screen."""
+"""Layer 7: counters, histograms and rates, exported to Prometheus and shown on the screen."""

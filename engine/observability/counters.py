@@ -1,10 +1,10 @@
-"""`EngineCounters`: the one place where the engine counts. Snapshot and `/metrics` read it.
+"""`EngineCounters`: all counters and histograms of an engine, read by the snapshot and `/metrics`.
 
-Written by the engine's thread, once a step and once a request's end, under one lock; never per
-token. What steps took goes into the histograms many steps at a time, and whenever somebody looks:
-a step of a small model is over in two milliseconds, and each numpy call costs it a microsecond or,
-with the caches full of weights, several. Intervals are between instants of the engine's monotonic
-clock: queued, scheduled, first token, last token. Time spent preempted counts as decode.
+Updated by the engine's thread under one lock, once per step and once per finished request, never per
+token. Samples of steps are added to the histograms in batches and on every read: a step of a small
+model takes two milliseconds, and each numpy call costs a microsecond or, with the caches full of
+weights, several. Intervals are between instants of the engine's monotonic clock: queued, scheduled,
+first token, last token. Time spent preempted counts as decode.
 """
 
 import threading
@@ -30,21 +30,22 @@ from engine.observability.rates import RateWindow, RecentSamples
 
 _PERCENTILE_PERIOD_S = 0.25
 _PENDING_STEPS = 64
-"""Steps whose samples wait to be sorted into the histograms, at most."""
+"""Maximum number of steps whose samples are not in the histograms yet."""
 
 
 class StepRecord(NamedTuple):
-    """What one step did.
+    """The samples of one step.
 
     Attributes:
         seconds: from scheduling to applied results.
-        predicted_seconds: what the step-time model had said, or None.
-        prefill_tokens: tokens computed that were not a decode, recomputed ones included.
-        decode_tokens: tokens computed that were.
+        predicted_seconds: the step-time model's prediction, or None.
+        prefill_tokens: tokens computed in prefills, recomputed ones included.
+        decode_tokens: tokens computed in decodes.
         new_prompt_tokens: prompt tokens computed for the first time.
         generated: tokens sampled.
-        first_tokens: [N] float64, times to first token of requests that got their first.
-        inter_token_latencies: [N] float64 as bytes, times since the previous token of the others.
+        first_tokens: [N] float64, times to first token in seconds, one per first token of the step.
+        inter_token_latencies: [N] float64 as bytes, seconds since the previous token, one per other
+            token.
     """
 
     seconds: float
@@ -59,14 +60,14 @@ class StepRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CountersState:
-    """Every counter and histogram at one instant."""
+    """All counters and histograms at one instant."""
 
     totals: Totals
     histograms: dict[str, HistogramState] = field(default_factory=dict)
 
 
 class EngineCounters:
-    """Counters and histograms of one engine. Histogram names are those of the vLLM dialect."""
+    """Counters and histograms of one engine. Histogram names are those of vLLM without a prefix."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -99,7 +100,7 @@ class EngineCounters:
         self._prompt_lengths = Histogram(TOKENS_REQUEST)
         self._output_lengths = Histogram(TOKENS_REQUEST)
         self._max_tokens = Histogram(TOKENS_REQUEST)
-        self._pending: list[StepRecord] = []  # counted, but not in the histograms yet
+        self._pending: list[StepRecord] = []  # in the counters, not in the histograms yet
         self._window = RateWindow()
         self._recent_ttft = RecentSamples()
         self._recent_latencies = RecentSamples()
@@ -107,7 +108,12 @@ class EngineCounters:
         self._percentiles_at = -np.inf
 
     def record_step(self, now: float, step: StepRecord) -> None:
-        """Count a step. Its samples are sorted in later, with those of others."""
+        """Count a step. Its samples are added to the histograms later, in a batch.
+
+        Args:
+            now: the instant at which the step ended.
+            step: its samples.
+        """
         with self._lock:
             self._steps += 1
             self._prompt_tokens += step.new_prompt_tokens
@@ -117,11 +123,11 @@ class EngineCounters:
                 self._measured_seconds += step.seconds
             self._pending.append(step)
             if len(self._pending) == _PENDING_STEPS:
-                self._sort_in()
+                self._flush_pending()
         self._window.add(now, step.prefill_tokens, step.generated)
 
-    def _sort_in(self) -> None:
-        """Bring histograms and percentiles up to date; the caller holds the lock."""
+    def _flush_pending(self) -> None:
+        """Add the pending samples to histograms and percentiles. The caller holds the lock."""
         steps, self._pending = self._pending, []
         if not steps:
             return
@@ -138,17 +144,17 @@ class EngineCounters:
         self._recent_ttft.add(first_tokens)
 
     def record_preemptions(self, count: int) -> None:
-        """Count requests that lost their rows."""
+        """Count preempted requests."""
         with self._lock:
             self._preemptions += count
 
     def record_lookup(self, *, queried: int, found: int, swapped: int | None = None) -> None:
-        """Count an admission's prompt tokens, and how many of them need not be computed.
+        """Count the prefix-cache lookup of an admission.
 
         Args:
-            queried: tokens of the prompt.
-            found: how many of them were in the pool.
-            swapped: how many more came from the swap tier; None without one.
+            queried: prompt tokens looked up.
+            found: prompt tokens found in the pool.
+            swapped: further prompt tokens loaded from the swap tier; None without one.
         """
         with self._lock:
             self._prefix_queries += queried
@@ -163,14 +169,14 @@ class EngineCounters:
             self._copied_blocks += blocks
 
     def record_drafts(self, *, drafts: int, tokens: int, accepted: int) -> None:
-        """Count a step's drafts, one a row, their tokens, and how many of these were accepted."""
+        """Count a step's drafts (at most one per row), their tokens, and the accepted tokens."""
         with self._lock:
             self._drafts += drafts
             self._draft_tokens += tokens
             self._accepted_tokens += accepted
 
     def record_deadlines(self, *, met: int, missed: int) -> None:
-        """Count first tokens of requests that named a deadline."""
+        """Count first tokens of requests with a deadline."""
         with self._lock:
             self._deadlines_met += met
             self._deadlines_missed += missed
@@ -185,15 +191,15 @@ class EngineCounters:
         output_tokens: int,
         max_tokens: int,
     ) -> None:
-        """Count a request's end.
+        """Count a finished request.
 
         Args:
-            now: the instant of the end.
-            reason: why it ended.
+            now: the instant at which it finished.
+            reason: its finish reason.
             timings: its instants.
             prompt_tokens: length of its prompt.
             output_tokens: tokens it generated.
-            max_tokens: tokens it was allowed to generate.
+            max_tokens: its limit of generated tokens.
         """
         with self._lock:
             self._finished[reason.value] += 1
@@ -211,7 +217,7 @@ class EngineCounters:
             self._inference_time.observe(timings.last_token - timings.scheduled)
 
     def totals(self) -> Totals:
-        """The counters. Cheap: called once a step."""
+        """The counters. Called once per step, so it copies no histogram."""
         return Totals(
             prompt_tokens=self._prompt_tokens,
             generation_tokens=self._generation_tokens,
@@ -233,11 +239,16 @@ class EngineCounters:
         )
 
     def rates(self, now: float, *, fresh: bool = False) -> Rates:
-        """Recent figures; percentiles at most a quarter second old, or new if `fresh`; any thread."""
+        """Throughput and latency percentiles of the recent past. Any thread.
+
+        Args:
+            now: the current instant.
+            fresh: recompute the percentiles; otherwise they may be `_PERCENTILE_PERIOD_S` old.
+        """
         with self._lock:
             if fresh or now - self._percentiles_at >= _PERCENTILE_PERIOD_S:
                 self._percentiles_at = now
-                self._sort_in()
+                self._flush_pending()
                 self._percentiles = (
                     *self._recent_ttft.percentiles(),
                     *self._recent_latencies.percentiles(),
@@ -247,13 +258,13 @@ class EngineCounters:
         return Rates(decode, prefill, *percentiles)
 
     def tokens_per_second(self, now: float) -> tuple[float, float]:
-        """Prefill and decode tokens a second over the two seconds before `now`; any thread."""
+        """Prefill and decode tokens per second over the two seconds before `now`. Any thread."""
         return self._window.rates(now)
 
     def state(self) -> CountersState:
-        """Everything, consistent: no step is half counted."""
+        """All counters and histograms, consistent with each other: no step is counted in part."""
         with self._lock:
-            self._sort_in()
+            self._flush_pending()
             return CountersState(
                 totals=self.totals(),
                 histograms={

@@ -1,4 +1,7 @@
-"""`Histogram`: counts in fixed buckets, fed with arrays."""
+"""`Histogram`: a histogram with fixed buckets that takes arrays of observations.
+
+All bucket bounds but `SECONDS_STEP` are those of vLLM, so that its dashboards apply.
+"""
 
 from dataclasses import dataclass
 
@@ -32,7 +35,7 @@ class HistogramState:
 
     Attributes:
         bounds: [B] upper bounds, inclusive.
-        counts: [B + 1] int64, observations a bucket, not cumulative; the last is above every bound.
+        counts: [B + 1] int64, observations per bucket, not cumulative; the last bucket is +Inf.
         total: sum of the observations.
     """
 
@@ -47,7 +50,7 @@ class HistogramState:
 
 
 class Histogram:
-    """Fixed buckets. Its owner's lock guards it."""
+    """A histogram with fixed buckets. Not thread-safe: its owner holds a lock."""
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self._bounds = bounds
@@ -68,5 +71,5 @@ class Histogram:
             self._total += float(values.sum())
 
     def state(self) -> HistogramState:
-        """A copy that stays as it is."""
+        """An immutable copy."""
         return HistogramState(self._bounds, self._counts.copy(), self._total)

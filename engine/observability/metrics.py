@@ -1,8 +1,8 @@
-"""`MetricsCollector`: the engine's counters and snapshot in Prometheus' text format.
+"""`MetricsCollector`: the engine's counters and snapshot in the Prometheus text format.
 
-Every figure is exported twice: under the name it has in vLLM, which dashboards and inference
-gateways read, and under `pravaha_`. Figures that vLLM lacks exist only under `pravaha_`. Labels are
-bounded: the loaded model's name, a finish reason, a block state, an engine state.
+Every metric that vLLM has is exported twice: with the prefix `vllm:`, which dashboards and inference
+gateways read, and with the prefix `pravaha_`. All others have the prefix `pravaha_` only. Labels have
+bounded cardinality: the loaded model's name, a finish reason, a block state, an engine state.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -29,22 +29,22 @@ _PREFIXES = ("vllm:", "pravaha_")
 _OWN = ("pravaha_",)
 
 _HISTOGRAMS = {
-    "time_to_first_token_seconds": "Seconds from queueing to the first token.",
-    "inter_token_latency_seconds": "Seconds between two tokens of a request.",
-    "e2e_request_latency_seconds": "Seconds from queueing to the end.",
-    "request_queue_time_seconds": "Seconds from queueing to the first step.",
-    "request_prefill_time_seconds": "Seconds from the first step to the first token.",
-    "request_decode_time_seconds": "Seconds from the first token to the last.",
-    "request_inference_time_seconds": "Seconds from the first step to the last token.",
-    "iteration_tokens_total": "Prompt tokens computed and tokens generated in a step.",
-    "request_prompt_tokens": "Prompt tokens of a request.",
-    "request_generation_tokens": "Tokens a request generated.",
-    "request_params_max_tokens": "Tokens a request was allowed to generate.",
+    "time_to_first_token_seconds": "Time to first token, from queueing, in seconds.",
+    "inter_token_latency_seconds": "Time between two tokens of a request, in seconds.",
+    "e2e_request_latency_seconds": "Time from queueing to the end of the request, in seconds.",
+    "request_queue_time_seconds": "Time from queueing to the first step, in seconds.",
+    "request_prefill_time_seconds": "Time from the first step to the first token, in seconds.",
+    "request_decode_time_seconds": "Time from the first token to the last, in seconds.",
+    "request_inference_time_seconds": "Time from the first step to the last token, in seconds.",
+    "iteration_tokens_total": "Prompt tokens computed and tokens generated per step.",
+    "request_prompt_tokens": "Prompt tokens per request.",
+    "request_generation_tokens": "Generated tokens per request.",
+    "request_params_max_tokens": "Maximum number of generated tokens of a request.",
 }
 
 
 class MetricsCollector(Collector):
-    """A Prometheus collector with a registry of its own. Any thread may collect."""
+    """A Prometheus collector with its own registry. Any thread may collect."""
 
     def __init__(
         self,
@@ -57,8 +57,8 @@ class MetricsCollector(Collector):
 
         Args:
             model_name: value of the `model_name` label.
-            snapshot: the engine at its last step boundary.
-            counters: the engine's counters.
+            snapshot: returns the engine's snapshot of its last step boundary.
+            counters: returns the engine's counters.
         """
         self._model_name = model_name
         self._snapshot = snapshot
@@ -67,15 +67,15 @@ class MetricsCollector(Collector):
         self.registry.register(self)
 
     def render(self) -> bytes:
-        """The exposition that `GET /metrics` answers, of type `CONTENT_TYPE`."""
+        """The body of `GET /metrics`, of type `CONTENT_TYPE`."""
         return generate_latest(self.registry)
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: names are fixed, and the engine need not be asked at registration."""
+        """Empty, so that registration does not read the engine."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """One consistent reading of counters, and the snapshot beside it."""
+        """All metrics from one consistent reading of the counters and one snapshot."""
         snapshot, state = self._snapshot(), self._counters()
         yield from self._gauges(snapshot)
         yield from self._swap(snapshot.swap)
@@ -84,19 +84,19 @@ class MetricsCollector(Collector):
             for prefix in _PREFIXES:
                 yield self._histogram(prefix + name, text, state.histograms[name])
         yield self._histogram(
-            "pravaha_step_seconds", "Seconds of a step.", state.histograms["step_seconds"]
+            "pravaha_step_seconds", "Time per step, in seconds.", state.histograms["step_seconds"]
         )
 
     def _gauges(self, snapshot: EngineSnapshot) -> Iterator[Metric]:
         blocks = snapshot.blocks
-        yield from self._gauge("num_requests_running", "Requests in a row.", snapshot.running)
-        yield from self._gauge("num_requests_waiting", "Requests in the queue.", snapshot.waiting)
+        yield from self._gauge("num_requests_running", "Running requests.", snapshot.running)
+        yield from self._gauge("num_requests_waiting", "Waiting requests.", snapshot.waiting)
         yield from self._gauge(
-            "kv_cache_usage_perc", "Share of KV blocks in use, 0 to 1.", blocks.usage
+            "kv_cache_usage_perc", "Fraction of KV blocks in use, 0 to 1.", blocks.usage
         )
         info = {
             "block_size": str(blocks.block_size),
-            "num_gpu_blocks": str(blocks.total),  # vLLM's word; ours are in main memory
+            "num_gpu_blocks": str(blocks.total),  # vLLM's name, also for a pool in main memory
             "block_bytes": str(blocks.block_bytes),
             "cache_dtype": snapshot.model.kv_dtype if snapshot.model else "",
         }
@@ -120,7 +120,7 @@ class MetricsCollector(Collector):
             states.add_metric([self._model_name, name], count)
         yield states
         engine = GaugeMetricFamily(
-            "pravaha_engine_state", "1 for the engine's state.", labels=["model_name", "state"]
+            "pravaha_engine_state", "1 for the current state.", labels=["model_name", "state"]
         )
         for each in EngineState:
             engine.add_metric([self._model_name, each.value], float(each is snapshot.state))
@@ -129,7 +129,7 @@ class MetricsCollector(Collector):
 
     def _scheduling(self, snapshot: EngineSnapshot) -> Iterator[Metric]:
         chosen = InfoMetricFamily(
-            "pravaha_scheduling", "The policy and batch former in force.", labels=["model_name"]
+            "pravaha_scheduling", "Current policy and batch former.", labels=["model_name"]
         )
         scheduling = snapshot.scheduling
         facts: dict[str, str] = {
@@ -141,7 +141,7 @@ class MetricsCollector(Collector):
         if snapshot.step_costs is not None:
             costs = GaugeMetricFamily(
                 "pravaha_step_cost_seconds",
-                "The step-time model: seconds for each of a term.",
+                "Coefficients of the step-time model, in seconds per unit of the term.",
                 labels=["model_name", "term"],
             )
             for term, seconds in asdict(snapshot.step_costs).items():
@@ -150,7 +150,7 @@ class MetricsCollector(Collector):
         if snapshot.step_error is not None:
             yield from self._gauge(
                 "step_prediction_error",
-                "Usual relative error of predicted step times.",
+                "Mean relative error of predicted step times.",
                 snapshot.step_error,
                 prefixes=_OWN,
             )
@@ -158,27 +158,27 @@ class MetricsCollector(Collector):
     def _swap(self, swap: SwapCounts) -> Iterator[Metric]:
         yield from self._gauge(
             "swap_capacity_blocks",
-            "KV blocks that fit into the swap tier.",
+            "Capacity of the swap tier in KV blocks.",
             swap.capacity,
             prefixes=_OWN,
         )
         for name, text, label, values in (
             (
                 "swapped_blocks",
-                "KV blocks copied between pool and swap tier.",
+                "KV blocks copied between the pool and the swap tier.",
                 "direction",
                 {"in": swap.swapped_in, "out": swap.swapped_out},
             ),
             (
                 "swap_lost_blocks",
-                "KV blocks that the swap tier did not keep.",
+                "KV blocks lost from the swap tier, by reason.",
                 "reason",
                 {"evicted": swap.evicted, "dropped": swap.dropped, "damaged": swap.damaged},
             ),
             (
-                "preempted_by",
-                "Preempted requests by what became of their KV.",
-                "means",
+                "preempted_requests",
+                "Preempted requests, by preemption method.",
+                "method",
                 {"swap": swap.victims_swapped, "recompute": swap.victims_recomputed},
             ),
         ):
@@ -188,7 +188,7 @@ class MetricsCollector(Collector):
             yield family
         speeds = GaugeMetricFamily(
             "pravaha_swap_bytes_per_second",
-            "Measured copying speed of the swap tier.",
+            "Measured copy bandwidth of the swap tier.",
             labels=["model_name", "direction"],
         )
         for direction, speed in (
@@ -204,14 +204,22 @@ class MetricsCollector(Collector):
         for name, text, value in (
             ("prompt_tokens", "Prompt tokens computed.", totals.prompt_tokens),
             ("generation_tokens", "Tokens generated.", totals.generation_tokens),
-            ("num_preemptions", "Requests that lost their row.", totals.preemptions),
-            ("prefix_cache_queries", "Prompt tokens looked up.", totals.prefix_cache_queries),
-            ("prefix_cache_hits", "Prompt tokens found cached.", totals.prefix_cache_hits),
-            ("spec_decode_num_drafts", "Drafts that steps checked.", totals.drafts),
-            ("spec_decode_num_draft_tokens", "Tokens of these drafts.", totals.draft_tokens),
+            ("num_preemptions", "Preemptions.", totals.preemptions),
+            (
+                "prefix_cache_queries",
+                "Prompt tokens looked up in the prefix cache.",
+                totals.prefix_cache_queries,
+            ),
+            (
+                "prefix_cache_hits",
+                "Prompt tokens found in the prefix cache.",
+                totals.prefix_cache_hits,
+            ),
+            ("spec_decode_num_drafts", "Drafts verified.", totals.drafts),
+            ("spec_decode_num_draft_tokens", "Draft tokens verified.", totals.draft_tokens),
             (
                 "spec_decode_num_accepted_tokens",
-                "Draft tokens that were right.",
+                "Draft tokens accepted.",
                 totals.accepted_draft_tokens,
             ),
             (
@@ -232,15 +240,15 @@ class MetricsCollector(Collector):
         )
         deadlines = CounterMetricFamily(
             "pravaha_deadlines",
-            "First tokens of requests that named a deadline.",
+            "First tokens of requests with a deadline, by whether they met it.",
             labels=["model_name", "met"],
         )
         deadlines.add_metric([self._model_name, "true"], totals.deadlines_met)
         deadlines.add_metric([self._model_name, "false"], totals.deadlines_missed)
         yield deadlines
         for name, text, seconds in (
-            ("predicted", "Predicted time of the steps predicted.", totals.predicted_seconds),
-            ("measured", "Measured time of the steps predicted.", totals.measured_seconds),
+            ("predicted", "Predicted time of all predicted steps.", totals.predicted_seconds),
+            ("measured", "Measured time of all predicted steps.", totals.measured_seconds),
         ):
             yield from self._counter(f"step_{name}_seconds", text, seconds, prefixes=_OWN)
         for prefix in _PREFIXES:

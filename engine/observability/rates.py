@@ -1,4 +1,4 @@
-"""Recent figures: tokens a second over a window, and percentiles over the latest samples."""
+"""Rates and percentiles of the recent past: tokens per second, copying speed, latency percentiles."""
 
 import math
 
@@ -11,15 +11,15 @@ _SLOTS = round(WINDOW_S / _SLOT_S)
 
 
 class RateWindow:
-    """Tokens of the last two seconds, in slots of a tenth of a second.
+    """Tokens of the last `WINDOW_S` seconds, in a ring of slots of a tenth of a second.
 
-    One thread adds. Any thread may ask, at any later time, and sees the figure fall to zero after
-    the last step without anybody running to make it fall.
+    One thread adds; any thread may read. Rates are computed at the reader's instant, so they fall to
+    zero after the last step without a timer.
     """
 
     def __init__(self) -> None:
-        # slot → (number of the tenth of a second it stands for, prefill tokens, decode tokens);
-        # replaced as a whole, so that a reader never sees half a slot
+        # slot → (tick, prefill tokens, decode tokens), where a tick is a tenth of a second;
+        # a slot is replaced as a whole, so that a reader never sees a partial update
         self._slots: list[tuple[int, int, int]] = [(-1, 0, 0)] * (_SLOTS + 1)
 
     def add(self, now: float, prefill: int, decode: int) -> None:
@@ -32,7 +32,7 @@ class RateWindow:
         self._slots[index] = (tick, prefill, decode)
 
     def rates(self, now: float) -> tuple[float, float]:
-        """Prefill and decode tokens a second over the two seconds before `now`."""
+        """Prefill and decode tokens per second over the two seconds before `now`."""
         oldest = math.floor(now / _SLOT_S) - _SLOTS
         prefill = decode = 0
         for tick, prefilled, decoded in self._slots:
@@ -43,31 +43,31 @@ class RateWindow:
 
 
 class Speed:
-    """Amounts a second, averaged over the latest ones: exponentially forgetting sums of both.
+    """An amount per second, as the ratio of exponentially decaying sums of amount and seconds.
 
-    One thread adds, any may ask.
+    One thread adds; any thread may read.
     """
 
-    def __init__(self, memory: float = 256 * 2**20) -> None:
-        """`memory`: after this amount, what was added before counts half."""
-        self._memory = memory
+    def __init__(self, half_life: float = 256 * 2**20) -> None:
+        """`half_life`: amount after which the weight of earlier samples is halved."""
+        self._half_life = half_life
         self._sums = (0.0, 0.0)  # amount, seconds; replaced as a whole
 
     def add(self, amount: float, seconds: float) -> None:
-        """Note that `amount` took so long."""
+        """Add the sample that `amount` took `seconds`."""
         done, spent = self._sums
-        keep = 0.5 ** (amount / self._memory)
-        self._sums = (done * keep + amount, spent * keep + seconds)
+        decay = 0.5 ** (amount / self._half_life)
+        self._sums = (done * decay + amount, spent * decay + seconds)
 
     @property
     def per_second(self) -> float | None:
-        """The speed, or None before anything was added."""
+        """The speed; None before the first sample."""
         amount, seconds = self._sums
         return amount / seconds if seconds > 0 else None
 
 
 class RecentSamples:
-    """The latest 512 samples of a duration, for percentiles."""
+    """A ring buffer of the latest 512 durations, for percentiles."""
 
     SIZE = 512
 
@@ -76,7 +76,7 @@ class RecentSamples:
         self._added = 0
 
     def add(self, values: NDArray[np.float64]) -> None:
-        """Add samples, the oldest giving way."""
+        """Add samples, [N] float64; they overwrite the oldest ones."""
         if not values.size:
             return
         values = values[-self.SIZE :]
@@ -85,7 +85,7 @@ class RecentSamples:
         self._added += values.size
 
     def percentiles(self) -> tuple[float | None, float | None]:
-        """The median and the 95th percentile, or None twice without samples."""
+        """The median and the 95th percentile; (None, None) without samples."""
         count = min(self._added, self.SIZE)
         if count == 0:
             return None, None

@@ -313,7 +313,7 @@ class AsyncPravahaEngine:
         thread.wake()
         if compilation is not None:
             thread.enqueue_after_grammar(sequence, compilation)
-        if self.events.wanted(RequestQueued):
+        if self.events.has_subscribers(RequestQueued):
             self.events.publish(
                 RequestQueued(sequence.queued_at, request.request_id, sequence.num_prompt)
             )

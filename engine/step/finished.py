@@ -28,7 +28,7 @@ class FinishedSequence(NamedTuple):
         """
         sequence, finish = self.sequence, self.finish
         sequence.mailbox.set_finish(finish)
-        if events.wanted(RequestFinished):
+        if events.has_subscribers(RequestFinished):
             kept = sequence.mailbox.kept
             events.publish(
                 RequestFinished(

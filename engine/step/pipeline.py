@@ -241,7 +241,7 @@ class Pipeline:
                     found=sequence.mailbox.cached_tokens - swapped,
                     swapped=None if self.blocks.tier is None else swapped,
                 )
-        if schedule.admitted and self._events.wanted(RequestScheduled):
+        if schedule.admitted and self._events.has_subscribers(RequestScheduled):
             for sequence in schedule.admitted:
                 self._events.publish(
                     RequestScheduled(now, sequence.request_id, resumed=sequence.preemptions > 0)

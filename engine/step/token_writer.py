@@ -192,7 +192,7 @@ class TokenWriter:
             self._counters.record_deadlines(met=met - unnamed, missed=len(first_token_rows) - met)
 
     def _publish_first_tokens(self, rows: NDArray[np.int32], now: float) -> None:
-        if self._events.wanted(FirstToken):
+        if self._events.has_subscribers(FirstToken):
             for sequence in map(self._table.sequence, rows.tolist()):
                 ttft = now - sequence.queued_at
                 self._events.publish(FirstToken(now, sequence.request_id, ttft))

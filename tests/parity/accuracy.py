@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from tests.parity.reference import answer_logits, logits
+from tests.parity.reference import batched_logits
 from tests.parity.stepper import Run, Stepper
 
 PROSE = Path(__file__).parent / "data" / "alice.txt"
@@ -74,8 +74,9 @@ def score_prose(
     divergences: list[list[float]] = [[] for _ in steppers]
     changed: list[list[bool]] = [[] for _ in steppers]
     losses: list[list[tuple[float, float]]] = [[] for _ in steppers]
-    for number, part in enumerate(parts):
-        exact = _log_softmax(logits(reference, part[:-1]))
+    references = batched_logits(reference, [part[:-1] for part in parts])
+    for number, (part, reference_logits) in enumerate(zip(parts, references, strict=True)):
+        exact = _log_softmax(reference_logits)
         expected = exact[np.arange(len(part) - 1), part[1:]].tolist()
         likeliest = exact.argmax(-1)
         for at, own in enumerate(runs):
@@ -119,9 +120,10 @@ def departures(
     """
     runs = [Run(prompt, ANSWER_TOKENS) for prompt in prompts]
     stepper.run(runs)
+    texts = [[*run.prompt, *run.tokens[:-1]] for run in runs]
     margins = []
-    for run in runs:
-        exact = answer_logits(reference, run.prompt, run.tokens)
+    for run, rows in zip(runs, batched_logits(reference, texts), strict=True):
+        exact = rows[len(run.prompt) - 1 :]
         departed = np.flatnonzero(exact.argmax(-1) != run.tokens)
         if departed.size:
             best = np.sort(exact[departed[0]])[-2:]

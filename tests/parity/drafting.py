@@ -1,4 +1,4 @@
-"""Guesses for tests: continuations that are right, wrong, or right for a while."""
+"""Draft tokens for tests: correct, wrong, or correct up to some token."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,15 +8,15 @@ import numpy as np
 def guesser(
     answer: Sequence[int], prompt_length: int, vocab: int, *, length: int, right: float, seed: int
 ) -> Callable[[Sequence[int]], list[int]]:
-    """Guess up to `length` tokens of `answer`, each right with probability `right`."""
+    """A function that drafts up to `length` tokens of `answer`, each correct with probability `right`."""
     rng = np.random.default_rng(seed)
 
-    def guess(known: Sequence[int]) -> list[int]:
-        done = len(known) - prompt_length
-        tokens = list(answer[done : done + int(rng.integers(0, length + 1))])
+    def propose(tokens: Sequence[int]) -> list[int]:
+        done = len(tokens) - prompt_length
+        draft = list(answer[done : done + int(rng.integers(0, length + 1))])
         return [
             token if rng.random() < right else int((token + 1 + rng.integers(0, 40)) % vocab)
-            for token in tokens
+            for token in draft
         ]
 
-    return guess
+    return propose

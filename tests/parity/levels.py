@@ -1,4 +1,4 @@
-"""Dispatch levels in tests: forced one by one, and skipped by name where this machine has them not."""
+"""Dispatch levels in tests: forces a level, and skips tests of levels that the machine lacks."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,10 +10,10 @@ from engine import _core
 LEVELS = ("amx", "avx512", "avx2", "portable")
 
 FUSED_LEVELS = LEVELS[:-1]
-"""Those that fuse multiply-adds, all in the same order, and so agree bit for bit on quantised weights."""
+"""Levels with fused multiply-adds in the same order, which agree bit for bit on quantised weights."""
 
 OBSTACLES = _core.cpu_features()["obstacles"]
-"""Level to why this process cannot run it."""
+"""Level → reason why this process cannot run it."""
 
 each_level = pytest.mark.parametrize("level", LEVELS)
 
@@ -24,7 +24,7 @@ def available(level: str) -> bool:
 
 
 def require(*levels: str) -> None:
-    """Skip the test unless every level is there."""
+    """Skip the test unless all levels are available."""
     for level in levels:
         if not available(level):
             pytest.skip(f"this machine has no {level}: {OBSTACLES[level]}")
@@ -32,7 +32,7 @@ def require(*levels: str) -> None:
 
 @contextmanager
 def forced(level: str) -> Iterator[None]:
-    """Have what is loaded meanwhile run on `level`, whatever its configuration says."""
+    """Force executors loaded within the context to use `level`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PRAVAHA_DISPATCH", level)
         yield

@@ -22,7 +22,7 @@ def load_stepper(
     max_model_len: int = 256,
     num_blocks: int = 192,
 ) -> Stepper:
-    """A stepper over the model at `path`: a GGUF file, or a directory that needs no tokenizer."""
+    """A stepper for the model at `path`: a GGUF file, or a directory, possibly without a tokenizer."""
     spec, paths = _spec_and_paths(path)
     config = EngineConfig(
         model=path,

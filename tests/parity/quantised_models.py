@@ -1,4 +1,4 @@
-"""Small llama models of any weight format, random, as GGUF files."""
+"""Small llama models with random weights in any weight format, as GGUF files."""
 
 from pathlib import Path
 
@@ -11,12 +11,12 @@ from tests.fakes.tiny_vocabulary import byte_level_fields
 
 HIDDEN, FFN, LAYERS = 256, 512, 2
 SPREAD = 0.06
-"""Standard deviation of a weight, about."""
+"""Approximate standard deviation of a weight."""
 MEASURED = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1"]
-"""Formats the package can make; the others get random codes under chosen scales."""
+"""Formats that the gguf package can quantize to; the others get random codes and fixed scales."""
 
-# Byte offsets of a block's f16 scales and what they are, so that weights spread as they should
-# around zero: a code times its six- or eight-bit scale, minus the minimum times its own.
+# Format → byte offset of each f16 scale in a block → its value, chosen so that weights have mean 0 and
+# standard deviation SPREAD: weight = code × 6- or 8-bit scale − minimum × its scale.
 RANDOM = {
     "Q4_K": {0: SPREAD / 170, 2: 7.5 * SPREAD / 170},
     "Q5_K": {0: SPREAD / 350, 2: 15.5 * SPREAD / 350},
@@ -36,7 +36,7 @@ def weights(dtype: str, shape: tuple[int, int], rng: np.random.Generator) -> NDA
 
 
 def write_model(path: Path, dtype: str) -> Path:
-    """A model at `path` whose matrices are all of format `dtype`; the same one for the same format."""
+    """Write a model whose matrices have the format `dtype`; deterministic for a format."""
     vocabulary = byte_level_fields()
     tokens = vocabulary["tokenizer.ggml.tokens"]
     assert isinstance(tokens, list)

@@ -1,6 +1,6 @@
 """transformers in fp32: the oracle of the parity tests."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import gguf
@@ -8,6 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
+
+BATCH = 4
+"""Sequences in a forward pass; each takes 50 MB of logits per 250 tokens of the demo model."""
 
 _NAMES = {
     "attn_norm": "input_layernorm",
@@ -67,10 +70,27 @@ def _unpermute(values: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
     return values.reshape(heads, pairs, 2, cols).swapaxes(1, 2).reshape(rows, cols)
 
 
-@torch.no_grad()
-def logits(model: PreTrainedModel, ids: Sequence[int], *, last: int = 0) -> NDArray[np.float32]:
-    """[len(ids), vocab] float32, or [last, vocab] of the last positions."""
-    return model(torch.tensor([list(ids)]), logits_to_keep=last).logits[0].numpy()
+def logits(model: PreTrainedModel, ids: Sequence[int]) -> NDArray[np.float32]:
+    """[len(ids), vocab] float32."""
+    (rows,) = batched_logits(model, [ids])
+    return rows
+
+
+def batched_logits(
+    model: PreTrainedModel, sequences: Sequence[Sequence[int]]
+) -> Iterator[NDArray[np.float32]]:
+    """[len(ids), vocab] float32 of each sequence, `BATCH` sequences to a forward pass.
+
+    Padding follows the tokens of a sequence, so that causal attention never reads it.
+    """
+    for start in range(0, len(sequences), BATCH):
+        group = sequences[start : start + BATCH]
+        longest = max(map(len, group))
+        padded = [[*ids, *[0] * (longest - len(ids))] for ids in group]
+        with torch.no_grad():
+            batch = model(torch.tensor(padded)).logits.numpy()
+        for ids, rows in zip(group, batch, strict=True):
+            yield rows[: len(ids)]
 
 
 def answer_logits(
@@ -81,4 +101,4 @@ def answer_logits(
     An answer is the model's own greedy one if and only if each token is the argmax here; this takes
     one forward pass where generating it would take one a token.
     """
-    return logits(model, [*prompt, *answer[:-1]], last=len(answer))
+    return logits(model, [*prompt, *answer[:-1]])[len(prompt) - 1 :]

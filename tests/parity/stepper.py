@@ -1,4 +1,4 @@
-"""Runs sequences through an executor step by step, without the engine: rows, blocks, plans by hand."""
+"""`Stepper`: runs sequences on an executor without the engine, with its own rows, blocks and plans."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,24 +13,23 @@ _GREEDY = {"top_p": 1.0, "repetition_penalty": 1.0, "num_logprobs": -1}
 
 @dataclass
 class Run:
-    """One sequence: what is asked for, and what came back.
+    """One sequence: its parameters and its results.
 
     Attributes:
         prompt: token ids.
-        new_tokens: how many to sample.
-        arrival: the step in which it arrives.
-        chunks: lengths of its prefill chunks, used in turn; None takes what the budget allows.
+        new_tokens: number of tokens to sample.
+        arrival: index of the first step in which it runs.
+        chunks: lengths of its prefill chunks, used cyclically; None for the whole budget.
         sampling: fields of `SAMPLING_DTYPE` that differ from greedy.
         bias: (token id, value) pairs.
-        forced: tokens that the first sampled ones must be: a bias lifts each above all others, so that
-            `logprobs`, which are raw, are theirs.
-        score: alternatives beside the logprob of each of the prompt's tokens; None scores nothing.
-        prompt_logprobs, prompt_ranks, prompt_top: one entry for each token of the prompt but the first.
-        drafts: what to guess: called with the known tokens, gives the next ones. A wrong guess must
-            change nothing.
-        accepted: drafts accepted.
-        tokens, logprobs, top: one entry a sampled token; `top` holds (id, logprob) pairs.
-        failed: its logits were unusable.
+        forced: tokens that are sampled first: a bias forces each of them, and `logprobs`, which are
+            raw, are theirs.
+        score: number of alternatives per prompt token to score; None scores nothing.
+        drafts: maps the sequence's tokens to the next draft tokens. A wrong draft must change nothing.
+        accepted: number of accepted draft tokens.
+        prompt_logprobs, prompt_ranks, prompt_top: one entry per prompt token except the first.
+        tokens, logprobs, top: one entry per sampled token; `top` contains (id, logprob) pairs.
+        failed: whether its logits were unusable.
     """
 
     prompt: Sequence[int]
@@ -41,7 +40,7 @@ class Run:
     bias: Sequence[tuple[int, float]] = ()
     forced: Sequence[int] = ()
     score: int | None = None
-    drafts: Callable[[Sequence[int]], Sequence[int]] = lambda known: ()
+    drafts: Callable[[Sequence[int]], Sequence[int]] = lambda tokens: ()
     accepted: int = 0
     prompt_logprobs: list[float] = field(default_factory=list)
     prompt_ranks: list[int] = field(default_factory=list)
@@ -52,9 +51,9 @@ class Run:
     failed: bool = False
 
     def __post_init__(self) -> None:
-        self.known = list(self.prompt)
+        self.all_tokens = list(self.prompt)
         self.computed = 0
-        self.turns = 0
+        self.num_chunks = 0
 
     @property
     def done(self) -> bool:
@@ -62,9 +61,9 @@ class Run:
 
     def next_count(self, budget: int) -> int:
         """Tokens to compute in the next step."""
-        count = min(len(self.known) - self.computed, budget)
+        count = min(len(self.all_tokens) - self.computed, budget)
         if self.chunks is not None:
-            count = min(count, self.chunks[self.turns % len(self.chunks)])
+            count = min(count, self.chunks[self.num_chunks % len(self.chunks)])
         return count
 
     def next_bias(self) -> list[tuple[int, float]]:
@@ -76,7 +75,7 @@ class Run:
 
 
 class Stepper:
-    """Row and block bookkeeping of one executor; a run has a row and blocks of its own."""
+    """Runs sequences on one executor; every run has its own row and blocks."""
 
     def __init__(
         self, executor: Executor, config: EngineConfig, *, num_blocks: int, max_model_len: int
@@ -92,13 +91,13 @@ class Stepper:
         self._sampling = np.zeros(rows, SAMPLING_DTYPE)
 
     def run(self, runs: Sequence[Run]) -> None:
-        """Take every run to its end; each step has all that have arrived, budget permitting."""
-        # Blocks in an order that no two runs or calls share.
+        """Run all sequences to completion; a step contains all that have arrived, within the budget."""
+        # Random block order, so that block tables are not contiguous.
         free = np.random.default_rng(len(runs)).permutation(self._num_blocks).tolist()
         self._block_tables[:] = -1
         for row, run in enumerate(runs):
-            self._token_table[row, : len(run.known)] = run.known
-            self._num_tokens[row] = len(run.known)
+            self._token_table[row, : len(run.all_tokens)] = run.all_tokens
+            self._num_tokens[row] = len(run.all_tokens)
             self._penalty_start[row] = len(run.prompt)
             self._sampling[row] = 0
             for name, value in {**_GREEDY, **run.sampling}.items():
@@ -118,27 +117,27 @@ class Stepper:
             if run.done or step < run.arrival or count == 0:
                 continue
             first, last = run.computed, run.computed + count
-            guess = list(run.drafts(run.known)) if last == len(run.known) else []
-            guess = guess[: min(budget - count, run.new_tokens - len(run.tokens) - 1)]
+            draft = list(run.drafts(run.all_tokens)) if last == len(run.all_tokens) else []
+            draft = draft[: min(budget - count, run.new_tokens - len(run.tokens) - 1)]
             if run.score is not None:
                 end = min(last, len(run.prompt) - 1)
                 scores += [
-                    (row, len(ids) + at - first, run.known[at + 1], run.score)
+                    (row, len(ids) + at - first, run.all_tokens[at + 1], run.score)
                     for at in range(first, end)
                 ]
-            known = len(run.known)
-            self._token_table[row, known : known + len(guess)] = guess
-            drafts.append(len(guess))
-            for index in range(-(-(last + len(guess)) // self._config.block_size)):
+            num_tokens = len(run.all_tokens)
+            self._token_table[row, num_tokens : num_tokens + len(draft)] = draft
+            drafts.append(len(draft))
+            for index in range(-(-(last + len(draft)) // self._config.block_size)):
                 if self._block_tables[row, index] < 0:
                     self._block_tables[row, index] = free.pop()
-            ids += [*run.known[first:last], *guess]
-            positions += range(first, last + len(guess))
+            ids += [*run.all_tokens[first:last], *draft]
+            positions += range(first, last + len(draft))
             rows.append(row)
             start.append(len(ids))
-            needs.append(last == len(run.known))
-            budget -= count + len(guess)
-            run.computed, run.turns = last, run.turns + 1
+            needs.append(last == len(run.all_tokens))
+            budget -= count + len(draft)
+            run.computed, run.num_chunks = last, run.num_chunks + 1
         if not rows:
             return
         bias = sorted((row, token, value) for row in rows for token, value in runs[row].next_bias())
@@ -171,24 +170,26 @@ class Stepper:
         first_draft = np.cumsum([0, *drafts])
         for batch, row in enumerate(rows):
             if needs[batch]:
-                self._take_drafts(runs[row], row, result, batch, int(first_draft[batch]))
-                self._take(runs[row], row, result, batch)
+                self._record_drafts(runs[row], row, result, batch, int(first_draft[batch]))
+                self._record(runs[row], row, result, batch)
 
-    def _take_drafts(self, run: Run, row: int, result: StepResult, batch: int, first: int) -> None:
+    def _record_drafts(
+        self, run: Run, row: int, result: StepResult, batch: int, first: int
+    ) -> None:
         accepted = int(result.accepted[batch])
         run.accepted += accepted
         wanted = max(int(self._sampling[row]["num_logprobs"]), 0)
         for at in range(first, first + accepted):
-            token = int(self._token_table[row, len(run.known)])
-            run.known.append(token)
+            token = int(self._token_table[row, len(run.all_tokens)])
+            run.all_tokens.append(token)
             run.tokens.append(token)
             run.computed += 1
             run.logprobs.append(float(result.draft_logprobs[at]))
             pairs = zip(result.draft_top_ids[at], result.draft_top_logprobs[at], strict=True)
             run.top.append([(int(i), float(p)) for i, p in pairs][:wanted])
-        self._num_tokens[row] = len(run.known)
+        self._num_tokens[row] = len(run.all_tokens)
 
-    def _take(self, run: Run, row: int, result: StepResult, batch: int) -> None:
+    def _record(self, run: Run, row: int, result: StepResult, batch: int) -> None:
         if result.failed[batch]:
             run.failed = True
             return
@@ -199,6 +200,6 @@ class Stepper:
         ids, logprobs = result.top_ids[batch, :wanted], result.top_logprobs[batch, :wanted]
         run.top.append(list(zip(ids.tolist(), logprobs.tolist(), strict=True)))
         if not run.done:
-            run.known.append(token)
-            self._token_table[row, len(run.known) - 1] = token
-            self._num_tokens[row] = len(run.known)
+            run.all_tokens.append(token)
+            self._token_table[row, len(run.all_tokens) - 1] = token
+            self._num_tokens[row] = len(run.all_tokens)

@@ -1,4 +1,4 @@
-"""A sequence's logprobs have the same bits alone and in any company, in any chunking."""
+"""Batch invariance: a sequence's logprobs have the same bits in any batch and any chunking."""
 
 import threading
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def outcome(run: Run) -> tuple[list[int], list[float], list[list[tuple[int, floa
 def test_alone_and_among_sixteen(stepper: Stepper, seed: int) -> None:
     rng = np.random.default_rng(seed)
     prompts = [rng.integers(17, 49000, rng.integers(1, 120)).tolist() for _ in range(ROWS)]
-    # Greedy rows and seeded ones together.
+    # Greedy and seeded rows in one batch.
     samplings = [
         {"num_logprobs": 3, "temperature": 0.8 * (row % 2), "seed": row} for row in range(ROWS)
     ]
@@ -48,7 +48,7 @@ def test_alone_and_among_sixteen(stepper: Stepper, seed: int) -> None:
 
 
 def test_every_batch_size(stepper: Stepper) -> None:
-    """Batch sizes on both sides of every change of kernel block or of how activations are shared."""
+    """Batch sizes around every change of kernel block size or activation sharing."""
     prompt = np.random.default_rng(9).integers(17, 49000, 33).tolist()
     others = [np.random.default_rng(n).integers(17, 49000, 5).tolist() for n in range(ROWS)]
     results = []
@@ -60,8 +60,8 @@ def test_every_batch_size(stepper: Stepper) -> None:
     assert all(result == results[0] for result in results)
 
 
-def test_a_core_that_comes_and_goes_changes_no_bits(stepper: Stepper) -> None:
-    """Steps go on while a core is yielded, released and yielded again, prompts among them."""
+def test_yielding_a_core_changes_no_bits(stepper: Stepper) -> None:
+    """Steps with decodes and prefills run while another thread makes the engine yield a core."""
     rng = np.random.default_rng(3)
     prompts = [rng.integers(17, 49000, rng.integers(40, 120)).tolist() for _ in range(ROWS)]
 

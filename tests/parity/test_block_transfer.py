@@ -1,4 +1,4 @@
-"""The native executor's blocks, read out of the pool and written back; and what is refused."""
+"""Reading and writing KV blocks of the native executor, and rejected arguments."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def executor(demo_model):
     loaded.close()
 
 
-def test_blocks_come_back_wherever_they_are_written(executor):
+def test_blocks_are_read_back_as_written(executor):
     check_round_trip(executor, NUM_BLOCKS)
 
 

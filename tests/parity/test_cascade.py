@@ -1,4 +1,4 @@
-"""Rows that share a prefix's blocks get the bits they get with a copy each."""
+"""Cascade attention: rows that share a prefix's blocks have the same bits as with private copies."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -56,7 +56,7 @@ def test_cascade_is_plain_attention(demo_model: Path, kv_dtype: str) -> None:
     prefix = rng.integers(17, 49000, PREFIX).tolist()
     shared = list(range(PREFIX // BLOCK))
     executor.execute(plan([prefix], [0], [shared]))
-    # Half of the rows continue with one token, half with several, in blocks of their own.
+    # Half of the rows continue with one token, half with several, in private blocks.
     parts = [rng.integers(17, 49000, 1 + row % 2 * 7).tolist() for row in range(ROWS)]
     tails = [[100 + row] for row in range(ROWS)]
     together = plan(parts, [PREFIX] * ROWS, [shared + tail for tail in tails])

@@ -1,4 +1,4 @@
-"""Our dequantisation equals that of ggml's own Python package, bit for bit, in every format."""
+"""Dequantisation equals that of ggml's Python package bit for bit, in every format."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from engine._core import GgufFile
 ROWS, COLS = 7, 512
 QUANTIZED = ["Q8_0", "Q4_0", "Q4_1", "Q4_K", "Q5_K", "Q6_K"]
 QUANTIZABLE = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1"]
-"""Formats for which the package can make weights; the others get random bytes."""
+"""Formats that the package can quantize to; the others get random bytes."""
 
 F16_FIELDS = {
     "Q8_0": [0],
@@ -35,7 +35,7 @@ def write(path: Path, rows: NDArray[np.generic], dtype: str) -> None:
 
 
 def random_blocks(dtype: str, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """Rows of blocks of random bytes; only the scales are made finite and sane."""
+    """Rows of blocks of random bytes, except for scales in [-2, 2)."""
     length, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[dtype]]
     blocks = rng.integers(0, 256, (ROWS * COLS // length, size), np.uint8)
     for at in F16_FIELDS[dtype]:
@@ -66,5 +66,5 @@ def test_quantised_weights(dtype: str, tmp_path: Path) -> None:
     write(tmp_path / "w.gguf", rows, dtype)
     expected = gguf.quants.dequantize(rows, kind)
     np.testing.assert_array_equal(ours(tmp_path / "w.gguf", dtype), expected)
-    # Both could agree on nonsense: the values are also near the weights they were made from.
+    # Both implementations could be wrong alike, so the values are also compared with the weights.
     assert np.abs(expected - weights).max() < 0.6

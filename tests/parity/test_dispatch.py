@@ -1,4 +1,4 @@
-"""Every dispatch level that this machine has computes the same, within rounding, and alike in any company."""
+"""All available dispatch levels agree within rounding, and each is batch-invariant."""
 
 import subprocess
 import sys
@@ -20,10 +20,10 @@ from tests.parity.tiny_models import TINY_MODELS, VOCAB, save_tiny_model
 PROSE = Path(__file__).parent / "data" / "alice.txt"
 
 FORMATS = ["Q4_1", "Q8_0", "Q6_K", "Q4_K", "BF16"]
-"""One of each kind of panel: 4 and 8 bits, scales of half a group, scales in f32, floats."""
+"""One format per kind of weight panel: 4 and 8 bits, scales per half group, f32 scales, floats."""
 
 BATCHES = [1, 4, 5, 16, 17, 64]
-"""On both sides of every change of kernel: few rows, a tile of sixteen, one row more, several tiles."""
+"""Batch sizes around every change of kernel: few rows, one tile of 16, one row more, several tiles."""
 
 Top = list[list[tuple[int, float]]]
 Outcome = tuple[list[int], list[float], Top]
@@ -31,7 +31,7 @@ Outcome = tuple[list[int], list[float], Top]
 
 @pytest.fixture(scope="module")
 def toys(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where toy models of each format stand."""
+    """Directory with a small model of each format."""
     directory = tmp_path_factory.mktemp("toys")
     for dtype in FORMATS:
         write_model(directory / f"{dtype}.gguf", dtype)
@@ -40,7 +40,7 @@ def toys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def answers(path: Path, level: str) -> list[Outcome]:
-    """A greedy answer and its logprobs, as the first of each of the batches, on a forced level."""
+    """A greedy output and its logprobs, as the first row of each batch size, on a forced level."""
     with forced(level):
         stepper = load_stepper(path, rows=max(BATCHES), max_tokens=512, max_model_len=64)
     assert stepper.executor.info.dispatch == level
@@ -68,7 +68,7 @@ def test_an_answer_has_the_same_bits_in_any_batch(level: str, dtype: str, toys: 
 @pytest.mark.parametrize("level", FUSED_LEVELS)
 @pytest.mark.parametrize("dtype", FORMATS)
 def test_answers_are_those_of_portable_code(level: str, dtype: str, toys: Path) -> None:
-    """The same tokens, as far as rounding does not decide; logprobs as close as quantisation is."""
+    """The same tokens except at near-ties, and logprobs within the error of quantisation."""
     require(level)
     (ours, logprobs, _), *_ = answers(toys / f"{dtype}.gguf", level)
     (theirs, expected, top), *_ = answers(toys / f"{dtype}.gguf", "portable")
@@ -81,7 +81,7 @@ def test_answers_are_those_of_portable_code(level: str, dtype: str, toys: Path) 
 
 @pytest.mark.parametrize("dtype", FORMATS)
 def test_levels_with_fused_products_agree_bit_for_bit(dtype: str, toys: Path) -> None:
-    """They sum exact integers within a group and fuse the same multiply-adds in the same order."""
+    """These levels sum exact integers per group and fuse the same multiply-adds in the same order."""
     present = [level for level in FUSED_LEVELS if available(level)]
     if len(present) < 2:
         pytest.skip(f"this machine has only {present} of {FUSED_LEVELS}")
@@ -97,7 +97,7 @@ def ids(demo_model: Path) -> list[int]:
 
 @cache
 def prose_logprobs(demo_model: Path, level: str, ids: tuple[int, ...]) -> Top:
-    """Logprobs of the ten likeliest tokens at each position: one by one, as answers are made."""
+    """Logprobs of the ten likeliest tokens at each position, computed by decode steps."""
     stepper = load_stepper(demo_model, dispatch=level)
     run = Run(ids[:1], len(ids) - 1, forced=ids[1:], sampling={"num_logprobs": 10})
     stepper.run([run])
@@ -107,7 +107,7 @@ def prose_logprobs(demo_model: Path, level: str, ids: tuple[int, ...]) -> Top:
 
 @cache
 def prompt_logprobs(demo_model: Path, level: str, ids: tuple[int, ...]) -> list[float]:
-    """Logprobs of the prose's own tokens: all at once, as prompts are read."""
+    """Logprobs of the prose's tokens, computed by prefill."""
     stepper = load_stepper(demo_model, dispatch=level)
     run = Run(ids, 1, score=0)
     stepper.run([run])
@@ -119,8 +119,9 @@ def prompt_logprobs(demo_model: Path, level: str, ids: tuple[int, ...]) -> list[
 def test_quantised_levels_differ_by_less_than_quantisation(
     level: str, demo_model: Path, ids: list[int]
 ) -> None:
-    """Portable code rounds products before it adds them. A last bit can move a code of a later layer by
-    one step, so logits differ by about what quantisation itself costs (mean KL 0.001)."""
+    """Portable code rounds products before adding them. A difference in the last bit can change an
+    activation's code in a later layer, so logits differ by about the error of quantisation (mean KL 0.001).
+    """
     require(level)
     divergences = []
     ours = prose_logprobs(demo_model, level, tuple(ids))
@@ -134,10 +135,10 @@ def test_quantised_levels_differ_by_less_than_quantisation(
 
 
 @pytest.mark.parametrize("level", FUSED_LEVELS)
-def test_the_demo_model_reads_as_it_writes_on_every_level(
+def test_prefill_and_decode_agree_on_every_level(
     level: str, demo_model: Path, ids: list[int]
 ) -> None:
-    """Few rows and many take different kernels, and agree; so do levels with fused products."""
+    """Decode and prefill use different kernels and agree; so do levels with fused multiply-adds."""
     require(level)
     read = prompt_logprobs(demo_model, level, tuple(ids))
     written = prose_logprobs(demo_model, level, tuple(ids))
@@ -194,7 +195,7 @@ print(json.dumps(_core.cpu_features()["obstacles"]), _core.cpu_features()["level
 
 
 def test_56_refused_tiles_leave_the_next_level() -> None:
-    """Linux lends no tiles to a process with an alternate signal stack too small for their state."""
+    """Linux denies AMX to a process whose alternate signal stack is too small for the tile state."""
     require("amx")
     process = subprocess.run(
         [sys.executable, "-c", REFUSED], capture_output=True, text=True, check=True

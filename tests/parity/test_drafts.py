@@ -1,4 +1,4 @@
-"""Drafts change nothing but the number of steps: tokens, logprobs and alternatives have the same bits."""
+"""Draft tokens change only the number of steps: tokens, logprobs and alternatives have the same bits."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -54,7 +54,7 @@ def test_with_and_without_drafts(stepper: Stepper, kind: str) -> None:
     ]
     stepper.run(plain)
     for right in (1.0, 0.7, 0.0):
-        # One row guesses; two do, and one prefills beside them; all of them do.
+        # One row with drafts; two, while the third prefills; all three.
         for guessing in (1, 2, 3):
             runs = []
             for number, run in enumerate(plain):

@@ -1,4 +1,4 @@
-"""Tiny GGUF files of every architecture and rotary scaling, from file to greedy tokens."""
+"""Tiny GGUF files of every architecture and RoPE scaling: greedy tokens equal transformers'."""
 
 import math
 
@@ -53,7 +53,7 @@ def checkpoint_name(name):
 
 
 def halves(weight, heads):
-    """Rows from llama GGUF's interleaved rotary pairs back to Hugging Face's halves."""
+    """Reorder rows from llama GGUF's interleaved rotary pairs to Hugging Face's halves."""
     pairs = weight.reshape(heads, weight.shape[0] // heads // 2, 2, *weight.shape[1:])
     return pairs.swapaxes(1, 2).reshape(weight.shape)
 
@@ -92,7 +92,7 @@ def reference(path, architecture, *, tied, rope):
 
 
 def llama3_divisors(factor, theta, original):
-    """The converters' table: what llama3 scaling divides each frequency by."""
+    """The divisors of the frequencies under llama3 scaling, as written by the converters."""
     divisors = []
     for index in range(HEAD_DIM // 2):
         wavelength = 2 * math.pi * theta ** (2 * index / HEAD_DIM)

@@ -1,4 +1,4 @@
-"""Numerical bugs that other engines had, in the native executor; `docs/reliability.md` has the list."""
+"""Regression tests of the native executor for numerical bugs of other engines (`docs/reliability.md`)."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ from tests.parity.tiny_models import CONTEXT, TINY_MODELS, VOCAB, save_tiny_mode
 
 TINY = {tiny.name: tiny for tiny in TINY_MODELS}
 DIFFERENT_POSITIONS = ["llama", "llama-linear", "llama-llama3", "llama-yarn", "mistral"]
-"""Plain rotation, its scalings, and a sliding window of 20."""
+"""Models with plain RoPE, each RoPE scaling, and a sliding window of 20."""
 
 
 def prompts(count: int, length: int) -> list[list[int]]:
@@ -26,7 +26,7 @@ def prompts(count: int, length: int) -> list[list[int]]:
 
 
 def test_39_a_greedy_answer_alone_and_among_4_5_16_17_and_64_rows(demo_model: Path) -> None:
-    """The rows' number chooses kernel blocks and shares; none may touch a bit."""
+    """The number of rows selects kernel block sizes and work sharing, which must not change a bit."""
     stepper = load_stepper(demo_model, kv_dtype="f16", rows=64, max_model_len=64)
     rng = np.random.default_rng(39)
     first, *others = rng.integers(17, 49000, (64, 5)).tolist()
@@ -42,7 +42,7 @@ def test_39_a_greedy_answer_alone_and_among_4_5_16_17_and_64_rows(demo_model: Pa
 
 @pytest.mark.parametrize("rows", [12, 16])
 def test_40_a_long_decode_among_many_rows_stays_the_references(rows: int, tmp_path: Path) -> None:
-    """The split-KV cliff's place (vLLM #48076)."""
+    """The shape of a split-KV bug (vLLM #48076): long contexts in a batch."""
     model = save_tiny_model(TINY["llama-untied-biased"], tmp_path, torch.float32)
     stepper = load_stepper(tmp_path, block_size=16, rows=rows, num_blocks=rows * CONTEXT // 16)
     runs = [Run(prompt, CONTEXT - 5) for prompt in prompts(rows, 5)]
@@ -64,7 +64,7 @@ def test_46_the_last_position_of_the_context_is_the_references(name: str, tmp_pa
 
 
 def test_47_nan_logits_fail_one_request(tmp_path: Path) -> None:
-    """A damaged embedding poisons who uses it, and neither their neighbours nor their blocks."""
+    """A NaN embedding fails the request that uses it, not other rows or later users of its blocks."""
     model = save_tiny_model(TINY["mistral"], tmp_path, torch.float32)
     tensors = load_file(tmp_path / "model.safetensors")
     tensors["model.embed_tokens.weight"][200] = float("nan")
@@ -77,7 +77,7 @@ def test_47_nan_logits_fail_one_request(tmp_path: Path) -> None:
     assert not healthy.failed
     expected = answer_logits(model, healthy.prompt, healthy.tokens).argmax(-1).tolist()
     assert healthy.tokens == expected
-    # The ill one's blocks are another's next.
+    # The blocks of the failed request are reused by the next one.
     again = [Run([5, 6, 7], 4), Run([5, 6, 7], 4)]
     stepper.run(again)
     stepper.executor.close()
@@ -85,7 +85,7 @@ def test_47_nan_logits_fail_one_request(tmp_path: Path) -> None:
 
 
 def test_57_two_executors_in_one_process_do_not_meet(tmp_path: Path) -> None:
-    """Each has its own threads, pool and scratch; two threads drive them at once."""
+    """Each executor has its own threads, pool and scratch memory; two threads run them concurrently."""
     path = write_tiny_gguf(tmp_path / "tiny.gguf", seed=57)
 
     def answer(out: list[list[int]]) -> None:
@@ -135,7 +135,7 @@ print(run.tokens)
 
 
 def test_57_threads_stay_inside_the_affinity_mask(tmp_path: Path) -> None:
-    """One core of several: one thread, and the same answer (vLLM #10556, #10971)."""
+    """With an affinity mask of one core: one thread, and the same output (vLLM #10556, #10971)."""
     path = write_tiny_gguf(tmp_path / "tiny.gguf", seed=57)
     answers = []
     for mode in ("free", "confined"):

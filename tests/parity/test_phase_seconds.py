@@ -1,4 +1,4 @@
-"""The native executor's own account of where its steps' time goes."""
+"""Phase timing of the native executor."""
 
 import time
 
@@ -9,7 +9,7 @@ from tests.fakes.tiny_gguf import write_tiny_gguf
 from tests.parity.stepper import Run, Stepper
 
 
-def test_phases_are_timed_only_when_wanted_and_sum_to_no_more_than_the_run(tmp_path):
+def test_phases_are_timed_only_on_request_and_sum_to_at_most_the_run(tmp_path):
     path = write_tiny_gguf(tmp_path / "tiny.gguf")
     model = open_model(path)
     config = EngineConfig(path, "tiny", kv_dtype="f16", threads=2, block_size=16, max_num_seqs=2)

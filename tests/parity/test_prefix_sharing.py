@@ -9,7 +9,7 @@ import time
 import pytest
 
 from engine.api.request import Request, SamplingParams
-from tests.parity.real_engine import BLOCK, PATIENCE_S, prose, running
+from tests.parity.real_engine import BLOCK, TIMEOUT_S, prose, running
 
 
 def greedy(**params):
@@ -42,7 +42,7 @@ def test_fifty_one_requests_with_one_prefix_compute_it_once(demo_model):
             held.append(engine.snapshot().blocks.active)
             handles[-1].drain()
             time.sleep(0.002)  # between two looks at the snapshot; nothing depends on it
-        outputs = [handle.wait_result(PATIENCE_S) for handle in handles]
+        outputs = [handle.wait_result(TIMEOUT_S) for handle in handles]
         totals = engine.snapshot().totals
         shared = len(prefix) // BLOCK
         rest = sum(len(prefix) - shared * BLOCK + len(tail) for tail in tails)
@@ -51,7 +51,7 @@ def test_fifty_one_requests_with_one_prefix_compute_it_once(demo_model):
         assert totals.prompt_tokens == totals.prefix_cache_queries - totals.prefix_cache_hits
         # A tail is the block the prefix ends in, and one more when the answer grows past it.
         assert max(held) <= shared + 51 * 2
-        alone = engine.submit(Request(prefix + tails[7], greedy())).wait_result(PATIENCE_S)
+        alone = engine.submit(Request(prefix + tails[7], greedy())).wait_result(TIMEOUT_S)
         assert alone.token_ids == outputs[7].token_ids
         assert engine.snapshot().blocks.active == 0
 
@@ -69,9 +69,9 @@ def test_a_fork_of_a_long_running_conversation_costs_one_block_and_no_prefill(de
         steps = count_steps(engine)
         (child,) = engine.fork(parent.request_id)
         begun = len(steps)
-        output = child.wait_result(PATIENCE_S)
+        output = child.wait_result(TIMEOUT_S)
         parent.abort()
-        parent_ids = parent.wait_result(PATIENCE_S).token_ids
+        parent_ids = parent.wait_result(TIMEOUT_S).token_ids
         totals = engine.snapshot().totals
         known = len(child.request.prompt_ids)
         assert output.cached_tokens == known - 1
@@ -100,19 +100,19 @@ def test_greedy_answers_and_logprobs_are_equal_with_and_without_prefix_caching(
             handles = [
                 engine.submit(Request(p, greedy(max_tokens=24, logprobs=0))) for p in prompts
             ]
-            outputs = [handle.wait_result(PATIENCE_S) for handle in handles]
+            outputs = [handle.wait_result(TIMEOUT_S) for handle in handles]
             again = [engine.submit(Request(p, greedy(max_tokens=24, logprobs=0))) for p in prompts]
-            outputs += [handle.wait_result(PATIENCE_S) for handle in again]
+            outputs += [handle.wait_result(TIMEOUT_S) for handle in again]
             hits = engine.snapshot().totals.prefix_cache_hits
             assert (hits > 0) == prefix_caching
             answers.append([(output.token_ids, output.logprobs) for output in outputs])
     assert answers[0] == answers[1]
 
 
-def test_a_price_is_quoted_in_seconds_once_something_was_measured(demo_model):
+def test_a_price_includes_seconds_once_steps_are_measured(demo_model):
     with running(demo_model) as engine:
         prompt = prose(engine, 400)
-        engine.submit(Request(prompt, greedy(max_tokens=1))).wait_result(PATIENCE_S)
+        engine.submit(Request(prompt, greedy(max_tokens=1))).wait_result(TIMEOUT_S)
         warm, cold = engine.price(prompt), engine.price(prose(engine, 401)[1:])
         assert (warm.prefill_tokens, cold.prefill_tokens) == (400 - 400 // BLOCK * BLOCK, 400)
         assert 0 < warm.seconds < cold.seconds

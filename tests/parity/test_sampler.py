@@ -1,4 +1,4 @@
-"""The executor's sampler against the numpy reference, on the executor's own logits."""
+"""The native sampler, compared with the numpy reference."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ ROWS = 8
 
 
 class CheckedExecutor:
-    """Runs each step's sampling a second time with the reference, on the oracle's logits."""
+    """Repeats the sampling of each step with the reference sampler, on the oracle's logits."""
 
     def __init__(self, executor: Executor, model: torch.nn.Module) -> None:
         self.info = executor.info
@@ -49,7 +49,7 @@ class CheckedExecutor:
 
 @pytest.fixture(scope="module")
 def steppers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stepper, Stepper]]:
-    """One that checks every draw, and one that does not, of the same model."""
+    """A stepper that checks every sample, and a plain one, with the same model."""
     directory: Path = tmp_path_factory.mktemp("tiny")
     model = save_tiny_model(TINY_MODELS[0], directory, torch.float32)
     checked = load_stepper(directory, rows=ROWS)
@@ -112,7 +112,7 @@ def test_mixed_parameters_and_biases_in_one_step(checked: Stepper) -> None:
     checked.run(runs)
 
 
-def test_a_seed_replays_and_another_differs(stepper: Stepper) -> None:
+def test_a_seed_is_reproducible_and_another_differs(stepper: Stepper) -> None:
     def draw(seed: int, **fields: object) -> list[int]:
         run = Run(PROMPT, 30, sampling={"temperature": 1.0, "seed": seed}, **fields)
         stepper.run([run, Run([3, 4], 5, sampling={"temperature": 1.0, "seed": seed})])
@@ -123,7 +123,7 @@ def test_a_seed_replays_and_another_differs(stepper: Stepper) -> None:
 
 
 def test_frequencies_follow_the_distribution(stepper: Stepper) -> None:
-    """Chi-square over many seeds, on a distribution cut to its ten likeliest tokens."""
+    """A chi-square test over many seeds, on a distribution limited to the ten likeliest tokens."""
     draws, kept = 4000, 10
     counts: dict[int, int] = {}
     top: list[tuple[int, float]] = []

@@ -1,4 +1,4 @@
-"""Prompt lookup in the whole engine, on the demo model: the same answers in fewer steps."""
+"""Prompt-lookup speculation in the engine, on the demo model: the same outputs in fewer steps."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ FREE = "Write a haiku about the sea."
 
 @pytest.fixture(scope="module")
 def engines(demo_model: Path) -> Iterator[dict[bool, AsyncPravahaEngine]]:
-    """One without and one with, on a machine where another token costs a fifth of a step."""
+    """Engines without and with speculation, with step costs fixed to a fifth of a step per token."""
     with pytest.MonkeyPatch.context() as patch:
         costs = StepCosts(constant=1e-3, prefill_token=1e-4, decode_row=2e-4, kv_token=0.0)
         patch.setattr(StepTimeModel, "costs", property(lambda self: costs))

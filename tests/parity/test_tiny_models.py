@@ -1,4 +1,4 @@
-"""The native executor equals transformers in fp32, token for token, in every architecture."""
+"""The native executor generates the same tokens as transformers in fp32, in every architecture."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def pair(
     request: pytest.FixtureRequest, tiny: TinyModel, tmp_path: Path
 ) -> tuple[PreTrainedModel, Stepper]:
     model = save_tiny_model(tiny, tmp_path, request.param)
-    # Prompts longer than a step's budget, so that chunked prefill is part of the test.
+    # Some prompts exceed the token budget of a step, so that chunked prefill is tested, too.
     stepper = load_stepper(tmp_path, block_size=16, rows=10, max_tokens=96, max_model_len=CONTEXT)
     return model, stepper
 

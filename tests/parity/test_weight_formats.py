@@ -1,4 +1,4 @@
-"""Every weight format against transformers in fp32 on the same weights, dequantised by ggml's package."""
+"""Every weight format, compared with transformers in fp32 on the weights dequantised by ggml's package."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ PERPLEXITY_BOUND = 0.005
 
 @pytest.mark.parametrize("dtype", [*MEASURED, *RANDOM])
 def test_48_perplexity_is_that_of_the_weights_in_every_format(dtype: str, tmp_path: Path) -> None:
-    """Over what the model itself writes, drawn at temperature 1."""
+    """Perplexity of text that the model itself samples at temperature 1."""
     path = write_model(tmp_path / "tiny.gguf", dtype)
     stepper = load_stepper(path, rows=ROWS)
     assert dtype in stepper.executor.info.weight_format

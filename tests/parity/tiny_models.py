@@ -105,7 +105,7 @@ def save_tiny_model(tiny: TinyModel, directory: Path, dtype: torch.dtype) -> Pre
     """Write a checkpoint of `dtype` and return the same weights as an fp32 model.
 
     Weights are large enough for sharp distributions, and norms and biases are random, so that
-    leaving one out would show.
+    omitting one changes the output.
     """
     torch.manual_seed(len(tiny.name))
     model = tiny.make().to(torch.float32)
@@ -118,5 +118,5 @@ def save_tiny_model(tiny: TinyModel, directory: Path, dtype: torch.dtype) -> Pre
             else:
                 weight.normal_(0, 0.25)
     model.to(dtype).save_pretrained(directory)
-    # Read back rather than widened: `to` would have rounded the rotary frequencies as well.
+    # Loaded from the checkpoint: `to(dtype)` has rounded this model's RoPE frequencies as well.
     return type(model).from_pretrained(directory, dtype=torch.float32).eval()

@@ -1,4 +1,4 @@
-"""Compiles the Triton kernels for GPUs that need not be here. Prints kernel, GPU, shared memory."""
+"""Compiles the Triton kernels for absent GPUs. Prints kernel, compute capability, shared memory."""
 
 import json
 

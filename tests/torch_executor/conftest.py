@@ -1,4 +1,4 @@
-"""Tests of the torch executor share the machine: one thread."""
+"""Limits torch to one thread, as several test processes share the machine."""
 
 import pytest
 import torch

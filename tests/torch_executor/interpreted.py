@@ -1,6 +1,7 @@
-"""Runs the Triton kernels under TRITON_INTERPRET=1, in a separate process: Triton reads it on import.
+"""Compares the interpreted Triton kernels with the reference attention.
 
-Prints one line of JSON for each case: its name, and the largest difference from the reference.
+Runs in a separate process with TRITON_INTERPRET=1, which Triton reads on import. Prints one JSON line
+per case: its name and the largest difference from the reference.
 """
 
 import json
@@ -79,7 +80,7 @@ def difference(runs, heads, kv_heads, key_size, value_size, block_size, traits, 
     )
     pool.keys[0].normal_(0, 1)
     pool.values[0].normal_(0, 1)
-    # Memory beyond a row's context must not be read: the scratch block holds NaN.
+    # Memory outside a row's context must not be read: fill the scratch block with NaN.
     pool.keys[0][pool.scratch_block] = float("nan")
     tokens = len(layout.slots)
     query = torch.randn(tokens, heads, key_size, dtype=dtype)
@@ -150,7 +151,7 @@ def main():
     for name in ("gemma3", "gpt_oss"):
         print(json.dumps([f"{name} greedy", wrong_tokens(name)]), flush=True)
     print(json.dumps(["graphs greedy", wrong_tokens_of_graphs()]), flush=True)
-    # The cases named split must split their keys.
+    # Check that the split cases do split their keys.
     for name, (runs, _, kv_heads, _, _, _, traits) in CASES.items():
         if name.startswith("split"):
             assert max(queries for queries, _ in runs) <= MAX_SPLIT_QUERIES

@@ -1,4 +1,4 @@
-"""A tiny checkpoint opened and loaded as the engine does it, without the engine."""
+"""Loads a tiny checkpoint as the engine does, without an engine."""
 
 from dataclasses import replace
 from pathlib import Path

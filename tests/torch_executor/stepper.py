@@ -1,4 +1,4 @@
-"""Runs sequences through an executor step by step: rows, blocks and plans by hand."""
+"""`Stepper`: runs sequences on an executor without the engine, with its own rows, blocks and plans."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,18 +13,18 @@ _GREEDY = {"top_p": 1.0, "repetition_penalty": 1.0, "num_logprobs": -1}
 
 @dataclass
 class Run:
-    """One sequence: what is asked for, and what came back.
+    """One sequence: its parameters and its results.
 
     Attributes:
         prompt: token ids.
-        new_tokens: how many to sample.
-        arrival: the step in which it arrives.
-        chunks: lengths of its prefill chunks, used in turn; None takes what the budget allows.
+        new_tokens: number of tokens to sample.
+        arrival: index of the first step in which it runs.
+        chunks: lengths of its prefill chunks, used cyclically; None for the whole budget.
         sampling: fields of `SAMPLING_DTYPE` that differ from greedy.
         bias: (token id, value) pairs.
-        forced: tokens that go on in place of the first sampled ones.
-        tokens, logprobs, top: one entry a sampled token; `top` holds (id, logprob) pairs.
-        failed: its logits were unusable.
+        forced: tokens that replace the first sampled ones in the sequence.
+        tokens, logprobs, top: one entry per sampled token; `top` contains (id, logprob) pairs.
+        failed: whether its logits were unusable.
     """
 
     prompt: Sequence[int]
@@ -40,9 +40,9 @@ class Run:
     failed: bool = False
 
     def __post_init__(self) -> None:
-        self.known = list(self.prompt)
+        self.all_tokens = list(self.prompt)
         self.computed = 0
-        self.turns = 0
+        self.num_chunks = 0
 
     @property
     def done(self) -> bool:
@@ -50,14 +50,14 @@ class Run:
 
     def next_count(self, budget: int) -> int:
         """Tokens to compute in the next step."""
-        count = min(len(self.known) - self.computed, budget)
+        count = min(len(self.all_tokens) - self.computed, budget)
         if self.chunks is not None:
-            count = min(count, self.chunks[self.turns % len(self.chunks)])
+            count = min(count, self.chunks[self.num_chunks % len(self.chunks)])
         return count
 
 
 class Stepper:
-    """Row and block bookkeeping of one executor; a run has a row and blocks of its own."""
+    """Runs sequences on one executor; every run has its own row and blocks."""
 
     def __init__(
         self, executor: Executor, config: EngineConfig, *, num_blocks: int, max_model_len: int
@@ -73,13 +73,13 @@ class Stepper:
         self._sampling = np.zeros(rows, SAMPLING_DTYPE)
 
     def run(self, runs: Sequence[Run]) -> None:
-        """Take every run to its end; each step has all that have arrived, budget permitting."""
-        # Blocks in an order that no two runs or calls share.
+        """Run all sequences to completion; a step contains all that have arrived, within the budget."""
+        # Random block order, so that block tables are not contiguous.
         free = np.random.default_rng(len(runs)).permutation(self._num_blocks).tolist()
         self._block_tables[:] = -1
         for row, run in enumerate(runs):
-            self._token_table[row, : len(run.known)] = run.known
-            self._num_tokens[row] = len(run.known)
+            self._token_table[row, : len(run.all_tokens)] = run.all_tokens
+            self._num_tokens[row] = len(run.all_tokens)
             self._penalty_start[row] = len(run.prompt)
             self._sampling[row] = 0
             for name, value in {**_GREEDY, **run.sampling}.items():
@@ -101,13 +101,13 @@ class Stepper:
             for index in range(-(-last // self._config.block_size)):
                 if self._block_tables[row, index] < 0:
                     self._block_tables[row, index] = free.pop()
-            ids += run.known[first:last]
+            ids += run.all_tokens[first:last]
             positions += range(first, last)
             rows.append(row)
             start.append(len(ids))
-            needs.append(last == len(run.known))
+            needs.append(last == len(run.all_tokens))
             budget -= count
-            run.computed, run.turns = last, run.turns + 1
+            run.computed, run.num_chunks = last, run.num_chunks + 1
         if not rows:
             return
         bias = sorted((row, token, value) for row in rows for token, value in runs[row].bias)
@@ -130,9 +130,9 @@ class Stepper:
         )
         for batch, row in enumerate(rows):
             if needs[batch]:
-                self._take(runs[row], row, result, batch)
+                self._record(runs[row], row, result, batch)
 
-    def _take(self, run: Run, row: int, result: StepResult, batch: int) -> None:
+    def _record(self, run: Run, row: int, result: StepResult, batch: int) -> None:
         if result.failed[batch]:
             run.failed = True
             return
@@ -145,6 +145,6 @@ class Stepper:
         if len(run.tokens) <= len(run.forced):
             token = run.forced[len(run.tokens) - 1]
         if not run.done:
-            run.known.append(token)
-            self._token_table[row, len(run.known) - 1] = token
-            self._num_tokens[row] = len(run.known)
+            run.all_tokens.append(token)
+            self._token_table[row, len(run.all_tokens) - 1] = token
+            self._num_tokens[row] = len(run.all_tokens)

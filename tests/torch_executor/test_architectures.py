@@ -1,4 +1,4 @@
-"""Every architecture against transformers: wrong attention is silent (transformers #48296)."""
+"""Every architecture, compared with transformers: wrong attention raises no error (transformers #48296)."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from tests.torch_executor.stepper import Run
 
 NEW_TOKENS = 24
 PROMPTS = [1, 7, 8, 9, 23, 40]
-"""Prompt lengths around a block, and beyond the sliding window."""
+"""Prompt lengths around the block size, and beyond the sliding window."""
 CHUNKS = [None, [3], [1], [8], [5, 9], [32]]
 
 

@@ -1,4 +1,4 @@
-"""Blocks read out of the pool and written back, and what is refused."""
+"""Reading and writing KV blocks of the torch executor, and rejected arguments."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def executor(request, tmp_path_factory):
     loaded.close()
 
 
-def test_blocks_come_back_wherever_they_are_written(executor):
+def test_blocks_are_read_back_as_written(executor):
     check_round_trip(executor, NUM_BLOCKS, highest_byte=100)
 
 
@@ -24,6 +24,6 @@ def test_blocks_outside_the_pool_and_other_shapes_are_refused(executor):
         executor,
         NUM_BLOCKS,
         outside=lambda block: "inside the KV pool",
-        count="blocks of",
-        width="blocks of",
+        count="must be",
+        width="must be",
     )

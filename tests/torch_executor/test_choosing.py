@@ -1,4 +1,4 @@
-"""Which executor a model gets, and the sentences for what cannot be had."""
+"""The choice of executor for a model, and the errors for unsupported models and settings."""
 
 import json
 import subprocess
@@ -43,7 +43,7 @@ def refusal(directory, **changes):
 
 
 def config_json(directory, **changes):
-    """A directory with a changed config.json, as somebody might hand it to us."""
+    """A model directory with a modified config.json."""
     config = json.loads((directory / "config.json").read_text())
     (directory / "config.json").write_text(json.dumps(config | changes))
     return directory
@@ -72,26 +72,26 @@ def test_auto_takes_torch_where_native_cannot(gpt2):
         {"dummy_weights": True},
     ],
 )
-def test_what_only_torch_obeys_means_torch(llama, changes):
+def test_settings_that_only_torch_supports_select_torch(llama, changes):
     assert isinstance(open_model(llama, settings(llama, **changes)).spec, TransformersSpec)
 
 
-def test_native_refuses_what_it_does_not_run_and_does_not_obey(llama, gpt2):
+def test_native_rejects_unsupported_models_and_settings(llama, gpt2):
     assert "'gpt2' model, which the native executor does not" in refusal(gpt2, executor="native")
     assert "dtype bf16 needs the torch" in refusal(llama, executor="native", dtype="bf16")
     assert "dummy_weights needs" in refusal(llama, executor="native", dummy_weights=True)
-    with pytest.raises(ModelError, match="bf16 is the torch executor's"):
+    with pytest.raises(ModelError, match="bf16 needs the torch executor"):
         native_kv_dtype("bf16", open_model(llama).spec, "F32")
-    assert "int8 is the native executor's" in refusal(llama, executor="torch", kv_dtype="int8")
+    assert "int8 needs the native executor" in refusal(llama, executor="torch", kv_dtype="int8")
 
 
-def test_torch_refuses_what_it_does_not_obey(gpt2, tmp_path):
-    assert "dispatch avx2 is the native executor's" in refusal(gpt2, dispatch="avx2")
+def test_torch_rejects_unsupported_settings_and_files(gpt2, tmp_path):
+    assert "dispatch avx2 needs the native executor" in refusal(gpt2, dispatch="avx2")
     gguf = write_tiny_gguf(tmp_path / "tiny.gguf")
     assert "GGUF file, which the torch executor does not read" in refusal(gguf, executor="torch")
 
 
-def test_without_a_gpu_cuda_is_refused_in_a_sentence(gpt2):
+def test_device_cuda_without_a_gpu_is_an_error(gpt2):
     import torch
 
     if torch.cuda.is_available():
@@ -175,8 +175,8 @@ def test_configurations_that_would_be_computed_wrongly_are_refused(tmp_path, nam
 
 
 @pytest.mark.parametrize("rope_type", ["dynamic", "longrope"])
-def test_frequencies_that_follow_the_batch_are_kept_out(tmp_path, rope_type):
-    """Beyond the original context these scalings depend on the longest row of a batch."""
+def test_length_dependent_rope_limits_the_context(tmp_path, rope_type):
+    """Beyond the original context these scalings depend on the longest row of the batch."""
     extra = {"short_factor": [1.0] * 4, "long_factor": [2.0] * 4} if rope_type == "longrope" else {}
     rope = {
         "rope_type": rope_type,
@@ -193,7 +193,7 @@ def test_frequencies_that_follow_the_batch_are_kept_out(tmp_path, rope_type):
     assert run.tokens == greedy(model, list(range(3, 43)), 20)
 
 
-def test_a_quantised_checkpoint_without_its_library_is_one_sentence(llama, tmp_path):
+def test_a_quantised_checkpoint_without_its_library_is_an_error(llama, tmp_path):
     for file in llama.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     quantised = {"quant_method": "gptq", "bits": 4, "group_size": 32}

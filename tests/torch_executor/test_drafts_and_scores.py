@@ -1,4 +1,4 @@
-"""Several logit rows a run in the torch executor: drafts change nothing, prompt logprobs are right."""
+"""Runs with several logit rows in the torch executor: draft tokens and prompt logprobs."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Through the real engine: headers, pool, scheduler, executor, text."""
+"""The torch executor in the engine, from headers to text."""
 
 import pytest
 
@@ -7,18 +7,18 @@ from engine.runtime.engine import AsyncPravahaEngine
 from tests.fakes.tiny_transformers import VOCAB, greedy, save_tiny, tiny_hf_model
 from tests.torch_executor.loaded import torch_config
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 @pytest.mark.parametrize("name", ["gpt2", "gemma3"])
-def test_many_requests_at_once_are_what_generate_says(tmp_path, name):
+def test_concurrent_requests_equal_generate(tmp_path, name):
     model = tiny_hf_model(name)
     directory = save_tiny(tmp_path, model)
     config = torch_config(directory, executor="auto", max_num_seqs=4, max_num_batched_tokens=16)
     engine = AsyncPravahaEngine(config)
     engine.start()
     try:
-        engine.wait_ready(PATIENCE_S)
+        engine.wait_ready(TIMEOUT_S)
         assert engine.model_info.executor == "torch"
         prompts = [
             [(7 * start + step) % (VOCAB - 3) + 3 for step in range(start)]
@@ -27,7 +27,7 @@ def test_many_requests_at_once_are_what_generate_says(tmp_path, name):
         params = SamplingParams(temperature=0.0, max_tokens=20, ignore_eos=True, logprobs=2)
         handles = [engine.submit(Request(tuple(prompt), params)) for prompt in prompts]
         for handle, prompt in zip(handles, prompts, strict=True):
-            output = handle.wait_result(PATIENCE_S)
+            output = handle.wait_result(TIMEOUT_S)
             assert output.finish_reason is FinishReason.LENGTH
             assert list(output.token_ids) == greedy(model, prompt, 20)
             assert len(output.logprobs) == 20
@@ -35,7 +35,7 @@ def test_many_requests_at_once_are_what_generate_says(tmp_path, name):
                 top[0].token_id == token
                 for top, token in zip(output.top_logprobs, output.token_ids, strict=True)
             )
-        assert engine.wait_drained(PATIENCE_S)
+        assert engine.wait_drained(TIMEOUT_S)
         blocks = engine.snapshot().blocks
         assert blocks.active == 0
     finally:
@@ -54,8 +54,8 @@ def test_a_restart_finds_its_blocks_in_the_swap_tier(tmp_path, name):
         engine = AsyncPravahaEngine(config)
         engine.start()
         try:
-            engine.wait_ready(PATIENCE_S)
-            output = engine.submit(Request(tuple(prompt), params)).wait_result(PATIENCE_S)
+            engine.wait_ready(TIMEOUT_S)
+            output = engine.submit(Request(tuple(prompt), params)).wait_result(TIMEOUT_S)
         finally:
             engine.shutdown()
         assert list(output.token_ids) == greedy(model, prompt, 10)

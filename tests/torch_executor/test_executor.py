@@ -1,4 +1,4 @@
-"""What holds for every model: invariance, failures, limits, types."""
+"""Properties of the torch executor for every model: invariance, failures, limits, data types."""
 
 import numpy as np
 import pytest
@@ -69,7 +69,7 @@ def test_prompts_around_a_block_and_up_to_the_full_context(executor, length):
 
 
 def test_a_long_decode_among_twelve_rows(executor):
-    """The split-KV cliff's place (vLLM #48076): long contexts at batch 12."""
+    """The shape of a split-KV bug (vLLM #48076): long contexts at batch size 12."""
     together = [Run(prompt(5, index), 100) for index in range(12)]
     stepper(executor).run(together)
     model = tiny_hf_model("mistral")
@@ -77,7 +77,7 @@ def test_a_long_decode_among_twelve_rows(executor):
         assert together[index].tokens == greedy(model, prompt(5, index), 100)
 
 
-def test_a_seeded_draw_replays_in_any_batch_and_chunking(executor):
+def test_a_seeded_sample_is_reproducible_in_any_batch_and_chunking(executor):
     fields = {"temperature": 1.0, "top_p": 0.95, "seed": 2**63 + 11}
     alone = Run(prompt(20), 12, sampling=fields)
     stepper(executor).run([alone])
@@ -95,7 +95,7 @@ def test_nan_logits_fail_one_request(mistral, tmp_path):
         if file.suffix == ".json":
             (broken / file.name).write_bytes(file.read_bytes())
     save_file(tensors, broken / "model.safetensors", metadata={"format": "pt"})
-    # Token 200 is in one prompt and, by bad luck at worst, in an answer.
+    # Token 200 is in one prompt and, at worst by chance, in an output.
     executor = load_torch(broken)
     healthy, ill = Run([5, 6, 7], 4), Run([5, 200, 7], 4)
     stepper(executor).run([healthy, ill])
@@ -105,7 +105,7 @@ def test_nan_logits_fail_one_request(mistral, tmp_path):
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("bf16", 0.25), ("f16", 0.05)])
-def test_half_precision_stays_near(mistral, dtype, tolerance):
+def test_half_precision_is_close_to_float32(mistral, dtype, tolerance):
     exact, half = load_torch(mistral), load_torch(mistral, dtype=dtype)
     forced = prompt(20, 9)
     results = []
@@ -122,7 +122,7 @@ def test_half_precision_stays_near(mistral, dtype, tolerance):
     assert exact.info.weight_bytes - half.info.weight_bytes == 2 * exact.info.parameters
 
 
-def test_a_half_precision_cache_is_obeyed(mistral):
+def test_a_half_precision_kv_cache_is_used(mistral):
     executor = load_torch(mistral, kv_dtype="f16")
     assert executor.info.kv_dtype == "f16"
     run = Run(prompt(30), 8)
@@ -130,7 +130,7 @@ def test_a_half_precision_cache_is_obeyed(mistral):
     assert len(run.tokens) == 8
 
 
-def test_a_plan_out_of_bounds_is_refused_and_the_executor_lives(executor):
+def test_a_plan_out_of_bounds_is_an_error_and_the_executor_stays_usable(executor):
     with pytest.raises(ExecutorError, match="outside the vocabulary"):
         stepper(executor).run([Run([VOCAB], 1)])
     with pytest.raises(ExecutorError, match="outside the vocabulary"):
@@ -140,7 +140,7 @@ def test_a_plan_out_of_bounds_is_refused_and_the_executor_lives(executor):
     assert len(good.tokens) == 2
 
 
-def test_a_closed_executor_says_so(mistral):
+def test_a_closed_executor_raises(mistral):
     executor = load_torch(mistral)
     executor.close()
     executor.close()
@@ -178,7 +178,7 @@ def test_missing_weights_are_refused(mistral, tmp_path):
 
 
 def test_attention_unlike_transformers_own_is_noticed(mistral):
-    """The check at loading sees a backend that computes something else."""
+    """The check at load time rejects a backend that computes something else."""
 
     class Deaf:
         def __init__(self, pool, layout, device):
@@ -193,7 +193,7 @@ def test_attention_unlike_transformers_own_is_noticed(mistral):
 
     executor = load_torch(mistral)
     spec = open_model(mistral, torch_config(mistral)).spec
-    with pytest.raises(ModelError, match="answers differently"):
+    with pytest.raises(ModelError, match="is not supported: its logits"):
         check_attention(
             executor._model, spec, backend=Backend("deaf", Deaf), device=torch.device("cpu")
         )

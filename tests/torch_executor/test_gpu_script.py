@@ -14,7 +14,7 @@ from benchmarks import gpu
 ROOT = Path(__file__).parents[2]
 
 
-def test_it_compares_and_measures_on_a_cpu(tmp_path):
+def test_the_script_compares_and_measures_on_a_cpu(tmp_path):
     report = tmp_path / "report.json"
     arguments = ["--device", "cpu", "--model", "tiny", "--batch", "2", "--json", str(report)]
     done = subprocess.run(
@@ -24,7 +24,7 @@ def test_it_compares_and_measures_on_a_cpu(tmp_path):
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 0, done.stderr
-    assert "graphs: not run" in done.stdout
+    assert "graphs: skipped" in done.stdout
     found = json.loads(report.read_text())
     assert [result["equal"] for result in found["parity"]] == [1.0]
     assert found["graphs"] == []
@@ -34,7 +34,7 @@ def test_it_compares_and_measures_on_a_cpu(tmp_path):
     assert row["roofline"] > 0
 
 
-def test_without_a_gpu_it_says_so(monkeypatch):
+def test_without_a_gpu_the_script_exits_with_a_message(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(sys, "argv", ["gpu.py"])
     with pytest.raises(SystemExit, match="no GPU: nothing was measured"):

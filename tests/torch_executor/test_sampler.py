@@ -1,4 +1,4 @@
-"""The tensor sampler against the numpy reference, row by row and all kinds of rows in one batch."""
+"""The torch sampler, compared with the numpy reference, on all kinds of rows in one batch."""
 
 from dataclasses import replace
 
@@ -36,7 +36,7 @@ KINDS = [
 
 
 def plan_of(kinds, generator, *, biased=()):
-    """A decode step of shuffled rows, the last of which needs no logits."""
+    """A decode step with rows in random order, the last of which needs no logits."""
     count = len(kinds)
     max_rows = count + 5
     rows = generator.permutation(max_rows)[: count + 1].astype(np.int32)
@@ -90,7 +90,7 @@ def check_equal(logits, plan):
 
 
 @pytest.mark.parametrize("trial", range(20))
-def test_every_kind_of_row_in_one_batch(trial):
+def test_all_kinds_of_rows_in_one_batch(trial):
     generator = np.random.default_rng(trial)
     plan = plan_of(KINDS, generator, biased=[(0, 3, 50.0), (2, 9, -100.0), (16, 1, 7.0)])
     logits = generator.normal(0, 4, (len(KINDS) + 1, VOCAB)).astype(np.float32)
@@ -104,7 +104,7 @@ def test_ties_go_to_the_lowest_id():
     check_equal(logits, plan)
 
 
-def test_masked_tokens_are_never_drawn():
+def test_masked_tokens_are_never_sampled():
     generator = np.random.default_rng(2)
     kinds = [{"temperature": 5.0}, {"temperature": 5.0, "top_p": 0.99}, {"temperature": 5.0}]
     plan = plan_of(kinds, generator)
@@ -132,7 +132,7 @@ def test_grammar_masks_of_some_rows(trial):
     assert got.failed[int(masked[1])]
 
 
-def test_unusable_logits_fail_one_row_alone():
+def test_unusable_logits_fail_only_their_row():
     generator = np.random.default_rng(3)
     plan = plan_of(KINDS, generator)
     logits = generator.normal(0, 4, (len(KINDS) + 1, VOCAB)).astype(np.float32)
@@ -144,7 +144,7 @@ def test_unusable_logits_fail_one_row_alone():
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**63, 2**64 - 1])
-def test_the_noise_has_the_references_bits(seed):
+def test_the_noise_equals_the_reference_bit_for_bit(seed):
     ids = np.arange(500)
     for position in (0, 1, 77, 2**20):
         expected = reference_sampler.gumbel_noise(seed, position, ids)

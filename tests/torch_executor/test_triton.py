@@ -1,7 +1,6 @@
-"""The Triton kernels without a GPU: their arithmetic interpreted, their code compiled.
+"""Tests of the Triton kernels without a GPU: their arithmetic is interpreted, their code compiled.
 
-Neither says anything about speed, nor that a GPU's compiler agrees with the interpreter: that is
-what `make gpu` is for.
+They measure no speed and do not show that compiled code agrees with the interpreter; `make gpu` does.
 """
 
 import json
@@ -21,7 +20,7 @@ from engine.executors.torch.tiling import MAX_SPLITS, split_count, tile_keys, ti
 pytest.importorskip("triton")
 
 SMALLEST_SHARED = 163 << 10
-"""Bytes of shared memory a block may have on compute capability 8.0; 9.0 has more."""
+"""Maximum bytes of shared memory per block on compute capability 8.0; 9.0 has more."""
 
 
 def lines_of(module, tmp_path, **environ):
@@ -43,12 +42,12 @@ def test_interpreted_kernels_compute_what_the_reference_does(tmp_path):
         assert difference <= limit, name
 
 
-def test_the_kernels_compile_for_gpus_that_are_not_here(tmp_path):
+def test_the_kernels_compile_for_absent_gpus(tmp_path):
     for name, _, shared in lines_of("compiled", tmp_path):
         assert shared <= SMALLEST_SHARED, name
 
 
-def test_triton_on_a_cpu_is_refused_outside_tests(monkeypatch):
+def test_triton_on_a_cpu_is_an_error_outside_tests(monkeypatch):
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     with pytest.raises(ModelError, match="needs a GPU"):
         choose_backend("triton", resolve_device("cpu"))
@@ -85,5 +84,5 @@ def test_a_single_long_row_gets_many_splits_and_many_rows_few():
 
 
 @pytest.mark.parametrize(("key_bytes", "keys"), [(32, 64), (256, 64), (512, 32), (2048, 16)])
-def test_long_keys_come_in_small_tiles(key_bytes, keys):
+def test_long_keys_use_small_tiles(key_bytes, keys):
     assert tile_keys(key_bytes=key_bytes) == keys

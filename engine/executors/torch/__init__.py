@@ -1,5 +1,5 @@
-"""The torch executor: any causal LM that transformers runs through its attention interface.
+"""The torch executor: runs any causal LM that supports transformers' attention interface.
 
-The only place where torch and transformers are imported, and only once this executor was chosen:
-importing this package imports neither. `docs/torch.md` has the whole on one page.
+Only modules of this package import torch and transformers, and only after this executor was selected;
+importing the package itself imports neither. See `docs/torch.md`.
 """

@@ -1,8 +1,8 @@
-"""Our attention function in transformers' attention interface, and the backends behind it.
+"""`paged_attention`: the attention function registered in transformers' attention interface.
 
-Every layer of every architecture calls `paged_attention` with the queries, keys and values of all
-of a step's tokens, flat in one batch entry of length T. The step travels through the model as the
-keyword argument `paged_step`, so nothing is global and two executors can share a process.
+Every attention layer calls it with the queries, keys and values of all tokens of a step, flat in one
+batch entry of length T. The step is passed through the model as the keyword argument `paged_step`,
+so there is no global state and a process can have several executors.
 """
 
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ import torch
 from transformers import AttentionInterface
 
 IMPLEMENTATION = "pravaha_paged"
-"""Name in the interface. Masks are made for known names only, so models make none for ours."""
+"""Name in the interface. transformers builds masks only for names it knows, so none for this one."""
 
 _HANDLED = frozenset(
     {
-        # What a layer tells the function; the rest of what models pass along changes no result.
+        # Keyword arguments that layers pass and that do not change the result.
         "dropout",
         "position_ids",
         "use_cache",
@@ -32,13 +32,14 @@ _HANDLED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class AttentionTraits:
-    """What a layer asks of its attention.
+    """Attention parameters of a layer.
 
     Attributes:
         scale: factor of the scores.
-        sliding_window: a token sees the last n tokens, itself included; 0 sees all.
-        softcap: scores are squashed into (-softcap, softcap); 0 leaves them.
-        sinks: [heads], a learned score a head that joins the softmax and no value; or None.
+        sliding_window: number of last tokens that a token attends to, itself included; 0 for all.
+        softcap: scores are capped smoothly to (-softcap, softcap); 0 for no cap.
+        sinks: [heads], attention sinks: a learned score per head that takes part in the softmax and
+            has no value; or None.
     """
 
     scale: float
@@ -48,7 +49,7 @@ class AttentionTraits:
 
 
 class PagedStep(Protocol):
-    """What a step gives its layers: somewhere to keep keys and values, and a way to attend."""
+    """A step as seen by the attention layers: stores keys and values and computes attention."""
 
     def attend(
         self,
@@ -58,14 +59,14 @@ class PagedStep(Protocol):
         value: torch.Tensor,
         traits: AttentionTraits,
     ) -> torch.Tensor:
-        """Store keys and values, then attend.
+        """Store keys and values in the KV pool, then compute attention.
 
         Args:
             layer: index of the layer.
             query: [T, heads, key size].
             key: [T, KV heads, key size].
             value: [T, KV heads, value size].
-            traits: what the layer asks for.
+            traits: attention parameters of the layer.
 
         Returns:
             [T, heads, value size].
@@ -74,7 +75,7 @@ class PagedStep(Protocol):
 
 
 class UnsupportedAttentionError(Exception):
-    """A layer asks for something that the paged attention does not do; the message says what."""
+    """A layer needs a feature that the paged attention lacks; the message names it."""
 
 
 def paged_attention(
@@ -92,29 +93,32 @@ def paged_attention(
     is_causal: bool | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
-    """The function transformers calls in every attention layer.
+    """The attention function that transformers calls in every layer.
 
     Args:
         module: the layer's attention module.
         query: [1, heads, T, key size].
         key: [1, KV heads, T, key size].
         value: [1, KV heads, T, value size].
-        attention_mask: must be None: masks follow from the step.
-        paged_step: the step in progress.
-        scaling: factor of the scores; None is 1/√(key size).
-        sliding_window: last tokens seen; None or 0 for all.
-        softcap: bound of the scores; None for none.
+        attention_mask: must be None: masks are derived from the step.
+        paged_step: the current step.
+        scaling: factor of the scores; None for 1/√(key size).
+        sliding_window: number of last tokens attended to; None or 0 for all.
+        softcap: bound of the scores; None for no cap.
         s_aux: [heads] attention sinks; None for none.
         is_causal: must not be False.
-        others: refused unless known to change nothing.
+        others: rejected unless None or listed in `_HANDLED`.
 
     Returns:
-        [1, T, heads, value size], and None for the weights.
+        [1, T, heads, value size], and None for the attention probabilities.
+
+    Raises:
+        UnsupportedAttentionError: the layer needs a feature that the paged attention lacks.
     """
     if paged_step is None:
         raise UnsupportedAttentionError("it does not pass the step on to its attention")
     if attention_mask is not None:
-        raise UnsupportedAttentionError("it masks attention in a way of its own")
+        raise UnsupportedAttentionError("it passes its own attention mask")
     causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
     if causal is False:
         raise UnsupportedAttentionError("its attention is not causal")

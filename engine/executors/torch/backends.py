@@ -1,4 +1,4 @@
-"""The attention backends, and which one runs where."""
+"""The attention backends, and `choose_backend`, which selects one for a device."""
 
 import os
 from collections.abc import Callable
@@ -19,7 +19,7 @@ StepFactory = Callable[[KvPool, StepLayout, torch.device], PagedStep]
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A way to attend: its name, and what prepares a step."""
+    """An attention backend: its name, and the factory of its `PagedStep`."""
 
     name: str
     step: StepFactory
@@ -29,15 +29,19 @@ REFERENCE = Backend("reference", ReferenceStep)
 
 
 def choose_backend(name: AttentionBackend, device: torch.device) -> Backend:
-    """The backend for a device; `auto` takes Triton's kernels on a GPU.
+    """Select the attention backend.
+
+    Args:
+        name: `reference`, `triton`, or `auto`: triton on a GPU if it is installed, else reference.
+        device: the device of the KV pool.
 
     Raises:
-        ModelError: the backend cannot run on this device.
+        ModelError: the backend cannot run on this device, or triton is not installed.
     """
     if name == "reference" or (name == "auto" and device.type == "cpu"):
         return REFERENCE
     if device.type == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
-        raise ModelError("attention triton needs a GPU: leave it out, or use reference.")
+        raise ModelError("attention triton needs a GPU: use attention reference or auto.")
     if find_spec("triton") is None:
         if name == "auto":
             return REFERENCE

@@ -1,6 +1,7 @@
-"""Weights into a transformers model: from safetensors, or seeded random ones.
+"""Builds transformers models with weights from safetensors files or with seeded random weights.
 
-Pickled checkpoints are never read, code beside the weights never runs, and nothing is downloaded.
+Pickled checkpoints are never read, code in the model directory is never run, and nothing is
+downloaded.
 """
 
 from pathlib import Path
@@ -13,17 +14,17 @@ from engine.api.error_text import first_line
 from engine.api.errors import ModelError
 from engine.executors.torch.attention import IMPLEMENTATION
 
-_MODELS: Any = AutoModelForCausalLM  # its annotations lag behind its behaviour
+_MODELS: Any = AutoModelForCausalLM  # its annotations are incomplete
 DUMMY_SEED = 0
 
 
 def load_checkpoint(
     directory: Path, config: PreTrainedConfig, *, dtype: torch.dtype, device: torch.device
 ) -> torch.nn.Module:
-    """The model with the directory's weights.
+    """Load a model with the directory's weights.
 
     Raises:
-        ModelError: a weight is missing or misshapen, or the format needs what is not here.
+        ModelError: a weight is missing or has the wrong shape, or transformers cannot load the format.
     """
     try:
         model, report = _MODELS.from_pretrained(
@@ -45,7 +46,7 @@ def load_checkpoint(
 def dummy_model(
     config: PreTrainedConfig, *, dtype: torch.dtype, device: torch.device
 ) -> torch.nn.Module:
-    """The model with random weights, the same for the same configuration, device and torch.
+    """Build a model with random weights, reproducible for a configuration, device and torch version.
 
     Raises:
         ModelError: transformers cannot build it.
@@ -63,7 +64,7 @@ def dummy_model(
 
 
 def weight_bytes(model: torch.nn.Module) -> int:
-    """Memory the weights take; a tensor used twice counts once."""
+    """Bytes of parameters and buffers; shared tensors count once."""
     storages = {
         tensor.data_ptr(): tensor.nbytes for tensor in (*model.parameters(), *model.buffers())
     }
@@ -71,7 +72,7 @@ def weight_bytes(model: torch.nn.Module) -> int:
 
 
 def _check_complete(directory: Path, report: dict[str, Any]) -> None:
-    """Transformers fills in missing weights at random and only warns; we refuse."""
+    """Raise for missing or mismatched weights, which transformers would initialise at random."""
     for kind in ("missing_keys", "mismatched_keys"):
         for name in sorted(map(str, report.get(kind) or ())):
             raise ModelError(f"{directory}: {kind.replace('_keys', ' weight')} {name[:80]}.")

@@ -1,10 +1,10 @@
-"""Decode steps as CUDA graphs: one launch in place of hundreds.
+"""`DecodeGraphs`: decode steps as CUDA graphs, with one launch instead of hundreds.
 
-A graph fixes addresses and shapes, so a step of R rows is copied into the buffers of the next
-larger size and padded with rows that read and write a block of their own. Larger steps, and steps
-that prefill, run without a graph.
+A graph has fixed addresses and shapes, so a step of R rows is copied into the buffers of the next
+larger graph and padded with rows that read and write the scratch block. Larger steps, and steps with
+prefill tokens, run without a graph.
 
-In a graph: the model and its output head. Sampling follows outside. Not run on a GPU yet: see
+A graph contains the model and its output head; sampling runs outside. Not run on a GPU yet: see
 docs/torch.md.
 """
 
@@ -21,23 +21,23 @@ from engine.executors.torch.step_layout import StepLayout
 from engine.executors.torch.triton_attention import StepTensors, TritonStep
 
 Compute = Callable[[torch.Tensor, torch.Tensor, PagedStep], torch.Tensor]
-"""(input ids [1, B], positions [1, B], step) to logits [B, vocab]."""
+"""(input ids [1, B], positions [1, B], step) → logits [B, vocab]."""
 
 Replay = Callable[[], torch.Tensor]
 Record = Callable[[Replay], Replay]
-"""Runs a computation on fixed buffers, and returns what repeats it on their new contents."""
+"""Records a computation on fixed buffers, and returns a function that replays it."""
 
 _TOLERANCE = 0.05
 
 
 def graph_sizes(max_rows: int) -> list[int]:
-    """Row counts that get a graph, largest first: 1, 2, 4, and then every eighth."""
+    """Row counts of the graphs, largest first: 1, 2, 4, multiples of 8, and `max_rows`."""
     sizes = [size for size in (1, 2, 4) if size < max_rows]
     return sorted({*sizes, *range(8, max_rows, 8), max_rows}, reverse=True)
 
 
 class DecodeGraphs:
-    """Graphs of decode steps for one loaded model."""
+    """CUDA graphs of the decode steps of one loaded model."""
 
     def __init__(
         self,
@@ -49,18 +49,18 @@ class DecodeGraphs:
         device: torch.device,
         record: Record,
     ) -> None:
-        """Record a graph for each size, and check each against running without.
+        """Record a graph for each size, and compare its logits with a run without a graph.
 
         Args:
             compute: the model and its output head.
-            pool: where keys and values are kept.
+            pool: the KV pool.
             max_rows: rows of the largest graph.
             max_model_len: longest context.
-            device: where everything is.
-            record: `CudaRecorder`, or a stand-in in tests.
+            device: the device of model and pool.
+            record: `CudaRecorder`, or a fake in tests.
 
         Raises:
-            ModelError: the model cannot be recorded, or its graph computes something else.
+            ModelError: the model cannot be recorded, or a graph's logits differ.
         """
         self._pool = pool
         self._max_blocks = -(-max_model_len // pool.block_size)
@@ -79,18 +79,15 @@ class DecodeGraphs:
             except RuntimeError as error:
                 raise ModelError(f"The decode step of {size} rows cannot be recorded.") from error
             if not torch.allclose(got, expected, rtol=_TOLERANCE, atol=_TOLERANCE):
-                raise ModelError(f"The graph of {size} rows does not compute what its model does.")
+                raise ModelError(f"The logits of the graph of {size} rows differ from the model's.")
             self._graphs[size] = replay
 
     def run(self, plan: StepPlan, layout: StepLayout) -> torch.Tensor | None:
-        """Logits [R, vocab] of a decode step; None if no graph serves it.
-
-        They are overwritten by the next call.
-        """
+        """Logits [R, vocab] of a decode step, valid until the next call; None if no graph applies."""
         rows = len(plan.rows)
         size = min((size for size in self._graphs if size >= rows), default=None)
         if size is None or len(plan.token_ids) != rows or len(layout.sampled_rows) != rows:
-            return None  # a verification of drafts is no decode step, nor is anything that scores
+            return None  # too large, or a step with prefill, draft or scored tokens
         self._pad(rows)
         self._ids[0, :rows] = torch.from_numpy(plan.token_ids)
         self._positions[0, :rows] = torch.from_numpy(plan.positions)
@@ -101,7 +98,7 @@ class DecodeGraphs:
         return self._graphs[size]()[:rows]
 
     def _pad(self, rows: int) -> None:
-        """Make the rows from `rows` on harmless: one token at position 0 of the scratch block."""
+        """Set the rows from `rows` on to padding: one token at position 0 of the scratch block."""
         scratch = self._pool.scratch_block
         self._ids[0, rows:] = 0
         self._positions[0, rows:] = 0
@@ -125,14 +122,14 @@ class DecodeGraphs:
 
 
 class CudaRecorder:
-    """`Record` by CUDA graphs that share one memory pool."""
+    """`Record` with CUDA graphs that share one memory pool."""
 
     def __init__(self) -> None:
         """Nothing is recorded yet."""
         self._memory = torch.cuda.graph_pool_handle()
 
     def __call__(self, closure: Replay) -> Replay:
-        """Warm up (kernels are compiled, buffers allocated), then record."""
+        """Warm up (compile kernels, allocate buffers), then record."""
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):

@@ -1,4 +1,4 @@
-"""Devices and element types: from the names of `EngineConfig` to torch's objects."""
+"""Maps the device and data type names of `EngineConfig` to torch objects."""
 
 import torch
 
@@ -13,10 +13,10 @@ DTYPES: dict[str, torch.dtype] = {
 
 
 def resolve_device(name: Device) -> torch.device:
-    """The device that `name` means here; `auto` takes a GPU if there is one.
+    """The torch device of a name; `auto` is a GPU if there is one, else the CPU.
 
     Raises:
-        ModelError: a GPU was asked for and torch sees none.
+        ModelError: `name` is `cuda` and torch sees no GPU.
     """
     if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
         return torch.device("cpu")
@@ -26,7 +26,7 @@ def resolve_device(name: Device) -> torch.device:
 
 
 def free_device_memory(device: torch.device) -> int | None:
-    """Free bytes of a GPU; None for the CPU, whose memory `engine.memory.host` knows."""
+    """Free bytes of a GPU; None for the CPU (see `engine.memory.host`)."""
     if device.type != "cuda":
         return None
     free, _ = torch.cuda.mem_get_info(device)
@@ -34,5 +34,5 @@ def free_device_memory(device: torch.device) -> int | None:
 
 
 def kv_dtype_of(kv_dtype: KvDtype, compute: ComputeDtype) -> torch.dtype:
-    """Element type of the KV cache; `auto` is the one computed in."""
+    """Element type of the KV cache; `auto` is the compute type."""
     return DTYPES[compute if kv_dtype == "auto" else kv_dtype]

@@ -1,7 +1,7 @@
-"""`TorchExecutor`: the `Executor` for everything that transformers runs.
+"""`TorchExecutor`: the `Executor` for transformers models.
 
-Hot path. One `execute` is one forward over the step's flat tokens, [1, T], whatever rows they
-belong to; only the tokens whose successors are drawn or scored go through the output head.
+Hot path. One `execute` is one forward pass over the step's flat tokens, [1, T], of all rows. Only
+tokens whose successors are sampled or scored go through the output head.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from engine.executors.torch.sampler import sample
 from engine.executors.torch.sampling_batch import sampling_batch
 from engine.executors.torch.scoring import score
 from engine.executors.torch.self_check import check_attention
-from engine.executors.torch.step_layout import StepLayout, lay_out
+from engine.executors.torch.step_layout import StepLayout, build_layout
 from engine.executors.torch.step_result import step_result
 from engine.models.transformers_spec import TransformersSpec
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # these import triton
 
 
 class TorchExecutor:
-    """`Executor` through transformers' attention interface. See `engine.executors.base`."""
+    """`Executor` based on transformers' attention interface. See `engine.executors.base`."""
 
     info: ExecutorInfo
 
@@ -48,7 +48,7 @@ class TorchExecutor:
         vocab_size: int,
         device: torch.device,
     ) -> None:
-        """Wrap a loaded model; `load` makes all of this."""
+        """Wrap a loaded model; use `load`."""
         self.info = info
         self._model: torch.nn.Module | None = model
         self._pool: KvPool | None = pool
@@ -70,19 +70,19 @@ class TorchExecutor:
         parameters: int,
         progress: Callable[[float], None],
     ) -> "TorchExecutor":
-        """Read the weights, check the attention against transformers' own, reserve the KV pool.
+        """Load the weights, check the attention against transformers' own, allocate the KV pool.
 
         Args:
-            spec: what was read from the headers.
+            spec: the spec from the model's headers.
             config: model directory, device, types and limits.
             num_blocks: KV blocks in the pool.
             max_model_len: longest sequence.
-            weight_format: element type of the stored weights, for people.
+            weight_format: element type of the stored weights, for display.
             parameters: number of weights.
-            progress: called with the share done, in (0, 1]; raising in it ends the load.
+            progress: called with the fraction done, in (0, 1]; an exception from it aborts the load.
 
         Raises:
-            ModelError: the weights or the configuration cannot be used, or memory is short.
+            ModelError: weights or configuration cannot be used, or memory does not suffice.
         """
         device = resolve_device(config.device)
         dtype = DTYPES[spec.compute_dtype]
@@ -112,9 +112,9 @@ class TorchExecutor:
             kind="torch",
             dispatch=f"{device.type}-{backend.name}",
             threads=torch.get_num_threads(),
-            weight_format=_held_as(weight_format, spec),
+            weight_format=_format_in_memory(weight_format, spec),
             weight_bytes=weight_bytes(model),
-            kv_dtype=next(name for name, known in DTYPES.items() if known is kv_dtype),
+            kv_dtype=next(name for name, dtype in DTYPES.items() if dtype is kv_dtype),
             parameters=parameters,
             kv_in_main_memory=device.type == "cpu",
         )
@@ -138,7 +138,7 @@ class TorchExecutor:
         return executor
 
     def use_graphs(self, *, max_rows: int, max_model_len: int, record: "Record") -> None:
-        """Record decode steps of up to `max_rows` rows, and replay them from now on.
+        """Record CUDA graphs of decode steps of up to `max_rows` rows, and use them from now on.
 
         Raises:
             ModelError: the model cannot be recorded.
@@ -165,10 +165,11 @@ class TorchExecutor:
         """Run one step.
 
         Raises:
-            ExecutorError: the plan is out of bounds (nothing was computed), or torch failed.
+            ExecutorError: an index of the plan is out of bounds (nothing was computed), or torch
+                failed.
         """
         model, pool = self._loaded()
-        layout = lay_out(plan, block_size=pool.block_size)
+        layout = build_layout(plan, block_size=pool.block_size)
         self._check(plan, layout.slots, pool.scratch_block * pool.block_size)
         try:
             with torch.inference_mode():
@@ -192,7 +193,7 @@ class TorchExecutor:
     def _forward(
         self, model: torch.nn.Module, pool: KvPool, plan: StepPlan, layout: StepLayout
     ) -> torch.Tensor:
-        """[N + P, vocab] float32 logits: what follows the sampled tokens, then the scored ones."""
+        """[N + P, vocab] float32 logits for the N samples, then for the P scores."""
         wanted = np.concatenate([layout.sampled_tokens, plan.score_tokens.astype(np.int64)])
         return self._logits(
             model,
@@ -210,7 +211,7 @@ class TorchExecutor:
         step: PagedStep,
         sampled: torch.Tensor | None,
     ) -> torch.Tensor:
-        """[N, vocab] float32 logits of the flat tokens `sampled`, or of all."""
+        """[N, vocab] float32 logits of the flat tokens `sampled`; of all tokens if None."""
         keep = {"logits_to_keep": sampled} if self._keeps_logits and sampled is not None else {}
         output = model(
             input_ids=ids, position_ids=positions, use_cache=False, paged_step=step, **keep
@@ -226,24 +227,24 @@ class TorchExecutor:
         return torch.from_numpy(array.astype(np.int64)).to(self._device)
 
     def _check(self, plan: StepPlan, slots: NDArray[np.int64], pool_slots: int) -> None:
-        """On a GPU an index out of range would take the whole process's context down."""
+        """Raise if an index is out of bounds, which on a GPU would destroy the CUDA context."""
         tokens, ids = len(plan.positions), plan.token_ids
         if len(ids) != tokens or plan.query_start[-1] != tokens:
-            raise ExecutorError("The plan's token counts contradict each other.")
-        known = np.concatenate([ids, plan.score_targets])
-        if known.min() < 0 or known.max() >= self._vocab_size:
+            raise ExecutorError("The plan's token counts are inconsistent.")
+        token_ids = np.concatenate([ids, plan.score_targets])
+        if token_ids.min() < 0 or token_ids.max() >= self._vocab_size:
             raise ExecutorError(f"A token id is outside the vocabulary of {self._vocab_size}.")
         at = plan.score_tokens
         if len(at) and (at.min() < 0 or at.max() >= tokens):
-            raise ExecutorError("The plan scores what follows a token it does not hold.")
+            raise ExecutorError("An entry of score_tokens is not a token of the step.")
         if slots.min() < 0 or slots.max() >= pool_slots:
-            raise ExecutorError("A block table names a block outside the pool.")
+            raise ExecutorError("A block table has an entry outside the KV pool.")
 
     def copy_blocks(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:
-        """Copy whole KV blocks, every layer, in order; on a GPU, before the next step's kernels.
+        """Copy KV blocks in all layers, in order; on a GPU, ordered before the next step's kernels.
 
         Raises:
-            ExecutorError: the lists differ in length or name blocks outside the pool; nothing was
+            ExecutorError: the lists differ in length or a block is outside the pool; nothing was
                 copied.
         """
         _, pool = self._loaded()
@@ -254,11 +255,11 @@ class TorchExecutor:
 
     @property
     def block_bytes(self) -> int:
-        """Bytes of a KV block, every layer."""
+        """Bytes of a KV block, summed over layers."""
         return self._loaded()[1].block_bytes
 
     def read_blocks(self, blocks: NDArray[np.int32], out: NDArray[np.uint8]) -> None:
-        """Copy whole KV blocks into main memory, [n, block_bytes]; done when this returns.
+        """Copy KV blocks into main memory, [n, block_bytes]; done on return.
 
         Raises:
             ExecutorError: the shapes differ, a block is outside the pool, or torch failed.
@@ -270,7 +271,7 @@ class TorchExecutor:
             raise ExecutorError(f"torch: {first_line(error)}") from error
 
     def write_blocks(self, blocks: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
-        """Copy whole KV blocks into the pool; on a GPU, before the next step's kernels.
+        """Copy KV blocks into the pool; on a GPU, ordered before the next step's kernels.
 
         Raises:
             ExecutorError: the shapes differ, a block is outside the pool, or torch failed.
@@ -285,7 +286,7 @@ class TorchExecutor:
         _, pool = self._loaded()
         if data.shape != (len(blocks), pool.block_bytes):
             raise ExecutorError(
-                f"{len(blocks)} blocks of {pool.block_bytes} bytes are not of shape {data.shape}."
+                f"The array has shape {data.shape}; it must be ({len(blocks)}, {pool.block_bytes})."
             )
         if ((blocks < 0) | (blocks >= pool.scratch_block)).any():
             raise ExecutorError("Blocks to copy must be inside the KV pool.")
@@ -298,9 +299,9 @@ class TorchExecutor:
             torch.cuda.empty_cache()
 
 
-def _held_as(stored: str, spec: TransformersSpec) -> str:
-    """What the weights are in memory: as computed in, unless a quantiser keeps them smaller."""
-    held = spec.compute_dtype.upper()
+def _format_in_memory(stored: str, spec: TransformersSpec) -> str:
+    """Format of the weights in memory: the compute type, unless a quantiser keeps them smaller."""
+    compute_format = spec.compute_dtype.upper()
     if stored == "dummy":
-        return f"dummy {held}"
-    return held if stored in ("F32", "F16", "BF16") else stored
+        return f"dummy {compute_format}"
+    return compute_format if stored in ("F32", "F16", "BF16") else stored

@@ -1,7 +1,7 @@
-"""Gumbel noise from a counter: torch's twin of `engine.executors.reference_sampler.gumbel_noise`.
+"""Counter-based Gumbel noise: `engine.executors.reference_sampler.gumbel_noise` in torch.
 
-torch has no full unsigned 64-bit arithmetic. Signed multiplication and addition wrap to the same
-bits; only the shift to the right differs, so its sign bits are masked off.
+torch lacks full unsigned 64-bit arithmetic. Signed multiplication and addition wrap to the same bits;
+only the right shift differs, so its sign bits are masked off.
 """
 
 import torch
@@ -16,7 +16,7 @@ def _shift_right(value: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 def mix64(value: torch.Tensor) -> torch.Tensor:
-    """The finaliser of splitmix64, element by element, on the bits of int64."""
+    """The finaliser of splitmix64 (Steele et al. 2014), elementwise, on the bits of int64."""
     value = (value ^ _shift_right(value, 30)) * _MIX_1
     value = (value ^ _shift_right(value, 27)) * _MIX_2
     return value ^ _shift_right(value, 31)
@@ -27,8 +27,8 @@ def gumbel_noise(seeds: torch.Tensor, positions: torch.Tensor, vocab_size: int) 
 
     Args:
         seeds: [N] int64, the bits of the requests' seeds.
-        positions: [N] int64, positions of the tokens to be drawn.
-        vocab_size: tokens.
+        positions: [N] int64, positions of the tokens to be sampled.
+        vocab_size: number of token ids.
 
     Returns:
         [N, vocab_size] float64.

@@ -1,7 +1,6 @@
-"""A model directory's transformers configuration, and the class that will run it.
+"""Reads and checks the transformers configuration of a model directory.
 
-Nothing here runs code from the directory: `trust_remote_code` is never on, and only local files are
-read.
+No code from the directory is run (`trust_remote_code` is never set), and only local files are read.
 """
 
 from pathlib import Path
@@ -15,17 +14,17 @@ from engine.api.errors import ModelError
 
 _LOGGING: Any = transformers_logging
 _EXPECTED = {"full_attention", "sliding_attention", "attention"}
-STRETCHING = frozenset({"dynamic", "longrope"})
-"""Rotary scalings whose frequencies follow the longest sequence of a batch."""
+LENGTH_DEPENDENT_ROPE = frozenset({"dynamic", "longrope"})
+"""RoPE scalings whose frequencies depend on the longest sequence of the batch."""
 
 
 def read_config(directory: Path) -> PreTrainedConfig:
-    """The configuration of a model directory.
+    """Read the configuration of a model directory.
 
     Raises:
-        ModelError: transformers does not know the architecture, or refuses its fields.
+        ModelError: transformers cannot read it, or `check_config` rejects it.
     """
-    # Progress bars and warnings would be written across a full-screen application.
+    # Progress bars and warnings would corrupt the screen of a full-screen application.
     _LOGGING.disable_progress_bar()
     _LOGGING.set_verbosity_error()
     try:
@@ -41,10 +40,10 @@ def read_config(directory: Path) -> PreTrainedConfig:
 
 
 def check_config(config: PreTrainedConfig, *, source: str) -> None:
-    """Refuse, by name, what the paged attention would compute wrongly without saying so.
+    """Reject models that the paged attention would silently compute wrongly.
 
     Raises:
-        ModelError: no plain causal language model.
+        ModelError: the model is not a causal language model with an attention that can be replaced.
     """
     described = f"{source} describes a {config.model_type!r} model"
     model_class = causal_class(config)
@@ -53,13 +52,13 @@ def check_config(config: PreTrainedConfig, *, source: str) -> None:
     named = config.architectures or [model_class.__name__]
     if model_class.__name__ not in named:
         raise ModelError(
-            f"{described} ({', '.join(named)[:80]}), of which transformers' causal LM is "
-            f"{model_class.__name__}: convert the checkpoint to that."
+            f"{described} ({', '.join(named)[:80]}), but the causal LM class of transformers is "
+            f"{model_class.__name__}: convert the checkpoint to it."
         )
     if not getattr(model_class, "_supports_attention_backend", False):
         raise ModelError(f"{described}, whose attention cannot be replaced by the paged one.")
     if getattr(model_class, "_is_stateful", False):
-        raise ModelError(f"{described}, which keeps recurrent state beside the KV cache.")
+        raise ModelError(f"{described}, which has recurrent state: not supported.")
     text = config.get_text_config()
     unknown = set(getattr(text, "layer_types", None) or ()) - _EXPECTED
     if unknown:
@@ -69,7 +68,7 @@ def check_config(config: PreTrainedConfig, *, source: str) -> None:
 
 
 def causal_class(config: PreTrainedConfig) -> Any | None:
-    """The class AutoModelForCausalLM makes for a configuration, or None."""
+    """The class that AutoModelForCausalLM selects for a configuration, or None."""
     mapping = AutoModelForCausalLM._model_mapping
     if type(config) not in mapping:
         return None
@@ -78,14 +77,14 @@ def causal_class(config: PreTrainedConfig) -> Any | None:
 
 
 def context_length(config: PreTrainedConfig) -> int:
-    """Tokens the model was made for.
+    """The maximum sequence length of the model.
 
-    Rotary scalings that stretch with the longest sequence of a batch (`dynamic`, `longrope`) would
-    make a row's frequencies depend on its neighbours; such models keep to the length below which
-    the frequencies are fixed.
+    With RoPE scalings that depend on the longest sequence of the batch (`dynamic`, `longrope`), a
+    row's frequencies would depend on the other rows; such models are limited to the length up to
+    which the frequencies are constant.
 
     Raises:
-        ModelError: the configuration does not say.
+        ModelError: the configuration has no context length.
     """
     text = config.get_text_config()
     for name in ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"):
@@ -93,9 +92,9 @@ def context_length(config: PreTrainedConfig) -> int:
         if isinstance(length, int) and length > 0:
             break
     else:
-        raise ModelError(f"The {config.model_type!r} configuration names no context length.")
+        raise ModelError(f"The {config.model_type!r} configuration has no context length.")
     for rope in rope_settings(text):
-        if rope.get("rope_type") in STRETCHING:
+        if rope.get("rope_type") in LENGTH_DEPENDENT_ROPE:
             original = rope.get("original_max_position_embeddings")
             original = original or getattr(text, "original_max_position_embeddings", None)
             length = min(length, int(original or length))
@@ -103,7 +102,7 @@ def context_length(config: PreTrainedConfig) -> int:
 
 
 def rope_settings(config: PreTrainedConfig) -> list[dict[str, Any]]:
-    """The rotary settings: one mapping, or one for each kind of layer."""
+    """The RoPE settings: one mapping, or one per layer type."""
     settings = getattr(config, "rope_parameters", None) or {}
     nested = [value for value in settings.values() if isinstance(value, dict)]
     return nested or [settings]

@@ -1,4 +1,4 @@
-"""Whether the torch executor could run here. Imports neither torch nor transformers."""
+"""Checks whether torch and transformers are installed, without importing them."""
 
 from importlib.util import find_spec
 
@@ -8,18 +8,18 @@ INSTALL = "pip install 'pravaha[torch]'"
 
 
 def torch_installed() -> bool:
-    """Whether everything the executor imports can be found."""
+    """Whether all packages that the torch executor imports are installed."""
     return all(find_spec(name) is not None for name in ("torch", "transformers", "safetensors"))
 
 
 def require_torch(reason: str) -> None:
-    """Refuse, in one sentence, what needs torch where torch is not installed.
+    """Raise if torch is not installed.
 
     Args:
-        reason: what needs it, as the beginning of the sentence.
+        reason: the beginning of the error's sentence: what needs torch.
 
     Raises:
-        ModelError: torch or transformers cannot be found.
+        ModelError: torch, transformers or safetensors is not installed.
     """
     if not torch_installed():
         raise ModelError(f"{reason}, which is not installed: {INSTALL}.")

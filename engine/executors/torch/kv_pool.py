@@ -1,4 +1,4 @@
-"""The KV pool's storage: one pair of tensors a layer, which may differ in heads and sizes."""
+"""`KvPool`: the storage of the KV pool, two tensors per layer; heads and sizes may differ by layer."""
 
 from collections.abc import Sequence
 
@@ -13,10 +13,10 @@ class KvPool:
     """Keys and values of `num_blocks` blocks in every layer.
 
     Attributes:
-        keys: a layer: [blocks + 1, block_size, KV heads, key size].
-        values: a layer: [blocks + 1, block_size, KV heads, value size].
-        block_size: tokens in a block.
-        scratch_block: a block beyond the pool that no request owns; padding rows write there.
+        keys: per layer [blocks + 1, block_size, KV heads, key size].
+        values: per layer [blocks + 1, block_size, KV heads, value size].
+        block_size: tokens per block.
+        scratch_block: an extra block that no request owns; padding rows write to it.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class KvPool:
         dtype: torch.dtype,
         device: torch.device,
     ) -> None:
-        """Reserve the pool. Its bytes are undefined until a step wrote them."""
+        """Allocate the pool."""
         shape = (num_blocks + 1, block_size)
         self.keys = [
             torch.zeros(*shape, layer.num_kv_heads, layer.key_dim, dtype=dtype, device=device)
@@ -57,31 +57,36 @@ class KvPool:
         values.flatten(0, 1).index_copy_(0, slots, value.to(values.dtype))
 
     def copy_blocks(self, sources: Sequence[int], targets: Sequence[int]) -> None:
-        """Copy whole blocks, every layer, in order: a target may be a later source."""
+        """Copy blocks in all layers, in order: a target may be the source of a later copy."""
         for source, target in zip(sources, targets, strict=True):
             for storage in (*self.keys, *self.values):
                 storage[target].copy_(storage[source])
 
     @property
     def block_bytes(self) -> int:
-        """Bytes of a block, every layer."""
+        """Bytes of a block, summed over layers."""
         return sum(storage[0].nbytes for storage in (*self.keys, *self.values))
 
     def read_blocks(self, blocks: NDArray[np.int32], out: NDArray[np.uint8]) -> None:
-        """Copy blocks into main memory, `out[i]` keys and values layer by layer; waits for them."""
+        """Copy blocks into main memory; synchronous.
+
+        Args:
+            blocks: [n] int32.
+            out: [n, block_bytes]; each row holds the keys of all layers, then the values.
+        """
         index = torch.from_numpy(blocks.astype(np.int64)).to(self.keys[0].device)
         for storage, part in zip((*self.keys, *self.values), self._parts(out), strict=True):
             gathered = storage.index_select(0, index).flatten(1)
             part.copy_(gathered.view(torch.uint8))
 
     def write_blocks(self, blocks: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
-        """Copy what `read_blocks` gave into blocks; on a GPU, before the next step's kernels."""
+        """Copy data from `read_blocks` into blocks; on a GPU, ordered before the next step's kernels."""
         index = torch.from_numpy(blocks.astype(np.int64)).to(self.keys[0].device)
         for storage, part in zip((*self.keys, *self.values), self._parts(data), strict=True):
             values = part.contiguous().to(storage.device).view(storage.dtype)
             storage.index_copy_(0, index, values.view(len(blocks), *storage.shape[1:]))
 
     def _parts(self, array: NDArray[np.uint8]) -> tuple[torch.Tensor, ...]:
-        """[n, block_bytes] as one [n, bytes of a block's keys or values] a layer and kind."""
+        """Views of [n, block_bytes] by storage tensor: keys of each layer, then values of each."""
         sizes = [storage[0].nbytes for storage in (*self.keys, *self.values)]
         return torch.split(torch.from_numpy(array), sizes, dim=1)

@@ -1,4 +1,4 @@
-"""What the torch executor can tell of a model before its weights are read."""
+"""Builds the spec of a model for the torch executor, without reading its weights."""
 
 from pathlib import Path
 
@@ -24,21 +24,20 @@ def read_spec(
     """The spec of a model directory, and its number of parameters.
 
     Args:
-        directory: holds config.json.
-        settings: the type to compute in, and settings the torch executor cannot obey.
-        stored: element type that prevails in the weight files; None if there are none.
+        directory: contains config.json.
+        settings: the compute type, and settings that the torch executor may not support.
+        stored: element type of most stored weights; None if there are no weight files.
 
     Raises:
-        ModelError: the model cannot run here, or a setting is the native executor's.
+        ModelError: the model cannot run with torch, or a setting needs the native executor.
     """
     if settings.kv_dtype == "int8":
         raise ModelError(
-            "kv_dtype int8 is the native executor's, and this model runs with torch: choose another."
+            "kv_dtype int8 needs the native executor, but this model runs with torch: use another."
         )
     if settings.dispatch != "auto":
         raise ModelError(
-            f"dispatch {settings.dispatch} is the native executor's, and this model runs with "
-            "torch."
+            f"dispatch {settings.dispatch} needs the native executor, but this model runs with torch."
         )
     config = read_config(directory)
     text = config.get_text_config()
@@ -46,7 +45,7 @@ def read_spec(
     declared = config.dtype if isinstance(config.dtype, torch.dtype) else None
     compute = settings.dtype
     if compute == "auto":
-        # Quantised checkpoints store integers; what they were quantised from is declared.
+        # Quantised checkpoints store integers; the configuration declares their original type.
         fallback = _DECLARED.get(declared, "f32") if declared is not None else "f32"
         compute = _STORED.get(stored or "", fallback)
     spec = TransformersSpec(

@@ -1,8 +1,8 @@
-"""The geometry of a model's KV cache, asked of the model itself.
+"""`probe`: determines the KV geometry of a model by running it on torch's *meta* device.
 
-A model of the configuration is built on torch's *meta* device, where tensors have shapes and no
-storage, and one token is sent through it: every attention layer then tells its KV heads and sizes.
-That takes about a second whatever the model's size, and needs no file per architecture.
+Tensors on the meta device have shapes but no storage. One token is run through the model, and the
+number of KV heads and their sizes are recorded in every attention layer. This takes about a second
+for any model size and needs no code per architecture.
 """
 
 import copy
@@ -14,14 +14,14 @@ from transformers import AutoModelForCausalLM, PreTrainedConfig
 from engine.api.error_text import first_line
 from engine.api.errors import ModelError
 from engine.executors.torch.attention import IMPLEMENTATION, AttentionTraits
-from engine.executors.torch.hf_config import STRETCHING, rope_settings
+from engine.executors.torch.hf_config import LENGTH_DEPENDENT_ROPE, rope_settings
 from engine.models.transformers_spec import KvLayer
 
-_MODELS: Any = AutoModelForCausalLM  # its annotations lag behind its behaviour
+_MODELS: Any = AutoModelForCausalLM  # its annotations are incomplete
 
 
 class _Recorder:
-    """A `PagedStep` that computes nothing and remembers what it was asked."""
+    """A `PagedStep` that computes nothing and records the arguments of each layer."""
 
     def __init__(self) -> None:
         self.layers: dict[int, KvLayer] = {}
@@ -47,7 +47,7 @@ def probe(config: PreTrainedConfig) -> tuple[tuple[KvLayer, ...], int]:
     """The KV geometry of every layer, and the number of parameters.
 
     Raises:
-        ModelError: the model cannot run through the paged attention; says why.
+        ModelError: the model cannot run with the paged attention; the message gives the reason.
     """
     config = _shapes_only(config)
     recorder = _Recorder()
@@ -66,35 +66,37 @@ def probe(config: PreTrainedConfig) -> tuple[tuple[KvLayer, ...], int]:
 
 
 def _shapes_only(config: PreTrainedConfig) -> PreTrainedConfig:
-    """A copy without what needs values rather than shapes: quantisers, frequencies that adapt."""
+    """A copy without features that need tensor values: quantisers, length-dependent RoPE."""
     config = copy.deepcopy(config)
     if hasattr(config, "quantization_config"):
         del config.quantization_config
     for rope in rope_settings(config.get_text_config()):
-        if rope.get("rope_type") in STRETCHING:
+        if rope.get("rope_type") in LENGTH_DEPENDENT_ROPE:
             rope["rope_type"] = "default"
     return config
 
 
 def _check_layers(config: PreTrainedConfig, recorder: _Recorder) -> None:
-    """Refuse models whose attention is only partly ours."""
+    """Reject models in which the paged attention does not compute all attention."""
     text = config.get_text_config()
     expected = text.num_hidden_layers
     if recorder.repeated is not None:
-        raise _refused(config, f"layer {recorder.repeated} attends twice")
+        raise _refused(config, f"layer {recorder.repeated} calls attention twice")
     if sorted(recorder.layers) != list(range(expected)):
-        raise _refused(config, f"{len(recorder.layers)} of its {expected} layers attend")
+        raise _refused(
+            config, f"only {len(recorder.layers)} of its {expected} layers call attention"
+        )
     kinds = getattr(text, "layer_types", None)
     windows = recorder.windows
     if kinds:
         for layer, kind in enumerate(kinds):
             if (kind == "sliding_attention") != (windows[layer] > 0):
-                raise _refused(config, f"layer {layer} is {kind} but does not say so")
+                raise _refused(config, f"layer {layer} is {kind}, but its window says otherwise")
     elif getattr(text, "sliding_window", None) and not any(windows.values()):
-        raise _refused(config, "its sliding window does not reach the attention")
+        raise _refused(config, "its sliding window is not passed to the attention")
 
 
 def _refused(config: PreTrainedConfig, reason: str) -> ModelError:
     return ModelError(
-        f"A {config.model_type!r} model cannot run through the paged attention: {reason}."
+        f"A {config.model_type!r} model cannot run with the paged attention: {reason}."
     )

@@ -1,7 +1,7 @@
-"""The `reference` backend: plain attention, one sequence at a time. The oracle, and the CPU's path.
+"""The `reference` backend: scaled dot-product attention, one sequence at a time.
 
-Runs on any device. Cost: a Python loop over rows in every layer; keys and values are gathered from
-their blocks into a contiguous copy first.
+It runs on any device, is the backend on the CPU and the oracle in tests. Cost: a Python loop over
+rows in every layer; keys and values are gathered from their blocks into a contiguous copy.
 """
 
 import torch
@@ -19,9 +19,9 @@ class ReferenceStep:
         """Prepare a step.
 
         Args:
-            pool: where keys and values are kept.
-            layout: where the step's tokens are.
-            device: where the pool is.
+            pool: the KV pool.
+            layout: the step's layout.
+            device: the device of the pool.
         """
         self._pool = pool
         self._slots = torch.from_numpy(layout.slots).to(device)
@@ -37,7 +37,7 @@ class ReferenceStep:
         value: torch.Tensor,
         traits: AttentionTraits,
     ) -> torch.Tensor:
-        """Store keys and values, then attend. See `PagedStep.attend`."""
+        """See `PagedStep.attend`."""
         self._pool.write(layer, self._slots, key, value)
         output = query.new_empty(query.shape[0], query.shape[1], value.shape[2])
         for batch, (start, end, context) in enumerate(self._runs):
@@ -55,7 +55,7 @@ class ReferenceStep:
     def _gather(
         self, layer: int, batch: int, queries: int, context: int, traits: AttentionTraits
     ) -> tuple[torch.Tensor, torch.Tensor, int]:
-        """The keys and values that any of the row's queries sees, and the first one's position."""
+        """Keys and values visible to any query of the row, and the position of the first one."""
         size = self._pool.block_size
         oldest = context - queries - traits.sliding_window + 1 if traits.sliding_window else 0
         first_block = max(0, oldest) // size
@@ -81,9 +81,9 @@ def attend_sequence(
         query: [n, heads, key size], at consecutive positions.
         key: [m, KV heads, key size], at consecutive positions up to the last query's.
         value: [m, KV heads, value size].
-        query_position: the first query's.
-        key_position: the first key's.
-        traits: what the layer asks for.
+        query_position: position of the first query.
+        key_position: position of the first key.
+        traits: attention parameters of the layer.
     """
     n, m = query.shape[0], key.shape[0]
     queries = torch.arange(query_position, query_position + n, device=query.device)
@@ -94,7 +94,7 @@ def attend_sequence(
         visible &= distance < traits.sliding_window
     q, k, v = (tensor.transpose(0, 1).unsqueeze(0) for tensor in (query, key, value))
     if traits.softcap or traits.sinks is not None:
-        attended = _by_hand(q, k, v, visible, traits)
+        attended = _explicit_attention(q, k, v, visible, traits)
     else:
         attended = functional.scaled_dot_product_attention(
             q, k, v, attn_mask=visible, scale=traits.scale, enable_gqa=q.shape[1] != k.shape[1]
@@ -102,14 +102,14 @@ def attend_sequence(
     return attended.squeeze(0).transpose(0, 1)
 
 
-def _by_hand(
+def _explicit_attention(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
     visible: torch.Tensor,
     traits: AttentionTraits,
 ) -> torch.Tensor:
-    """Attention with what the fused function lacks: soft caps and sinks."""
+    """Attention with soft caps and sinks, which the fused function lacks."""
     group = query.shape[1] // key.shape[1]
     key, value = key.repeat_interleave(group, 1), value.repeat_interleave(group, 1)
     scores = (query @ key.transpose(2, 3)).float() * traits.scale
@@ -117,8 +117,8 @@ def _by_hand(
         scores = torch.tanh(scores / traits.softcap) * traits.softcap
     scores = scores.masked_fill(~visible, float("-inf"))
     if traits.sinks is None:
-        weights = scores.softmax(-1)
+        probabilities = scores.softmax(-1)
     else:
         sinks = traits.sinks.float().view(1, -1, 1, 1).expand(*scores.shape[:3], 1)
-        weights = torch.cat([scores, sinks], -1).softmax(-1)[..., :-1]
-    return weights.to(value.dtype) @ value
+        probabilities = torch.cat([scores, sinks], -1).softmax(-1)[..., :-1]
+    return probabilities.to(value.dtype) @ value

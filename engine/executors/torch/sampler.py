@@ -1,7 +1,7 @@
-"""Sampling on tensors, all rows of a step at once.
+"""Sampling with torch, for all rows of a step at once.
 
-Algorithm, order and random numbers are those of `engine.executors.reference_sampler`, which is the
-oracle. Rows without penalties, filters or logprobs pay nothing for those of others.
+Algorithm, order and random numbers are those of `engine.executors.reference_sampler`, the oracle.
+Penalties, filters and logprobs are computed only if a row of the step needs them.
 """
 
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from engine.executors.torch.top_tokens import top_tokens
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """What N rows sampled.
+    """The samples of N rows.
 
     Attributes:
         tokens: [N] int64, -1 where the row failed.
-        logprobs: [N] float32, NaN where not asked for or failed.
-        top_ids: [N, K] int64, likeliest first, zeros beyond what the row asked for.
+        logprobs: [N] float32, NaN where not requested or failed.
+        top_ids: [N, K] int64, likeliest first, zeros beyond the requested number.
         top_logprobs: [N, K] float32.
-        failed: [N] bool, the logits held a NaN, or only -inf before or after the mask.
+        failed: [N] bool, the logits contain a NaN, or are all -inf before or after the mask.
     """
 
     tokens: torch.Tensor
@@ -34,21 +34,21 @@ class Sampled:
 
 
 def sample(logits: torch.Tensor, batch: SamplingBatch) -> Sampled:
-    """Sample one token a row.
+    """Sample one token per row.
 
     Args:
-        logits: [N, vocab] float32; not changed.
+        logits: [N, vocab] float32; not modified.
         batch: the rows' parameters.
     """
     masked = _mask(logits, batch)
     failed = logits.isnan().any(1) | ~(masked > float("-inf")).any(1)
-    # A failed row must not poison its neighbours' reductions, nor raise in a sort.
+    # NaN rows are replaced, so that no sort or reduction over the batch sees a NaN.
     raw = torch.where(failed[:, None], 0.0, logits)
     masked = torch.where(failed[:, None], 0.0, masked) if batch.mask is not None else raw
     adjusted = _penalise(_bias(masked, batch), batch.penalties)
     tokens = adjusted.argmax(1)
-    if batch.drawn:
-        tokens = torch.where(batch.temperature > 0, _draw(adjusted, batch), tokens)
+    if batch.stochastic:
+        tokens = torch.where(batch.temperature > 0, _gumbel_max(adjusted, batch), tokens)
     logprobs, top_ids, top_logprobs = _logprobs(raw, tokens, failed, batch)
     return Sampled(
         tokens.masked_fill(failed, -1),
@@ -78,12 +78,12 @@ def _bias(logits: torch.Tensor, batch: SamplingBatch) -> torch.Tensor:
 
 
 def _penalise(logits: torch.Tensor, penalties: Penalties | None) -> torch.Tensor:
-    """Repetition counts every known token; presence and frequency only those written."""
+    """Apply penalties: repetition to prompt and output tokens, presence and frequency to output."""
     if penalties is None:
         return logits
     mine = logits[penalties.rows]
-    seen = torch.zeros_like(mine).scatter_add_(1, penalties.tokens, penalties.known.float()) > 0
-    counts = torch.zeros_like(mine).scatter_add_(1, penalties.tokens, penalties.written.float())
+    seen = torch.zeros_like(mine).scatter_add_(1, penalties.tokens, penalties.valid.float()) > 0
+    counts = torch.zeros_like(mine).scatter_add_(1, penalties.tokens, penalties.output.float())
     repeated = torch.where(mine > 0, mine / penalties.repetition, mine * penalties.repetition)
     mine = torch.where(seen, repeated, mine)
     mine = torch.where(counts > 0, mine - penalties.presence, mine)
@@ -91,8 +91,8 @@ def _penalise(logits: torch.Tensor, penalties: Penalties | None) -> torch.Tensor
     return logits.index_copy(0, penalties.rows, mine)
 
 
-def _draw(logits: torch.Tensor, batch: SamplingBatch) -> torch.Tensor:
-    """Gumbel-max over the tokens that temperature, top-k, top-p and min-p leave: [N] int64."""
+def _gumbel_max(logits: torch.Tensor, batch: SamplingBatch) -> torch.Tensor:
+    """Gumbel-max over the tokens kept by top-k, top-p and min-p, after temperature: [N] int64."""
     heat = torch.where(batch.temperature > 0, batch.temperature, 1.0)
     scaled = logits / heat[:, None]
     if batch.filtered:
@@ -115,7 +115,7 @@ def _kept_by_share(
 
 
 def _kept_in_order(scaled: torch.Tensor, batch: SamplingBatch) -> torch.Tensor:
-    """Which tokens stay, likeliest first: [N, vocab] bool.
+    """Which tokens are kept, likeliest first: [N, vocab] bool.
 
     Args:
         scaled: [N, vocab] float32, descending.
@@ -136,17 +136,17 @@ def _kept_in_order(scaled: torch.Tensor, batch: SamplingBatch) -> torch.Tensor:
 def _logprobs(
     raw: torch.Tensor, tokens: torch.Tensor, failed: torch.Tensor, batch: SamplingBatch
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The sampled tokens' raw log-probabilities, and the likeliest alternatives."""
+    """Raw log-probabilities of the sampled tokens, and the likeliest alternatives."""
     count, vocab = raw.shape
     own = torch.full((count,), float("nan"), device=raw.device)
     top_ids = torch.zeros(count, MAX_TOP_LOGPROBS, dtype=torch.int64, device=raw.device)
     top = torch.zeros(count, MAX_TOP_LOGPROBS, device=raw.device)
-    if batch.most_logprobs < 0:
+    if batch.max_logprobs < 0:
         return own, top_ids, top
     logprobs = raw.double().log_softmax(1).float()
     wanted = batch.logprobs >= 0
     own = torch.where(wanted, logprobs.gather(1, tokens[:, None]).squeeze(1), own)
-    width = min(batch.most_logprobs, vocab)
+    width = min(batch.max_logprobs, vocab)
     if width > 0:
         ids = top_tokens(logprobs, width)
         shown = torch.arange(width, device=raw.device)[None, :] < batch.logprobs[:, None]

@@ -1,4 +1,4 @@
-"""The sampling parameters of one step's rows, as tensors on the executor's device."""
+"""`SamplingBatch`: the sampling parameters of a step's rows as tensors on the executor's device."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ _Put = Callable[[NDArray[Any]], torch.Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Penalties:
-    """The rows with penalties, and the tokens these count.
+    """The penalties of P rows, and the tokens they apply to.
 
     Attributes:
         rows: [P] int64, indices into the step's sampled rows.
         repetition, presence, frequency: [P, 1] float32.
-        tokens: [P, L] int64, known tokens, padded with 0.
-        known: [P, L] bool, which of them are no padding.
-        written: [P, L] bool, which of them were sampled rather than given.
+        tokens: [P, L] int64, prompt and output tokens, padded with 0.
+        valid: [P, L] bool, False for padding.
+        output: [P, L] bool, True for output tokens.
     """
 
     rows: torch.Tensor
@@ -30,26 +30,26 @@ class Penalties:
     presence: torch.Tensor
     frequency: torch.Tensor
     tokens: torch.Tensor
-    known: torch.Tensor
-    written: torch.Tensor
+    valid: torch.Tensor
+    output: torch.Tensor
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingBatch:
-    """Parameters of the N rows that sample in this step.
+    """Parameters of the N samples of a step.
 
     Attributes:
         temperature, min_p, top_p: [N] float32.
-        top_k: [N] int64; 0 keeps all.
+        top_k: [N] int64; 0 keeps all tokens.
         seeds: [N] int64, bits of the uint64 seeds.
-        positions: [N] int64, positions of the tokens to be drawn.
-        logprobs: [N] int64, alternatives wanted; -1 for no logprob at all.
+        positions: [N] int64, positions of the tokens to be sampled.
+        logprobs: [N] int64, number of alternatives requested; -1 for no logprob at all.
         mask: (rows [G] int64, words [G, W] int32: the plan's `mask_bits`), or None.
         bias: (rows [B] int64, token ids [B] int64, values [B] float32), or None.
-        penalties: the rows that have any, or None.
-        drawn: any row has a temperature.
-        filtered: any row has a top-k or a top-p.
-        most_logprobs: the largest of `logprobs`.
+        penalties: the rows with penalties, or None.
+        stochastic: whether any row has a temperature above 0.
+        filtered: whether any row has a top-k or a top-p.
+        max_logprobs: maximum of `logprobs`.
     """
 
     temperature: torch.Tensor
@@ -62,9 +62,9 @@ class SamplingBatch:
     mask: tuple[torch.Tensor, torch.Tensor] | None
     bias: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None
     penalties: Penalties | None
-    drawn: bool
+    stochastic: bool
     filtered: bool
-    most_logprobs: int
+    max_logprobs: int
 
 
 def sampling_batch(
@@ -77,32 +77,32 @@ def sampling_batch(
 
     Args:
         plan: the step.
-        sampled: [N] batch positions of these rows.
-        draft_index: [N] how many of a row's drafts the sample takes for known.
-        device: where the logits are.
+        sampled: [N] int64, batch index of each sample.
+        draft_index: [N] int64, number of the row's draft tokens before the sample.
+        device: the device of the logits.
     """
     rows = plan.rows[sampled]
-    known = plan.num_tokens[rows] + draft_index
+    num_tokens = plan.num_tokens[rows] + draft_index
     params = plan.sampling[rows]
 
     def put(array: NDArray[Any]) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(device)
 
-    drawn = params["temperature"] > 0
+    stochastic = params["temperature"] > 0
     return SamplingBatch(
         temperature=put(params["temperature"]),
         min_p=put(params["min_p"]),
         top_p=put(params["top_p"]),
         top_k=put(params["top_k"].astype(np.int64)),
         seeds=put(params["seed"].view(np.int64)),
-        positions=put(known.astype(np.int64)),
+        positions=put(num_tokens.astype(np.int64)),
         logprobs=put(params["num_logprobs"].astype(np.int64)),
         mask=_mask(plan, sampled, put),
         bias=_bias(plan, rows, put),
-        penalties=_penalties(plan, rows, known, params, put),
-        drawn=bool(drawn.any()),
-        filtered=bool((drawn & ((params["top_k"] > 0) | (params["top_p"] < 1))).any()),
-        most_logprobs=int(params["num_logprobs"].max(initial=-1)),
+        penalties=_penalties(plan, rows, num_tokens, params, put),
+        stochastic=bool(stochastic.any()),
+        filtered=bool((stochastic & ((params["top_k"] > 0) | (params["top_p"] < 1))).any()),
+        max_logprobs=int(params["num_logprobs"].max(initial=-1)),
     )
 
 
@@ -120,7 +120,7 @@ def _mask(
 def _bias(
     plan: StepPlan, rows: NDArray[np.int32], put: _Put
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None:
-    """The biases of these rows; the plan may hold those of rows that do not sample now."""
+    """The biases of these rows; the plan may contain biases of rows that do not sample."""
     if not len(plan.bias_rows):
         return None
     first = np.searchsorted(plan.bias_rows, rows, side="left")
@@ -140,11 +140,11 @@ def _bias(
 def _penalties(
     plan: StepPlan,
     rows: NDArray[np.int32],
-    known_tokens: NDArray[np.int64],
+    num_tokens: NDArray[np.int64],
     params: NDArray[np.void],
     put: _Put,
 ) -> Penalties | None:
-    """What the rows with penalties count: of each, its first `known_tokens`."""
+    """The penalties, applied to each row's first `num_tokens` tokens; None if no row has any."""
     penalised = np.flatnonzero(
         (params["repetition_penalty"] != 1)
         | (params["presence_penalty"] != 0)
@@ -153,16 +153,16 @@ def _penalties(
     if not len(penalised):
         return None
     mine, params = rows[penalised], params[penalised]
-    lengths = known_tokens[penalised][:, None]
+    lengths = num_tokens[penalised][:, None]
     column = np.arange(int(lengths.max()))[None, :]
-    known = column < lengths
-    tokens = np.where(known, plan.token_table[mine, : column.shape[1]], 0)
+    valid = column < lengths
+    tokens = np.where(valid, plan.token_table[mine, : column.shape[1]], 0)
     return Penalties(
         rows=put(penalised),
         repetition=put(params["repetition_penalty"][:, None]),
         presence=put(params["presence_penalty"][:, None]),
         frequency=put(params["frequency_penalty"][:, None]),
         tokens=put(tokens.astype(np.int64)),
-        known=put(known),
-        written=put(known & (column >= plan.penalty_start[mine][:, None])),
+        valid=put(valid),
+        output=put(valid & (column >= plan.penalty_start[mine][:, None])),
     )

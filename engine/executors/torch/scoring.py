@@ -1,4 +1,4 @@
-"""Log-probabilities of tokens that are known already."""
+"""Scoring: log-probabilities and ranks of given tokens (prompt logprobs)."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,12 @@ _ROWS_AT_ONCE = 32  # bounds the double-precision copy of the logits
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What P known tokens were worth; see `StepResult`.
+    """The scores of P tokens; see `StepResult`.
 
     Attributes:
-        logprobs: [P] float32, NaN where the logits were unusable.
+        logprobs: [P] float32, NaN where the logits contain a NaN or are all -inf.
         ranks: [P] int64, 0 there.
-        top_ids: [P, K] int64, zeros beyond what was asked for.
+        top_ids: [P, K] int64, zeros beyond the requested number.
         top_logprobs: [P, K] float32.
     """
 
@@ -28,12 +28,12 @@ class Scored:
 
 
 def score(logits: torch.Tensor, targets: torch.Tensor, tops: torch.Tensor) -> Scored:
-    """Score one token a row by raw logits.
+    """Score one token per row with the raw logits.
 
     Args:
         logits: [P, vocab] float32.
-        targets: [P] int64, the known tokens.
-        tops: [P] int64, alternatives wanted.
+        targets: [P] int64, the tokens to score.
+        tops: [P] int64, number of alternatives requested.
     """
     starts = range(0, len(logits), _ROWS_AT_ONCE)
     several = [slice(start, start + _ROWS_AT_ONCE) for start in starts]

@@ -1,8 +1,9 @@
-"""A new model's attention against transformers' own, once, before it answers anybody.
+"""`check_attention`: compares the paged attention with transformers' own when a model is loaded.
 
-Wrong attention is silent: an architecture with a rule of its own (shared keys, other masks, an
-index that drops tokens) would answer fluently and wrongly. So the loaded model reads a few tokens
-both ways: at once through transformers, and in chunks of two rows through the paged cache.
+Wrong attention raises no error: an architecture with unusual rules (shared keys, other masks, an
+index that drops tokens) would produce fluent but wrong text. So the loaded model computes the logits
+of a few tokens twice: in one pass with transformers' eager attention, and in two chunks, together
+with a second row, with the paged attention.
 """
 
 import numpy as np
@@ -14,23 +15,23 @@ from engine.executors.base import SAMPLING_DTYPE, StepPlan
 from engine.executors.torch.attention import IMPLEMENTATION
 from engine.executors.torch.backends import Backend
 from engine.executors.torch.kv_pool import KvPool
-from engine.executors.torch.step_layout import lay_out
+from engine.executors.torch.step_layout import build_layout
 from engine.models.transformers_spec import TransformersSpec
 
 _TOKENS = 11
-_CUT = 5
+_CHUNK = 5
 _BLOCK = 4
 _TOLERANCE = {torch.float32: 0.01, torch.float16: 0.1, torch.bfloat16: 0.2}
-"""Largest share of the logits' norm that rounding may explain."""
+"""Maximum relative error, in the norm of the logits, that is attributed to rounding."""
 
 
 def check_attention(
     model: torch.nn.Module, spec: TransformersSpec, *, backend: Backend, device: torch.device
 ) -> None:
-    """Compare a loaded model with itself under transformers' attention.
+    """Compare the logits of a loaded model under both attention implementations.
 
     Raises:
-        ModelError: the answers differ, or the model cannot run one of the two ways.
+        ModelError: the logits differ, or one of the two passes fails.
     """
     generator = np.random.default_rng(0)
     length = min(_TOKENS, spec.context_length)
@@ -38,26 +39,24 @@ def check_attention(
     dtype = next(model.parameters()).dtype
     try:
         with torch.inference_mode():
-            expected = _by_transformers(model, tokens, device)
-            got = _by_pages(model, spec, tokens, backend=backend, device=device, dtype=dtype)
+            expected = _eager_logits(model, tokens, device)
+            got = _paged_logits(model, spec, tokens, backend=backend, device=device, dtype=dtype)
     except torch.OutOfMemoryError:
         raise
     except Exception as error:
         raise ModelError(
-            f"A {spec.architecture!r} model cannot run through the paged attention: "
+            f"A {spec.architecture!r} model cannot run with the paged attention: "
             f"{first_line(error)}."
         ) from error
     error_share = float((got - expected).norm() / expected.norm().clamp_min(1e-30))
     if not error_share <= _TOLERANCE.get(dtype, 0.2):
         raise ModelError(
-            f"A {spec.architecture!r} model answers differently through the paged attention "
-            f"(by {error_share:.0%} of its logits' norm), so it is not supported."
+            f"A {spec.architecture!r} model is not supported: its logits with the paged attention "
+            f"differ from transformers' by {error_share:.0%} of their norm."
         )
 
 
-def _by_transformers(
-    model: torch.nn.Module, tokens: np.ndarray, device: torch.device
-) -> torch.Tensor:
+def _eager_logits(model: torch.nn.Module, tokens: np.ndarray, device: torch.device) -> torch.Tensor:
     """[n, vocab] logits with transformers' eager attention."""
     ids = torch.from_numpy(tokens).to(device).unsqueeze(0)
     model.set_attn_implementation("eager")  # type: ignore[operator]
@@ -68,7 +67,7 @@ def _by_transformers(
     return logits
 
 
-def _by_pages(
+def _paged_logits(
     model: torch.nn.Module,
     spec: TransformersSpec,
     tokens: np.ndarray,
@@ -77,7 +76,7 @@ def _by_pages(
     device: torch.device,
     dtype: torch.dtype,
 ) -> torch.Tensor:
-    """[n, vocab] logits in two chunks, beside a second row with other tokens."""
+    """[n, vocab] logits with the paged attention, in two chunks, together with a second row."""
     blocks = -(-len(tokens) // _BLOCK)
     pool = KvPool(
         spec.kv_layers, num_blocks=2 * blocks, block_size=_BLOCK, dtype=dtype, device=device
@@ -85,11 +84,11 @@ def _by_pages(
     tables = np.arange(2 * blocks, dtype=np.int32)[::-1].reshape(2, blocks).copy()
     other = tokens[::-1]
     parts = []
-    for start, end in ((0, min(_CUT, len(tokens))), (min(_CUT, len(tokens)), len(tokens))):
+    for start, end in ((0, min(_CHUNK, len(tokens))), (min(_CHUNK, len(tokens)), len(tokens))):
         if start == end:
             continue
         plan = _plan(tokens[start:end], other[start:end], start, tables)
-        step = backend.step(pool, lay_out(plan, block_size=_BLOCK), device)
+        step = backend.step(pool, build_layout(plan, block_size=_BLOCK), device)
         output = model(
             input_ids=torch.from_numpy(plan.token_ids.astype(np.int64)).to(device)[None],
             position_ids=torch.from_numpy(plan.positions.astype(np.int64)).to(device)[None],
@@ -101,7 +100,7 @@ def _by_pages(
 
 
 def _plan(tokens: np.ndarray, other: np.ndarray, start: int, tables: np.ndarray) -> StepPlan:
-    """One chunk of both rows: the other one first, so that the checked one does not begin at 0."""
+    """One chunk of both rows; the checked row is second, so that its flat tokens do not start at 0."""
     count = len(tokens)
     positions = np.arange(start, start + count, dtype=np.int32)
     nothing = np.zeros(0, np.int32)

@@ -1,4 +1,4 @@
-"""Where a step's tokens are: index arithmetic from a `StepPlan`, in numpy and without loops."""
+"""`StepLayout`: index arrays derived from a `StepPlan`, in numpy and without loops."""
 
 from dataclasses import dataclass
 
@@ -10,18 +10,17 @@ from engine.executors.base import StepPlan
 
 @dataclass(frozen=True, slots=True)
 class StepLayout:
-    """The step's geometry.
+    """Index arrays of a step with N samples.
 
     Attributes:
-        query_start: [R + 1] int32, batch to first flat token.
-        context_lens: [R] int32, tokens in the cache once the step's own are written.
-        block_tables: [R, blocks] int32, batch to blocks, as wide as the longest row needs.
-        slots: [T] int64, flat token to block × block_size + offset.
-        sampled_rows: [N] int64, batch positions that a token is drawn for; one with drafts is there
-            once more for each.
-        sampled_tokens: [N] int64, flat tokens that the drawn ones follow.
-        draft_index: [N] int64, how many of the row's drafts come before.
-        has_draft: [N] bool, whether a draft follows.
+        query_start: [R + 1] int32, batch → first flat token.
+        context_lens: [R] int32, tokens in the KV cache after the step.
+        block_tables: [R, blocks] int32, batch → blocks, as wide as the longest row needs.
+        slots: [T] int64, flat token → block × block_size + offset.
+        sampled_rows: [N] int64, batch index of each sample; a row with d drafts has 1 + d samples.
+        sampled_tokens: [N] int64, the flat token before each sample.
+        draft_index: [N] int64, number of the row's draft tokens before the sample.
+        has_draft: [N] bool, whether the row has a draft token at the sample's position.
     """
 
     query_start: NDArray[np.int32]
@@ -34,12 +33,12 @@ class StepLayout:
     has_draft: NDArray[np.bool_]
 
 
-def lay_out(plan: StepPlan, *, block_size: int) -> StepLayout:
-    """The layout of a step.
+def build_layout(plan: StepPlan, *, block_size: int) -> StepLayout:
+    """Build the layout of a step.
 
     Args:
         plan: the step.
-        block_size: tokens in a block.
+        block_size: tokens per block.
     """
     lengths = np.diff(plan.query_start)
     last = plan.query_start[1:] - 1

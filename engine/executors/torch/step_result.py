@@ -1,4 +1,4 @@
-"""From tensors to `StepResult`: which samples count, and where they go."""
+"""Builds the `StepResult`: verifies draft tokens and copies samples and scores into numpy arrays."""
 
 from dataclasses import replace
 
@@ -14,13 +14,13 @@ from engine.executors.torch.step_layout import StepLayout
 def step_result(
     plan: StepPlan, layout: StepLayout, sampled: Sampled | None, scored: Scored | None
 ) -> StepResult:
-    """The step's result.
+    """Build the result of a step.
 
     Args:
         plan: the step.
-        layout: where its samples were drawn.
-        sampled: [N] samples in the layout's order, or None if it has none.
-        scored: [P] scores in the plan's order, or None if it has none.
+        layout: its layout.
+        sampled: [N] samples in the layout's order; None if there are none.
+        scored: [P] scores in the plan's order; None if there are none.
     """
     count, drafts = len(plan.rows), int(plan.num_draft_tokens.sum())
     result = StepResult.empty(count, drafts=drafts)
@@ -42,10 +42,10 @@ def step_result(
     if drafts:
         accepted = _accepted(plan, layout, tokens)
         result.accepted[layout.sampled_rows] = accepted
-        guessed = np.flatnonzero(layout.has_draft)
-        result.draft_logprobs[:] = logprobs[guessed]
-        result.draft_top_ids[:] = top_ids[guessed]
-        result.draft_top_logprobs[:] = top_logprobs[guessed]
+        drafted = np.flatnonzero(layout.has_draft)
+        result.draft_logprobs[:] = logprobs[drafted]
+        result.draft_top_ids[:] = top_ids[drafted]
+        result.draft_top_logprobs[:] = top_logprobs[drafted]
         last = np.flatnonzero(layout.draft_index == accepted)
     rows = layout.sampled_rows[last]
     result.sampled[rows] = tokens[last]
@@ -57,12 +57,12 @@ def step_result(
 
 
 def _accepted(plan: StepPlan, layout: StepLayout, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
-    """[N] int64, drafts accepted in each sample's row: as many as equal their samples in a row."""
-    # The draft that a sample must equal is the token after the one it follows.
+    """[N] int64, number of accepted drafts of each sample's row."""
+    # The draft at a sample's position is the flat token after `sampled_tokens`.
     following = plan.token_ids[np.minimum(layout.sampled_tokens + 1, len(plan.token_ids) - 1)]
-    missed = ~layout.has_draft | (tokens != following)
-    # Every row has a miss: its last sample has no draft to equal. The first one ends the run.
+    mismatch = ~layout.has_draft | (tokens != following)
+    # Every row has a mismatch, since its last sample has no draft; drafts before the first one count.
     first = np.full(len(plan.rows), len(tokens), np.int64)
-    np.minimum.at(first, layout.sampled_rows[missed], layout.draft_index[missed])
+    np.minimum.at(first, layout.sampled_rows[mismatch], layout.draft_index[mismatch])
     accepted: NDArray[np.int64] = first[layout.sampled_rows]
     return accepted

@@ -1,4 +1,4 @@
-"""How attention work is cut into Triton programs: tiles of queries, and splits of keys."""
+"""Tiling of attention into Triton programs: tiles of queries and splits of keys."""
 
 from dataclasses import dataclass
 
@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_SPLIT_QUERIES = 8
-"""Runs of up to this many queries a row (decode, verification of drafts) have their keys split."""
+"""Maximum number of queries per row (decode, verification of drafts) for which keys are split."""
 
 MAX_SPLITS = 16
 _TILE_ROWS = 64
 _MAX_TILE_KEYS = 64
-_TILE_KEY_BYTES = 16 << 10  # with V, buffered ahead: 50 to 100 KB of shared memory
-_LEAST_KEYS = 256  # a split below this costs more to merge than it saves
+_TILE_KEY_BYTES = 16 << 10  # with V and pipelining: 50 to 100 KB of shared memory
+_MIN_SPLIT_KEYS = 256  # a split below this costs more to merge than it saves
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +20,9 @@ class Tiling:
     """Tiles of a step's queries.
 
     Attributes:
-        batch: [tiles] int32, tile to batch.
-        first: [tiles] int32, tile to its first query within the row's run.
-        queries: queries a tile.
+        batch: [tiles] int32, tile → batch.
+        first: [tiles] int32, tile → its first query within the row's run.
+        queries: queries per tile.
     """
 
     batch: NDArray[np.int32]
@@ -31,11 +31,11 @@ class Tiling:
 
 
 def tile_queries(query_start: NDArray[np.int32], *, group: int) -> Tiling:
-    """Cut every row's queries into tiles of about 64 (query, head) pairs.
+    """Divide each row's queries into tiles of about 64 (query, head) pairs.
 
     Args:
-        query_start: [R + 1] int32, batch to first flat token.
-        group: query heads a KV head.
+        query_start: [R + 1] int32, batch → first flat token.
+        group: query heads per KV head.
     """
     lengths = np.diff(query_start)
     longest = int(lengths.max())
@@ -48,7 +48,7 @@ def tile_queries(query_start: NDArray[np.int32], *, group: int) -> Tiling:
 
 
 def tile_keys(*, key_bytes: int) -> int:
-    """Keys a program loads at a time, so that they fit into shared memory.
+    """Number of keys that a program loads at once, so that they fit into shared memory.
 
     Args:
         key_bytes: bytes of one head's key, padded.
@@ -57,18 +57,18 @@ def tile_keys(*, key_bytes: int) -> int:
 
 
 def split_count(*, tiles: int, kv_heads: int, longest_context: int, processors: int) -> int:
-    """How many parts the keys are cut into, so that every processor has work.
+    """Number of splits of the keys, so that every multiprocessor has work.
 
-    It follows from the work there is: from the tiles, the *layer's* KV heads and the contexts,
-    never from the batch size alone (vLLM #48076, #51995; sglang #27786).
+    It depends on the number of tiles, the *layer's* KV heads and the context lengths, not on the
+    batch size alone (vLLM #48076, #51995; sglang #27786).
 
     Args:
-        tiles: tiles of queries.
+        tiles: number of query tiles.
         kv_heads: KV heads of the layer.
-        longest_context: keys of the longest row.
+        longest_context: number of keys of the longest row.
         processors: streaming multiprocessors of the GPU.
     """
     wanted = -(-2 * processors // (tiles * kv_heads))
-    useful = -(-longest_context // _LEAST_KEYS)
+    useful = -(-longest_context // _MIN_SPLIT_KEYS)
     count = max(1, min(wanted, useful, MAX_SPLITS))
     return 1 << (count - 1).bit_length()  # few compiled variants

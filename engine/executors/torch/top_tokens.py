@@ -1,13 +1,13 @@
-"""The likeliest tokens in an order that ties cannot disturb."""
+"""`top_tokens`: a top-k with a deterministic order of ties."""
 
 import torch
 
 
 def top_tokens(values: torch.Tensor, count: int) -> torch.Tensor:
-    """Ids of the `count` largest values a row, largest first, ties by lowest id: [N, count] int64.
+    """Ids of the `count` largest values per row, largest first, ties by lowest id: [N, count] int64.
 
-    `torch.topk` leaves the order of ties open, so it is asked for keys that have none: a float's
-    bits as an ordered integer in the high half, the id counted downwards in the low half.
+    `torch.topk` does not define the order of ties, so it is applied to unique int64 keys: the float's
+    bits as an ordered integer in the high half, the descending id in the low half.
 
     Args:
         values: [N, V] float32 without NaN, V below 2³².

@@ -1,4 +1,4 @@
-"""The `triton` backend: paged attention in one launch a layer, two where keys are split."""
+"""The `triton` backend: paged attention with one launch per layer, or two if keys are split."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -20,21 +20,21 @@ from engine.executors.torch.tiling import (
 )
 from engine.executors.torch.triton_kernels import attend_kernel, merge_kernel
 
-_LEAST_ROWS = 16  # tensor cores multiply nothing narrower
-_CPU_PROCESSORS = 4  # under Triton's interpreter, so that tests see splits
+_MIN_TILE_ROWS = 16  # minimum dimension of a tensor-core multiplication
+_CPU_PROCESSORS = 4  # for Triton's interpreter, so that tests cover splits
 
 
 @dataclass(frozen=True, slots=True)
 class StepTensors:
-    """A step's layout on the device, and what the host must know to launch kernels.
+    """A step's layout on the device, and the host's copy of what kernel launches need.
 
     Attributes:
-        slots: [T] int64, flat token to block × block_size + offset.
-        query_start: [R + 1] int32, batch to first flat token.
-        context_lens: [R] int32, keys a row.
+        slots: [T] int64, flat token → block × block_size + offset.
+        query_start: [R + 1] int32, batch → first flat token.
+        context_lens: [R] int32, number of keys of each row.
         block_tables: [R, blocks] int32; its last dimension is contiguous.
         host_query_start: `query_start` on the host.
-        longest: no context is longer than this.
+        longest: upper bound of `context_lens`.
     """
 
     slots: torch.Tensor
@@ -46,7 +46,7 @@ class StepTensors:
 
 
 def triton_step(pool: KvPool, layout: StepLayout, device: torch.device) -> "TritonStep":
-    """A step of any layout: copies it to the device."""
+    """Copy a layout to the device and prepare its step."""
     tensors = StepTensors(
         slots=torch.from_numpy(layout.slots).to(device),
         query_start=torch.from_numpy(layout.query_start).to(device),
@@ -59,14 +59,14 @@ def triton_step(pool: KvPool, layout: StepLayout, device: torch.device) -> "Trit
 
 
 class TritonStep:
-    """`PagedStep` by Triton kernels. What they read is on the device, so graphs may replay them."""
+    """`PagedStep` with Triton kernels. They read device memory only, so CUDA graphs can replay them."""
 
     def __init__(self, pool: KvPool, tensors: StepTensors) -> None:
         """Prepare a step.
 
         Args:
-            pool: where keys and values are kept.
-            tensors: the step's layout.
+            pool: the KV pool.
+            tensors: the step's layout on the device.
         """
         self._pool = pool
         self._step = tensors
@@ -83,7 +83,7 @@ class TritonStep:
         value: torch.Tensor,
         traits: AttentionTraits,
     ) -> torch.Tensor:
-        """Store keys and values, then attend. See `PagedStep.attend`."""
+        """See `PagedStep.attend`."""
         self._pool.write(layer, self._step.slots, key, value)
         tokens, heads, key_size = query.shape
         kv_heads, value_size = value.shape[1], value.shape[2]
@@ -95,7 +95,7 @@ class TritonStep:
         output = query.new_empty(tokens, heads, value_size)
         parts = _partials(tokens, heads, splits, value_size, self._device)
         sinks = output if traits.sinks is None else traits.sinks.float()
-        key_padded = max(_LEAST_ROWS, triton.next_power_of_2(key_size))
+        key_padded = max(_MIN_TILE_ROWS, triton.next_power_of_2(key_size))
         value_padded = triton.next_power_of_2(value_size)
         attend_kernel[len(tiling.batch), kv_heads, splits](
             query,
@@ -125,13 +125,13 @@ class TritonStep:
             SPLITS=splits,
             GROUP=group,
             TILE_QUERIES=tiling.queries,
-            TILE_ROWS=max(_LEAST_ROWS, triton.next_power_of_2(tiling.queries * group)),
+            TILE_ROWS=max(_MIN_TILE_ROWS, triton.next_power_of_2(tiling.queries * group)),
             TILE_KEYS=tile_keys(key_bytes=key_padded * query.element_size()),
             BLOCK_SIZE=self._pool.block_size,
             KEY=key_size,
             KEY_PADDED=key_padded,
             VALUE=value_size,
-            VALUE_PADDED=max(_LEAST_ROWS, value_padded),
+            VALUE_PADDED=max(_MIN_TILE_ROWS, value_padded),
             HAS_SINKS=traits.sinks is not None,
         )
         if splits > 1:
@@ -149,14 +149,14 @@ class TritonStep:
         return output
 
     def _tiles(self, group: int) -> tuple[Tiling, torch.Tensor, torch.Tensor]:
-        """The tiling for layers with this many query heads a KV head."""
-        known = self._tilings.get(group)
-        if known is None:
+        """The tiling for layers with `group` query heads per KV head, and its device arrays."""
+        cached = self._tilings.get(group)
+        if cached is None:
             tiling = tile_queries(self._step.host_query_start, group=group)
             batch = torch.from_numpy(tiling.batch).to(self._device)
             first = torch.from_numpy(tiling.first).to(self._device)
-            known = self._tilings[group] = (tiling, batch, first)
-        return known
+            cached = self._tilings[group] = (tiling, batch, first)
+        return cached
 
     def _splits(self, tiles: int, kv_heads: int, traits: AttentionTraits) -> int:
         if not self._splits_allowed:
@@ -182,10 +182,10 @@ def _processors(device: torch.device) -> int:
 def _partials(
     tokens: int, heads: int, splits: int, value_size: int, device: torch.device
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Scratch for the splits' partial sums, maxima and norms; three small ones if there is one."""
+    """Scratch tensors for the splits' partial sums, maxima and norms; unused with one split."""
     if splits == 1:
-        nothing = torch.empty(1, device=device)
-        return nothing, nothing, nothing
+        unused = torch.empty(1, device=device)
+        return unused, unused, unused
     return (
         torch.empty(tokens, heads, splits, value_size, device=device),
         torch.empty(tokens, heads, splits, device=device),

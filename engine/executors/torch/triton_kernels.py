@@ -1,12 +1,13 @@
-"""Triton kernels of paged attention: attend, and merge what splits attended apart.
+"""Triton kernels of paged attention: attention over a split of the keys, and the merge of splits.
 
-One kernel serves any mix of prefill, decode and verification: a program takes a tile of queries of
-one sequence, all query heads of one KV head (so a key is loaded once for the whole group), and one
-of `SPLITS` equal parts of the keys. With one split it writes the answer; with more it writes
-partial sums, indexed by token, which the second kernel merges by their log-sum-exp.
+One kernel handles any mix of prefill, decode and verification: a program processes a tile of queries
+of one sequence, all query heads of one KV head (so that a key is loaded once for the whole group), and
+one of `SPLITS` equal parts of the keys, with an online softmax as in FlashAttention (Dao et al. 2022).
+With one split it writes the output; with more it writes partial sums, indexed by token, which the
+second kernel merges by their log-sum-exp (Flash-Decoding).
 
 Only device memory is read, so that a launch can be captured in a CUDA graph and replayed with other
-lengths. Sums are in float32; products of float32 inputs are not rounded to TF32.
+lengths. Accumulation is in float32; float32 inputs are not rounded to TF32.
 """
 
 import triton
@@ -23,8 +24,8 @@ def attend_kernel(
     partial_max,  # [T, heads, SPLITS] float32
     partial_norm,  # [T, heads, SPLITS] float32
     sinks,  # [heads] float32; unused without sinks
-    tile_batch,  # [tiles] int32, tile to batch
-    tile_first,  # [tiles] int32, tile to its first query's index in the row's run
+    tile_batch,  # [tiles] int32, tile → batch
+    tile_first,  # [tiles] int32, tile → index of its first query in the row's run
     query_start,  # [R + 1] int32
     context_lens,  # [R] int32
     block_tables,  # [R, table_stride] int32
@@ -42,7 +43,7 @@ def attend_kernel(
     softcap,
     window,
     SPLITS: tl.constexpr,
-    GROUP: tl.constexpr,  # query heads a KV head
+    GROUP: tl.constexpr,  # query heads per KV head
     TILE_QUERIES: tl.constexpr,
     TILE_ROWS: tl.constexpr,  # power of two ≥ TILE_QUERIES × GROUP
     TILE_KEYS: tl.constexpr,
@@ -53,7 +54,7 @@ def attend_kernel(
     VALUE_PADDED: tl.constexpr,
     HAS_SINKS: tl.constexpr,
 ):
-    """Grid: (tiles, KV heads, SPLITS). Answers for one tile and KV head, or a split's part."""
+    """Attention of one tile, KV head and split. Grid: (tiles, KV heads, SPLITS)."""
     tile = tl.program_id(0)
     kv_head = tl.program_id(1)
     split = tl.program_id(2)
@@ -80,7 +81,7 @@ def attend_kernel(
         other=0.0,
     )
 
-    # This tile sees keys [low, high); this split of it [low + part × split, …).
+    # The tile attends to keys [low, high), this split to [low + part × split, …).
     high = context - queries + tl.minimum(first + TILE_QUERIES, queries)
     low = 0
     if window > 0:
@@ -110,7 +111,7 @@ def attend_kernel(
         ).to(q.dtype)
         scores = tl.dot(q, k, input_precision="ieee") * scale
         if softcap > 0:
-            # tanh by exp of a number that is never positive, so that it cannot overflow
+            # tanh from exp of a non-positive number, which cannot overflow
             ratio = scores / softcap
             shrunk = tl.exp(-2.0 * tl.abs(ratio))
             squashed = (1.0 - shrunk) / (1.0 + shrunk)
@@ -120,7 +121,7 @@ def attend_kernel(
             visible = visible & (position[:, None] - key_position[None, :] < window)
         scores = tl.where(visible, scores, float("-inf"))
         higher = tl.maximum(best, tl.max(scores, 1))
-        # A row that has seen nothing keeps -inf; subtracting it from itself would be NaN.
+        # The maximum of a row without visible keys is -inf; -inf - -inf would be NaN.
         level = tl.where(higher == float("-inf"), 0.0, higher)
         weights = tl.exp(scores - level[:, None])
         shrink = tl.exp(best - level)
@@ -173,7 +174,7 @@ def merge_kernel(
     VALUE_PADDED: tl.constexpr,
     HAS_SINKS: tl.constexpr,
 ):
-    """Grid: (T, heads). The answer of one token and head from its splits' parts."""
+    """Merge the splits of one token and head. Grid: (T, heads)."""
     cell = tl.program_id(0).to(tl.int64) * heads + tl.program_id(1)
     split = tl.arange(0, SPLITS_PADDED)
     lane = tl.arange(0, VALUE_PADDED)

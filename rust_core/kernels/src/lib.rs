@@ -1,6 +1,6 @@
 //! Model file formats and the native CPU executor.
 //!
-//! Layers, bottom up: `simd` (16-lane vectors), [`dispatch`] (instruction set levels), [`quant`] and [`format`] (weights as
+//! Layers, bottom up: `simd` (16-lane vectors), [`dispatch`] (instruction set levels), [`quant`] and [`mod@format`] (weights as
 //! stored), [`pack`] (weights as the kernels read them), [`gemm`], `attention`, [`norm`], [`rope`] and [`sampler`] (kernels),
 //! [`kv_cache`] (paged storage), [`pool`] (worker threads), [`executor`] (one step of a batch).
 

@@ -27,9 +27,9 @@ def test_an_exception_of_a_subscriber_is_logged_only(caplog):
 def test_unsubscribing_is_idempotent():
     bus, heard = EventBus(), []
     stop = bus.subscribe(RequestQueued, heard.append)
-    assert bus.wanted(RequestQueued)
+    assert bus.has_subscribers(RequestQueued)
     stop()
     stop()
     bus.publish(RequestQueued(1.0, "r1", 3))
     assert heard == []
-    assert not bus.wanted(RequestQueued)
+    assert not bus.has_subscribers(RequestQueued)

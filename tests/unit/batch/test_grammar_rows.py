@@ -1,4 +1,4 @@
-"""Grammars in the pipeline, compared with an oracle that replays every token."""
+"""Grammars in the pipeline, against an oracle that replays the grammar for every token."""
 
 from dataclasses import replace
 
@@ -63,7 +63,7 @@ def text(ids):
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_constrained_outputs_equal_the_oracle_beside_unconstrained_ones(
+def test_an_answer_equals_the_oracle_in_a_batch_with_unconstrained_rows(
     compiler, submit, temperature
 ):
     toy = ToyPipeline()
@@ -98,7 +98,7 @@ def test_a_seeded_answer_replays_under_any_chunking(compiler, submit, budget):  
     assert other.wait_result(0).finish_reason is not FinishReason.ERROR
 
 
-def test_a_preempted_answer_goes_on_in_its_grammar(compiler, submit):  # regressions 22 and 50
+def test_a_preempted_answer_resumes_in_its_grammar(compiler, submit):  # regressions 22 and 50
     toy = ToyPipeline(blocks=16, block_size=4, allocator=BlockAllocator)
     requests = [
         constrained(f"prompt number {one}", Grammar.regex("[a-z]{20,40}"), temperature=1.0, seed=one,
@@ -113,7 +113,7 @@ def test_a_preempted_answer_goes_on_in_its_grammar(compiler, submit):  # regress
     toy.assert_idle()
 
 
-def test_a_grammar_that_allows_nothing_more_ends_the_answer(submit):  # regression 53
+def test_a_completed_grammar_finishes_the_answer(submit):  # regression 53
     toy = ToyPipeline()
     handle = submit(toy, constrained("x", Grammar.regex("[0-9]{4}")))
     toy.run()
@@ -123,7 +123,7 @@ def test_a_grammar_that_allows_nothing_more_ends_the_answer(submit):  # regressi
     assert output.text.isdecimal()
 
 
-def test_an_end_that_the_model_wants_waits_for_the_grammar(submit):  # regression 53
+def test_eos_is_masked_until_the_grammar_accepts(submit):  # regression 53
     toy = ToyPipeline(force=dict.fromkeys(range(100), EOS))
     handle = submit(toy, constrained("x", Grammar.regex("[0-9]{3}(,[0-9]{3})*")))
     toy.run()
@@ -133,7 +133,7 @@ def test_an_end_that_the_model_wants_waits_for_the_grammar(submit):  # regressio
     assert output.token_ids[-1] == EOS
 
 
-def test_an_output_cut_by_max_tokens_finishes_with_length(submit):
+def test_a_truncated_answer_has_finish_reason_length(submit):
     toy = ToyPipeline()
     handle = submit(toy, constrained("x", Grammar.regex("[a-z]{50}"), max_tokens=7))
     toy.run()
@@ -185,7 +185,7 @@ def test_logprobs_are_those_of_the_raw_logits(submit):
     assert bound.wait_result(0).logprobs[0] == pytest.approx(raw[forced])
 
 
-def test_a_matcher_that_breaks_ends_its_own_request_alone(compiler, submit):
+def test_a_matcher_error_fails_only_its_request(compiler, submit):
     toy = ToyPipeline()
     broken = submit(toy, constrained("x", SCHEMA, max_tokens=40))
     sound_request = constrained("y", SCHEMA, max_tokens=40)
@@ -214,7 +214,7 @@ def test_rows_without_a_grammar_send_no_mask(submit):
     assert bound.wait_result(0).finish_reason is FinishReason.STOP
 
 
-def test_a_prefill_that_is_not_done_has_no_mask(submit):
+def test_an_unfinished_prefill_has_no_mask(submit):
     toy = ToyPipeline(budget=4)
     seen = []
     toy.executor.watch = lambda plan: seen.append((plan.needs_logits.tolist(), len(plan.mask_rows)))
@@ -223,7 +223,7 @@ def test_a_prefill_that_is_not_done_has_no_mask(submit):
     assert seen == [([0], 0)] * 4 + [([1], 1)]
 
 
-def test_children_go_on_in_their_parents_grammar(compiler, submit):  # regression 37
+def test_forks_continue_their_parents_grammar(compiler, submit):  # regression 37
     toy = ToyPipeline(allocator=BlockAllocator)
     parent_request = constrained("x", Grammar.regex("[a-m]{5}[n-z]{5}"), temperature=1.0, seed=3)
     parent = submit(toy, parent_request)
@@ -246,7 +246,7 @@ def test_children_go_on_in_their_parents_grammar(compiler, submit):  # regressio
         assert set(one[5:]) <= set("nopqrstuvwxyz")
 
 
-def test_a_child_with_another_grammar_begins_it_at_the_fork(submit):  # regression 37
+def test_a_fork_with_another_grammar_begins_it_at_the_fork(submit):  # regression 37
     toy = ToyPipeline(allocator=BlockAllocator)
     parent = submit(toy, constrained("x", Grammar.regex("[a-z]{12}")))
     toy.step(4)

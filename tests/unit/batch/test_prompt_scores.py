@@ -1,4 +1,4 @@
-"""Prompt logprobs under chunked prefill, prefix cache and preemption, compared with log-softmax."""
+"""Prompt logprobs with chunked prefill, prefix caching and preemption, against log-softmax."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -52,7 +52,7 @@ def test_prompt_logprobs_come_once_with_the_first_tokens():
     check(handle.wait_result().prompt_logprobs, PROMPT, 2)
 
 
-def test_a_request_without_prompt_logprobs_gets_none():
+def test_no_prompt_logprobs_unless_requested():
     toy = cached_toy()
     handle = toy.submit(ask(PROMPT))
     other = toy.submit(ask(PROMPT[:20], prompt_logprobs=0))
@@ -69,7 +69,7 @@ def test_a_request_without_prompt_logprobs_gets_none():
     max_tokens=st.integers(0, 12),
 )
 @settings(max_examples=60, deadline=None)
-def test_any_chunking_company_cache_and_pressure_gives_the_same(
+def test_prompt_logprobs_do_not_depend_on_chunking_batch_cache_or_preemption(
     budget, lengths, alternatives, blocks, max_tokens
 ):
     toy = cached_toy(budget=budget, blocks=blocks, rows=4)
@@ -150,7 +150,7 @@ def test_a_fork_does_not_score_its_parents_tokens():
     check(parent.wait_result().prompt_logprobs, PROMPT, 1)
 
 
-def test_a_nan_prompt_logprob_fails_only_its_request():
+def test_nan_prompt_logits_fail_only_their_request():
     toy = cached_toy()
     toy.executor.poison = lambda history: len(history) == 5 and history[0] == PROMPT[0]
     bad = toy.submit(ask(PROMPT, prompt_logprobs=1))
@@ -161,7 +161,7 @@ def test_a_nan_prompt_logprob_fails_only_its_request():
     toy.assert_idle()
 
 
-def test_incomplete_scores_are_not_returned():
+def test_partial_prompt_logprobs_are_not_returned():
     toy = cached_toy(budget=8)
     handle = toy.submit(ask(PROMPT, prompt_logprobs=1))
     toy.step()

@@ -158,7 +158,7 @@ def test_who_is_missing_or_fails_is_skipped_by_name_and_the_others_go_on(toy, tm
     ]
     _, result = race(contestants, ["single", "4"])
     said = capsys.readouterr().err
-    assert f"toy is skipped from here on: there is no {tmp_path / 'nowhere'}" in said
+    assert f"toy is skipped from here on: {tmp_path / 'nowhere'} does not exist" in said
     assert "mortal Q4_1 is skipped from here on: exit status 1: out of memory" in said
     assert [c["name"] for c in result["contestants"]] == ["ours Q4_1", "mortal Q4_1", "steady Q4_1"]
     assert "4" not in result["contestants"][1]["tokens_per_second"]
@@ -186,7 +186,7 @@ def test_turns_rotate_and_who_runs_once_runs_once(toy, capsys):
 def test_no_round_but_the_first_begins_after_time_is_up(toy, capsys):
     _, result = race([Contestant(toy("a"))], ["4"], rounds=9, until=0.0)
     assert len(result["contestants"][0]["long"][4]) == 1
-    assert "time is up after 1 rounds" in capsys.readouterr().err
+    assert "time limit reached after 1 rounds" in capsys.readouterr().err
 
 
 def test_every_peer_has_a_driver():

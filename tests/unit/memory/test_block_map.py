@@ -6,7 +6,7 @@ from tests.fakes.toy_engine import ask
 from tests.fakes.toy_pipeline import ToyPipeline
 
 
-def test_every_block_says_whose_it_is_and_how_full():
+def test_the_block_map_gives_owner_and_fill_of_every_block():
     toy = ToyPipeline(blocks=16, block_size=4)
     handles = [toy.submit(ask(range(1, 1 + n))) for n in (3, 8, 9)]
     toy.step()
@@ -35,7 +35,7 @@ def test_an_idle_pool():
     assert drawn.owner.tolist() == [-1] * 3
 
 
-def test_arrays_have_the_promised_types():
+def test_arrays_have_the_documented_types():
     toy = ToyPipeline()
     toy.submit(ask("hello"))
     toy.step()

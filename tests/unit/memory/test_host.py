@@ -38,7 +38,7 @@ def test_control_group_v1(root):
     assert available_memory(root) == 699
 
 
-def test_a_group_over_its_limit_has_nothing_left(root):
+def test_a_control_group_over_its_limit_has_no_memory_left(root):
     write(root, "proc/self/cgroup", "0::/\n")
     write(root, "sys/fs/cgroup/memory.max", "10\n")
     write(root, "sys/fs/cgroup/memory.current", "20\n")
@@ -50,5 +50,5 @@ def test_an_unknown_machine_is_an_error(tmp_path):
         available_memory(tmp_path)
 
 
-def test_this_machine_has_some():
+def test_this_machine_has_available_memory():
     assert available_memory() > 0

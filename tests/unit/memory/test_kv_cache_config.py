@@ -41,7 +41,7 @@ def pool(**options):
     return size_pool(toy_spec(), **defaults | options)
 
 
-def test_a_requested_size_is_obeyed():
+def test_a_requested_size_is_used():
     cache = pool(requested_bytes=10_000)
     assert cache.num_blocks == 10_000 // cache.block_bytes
     assert cache.pool_bytes <= 10_000

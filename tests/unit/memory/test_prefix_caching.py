@@ -1,4 +1,4 @@
-"""Prefix sharing, by the numbers of the engine handbook's regression list where one applies."""
+"""Prefix sharing. Numbers in names are those of `docs/reliability.md`."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def answer(toy, request):
 
 
 def find_nothing(toy):
-    """From now on nothing is reused at admission, as if the cache had been empty at that moment."""
+    """Make every later prefix lookup miss."""
     nothing = Reuse(np.zeros(0, np.int32), 0, 0)
     toy.pipeline.scheduler.admission.reuse.find = lambda sequence, running: nothing
 
@@ -79,11 +79,11 @@ def test_03_many_prompts_with_one_prefix_compute_it_once():
     toy.run()
     for handle, request in zip(handles, requests, strict=True):
         assert handle.drain().token_ids == oracle(request)
-    # Whole blocks are shared by all; the block that the prefix ends in, with who is still there.
+    # Whole blocks are shared by all rows; the partial last block only with a row that still runs.
     assert computed(toy) <= 41 + 20 * (3 + 41 % BLOCK)
 
 
-def test_03_a_request_behind_those_that_wait_is_not_held_up():
+def test_03_waiting_for_a_shared_prefill_does_not_block_later_requests():
     toy = cached_toy(budget=32)
     toy.submit(ask(prompt(40), max_tokens=3))
     twin = toy.submit(ask(prompt(40), max_tokens=3))
@@ -96,7 +96,7 @@ def test_03_a_request_behind_those_that_wait_is_not_held_up():
 
 
 @pytest.mark.parametrize("end", ["abort", "fail", "preempt"])
-def test_03_nobody_waits_for_a_prefill_that_never_ends(end):
+def test_03_waiting_stops_when_the_shared_prefill_is_lost(end):
     toy = cached_toy(budget=4)
     first = toy.submit(ask(prompt(40), max_tokens=3))
     second = toy.submit(ask(prompt(40), max_tokens=3))
@@ -111,13 +111,13 @@ def test_03_nobody_waits_for_a_prefill_that_never_ends(end):
         toy.pipeline.scheduler.preempt(toy.row(first))
     toy.run()
     assert second.drain().token_ids == oracle(second.request)
-    assert second._mailbox.cached_tokens >= 2 * BLOCK  # what the first one did get done
+    assert second._mailbox.cached_tokens >= 2 * BLOCK  # the part that the first one computed
     if end == "preempt":
         assert first.drain().token_ids == oracle(first.request)
     toy.assert_idle()
 
 
-def test_04_a_duplicate_computed_meanwhile_is_given_back():
+def test_04_a_block_computed_twice_is_released():
     """Two requests grow into the same tokens; one copy of each block stays."""
     toy = cached_toy(rows=2)
     request = ask(prompt(6), max_tokens=12)
@@ -212,7 +212,7 @@ def test_10_a_match_that_ends_inside_a_block_takes_whole_blocks():
     toy.assert_idle()
 
 
-def test_12_retrying_the_front_of_the_line_hashes_nothing():
+def test_12_retrying_the_front_of_the_queue_hashes_nothing():
     toy = cached_toy(blocks=10)
     looked_up = []
     match = toy.blocks.prefixes.match
@@ -242,7 +242,7 @@ def test_13_a_full_pool_whose_only_evictable_blocks_are_the_hit(length):
     toy.assert_idle()
 
 
-def test_16_one_request_that_outgrows_the_pool_ends_clearly():
+def test_16_one_request_that_outgrows_the_pool_finishes_with_an_error():
     toy = cached_toy(blocks=4)
     answer(toy, ask(prompt(12), max_tokens=2))
     handle = toy.submit(ask(prompt(12), max_tokens=50))
@@ -253,7 +253,7 @@ def test_16_one_request_that_outgrows_the_pool_ends_clearly():
     toy.assert_idle()
 
 
-def test_17_and_18_pressure_neither_thrashes_nor_admits_after_a_preemption():
+def test_17_and_18_a_full_pool_neither_thrashes_nor_admits_after_a_preemption():
     toy = cached_toy(blocks=16, rows=8)
     requests = [ask([*prompt(12), 40 + i], max_tokens=24) for i in range(8)]
     handles = [toy.submit(request) for request in requests]
@@ -289,7 +289,7 @@ def test_a_failed_step_is_not_indexed():
     assert len(toy.trie) == 2  # of the step that succeeded
 
 
-def test_a_row_whose_logits_are_no_number_is_not_indexed():
+def test_a_row_with_nan_logits_is_not_indexed():
     toy = cached_toy()
     handle = toy.submit(ask(prompt(9), max_tokens=3))
     toy.executor.poison = lambda history: True
@@ -309,7 +309,7 @@ def test_a_failed_copy_ends_the_step_and_leaks_nothing():
     assert len(toy.trie) == 2
 
 
-def test_switched_off_nothing_is_cached_or_counted():
+def test_without_prefix_caching_nothing_is_cached_or_counted():
     toy = cached_toy(prefixes=False)
     for _ in range(2):
         assert answer(toy, ask(prompt(20), max_tokens=3)).cached_tokens == 0

@@ -1,4 +1,4 @@
-"""Which file a model's swapped blocks are in, and what happens when it cannot be had."""
+"""The file of a model's swapped blocks, and opening without it."""
 
 import fcntl
 import os
@@ -34,7 +34,7 @@ def open_tier(tmp_path, *, executor=None, **settings):
         {"kv_dtype": "f32"},
     ],
 )
-def test_7_whatever_was_resolved_while_loading_changes_the_identity(changes):
+def test_7_settings_resolved_while_loading_change_the_identity(changes):
     identity = swap_identity(b"salt", INFO, 128)
     assert len(identity) == 32
     assert identity == swap_identity(b"salt", replace(INFO, threads=9, parameters=1), 128)
@@ -53,7 +53,7 @@ def test_each_identity_has_a_file_of_its_own(tmp_path):
     two.close()
 
 
-def test_no_bytes_no_tier_and_no_folder(tmp_path):
+def test_a_bound_of_zero_creates_no_tier_and_no_folder(tmp_path):
     assert open_tier(tmp_path / "swap", swap_bytes=0) is None
     assert not (tmp_path / "swap").exists()
 
@@ -78,7 +78,7 @@ def test_a_file_in_use_means_no_tier_and_one_sentence(tmp_path, caplog):
     first.close()
 
 
-def test_a_damaged_file_is_begun_anew_with_one_sentence(tmp_path, caplog):
+def test_a_damaged_file_is_replaced_with_one_sentence(tmp_path, caplog):
     open_tier(tmp_path).close()
     (path,) = tmp_path.iterdir()
     path.write_bytes(b"not a swap file" * 1000)
@@ -101,7 +101,7 @@ def test_the_file_is_private(tmp_path):
     assert path.stat().st_mode & 0o077 == 0
 
 
-def test_other_models_files_make_room_longest_unused_first(tmp_path):
+def test_other_models_files_are_deleted_least_recently_used_first(tmp_path):
     for age, name in enumerate(("new", "old", "held")):
         path = tmp_path / f"{name}.swap"
         path.write_bytes(bytes(100_000))

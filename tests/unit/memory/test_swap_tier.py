@@ -1,4 +1,4 @@
-"""The swap tier, by the numbers of the engine handbook's regression list where one applies."""
+"""The swap tier. Numbers in names are those of `docs/reliability.md`."""
 
 import resource
 import threading
@@ -26,11 +26,11 @@ def swapping(**settings):
 
 
 def evict_everything(toy):
-    """As many allocations as the pool has free blocks would do."""
+    """Allocate and release every free block of the pool, which evicts what was cached."""
     toy.blocks.release(toy.blocks.allocate(toy.blocks.num_free))
 
 
-def test_what_was_evicted_is_copied_back_and_not_computed():
+def test_evicted_blocks_are_swapped_in_and_not_recomputed():
     toy = swapping()
     first = toy.submit(ask(prompt(22), max_tokens=10))
     toy.run()
@@ -67,7 +67,7 @@ def test_swapped_in_blocks_are_shared_at_once():
     assert [handle.drain().cached_tokens for handle in handles] == [20, 20, 20]
 
 
-def test_28_a_prefix_that_somebody_cached_again_is_not_copied():
+def test_28_a_prefix_cached_again_meanwhile_is_not_swapped_in():
     toy = swapping()
     toy.submit(ask(prompt(41), max_tokens=1))
     toy.run()
@@ -81,7 +81,7 @@ def test_28_a_prefix_that_somebody_cached_again_is_not_copied():
     assert toy.executor.swapped_in == 10  # the first five were found in the pool
 
 
-def test_22_a_victim_is_swapped_and_goes_on_with_the_same_tokens():
+def test_22_a_swapped_out_request_resumes_with_the_same_tokens():
     toy = swapping(blocks=12, rows=2, context=60)
     handles = [
         toy.submit(ask(prompt(9, start), max_tokens=30, temperature=1.0, seed=start))
@@ -97,7 +97,7 @@ def test_22_a_victim_is_swapped_and_goes_on_with_the_same_tokens():
     toy.assert_idle()
 
 
-def test_only_what_the_victims_row_alone_holds_counts_in_its_price(monkeypatch):
+def test_the_swap_cost_counts_only_blocks_that_the_victim_alone_holds(monkeypatch):
     toy = swapping(rows=4)
     parent = toy.submit(ask(prompt(16), max_tokens=30, temperature=1.0, seed=1))
     toy.step()
@@ -111,7 +111,7 @@ def test_only_what_the_victims_row_alone_holds_counts_in_its_price(monkeypatch):
     assert asked == [own] == [asked[0][:2]]
 
 
-def test_a_victim_that_is_cheaper_to_compute_again_is_not_copied(monkeypatch):
+def test_a_victim_that_is_cheaper_to_recompute_is_not_swapped_out(monkeypatch):
     toy = swapping(blocks=12, rows=2, context=60)
     monkeypatch.setattr(toy.tier, "is_cheaper", lambda blocks, recompute: False)
     handles = [toy.submit(ask(prompt(9, start), max_tokens=30)) for start in (1, 40)]
@@ -122,7 +122,7 @@ def test_a_victim_that_is_cheaper_to_compute_again_is_not_copied(monkeypatch):
         assert handle.drain().token_ids == oracle(handle.request)
 
 
-def test_a_block_left_out_is_saved_once_somebody_holds_it_again():
+def test_a_block_left_out_is_saved_after_its_next_use():
     toy = swapping()
     handle = toy.submit(ask(prompt(9), max_tokens=1))
     toy.run()
@@ -137,7 +137,7 @@ def test_a_block_left_out_is_saved_once_somebody_holds_it_again():
 
 
 @pytest.mark.parametrize("saved", [True, False])
-def test_the_price_counts_only_what_must_be_copied(saved):
+def test_the_swap_cost_counts_only_blocks_that_must_be_copied(saved):
     pool = BlockAllocator(8, BLOCK)
     trie = PrefixTrie(pool)
     store = SwapStore(
@@ -197,7 +197,7 @@ def test_35_a_fork_of_an_evicted_branch():
 
 
 class SlowStore:
-    """A store whose `fill` waits until it is told to go on."""
+    """A store whose `fill` waits for an event."""
 
     def __init__(self, store):
         self._store = store
@@ -242,7 +242,7 @@ def test_27_a_block_reused_during_its_swap_out_is_saved_as_it_was():
     tier.close()
 
 
-def test_a_tier_that_falls_behind_drops_blocks_and_delays_nobody():
+def test_a_slow_tier_drops_blocks_and_delays_no_step():
     pool, trie, _, store, tier = slow_tier(1000)
     for number in range(BUFFERS + 1):
         blocks = pool.allocate(64)
@@ -256,7 +256,7 @@ def test_a_tier_that_falls_behind_drops_blocks_and_delays_nobody():
     tier.close()
 
 
-def test_blocks_that_cannot_be_copied_are_computed(caplog):
+def test_blocks_that_cannot_be_copied_are_recomputed(caplog):
     toy = swapping()
     for start, fails in ((1, False), (1, True), (50, True)):
         toy.executor.fail_swap = fails
@@ -270,7 +270,7 @@ def test_blocks_that_cannot_be_copied_are_computed(caplog):
     toy.assert_idle()
 
 
-def test_a_damaged_block_is_computed(tmp_path):
+def test_a_damaged_block_is_recomputed(tmp_path):
     path = tmp_path / "toy.swap"
     toy = swapping(swap_path=path)
     toy.submit(ask(prompt(22), max_tokens=1))
@@ -332,7 +332,7 @@ def test_twice_the_pool_in_demand_changes_no_token(swap):
     toy.assert_idle()
 
 
-def test_a_full_disk_ends_growth_and_nothing_else(tmp_path):
+def test_a_full_disk_only_stops_growth(tmp_path):
     size = 1 << 20
     store = SwapStore(
         tmp_path / "s", identity=bytes(32), block_size=1, block_bytes=size, capacity_bytes=64 * size

@@ -1,4 +1,4 @@
-"""Bugs that other engines had, by the numbers of the engine handbook's regression list.
+"""Bugs that other engines had, by the numbers of `docs/reliability.md`.
 
 The others are beside the code they concern; `docs/reliability.md` says where.
 """

@@ -1,4 +1,4 @@
-"""Forks, by the numbers of the engine handbook's regression list where one applies."""
+"""Forks. Numbers in names are those of `docs/reliability.md`."""
 
 import threading
 from dataclasses import replace

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.executors.base import SAMPLING_DTYPE, StepPlan, StepResult
-from engine.executors.native import _take_apart
+from engine.executors.native import _step_arrays
 
 
 def one_row() -> StepPlan:
@@ -31,7 +31,7 @@ def one_row() -> StepPlan:
 
 
 def test_a_plan_and_its_results_are_taken():
-    _take_apart(one_row(), StepResult.empty(1))
+    _step_arrays(one_row(), StepResult.empty(1))
 
 
 @pytest.mark.parametrize(
@@ -48,16 +48,16 @@ def test_a_plan_and_its_results_are_taken():
 def test_arrays_that_cannot_be_read_in_place_are_refused(changes):
     plan = replace(one_row(), **changes)
     with pytest.raises((TypeError, ValueError)):
-        _take_apart(plan, StepResult.empty(1))
+        _step_arrays(plan, StepResult.empty(1))
 
 
 def test_two_results_in_one_array_are_refused():
     result = StepResult.empty(1)
     with pytest.raises(Exception, match="borrowed"):
-        _take_apart(one_row(), replace(result, accepted=result.sampled))
+        _step_arrays(one_row(), replace(result, accepted=result.sampled))
 
 
 def test_results_may_not_overwrite_the_plan():
     plan = one_row()
     with pytest.raises(Exception, match="borrowed"):
-        _take_apart(plan, replace(StepResult.empty(1), sampled=plan.rows))
+        _step_arrays(plan, replace(StepResult.empty(1), sampled=plan.rows))

@@ -1,4 +1,4 @@
-"""How large a step may be, and what that does to those who wait for their next token."""
+"""Token budgets of steps, and their effect on inter-token latency."""
 
 import numpy as np
 import pytest
@@ -32,17 +32,17 @@ def test_a_fixed_step_has_the_token_budget(work):
 
 
 @pytest.mark.parametrize("rows", [1, 8, 40])
-def test_a_timed_step_takes_as_long_as_it_should(work, rows):
+def test_a_timed_step_meets_its_target(work, rows):
     decodes = StepLoad(0, rows, 10 * rows)
     chunk = timed(work).budget(decodes, 0) - rows
     assert step_seconds(chunk, rows) == pytest.approx(TARGET_MS / 1000, rel=0.1)
 
 
-def test_without_decodes_nobody_is_kept_waiting(work):
+def test_without_decodes_a_prefill_gets_the_whole_budget(work):
     assert timed(work).budget(NOBODY, 1000) == 512
 
 
-def test_before_the_machine_is_known_the_budget_is_all_there_is():
+def test_before_step_times_are_measured_only_the_token_budget_applies():
     assert timed(WorkPredictor(chunk=512)).budget(StepLoad(0, 4, 100), 0) == 512
 
 
@@ -52,7 +52,7 @@ def test_a_machine_too_slow_for_its_target_still_makes_progress(work):
 
 @pytest.mark.parametrize("rows", [500, 512, 600])
 def test_no_step_exceeds_the_token_budget(work, rows):
-    """The executor's buffers end there."""
+    """The executor's buffers hold no more."""
     assert timed(work).budget(StepLoad(0, rows, 10 * rows), 0) == 512
 
 
@@ -76,14 +76,14 @@ def stalls(former):
     return np.array(times)
 
 
-def test_15_a_long_prefill_beside_decodes_leaves_their_inter_token_time_bounded():
+def test_15_a_long_prefill_beside_decodes_bounds_their_inter_token_latency():
     """nano-vllm #73, PR #276: by the budget, or by the clock."""
     assert stalls("fixed").max() == pytest.approx(step_seconds(510, 2), rel=0.01)
     assert stalls("timed").max() < 1.2 * TARGET_MS / 1000
 
 
 @pytest.mark.parametrize("extra", [-1, 0, 1])
-def test_20_a_timed_budget_equal_to_the_remaining_prompt_and_one_beside(extra, work):
+def test_20_a_timed_budget_equal_to_the_remaining_prompt_and_off_by_one(extra, work):
     """sglang #1594, for the budget that the clock gives."""
     toy = TimedPipeline("fcfs", blocks=64)
     toy.pipeline.scheduler.switch(Scheduling(batch_former="timed", step_target_ms=TARGET_MS))

@@ -1,4 +1,4 @@
-"""Who goes first under each policy, on the toy pipeline with a clock that obeys."""
+"""The order of admission under each policy, on the toy pipeline with a manual clock."""
 
 import pytest
 from hypothesis import given, settings
@@ -51,7 +51,7 @@ def test_the_shortest_job_goes_first_prompt_and_answer_counted(known):
     assert order[:2] == ["short", "middling"]
 
 
-def test_an_answer_without_a_limit_is_taken_for_one_of_usual_length():
+def test_an_answer_without_a_limit_is_estimated_at_the_mean_length():
     work = WorkPredictor(chunk=32)
     for _ in range(200):
         work.note_output_length(5)
@@ -61,7 +61,7 @@ def test_an_answer_without_a_limit_is_taken_for_one_of_usual_length():
     assert toy.names(bounded=ask(4, max_tokens=90, start=7), open_end=open_end) == [
         "bounded",
         "open_end",
-    ]  # both are taken for five tokens, so arrival decides
+    ]  # both are estimated at five tokens, so arrival decides
     assert work.mean_output_tokens == pytest.approx(5, rel=0.05)
 
 
@@ -76,8 +76,8 @@ def test_19_the_earliest_deadline_goes_first():
     assert order == ["soon", "mid", "late", "none"]
 
 
-def test_19_without_a_deadline_a_request_has_patience():
-    """One that names no deadline is not behind all that do for ever."""
+def test_19_a_request_without_a_deadline_has_a_default_one():
+    """A request without a deadline is not behind every request that has one."""
     toy = TimedPipeline("edf", rows=1)
     toy.submit(ask(max_tokens=1))
     patient = ask()
@@ -112,8 +112,8 @@ def test_19_least_slack_is_relative_to_the_time_allowed():
 
 
 @pytest.mark.parametrize("policy", ["edf", "lrs"])
-def test_19_a_lost_deadline_pushes_out_nobody_who_can_be_served_in_time(policy):
-    """Hopeless deadlines go behind, and are served all the same."""
+def test_19_a_missed_deadline_delays_no_request_that_can_meet_its_own(policy):
+    """Requests that cannot meet their deadline are ordered last and still served."""
     toy = TimedPipeline(policy, rows=1)
     lost, hopeless = ask(start=3, deadline_ms=50), ask(100, start=5, deadline_ms=100)
     toy.submit(lost)
@@ -129,15 +129,15 @@ def test_19_a_lost_deadline_pushes_out_nobody_who_can_be_served_in_time(policy):
 
 
 @pytest.mark.parametrize(("error", "order"), [(0.1, ["fine", "tight"]), (0.8, ["tight", "fine"])])
-def test_19_a_machine_hard_to_predict_gives_up_nobody_too_early(error, order):
+def test_19_a_deadline_is_given_up_later_where_predictions_are_poor(error, order):
     toy = TimedPipeline("edf", rows=1)
     toy.pipeline.scheduler.work.model.error = error
     requests = {"fine": ask(deadline_ms=900), "tight": ask(100, start=5, deadline_ms=100)}
     assert toy.names(**requests) == order  # some 0.14 s of prefill for `tight`
 
 
-def test_nothing_is_lost_for_a_guess():
-    """Before a machine's speed is known, only a deadline that has passed is lost."""
+def test_no_deadline_is_given_up_before_step_times_are_measured():
+    """Before step times are measured, only a deadline that has passed counts as missed."""
     toy = TimedPipeline("edf", rows=1, known=False)
     assert toy.names(later=ask(deadline_ms=100), tight=ask(200, deadline_ms=1)) == [
         "tight",
@@ -147,7 +147,7 @@ def test_nothing_is_lost_for_a_guess():
 
 @pytest.mark.parametrize("policy", [one for one in POLICIES if one != "fcfs"])
 def test_19_starvation_is_bounded(policy):
-    """Better requests keep coming; the worst one gets its turn by age."""
+    """While higher-ranked requests keep arriving, the lowest-ranked one is admitted by age."""
     toy = TimedPipeline(policy, rows=1)
     starved = ask(30, max_tokens=40, priority=9, deadline_ms=1)  # worst under every policy
     toy.submit(ask(max_tokens=1))
@@ -168,7 +168,7 @@ def test_19_starvation_is_bounded(policy):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_the_worst_is_preempted(policy):
+def test_the_lowest_ranked_request_is_preempted(policy):
     toy = TimedPipeline(policy, blocks=12, block_size=4)
     victims = []
     toy.events.subscribe(RequestPreempted, lambda event: victims.append(event.request_id))
@@ -185,7 +185,7 @@ def test_the_worst_is_preempted(policy):
 
 
 @pytest.mark.parametrize("policy", ["edf", "lrs"])
-def test_one_that_has_begun_is_not_stopped_for_one_that_has_not(policy):
+def test_a_decoding_request_is_not_preempted_for_a_prefill(policy):
     toy = TimedPipeline(policy, blocks=12, block_size=4, budget=8)
     victims = []
     toy.events.subscribe(RequestPreempted, lambda event: victims.append(event.request_id))
@@ -199,7 +199,7 @@ def test_one_that_has_begun_is_not_stopped_for_one_that_has_not(policy):
     assert answering.request_id not in victims
 
 
-def test_a_switch_reorders_what_waits_and_loses_nothing():
+def test_switching_the_policy_reorders_waiting_requests_and_loses_none():
     toy = TimedPipeline("fcfs", rows=2)
     requests = [
         ask(3 + i, i, max_tokens=5, priority=-i, deadline_ms=30_000 - 1000 * i) for i in range(24)
@@ -233,8 +233,8 @@ REQUESTS = st.lists(
 
 @settings(deadline=None, max_examples=60)
 @given(requests=REQUESTS, policies=st.lists(st.sampled_from(POLICIES), min_size=1, max_size=4))
-def test_every_policy_finishes_everything_with_the_same_words(requests, policies):
-    """No livelock in a tight pool, whatever the policy and however often it is switched."""
+def test_every_policy_gives_the_same_answers(requests, policies):
+    """No livelock in a small pool under any policy and any number of switches."""
     toy = TimedPipeline(policies[0], blocks=8, block_size=4, budget=9, rows=3, known=False)
     asked, handles = [], []
     for number, (length, tokens, priority, deadline_ms, pause) in enumerate(requests):
@@ -251,7 +251,7 @@ def test_every_policy_finishes_everything_with_the_same_words(requests, policies
 
 
 def naive_order(policy, work, sequences, now):
-    """What each policy means, one request at a time."""
+    """Each policy's definition, one request at a time."""
 
     def first_token_s(one):
         costs = work.model.costs
@@ -279,7 +279,7 @@ def naive_order(policy, work, sequences, now):
 
 @settings(deadline=None, max_examples=100)
 @given(data=st.data(), policy=st.sampled_from(["fcfs", "priority", "edf", "lrs"]))
-def test_picks_are_those_of_a_plain_sort(data, policy):
+def test_picks_match_a_plain_sort(data, policy):
     toy = ToyPipeline()
     work = WorkPredictor(chunk=32)
     teach(work)

@@ -1,4 +1,4 @@
-"""The scheduler's decisions, seen through the plans it makes."""
+"""The scheduler's decisions, observed in its step plans."""
 
 import numpy as np
 import pytest
@@ -96,7 +96,7 @@ def test_the_newest_request_is_preempted_and_the_oldest_never():
 
 
 def test_a_request_that_alone_exceeds_the_pool_ends_with_an_error():
-    """A clear end and no spin (transformers #43150)."""
+    """It finishes with an error and the scheduler does not spin (transformers #43150)."""
     toy = ToyPipeline(blocks=4, block_size=4)
     (batch,) = answers(toy, [ask(prompt(10), max_tokens=100)])
     assert batch.finish_reason is FinishReason.ERROR
@@ -164,7 +164,7 @@ def test_logit_biases_stay_sorted_by_row_as_rows_come_and_go():
     assert late.drain().token_ids == (60,)
 
 
-def test_batch_neighbours_change_nothing():
+def test_answers_do_not_depend_on_the_batch():
     """Alone, and among sixteen with other parameters and arrivals."""
     requests = [
         ask(
@@ -192,7 +192,7 @@ def test_batch_neighbours_change_nothing():
 
 
 @pytest.mark.parametrize("speculation", [False, True])
-def test_steady_steps_are_those_that_asking_anew_would_give(speculation, monkeypatch):
+def test_steady_steps_match_full_scheduling(speculation, monkeypatch):
     def plans(block_size):
         toy = ToyPipeline(block_size=block_size, rows=3, speculation=speculation)
         seen, steady = [], []

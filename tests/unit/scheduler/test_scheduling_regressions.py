@@ -1,7 +1,7 @@
-"""The scheduling part of the engine handbook's regression list, under every policy.
+"""Scheduling regressions under every policy; numbers are those of `docs/reliability.md`.
 
-The numbers are that list's. 19 (order, bounded starvation, hopeless deadlines) is `test_policies`;
-15 by the clock is `test_batch_former`; what the memory plane adds to 16-18 and 22 is beside it.
+19 (order, bounded starvation, hopeless deadlines) is `test_policies`;
+15 by the clock is `test_batch_former`; `tests/unit/memory` has the memory side of 16-18 and 22.
 """
 
 import pytest
@@ -34,8 +34,8 @@ def test_15_a_long_prefill_beside_decodes_leaves_them_a_token_every_step(policy)
         assert toy.table.num_tokens[toy.row(decode)] == before + 1
 
 
-def test_16_one_request_that_exhausts_the_pool_ends_with_a_sentence(policy):
-    """transformers #43150: a clear finish, and no spin."""
+def test_16_one_request_that_exhausts_the_pool_finishes_with_an_error(policy):
+    """transformers #43150: the request finishes with an error; the scheduler does not spin."""
     toy = TimedPipeline(policy, blocks=6, block_size=4)
     small = ask(4, 9, max_tokens=6, priority=2)
     greedy, other = finish(toy, [ask(10, max_tokens=100, priority=-1), small])
@@ -45,7 +45,7 @@ def test_16_one_request_that_exhausts_the_pool_ends_with_a_sentence(policy):
 
 
 def test_17_preemption_does_not_thrash(policy):
-    """vLLM #21809: a victim comes back when it can stay."""
+    """vLLM #21809: a preempted request is readmitted only when it fits."""
     toy = TimedPipeline(policy, blocks=12, block_size=4)
     requests = [
         ask(6, start, max_tokens=30, priority=start % 2, deadline_ms=2_000 + 10 * start)
@@ -75,7 +75,7 @@ def test_18_nothing_is_admitted_in_a_step_that_preempted(policy, former):
 
 
 @pytest.mark.parametrize("extra", [-1, 0, 1])
-def test_20_a_budget_equal_to_the_remaining_prompt_and_one_beside(policy, extra):
+def test_20_a_budget_equal_to_the_remaining_prompt_and_off_by_one(policy, extra):
     """sglang #1594."""
     toy = TimedPipeline(policy, budget=16 + extra)
     request = ask(32, max_tokens=4, deadline_ms=400)
@@ -84,7 +84,7 @@ def test_20_a_budget_equal_to_the_remaining_prompt_and_one_beside(policy, extra)
 
 
 @pytest.mark.parametrize("budget", [1, 7, 32, 1000])
-def test_21_chunks_change_no_answer(policy, budget):
+def test_21_chunked_prefill_changes_no_answer(policy, budget):
     toy = TimedPipeline(policy, budget=budget)
     requests = [
         ask(length, length, priority=-length, deadline_ms=100 * length)

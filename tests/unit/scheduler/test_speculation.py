@@ -1,6 +1,6 @@
-"""Drafts: exact whatever is guessed, stopped where the answer stops, gone from the pool at once.
+"""Speculation: exact for any drafts, finished where the answer finishes, rejected blocks freed at once.
 
-Numbers are those of the engine handbook's regression list.
+Numbers in names are those of `docs/reliability.md`.
 """
 
 import hypothesis.strategies as st
@@ -70,7 +70,7 @@ def answer(toy, request):
     max_tokens=st.integers(1, 16),
 )
 @settings(max_examples=40, deadline=None)
-def test_52_on_equals_off(
+def test_52_answers_are_equal_with_and_without_speculation(
     prompts, right, length, budget, tokens, block_size, stop, penalty, bias, **params
 ):
     def run(speculate):
@@ -110,7 +110,7 @@ def test_52_on_equals_off(
     assert toy.counters.totals().generation_tokens == without.counters.totals().generation_tokens
 
 
-def test_50_a_seeded_answer_replays_with_drafts_in_any_company():
+def test_50_a_seeded_answer_replays_with_drafts_in_any_batch():
     request = {"temperature": 1.0, "seed": 11, "max_tokens": 20}
     expected = oracle(ask(PROMPT, **request))
     for right, others, budget in ((1.0, 0, 64), (0.5, 3, 7), (0.8, 7, 16)):
@@ -137,7 +137,7 @@ def test_51_logprobs_of_accepted_draft_tokens_are_log_softmax():
         known.append(token)
 
 
-# ---- ends inside an accepted run ----
+# ---- finishes inside accepted drafts ----
 
 
 def test_52_a_stop_string_inside_an_accepted_run_drops_the_rest():
@@ -152,7 +152,7 @@ def test_52_a_stop_string_inside_an_accepted_run_drops_the_rest():
     assert sum(guesser.accepted) > 0
     assert toy.counters.totals().generation_tokens == found + 2
     toy.assert_idle()
-    # Nothing behind the stop is findable: what continues the answer begins with it.
+    # No block after the stop is indexed: a prompt that continues the answer misses there.
     again = answer(toy, ask([*PROMPT, *whole], max_tokens=3))
     assert again.cached_tokens <= len(PROMPT) + found + 2
     assert again.token_ids == oracle(ask([*PROMPT, *whole], max_tokens=3))
@@ -179,7 +179,7 @@ def test_an_answer_to_the_contexts_end():
     assert output.finish_reason is FinishReason.LENGTH
 
 
-def test_not_a_number_after_accepted_tokens_fails_with_these():
+def test_nan_logits_after_accepted_tokens_keep_those_tokens():
     expected = oracle(ask(PROMPT, max_tokens=12))
     for length in (0, 8):
         toy, guesser = guessing(length=length)
@@ -194,7 +194,7 @@ def test_not_a_number_after_accepted_tokens_fails_with_these():
 # ---- blocks and rows ----
 
 
-def test_rejected_drafts_leave_their_blocks_and_the_prefix_index():
+def test_rejected_drafts_release_their_blocks_and_are_not_indexed():
     toy, _ = guessing(right=0.0, length=15, block_size=2, blocks=40)
     handle = toy.submit(ask(PROMPT, max_tokens=20))
     while toy.pipeline.has_work:
@@ -207,7 +207,7 @@ def test_rejected_drafts_leave_their_blocks_and_the_prefix_index():
     assert handle.wait_result().token_ids == oracle(ask(PROMPT, max_tokens=20))
 
 
-def test_nobody_is_preempted_for_a_guess():
+def test_drafts_preempt_no_request():
     """A pool that two requests fill to the last block, with guesses of fifteen tokens each."""
     requests = [ask(PROMPT, max_tokens=6), ask(PROMPT[::-1], max_tokens=6)]
     for right in (None, 0.0, 1.0):
@@ -235,7 +235,7 @@ def test_drafts_fill_spare_rows_only():
     assert any(tokens == MAX_DRAFT_TOKENS for rows, tokens in seen if 1 < rows < MAX_DRAFT_TOKENS)
 
 
-def test_usage_counts_every_token_once_and_every_interval():
+def test_usage_counts_every_token_and_inter_token_latency_once():
     toy, guesser = guessing(length=5, right=0.7)
     toy.clock.tick = 0.001
     outputs = [answer(toy, ask([n, 3], max_tokens=20)) for n in range(3)]
@@ -265,7 +265,7 @@ def test_drafts_are_decodes_to_the_step_time_model():
 
 
 def test_a_repeating_text_takes_fewer_steps():
-    """The toy never repeats itself, so it is made to."""
+    """Force the toy executor to repeat a text."""
     force = {at: 40 + at % 5 for at in range(60)}
     request = ask(PROMPT, max_tokens=50)
     for speculation in (False, True):
@@ -275,7 +275,7 @@ def test_a_repeating_text_takes_fewer_steps():
         assert steps == 50 if not speculation else steps < 20
 
 
-def test_a_row_that_guesses_badly_stops_and_tries_again_later():
+def test_a_row_with_low_acceptance_stops_drafting_and_retries_later():
     """Two tokens that come again and again, never followed by the same."""
     force = {at: (7, 8, 10 + at % 80)[at % 3] for at in range(240)}
     even = StepCosts(constant=1.0, prefill_token=1.0, decode_row=0.45, kv_token=0.0)
@@ -297,7 +297,7 @@ def test_a_row_that_guesses_badly_stops_and_tries_again_later():
 )
 @settings(max_examples=60, deadline=None)
 def test_the_number_of_draft_tokens_is_the_best_by_the_estimates(matched, length, constant, decode):
-    """Against every number there is, and prefixes of each row's draft only."""
+    """Compared with all combinations of prefixes of each row's draft."""
     costs = StepCosts(constant, 1.0, decode, 0.0)
     toy = looking_up(costs, rows=8)
     speculation = toy.pipeline.scheduler.speculation
@@ -327,7 +327,7 @@ def test_the_number_of_draft_tokens_is_the_best_by_the_estimates(matched, length
         assert not counts.any()
 
 
-def test_a_token_that_seems_dear_is_tried_where_it_is_nearly_certain():
+def test_a_costly_draft_token_is_proposed_where_acceptance_is_nearly_certain():
     dear = StepCosts(constant=0.0, prefill_token=1.0, decode_row=1.0, kv_token=0.0)
     force = {at: 40 + at % 5 for at in range(60)}
     toy = looking_up(dear, force=force)
@@ -365,7 +365,7 @@ def test_estimates_follow_what_is_accepted_and_are_the_requests_own():
     assert speculation._acceptance(*at) == pytest.approx(before)
 
 
-def test_nothing_is_proposed_before_anything_is_known_of_the_machine():
+def test_no_drafts_are_proposed_before_step_times_are_measured():
     toy = ToyPipeline(allocator=BlockAllocator, speculation=True, force=dict.fromkeys(range(9), 5))
     assert isinstance(toy.pipeline.scheduler.speculation, Speculation)
     answer(toy, ask([5, 5, 5, 5], max_tokens=8))
@@ -411,6 +411,6 @@ def test_lookup_continues_the_latest_longest_match_up_to_a_stop():
         {"stop_ids": np.zeros((2, 1), np.int32)},
     ],
 )
-def test_lookup_refuses_arrays_that_do_not_fit(changes):
+def test_lookup_refuses_arrays_of_the_wrong_shape(changes):
     with pytest.raises(ValueError, match="do not fit"):
         lookup([1, 2, 1, 2], **changes)

@@ -12,7 +12,7 @@ GPU = StepCosts(1.1e-3, 4e-6, 1e-6, 1e-10)
 
 
 def traffic(seed, steps):
-    """Loads as a busy engine has them: mostly decodes, now and then a chunk."""
+    """Loads of a busy engine: mostly decodes, sometimes a prefill chunk."""
     rng = np.random.default_rng(seed)
     for _ in range(steps):
         rows = int(rng.integers(0, 65))
@@ -22,7 +22,7 @@ def traffic(seed, steps):
 
 
 @pytest.mark.parametrize("machine", [CPU, GPU], ids=["cpu", "gpu"])
-def test_it_learns_a_machine(machine):
+def test_the_model_fits_a_machine(machine):
     model = StepTimeModel()
     for load in traffic(1, 200):
         model.observe(load, machine.seconds(load))
@@ -30,8 +30,8 @@ def test_it_learns_a_machine(machine):
         assert model.predict(load) == pytest.approx(machine.seconds(load), rel=0.02)
 
 
-def test_it_learns_through_noise_and_outliers():
-    """Another program takes the cores in every twentieth step, for a factor of ten."""
+def test_the_fit_is_robust_to_noise_and_outliers():
+    """Another process makes every twentieth step ten times slower."""
     rng = np.random.default_rng(3)
     model = StepTimeModel()
     for load in traffic(4, 800):
@@ -41,7 +41,7 @@ def test_it_learns_through_noise_and_outliers():
     assert np.median(np.abs(errors)) < 0.12
 
 
-def test_a_machine_that_becomes_slower_for_good_is_followed():
+def test_the_fit_follows_a_permanent_slowdown():
     model = StepTimeModel()
     for load in traffic(6, 400):
         model.observe(load, CPU.seconds(load))
@@ -51,7 +51,7 @@ def test_a_machine_that_becomes_slower_for_good_is_followed():
         assert model.predict(load) == pytest.approx(3 * CPU.seconds(load), rel=0.15)
 
 
-def test_a_long_spell_of_decodes_leaves_the_cost_of_prefills_alone():
+def test_decode_only_steps_keep_the_fitted_prefill_cost():
     model = StepTimeModel()
     for load in traffic(9, 300):
         model.observe(load, CPU.seconds(load))
@@ -71,7 +71,7 @@ def test_costs_are_never_negative():
         assert min(costs.constant, costs.prefill_token, costs.decode_row, costs.kv_token) >= 0
 
 
-def test_nothing_is_predicted_before_anything_was_seen():
+def test_nothing_is_predicted_before_the_first_observation():
     model = StepTimeModel()
     assert model.predict(StepLoad(0, 1, 1)) is None
     assert model.costs is None
@@ -80,7 +80,7 @@ def test_nothing_is_predicted_before_anything_was_seen():
     assert model.costs is None
 
 
-def test_the_first_step_is_already_something_to_go_by():
+def test_one_observation_is_enough_to_predict():
     model = StepTimeModel()
     load = StepLoad(64, 0, 64 * 65 // 2)
     model.observe(load, 0.04)

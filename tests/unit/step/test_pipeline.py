@@ -1,4 +1,4 @@
-"""The pipeline: finishes, failures, and delivery to readers."""
+"""Applied steps: finishes, failures and delivery to readers."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.fakes.toy_tokenizer import EOS, ToyTokenizer
 
 
 def spell(text):
-    """Forced outputs that spell a text."""
+    """Forced outputs whose text is given."""
     return dict(enumerate(ToyTokenizer().encode(text)))
 
 
@@ -26,7 +26,7 @@ def test_max_tokens():
     assert handle.drain() is None
 
 
-def test_the_models_own_end_of_sequence_ends_and_is_not_text():
+def test_the_models_eos_token_finishes_and_is_not_text():
     toy = ToyPipeline(force=spell("ab") | {2: EOS})
     handle = toy.submit(ask("hi", ignore_eos=False))
     toy.run()
@@ -35,7 +35,7 @@ def test_the_models_own_end_of_sequence_ends_and_is_not_text():
     assert (batch.text, batch.finish_reason) == ("ab", FinishReason.STOP)
 
 
-def test_ignored_end_of_sequence_goes_on():
+def test_an_ignored_eos_token_does_not_finish():
     toy = ToyPipeline(force={1: EOS})
     handle = toy.submit(ask("hi", ignore_eos=True, max_tokens=5))
     toy.run()
@@ -52,8 +52,8 @@ def test_stop_token_is_in_the_ids_and_not_in_the_text():
     assert (batch.text, batch.finish_reason) == ("ab", FinishReason.STOP)
 
 
-def test_stop_token_read_before_the_end_is_noticed_is_not_text_either():
-    """The reader may see the token before the step that ends the request is over."""
+def test_a_stop_token_drained_before_the_finish_is_not_text():
+    """The reader may drain the token before the step that finishes the request returns."""
     toy = ToyPipeline(force=spell("abc"))
     stop = ToyTokenizer().encode("c")[0]
     handle = toy.submit(ask("hi", stop_token_ids=(stop,), max_tokens=10))
@@ -88,7 +88,7 @@ def test_included_stop_string_is_kept():
     assert handle.drain().text == "one END"
 
 
-def test_a_prefix_of_a_stop_string_is_held_back():
+def test_a_partial_stop_string_is_held_back():
     toy = ToyPipeline(force=spell("ENERGY"))
     handle = toy.submit(ask("hi", stop=("END",), max_tokens=6))
     texts = []
@@ -99,14 +99,14 @@ def test_a_prefix_of_a_stop_string_is_held_back():
     assert texts == ["", "", "EN", "ER", "G", "Y"]
 
 
-def test_held_back_text_comes_out_at_the_end():
+def test_held_back_text_is_flushed_at_the_finish():
     toy = ToyPipeline(force=spell("xEN"))
     handle = toy.submit(ask("hi", stop=("END",), max_tokens=3))
     toy.run()
     assert handle.drain().text == "xEN"
 
 
-def test_half_a_character_is_never_text():
+def test_incomplete_characters_are_not_emitted():
     toy = ToyPipeline(force=spell("é"))
     handle = toy.submit(ask("hi", max_tokens=2))
     toy.step()
@@ -123,7 +123,7 @@ def test_stop_string_of_split_characters():
     assert (batch.text, batch.finish_reason) == ("a", FinishReason.STOP)
 
 
-def test_draining_at_every_step_and_once_at_the_end_give_the_same():
+def test_draining_at_every_step_equals_draining_once():
     request = ask("hello", max_tokens=30, logprobs=2)
     often, once = ToyPipeline(), ToyPipeline()
     handle = often.submit(request)
@@ -270,7 +270,7 @@ def test_an_executor_error_fails_the_requests_of_that_step_and_no_others():
     assert waiting.drain().token_ids == oracle(waiting_request)
 
 
-def test_a_panic_is_a_failed_step_too():
+def test_a_rust_panic_fails_the_step():
     class PanicError(BaseException):
         pass
 
@@ -322,7 +322,7 @@ def test_a_detokenizer_that_raises_fails_only_its_request():
     assert other.drain().token_ids == oracle(other_request)
 
 
-def test_a_failing_scheduler_fails_every_request_and_the_next_one_runs():
+def test_a_failing_scheduler_fails_all_requests_and_the_next_one_runs():
     toy = ToyPipeline()
     handle = toy.submit(ask("hello"))
     toy.step()

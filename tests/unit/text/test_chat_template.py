@@ -177,7 +177,7 @@ def test_templates_cannot_access_python_internals(source):
         text = rendered(source)
     except InvalidRequest:
         return
-    assert text.strip("[], ") == ""  # the sandbox hands out undefined, which prints nothing
+    assert text.strip("[], ") == ""  # undefined values print nothing
 
 
 @pytest.mark.parametrize(

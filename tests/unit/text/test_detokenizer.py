@@ -13,7 +13,7 @@ def scan(pieces, stops, *, include_stop=False):
 
 
 def cuts(text):
-    """Every way to cut a text into pieces."""
+    """All ways to split a text into pieces."""
     for marks in itertools.product((False, True), repeat=len(text) - 1):
         pieces, begin = [], 0
         for place, mark in enumerate(marks, 1):
@@ -30,8 +30,8 @@ def cuts(text):
         ("abcde", ("cd",), ("ab", True)),
         ("aabaab", ("aab",), ("", True)),
         ("aaab", ("aab",), ("a", True)),
-        ("abcd", ("abcd", "bc"), ("a", True)),  # the stop that is complete first
-        ("abcd", ("bc", "abc"), ("", True)),  # complete together: the longest
+        ("abcd", ("abcd", "bc"), ("a", True)),  # the stop string that ends first
+        ("abcd", ("bc", "abc"), ("", True)),  # both end here: the longest
         ("xab", ("abc",), ("xab", False)),
         ("ababab", ("abac",), ("ababab", False)),
     ],

@@ -10,11 +10,11 @@ use std::sync::OnceLock;
 /// Why this process cannot use the tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AmxUnavailable {
-    #[error("the processor has no AMX with int8 products")]
+    #[error("the processor has no AMX-INT8")]
     Processor,
-    #[error("the operating system does not keep the state of AMX tiles")]
+    #[error("the operating system does not save the state of AMX tiles")]
     OperatingSystem,
-    #[error("the kernel cannot lend AMX tiles to a process: it takes Linux 5.16 or newer")]
+    #[error("the kernel cannot grant AMX tiles to a process: Linux 5.16 or newer is required")]
     OldKernel,
     #[error(
         "the kernel refused the AMX tiles: an alternate signal stack of this process is too small for their state"

@@ -21,7 +21,7 @@ impl FormatError {
     }
 }
 
-/// The reason. Names taken from a file are escaped and shortened by [`quoted`] before they get here.
+/// The reason. Names taken from a file are escaped and shortened by `quoted` before they get here.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum Problem {
     #[error("cannot be read: {0}")]

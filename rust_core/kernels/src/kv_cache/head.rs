@@ -17,7 +17,7 @@ pub(crate) struct KvHead<'a> {
 }
 
 impl KvHead<'_> {
-    /// The tile that holds token `slot` of a block: see [`TileLayout`].
+    /// The tile that holds token `slot` of a block: see [`super::TileLayout`].
     #[inline(always)]
     pub fn tile(&self, block: usize, slot: usize) -> *mut u8 {
         assert!(block < self.shape.blocks && slot < self.shape.block_size);

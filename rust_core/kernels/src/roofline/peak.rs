@@ -161,7 +161,7 @@ pub fn measure_peak(
 ) -> Result<f64, KernelError> {
     if !instruction.available() {
         return Err(KernelError::config(format!(
-            "The peak of {} cannot be measured here: this machine or build is without it.",
+            "The peak of {} cannot be measured here: this machine or build does not support it.",
             instruction.name()
         )));
     }
