@@ -138,9 +138,9 @@ impl SteadyRows {
         self.tables.view().look_up(token_ids, positions)
     }
 
-    #[pyo3(signature = (least, /))]
-    fn repeats(&mut self, least: usize) -> bool {
-        self.tables.view().repeats(least)
+    #[pyo3(signature = (min_match, /))]
+    fn repeats(&mut self, min_match: usize) -> bool {
+        self.tables.view().repeats(min_match)
     }
 
     #[pyo3(signature = (blocks, /))]
