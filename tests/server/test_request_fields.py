@@ -6,7 +6,7 @@ from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, words
 
 CHAT = {"model": "toy", "messages": [{"role": "user", "content": "hi"}]}
-ASKS_FOR_SOMETHING = {"never": "inert"}
+NOT_A_DEFAULT = {"never": "inert"}
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def chat(client, **fields):
 def test_unsupported_fields_are_refused_by_name(client):
     wrong = {}
     for name in UNSUPPORTED:
-        response = chat(client, **{name: ASKS_FOR_SOMETHING})
+        response = chat(client, **{name: NOT_A_DEFAULT})
         error = response.json().get("error", {})
         found = (response.status_code, error.get("code"), error.get("param"))
         expected = (400, "unsupported_parameter", name)
@@ -56,10 +56,10 @@ def test_an_unsupported_field_may_be_null(client):
         ("typical_p", 0.9, 400),
         ("skip_special_tokens", True, 200),
         ("skip_special_tokens", False, 400),
-        ("logit_processors", 1, 200),  # nobody's field: ignored and listed
+        ("logit_processors", 1, 200),  # unknown field: ignored and listed
     ],
 )
-def test_values_that_ask_for_nothing_pass(client, name, value, status):
+def test_unsupported_fields_with_default_values_pass(client, name, value, status):
     assert chat(client, **{name: value}).status_code == status
 
 
@@ -96,7 +96,7 @@ def test_priority_and_deadline_reach_the_engine_for_every_choice(client, engine)
         ("deadline_ms", True),
     ],
 )
-def test_a_priority_or_deadline_that_is_none_is_refused_by_name(client, name, value):
+def test_an_invalid_priority_or_deadline_is_refused_by_name(client, name, value):
     response = chat(client, **{name: value})
     assert response.status_code == 400
     assert response.json()["error"]["param"] == name
@@ -137,7 +137,7 @@ def test_strict_fields_turn_them_into_400():
     assert response.json()["error"]["param"] == "shoe_size"
 
 
-def test_the_header_cannot_be_broken_out_of():
+def test_the_header_cannot_be_injected_into():
     value = header_value(["a\r\nset-cookie: x", "ü" * 500, "a,b"] + ["x"] * 100)
     assert value.isascii()
     assert "\r" not in value

@@ -177,7 +177,7 @@ def test_missing_weights_are_refused(mistral, tmp_path):
         load_torch(tmp_path)
 
 
-def test_attention_unlike_transformers_own_is_noticed(mistral):
+def test_attention_unlike_that_of_transformers_is_detected(mistral):
     """The check at load time rejects a backend that computes something else."""
 
     class Deaf:
