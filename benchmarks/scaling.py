@@ -28,12 +28,12 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.comparison import VOCABULARY, ComparedEngine, Comparison, print_table, prompts
 from benchmarks.driven_engine import DRIVERS, OURS, DrivenEngine, OrderRefused, Recipe
 from benchmarks.driven_process import ProcessFailed
 from benchmarks.drivers.orders import Order
 from benchmarks.machine import say, write_result
-from benchmarks.race import VOCABULARY, Contestant, Race, print_table, prompts
-from benchmarks.standings import Lengths
+from benchmarks.measurements import Lengths
 from engine.benchmark.workload import random_tokens
 from engine.files.cache_dir import cache_dir
 
@@ -101,17 +101,17 @@ def shapes(options: argparse.Namespace, found: dict[str, Any], save: Save) -> No
         if options.quick:
             columns = columns[: 4 if name == "0.5B" else 3]
         lengths = Lengths(single=32, prompt=32, new=16) if options.quick else Lengths()
-        contestants = [Contestant(recipe("pravaha", options.dir, model=model))]
+        compared = [ComparedEngine(recipe("pravaha", options.dir, model=model))]
         if "llama_cpp" in options.peers:
-            contestants.append(
-                Contestant(recipe("llama_cpp", options.dir, model=model), "llama_cpp")
+            compared.append(
+                ComparedEngine(recipe("llama_cpp", options.dir, model=model), "llama_cpp")
             )
-        with Race(contestants, columns, threads=options.threads, lengths=lengths) as race:
-            for rounds in race.run(options.rounds, float("inf")):
-                found[name] = race.result(rounds)
+        with Comparison(compared, columns, threads=options.threads, lengths=lengths) as comparison:
+            for rounds in comparison.run(options.rounds, float("inf")):
+                found[name] = comparison.result(rounds)
                 save()
             print(f"Qwen2.5 {name} shapes, {model.stat().st_size / 1e6:,.0f} MB of Q4_1")
-            print_table(race, options.console)
+            print_table(comparison, options.console)
 
 
 # -- contexts --------------------------------------------------------------------------------------

@@ -222,8 +222,8 @@ def _print_acceptance(engine: AsyncPravahaEngine, kind: str) -> None:
                 draft,
                 length,
                 matched,
-                least=MIN_MATCH,
-                most=MAX_MATCH,
+                min_match=MIN_MATCH,
+                max_match=MAX_MATCH,
             )
             tried[matched[0]] += 1
             right[matched[0]] += draft[0, 0] == whole[0, num_tokens]

@@ -304,8 +304,8 @@ class SteadyRows:
             How many rows have no block for that token; None if a row is not steady.
         """
 
-    def repeats(self, least: int, /) -> bool:
-        """Whether the last `least` tokens of some row occur in it earlier.
+    def repeats(self, min_match: int, /) -> bool:
+        """Whether the last `min_match` tokens of some row occur in it earlier.
 
         If not, `draft_by_lookup` finds nothing.
         """
@@ -355,14 +355,14 @@ def draft_by_lookup(
     lengths: NDArray[np.int32],
     matched: NDArray[np.int32],
     *,
-    least: int,
-    most: int,
+    min_match: int,
+    max_match: int,
 ) -> bool:
     """Draft the next tokens of rows by prompt lookup.
 
-    A draft continues the longest earlier occurrence of a row's last `least` to `most` tokens, the latest
-    of several, and ends before a stop token. Cost: one pass over each row's tokens, about a microsecond
-    for a thousand.
+    A draft continues the longest earlier occurrence of a row's last `min_match` to `max_match`
+    tokens, the latest of several, and ends before a stop token. Cost: one pass over each row's tokens,
+    about a microsecond for a thousand.
 
     Args:
         token_table: [max_rows, max_model_len] int32, the rows' tokens.
@@ -373,8 +373,8 @@ def draft_by_lookup(
         drafts: [R, K] int32, filled with the drafts.
         lengths: [R] int32, filled with their lengths, 0 for none.
         matched: [R] int32, filled with the lengths of the matches, 0 for none.
-        least: at least 1.
-        most: at least `least`.
+        min_match: at least 1.
+        max_match: at least `min_match`.
 
     Returns:
         Whether any row has a draft.
@@ -461,7 +461,7 @@ class SwapStore:
         """The complete entries of the longest prefix of `tokens`, first block first."""
 
     def save_victims(
-        self, trie: PrefixTrie, count: int, most: int
+        self, trie: PrefixTrie, count: int, max_entries: int
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Reserve entries for the blocks that the next `count` allocations of the trie's pool would evict.
 
@@ -469,14 +469,14 @@ class SwapStore:
         entries, or `abandon` them.
 
         Returns:
-            Blocks and their entries, prefixes first, at most `most`.
+            Blocks and their entries, prefixes first, at most `max_entries`.
         """
 
     def count_unsaved_victims(self, trie: PrefixTrie, count: int) -> int:
         """How many of the blocks that the next `count` allocations would evict have no entry."""
 
     def save_indexed(
-        self, trie: PrefixTrie, most: int
+        self, trie: PrefixTrie, max_entries: int
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """As `save_victims`, for blocks that were indexed and have no entry, oldest first.
 

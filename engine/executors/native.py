@@ -159,9 +159,9 @@ class NativeExecutor:
         except (ValueError, TypeError, RuntimeError) as error:
             raise ExecutorError(str(error)) from error
 
-    def time_phases(self, wanted: bool) -> None:
+    def time_phases(self, enabled: bool) -> None:
         """Turn the timing of the phases of a step on or off; it costs a few microseconds per step."""
-        self._core.time_phases(wanted)
+        self._core.time_phases(enabled)
 
     def take_phase_seconds(self) -> dict[str, float]:
         """Seconds spent in each phase since the last call, in the order of a step.

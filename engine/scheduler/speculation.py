@@ -127,8 +127,8 @@ class Speculation:
             drafts,
             lengths,
             matched,
-            least=MIN_MATCH,
-            most=MAX_MATCH,
+            min_match=MIN_MATCH,
+            max_match=MAX_MATCH,
         )
         if not found:
             return None

@@ -1,4 +1,4 @@
-"""Embedding through the engine's door and over both transports."""
+"""Embedding through `AsyncPravahaEngine` and both client transports."""
 
 import base64
 import threading
@@ -62,7 +62,7 @@ def test_other_dimensions_are_refused_before_anything_is_embedded(tiny, monkeypa
 
 
 def test_a_text_keeps_its_tail(tiny):
-    """The file itself would cut at 8 tokens and pad to them."""
+    """The tokenizer file itself truncates and pads to 8 tokens."""
     encoder = TextEncoder(tiny, name="tiny")
     long, longer = encoder.embed(["a b c d e f g h i", "a b c d e f g h j"]).vectors
     assert (long != longer).any()
@@ -93,7 +93,7 @@ def test_embedding_and_decoding_do_not_wait_for_each_other(tiny):
     executor.gate = threading.Semaphore(0)
     engine.start()
     stuck = engine.submit(ask("x"))
-    executor.entered.acquire()  # a step is under way, and does not end
+    executor.entered.acquire()  # a step runs and waits at the gate
     assert engine.embed(["hello world"]).vectors.shape == (1, 64)
     assert not stuck.finished
     executor.gate.release(1000)
@@ -192,7 +192,7 @@ def test_the_official_client_gets_its_vectors(server):
         ({"user": "me"}, 200, None),
     ],
 )
-def test_what_is_asked_is_obeyed_or_refused_by_name(http, fields, status, param):
+def test_request_fields_are_applied_or_refused_by_name(http, fields, status, param):
     response = embed(http, **fields)
     assert response.status_code == status, response.text
     if status != 200:

@@ -1,4 +1,4 @@
-"""The native encoder against transformers' BERT in fp32, and against itself."""
+"""The native encoder against transformers' BERT in fp32, and its batch and thread invariance."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_minilm_equals_transformers_in_fp32(minilm, oracle, level):
     assert ((made.vectors * oracle).sum(1) > 1 - 1e-6).all()
 
 
-def test_a_vector_does_not_depend_on_its_company(encoder):
+def test_a_vector_does_not_depend_on_its_batch(encoder):
     together = encoder.embed(TEXTS).vectors
     backwards = encoder.embed(TEXTS[::-1]).vectors[::-1]
     alone = np.stack([encoder.embed([text]).vectors[0] for text in TEXTS])
@@ -54,7 +54,7 @@ def test_a_vector_does_not_depend_on_threads(minilm, encoder):
     assert (single.embed(TEXTS).vectors == encoder.embed(TEXTS).vectors).all()
 
 
-def test_what_means_alike_is_near(encoder):
+def test_similar_texts_have_similar_vectors(encoder):
     cat, kitten, tax = encoder.embed(
         ["A cat sits on the mat.", "A kitten is sitting on a rug.", "Taxes are due in April."]
     ).vectors

@@ -1,4 +1,4 @@
-"""Tiny random BERT encoders, written as a published one is."""
+"""Tiny random BERT encoders in the file layout of published ones."""
 
 import json
 
@@ -20,7 +20,9 @@ def save_tiny_bert(directory, *, prefix="", dtype=torch.float32, **config):
     } | config  # fmt: skip
     model = BertModel(BertConfig(**settings, attn_implementation="eager")).eval()
     with torch.no_grad():
-        for parameter in model.parameters():  # the library's own are too small to tell
+        for (
+            parameter
+        ) in model.parameters():  # the library's initial weights are too small to show errors
             parameter.copy_((parameter + 0.2 * torch.randn_like(parameter)).to(dtype).float())
     tensors = {prefix + name: one.to(dtype) for name, one in model.state_dict().items()}
     save_file(tensors, directory / "model.safetensors")

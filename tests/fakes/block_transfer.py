@@ -1,4 +1,4 @@
-"""What every executor's KV blocks do when they are copied out, in and over, and what is refused."""
+"""Checks of block copies that every executor must pass: out of the pool, into it and within it."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from engine.executors.base import Executor
 
 
 def check_round_trip(executor: Executor, num_blocks: int, highest_byte: int = 256) -> None:
-    """Bytes below `highest_byte`, written to some blocks, are read from them and from a copy."""
+    """Bytes below `highest_byte` written to blocks are read back from them and from a copy."""
     generator = np.random.default_rng(0)
     data = generator.integers(0, highest_byte, (3, executor.block_bytes), np.uint8)
     executor.write_blocks(np.array([5, 0, num_blocks - 1], np.int32), data)
@@ -33,11 +33,11 @@ def check_refusals(
     """Blocks outside the pool and arrays of other shapes are refused.
 
     Args:
-        executor: whose blocks.
-        num_blocks: how many there are.
-        outside: what the refusal of a block outside the pool says.
-        count: what is said of a number of rows that is not that of the blocks.
-        width: what is said of rows that are not a block wide; None leaves it open.
+        executor: the executor under test.
+        num_blocks: size of its pool.
+        outside: the expected message for a block outside the pool.
+        count: the expected message when the numbers of rows and blocks differ.
+        width: the expected message for rows that are not a block wide; None accepts any.
     """
     out = np.zeros((1, executor.block_bytes), np.uint8)
     for call in (executor.read_blocks, executor.write_blocks):

@@ -1,7 +1,7 @@
 """A tokenizer, a chat template and an engine client small enough to predict by hand.
 
 The tokenizer gives each pair of equal letters one token (so that boundaries matter), every other
-character its own, and knows a few control tokens. No thread: `script` says what comes next.
+character its own, and knows a few control tokens. No thread: tests deliver the answers.
 """
 
 import re
@@ -84,7 +84,7 @@ EOS = CONTROLS.index("<|im_end|>")
 
 
 class ToyClient:
-    """An `EngineClient` whose answers a test hands out piece by piece.
+    """An `EngineClient` whose answers a test delivers piece by piece.
 
     Attributes:
         requests: everything submitted, in order.
@@ -112,7 +112,7 @@ class ToyClient:
         environment.globals["raise_exception"] = _raise
         self._template = environment.from_string(template)
 
-    # What a test does.
+    # Called by tests.
 
     def write(
         self,
@@ -123,7 +123,7 @@ class ToyClient:
         at: int = -1,
         cached: int = 0,
     ) -> tuple[int, ...]:
-        """Send text for a submitted request (the last by default); the ids that went out."""
+        """Deliver text for a submitted request (the last by default); returns its token ids."""
         request = self.requests[at]
         ids = (*self.tokenizer.encode(text), *((EOS,) if eos else ()))
         finish = FinishReason.STOP if eos else finish

@@ -1,6 +1,6 @@
-"""An engine without threads for tests of the screen: `step(n)` advances it, nothing else does.
+"""An engine without threads for tests of the screen; only `step(n)` advances it.
 
-Answers are scripted; blocks, counters and rates follow from what was fed and said, so that every
+Answers are scripted; blocks, counters and rates follow from the requests and answers, so that every
 figure on the screen can be predicted.
 """
 
@@ -57,10 +57,10 @@ class _Running:
 
 
 class FakeClient(ToyClient):
-    """`EngineClient` on strings: each step hands every running request its next piece.
+    """`EngineClient` on strings: each step delivers the next piece of every running request.
 
     Args:
-        answers: what the next requests will be answered with, in order; each a text, cut into
+        answers: answers to the next requests, in order; each a text, split into
             words, or the pieces themselves. A request beyond them never ends by itself.
         blocks: size of the KV pool.
 
@@ -93,10 +93,10 @@ class FakeClient(ToyClient):
         self._fill = np.zeros(blocks, np.uint8)
         self._epoch = 0
 
-    # What a test does.
+    # Called by tests.
 
     def step(self, count: int = 1) -> None:
-        """Execute steps: every running request gets its next piece, or the end of its answer."""
+        """Execute steps: every running request gets its next piece or finishes."""
         for _ in range(count):
             self.steps += 1
             self.time += 0.02
@@ -116,13 +116,13 @@ class FakeClient(ToyClient):
         self.step()
 
     def load(self, progress: float) -> None:
-        """The weights are this far; at 1 the engine is ready."""
+        """Set the loaded share of the weights; at 1 the engine is ready."""
         self.progress = progress
         self.state = EngineState.READY if progress >= 1 else EngineState.LOADING
         self.wake()
 
     def fail(self, error: str) -> None:
-        """The engine failed for good."""
+        """Put the engine into the failed state."""
         self.state, self.error = EngineState.FAILED, error
         self.wake()
 

@@ -1,4 +1,4 @@
-"""Grammars followed the slow way: everything replayed for each token."""
+"""Reference grammar masks: the whole answer is replayed for each token."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ NUMBERS = r"[1-9][0-9]{2,5}( [a-z]{1,4})*"
 
 
 def toy_compiler(tokenizer=None, vocab_size=VOCAB_SIZE, **options):
-    """A compiler that need not be closed when the test ends: its process ends with ours."""
+    """A compiler that tests need not close: its process ends with the test process."""
     return GrammarCompiler(tokenizer or ToyTokenizer(), vocab_size, **options)
 
 
@@ -32,7 +32,7 @@ def allowed(matcher):
 
 
 def replayed_mask(grammar_compiled):
-    """For `oracle`: the mask after an answer, from the grammar's beginning each time."""
+    """For `oracle`: the mask after an answer, computed from the grammar's start each time."""
 
     def mask(answer):
         matcher = grammar_compiled.matcher()

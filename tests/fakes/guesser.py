@@ -1,4 +1,4 @@
-"""A `Speculation` that knows the answers, and errs on purpose: for proofs that drafts change nothing."""
+"""A `Speculation` that drafts known answers with chosen errors, to test that drafts change nothing."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from tests.fakes.toy_executor import next_token
 
 
 class Guesser(Speculation):
-    """Brings up to `length` tokens a row, each right with probability `right`."""
+    """Drafts up to `length` tokens a row, each right with probability `right`."""
 
     def __init__(self, toy, *, length, right, seed=0):
         super().__init__(toy.table, token_budget=toy.budget)
@@ -68,6 +68,6 @@ class Guesser(Speculation):
 
 
 def guess(toy, **options):
-    """Have a toy pipeline's scheduler guess so from now on."""
+    """Install such a `Speculation` in a toy pipeline's scheduler."""
     guesser = toy.pipeline.scheduler.speculation = Guesser(toy, **options)
     return guesser

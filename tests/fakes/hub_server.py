@@ -15,10 +15,10 @@ class HubServer:
     """The running hub.
 
     Attributes:
-        url: what `HF_ENDPOINT` must be.
-        files: what the one repository holds; may be changed between requests.
-        claimed_sha256: digests to publish instead of the true ones, by file name.
-        requested: every path that was asked for.
+        url: value of `HF_ENDPOINT`.
+        files: contents of the only repository; may be changed between requests.
+        claimed_sha256: digests published instead of the true ones, by file name.
+        requested: every requested path.
     """
 
     def __init__(self, repository: str, files: dict[str, bytes]) -> None:

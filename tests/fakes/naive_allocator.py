@@ -1,4 +1,4 @@
-"""A block allocator that anybody can check by eye: a list of counts and a queue of free blocks."""
+"""A reference block allocator: a list of reference counts and a queue of free blocks."""
 
 from collections import deque
 from types import SimpleNamespace

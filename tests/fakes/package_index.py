@@ -48,7 +48,7 @@ class PackageIndex:
     """The running index.
 
     Attributes:
-        url: what `PIP_INDEX_URL` must be.
+        url: value of `PIP_INDEX_URL`.
         halfway: set when half of the wheel was sent.
         resume: cleared before a fetch, it makes the index wait there.
     """

@@ -22,21 +22,23 @@ def ask(length=4, start=1, *, max_tokens=4, priority=0, deadline_ms=None):
 
 
 class TimedPipeline(ToyPipeline):
-    """A toy pipeline whose steps take time; notes who was admitted, in order."""
+    """A toy pipeline whose steps take time; records the order of admissions."""
 
-    def __init__(self, policy, *, known=True, **options):
-        """`known`: whether the step-time model has seen such steps before."""
+    def __init__(self, policy, *, fitted=True, **options):
+        """`fitted`: whether the step-time model has observed such steps before."""
         scheduling = Scheduling(policy=policy)
         super().__init__(scheduling=scheduling, **options)
         watch = self.executor.watch
 
         def take_time(plan):
             watch(plan)
-            counts = np.diff(plan.query_start)
-            self.clock.now += step_seconds(int(counts[counts > 1].sum()), int((counts == 1).sum()))
+            scheduled = np.diff(plan.query_start)
+            self.clock.now += step_seconds(
+                int(scheduled[scheduled > 1].sum()), int((scheduled == 1).sum())
+            )
 
         self.executor.watch = take_time
-        if known:
+        if fitted:
             teach(self.pipeline.scheduler.work)
         self.admitted = []
         self.events.subscribe(
@@ -44,7 +46,7 @@ class TimedPipeline(ToyPipeline):
         )
 
     def names(self, **requests):
-        """Submit requests by name; the names in the order in which they are admitted."""
+        """Submit requests by name; returns the names in order of admission."""
         named = {request.request_id: name for name, request in requests.items()}
         for request in requests.values():
             self.submit(request)

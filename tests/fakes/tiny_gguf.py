@@ -12,7 +12,7 @@ HIDDEN, LAYERS, HEADS, KV_HEADS, HEAD_DIM, FFN, CONTEXT = 32, 2, 4, 2, 8, 64, 12
 
 
 def model_fields(architecture: str = "llama") -> dict[str, object]:
-    """The GGUF metadata of a tiny model's shapes."""
+    """GGUF metadata with the shapes of a tiny model."""
     values: dict[str, object] = {
         "block_count": LAYERS,
         "context_length": CONTEXT,
@@ -64,7 +64,7 @@ def write_gguf(
     *,
     dtypes: Mapping[str, gguf.GGMLQuantizationType] | None = None,
 ) -> Path:
-    """Write metadata (None leaves a key out) and tensors; `dtypes`: what the bytes of a tensor are."""
+    """Write metadata (None omits a key) and tensors; `dtypes`: formats of quantised tensors by name."""
     writer = gguf.GGUFWriter(path, str(fields["general.architecture"]))
     for key, value in fields.items():
         if key == "general.architecture" or value is None:

@@ -1,4 +1,4 @@
-"""Tiny random models of many architectures, saved as transformers saves them."""
+"""Tiny random models of many architectures, saved by transformers."""
 
 import json
 from pathlib import Path
@@ -154,7 +154,7 @@ def save_tiny(directory: Path, model: Any) -> Path:
 
 
 def greedy(model: Any, prompt: list[int], count: int) -> list[int]:
-    """What transformers' `generate` continues with; never stops early."""
+    """Greedy tokens of transformers' `generate`, without early stop."""
     output = model.generate(
         torch.tensor([prompt]),
         max_new_tokens=count,

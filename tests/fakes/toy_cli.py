@@ -1,4 +1,4 @@
-"""The `pravaha` command on toy engines, as a process of its own: `python -m tests.fakes.toy_cli …`.
+"""The `pravaha` command on toy engines, in a separate process: `python -m tests.fakes.toy_cli …`.
 
 `TOY` in the environment chooses the engine: `paris` answers at once, `echo` repeats its
 prompt, `endless` writes until it is

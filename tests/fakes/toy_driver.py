@@ -1,4 +1,4 @@
-"""A driver of an engine that does nothing, at a speed that its model's file states."""
+"""A benchmark driver of a dummy engine whose speed is stated in its model file."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ runs = 0
 
 
 def run(order: Order) -> float:
-    """Seconds by the stated rates; noise on standard output, as engines make it."""
+    """Seconds at the stated rates; writes to standard output as engines do."""
     global runs
     runs += 1
     print("a line of the engine's own")

@@ -21,7 +21,7 @@ _NEVER_WRITTEN = -7
 
 
 def toy_logits(history, vocab_size=VOCAB_SIZE):
-    """[vocab] float32 from every token of the history and its place."""
+    """[vocab] float32 from every token of the history and its position."""
     key = np.uint64(0xCBF29CE484222325)
     with np.errstate(over="ignore"):
         for token in history:
@@ -32,7 +32,7 @@ def toy_logits(history, vocab_size=VOCAB_SIZE):
 
 
 class ToyExecutor:
-    """Records every plan's shape; can be told to fail, to answer NaN, or to wait at a gate."""
+    """Records every plan's shape; tests can make it fail, return NaN logits or wait at a gate."""
 
     def __init__(self, num_blocks, block_size, *, vocab_size=VOCAB_SIZE, force=None):
         self.info = ExecutorInfo("toy", "portable", 1, "F32", 1000, "f16", 250)
@@ -105,7 +105,7 @@ class ToyExecutor:
         return sample_reference(np.array(logits), plan, np.array(scored))
 
     def _logits(self, plan, row, length):
-        """What follows a row's first `length` tokens, as its blocks hold them."""
+        """The row's first `length` tokens, read back from its blocks."""
         places = np.arange(length)
         blocks = plan.block_tables[row, places // self.block_size]
         history = self.kv[blocks, places % self.block_size]
@@ -123,7 +123,7 @@ class ToyExecutor:
 
 
 def check_plan(plan):
-    """What `StepPlan` promises."""
+    """Check the contract of `StepPlan`."""
     lengths = np.diff(plan.query_start)
     assert len(set(plan.rows.tolist())) == len(plan.rows)
     assert (lengths > 0).all()
@@ -193,7 +193,7 @@ def oracle(
 
 
 def next_token(tokens, params, seed, *, penalty_start, forced=None, bits=None):
-    """What a request samples after its first tokens, by definition; `bits` is a token mask."""
+    """The token a request samples after the given ones, by definition; `bits` is a token mask."""
     bias_ids, bias_values = SamplingValidator.pack_bias(params)
     plan = StepPlan(
         rows=np.zeros(1, np.int32),

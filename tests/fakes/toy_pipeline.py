@@ -1,4 +1,4 @@
-"""A pipeline over the toy executor, stepped by hand: no thread, and a clock that obeys."""
+"""A pipeline over the toy executor, stepped by the test: no thread and a manual clock."""
 
 from types import SimpleNamespace
 
@@ -26,7 +26,7 @@ from tests.fakes.toy_executor import ToyExecutor, toy_model
 
 
 class ManualClock:
-    """Seconds that pass only when somebody says so."""
+    """A clock that advances only when a test sets it."""
 
     def __init__(self, tick=0.0):
         self.now = 100.0
@@ -134,11 +134,11 @@ class ToyPipeline:
             abort=lambda: self._abort(sequence),
             hub=WakeHub(),
         )
-        self.handles.append(handle)  # a handle that nobody holds aborts its request
+        self.handles.append(handle)  # a handle without references aborts its request
         return handle
 
     def fork(self, handle, *, at=None, n=1, sampling=None):
-        """As `AsyncPravahaEngine.fork`."""
+        """Fork as `AsyncPravahaEngine.fork` does."""
         parent = self.sequences[handle.request_id]
         first, parent.forks = parent.forks + 1, parent.forks + n
         tokens = prompt_and_output_ids(parent)
@@ -161,7 +161,7 @@ class ToyPipeline:
         self.deliver()
 
     def deliver(self):
-        """Tell readers of requests that finished, as the engine does after each step."""
+        """Publish finished requests to readers, as the engine does after each step."""
         for finished in self.pipeline.take_finished():
             sequence = finished.sequence
             assert sequence.finished
@@ -170,7 +170,7 @@ class ToyPipeline:
             finished.deliver(self.events)
 
     def run(self, limit=10_000):
-        """Step until nothing is left to do; fails if that never happens."""
+        """Step until there is no work; fails if that takes too long."""
         for _ in range(limit):
             if not self.pipeline.has_work:
                 return

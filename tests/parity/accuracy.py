@@ -1,4 +1,4 @@
-"""How far the executor's predictions are from fp32's on the same weights: prose and greedy answers."""
+"""Accuracy of the executor against fp32 on the same weights: prose and greedy answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,14 +43,14 @@ QUESTIONS = [
 
 @dataclass(frozen=True, slots=True)
 class ProseScore:
-    """Prose predicted token by token.
+    """Accuracy of the predicted tokens of a text.
 
     Attributes:
-        tokens: how many.
-        perplexity: ours.
-        perplexity_ratio: ours over fp32's.
-        mean_kl: divergence of ours from fp32's, in nats; a lower bound, see `divergence`.
-        top1_changed: share of tokens whose likeliest one is another, 0–1.
+        tokens: number of predicted tokens.
+        perplexity: the executor's.
+        perplexity_ratio: the executor's over fp32's.
+        mean_kl: KL divergence from fp32, in nats; a lower bound, see `divergence`.
+        top1_changed: share of positions whose likeliest token differs from fp32's, 0–1.
     """
 
     tokens: int
@@ -101,7 +101,7 @@ def score_prose(
 
 
 def divergence(top: list[tuple[int, float]], exact: NDArray[np.float32]) -> float:
-    """KL divergence of our likeliest tokens' distribution from fp32's, all others being one token.
+    """KL divergence of the executor's likeliest tokens from fp32, with all other tokens pooled.
 
     The executor reports logprobs of 20 tokens; pooling the others can only lower the divergence.
     """
@@ -114,7 +114,7 @@ def divergence(top: list[tuple[int, float]], exact: NDArray[np.float32]) -> floa
 def departures(
     stepper: Stepper, reference: PreTrainedModel, prompts: Sequence[Sequence[int]]
 ) -> list[float]:
-    """How near fp32's two best logits are where a greedy answer first leaves fp32's.
+    """Difference of fp32's two largest logits where a greedy answer first departs from fp32's.
 
     One margin for each answer of `ANSWER_TOKENS` that is not equal.
     """

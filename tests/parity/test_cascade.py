@@ -49,7 +49,7 @@ def outcome(executor: Executor, step: StepPlan) -> list[bytes]:
 
 
 @pytest.mark.parametrize("kv_dtype", ["f16", "int8"])
-def test_cascade_is_plain_attention(demo_model: Path, kv_dtype: str) -> None:
+def test_cascade_attention_equals_plain_attention(demo_model: Path, kv_dtype: str) -> None:
     stepper = load_stepper(demo_model, kv_dtype=kv_dtype, rows=ROWS)  # type: ignore[arg-type]
     executor = stepper.executor
     rng = np.random.default_rng(5)

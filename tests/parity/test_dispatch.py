@@ -60,14 +60,14 @@ def answers(path: Path, level: str) -> list[Outcome]:
 @pytest.mark.parametrize("dtype", FORMATS)
 def test_an_answer_has_the_same_bits_in_any_batch(level: str, dtype: str, toys: Path) -> None:
     require(level)
-    alone, *in_company = answers(toys / f"{dtype}.gguf", level)
-    for count, outcome in zip(BATCHES[1:], in_company, strict=True):
+    alone, *batched = answers(toys / f"{dtype}.gguf", level)
+    for count, outcome in zip(BATCHES[1:], batched, strict=True):
         assert outcome == alone, f"among {count}"
 
 
 @pytest.mark.parametrize("level", FUSED_LEVELS)
 @pytest.mark.parametrize("dtype", FORMATS)
-def test_answers_are_those_of_portable_code(level: str, dtype: str, toys: Path) -> None:
+def test_answers_agree_with_portable_code(level: str, dtype: str, toys: Path) -> None:
     """The same tokens except at near-ties, and logprobs within the error of quantisation."""
     require(level)
     (ours, logprobs, _), *_ = answers(toys / f"{dtype}.gguf", level)
@@ -80,7 +80,7 @@ def test_answers_are_those_of_portable_code(level: str, dtype: str, toys: Path) 
 
 
 @pytest.mark.parametrize("dtype", FORMATS)
-def test_levels_with_fused_products_agree_bit_for_bit(dtype: str, toys: Path) -> None:
+def test_levels_with_fused_multiply_add_agree_bit_for_bit(dtype: str, toys: Path) -> None:
     """These levels sum exact integers per group and fuse the same multiply-adds in the same order."""
     present = [level for level in FUSED_LEVELS if available(level)]
     if len(present) < 2:
@@ -91,7 +91,7 @@ def test_levels_with_fused_products_agree_bit_for_bit(dtype: str, toys: Path) ->
 
 @pytest.fixture(scope="module")
 def ids(demo_model: Path) -> list[int]:
-    """Some prose."""
+    """Token ids of prose."""
     return open_model(demo_model).tokenizer.encode(PROSE.read_text()[:150])
 
 
@@ -194,7 +194,7 @@ print(json.dumps(_core.cpu_features()["obstacles"]), _core.cpu_features()["level
 """
 
 
-def test_56_refused_tiles_leave_the_next_level() -> None:
+def test_56_without_amx_tiles_the_next_level_is_chosen() -> None:
     """Linux denies AMX to a process whose alternate signal stack is too small for the tile state."""
     require("amx")
     process = subprocess.run(

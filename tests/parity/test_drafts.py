@@ -11,7 +11,7 @@ from tests.parity.drafting import guesser
 from tests.parity.loading import load_stepper
 from tests.parity.stepper import Run, Stepper
 
-VOCAB, NEW_TOKENS = 49152, 20
+VOCAB, NEW_TOKENS = 49152, 14
 
 SAMPLINGS = {
     "greedy": {"num_logprobs": 2},
@@ -55,14 +55,16 @@ def test_with_and_without_drafts(stepper: Stepper, kind: str) -> None:
     stepper.run(plain)
     for right in (1.0, 0.7, 0.0):
         # One row with drafts; two, while the third prefills; all three.
-        for guessing in (1, 2, 3):
+        for drafting_rows in (1, 2, 3):
             runs = []
             for number, run in enumerate(plain):
                 drafts = guesser(
                     run.tokens, len(run.prompt), VOCAB, length=5, right=right, seed=number
                 )
-                late = {"arrival": 3 * number} if guessing == 2 else {}
-                runs.append(fresh(run, **({"drafts": drafts} if number < guessing else {}), **late))
+                late = {"arrival": 3 * number} if drafting_rows == 2 else {}
+                runs.append(
+                    fresh(run, **({"drafts": drafts} if number < drafting_rows else {}), **late)
+                )
             stepper.run(runs)
             for run, alone in zip(runs, plain, strict=True):
                 assert outcome(run) == outcome(alone)

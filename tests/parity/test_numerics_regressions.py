@@ -41,7 +41,7 @@ def test_39_a_greedy_answer_alone_and_among_4_5_16_17_and_64_rows(demo_model: Pa
 
 
 @pytest.mark.parametrize("rows", [12, 16])
-def test_40_a_long_decode_among_many_rows_stays_the_references(rows: int, tmp_path: Path) -> None:
+def test_40_a_long_decode_among_many_rows_equals_the_reference(rows: int, tmp_path: Path) -> None:
     """The shape of a split-KV bug (vLLM #48076): long contexts in a batch."""
     model = save_tiny_model(TINY["llama-untied-biased"], tmp_path, torch.float32)
     stepper = load_stepper(tmp_path, block_size=16, rows=rows, num_blocks=rows * CONTEXT // 16)
@@ -53,7 +53,9 @@ def test_40_a_long_decode_among_many_rows_stays_the_references(rows: int, tmp_pa
 
 
 @pytest.mark.parametrize("name", DIFFERENT_POSITIONS)
-def test_46_the_last_position_of_the_context_is_the_references(name: str, tmp_path: Path) -> None:
+def test_46_the_last_position_of_the_context_equals_the_reference(
+    name: str, tmp_path: Path
+) -> None:
     model = save_tiny_model(TINY[name], tmp_path, torch.float32)
     stepper = load_stepper(tmp_path, block_size=16, rows=2, max_tokens=96, max_model_len=CONTEXT)
     runs = [Run(prompt, 8) for prompt in prompts(2, CONTEXT - 8)]
@@ -70,10 +72,10 @@ def test_47_nan_logits_fail_one_request(tmp_path: Path) -> None:
     tensors["model.embed_tokens.weight"][200] = float("nan")
     save_file(tensors, tmp_path / "model.safetensors", metadata={"format": "pt"})
     stepper = load_stepper(tmp_path, rows=2)
-    healthy, ill = Run([5, 6, 7], 4), Run([5, 200, 7], 4)
-    stepper.run([healthy, ill])
-    assert ill.failed
-    assert ill.tokens == []
+    healthy, failing = Run([5, 6, 7], 4), Run([5, 200, 7], 4)
+    stepper.run([healthy, failing])
+    assert failing.failed
+    assert failing.tokens == []
     assert not healthy.failed
     expected = answer_logits(model, healthy.prompt, healthy.tokens).argmax(-1).tolist()
     assert healthy.tokens == expected
@@ -84,7 +86,7 @@ def test_47_nan_logits_fail_one_request(tmp_path: Path) -> None:
     assert [run.tokens for run in again] == [expected, expected]
 
 
-def test_57_two_executors_in_one_process_do_not_meet(tmp_path: Path) -> None:
+def test_57_two_executors_in_one_process_are_independent(tmp_path: Path) -> None:
     """Each executor has its own threads, pool and scratch memory; two threads run them concurrently."""
     path = write_tiny_gguf(tmp_path / "tiny.gguf", seed=57)
 

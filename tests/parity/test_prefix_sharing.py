@@ -1,4 +1,4 @@
-"""Prefix sharing and forks with the demo model: what is computed, copied, held and answered.
+"""Prefix sharing and forks with the demo model: computed tokens, copied and held blocks, answers.
 
 The native executor's results do not depend on the batch, so shared and recomputed keys and values
 are equal to the bit, and with them greedy text and logprobs.
@@ -17,7 +17,7 @@ def greedy(**params):
 
 
 def count_steps(engine):
-    """From now on, for each step the requests that have a token of theirs after it."""
+    """Record, for each later step, the requests that have generated a token after it."""
     pipeline, steps = engine._thread.pipeline, []
     step = pipeline.step
 
@@ -49,7 +49,7 @@ def test_fifty_one_requests_with_one_prefix_compute_it_once(demo_model):
         assert totals.prompt_tokens <= shared * BLOCK + rest
         assert totals.prefix_cache_queries == sum(len(prefix + tail) for tail in tails)
         assert totals.prompt_tokens == totals.prefix_cache_queries - totals.prefix_cache_hits
-        # A tail is the block the prefix ends in, and one more when the answer grows past it.
+        # A tail is the prefix's partial last block, plus one when the answer grows past it.
         assert max(held) <= shared + 51 * 2
         alone = engine.submit(Request(prefix + tails[7], greedy())).wait_result(TIMEOUT_S)
         assert alone.token_ids == outputs[7].token_ids
@@ -75,7 +75,7 @@ def test_a_fork_of_a_long_running_conversation_costs_one_block_and_no_prefill(de
         totals = engine.snapshot().totals
         known = len(child.request.prompt_ids)
         assert output.cached_tokens == known - 1
-        # The step that was under way at the fork, and the one that admits and answers.
+        # The step that ran during the fork, and the one that admits the child and answers.
         first = next(number for number, fed in enumerate(steps, 1) if child.request_id in fed)
         assert first - begun <= 2
         assert totals.prompt_tokens - before.prompt_tokens == 1

@@ -17,7 +17,7 @@ def scores(run: Run) -> tuple[list[float], list[int], list[list[tuple[int, float
 
 
 @pytest.mark.parametrize("tiny", TINY_MODELS[:2], ids=lambda tiny: tiny.name)
-def test_they_are_log_softmax_of_the_reference(tiny: TinyModel, tmp_path: Path) -> None:
+def test_prompt_logprobs_are_log_softmax_of_the_reference(tiny: TinyModel, tmp_path: Path) -> None:
     model = save_tiny_model(tiny, tmp_path, torch.float32)
     stepper = load_stepper(tmp_path, block_size=16, rows=3, max_tokens=96, max_model_len=CONTEXT)
     rng = np.random.default_rng(5)
@@ -37,7 +37,7 @@ def test_they_are_log_softmax_of_the_reference(tiny: TinyModel, tmp_path: Path) 
     stepper.executor.close()
 
 
-def test_they_have_the_same_bits_in_any_chunks_and_company(demo_model: Path) -> None:
+def test_prompt_logprobs_do_not_depend_on_chunking_or_batch(demo_model: Path) -> None:
     """More positions than the executor has logit rows, so that the output head runs in parts."""
     stepper = load_stepper(demo_model, kv_dtype="f16", rows=5, max_tokens=128)
     rng = np.random.default_rng(6)
@@ -51,7 +51,7 @@ def test_they_have_the_same_bits_in_any_chunks_and_company(demo_model: Path) -> 
         stepper.run([chunked, *others])
         assert scores(chunked) == scores(whole)
         assert chunked.tokens == whole.tokens
-    # And they are what sampling reports of the same tokens.
+    # They equal the logprobs that sampling reports for the same tokens.
     forced = Run(prompt[:1], 99, forced=prompt[1:], sampling={"num_logprobs": 3})
     stepper.run([forced])
     assert forced.tokens == prompt[1:]

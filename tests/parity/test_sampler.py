@@ -102,7 +102,7 @@ SAMPLINGS = {
 
 
 @pytest.mark.parametrize("name", SAMPLINGS)
-def test_every_draw_equals_the_reference(checked: Stepper, name: str) -> None:
+def test_every_sample_equals_the_reference(checked: Stepper, name: str) -> None:
     runs = [
         Run(PROMPT, 12, sampling={**SAMPLINGS[name], "seed": seed}) for seed in (0, 1, 2**64 - 1)
     ]

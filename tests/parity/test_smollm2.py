@@ -101,7 +101,7 @@ def test_a_text_scored_in_windows_is_the_sum_of_its_windows(
     assert score.total == pytest.approx(total, rel=1e-6)
 
 
-def test_quantised_answers_leave_only_at_near_ties(
+def test_quantised_answers_depart_only_at_near_ties(
     reference: LlamaForCausalLM, quantized: Stepper, prompts: list[list[int]]
 ) -> None:
     """Where an answer of 48 tokens first departs, fp32's two best are at most 0.4 logits apart."""

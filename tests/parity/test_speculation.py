@@ -82,7 +82,7 @@ def test_answers_are_equal_and_take_fewer_steps(
     (_, off), (before, after) = totals[False], totals[True]
     assert off.draft_tokens == 0
     assert after.accepted_draft_tokens > before.accepted_draft_tokens
-    if params == {"logprobs": 2}:  # a text copied word by word
+    if params == {"logprobs": 2}:  # the answer repeats the prompt's text
         assert TEXT[:60] in outputs[True][0].text
         assert steps[True] < steps[False] / 2
     if "stop" in params:

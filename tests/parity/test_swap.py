@@ -38,7 +38,7 @@ def test_greedy_outputs_under_memory_pressure_equal_those_without(demo_model, tm
             answers.append([handle.wait_result(TIMEOUT_S).token_ids for handle in handles])
             snapshot = engine.snapshot()
             assert (snapshot.totals.preemptions > 0) == (pool_tokens == 640)
-            if swap_bytes:  # which blocks are evicted, and have to come back, is a matter of timing
+            if swap_bytes:  # which blocks are evicted and swapped in depends on timing
                 chosen = snapshot.swap.victims_swapped + snapshot.swap.victims_recomputed
                 assert chosen == snapshot.totals.preemptions
             assert snapshot.blocks.active == 0

@@ -40,7 +40,7 @@ def _rope(kind: str, **fields: float) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class TinyModel:
-    """A name and how to make the model."""
+    """A model's name and constructor."""
 
     name: str
     make: Callable[[], PreTrainedModel]

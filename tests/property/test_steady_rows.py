@@ -146,8 +146,8 @@ def test_repeats_finds_the_drafts_of_prompt_lookup(tokens: list[list[int]]) -> N
         np.zeros((len(rows), 4), np.int32),
         np.zeros(len(rows), np.int32),
         np.zeros(len(rows), np.int32),
-        least=2,
-        most=8,
+        min_match=2,
+        max_match=8,
     )
     assert steady.repeats(2) == found
 

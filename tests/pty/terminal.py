@@ -72,7 +72,7 @@ class Terminal:
 
     @contextmanager
     def unread(self) -> Iterator[None]:
-        """Take the output and put off reading it: emulating a terminal in Python costs a processor."""
+        """Collect output without emulating it: the terminal emulation in Python needs a whole core."""
         with self._changed:
             self._unread = []
         try:
@@ -137,7 +137,7 @@ class Terminal:
         return self._status
 
     def kill(self) -> int:
-        """End it the hard way, if it is still there."""
+        """Kill the program if it still runs."""
         if self._status is None:
             self.signal(signal.SIGKILL)
         return self.exit_status()

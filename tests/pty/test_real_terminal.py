@@ -1,4 +1,4 @@
-"""The real `pravaha` with the real model on a pseudo-terminal, as a person uses it."""
+"""The real `pravaha` with the demo model on a pseudo-terminal."""
 
 import os
 import signal
@@ -112,7 +112,7 @@ def test_killed_in_mid_answer_the_finished_messages_and_the_partial_one_are_kept
     ask(doomed, CAPITAL)
     doomed.wait_until(lambda text: "Paris" in text and "● ready" in text, "the answer")
     ask(doomed, LONG)
-    # Streaming text is on disk at most half a second later: by sixty words the first ones are.
+    # Streaming text is saved within half a second: by sixty words the first ones are on disk.
     doomed.wait_until(lambda text: len(answer_words(text)) > 60, "sixty words")
     assert doomed.kill() == -signal.SIGKILL
 

@@ -1,4 +1,4 @@
-"""The real engine with the toy executor and a byte vocabulary, as every server test needs it."""
+"""The real engine with the toy executor and a byte vocabulary, for server tests."""
 
 import time
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ CONTEXT = 512
 
 
 class PacedExecutor(ToyExecutor):
-    """A toy that computes for a while each step, so that answers last long enough to be left."""
+    """A toy executor whose steps take time, so that clients can disconnect during an answer."""
 
     def __init__(self, *args, step_s: float = 0.0, **kwargs) -> None:
         super().__init__(*args, **kwargs)
@@ -82,6 +82,6 @@ def wait_until(condition, *, seconds: float = 20.0) -> None:
 
 
 def is_quiet(engine: AsyncPravahaEngine) -> bool:
-    """Whether nothing runs, waits or holds a block."""
+    """Whether no request runs or waits and no block is active."""
     snapshot = engine.snapshot()
     return (snapshot.running, snapshot.waiting, snapshot.blocks.active) == (0, 0, 0)

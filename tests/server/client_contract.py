@@ -1,4 +1,4 @@
-"""What both transports of `EngineClient` promise, as one class of tests.
+"""The contract of `EngineClient`, as one class of tests for both transports.
 
 A subclass gives `client` and `engine`; the engine is the real one with the toy executor.
 """
@@ -24,7 +24,7 @@ def ask(prompt="hello", **params):
 
 
 def drain_all(client, request_id):
-    """Every batch until the end, joined by hand."""
+    """All batches of an answer, concatenated."""
     batches = []
 
     def ended():

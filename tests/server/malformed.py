@@ -1,4 +1,4 @@
-"""Two hundred bodies no server should have to see, made from a seed."""
+"""Malformed request bodies, generated from a seed."""
 
 import json
 import random
@@ -25,7 +25,7 @@ def valid_body(path: str) -> dict[str, Any]:
 
 
 def broken_syntax() -> list[bytes]:
-    """Bodies that are not JSON, or not the JSON anybody meant."""
+    """Bodies that are not JSON, or JSON of the wrong shape."""
     valid = json.dumps(valid_body("/v1/chat/completions")).encode()
     return [
         b"",

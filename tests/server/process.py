@@ -1,4 +1,4 @@
-"""A server in a process of its own, for what only a process has: signals, an exit status."""
+"""A server in a separate process, for tests of signals and exit statuses."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""An engine that does what a test says: for refusals, failures and silences no toy model makes."""
+"""An engine with scripted results: refusals, failures and pauses that a toy model does not produce."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ INFO = ModelInfo("toy", "toy", 1, "F32", "f32", 512, VOCAB_SIZE, 4, "scripted", 
 
 
 def words(*texts: str, finish: FinishReason = FinishReason.STOP) -> Callable[[Request], Any]:
-    """A script: one batch a text, the last with the reason."""
+    """A script: one batch for each text, the last one with the finish reason."""
 
     def script(request: Request) -> list[TokenBatch]:
         return [
@@ -38,7 +38,7 @@ def batch(
 
 
 class ScriptedHandle:
-    """Yields its script, then waits for ever unless the script ended with a finish."""
+    """Yields its script, then waits forever unless the script ended with a finish."""
 
     def __init__(self, request: Request, batches: Iterable[TokenBatch], aborted: Any) -> None:
         self.request = request

@@ -1,4 +1,4 @@
-"""`best_of` on `/v1/completions`: the same candidates as `n` gives, ranked here by hand."""
+"""`best_of` on `/v1/completions`: the candidates that `n` gives, ranked by mean logprob."""
 
 import httpx
 import pytest
@@ -46,12 +46,12 @@ def test_the_likeliest_candidates_are_the_choices_best_first(client):
     assert [one["text"] for one in best] == [one["text"] for one in expected[:2]]
     assert [one["logprobs"] for one in best] == [one["logprobs"] for one in expected[:2]]
     assert [one["index"] for one in best] == [0, 1]
-    # Else the order of generation would have passed, too.
+    # Otherwise the order of generation would pass, too.
     assert expected[:2] != candidates[:2]
     assert len({one["text"] for one in candidates}) == 6
 
 
-def test_logprobs_that_nobody_asked_for_are_not_shown(client):
+def test_logprobs_are_returned_only_on_request(client):
     shown = complete(client, best_of=6, logprobs=0)["choices"]
     hidden = complete(client, best_of=6)["choices"]
     assert len(hidden) == 1
@@ -95,7 +95,7 @@ def test_a_seed_replays_the_choice_and_names_the_candidate(client):
     assert complete(client, seed=choice["seed"])["choices"][0]["text"] == choice["text"]
 
 
-def test_as_many_candidates_as_choices_ask_for_nothing(client):
+def test_as_many_candidates_as_choices_changes_nothing(client):
     plain = complete(client, n=3)["choices"]
     assert complete(client, n=3, best_of=3)["choices"] == plain
     assert complete(client, n=3, best_of=None)["choices"] == plain

@@ -1,4 +1,4 @@
-"""The contract over both transports, and what only the HTTP one meets: a server that goes away."""
+"""The client contract over both transports, and the HTTP client without a server."""
 
 import socket
 
@@ -143,7 +143,7 @@ def test_the_wrong_key_is_said_to_be_wrong(join):
         assert "API key" in client.snapshot().last_error
 
 
-def test_something_else_at_the_address_is_no_crash(join):
+def test_another_server_at_the_address_is_an_error(join):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         client = join(f"http://127.0.0.1:{listener.getsockname()[1]}")
         connection, _ = listener.accept()
@@ -167,12 +167,12 @@ def test_a_closed_client_says_so():
         client.tokenize("x")
 
 
-def test_nobody_asking_means_nobody_polling(join, engine):
+def test_without_requests_the_client_does_not_poll(join, engine):
     with live(engine) as server:
         clock = [0.0]
         client = join(server.url, clock=lambda: clock[0])
         wait_until(lambda: client.snapshot().state is EngineState.READY)
-        clock[0] += 60.0  # nobody asked for a minute
+        clock[0] += 60.0  # no request for a minute
 
         def polls():
             text = server.context.counters.render().decode()
@@ -180,5 +180,5 @@ def test_nobody_asking_means_nobody_polling(join, engine):
 
         wait_until(lambda: not client._poller._wanted.is_set())
         before = polls()
-        client.tokenize("x")  # the connection works all the same
+        client.tokenize("x")  # the connection itself works
         assert polls() == before

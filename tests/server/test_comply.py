@@ -18,7 +18,7 @@ SKIPPED = {"chat-reasoning-summary": "llm-comply asks it of reasoning models onl
 
 
 def comply(url: str) -> dict[str, str]:
-    """Status by check."""
+    """Status of each check."""
     arguments = ["--format", "openai-chat", "-u", f"{url}/v1", "-k", "sk-1", "-m", "toy", "--json"]
     program = Path(sys.executable).with_name("llm-comply")
     result = subprocess.run([program, *arguments], capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""`pravaha --serve` with the demo model: the few things a toy cannot show."""
+"""`pravaha --serve` with the demo model: what needs a real model."""
 
 import asyncio
 import signal
@@ -77,7 +77,7 @@ def test_seeds_replay(api, name):
     assert len(set(first)) == 2
 
 
-async def test_thirty_two_streams_of_which_half_are_left(served, name):
+async def test_thirty_two_streams_of_which_half_disconnect(served, name):
     # A loaded machine may take long to accept 32 connections; the default gives it 5 s.
     timeout = httpx.Timeout(600, connect=120)
     async with openai.AsyncOpenAI(

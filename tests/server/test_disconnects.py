@@ -1,4 +1,4 @@
-"""Clients that leave free their blocks; whenever they leave, nothing is left behind."""
+"""Disconnecting clients free their blocks, at whatever point they disconnect."""
 
 import asyncio
 import json
@@ -11,13 +11,13 @@ import pytest
 from tests.server.byte_engine import byte_engine, is_quiet, wait_until
 from tests.server.live import live
 
-PATIENCE_S = 30  # for threads to get there; a test that needs it has failed
+PATIENCE_S = 30  # timeout of waits between threads; reached only on failure
 HEAD = "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
 
 
 @pytest.fixture(scope="module")
 def slow():
-    """An engine whose answers take about a second, so that clients can leave in the middle."""
+    """An engine whose answers take about a second, so that clients can disconnect during one."""
     with byte_engine(step_s=0.005, max_num_seqs=8) as engine, live(engine) as server:
         yield engine, server
 
@@ -31,7 +31,7 @@ def body(number, *, streaming):
 
 
 async def ask_and_leave(address, number, *, streaming, stay_s, abruptly):
-    """Send a request and hang up after a while, possibly before it was sent."""
+    """Send a request and disconnect after a delay, possibly before it was sent."""
     _, writer = await asyncio.open_connection(*address)
     path, fields = body(number, streaming=streaming)
     data = json.dumps(fields).encode()
@@ -43,7 +43,7 @@ async def ask_and_leave(address, number, *, streaming, stay_s, abruptly):
         writer.close()
 
 
-async def test_two_hundred_clients_leave_at_random_points(slow):
+async def test_two_hundred_clients_disconnect_at_random_points(slow):
     engine, server = slow
     draw = random.Random(3)
     async with asyncio.TaskGroup() as group:
@@ -75,7 +75,7 @@ async def test_two_hundred_clients_leave_at_random_points(slow):
 
 
 class StepGate:
-    """Holds the engine inside each step until it is let through; counts those it let."""
+    """Holds the engine inside each step until the test releases it; counts released steps."""
 
     def __init__(self):
         self.steps = 0
@@ -101,7 +101,7 @@ class StepGate:
 
 
 class Traffic:
-    """Tells when requests reach the engine, and when the wish to end them does."""
+    """Records when requests and aborts reach the engine."""
 
     def __init__(self, engine, monkeypatch):
         self._submitted = threading.Semaphore(0)
@@ -148,8 +148,8 @@ def test_blocks_are_free_at_the_first_step_boundary_after_the_abort(streaming, n
                     for _ in range(n):
                         traffic.wait_submitted()
                     for _ in range(n):
-                        gate.to_next_step()  # in which they run; a twin waits for the first's KV
-                    gate.to_next_step()  # after which they are seen to
+                        gate.to_next_step()  # the second choice waits for the KV of the first
+                    gate.to_next_step()  # the snapshot now includes them
                     assert engine.snapshot().running == 1 + n
                     assert engine.snapshot().blocks.active > 1
                 for _ in range(n):
@@ -158,7 +158,7 @@ def test_blocks_are_free_at_the_first_step_boundary_after_the_abort(streaming, n
                 gate.to_next_step()
                 assert gate.steps == before + 1  # the one that was running
                 assert engine.snapshot().running == 1
-                assert engine.snapshot().blocks.active == 1  # who stays has less than a block
+                assert engine.snapshot().blocks.active == 1  # of the remaining client
             traffic.wait_aborted()
             before = gate.steps
             gate.open()
@@ -170,7 +170,7 @@ def test_blocks_are_free_at_the_first_step_boundary_after_the_abort(streaming, n
 
 
 @pytest.mark.parametrize("streaming", [True, False])
-def test_blocks_are_free_soon_after_the_hang_up(slow, streaming):
+def test_blocks_are_free_soon_after_a_disconnect(slow, streaming):
     engine, server = slow
     with server.connect() as connection:
         send(connection, *body(1, streaming=streaming))
@@ -181,7 +181,7 @@ def test_blocks_are_free_soon_after_the_hang_up(slow, streaming):
     assert totals.finished["abort"] > aborted_before
 
 
-def test_leaving_does_not_disturb_the_others(slow):
+def test_a_disconnect_does_not_affect_other_requests(slow):
     engine, server = slow
     fields = {"model": "toy", "prompt": "stay", "max_tokens": 60, "temperature": 0}
     alone = httpx.post(f"{server.url}/v1/completions", json=fields).json()

@@ -51,7 +51,7 @@ async def test_a_drain_expires_what_does_not_end():
     await working
 
 
-def test_running_work_ends_in_peace_while_new_work_is_refused():
+def test_a_drain_finishes_running_requests_and_refuses_new_ones():
     gate = threading.Semaphore(1)
     with (
         byte_engine(gate=gate) as engine,
@@ -60,7 +60,7 @@ def test_running_work_ends_in_peace_while_new_work_is_refused():
         client.stream("POST", "/v1/completions", json=body(20)) as response,
     ):
         lines = response.iter_lines()
-        next(lines)  # one step was made; the others wait at the gate
+        next(lines)  # one step has run; the others wait at the gate
         server.server.handle_exit(signal.SIGTERM, None)
         wait_until(lambda: client.get("/ready").status_code == 503)
         refused = client.post("/v1/completions", json=body(1))
@@ -74,7 +74,7 @@ def test_running_work_ends_in_peace_while_new_work_is_refused():
     assert json.loads(data[-2])["choices"][0]["finish_reason"] == "length"
 
 
-def test_leftovers_are_told():
+def test_requests_that_outlive_the_drain_get_an_error():
     with toy_process(engine=ENDLESS, drain_s=0.2) as server:
         with httpx.stream("POST", f"{server.url}/v1/completions", json=body(500)) as response:
             lines = response.iter_lines()
@@ -101,7 +101,7 @@ def test_a_second_signal_exits_at_once():
         toy_process(engine=ENDLESS, drain_s=600) as server,
         httpx.stream("POST", f"{server.url}/v1/completions", json=body(500)) as response,
     ):
-        lines = response.iter_lines()  # kept: a dropped iterator hangs up
+        lines = response.iter_lines()  # kept: a dropped iterator disconnects
         next(lines)
         server.signal(signal.SIGTERM)
         while httpx.get(f"{server.url}/ready").status_code == 200:
@@ -111,7 +111,7 @@ def test_a_second_signal_exits_at_once():
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_an_idle_server_leaves_at_once(number):
+def test_an_idle_server_exits_at_once(number):
     with toy_process() as server:
         assert "loopback only" in server.lines[0]
         server.signal(number)

@@ -86,7 +86,7 @@ def test_engine_refusals(refusal, status, kind):
         assert response.headers["x-should-retry"] == "true"
 
 
-def test_a_partial_fan_out_is_taken_back_when_the_queue_is_full():
+def test_a_partial_fan_out_is_aborted_when_the_queue_is_full():
     calls = []
 
     def script(request):
@@ -139,19 +139,19 @@ HEAD = (
 )
 
 
-def test_a_declared_bomb_is_refused_before_its_body(server):
+def test_an_oversized_declared_body_is_refused_before_it_is_read(server):
     answer = exchange(server, HEAD + b"content-length: 99999999999\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 413 ")
     assert b"request_too_large" in answer
 
 
-def test_a_chunked_bomb_is_refused_at_the_limit(server):
+def test_an_oversized_chunked_body_is_refused_at_the_limit(server):
     chunk = b"1000\r\n" + b"x" * 0x1000 + b"\r\n"
     answer = exchange(server, HEAD + b"transfer-encoding: chunked\r\n\r\n" + chunk * 3)
     assert answer.startswith(b"HTTP/1.1 413 ")
 
 
-def test_a_body_that_never_comes_is_given_up(server):
+def test_a_body_that_never_arrives_times_out(server):
     answer = exchange(server, HEAD + b"content-length: 10\r\nconnection: close\r\n\r\n{")
     assert answer.startswith(b"HTTP/1.1 408 ")
 
@@ -192,12 +192,12 @@ def test_what_is_not_http_is_refused_in_the_same_shape(server):
 
 
 @pytest.mark.parametrize("start", [b"", b"GET /health HTTP/1.1\r\nx: "])
-def test_a_head_that_never_ends_is_given_up(monkeypatch, server, start):
+def test_headers_that_never_end_time_out(monkeypatch, server, start):
     monkeypatch.setattr(Connection, "head_s", 0.05)
     assert exchange(server, start) == b""
 
 
-def test_a_second_head_on_the_connection_has_its_own_time(monkeypatch, server):
+def test_the_headers_of_a_second_request_have_their_own_timeout(monkeypatch, server):
     monkeypatch.setattr(Connection, "head_s", 0.05)
     with server.connect() as connection:
         connection.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
@@ -216,7 +216,8 @@ def test_ready_says_no_while_loading_and_when_the_engine_stalls():
         assert httpx.get(f"{server.url}/ready").status_code == 503
         engine.state = EngineState.READY
         engine.time -= 10.0
-        assert httpx.get(f"{server.url}/ready").status_code == 200  # idle, so nothing is late
+        # An idle engine does not stall.
+        assert httpx.get(f"{server.url}/ready").status_code == 200
         engine.running = 1
         response = httpx.get(f"{server.url}/ready")
         assert response.status_code == 503

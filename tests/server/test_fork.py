@@ -1,4 +1,4 @@
-"""`POST /fork`: what its fields mean, what is shared, and what is refused."""
+"""`POST /fork`: its fields, shared blocks and refusals."""
 
 from dataclasses import replace
 
@@ -71,7 +71,7 @@ def test_a_stream_says_where_it_was_forked_before_its_first_token(http, parent):
         assert response.read().endswith(b"data: [DONE]\n\n")
 
 
-def test_a_client_that_leaves_frees_its_child(http, engine, parent):
+def test_a_client_that_disconnects_frees_its_child(http, engine, parent):
     body = {"parent": parent.request_id, "stream": True, "request_id": "leaver"}
     with http.stream("POST", "/fork", json=body) as response:
         wait_until(lambda: engine.snapshot().running == 2)

@@ -8,7 +8,7 @@ CASES = malformed_bodies(240, seed=20261121)
 
 
 @pytest.mark.parametrize("chunk", range(8))
-def test_malformed_bodies_are_refused_and_hurt_nobody(client, engine, chunk):
+def test_malformed_bodies_are_refused_and_affect_no_other_request(client, engine, chunk):
     cases = CASES[chunk::8]
     assert len(cases) == 30
     for path, body in cases:

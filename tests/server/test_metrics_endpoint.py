@@ -1,4 +1,4 @@
-"""`/metrics` parses, and says what the clients saw."""
+"""`/metrics` parses and agrees with the responses."""
 
 import httpx
 import pytest
@@ -65,4 +65,4 @@ def test_responses_are_counted_by_route_pattern_only(traffic):
     assert total(traffic, responses, route=route, status="400") == 1
     assert total(traffic, responses, route="none", status="404") == 1
     assert not any("script" in str(labels) for _, labels in traffic)
-    assert total(traffic, "pravaha_http_requests_open") == 1  # the one that read this
+    assert total(traffic, "pravaha_http_requests_open") == 1  # the request for the metrics itself

@@ -1,4 +1,4 @@
-"""The official client against the real engine (toy executor: its bytes are nonsense, and exact)."""
+"""The official client against the real engine with the toy executor, whose bytes are deterministic."""
 
 import asyncio
 

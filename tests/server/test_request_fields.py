@@ -7,7 +7,7 @@ from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, words
 
 CHAT = {"model": "toy", "messages": [{"role": "user", "content": "hi"}]}
-ASKS_FOR_SOMETHING = {"never": "inert"}
+NOT_A_DEFAULT = {"never": "inert"}
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def with_field(client, name, value):
 def test_unsupported_fields_are_refused_by_name(client):
     wrong = {}
     for name in UNSUPPORTED:
-        response = with_field(client, name, ASKS_FOR_SOMETHING)
+        response = with_field(client, name, NOT_A_DEFAULT)
         error = response.json().get("error", {})
         found = (response.status_code, error.get("code"), error.get("param"))
         expected = (400, "unsupported_parameter", name)
@@ -75,10 +75,10 @@ def test_an_unsupported_field_may_be_null(client):
         ("max_output_tokens", 5, 400),
         ("num_predict", 5, 400),
         ("stop_sequences", ["x"], 400),
-        ("logit_processors", 1, 200),  # nobody's field: ignored and listed
+        ("logit_processors", 1, 200),  # unknown field: ignored and listed
     ],
 )
-def test_values_that_ask_for_nothing_pass(client, name, value, status):
+def test_unsupported_fields_with_default_values_pass(client, name, value, status):
     assert chat(client, **{name: value}).status_code == status
 
 
@@ -125,7 +125,7 @@ def test_priority_and_deadline_reach_the_engine_for_every_choice(client, engine)
         ("deadline_ms", True),
     ],
 )
-def test_a_priority_or_deadline_that_is_none_is_refused_by_name(client, name, value):
+def test_an_invalid_priority_or_deadline_is_refused_by_name(client, name, value):
     response = chat(client, **{name: value})
     assert response.status_code == 400
     assert response.json()["error"]["param"] == name
@@ -173,7 +173,7 @@ def test_strict_fields_turn_them_into_400():
     assert response.json()["error"]["param"] == "shoe_size"
 
 
-def test_the_header_cannot_be_broken_out_of():
+def test_the_header_cannot_be_injected_into():
     value = header_value(["a\r\nset-cookie: x", "ü" * 500, "a,b"] + ["x"] * 100)
     assert value.isascii()
     assert "\r" not in value

@@ -1,4 +1,4 @@
-"""Two thousand requests, 32 at a time, a quarter of them left in the middle: memory stays."""
+"""Resident memory over two thousand requests, 32 at a time, a quarter of them disconnected."""
 
 import asyncio
 import random
@@ -28,7 +28,7 @@ def resident_bytes(pid: int) -> int:
 
 
 async def one_request(client: httpx.AsyncClient, name: str, draw: random.Random) -> int:
-    """Ask, read or leave; the number of tokens of a finished answer."""
+    """Send a request, then read it or disconnect; the number of tokens of a finished answer."""
     body = {
         "model": name,
         "prompt": "word " * draw.randint(1, 60),

@@ -1,4 +1,4 @@
-"""The exact shape of streams, with an engine that says what the test tells it."""
+"""The exact shape of streams, with a scripted engine."""
 
 import json
 from contextlib import closing
@@ -139,7 +139,7 @@ def test_no_finish_reason_is_ever_invented():
 
 
 def test_silence_is_filled_with_comments():
-    engine = ScriptedEngine(lambda request: [batch(request, "a")])  # then nothing, for ever
+    engine = ScriptedEngine(lambda request: [batch(request, "a")])  # then nothing more
     with (
         live(engine, keep_alive_s=0.05) as server,
         httpx.stream("POST", f"{server.url}/v1/chat/completions", json=CHAT) as response,
@@ -161,7 +161,7 @@ def test_the_head_of_a_stream_does_not_wait_for_the_first_token():
 
 @pytest.mark.parametrize("streaming", [True, False])
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions"])
-def test_a_client_that_hangs_up_aborts_every_choice(streaming, path):
+def test_a_client_that_disconnects_aborts_every_choice(streaming, path):
     engine = ScriptedEngine(lambda request: [])
     body = json.dumps(
         {"model": "toy", "n": 3, "stream": streaming}

@@ -1,4 +1,4 @@
-"""Structured output over HTTP: every spelling, and refusals that name the field."""
+"""Structured output over HTTP: every form of the request, and refusals that name the field."""
 
 import json
 import re
@@ -78,7 +78,7 @@ SPELLINGS = {
 
 @pytest.mark.parametrize("ask", [chat, complete])
 @pytest.mark.parametrize("name", SPELLINGS)
-def test_every_spelling_is_obeyed(http, name, ask):
+def test_every_form_of_the_request_constrains_the_answer(http, name, ask):
     fields, holds = SPELLINGS[name]
     response = ask(http, **fields)
     assert response.status_code == 200, response.text
@@ -117,7 +117,7 @@ def test_a_stream_adds_up_to_the_whole(http):
     assert is_person(text)
 
 
-def test_choices_differ_and_all_obey(http):
+def test_choices_differ_and_all_match_the_schema(http):
     choices = chat(http, guided_json=PERSON, n=4, temperature=1.5).json()["choices"]
     texts = {one["message"]["content"] for one in choices}
     assert len(texts) > 1

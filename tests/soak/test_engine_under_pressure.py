@@ -1,11 +1,10 @@
-"""Half an hour of random traffic against a pool of half the memory it wants.
+"""Half an hour of random traffic against a pool of half the blocks it needs.
 
-Requests with shared and private beginnings come, are cancelled, are forked while they run, are
-preempted all the time, and their blocks go to the swap tier and come back. What must hold: no stall,
-no leak of blocks, resident memory that stays, and the same greedy text for the same prompt,
-whatever happened to it on its way.
+Requests with shared and private prefixes are submitted, cancelled, forked and preempted; their blocks
+are swapped out and in. Asserted: no stall, no block leak, constant resident memory, and the same
+greedy text for the same prompt.
 
-`PRAVAHA_SOAK_MINUTES` (30) says how long. The figures are printed; run it with `-s` to see them.
+`PRAVAHA_SOAK_MINUTES` (30) is its duration. Figures are printed; run it with `-s` to see them.
 """
 
 import json
@@ -45,7 +44,7 @@ pytestmark = pytest.mark.soak
 
 
 def resident_bytes() -> int:
-    """Resident memory of this process, without the swap file's pages: the kernel takes those back."""
+    """Resident memory of this process without the swap file's pages, which the kernel can reclaim."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024
@@ -57,8 +56,8 @@ class Live:
     """One request in flight.
 
     Attributes:
-        prompt: its prompt, or None where its text is not compared: sampled, or forked.
-        cancel_after: tokens after which its reader leaves.
+        prompt: its prompt; None for sampled and forked requests, whose text is not compared.
+        cancel_after: tokens after which it is cancelled.
         fork_after: tokens after which it is forked.
     """
 
@@ -89,7 +88,7 @@ class Traffic:
         return tuple(self._draw.randrange(100, 40_000) for _ in range(count))
 
     def turn(self) -> None:
-        """Fill up, read what is new, leave and fork where that was planned."""
+        """Submit up to `STREAMS` requests, read new tokens, cancel and fork as planned."""
         while len(self.live) < STREAMS:
             self.live.append(self._ask())
         for live in list(self.live):
@@ -111,7 +110,7 @@ class Traffic:
         assert silent < STALL_S, f"nothing came for {silent:.0f} s: {self._engine.snapshot()}"
 
     def _ask(self) -> Live:
-        """A request of a known prompt, greedy, or of a new one, sampled."""
+        """A greedy request with a known prompt, or a sampled one with a new prompt."""
         draw = self._draw
         greedy = draw.random() < 0.6
         prompt = (

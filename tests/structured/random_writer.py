@@ -1,4 +1,4 @@
-"""A model that knows nothing: any token the mask allows, with a liking for those that close."""
+"""A random model: any token that the mask allows, biased towards closing brackets."""
 
 import numpy as np
 

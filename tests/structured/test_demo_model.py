@@ -1,4 +1,4 @@
-"""Structured answers of the demo model: what is completed has the form that was asked for."""
+"""Structured answers of the demo model: completed answers have the requested form."""
 
 import json
 import re
@@ -66,7 +66,7 @@ def generated(count):
     return schemas
 
 
-def test_every_form_is_obeyed(engine):
+def test_every_form_constrains_the_answer(engine):
     book = ask(engine, "Describe a book as JSON with title, year, genres and author.",
                Grammar.json_schema(BOOK))  # fmt: skip
     date = ask(engine, "When did the war end?", Grammar.regex(r"\d{4}-[01]\d-[0-3]\d"))

@@ -1,4 +1,4 @@
-"""Generated schemas: every completed output validates, whatever was drawn under the masks."""
+"""Generated schemas: every completed output validates, for random tokens under the masks."""
 
 import json
 

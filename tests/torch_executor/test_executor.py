@@ -97,9 +97,9 @@ def test_nan_logits_fail_one_request(mistral, tmp_path):
     save_file(tensors, broken / "model.safetensors", metadata={"format": "pt"})
     # Token 200 is in one prompt and, at worst by chance, in an output.
     executor = load_torch(broken)
-    healthy, ill = Run([5, 6, 7], 4), Run([5, 200, 7], 4)
-    stepper(executor).run([healthy, ill])
-    assert ill.failed
+    healthy, failing = Run([5, 6, 7], 4), Run([5, 200, 7], 4)
+    stepper(executor).run([healthy, failing])
+    assert failing.failed
     assert not healthy.failed
     assert healthy.tokens == greedy(tiny_hf_model("mistral"), [5, 6, 7], 4)
 
@@ -177,7 +177,7 @@ def test_missing_weights_are_refused(mistral, tmp_path):
         load_torch(tmp_path)
 
 
-def test_attention_unlike_transformers_own_is_noticed(mistral):
+def test_attention_unlike_that_of_transformers_is_detected(mistral):
     """The check at load time rejects a backend that computes something else."""
 
     class Deaf:

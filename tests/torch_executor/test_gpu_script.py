@@ -1,4 +1,4 @@
-"""`make gpu`'s script, as far as it runs without a GPU."""
+"""The script of `make gpu`, as far as it runs without a GPU."""
 
 import json
 import os

@@ -34,7 +34,7 @@ def lines_of(module, tmp_path, **environ):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_interpreted_kernels_compute_what_the_reference_does(tmp_path):
+def test_interpreted_kernels_equal_the_reference(tmp_path):
     results = dict(lines_of("interpreted", tmp_path, TRITON_INTERPRET="1"))
     assert len(results) > 15
     for name, difference in results.items():

@@ -128,7 +128,7 @@ class Harness:
 
     @property
     def toasts(self) -> list[str]:
-        """Every message told and not yet gone."""
+        """Messages of all visible notifications."""
         return [notification.message for notification in self.app._notifications]
 
 

@@ -130,7 +130,7 @@ async def test_a_new_row_is_laid_out_once(screen, monkeypatch):
         assert len(reflows) == ui.last.query_one(Markdown).size.height - height
 
 
-async def test_in_a_crowd_an_answer_scrolls_by_several_rows(screen, monkeypatch):
+async def test_with_many_requests_an_answer_scrolls_by_several_rows(screen, monkeypatch):
     async with screen(["word "] * 900) as ui:
         await ui.ask("question")
         for _ in range(CROWD):

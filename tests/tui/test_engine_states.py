@@ -59,7 +59,7 @@ async def test_the_caption_says_the_mood_in_words(screen, prepare, words):
         assert caption == words
 
 
-async def test_idle_the_clock_sleeps_and_nothing_is_written(screen):
+async def test_when_idle_the_clock_sleeps_and_nothing_is_written(screen):
     async with screen("short") as ui:
         await ui.ask("question")
         await ui.answered()

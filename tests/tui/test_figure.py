@@ -20,7 +20,7 @@ aa
 """
 
 
-def test_a_figure_is_read():
+def test_a_figure_is_parsed():
     idle = parse_figure(GOOD, "dot").state(Mood.IDLE)
     assert (idle.fps, idle.play) == (4, Play.LOOP)
     assert [frame[0] for frame in idle.frames] == ["a.", "a.", "aa"]
@@ -78,7 +78,7 @@ def test_all_mistakes_are_in_one_message():
     assert str(caught.value).count(";") >= 3
 
 
-def test_bindu_looks_different_in_every_mood_it_has():
+def test_bindu_looks_different_in_every_mood():
     figure = load_figure(FOLDER / "bindu.txt")
     assert (figure.width, figure.height) == (16, 16)
     assert set(figure.states) == set(Mood) - {Mood.SWAPPING}

@@ -77,7 +77,7 @@ async def test_a_wake_up_while_it_falls_asleep_is_not_lost():
     await clock.stop()
 
 
-async def test_a_failing_tick_is_told_once_and_the_clock_goes_on():
+async def test_a_failing_tick_is_reported_once_and_the_clock_continues():
     told = []
     tick = Ticker(busy=100)
     clock = FrameClock(tick, on_error=told.append)
@@ -142,7 +142,7 @@ def test_slow_ticks_end_the_calm():
     assert governor.hz == FULL_HZ / 2
 
 
-def test_a_crowd_bounds_the_rate_while_it_lasts():
+def test_many_requests_bound_the_frame_rate():
     governor = Governor()
     governor.crowded = True
     assert governor.hz == CROWDED_HZ

@@ -52,7 +52,7 @@ def test_gauges(share, full):
     assert (len(filled), len(empty)) == (full, 10 - full)
 
 
-def test_the_filter_keeps_widths_and_peoples_letters():
+def test_the_filter_keeps_widths_and_letters_of_messages():
     assert all(cell_len(chr(glyph)) == len(plain) == 1 for glyph, plain in ASCII_TABLE.items())
     (segment,) = AsciiFilter().apply([Segment("╭─ é 日本 ▀")], Color.parse("black"))
     assert segment.text == "+- é 日本 #"

@@ -55,7 +55,7 @@ def test_priority_keys_are_taken_by_no_pane():
     assert not any(len(name) == 1 for name in urgent)
 
 
-def test_each_has_a_word_and_a_sentence():
+def test_each_action_has_a_name_and_a_description():
     for key in ALL_KEYS:
         assert key.label
         assert " " not in key.label
@@ -83,7 +83,7 @@ def test_a_key_map_is_taken_as_it_is_when_nothing_is_wrong_with_it():
         ({"quit": "f12", "theme": "f12"}, "'quit' holds 'f12', which is taken by 'theme'."),
     ],
 )
-def test_an_entry_of_the_key_map_that_cannot_be_obeyed_is_left_out_and_told(entry, sentence):
+def test_an_invalid_key_map_entry_is_skipped_and_reported(entry, sentence):
     good, problems = read_keymap(entry)
     assert [problem.endswith(sentence) for problem in problems] == [True]
     assert len(good) == len(entry) - 1

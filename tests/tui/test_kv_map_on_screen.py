@@ -54,7 +54,7 @@ async def test_a_held_block_names_its_request_and_tokens(open_map):
         )
 
 
-async def test_the_pointer_tells_the_same_without_a_key(open_map):
+async def test_hovering_shows_the_same_as_the_cursor(open_map):
     async with open_map() as ui:
         block = own_block(ui)
         columns = kv_map(ui).scrollable_content_region.width
@@ -74,7 +74,7 @@ async def test_zoom_puts_more_blocks_into_a_cell(open_map):
         assert kv_map(ui).zoom == 1
 
 
-async def test_enter_lights_the_owner_and_again_puts_it_out(open_map):
+async def test_enter_toggles_the_highlight_of_the_owner(open_map):
     async with open_map() as ui:
         await ui.press("f3", *["l"] * own_block(ui), "enter")
         assert kv_map(ui).lit == ui.client.requests[-1].request_id

@@ -128,7 +128,7 @@ async def test_the_palette_gives_the_reason_for_what_cannot_be_done(screen):
         await ui.until(lambda: ui.toasts == ["no answer is being generated"], "the reason")
 
 
-async def test_remapped_keys_work_and_unknown_ids_are_told(screen):
+async def test_remapped_keys_work_and_unknown_ids_are_reported(screen):
     async with screen(keymap={"help": "f12", "hlep": "f10"}) as ui:
         assert "perhaps help" in ui.toasts[0]
         await ui.press("f12")

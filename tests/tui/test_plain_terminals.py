@@ -32,7 +32,7 @@ def _drawn(ui):
     return "".join(strip.text for strip in strips)
 
 
-async def test_words_of_people_and_models_are_not_translated(screen, monkeypatch):
+async def test_message_text_is_not_replaced_by_ascii(screen, monkeypatch):
     monkeypatch.setenv("PRAVAHA_CHARSET", "ascii")
     async with screen("日本語 é") as ui:
         await ui.ask("नमस्ते")
@@ -61,7 +61,7 @@ async def test_without_colour_no_cell_has_one_and_states_have_glyphs(screen, mon
         assert all(len(set(color.get_truecolor())) == 1 for color in colors)
 
 
-async def test_a_charset_that_is_none_is_refused(screen, monkeypatch):
+async def test_an_unknown_charset_is_an_error(screen, monkeypatch):
     monkeypatch.setenv("PRAVAHA_CHARSET", "latin")
     with pytest.raises(CharsetError, match="use auto, unicode or ascii"):
         async with screen():

@@ -95,7 +95,7 @@ async def test_two_fences_within_one_write_leave_nothing_behind(screen):
         "a\u202eb",
     ],
 )
-async def test_nothing_a_terminal_obeys_reaches_the_screen(screen, hostile):
+async def test_no_terminal_escape_reaches_the_screen(screen, hostile):
     async with screen(list(hostile)) as ui:
         ui.session.rename_tree(ui.session.tree_id, hostile)
         await ui.ask(hostile)
@@ -150,7 +150,7 @@ async def test_before_the_first_token_the_screen_says_what_is_read(screen):
         await ui.gone("⋯ reading")
 
 
-async def test_a_tick_that_raises_is_told_once_and_drawing_goes_on(screen, monkeypatch):
+async def test_a_tick_that_raises_is_reported_once_and_drawing_continues(screen, monkeypatch):
     async with screen("one two three") as ui:
         failures = iter([True, True])
         pump = ui.session.pump

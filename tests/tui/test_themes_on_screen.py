@@ -23,7 +23,7 @@ async def test_enter_keeps_and_remembers(screen, tmp_path):
     assert Preferences(path).get("theme") == kept
 
 
-async def test_a_broken_theme_is_told_and_listed_with_its_reason(screen, tmp_path):
+async def test_a_broken_theme_is_reported_and_listed_with_its_reason(screen, tmp_path):
     folder = tmp_path / "themes"
     folder.mkdir()
     (folder / "torn.yaml").write_text("base: {primary: nocolour}\n")

@@ -19,9 +19,9 @@ pub struct Match {
     pub length: usize,
 }
 
-/// The longest earlier occurrence of the final tokens, at least `least` and at most `most` of them; the latest of
+/// The longest earlier occurrence of the final tokens, `min_match` to `max_match` of them; the latest of
 /// several.
-pub fn find(tokens: &[TokenId], least: usize, most: usize) -> Option<Match> {
+pub fn find(tokens: &[TokenId], min_match: usize, max_match: usize) -> Option<Match> {
     let (&last, before) = tokens.split_last()?;
     let mut best: Option<Match> = None;
     let mut end = before.len();
@@ -34,13 +34,13 @@ pub fn find(tokens: &[TokenId], least: usize, most: usize) -> Option<Match> {
             .fold(false, |found, &token| found | (token == last))
         {
             for at in (start..end).rev().filter(|&at| before[at] == last) {
-                let length = common_suffix(&tokens[..=at], tokens, most);
-                if length >= least && best.is_none_or(|best| length > best.length) {
+                let length = common_suffix(&tokens[..=at], tokens, max_match);
+                if length >= min_match && best.is_none_or(|best| length > best.length) {
                     best = Some(Match {
                         next: at + 1,
                         length,
                     });
-                    if length == most {
+                    if length == max_match {
                         return best;
                     }
                 }
@@ -51,10 +51,10 @@ pub fn find(tokens: &[TokenId], least: usize, most: usize) -> Option<Match> {
     best
 }
 
-/// Length of the longest common suffix, at most `most`.
-fn common_suffix(one: &[TokenId], other: &[TokenId], most: usize) -> usize {
+/// Length of the longest common suffix, at most `max_match`.
+fn common_suffix(one: &[TokenId], other: &[TokenId], max_match: usize) -> usize {
     let pairs = one.iter().rev().zip(other.iter().rev());
-    pairs.take(most).take_while(|(a, b)| a == b).count()
+    pairs.take(max_match).take_while(|(a, b)| a == b).count()
 }
 
 /// Draft the tokens after the match, up to the first that is in `stops`. If the match reaches the sequence's end, the
@@ -87,14 +87,14 @@ mod tests {
     use proptest::prelude::*;
 
     /// The definition, position by position.
-    fn naive(tokens: &[TokenId], least: usize, most: usize) -> Option<Match> {
+    fn naive(tokens: &[TokenId], min_match: usize, max_match: usize) -> Option<Match> {
         let count = tokens.len();
         let mut best: Option<Match> = None;
         for next in 1..count {
-            let length = (1..=most.min(next))
+            let length = (1..=max_match.min(next))
                 .take_while(|&back| tokens[next - back] == tokens[count - back])
                 .count();
-            if length >= least && best.is_none_or(|best| length >= best.length) {
+            if length >= min_match && best.is_none_or(|best| length >= best.length) {
                 best = Some(Match { next, length });
             }
         }
@@ -105,10 +105,10 @@ mod tests {
         #[test]
         fn finds_what_the_definition_says(
             tokens in prop::collection::vec(0i32..4, 0..120),
-            least in 1usize..5,
+            min_match in 1usize..5,
             more in 0usize..6,
         ) {
-            prop_assert_eq!(find(&tokens, least, least + more), naive(&tokens, least, least + more));
+            prop_assert_eq!(find(&tokens, min_match, min_match + more), naive(&tokens, min_match, min_match + more));
         }
 
         #[test]

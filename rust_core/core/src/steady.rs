@@ -102,13 +102,18 @@ impl SteadyRows<'_> {
         self.num_computed[row] as usize / self.block_size >= self.num_blocks[row].max(0) as usize
     }
 
-    /// Whether the last `least` tokens of some row occur in it earlier, so that its next ones can be drafted; see
+    /// Whether the last `min_match` tokens of some row occur in it earlier, so that its next ones can be drafted; see
     /// [`crate::prompt_lookup`].
-    pub fn repeats(&self, least: usize) -> bool {
+    pub fn repeats(&self, min_match: usize) -> bool {
         self.rows.iter().any(|&row| {
             let (row, width) = (row as usize, self.width());
             let known = (self.num_tokens[row].max(0) as usize).min(width);
-            find(&self.token_table[row * width..][..known], least, least).is_some()
+            find(
+                &self.token_table[row * width..][..known],
+                min_match,
+                min_match,
+            )
+            .is_some()
         })
     }
 

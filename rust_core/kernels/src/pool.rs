@@ -1,9 +1,9 @@
 //! Worker threads that run one closure together, with barriers inside it.
 //!
 //! Hot path. A step is one job; its phases are separated by [`Worker::barrier`]. The calling thread is worker 0. A
-//! waiter spins for at most [`SPIN_US`] and then parks: when another process occupies a peer's core, spinning on would
+//! waiter spins for at most `SPIN_US` and then parks: when another process occupies a peer's core, spinning on would
 //! only take more time from it (see `spin_budget.rs`). Between two steps of a running engine, while the caller does its
-//! bookkeeping, workers spin for [`IDLE_SPIN_US`]. A barrier among running peers costs about a microsecond, a parked
+//! bookkeeping, workers spin for `IDLE_SPIN_US`. A barrier among running peers costs about a microsecond, a parked
 //! one a wake-up of some tens. Do not add locks to the fast path.
 //!
 //! In a job of [`Pool::run`] all workers take part from beginning to end. In a job of [`Pool::run_elastic`] every

@@ -1,4 +1,4 @@
-//! `Held`: a numpy array whose address Rust keeps across steps.
+//! `HeldArray`: a numpy array whose address Rust keeps across steps.
 //!
 //! Reading an array object's fields costs little, but after a step they are in no CPU cache, and a step has more than
 //! thirty arrays: reading all of them took more than a hundred microseconds.
@@ -17,18 +17,18 @@ use pyo3::prelude::*;
 /// Contract of the caller: the array's memory does not move (numpy moves no array that is referenced elsewhere, except
 /// by `resize(refcheck=False)`), and during a call that uses it no other thread writes what Rust reads or writes.
 /// Readers of what Rust writes are notified afterwards (`engine.batch.mailbox`).
-pub(crate) struct Held<T> {
+pub(crate) struct HeldArray<T> {
     array: Py<PyAny>,
     data: *mut T,
     len: usize,
 }
 
 // SAFETY: plain numbers at an address that the reference keeps valid, on any thread.
-unsafe impl<T: Send> Send for Held<T> {}
-// SAFETY: a shared `Held` gives only shared slices.
-unsafe impl<T: Sync> Sync for Held<T> {}
+unsafe impl<T: Send> Send for HeldArray<T> {}
+// SAFETY: a shared `HeldArray` gives only shared slices.
+unsafe impl<T: Sync> Sync for HeldArray<T> {}
 
-impl<T: Element + Copy> Held<T> {
+impl<T: Element + Copy> HeldArray<T> {
     /// Hold an array that Rust will only read.
     pub(crate) fn reading<D: Dimension>(array: &PyReadonlyArray<'_, T, D>) -> PyResult<Self> {
         Self::new(array, array.as_slice()?.len())
@@ -69,7 +69,7 @@ impl<T: Element + Copy> Held<T> {
         unsafe { std::slice::from_raw_parts(self.data, self.len) }
     }
 
-    /// Only for arrays held by [`Held::writing`].
+    /// Only for arrays held by [`HeldArray::writing`].
     pub(crate) fn slice_mut(&mut self) -> &mut [T] {
         // SAFETY: as `slice`; writable, and no part of another held array, because it was borrowed
         // together with those when it was made.

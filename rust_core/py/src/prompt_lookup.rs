@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 /// See `engine/_core.pyi`.
 #[pyfunction]
-#[pyo3(signature = (token_table, stop_ids, num_tokens, room, rows, drafts, lengths, matched, *, least, most))]
+#[pyo3(signature = (token_table, stop_ids, num_tokens, room, rows, drafts, lengths, matched, *, min_match, max_match))]
 #[allow(clippy::too_many_arguments)]
 fn draft_by_lookup(
     token_table: PyReadonlyArray2<'_, i32>,
@@ -20,8 +20,8 @@ fn draft_by_lookup(
     mut drafts: PyReadwriteArray2<'_, i32>,
     mut lengths: PyReadwriteArray1<'_, i32>,
     mut matched: PyReadwriteArray1<'_, i32>,
-    least: usize,
-    most: usize,
+    min_match: usize,
+    max_match: usize,
 ) -> PyResult<bool> {
     let (width, stops) = (token_table.shape()[1], stop_ids.shape()[1]);
     let widest = drafts.shape()[1];
@@ -36,7 +36,7 @@ fn draft_by_lookup(
         && drafts.len() == count * widest
         && table.len() == known.len() * width
         && stop_table.len() == known.len() * stops
-        && (1..=most).contains(&least);
+        && (1..=max_match).contains(&min_match);
     let sane = rows.iter().all(|&row| {
         let known = usize::try_from(row).ok().and_then(|row| known.get(row));
         known.is_some_and(|&known| (0..=width as i64).contains(&i64::from(known)))
@@ -54,7 +54,7 @@ fn draft_by_lookup(
         if room == 0 {
             continue;
         }
-        if let Some(found) = find(tokens, least, most) {
+        if let Some(found) = find(tokens, min_match, max_match) {
             let draft = &mut drafts[at * widest..][..room];
             let stops = &stop_table[row * stops..][..stops];
             matched[at] = found.length as i32;

@@ -8,33 +8,33 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::held_array::Held;
+use crate::held_array::HeldArray;
 
 /// See `engine/_core.pyi`.
 #[pyclass(module = "engine._core")]
 struct SteadyRows {
-    token_ids: Held<i32>,
-    positions: Held<i32>,
+    token_ids: HeldArray<i32>,
+    positions: HeldArray<i32>,
     tables: Tables,
     /// The array of the last step's tokens; an executor reuses it.
-    sampled: Option<Held<i32>>,
+    sampled: Option<HeldArray<i32>>,
     /// A copy of the tokens, so that no slice of an array is in use while others are written.
     tokens: Vec<i32>,
     latencies: Vec<f64>,
 }
 
 struct Tables {
-    rows: Held<i32>,
-    token_table: Held<i32>,
-    block_tables: Held<i32>,
-    num_tokens: Held<i32>,
-    num_computed: Held<i32>,
-    num_blocks: Held<i32>,
-    num_indexed: Held<i32>,
-    max_total: Held<i32>,
-    stop_ids: Held<i32>,
-    last_token_at: Held<f64>,
-    drained: Held<bool>,
+    rows: HeldArray<i32>,
+    token_table: HeldArray<i32>,
+    block_tables: HeldArray<i32>,
+    num_tokens: HeldArray<i32>,
+    num_computed: HeldArray<i32>,
+    num_blocks: HeldArray<i32>,
+    num_indexed: HeldArray<i32>,
+    max_total: HeldArray<i32>,
+    stop_ids: HeldArray<i32>,
+    last_token_at: HeldArray<f64>,
+    drained: HeldArray<bool>,
     block_size: usize,
 }
 
@@ -71,7 +71,7 @@ impl SteadyRows {
     fn take_tokens(&mut self, sampled: &Bound<'_, PyAny>) -> PyResult<()> {
         let held = match self.sampled.take().filter(|held| held.is(sampled)) {
             Some(held) => held,
-            None => Held::reading(&sampled.extract::<PyReadonlyArray1<'_, i32>>()?)?,
+            None => HeldArray::reading(&sampled.extract::<PyReadonlyArray1<'_, i32>>()?)?,
         };
         self.tokens.clear();
         self.tokens.extend_from_slice(held.slice());
@@ -102,20 +102,20 @@ impl SteadyRows {
         block_size: usize,
     ) -> PyResult<Self> {
         let mut this = Self {
-            token_ids: Held::writing(&token_ids)?,
-            positions: Held::writing(&positions)?,
+            token_ids: HeldArray::writing(&token_ids)?,
+            positions: HeldArray::writing(&positions)?,
             tables: Tables {
-                rows: Held::reading(&rows)?,
-                token_table: Held::writing(&token_table)?,
-                block_tables: Held::writing(&block_tables)?,
-                num_tokens: Held::writing(&num_tokens)?,
-                num_computed: Held::writing(&num_computed)?,
-                num_blocks: Held::writing(&num_blocks)?,
-                num_indexed: Held::reading(&num_indexed)?,
-                max_total: Held::reading(&max_total)?,
-                stop_ids: Held::reading(&stop_ids)?,
-                last_token_at: Held::writing(&last_token_at)?,
-                drained: Held::writing(&drained)?,
+                rows: HeldArray::reading(&rows)?,
+                token_table: HeldArray::writing(&token_table)?,
+                block_tables: HeldArray::writing(&block_tables)?,
+                num_tokens: HeldArray::writing(&num_tokens)?,
+                num_computed: HeldArray::writing(&num_computed)?,
+                num_blocks: HeldArray::writing(&num_blocks)?,
+                num_indexed: HeldArray::reading(&num_indexed)?,
+                max_total: HeldArray::reading(&max_total)?,
+                stop_ids: HeldArray::reading(&stop_ids)?,
+                last_token_at: HeldArray::writing(&last_token_at)?,
+                drained: HeldArray::writing(&drained)?,
                 block_size,
             },
             sampled: None,
@@ -138,9 +138,9 @@ impl SteadyRows {
         self.tables.view().look_up(token_ids, positions)
     }
 
-    #[pyo3(signature = (least, /))]
-    fn repeats(&mut self, least: usize) -> bool {
-        self.tables.view().repeats(least)
+    #[pyo3(signature = (min_match, /))]
+    fn repeats(&mut self, min_match: usize) -> bool {
+        self.tables.view().repeats(min_match)
     }
 
     #[pyo3(signature = (blocks, /))]

@@ -189,10 +189,10 @@ impl SwapStore {
         py: Python<'py>,
         trie: &Bound<'py, PrefixTrie>,
         count: usize,
-        most: usize,
+        max_entries: usize,
     ) -> PyResult<Saving<'py>> {
         self.saving(py, trie.get(), |pool, store| {
-            saving::save_victims(pool, store, count, most)
+            saving::save_victims(pool, store, count, max_entries)
         })
     }
 
@@ -208,10 +208,10 @@ impl SwapStore {
         &self,
         py: Python<'py>,
         trie: &Bound<'py, PrefixTrie>,
-        most: usize,
+        max_entries: usize,
     ) -> PyResult<Saving<'py>> {
         self.saving(py, trie.get(), |pool, store| {
-            saving::save_indexed(pool, store, most)
+            saving::save_indexed(pool, store, max_entries)
         })
     }
 

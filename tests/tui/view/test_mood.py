@@ -66,7 +66,7 @@ def test_a_mood_holds_for_the_dwell():
     assert tracker.advance(PREFILLING, 20.0).since == 10.0 + DWELL_S
 
 
-def test_trouble_does_not_wait_for_the_dwell():
+def test_error_moods_skip_the_dwell():
     tracker = MoodTracker()
     tracker.advance(DECODING, 10.0)
     assert tracker.advance(BROKEN, 10.01).mood is Mood.ERROR

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.comparison import ComparedEngine, Comparison
 from benchmarks.driven_engine import DrivenEngine, OrderRefused, Recipe
 from benchmarks.driven_process import ProcessFailed
 from benchmarks.drivers.orders import Order
+from benchmarks.measurements import Measurements, ratios, shares
 from benchmarks.peers import recipes
-from benchmarks.race import Contestant, Race
-from benchmarks.standings import Standing, ratios, shares
 
 TOY = Path(__file__).parents[2] / "fakes" / "toy_driver.py"
 
@@ -29,48 +29,50 @@ def toy(tmp_path):
     return recipe
 
 
-def race(contestants, columns, rounds=1, **more):
-    with Race(contestants, columns, threads=1, repeats=1) as run:
+def compare(compared, columns, rounds=1, **more):
+    with Comparison(compared, columns, threads=1, repeats=1) as run:
         list(run.run(rounds, until=more.get("until", float("inf"))))
         return run, run.result(rounds)
 
 
-# -- standings -------------------------------------------------------------------------------------
+# -- measurements ----------------------------------------------------------------------------------
 
 
 def test_decode_is_the_long_run_less_the_prompts_of_the_short_one():
-    standing = Standing("e", "1", short={4: [1.0, 0.5]}, long={4: [1.5, 3.0]})
-    assert standing.best("4") == pytest.approx(4 * 64 / (1.5 - 0.5))
-    assert standing.median("4") == pytest.approx(4 * 64 / (2.25 - 0.75))
-    assert standing.best("prefill") == pytest.approx(4 * 64 / 0.5)
+    measurements = Measurements("e", "1", short={4: [1.0, 0.5]}, long={4: [1.5, 3.0]})
+    assert measurements.best("4") == pytest.approx(4 * 64 / (1.5 - 0.5))
+    assert measurements.median("4") == pytest.approx(4 * 64 / (2.25 - 0.75))
+    assert measurements.best("prefill") == pytest.approx(4 * 64 / 0.5)
 
 
 def test_prefill_is_that_of_the_best_batch():
-    standing = Standing("e", "1", short={4: [0.5], 16: [1.0, 9.0]}, long={4: [1.0], 16: [2.0]})
-    assert standing.best("prefill") == pytest.approx(16 * 64 / 1.0)
-    assert standing.fastest_prefill_batch() == 16
+    measurements = Measurements(
+        "e", "1", short={4: [0.5], 16: [1.0, 9.0]}, long={4: [1.0], 16: [2.0]}
+    )
+    assert measurements.best("prefill") == pytest.approx(16 * 64 / 1.0)
+    assert measurements.fastest_prefill_batch() == 16
 
 
 def test_single_counts_its_prompt_in():
-    assert Standing("e", "1", single=[2.0, 1.0, 4.0]).figures() == {
+    assert Measurements("e", "1", single=[2.0, 1.0, 4.0]).figures() == {
         "single": {"best": 128.0, "median": 64.0}
     }
 
 
 def test_what_was_not_measured_has_no_figure_and_noise_gives_no_negative_one():
-    assert Standing("e", "1").figures() == {}
-    assert Standing("e", "1", short={4: [2.0]}, long={4: [1.0]}).best("4") is None
+    assert Measurements("e", "1").figures() == {}
+    assert Measurements("e", "1", short={4: [2.0]}, long={4: [1.0]}).best("4") is None
 
 
 def test_the_ratio_is_of_bests_over_the_best_peer_of_that_column():
-    ours = Standing("ours", "1", single=[1.0], short={4: [0.1]}, long={4: [0.2]})
-    slow = Standing("slow", "1", single=[4.0, 3.0])
-    fast = Standing("fast", "1", single=[2.0, 9.0])
+    ours = Measurements("ours", "1", single=[1.0], short={4: [0.1]}, long={4: [0.2]})
+    slow = Measurements("slow", "1", single=[4.0, 3.0])
+    fast = Measurements("fast", "1", single=[2.0, 9.0])
     assert ratios(ours, [slow, fast]) == {"single": 2.0}
 
 
 def test_a_share_is_the_least_time_of_a_token_times_their_rate():
-    ours = Standing("ours", "1", single=[1.0])
+    ours = Measurements("ours", "1", single=[1.0])
     assert shares(ours, {"single": 0.005, "4": 1.0}) == {"single": pytest.approx(0.64)}
 
 
@@ -114,16 +116,16 @@ def test_an_engine_may_refuse_an_order_and_go_on(toy):
         assert engine.run(Order(1, [[1]])) > 0
 
 
-# -- the race --------------------------------------------------------------------------------------
+# -- the comparison --------------------------------------------------------------------------------
 
 
 def test_the_result_has_rates_ratios_and_shares_of_stated_speeds(toy):
-    contestants = [
-        Contestant(toy("ours", prefill=3000.0, decode=600.0)),
-        Contestant(toy("quick", prefill=3000.0, decode=300.0), "quick"),
-        Contestant(toy("slow"), "slow"),
+    compared = [
+        ComparedEngine(toy("ours", prefill=3000.0, decode=600.0)),
+        ComparedEngine(toy("quick", prefill=3000.0, decode=300.0), "quick"),
+        ComparedEngine(toy("slow"), "slow"),
     ]
-    _, result = race(contestants, ["single", "4", "16"], rounds=2)
+    _, result = compare(compared, ["single", "4", "16"], rounds=2)
     first = result["contestants"][0]
     assert first["name"] == "ours Q4_1"
     assert first["tokens_per_second"]["4"]["best"] == pytest.approx(600)
@@ -138,25 +140,25 @@ def test_the_result_has_rates_ratios_and_shares_of_stated_speeds(toy):
 
 
 def test_one_of_ours_that_is_not_rated_is_in_the_table_and_in_no_ratio(toy):
-    contestants = [
-        Contestant(toy("ours", decode=200.0)),
-        Contestant(toy("other", decode=900.0), rated=False),
-        Contestant(toy("slow"), "slow"),
+    compared = [
+        ComparedEngine(toy("ours", decode=200.0)),
+        ComparedEngine(toy("other", decode=900.0), rated=False),
+        ComparedEngine(toy("slow"), "slow"),
     ]
-    _, result = race(contestants, ["4"])
+    _, result = compare(compared, ["4"])
     assert result["ratio_to_best_peer"]["4"] == pytest.approx(2)
     assert [c["name"] for c in result["contestants"]] == ["ours Q4_1", "other Q4_1", "slow Q4_1"]
 
 
 def test_who_is_missing_or_fails_is_skipped_by_name_and_the_others_go_on(toy, tmp_path, capsys):
     missing = Recipe(TOY, Path(sys.executable), tmp_path / "nowhere")
-    contestants = [
-        Contestant(toy("ours")),
-        Contestant(missing, "toy"),
-        Contestant(toy("mortal", runs=2), "mortal"),
-        Contestant(toy("steady"), "steady"),
+    compared = [
+        ComparedEngine(toy("ours")),
+        ComparedEngine(missing, "toy"),
+        ComparedEngine(toy("mortal", runs=2), "mortal"),
+        ComparedEngine(toy("steady"), "steady"),
     ]
-    _, result = race(contestants, ["single", "4"])
+    _, result = compare(compared, ["single", "4"])
     said = capsys.readouterr().err
     assert f"toy is skipped from here on: {tmp_path / 'nowhere'} does not exist" in said
     assert "mortal Q4_1 is skipped from here on: exit status 1: out of memory" in said
@@ -165,26 +167,26 @@ def test_who_is_missing_or_fails_is_skipped_by_name_and_the_others_go_on(toy, tm
 
 
 def test_a_column_that_an_engine_refuses_is_skipped_alone(toy, capsys):
-    contestants = [Contestant(toy("ours")), Contestant(toy("small", streams=4), "small")]
-    _, result = race(contestants, ["16", "4"], rounds=2)
+    compared = [ComparedEngine(toy("ours")), ComparedEngine(toy("small", streams=4), "small")]
+    _, result = compare(compared, ["16", "4"], rounds=2)
     assert set(result["contestants"][1]["tokens_per_second"]) == {"4", "prefill"}
     said = capsys.readouterr().err
     assert said.count("small Q4_1 is skipped in column 16: too many streams") == 1
 
 
 def test_turns_rotate_and_who_runs_once_runs_once(toy, capsys):
-    contestants = [
-        Contestant(toy("a")),
-        Contestant(toy("b"), "b", rounds=1),
-        Contestant(toy("c"), "c"),
+    compared = [
+        ComparedEngine(toy("a")),
+        ComparedEngine(toy("b"), "b", rounds=1),
+        ComparedEngine(toy("c"), "c"),
     ]
-    race(contestants, ["4"], rounds=3)
+    compare(compared, ["4"], rounds=3)
     turns = [ln for ln in capsys.readouterr().err.splitlines() if ln.startswith("round")]
     assert [ln.split()[-2] for ln in turns] == ["a", "b", "c", "c", "a", "a", "c"]
 
 
 def test_no_round_but_the_first_begins_after_time_is_up(toy, capsys):
-    _, result = race([Contestant(toy("a"))], ["4"], rounds=9, until=0.0)
+    _, result = compare([ComparedEngine(toy("a"))], ["4"], rounds=9, until=0.0)
     assert len(result["contestants"][0]["long"][4]) == 1
     assert "time limit reached after 1 rounds" in capsys.readouterr().err
 

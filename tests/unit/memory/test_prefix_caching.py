@@ -79,7 +79,7 @@ def test_03_many_prompts_with_one_prefix_compute_it_once():
     toy.run()
     for handle, request in zip(handles, requests, strict=True):
         assert handle.drain().token_ids == oracle(request)
-    # Whole blocks are shared by all rows; the partial last block only with a row that still runs.
+    # Whole blocks are computed once; each request may compute the prefix's partial last block.
     assert computed(toy) <= 41 + 20 * (3 + 41 % BLOCK)
 
 

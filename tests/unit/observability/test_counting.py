@@ -64,7 +64,7 @@ def test_percentiles_before_the_ring_is_full():
 
 
 @pytest.mark.parametrize("steps", [1, 63, 64, 65, 200])
-def test_whoever_looks_sees_the_samples_of_every_step(steps):
+def test_readers_see_the_samples_of_every_step(steps):
     counters, inter_token_latencies = EngineCounters(), 0.001 * np.arange(1.0, 1 + steps)
     for number, interval in enumerate(inter_token_latencies):
         counters.record_step(

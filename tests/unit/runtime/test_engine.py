@@ -22,7 +22,7 @@ from tests.fakes.toy_engine import ask, toy_config, toy_engine
 from tests.fakes.toy_executor import ToyExecutor, oracle, toy_model
 from tests.fakes.toy_tokenizer import ToyTokenizer
 
-PATIENCE_S = 30  # for threads to get there; a test that needs it has failed
+PATIENCE_S = 30  # timeout of waits between threads; reached only on failure
 
 
 @pytest.fixture
@@ -206,7 +206,7 @@ async def test_abort_frees_blocks_within_a_step(gated):
     executor.gate.release(1)
     in_step(executor)  # the next step has begun, so the boundary between them is over
     blocks = engine.snapshot().blocks
-    assert blocks.active == 2  # the other one's alone: five tokens of prompt and one more
+    assert blocks.active == 2  # of the other request: five prompt tokens and one generated
     output = await handle.result()
     assert output.finish_reason is FinishReason.ABORT
     executor.gate.release(10**4)
@@ -264,7 +264,7 @@ def test_random_aborts_leak_nothing(engine):
 
 
 def test_readers_race_with_preemption_and_row_reuse():
-    """Readers copy rows while the engine preempts and reuses them; no token is lost or foreign."""
+    """Readers copy rows while the engine preempts and reuses them; no token is lost or another row's."""
     engine, _ = toy_engine(toy_config(blocks=14, max_num_seqs=6))
     engine.start()
     requests = [ask("r" * (1 + n % 5) + chr(40 + n), max_tokens=25) for n in range(60)]
@@ -279,7 +279,7 @@ def test_readers_race_with_preemption_and_row_reuse():
         read[request.request_id] = sum((batch.token_ids for batch in batches), ())
 
     pairs = [(request, engine.submit(request)) for request in requests]
-    # Few at a time: they spin on purpose, to hit every moment of a step.
+    # Few at a time: they spin to hit every phase of a step.
     for begin in range(0, len(pairs), 3):
         threads = [threading.Thread(target=reader, args=pair) for pair in pairs[begin : begin + 3]]
         for thread in threads:
@@ -422,7 +422,7 @@ def test_a_request_aborted_while_loading_finishes_before_the_load():
     assert executor.steps == []
 
 
-def test_shutting_down_cuts_loading_short():
+def test_shutdown_cancels_loading():
     loading, go = threading.Event(), threading.Event()
     engine, _ = toy_engine(executor_factory=loader(ToyExecutor(64, 4), loading, go))
     engine.start()
@@ -646,7 +646,7 @@ def test_idle_costs_no_cpu(engine):
 # ---- the in-process client ----
 
 
-def test_the_client_obeys_its_protocol(gated):
+def test_the_client_implements_its_protocol(gated):
     engine, executor = gated
     client: EngineClient = InProcessClient(engine)
     woken = threading.Semaphore(0)
@@ -688,7 +688,7 @@ def test_a_mailbox_that_is_not_empty_causes_no_further_wake_up(gated):
     for _ in range(5):
         executor.gate.release(1)
         in_step(executor)
-    assert len(wakes) == 1  # the first token; the mailbox was never emptied since
+    assert len(wakes) == 1  # the first token; the mailbox was not drained since
     assert len(client.drain(request_id).token_ids) == 5
     executor.gate.release(1)
     in_step(executor)

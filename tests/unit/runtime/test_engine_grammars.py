@@ -60,9 +60,9 @@ def plain_engine():
     engine.shutdown()
 
 
-def test_a_slow_build_stalls_nobody_else(engine, checker):  # regression 53
+def test_a_slow_build_stalls_no_other_request(engine, checker):  # regression 53
     slow = engine.submit(constrained("slow", DIGITS))
-    checker.entered.acquire()  # the build has begun, and does not end
+    checker.entered.acquire()  # the build has begun and waits at the gate
     for number in range(5):
         request = ask(f"other {number}")
         assert engine.submit(request).wait_result(30).token_ids == oracle(request)

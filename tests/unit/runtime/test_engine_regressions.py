@@ -1,7 +1,4 @@
-"""Bugs that other engines had, by the numbers of `docs/reliability.md`.
-
-The others are beside the code they concern; `docs/reliability.md` says where.
-"""
+"""Bugs of other engines, by the numbers of `docs/reliability.md`, which names the tests of the rest."""
 
 import gc
 import subprocess
@@ -61,7 +58,7 @@ def test_26_a_reused_row_keeps_nothing_of_its_last_request():
     assert first.drain().token_ids == oracle(loud)
 
 
-def test_30_ten_thousand_requests_with_random_aborts_leave_nothing_behind():
+def test_30_ten_thousand_requests_with_random_aborts_leak_nothing():
     toy = ToyPipeline(blocks=60, rows=8, context=32, budget=64, allocator=BlockAllocator)
     toy.executor.execute = lambda plan: _answer_one(plan)
     random = np.random.default_rng(0)
@@ -132,7 +129,7 @@ def test_31_unloading_ends_what_runs_waits_and_is_preempted():
     assert (snapshot.running, snapshot.waiting, snapshot.blocks.active) == (0, 0, 0)
 
 
-def test_57_two_engines_in_a_process_answer_as_one_would():
+def test_57_two_engines_in_a_process_answer_as_one():
     """One fails midway; the other is not affected."""
     (first, executor), (second, _) = toy_engine(), toy_engine()
     executor.fail_with = [RuntimeError("out of luck")]
@@ -167,7 +164,7 @@ def test_58_the_pools_size_is_stated_and_within_what_was_asked(asked):
     engine.shutdown()
 
 
-def test_61_a_forked_process_is_told_that_it_has_no_engine():
+def test_61_a_forked_process_gets_an_error_instead_of_an_engine():
     script = """
 import os
 from engine.api.errors import EngineUnavailable

@@ -35,7 +35,7 @@ def expected(child, parent):
 
 @pytest.mark.parametrize("prefixes", [True, False])
 @pytest.mark.parametrize("steps", [1, 2, 3, 4])
-def test_32_fork_then_both_write_and_both_end(steps, prefixes):
+def test_32_fork_then_both_generate_and_finish(steps, prefixes):
     toy = forkable(prefixes=prefixes)
     parent = toy.submit(ask(prompt(9), max_tokens=20))
     toy.step(steps)
@@ -71,7 +71,7 @@ def test_33_a_fork_on_a_boundary_copies_nothing():
         assert child.drain().token_ids == expected(child, parent)
 
 
-def test_34_whoever_appends_leaves_the_others_bytes_alone():
+def test_34_appending_leaves_the_other_branchs_blocks_unchanged():
     toy = forkable()
     parent = toy.submit(ask(prompt(9), max_tokens=20, temperature=1.0, seed=3))
     toy.step()
@@ -169,15 +169,15 @@ def test_37_children_have_seeds_of_their_own_and_replay():
         assert batch.token_ids == expected(child, parent)
 
 
-def test_37_penalties_go_on_counting_the_parents_answer():
+def test_37_penalties_count_the_parents_answer():
     toy = forkable()
     parent = toy.submit(ask(prompt(5), max_tokens=30, frequency_penalty=1.5, presence_penalty=1.0))
     toy.step(12)
-    (child,) = toy.fork(parent)  # greedy: it must write what its parent writes
+    (child,) = toy.fork(parent)  # greedy: it must generate its parent's tokens
     toy.run()
     whole, rest = parent.drain(), child.drain()
     assert rest.token_ids == whole.token_ids[12:]
-    assert rest.token_ids != oracle(child.request)  # which takes the parent's answer for a prompt
+    assert rest.token_ids != oracle(child.request)  # whose prompt includes the parent's answer
 
 
 def test_37_a_stop_string_may_begin_in_the_parent():
@@ -200,7 +200,7 @@ def test_37_text_before_the_fork_is_the_parents():
     assert (parent.drain().text, child.drain().text) == ("one ENERGY", "ERGY")
 
 
-def test_37_half_a_character_comes_out_whole():
+def test_37_a_character_split_by_the_fork_is_emitted_whole():
     toy = forkable(force=dict(enumerate(ToyTokenizer().encode("é!"))))
     parent = toy.submit(ask("hi", max_tokens=3))
     toy.step()

@@ -58,7 +58,7 @@ def test_a_failure_is_published_stored_and_raised(life, published):
         (EngineState.STOPPED, "stopped"),
     ],
 )
-def test_a_wrong_state_is_named(life, state, words):
+def test_an_operation_in_the_wrong_state_names_the_state(life, state, words):
     life.move_to(state)
     with pytest.raises(EngineUnavailable, match=words):
         life.require(EngineState.READY)

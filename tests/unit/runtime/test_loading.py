@@ -39,7 +39,7 @@ def test_impossible_limits_are_refused_by_name(name, value):
         opened(**{name: value})
 
 
-def test_the_requested_pool_is_what_one_gets():
+def test_the_requested_pool_size_is_used():
     assert opened().kv_cache.num_blocks == 64
 
 

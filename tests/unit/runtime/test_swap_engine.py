@@ -84,7 +84,7 @@ def test_metrics_equal_the_snapshot(tmp_path):
     assert samples["pravaha_kv_blocks", "swapped"] >= snapshot.blocks.swapped > 0
 
 
-def test_a_killed_process_loses_nothing_that_it_wrote(tmp_path):
+def test_a_killed_process_loses_no_saved_block(tmp_path):
     """In a separate process, which is killed while it runs."""
     path = tmp_path / "killed.swap"
     source = f"""

@@ -39,9 +39,9 @@ def test_among_equal_priorities_the_longer_cached_prefix_goes_first():
     assert toy.admitted == [one.request_id for one in (warm, cold, later)]
 
 
-@pytest.mark.parametrize("known", [False, True], ids=["before the model is fitted", "after"])
-def test_the_shortest_job_goes_first_prompt_and_answer_counted(known):
-    toy = TimedPipeline("sjf", rows=1, known=known)
+@pytest.mark.parametrize("fitted", [False, True], ids=["before the model is fitted", "after"])
+def test_the_shortest_job_goes_first_prompt_and_answer_counted(fitted):
+    toy = TimedPipeline("sjf", rows=1, fitted=fitted)
     order = toy.names(
         long_prompt=ask(60, max_tokens=2),
         long_answer=ask(4, max_tokens=90),
@@ -138,7 +138,7 @@ def test_19_a_deadline_is_given_up_later_where_predictions_are_poor(error, order
 
 def test_no_deadline_is_given_up_before_step_times_are_measured():
     """Before step times are measured, only a deadline that has passed counts as missed."""
-    toy = TimedPipeline("edf", rows=1, known=False)
+    toy = TimedPipeline("edf", rows=1, fitted=False)
     assert toy.names(later=ask(deadline_ms=100), tight=ask(200, deadline_ms=1)) == [
         "tight",
         "later",
@@ -235,7 +235,7 @@ REQUESTS = st.lists(
 @given(requests=REQUESTS, policies=st.lists(st.sampled_from(POLICIES), min_size=1, max_size=4))
 def test_every_policy_gives_the_same_answers(requests, policies):
     """No livelock in a small pool under any policy and any number of switches."""
-    toy = TimedPipeline(policies[0], blocks=8, block_size=4, budget=9, rows=3, known=False)
+    toy = TimedPipeline(policies[0], blocks=8, block_size=4, budget=9, rows=3, fitted=False)
     asked, handles = [], []
     for number, (length, tokens, priority, deadline_ms, pause) in enumerate(requests):
         request = ask(length, number, max_tokens=tokens, priority=priority, deadline_ms=deadline_ms)

@@ -384,7 +384,7 @@ def lookup(tokens, *, room=8, stops=(-1,), width=8, **changes):
         "lengths": np.full(1, 7, np.int32),
         "matched": np.full(1, 7, np.int32),
     } | changes
-    found = draft_by_lookup(*arrays.values(), least=2, most=4)
+    found = draft_by_lookup(*arrays.values(), min_match=2, max_match=4)
     length = int(arrays["lengths"][0])
     return found, arrays["drafts"][0, :length].tolist(), int(arrays["matched"][0])
 

@@ -23,7 +23,7 @@ def calibrate(toy, probes=PROBES):
 
 
 def timed(**options):
-    return TimedPipeline("fcfs", known=False, budget=64, **options)
+    return TimedPipeline("fcfs", fitted=False, budget=64, **options)
 
 
 def test_an_idle_engine_learns_its_step_times():

@@ -13,12 +13,12 @@ use crate::{BlockId, BlockPool};
 pub type Saving = (Vec<BlockId>, Vec<EntryId>);
 
 /// Reserves entries for the blocks that the next `count` allocations would evict, and for the blocks above them; at
-/// most `most`.
+/// most `max_entries`.
 pub fn save_victims<S: BuildHasher>(
     pool: &mut BlockPool<S>,
     store: &SwapStore,
     count: usize,
-    most: usize,
+    max_entries: usize,
 ) -> Saving {
     let order = pool.allocator().eviction_order().take(count);
     let victims: Vec<BlockId> = order
@@ -26,7 +26,7 @@ pub fn save_victims<S: BuildHasher>(
         .collect();
     let mut saving = Saving::default();
     for block in victims {
-        save(pool, store, block, most, &mut saving);
+        save(pool, store, block, max_entries, &mut saving);
     }
     saving
 }
@@ -53,19 +53,19 @@ fn victims<S: BuildHasher>(pool: &BlockPool<S>, count: usize) -> Vec<BlockId> {
         .collect()
 }
 
-/// Reserves entries for indexed blocks that have none, oldest first; at most `most`. The remaining blocks are left for
+/// Reserves entries for indexed blocks that have none, oldest first; at most `max_entries`. The remaining blocks are left for
 /// the next call; an empty result means that there are none.
 pub fn save_indexed<S: BuildHasher>(
     pool: &mut BlockPool<S>,
     store: &SwapStore,
-    most: usize,
+    max_entries: usize,
 ) -> Saving {
     let mut saving = Saving::default();
-    while saving.0.len() < most {
+    while saving.0.len() < max_entries {
         let Some(block) = pool.next_unsaved() else {
             break;
         };
-        if !save(pool, store, block, most, &mut saving) {
+        if !save(pool, store, block, max_entries, &mut saving) {
             pool.requeue_unsaved(block);
             break;
         }
@@ -73,13 +73,13 @@ pub fn save_indexed<S: BuildHasher>(
     saving
 }
 
-/// Reserves entries for `block` and the blocks above it that have none. False if they exceed `most`: then some are
+/// Reserves entries for `block` and the blocks above it that have none. False if they exceed `max_entries`: then some are
 /// reserved, and the next call continues.
 fn save<S: BuildHasher>(
     pool: &mut BlockPool<S>,
     store: &SwapStore,
     block: BlockId,
-    most: usize,
+    max_entries: usize,
     saving: &mut Saving,
 ) -> bool {
     let mut path = Vec::new();
@@ -98,7 +98,7 @@ fn save<S: BuildHasher>(
         at = pool.trie().parent(node);
     }
     for node in path.into_iter().rev() {
-        if saving.0.len() >= most {
+        if saving.0.len() >= max_entries {
             return false;
         }
         let block = pool.trie().block(node);

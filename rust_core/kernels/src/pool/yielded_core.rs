@@ -18,7 +18,7 @@ impl CoreYielder {
         Self(shared)
     }
 
-    /// Make the last worker leave its core after the item it computes, and wait for that, at most [`YIELD_TIMEOUT`].
+    /// Make the last worker leave its core after the item it computes, and wait for that, at most `YIELD_TIMEOUT`.
     /// Does not wait if the job is not elastic or the pool has one worker.
     pub fn yield_core(&self) -> YieldedCore {
         let shared = &*self.0;

@@ -22,7 +22,8 @@ impl RowsView {
         Self {
             start: buffer.ptr(),
             stride,
-            rows: buffer.len() / stride,
+            // No panic, so that release builds, which do not read it, drop the division.
+            rows: buffer.len().checked_div(stride).unwrap_or(0),
             width: stride,
         }
     }

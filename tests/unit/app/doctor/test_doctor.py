@@ -84,7 +84,7 @@ def test_without_models_it_says_how_to_get_one(settings):
     assert facts(memory(settings))["kv_pool"].value is None
 
 
-def test_a_missing_model_that_nobody_fetches_is_a_problem(settings):
+def test_a_missing_model_that_is_not_fetched_is_a_problem(settings):
     other = settings.model_copy(update={"model": "nowhere"})
     assert facts(models(other))["chosen"].level == "problem"
 

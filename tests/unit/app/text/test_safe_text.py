@@ -18,7 +18,7 @@ HOSTILE = st.lists(st.one_of(PIECES, st.text(max_size=3)), max_size=30).map("".j
 
 
 @given(HOSTILE)
-def test_nothing_a_terminal_obeys_survives(text):
+def test_no_terminal_escape_remains(text):
     assert not FORBIDDEN.search(safe_text(text))
 
 

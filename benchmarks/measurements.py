@@ -1,4 +1,4 @@
-"""`Standing`: the measured durations of an engine, and throughput, ratios and roofline shares."""
+"""`Measurements`: the measured durations of an engine, and throughput, ratios and roofline shares."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ class Lengths:
 
 
 @dataclass(slots=True)
-class Standing:
+class Measurements:
     """The measurements of one engine with one weight format.
 
     A batch is measured by pairs of runs: a *short* one with one new token, which is the prefill, and a
@@ -88,7 +88,7 @@ class Standing:
         }
 
 
-def ratios(ours: Standing, peers: Iterable[Standing]) -> dict[str, float]:
+def ratios(ours: Measurements, peers: Iterable[Measurements]) -> dict[str, float]:
     """Column → our best over the best of the peers; columns without a peer are left out."""
     peers = list(peers)
     result: dict[str, float] = {}
@@ -100,7 +100,7 @@ def ratios(ours: Standing, peers: Iterable[Standing]) -> dict[str, float]:
     return result
 
 
-def shares(ours: Standing, floors: Mapping[str, float]) -> dict[str, float]:
+def shares(ours: Measurements, floors: Mapping[str, float]) -> dict[str, float]:
     """Column → share of the roofline: the lower bound of a token's time × our best tokens per second.
 
     Args:

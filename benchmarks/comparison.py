@@ -1,4 +1,4 @@
-"""`Race`: runs several engines interleaved on the same workloads and collects their results."""
+"""`Comparison`: runs several engines interleaved on the same workloads and collects their results."""
 
 import random
 import time
@@ -13,7 +13,7 @@ from benchmarks.driven_engine import DrivenEngine, OrderRefused, Recipe
 from benchmarks.driven_process import ProcessFailed
 from benchmarks.drivers.orders import Order
 from benchmarks.machine import say
-from benchmarks.standings import COLUMNS, Lengths, Standing, ratios, shares
+from benchmarks.measurements import COLUMNS, Lengths, Measurements, ratios, shares
 from engine.benchmark.self_benchmark import SINGLE_TEXT
 from engine.benchmark.step_work import Ceilings, ModelWork
 from engine.benchmark.workload import random_tokens
@@ -23,7 +23,7 @@ VOCABULARY = 49_152
 
 
 @dataclass(slots=True)
-class Contestant:
+class ComparedEngine:
     """An engine in the comparison.
 
     Attributes:
@@ -32,7 +32,7 @@ class Contestant:
         rated: whether it counts in the ratios.
         rounds: number of rounds in which it runs; None for all.
         engine: the process, once it is started.
-        standing: its results, once it is started.
+        measurements: its results, once it is started.
         out: whether it failed and is skipped.
         warm: columns whose warm-up run is done.
         refused: columns that it cannot run.
@@ -43,7 +43,7 @@ class Contestant:
     rated: bool = True
     rounds: int | None = None
     engine: DrivenEngine | None = None
-    standing: Standing | None = None
+    measurements: Measurements | None = None
     out: bool = False
     warm: set[str] = field(default_factory=set)
     refused: set[str] = field(default_factory=set)
@@ -51,7 +51,7 @@ class Contestant:
     @property
     def display_name(self) -> str:
         """Name used in messages."""
-        return self.standing.name if self.standing else self.recipe.display_name
+        return self.measurements.name if self.measurements else self.recipe.display_name
 
 
 def prompts(streams: int, seed: int, tokens: int) -> list[list[int]]:
@@ -60,12 +60,12 @@ def prompts(streams: int, seed: int, tokens: int) -> list[list[int]]:
     return [random_tokens(generator, tokens, VOCABULARY) for _ in range(streams)]
 
 
-class Race:
-    """Runs all contestants in rounds and computes ratios and roofline shares."""
+class Comparison:
+    """Runs all engines in rounds and computes ratios and roofline shares."""
 
     def __init__(
         self,
-        contestants: list[Contestant],
+        compared: list[ComparedEngine],
         columns: list[str],
         *,
         threads: int,
@@ -75,13 +75,13 @@ class Race:
         """Prepare the comparison; engines are started on their first run.
 
         Args:
-            contestants: the engines, ours first.
-            columns: from `standings.COLUMNS`, without *prefill*, which is part of the batches.
+            compared: the engines, ours first.
+            columns: from `measurements.COLUMNS`, without *prefill*, which is part of the batches.
             threads: threads of every engine.
             repeats: runs of a column per round.
             lengths: prompt and output lengths.
         """
-        self._contestants = contestants
+        self._compared = compared
         self._columns = columns
         self._lengths = lengths or Lengths()
         self._threads = threads
@@ -90,7 +90,7 @@ class Race:
         self._ceilings: Ceilings | None = None
         self._stack = ExitStack()
 
-    def __enter__(self) -> "Race":
+    def __enter__(self) -> "Comparison":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -107,57 +107,59 @@ class Race:
             if number > 1 and time.monotonic() >= until:
                 say(f"time limit reached after {number - 1} rounds")
                 return
-            running = [c for c in self._contestants if not c.out and number <= (c.rounds or rounds)]
+            running = [c for c in self._compared if not c.out and number <= (c.rounds or rounds)]
             turn = (number - 1) % len(running)
             for column in self._columns:
-                for contestant in running[turn:] + running[:turn]:
-                    self._take_turn(contestant, column, number)
+                for compared_engine in running[turn:] + running[:turn]:
+                    self._take_turn(compared_engine, column, number)
                 self._measure_ceilings()
                 yield number
 
-    def _take_turn(self, contestant: Contestant, column: str, number: int) -> None:
-        if contestant.out or column in contestant.refused:
+    def _take_turn(self, compared_engine: ComparedEngine, column: str, number: int) -> None:
+        if compared_engine.out or column in compared_engine.refused:
             return
         try:
-            engine = contestant.engine or self._start(contestant)
-            say(f"round {number}, {column}: {contestant.display_name}")
-            assert contestant.standing is not None
-            self._measure(engine, contestant, contestant.standing, column, number)
+            engine = compared_engine.engine or self._start(compared_engine)
+            say(f"round {number}, {column}: {compared_engine.display_name}")
+            assert compared_engine.measurements is not None
+            self._measure(engine, compared_engine, compared_engine.measurements, column, number)
         except OrderRefused as reason:
-            contestant.refused.add(column)
-            say(f"{contestant.display_name} is skipped in column {column}: {reason}")
+            compared_engine.refused.add(column)
+            say(f"{compared_engine.display_name} is skipped in column {column}: {reason}")
         except ProcessFailed as reason:
-            contestant.out = True
-            say(f"{contestant.display_name} is skipped from here on: {reason}")
+            compared_engine.out = True
+            say(f"{compared_engine.display_name} is skipped from here on: {reason}")
 
-    def _start(self, contestant: Contestant) -> DrivenEngine:
-        say(f"starting {contestant.display_name}")
-        missing = contestant.recipe.missing
+    def _start(self, compared_engine: ComparedEngine) -> DrivenEngine:
+        say(f"starting {compared_engine.display_name}")
+        missing = compared_engine.recipe.missing
         if missing is not None:
             raise ProcessFailed(f"{missing} does not exist")
-        engine = DrivenEngine(contestant.recipe, threads=self._threads)
+        engine = DrivenEngine(compared_engine.recipe, threads=self._threads)
         self._stack.callback(engine.close)
-        contestant.engine = engine
-        contestant.standing = Standing(engine.name, str(engine.hello["version"]), self._lengths)
-        if contestant.peer is None and contestant.rated:
+        compared_engine.engine = engine
+        compared_engine.measurements = Measurements(
+            engine.name, str(engine.hello["version"]), self._lengths
+        )
+        if compared_engine.peer is None and compared_engine.rated:
             self._work = ModelWork(**engine.hello["work"])
         return engine
 
     def _measure(
         self,
         engine: DrivenEngine,
-        contestant: Contestant,
-        standing: Standing,
+        compared_engine: ComparedEngine,
+        measurements: Measurements,
         column: str,
         number: int,
     ) -> None:
         """Run a column; its first run is a warm-up and not counted."""
-        first, lengths = column not in contestant.warm, self._lengths
-        contestant.warm.add(column)
+        first, lengths = column not in compared_engine.warm, self._lengths
+        compared_engine.warm.add(column)
         if column == "single":
             if first:
                 engine.run(Order(2, [], SINGLE_TEXT))
-            standing.single += [
+            measurements.single += [
                 engine.run(Order(self._lengths.single, [], SINGLE_TEXT))
                 for _ in range(self._repeats)
             ]
@@ -170,8 +172,8 @@ class Race:
             short = engine.run(Order(1, prompts(streams, seed, lengths.prompt)))
             long = engine.run(Order(1 + lengths.new, prompts(streams, seed + 1, lengths.prompt)))
             # Both or none: decode throughput is computed from their difference.
-            standing.short.setdefault(streams, []).append(short)
-            standing.long.setdefault(streams, []).append(long)
+            measurements.short.setdefault(streams, []).append(short)
+            measurements.long.setdefault(streams, []).append(long)
 
     def _measure_ceilings(self) -> None:
         if self._work is None:
@@ -194,17 +196,19 @@ class Race:
     # -- results -------------------------------------------------------------------------------
 
     @property
-    def ours(self) -> Standing | None:
+    def ours(self) -> Measurements | None:
         """The results of our rated engine, once it is started."""
-        return next((c.standing for c in self._contestants if c.peer is None and c.rated), None)
+        return next((c.measurements for c in self._compared if c.peer is None and c.rated), None)
 
-    def standings(self) -> list[Standing]:
+    def measured(self) -> list[Measurements]:
         """Results of all engines that have any, ours first."""
-        return [c.standing for c in self._contestants if c.standing and c.standing.figures()]
+        return [
+            c.measurements for c in self._compared if c.measurements and c.measurements.figures()
+        ]
 
     def ratio(self) -> dict[str, float]:
         """Column → ours over the best peer."""
-        peers = [c.standing for c in self._contestants if c.peer is not None and c.standing]
+        peers = [c.measurements for c in self._compared if c.peer is not None and c.measurements]
         return ratios(self.ours, peers) if self.ours else {}
 
     def share(self) -> dict[str, float]:
@@ -229,29 +233,29 @@ class Race:
             "rounds": rounds,
             "ceilings": asdict(self._ceilings) if self._ceilings else None,
             "contestants": [
-                asdict(standing) | {"tokens_per_second": standing.figures()}
-                for standing in self.standings()
+                asdict(measurements) | {"tokens_per_second": measurements.figures()}
+                for measurements in self.measured()
             ],
             "ratio_to_best_peer": self.ratio(),
             "share_of_roofline": self.share(),
         }
 
 
-def print_table(race: Race, console: Console) -> None:
+def print_table(comparison: Comparison, console: Console) -> None:
     """Print best (median) of each engine, then ratios and roofline shares."""
     table = Table(title="tokens per second: best (median)", title_justify="left")
     table.add_column("")
     for column in COLUMNS:
         table.add_column(column, justify="right")
-    for standing in race.standings():
-        figures = standing.figures()
+    for measurements in comparison.measured():
+        figures = measurements.figures()
         cells = [
             f"{figures[c]['best']:,.0f} ({figures[c]['median']:,.0f})" if c in figures else "–"
             for c in COLUMNS
         ]
-        table.add_row(standing.name, *cells)
+        table.add_row(measurements.name, *cells)
     table.add_section()
-    ratio, share = race.ratio(), race.share()
+    ratio, share = comparison.ratio(), comparison.share()
     table.add_row("÷ best peer", *(f"{ratio[c]:.2f}" if c in ratio else "–" for c in COLUMNS))
     table.add_row("of roofline", *(f"{share[c]:.0%}" if c in share else "–" for c in COLUMNS))
     console.print(table)
