@@ -662,6 +662,12 @@ class StepArrays:
             ValueError: an array is not C-contiguous, or two output arrays overlap.
         """
 
+class StepEntryError(ValueError):
+    """One entry of a step's plan is invalid; nothing was computed.
+
+    `args` are the sentence and the index of the entry.
+    """
+
 @final
 class YieldedCore:
     """A core that a compute thread has yielded. Released too when this is dropped."""
@@ -720,6 +726,7 @@ class NativeExecutor:
         """Run one step. The GIL is released meanwhile.
 
         Raises:
+            StepEntryError: one entry of the plan is invalid; nothing was computed.
             ValueError: the arrays contradict each other or the limits; nothing was computed.
             RuntimeError: the executor is closed, runs a step on another thread, or a compute thread
                 panicked.

@@ -46,4 +46,13 @@ class FetchError(ModelError):
 
 
 class ExecutorError(PravahaError):
-    """An executor's step failed."""
+    """An executor's step failed.
+
+    Attributes:
+        entry: the entry of the plan that was invalid, in which case nothing was computed and the
+            other entries are not at fault; None for any other failure.
+    """
+
+    def __init__(self, message: str, *, entry: int | None = None) -> None:
+        super().__init__(message)
+        self.entry = entry

@@ -108,6 +108,9 @@ class NativeExecutor:
                 result = self._result_views(len(plan.rows), len(plan.score_tokens))
                 last = self._last = plan, _step_arrays(plan, result), result
             self._core.execute(last[1])
+        except _core.StepEntryError as error:
+            message, entry = error.args
+            raise ExecutorError(message, entry=entry) from error
         except (ValueError, TypeError, RuntimeError) as error:
             raise ExecutorError(str(error)) from error
         return last[2]

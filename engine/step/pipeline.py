@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.api.error_text import as_sentence
+from engine.api.errors import ExecutorError
 from engine.api.events import (
     EventBus,
     RequestPreempted,
@@ -149,7 +150,11 @@ class Pipeline:
             self._record_step(schedule, applied, len(plan.rows), started)
         except BaseException as error:  # a Rust panic is not an Exception
             _log.exception("A step failed.")
-            placed = [self.table.sequences[row] for row in plan.rows.tolist()]
+            at_fault = plan.rows
+            if isinstance(error, ExecutorError) and error.entry is not None:
+                # Nothing was computed: the next step schedules the other rows again.
+                at_fault = at_fault[error.entry : error.entry + 1]
+            placed = [self.table.sequences[row] for row in at_fault.tolist()]
             unfinished = [sequence for sequence in placed if sequence is not None]
             self._fail_step(f"The step failed: {as_sentence(error)}", unfinished)
         return True

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import _core
-from engine.api.errors import InvalidRequest
+from engine.api.errors import ExecutorError, InvalidRequest
 from engine.api.request import SamplingParams
 from engine.batch.sampling_validator import SamplingValidator
 from engine.executors.base import MAX_TOP_LOGPROBS, SAMPLING_DTYPE, Executor, StepPlan, StepResult
@@ -159,6 +159,12 @@ def test_parameter_records_are_laid_out_as_in_rust() -> None:
     assert layout == _core.SAMPLING_ROW_LAYOUT
     assert SAMPLING_DTYPE.itemsize == 40
     assert _core.MAX_TOP_LOGPROBS == MAX_TOP_LOGPROBS
+
+
+def test_a_step_with_an_invalid_entry_names_it(stepper: Stepper) -> None:
+    with pytest.raises(ExecutorError, match="Step entry 1 has sampling parameters") as refused:
+        stepper.run([Run(PROMPT, 2), Run(PROMPT, 2, sampling={"top_p": 0.0}), Run(PROMPT, 2)])
+    assert refused.value.entry == 1
 
 
 SMALLEST_AND_LARGEST = {

@@ -16,6 +16,14 @@ pub enum KernelError {
     /// A step's arrays are inconsistent or exceed the executor's limits; nothing was computed.
     #[error("{0}")]
     Step(String),
+    /// One entry of a step's plan is invalid; nothing was computed, and without that entry the step may run.
+    #[error("{message}")]
+    StepEntry {
+        /// Index of the entry in the plan.
+        entry: usize,
+        /// The sentence.
+        message: String,
+    },
     /// Memory could not be allocated.
     #[error("{0}")]
     Memory(String),
@@ -31,6 +39,11 @@ impl KernelError {
 
     pub(crate) fn config(message: impl Into<String>) -> Self {
         Self::Config(message.into())
+    }
+
+    pub(crate) fn step_entry(entry: usize, what: impl std::fmt::Display) -> Self {
+        let message = format!("Step entry {entry} {what}.");
+        Self::StepEntry { entry, message }
     }
 
     pub(crate) fn step(message: impl Into<String>) -> Self {

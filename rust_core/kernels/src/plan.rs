@@ -230,7 +230,7 @@ impl Plan {
 
     fn add_run(&mut self, input: &StepInput<'_>, batch: usize) -> Result<(), KernelError> {
         let limits = self.limits;
-        let refuse = |what: String| Err(KernelError::step(format!("Step entry {batch} {what}.")));
+        let refuse = |what: String| Err(KernelError::step_entry(batch, what));
         let row = input.rows[batch] as usize;
         if input.rows[batch] < 0 || row >= input.num_tokens.len() {
             return refuse(format!(
@@ -345,7 +345,7 @@ impl Plan {
         run: &Run,
         last: usize,
     ) -> Result<(), KernelError> {
-        let refuse = |what: String| Err(KernelError::step(format!("Step entry {batch} {what}.")));
+        let refuse = |what: String| Err(KernelError::step_entry(batch, what));
         let known = run.num_tokens + run.drafts;
         if known != last + 1 || known > input.token_stride {
             return refuse(format!(
@@ -390,9 +390,10 @@ impl Plan {
             for &block in &self.block_table(batch)[..before] {
                 let (step, writer) = self.written[block as usize];
                 if step == self.step && writer != batch as u32 {
-                    return Err(KernelError::step(format!(
-                        "Step entry {batch} reads block {block}, which entry {writer} writes."
-                    )));
+                    return Err(KernelError::step_entry(
+                        batch,
+                        format!("reads block {block}, which entry {writer} writes"),
+                    ));
                 }
             }
         }

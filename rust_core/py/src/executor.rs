@@ -12,11 +12,19 @@ use pravaha_kernels::pool;
 use pravaha_kernels::sampler;
 use pravaha_kernels::spec::ModelSpec;
 use pravaha_kernels::topology::Topology;
+use pyo3::create_exception;
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::step_arrays::StepArrays;
+
+create_exception!(
+    engine._core,
+    StepEntryError,
+    PyValueError,
+    "One entry of a step's plan is invalid; nothing was computed."
+);
 
 pub(crate) fn to_python(error: KernelError) -> PyErr {
     let message = error.to_string();
@@ -24,6 +32,7 @@ pub(crate) fn to_python(error: KernelError) -> PyErr {
         KernelError::Model(_) | KernelError::Config(_) | KernelError::Step(_) => {
             PyValueError::new_err(message)
         }
+        KernelError::StepEntry { entry, .. } => StepEntryError::new_err((message, entry)),
         KernelError::Memory(_) => PyMemoryError::new_err(message),
         KernelError::Worker(_) => PyRuntimeError::new_err(message),
     }
@@ -237,6 +246,7 @@ fn cpu_features(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("StepEntryError", module.py().get_type::<StepEntryError>())?;
     module.add_class::<NativeExecutor>()?;
     module.add_class::<YieldedCore>()?;
     module.add_class::<StepArrays>()?;

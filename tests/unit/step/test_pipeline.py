@@ -1,6 +1,10 @@
 """Applied steps: finishes, failures and delivery to readers."""
 
+from itertools import count
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engine.api.errors import ExecutorError, InvalidRequest
 from engine.api.events import FirstToken, RequestFinished, StepFailed
@@ -399,3 +403,38 @@ def test_sampling_parameters_are_checked_at_submission():
     with pytest.raises(InvalidRequest) as caught:
         ToyPipeline().submit(Request((1,), SamplingParams(top_p=0.0)))
     assert caught.value.param == "top_p"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 70), min_size=1, max_size=6),
+    invalid=st.dictionaries(st.integers(0, 12), st.integers(0, 7), max_size=3),
+    speculation=st.booleans(),
+)
+def test_an_invalid_entry_fails_its_own_request_only(lengths, invalid, speculation):
+    """Nothing was computed in such a step, so the other requests go on as if it had not been."""
+    toy = ToyPipeline(speculation=speculation)
+    check, failed, steps = toy.executor.watch, set(), count()
+
+    def refuse(plan):
+        check(plan)
+        entry = invalid.get(next(steps))
+        if entry is not None:
+            entry %= len(plan.rows)
+            failed.add(toy.table.sequence(int(plan.rows[entry])).request_id)
+            raise ExecutorError(f"Step entry {entry} is invalid.", entry=entry)
+
+    toy.executor.watch = refuse
+    requests = [ask("ab" * length, max_tokens=9) for length in lengths]
+    handles = [toy.submit(request) for request in requests]
+    while toy.pipeline.has_work:
+        toy.step()
+        toy.check()
+    for request, handle in zip(requests, handles, strict=True):
+        batch = handle.drain()
+        if request.request_id in failed:
+            assert batch.finish_reason is FinishReason.ERROR
+            assert "is invalid" in batch.error
+        else:
+            assert batch.token_ids == oracle(request)
+    toy.assert_idle()
