@@ -122,7 +122,9 @@ impl Level {
 /// additions where both give the same bits.
 #[cfg(target_arch = "x86_64")]
 pub fn separate_add_pipes() -> bool {
-    let vendor = std::arch::x86_64::__cpuid(0);
+    // SAFETY: every x86-64 processor has the instruction; it reads registers. (Newer compilers call it safe.)
+    #[allow(unused_unsafe)]
+    let vendor = unsafe { std::arch::x86_64::__cpuid(0) };
     let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
     name.as_flattened() == b"AuthenticAMD"
 }

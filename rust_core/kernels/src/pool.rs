@@ -60,14 +60,9 @@ impl Pool {
                 "{size} compute threads were requested; the number must be between 1 and {MAX_WORKERS}."
             )));
         }
-        // With more threads than processors, a spinning thread keeps a peer from running.
-        let spins_for = |micros| {
-            if size > topology.affinity.len() {
-                0
-            } else {
-                spins_within(micros)
-            }
-        };
+        // Otherwise a spinning thread keeps a peer from running.
+        let can_spin = topology.can_spin(size);
+        let spins_for = |micros| if can_spin { spins_within(micros) } else { 0 };
         let barrier_spins = spins_for(SPIN_US);
         let shared = Arc::new(Shared::new(size, spins_for(IDLE_SPIN_US), barrier_spins));
         let mut pool = Self {
@@ -77,8 +72,8 @@ impl Pool {
         };
         for index in 1..size {
             let shared = Arc::clone(&shared);
-            // The caller's thread is not ours to pin. The others are pinned if there is a core for each.
-            let core = (size <= topology.cores.len()).then(|| topology.cores[index]);
+            // The caller's thread is not ours to pin.
+            let core = topology.pinned_core(size, index);
             let thread = std::thread::Builder::new()
                 .name(format!("pravaha-{index}"))
                 .spawn(move || {

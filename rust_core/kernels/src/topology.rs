@@ -26,10 +26,26 @@ impl Topology {
         }
     }
 
-    /// Default number of threads: one per physical core, at most the quota rounded up, at least one.
+    /// Default number of threads: one per physical core, at most the quota rounded down, at least one.
+    ///
+    /// With more threads than the quota has CPUs, the kernel would stop all of them for the rest of each period.
     pub fn default_threads(&self) -> usize {
-        let quota = self.quota.map_or(usize::MAX, |cpus| cpus.ceil() as usize);
+        let quota = self.quota.map_or(usize::MAX, |cpus| cpus as usize);
         self.cores.len().min(quota).max(1)
+    }
+
+    /// Whether `threads` threads can run at the same time all the time, so that waiting for one by spinning pays.
+    pub fn can_spin(&self, threads: usize) -> bool {
+        threads <= self.affinity.len() && self.quota.is_none_or(|cpus| threads as f64 <= cpus)
+    }
+
+    /// The core that thread `index` of `threads` is pinned to, if they occupy every core of the mask.
+    ///
+    /// Fewer threads are left to the kernel: two engines that each pinned theirs to the first cores would share
+    /// these and leave the others idle. The same holds for containers with a quota on one host.
+    pub fn pinned_core(&self, threads: usize, index: usize) -> Option<usize> {
+        let whole = threads == self.cores.len() && self.quota.is_none();
+        whole.then(|| self.cores[index])
     }
 }
 
@@ -183,8 +199,26 @@ mod tests {
             quota,
         };
         assert_eq!(of(None).default_threads(), 4);
-        assert_eq!(of(Some(1.5)).default_threads(), 2);
+        assert_eq!(of(Some(1.5)).default_threads(), 1);
+        assert_eq!(of(Some(2.0)).default_threads(), 2);
         assert_eq!(of(Some(0.2)).default_threads(), 1);
+        assert!(of(Some(2.0)).can_spin(2));
+        assert!(!of(Some(1.5)).can_spin(2));
+        assert!(of(None).can_spin(4));
+        assert!(!of(None).can_spin(5));
+    }
+
+    #[test]
+    fn threads_are_pinned_only_if_they_occupy_every_core() {
+        let of = |quota| Topology {
+            affinity: vec![4, 5, 6, 7],
+            cores: vec![4, 6],
+            quota,
+        };
+        assert_eq!(of(None).pinned_core(2, 1), Some(6));
+        assert_eq!(of(None).pinned_core(1, 0), None);
+        assert_eq!(of(None).pinned_core(3, 1), None);
+        assert_eq!(of(Some(2.0)).pinned_core(2, 1), None);
     }
 
     #[test]
