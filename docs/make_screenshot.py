@@ -1,4 +1,4 @@
-"""Writes docs/images/chat.svg: the real application with the demo model, answering two questions.
+"""Writes docs/images/chat.svg: the real application with the demo model, answering questions.
 
     python docs/make_screenshot.py [--size 140x40] [--theme ganga]
 
@@ -15,10 +15,17 @@ from importlib import metadata
 from pathlib import Path
 
 IMAGE = Path(__file__).parent / "images" / "chat.svg"
-FIRST = "What is the capital of France?"
-SECOND = "Why is the sky blue? Explain in a short list."
+QUESTIONS = (
+    "Tell me about the river Ganges.",
+    "Which animals live in it?",
+    "How do rivers form valleys?",
+    "Which cities lie on a large river?",
+    "What is the capital of France?",
+    "Why is the sky blue? Explain in a short list.",
+)
+"""Several, because the throughput on the screen is that of the last two seconds."""
 WORDS = 34
-"""Words of the second answer after which the screenshot is taken."""
+"""Words of the last answer after which the screenshot is taken."""
 DEADLINE_S = 300
 
 _FONT_FACE = re.compile(r"@font-face\s*\{[^}]*\}")
@@ -42,7 +49,9 @@ async def take(width: int, height: int, theme: str, folder: Path) -> str:
     from app.settings.sources import load_settings
     from app.tui.app import PravahaApp
 
-    settings = load_settings({"data_dir": folder, "kv_cache": "512MiB", "temperature": 0.0})
+    settings = load_settings(
+        {"data_dir": folder, "kv_cache": "512MiB", "temperature": 0.0, "max_tokens": 160}
+    )
     with (
         open_client(settings) as opened,
         open_session(settings, opened.client, resume=False) as session,
@@ -56,9 +65,10 @@ async def take(width: int, height: int, theme: str, folder: Path) -> str:
         )
         async with app.run_test(size=(width, height)), asyncio.timeout(DEADLINE_S):
             await until(lambda: opened.client.snapshot().model is not None)
-            await app.send(FIRST)
-            await until(lambda: not session.generating)
-            await app.send(SECOND)
+            for question in QUESTIONS[:-1]:
+                await app.send(question)
+                await until(lambda: not session.generating)
+            await app.send(QUESTIONS[-1])
             await until(
                 lambda: not session.generating or len(session.path()[-1].text.split()) >= WORDS
             )
