@@ -9,6 +9,7 @@ import orjson
 
 from engine.api.errors import InvalidRequest
 from engine.api.grammar import Grammar, GrammarKind
+from engine.grammar.integer_bounds import bound_integers
 from engine.grammar.limits import MAX_CHOICES, MAX_JSON_DEPTH, MAX_SOURCE_CHARS
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def library_text(grammar: Grammar, parsed: Any) -> str:
             return LLMatcher.grammar_from_json_schema('{"type":"object"}', _JSON_STYLE)
         if grammar.kind == "json_schema":
             # `true` is a schema, but the library expects an object.
-            text = orjson.dumps({} if parsed is True else parsed).decode()
+            text = orjson.dumps({} if parsed is True else bound_integers(parsed)).decode()
             return LLMatcher.grammar_from_json_schema(text, _JSON_STYLE)
         if grammar.kind == "regex":
             # ASCII digits only: \d would match the digits of every script.
