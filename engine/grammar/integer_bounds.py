@@ -38,9 +38,9 @@ def bound_integers(schema: Any) -> Any:
     if _allows_integers_only(schema.get("type")) and not _BOUNDED_BY & schema.keys():
         low = schema.get("minimum", schema.get("exclusiveMinimum"))
         high = schema.get("maximum", schema.get("exclusiveMaximum"))
-        if low is None and (high is None or _is_number(high) and high > -MAX_INTEGER):
+        if low is None and (high is None or (_is_number(high) and high > -MAX_INTEGER)):
             bounded["minimum"] = -MAX_INTEGER
-        if high is None and (low is None or _is_number(low) and low < MAX_INTEGER):
+        if high is None and (low is None or (_is_number(low) and low < MAX_INTEGER)):
             bounded["maximum"] = MAX_INTEGER
     return bounded
 
