@@ -344,6 +344,8 @@ fn limits_of(spec: &ModelSpec, config: &ExecutorConfig) -> Result<Limits, Kernel
             config.max_model_len,
             spec.context_length.max(1),
         ),
+        // Sizes in bytes are products of it that must not wrap.
+        ("block_size", config.block_size, 1 << 16),
     ];
     for (name, value, most) in sizes {
         if value == 0 || value > most {
@@ -351,11 +353,6 @@ fn limits_of(spec: &ModelSpec, config: &ExecutorConfig) -> Result<Limits, Kernel
                 "{name} is {value}; it must be between 1 and {most}."
             )));
         }
-    }
-    if config.block_size == 0 {
-        return Err(KernelError::config(
-            "A KV block of 0 tokens is not possible.",
-        ));
     }
     Ok(Limits {
         max_rows: config.max_rows,

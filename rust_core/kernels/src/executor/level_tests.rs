@@ -96,8 +96,8 @@ fn tiny_spec() -> ModelSpec {
     ModelSpec::from_json(&json.to_string()).expect("a sound spec")
 }
 
-fn executor(level: Level, spec: &ModelSpec, source: &RandomModel) -> Executor {
-    let config = ExecutorConfig {
+fn config(level: Level) -> ExecutorConfig {
+    ExecutorConfig {
         num_blocks: 4,
         block_size: BLOCK,
         kv_dtype: "f16".into(),
@@ -106,7 +106,23 @@ fn executor(level: Level, spec: &ModelSpec, source: &RandomModel) -> Executor {
         max_rows: 1,
         max_batched_tokens: 64,
         max_model_len: 64,
-    };
+    }
+}
+
+#[test]
+fn block_sizes_whose_bytes_would_wrap_are_refused() {
+    for block_size in [0, (1 << 16) + 16, 1 << 60] {
+        let config = ExecutorConfig {
+            block_size,
+            ..config(Level::Portable)
+        };
+        let error = limits_of(&tiny_spec(), &config).unwrap_err().to_string();
+        assert!(error.contains("block_size"), "{error}");
+    }
+}
+
+fn executor(level: Level, spec: &ModelSpec, source: &RandomModel) -> Executor {
+    let config = config(level);
     Executor::of(spec.clone(), source, &config, level, &mut |_| {}).expect("a sound model")
 }
 

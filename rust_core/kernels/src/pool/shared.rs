@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::cell::UnsafeCell;
-use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -104,7 +104,8 @@ impl Shared {
 
     pub fn leave_if_poisoned(&self) {
         if self.is_poisoned() {
-            panic_any(Poisoned);
+            // Not `panic_any`, which would run the panic hook: only the worker that failed is reported.
+            resume_unwind(Box::new(Poisoned));
         }
     }
 

@@ -77,6 +77,26 @@ fn a_panic_is_an_error_now_and_later_and_no_worker_hangs() {
 }
 
 #[test]
+fn workers_that_leave_a_poisoned_pool_are_not_reported_as_panics() {
+    static OTHERS: AtomicUsize = AtomicUsize::new(0);
+    let previous = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let payload = info.payload();
+        if !payload.is::<&str>() && !payload.is::<String>() {
+            OTHERS.fetch_add(1, Ordering::Relaxed);
+        }
+        previous(info);
+    }));
+    let mut pool = pool(4);
+    pool.run(&|worker| {
+        assert!(worker.index() != 1, "broken kernel");
+        worker.barrier();
+    })
+    .unwrap_err();
+    assert_eq!(OTHERS.load(Ordering::Relaxed), 0);
+}
+
+#[test]
 fn a_worker_that_arrives_after_the_panic_leaves_the_barrier_too() {
     let mut pool = pool(3);
     let error = pool.run(&|worker| {
