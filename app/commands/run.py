@@ -132,6 +132,7 @@ class _Answer:
     token_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     interrupted: bool = False
+    repeats: bool = False
 
     def take(self, batch: "TokenBatch") -> None:
         self.text.append(batch.text)
@@ -161,7 +162,9 @@ def _answer(
     sampling = _sampling(settings, logprobs=0 if as_json else None, grammar=grammar)
     request_id = client.submit(Request(ids, sampling))
     answer = _Answer()
-    last = _stream(client, request_id, answer, show=not as_json)
+    last = _stream(
+        client, request_id, answer, show=not as_json, stop_repetition=settings.stop_repetition
+    )
     if as_json:
         model = snapshot.model.name if snapshot.model else None
         report = _report(answer, last, model=model, prompt_tokens=len(ids), load_s=load_s)
@@ -169,22 +172,35 @@ def _answer(
     if last.finish_reason is FinishReason.ERROR:
         print(f"pravaha: {last.error}", file=sys.stderr)
         return EXIT_ERROR
+    if answer.repeats:
+        print(
+            "pravaha: stopped: the answer repeats itself; --no-stop-repetition lets it go on.",
+            file=sys.stderr,
+        )
     return EXIT_INTERRUPTED if answer.interrupted else 0
 
 
 def _stream(
-    client: "EngineClient", request_id: str, answer: _Answer, *, show: bool
+    client: "EngineClient",
+    request_id: str,
+    answer: _Answer,
+    *,
+    show: bool,
+    stop_repetition: bool,
 ) -> "TokenBatch":
     """Collect the answer and, with `show`, print it; its final batch.
 
-    Ctrl+C ends the answer at the engine's next step and keeps its text.
+    Ctrl+C ends the answer at the engine's next step and keeps its text, and so does, with
+    `stop_repetition`, an answer that repeats itself without end.
 
     Raises:
         BrokenPipeError: the reader of the output has exited; the request was cancelled.
     """
     from app.runtime.batch_reader import BatchReader
     from app.text.safe_text import SafeStream
+    from engine.text.repetition import RepetitionDetector
 
+    detector = RepetitionDetector() if stop_repetition else None
     reader = BatchReader(client)
     # A terminal must not interpret a model's output; a file gets every character.
     safe = SafeStream() if sys.stdout.isatty() else None
@@ -202,6 +218,10 @@ def _stream(
     try:
         for batch in reader.read(request_id):
             answer.take(batch)
+            if detector and not answer.repeats and detector.feed(batch.token_ids):
+                answer.repeats = batch.finish_reason is None
+                if answer.repeats:
+                    client.cancel(request_id)
             write(safe.feed(batch.text) if safe else batch.text)
             last = batch
         write((safe.flush() if safe else "") + "\n")
@@ -227,7 +247,7 @@ def _report(
         "text": "".join(answer.text),
         "token_ids": answer.token_ids,
         "logprobs": answer.logprobs,
-        "finish_reason": last.finish_reason,
+        "finish_reason": "repetition" if answer.repeats else last.finish_reason,
         "seed": last.seed,
         "usage": {
             "prompt_tokens": prompt_tokens,

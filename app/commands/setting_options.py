@@ -49,6 +49,7 @@ GROUPS: dict[str, dict[str, type]] = {
         "frequency_penalty": float,
         "seed": int,
         "max_tokens": int,
+        "stop_repetition": bool,
         "system": str,
     },
     "server": {
@@ -71,7 +72,7 @@ _PANELS = {
     "remote": "Remote engine",
     "screen": "Screen",
 }
-_SWITCHES = {"prefix_caching", "speculation"}
+_SWITCHES = {"prefix_caching", "speculation", "stop_repetition"}
 """Options that are on by default and therefore also have a `--no-` form."""
 _LIST_SHORT = {"model": "-m"}
 

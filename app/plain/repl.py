@@ -14,6 +14,7 @@ from app.plain.commands import Command, Message, Unknown, help_lines, read_line
 from app.text.safe_text import SafeStream, safe_line, safe_text
 from engine.api.errors import PravahaError
 from engine.clients.engine_client import EngineClient
+from engine.conversations.answer import REPETITION
 from engine.conversations.session import TreeSession
 from engine.conversations.tree import NodeKind, NodeStatus, NodeView, TreeSummary
 
@@ -113,6 +114,8 @@ class PlainChat:
         self._write(safe.flush() + "\n")
         if last is not None and last.status is NodeStatus.ERROR:
             self._fail(last.error or "The answer failed.")
+        elif last is not None and last.finish == REPETITION:
+            self._say("(stopped: repetition; /regen to retry)")
         elif last is not None and last.status is NodeStatus.STOPPED and self._show_prompts:
             self._say("(stopped; the text so far is kept)")
 

@@ -156,6 +156,7 @@ def open_session(
             system_prompt=settings.system,
             system_required=settings.is_set("system"),
             resume=resume,
+            stop_repetition=settings.stop_repetition,
         )
         stack.callback(session.close)
         yield session

@@ -35,6 +35,7 @@ HELP = {
     "frequency_penalty": "Subtracted from a token's logit for each time it was generated.",
     "seed": "Random seed, which makes answers reproducible; by default a new one each time.",
     "max_tokens": "Maximum length of an answer in tokens; by default the rest of the context.",
+    "stop_repetition": "Stop an answer that repeats itself without end; never over HTTP.",
     "system": "System prompt; empty for that of the model's chat template.",
     "host": "Address to serve on; any but loopback needs a key.",
     "port": "Port to serve on; 0 takes a free one.",

@@ -118,6 +118,7 @@ class Settings(BaseSettings):
     frequency_penalty: float = Field(0.0, ge=-2, le=2)
     seed: int | None = Field(None, ge=0, lt=2**64)
     max_tokens: int | None = Field(None, ge=1, le=2**24)
+    stop_repetition: bool = True
     system: Annotated[str | None, BeforeValidator(_none_if_empty)] = DEFAULT_SYSTEM
 
     # The server.

@@ -5,6 +5,10 @@ from dataclasses import asdict, replace
 
 from engine.api.request import FinishReason, SamplingParams, Timings, TokenBatch, TopLogprob
 from engine.conversations.tree import Node, NodeDelta, NodeStatus
+from engine.text.repetition import RepetitionDetector
+
+REPETITION = "repetition"
+"""`Node.finish` of an answer that was stopped because it repeated itself."""
 
 FLUSH_S = 0.5
 """Minimum seconds between two saves of a streaming answer; a finished one is saved at once."""
@@ -23,6 +27,7 @@ class Answer:
     Attributes:
         request_id: None until the request was submitted (the engine may still be loading).
         sampling: the sampling parameters.
+        stopped_for_repetition: whether the request was cancelled because the answer repeats itself.
     """
 
     def __init__(self, node: Node, sampling: SamplingParams, now: float) -> None:
@@ -35,6 +40,13 @@ class Answer:
         self._topk: list[tuple[TopLogprob, ...]] = []
         self._saved_at = now
         self._unsaved = False
+        self._detector = RepetitionDetector()
+        self.stopped_for_repetition = False
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the answer repeats itself without end."""
+        return self._detector.found
 
     @property
     def node_id(self) -> str:
@@ -70,13 +82,17 @@ class Answer:
         self._logprobs += batch.logprobs
         self._topk += batch.top_logprobs
         self._unsaved = True
-        status = NodeStatus.STREAMING
+        status, finish = NodeStatus.STREAMING, None
         if batch.finish_reason is not None:
-            status = _STATUS[batch.finish_reason]
+            status, finish = _STATUS[batch.finish_reason], batch.finish_reason.value
+        if self.stopped_for_repetition and status is NodeStatus.STOPPED:
+            finish = REPETITION
+        if status is NodeStatus.STREAMING:
+            self._detector.feed(batch.token_ids)
         self._node = replace(
             self._node,
             status=status,
-            finish=batch.finish_reason.value if batch.finish_reason else None,
+            finish=finish,
             error=batch.error,
             seed=batch.seed,
             n_cached=batch.cached_tokens,

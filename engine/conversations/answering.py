@@ -31,6 +31,7 @@ class Answering:
         clock: monotonic seconds.
         wall: seconds since the epoch.
         new_id: returns increasing ids.
+        stop_repetition: stop answers that repeat themselves without end.
     """
 
     def __init__(
@@ -41,8 +42,10 @@ class Answering:
         clock: Callable[[], float],
         wall: Callable[[], float],
         new_id: Callable[[], str],
+        stop_repetition: bool = True,
     ) -> None:
         self._store = store
+        self._stop_repetition = stop_repetition
         self._client = client
         self._clock = clock
         self._wall = wall
@@ -229,8 +232,12 @@ class Answering:
         except PravahaError as error:
             deltas.append(answer.finish(NodeStatus.ERROR, FinishReason.ERROR, str(error)))
             return
-        if batch is not None:
-            deltas.append(answer.add(batch))
+        if batch is None:
+            return
+        deltas.append(answer.add(batch))
+        if self._stop_repetition and answer.repeats and not answer.stopped_for_repetition:
+            answer.stopped_for_repetition = True
+            self._client.cancel(request_id)
 
     def _save(self, answer: Answer, now: float) -> None:
         if answer.needs_save(now):

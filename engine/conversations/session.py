@@ -45,6 +45,7 @@ class TreeSession:
         system_required: whether the user set the system prompt; if not, it is omitted for chat
             templates that do not support one.
         resume: open the last conversation instead of an empty one.
+        stop_repetition: stop answers that repeat themselves without end.
 
     Attributes:
         sampling: sampling parameters of the next answers.
@@ -62,13 +63,21 @@ class TreeSession:
         system_prompt: str | None = None,
         system_required: bool = True,
         resume: bool = True,
+        stop_repetition: bool = True,
     ) -> None:
         self.sampling = sampling
         self._store = store
         self._new_id = new_id
         self._default_system_prompt = system_prompt
         self._system_required = system_required
-        self._answering = Answering(store, client, clock=clock, wall=wall, new_id=new_id)
+        self._answering = Answering(
+            store,
+            client,
+            clock=clock,
+            wall=wall,
+            new_id=new_id,
+            stop_repetition=stop_repetition,
+        )
         self._history: deque[str] = deque(store.prompts(_HISTORY), maxlen=_HISTORY)
         newest = store.trees()[:1] if resume else []
         self._current = self._load(newest[0].id) if newest else self._empty()

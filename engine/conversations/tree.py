@@ -41,7 +41,8 @@ class Node:
         template: for a user, digest of the text that `token_ids` were made from.
         logprobs: one per generated id, or empty.
         topk: alternatives per generated id, or empty.
-        finish: the finish reason; None while streaming or if the writer died.
+        finish: the finish reason of the request, or `repetition` if it was cancelled for that; None
+            while streaming or if the writer died.
         error: one sentence when status is `error`.
         created_at: seconds since the epoch.
         sampling: JSON of the sampling parameters.

@@ -2,11 +2,12 @@
 
 `TOY` in the environment chooses the engine: `paris` answers at once, `echo` repeats its
 prompt, `endless` writes until it is
-cancelled, `failing` fails in mid-answer, `broken` never loads.
+cancelled, `looping` writes the same until then, `failing` fails in mid-answer, `broken` never loads.
 """
 
 import os
 from contextlib import contextmanager
+from itertools import count, repeat
 
 from app.cli import main
 from app.runtime import opening
@@ -31,9 +32,16 @@ class Echo(ToyClient):
 
 
 class Endless(ToyClient):
+    words = count()
+
     def drain(self, request_id):
-        self.write("word ", finish=FinishReason.ABORT if self.cancelled else None)
+        text = f"word {next(self.words)} "
+        self.write(text, finish=FinishReason.ABORT if self.cancelled else None)
         return super().drain(request_id)
+
+
+class Looping(Endless):
+    words = repeat(0)
 
 
 class Failing(ToyClient):
@@ -51,7 +59,14 @@ class Broken(ToyClient):
         )
 
 
-TOYS = {"paris": Paris, "echo": Echo, "endless": Endless, "failing": Failing, "broken": Broken}
+TOYS = {
+    "paris": Paris,
+    "echo": Echo,
+    "endless": Endless,
+    "looping": Looping,
+    "failing": Failing,
+    "broken": Broken,
+}
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs
 from app.tui.view.bars import build_timing
 from app.tui.view.spans import Line, Span
+from engine.conversations.answer import REPETITION
 from engine.conversations.tree import NodeKind, NodeStatus, NodeView
 
 _NAMES = {
@@ -49,6 +50,8 @@ def build_mark(node: NodeView, glyphs: Glyphs) -> Line:
 
 
 def _stop_words(node: NodeView) -> str:
+    if node.finish == REPETITION:
+        return "stopped: repetition; r to retry"
     # Without a finish reason the process was killed, and the partial text was recovered.
     return "stopped" if node.finish else "interrupted: the text up to there is kept"
 

@@ -148,6 +148,10 @@ def test_timings(figures, text):
         ({"status": NodeStatus.STREAMING}, ""),
         ({"status": NodeStatus.STOPPED, "finish": "abort"}, "■ stopped"),
         (
+            {"status": NodeStatus.STOPPED, "finish": "repetition"},
+            "■ stopped: repetition; r to retry",
+        ),
+        (
             {"status": NodeStatus.STOPPED, "finish": None},
             "■ interrupted: the text up to there is kept",
         ),

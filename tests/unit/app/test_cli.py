@@ -153,6 +153,16 @@ def test_run_raw_feeds_the_text_alone_after_the_first_token(pravaha):
     assert json.loads(done.stdout)["usage"]["prompt_tokens"] == 4
 
 
+def test_run_stops_an_answer_that_repeats_itself(pravaha):
+    done = pravaha("run", "hello", toy="looping")
+    assert done.returncode == 0
+    assert done.stdout.startswith("word 0 word 0 ")
+    assert "the answer repeats itself; --no-stop-repetition lets it go on" in done.stderr
+    report = json.loads(pravaha("run", "--json", "hello", toy="looping").stdout)
+    assert report["finish_reason"] == "repetition"
+    assert len(report["token_ids"]) < 300
+
+
 def test_run_tells_of_an_answer_that_failed(pravaha):
     done = pravaha("run", "hello", toy="failing")
     assert (done.returncode, done.stdout) == (1, "It is\n")

@@ -58,6 +58,30 @@ def test_an_answer_streams_into_the_path(session, client):
     assert shape(session) == [("user", "hello", "done"), ("assistant", "hi there", "done")]
 
 
+def test_an_answer_that_repeats_itself_is_stopped_and_kept(session, client, store):
+    session.send("hello")
+    client.write("begin ")
+    session.pump()
+    assert client.cancelled == []
+    client.write("again " * 60)
+    session.pump()
+    session.pump()
+    assert client.cancelled == [client.requests[-1].request_id]
+    client.write("again ", finish=FinishReason.ABORT)
+    (delta,) = session.pump()
+    assert (delta.status, delta.finish) == (NodeStatus.STOPPED, "repetition")
+    store.flush()
+    assert store.node(store.head(session.tree_id)).finish == "repetition"
+
+
+def test_repetition_may_be_allowed(store, client, clock):
+    session = TreeSession(store, client, clock=clock, stop_repetition=False)
+    session.send("hello")
+    client.write("again " * 60)
+    session.pump()
+    assert client.cancelled == []
+
+
 def test_pump_without_new_output_returns_nothing(session, client):
     assert session.pump() == []
     session.send("hello")
