@@ -17,7 +17,9 @@ ENDLESS = {"step_s": 0.2}
 
 
 def body(tokens):
-    return {"model": "toy", "prompt": "x", "max_tokens": tokens, "ignore_eos": True, "stream": True}
+    # Greedy: a sampled first token may be a part of a character, whose text comes with the next step.
+    fields = {"temperature": 0, "max_tokens": tokens, "ignore_eos": True, "stream": True}
+    return {"model": "toy", "prompt": "x"} | fields
 
 
 def data_of(lines):
