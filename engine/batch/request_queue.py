@@ -42,18 +42,20 @@ class RequestQueue:
         with self._lock:
             return iter(sorted(self._waiting, key=attrgetter("arrival")))
 
-    def put(self, sequence: Sequence) -> None:
-        """Add a new request.
+    def put(self, *sequences: Sequence) -> None:
+        """Add new requests, all or none.
 
         Raises:
-            QueueFull: `limit` requests are waiting.
+            QueueFull: more than `limit` requests would be waiting.
         """
         with self._lock:
-            if len(self._waiting) >= self._limit:
+            if len(self._waiting) + len(sequences) > self._limit:
                 raise QueueFull(
-                    f"The queue is full: {self._limit} requests are waiting; try again later."
+                    f"The queue is full: {len(self._waiting)} of {self._limit} requests are "
+                    "waiting; try again later."
                 )
-            self._add(sequence)
+            for sequence in sequences:
+                self._add(sequence)
 
     def requeue(self, sequence: Sequence) -> None:
         """Put a popped or preempted sequence back, regardless of the limit."""

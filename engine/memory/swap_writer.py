@@ -8,6 +8,7 @@ free, the disk cannot keep up; then blocks are dropped rather than a step delaye
 import logging
 import threading
 import time
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
@@ -116,5 +117,9 @@ class SwapWriter:
         except OSError as error:  # the blocks stay unsaved; their tokens can be recomputed
             _log.warning("KV blocks could not be written to the swap tier: %s.", error)
             self._store.abandon(entries)
+        except Exception:  # a defect; without this thread, later writes would wait forever
+            _log.exception("KV blocks could not be written to the swap tier.")
+            with suppress(Exception):
+                self._store.abandon(entries)
         finally:
             self._free.put(buffer)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.api.config import EngineConfig
 from engine.api.embeddings import Embeddings
@@ -53,6 +53,7 @@ from engine.runtime.loading import (
 )
 from engine.runtime.request_handle import RequestHandle
 from engine.step.calibration import PROBES, Calibration, Probe
+from engine.text.detokenizer import Detokenizer
 
 if TYPE_CHECKING:
     from engine.observability.metrics import MetricsCollector
@@ -63,6 +64,14 @@ _log = logging.getLogger(__name__)
 
 def _random_seed() -> int:
     return secrets.randbits(64)
+
+
+class _NewRequest(NamedTuple):
+    """A valid request that is not queued yet; `compilation` is its grammar's, while it runs."""
+
+    sequence: Sequence
+    detokenizer: Detokenizer
+    compilation: "Future[CompiledGrammar] | None"
 
 
 class AsyncPravahaEngine:
@@ -175,7 +184,7 @@ class AsyncPravahaEngine:
             QueueFull: as many requests wait as the queue holds.
             EngineUnavailable: not started, loading failed, draining or stopped.
         """
-        return self._enqueue(request, parent=None)
+        return self._enqueue([request], parent=None)[0]
 
     def yield_core(self) -> AbstractContextManager[None]:
         """A context in which the engine computes on one core less, also within a running step.
@@ -226,18 +235,11 @@ class AsyncPravahaEngine:
         parent, first = self._thread.requests.reserve_fork_numbers(request_id, n)
         tokens = prompt_and_output_ids(parent)
         tokens = tokens[: fork_point(parent, len(tokens), at)]
-        handles: list[RequestHandle] = []
-        try:
-            for number, child_id in enumerate(ids, first):
-                request = child_request(
-                    parent, tokens, number=number, sampling=sampling, request_id=child_id
-                )
-                handles.append(self._enqueue(request, parent=parent))
-        except BaseException:
-            for handle in handles:
-                handle.abort()
-            raise
-        return handles
+        requests = [
+            child_request(parent, tokens, number=number, sampling=sampling, request_id=child_id)
+            for number, child_id in enumerate(ids, first)
+        ]
+        return self._enqueue(requests, parent=parent)
 
     def build_grammar(self, grammar: Grammar) -> "Future[CompiledGrammar]":
         """Start compiling a grammar, or return the cached result. Never waits for the compilation.
@@ -292,7 +294,35 @@ class AsyncPravahaEngine:
             swap_seconds=None if tier is None else tier.swap_in_seconds(swapped),
         )
 
-    def _enqueue(self, request: Request, *, parent: Sequence | None) -> RequestHandle:
+    def _enqueue(
+        self, requests: Iterable[Request], *, parent: Sequence | None
+    ) -> list[RequestHandle]:
+        """Queue requests, all or none."""
+        new = [self._prepare(request, parent) for request in requests]
+        thread = self._thread
+        thread.requests.accept(*(one.sequence for one in new))
+        thread.wake()
+        for sequence, _, compilation in new:
+            if compilation is not None:
+                thread.enqueue_after_grammar(sequence, compilation)
+            if self.events.has_subscribers(RequestQueued):
+                self.events.publish(
+                    RequestQueued(sequence.queued_at, sequence.request_id, sequence.num_prompt)
+                )
+        return [
+            RequestHandle(
+                sequence.request,
+                sequence.mailbox,
+                seed=int(sequence.sampling["seed"]),
+                detokenizer=None if sequence.detokenizer is detokenizer else detokenizer,
+                abort=partial(thread.abort, sequence),
+                hub=thread.hub,
+            )
+            for sequence, detokenizer, _ in new
+        ]
+
+    def _prepare(self, request: Request, parent: Sequence | None) -> "_NewRequest":
+        """Validate a request, start the compilation of its grammar, and look up its prefix."""
         opened = self._thread.wait_opened()
         sequence, detokenizer = make_sequence(
             request, opened, now=self._clock(), draw_seed=self._draw_seed, parent=parent
@@ -305,26 +335,10 @@ class AsyncPravahaEngine:
                 compilation = None
             else:
                 sequence.state = SequenceState.WAITING_FOR_GRAMMAR
-        thread = self._thread
-        if thread.pipeline is not None:
-            blocks = sum(thread.pipeline.blocks.lookup_prefix(sequence.tokens))
+        if self._thread.pipeline is not None:
+            blocks = sum(self._thread.pipeline.blocks.lookup_prefix(sequence.tokens))
             sequence.record["cached_tokens_hint"] = blocks * opened.kv_cache.block_size
-        thread.requests.accept(sequence)
-        thread.wake()
-        if compilation is not None:
-            thread.enqueue_after_grammar(sequence, compilation)
-        if self.events.has_subscribers(RequestQueued):
-            self.events.publish(
-                RequestQueued(sequence.queued_at, request.request_id, sequence.num_prompt)
-            )
-        return RequestHandle(
-            request,
-            sequence.mailbox,
-            seed=int(sequence.sampling["seed"]),
-            detokenizer=None if sequence.detokenizer is detokenizer else detokenizer,
-            abort=partial(thread.abort, sequence),
-            hub=thread.hub,
-        )
+        return _NewRequest(sequence, detokenizer, compilation)
 
     def abort(self, request_id: str) -> None:
         """Abort a request at the next step boundary; unknown ids are ignored."""

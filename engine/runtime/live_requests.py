@@ -31,27 +31,28 @@ class LiveRequests:
         """Requests without a row: queued or waiting for their grammar."""
         return len(self._waiting) + len(self._waiting_for_grammar)
 
-    def accept(self, sequence: Sequence) -> None:
-        """Number a new request and queue it, unless its grammar is still being compiled.
+    def accept(self, *sequences: Sequence) -> None:
+        """Number new requests, all or none, and queue those whose grammar is not being compiled.
 
         Raises:
-            InvalidRequest: its id is in use.
-            QueueFull: the queue is full.
+            InvalidRequest: an id is in use.
+            QueueFull: not all of them fit into the queue.
             EngineUnavailable: draining, stopped or failed.
         """
         with self._lock:
             self._lifecycle.require(EngineState.LOADING, EngineState.READY)
-            if sequence.request_id in self._live:
-                raise InvalidRequest(
-                    f"The request id {sequence.request_id} is in use.", param="request_id"
-                )
-            sequence.record["arrival"] = self._arrivals
-            if sequence.state is SequenceState.WAITING_FOR_GRAMMAR:
-                self._waiting_for_grammar.add(sequence)
-            else:
-                self._waiting.put(sequence)
-            self._arrivals += 1
-            self._live[sequence.request_id] = sequence
+            by_id = {sequence.request_id: sequence for sequence in sequences}
+            for number, sequence in enumerate(sequences):
+                if sequence.request_id in self._live or by_id[sequence.request_id] is not sequence:
+                    raise InvalidRequest(
+                        f"The request id {sequence.request_id} is in use.", param="request_id"
+                    )
+                sequence.record["arrival"] = self._arrivals + number
+            compiling = SequenceState.WAITING_FOR_GRAMMAR
+            self._waiting.put(*(one for one in sequences if one.state is not compiling))
+            self._waiting_for_grammar.update(one for one in sequences if one.state is compiling)
+            self._arrivals += len(sequences)
+            self._live |= by_id
             self._empty.clear()
 
     def grammar_settled(self, sequence: Sequence) -> None:
