@@ -45,6 +45,7 @@ def make_session(client: FakeClient, folder: Path, clock: Clock) -> tuple[TreeSe
         clock=clock,
         wall=(EPOCH + 60.0 * minute for minute in itertools.count()).__next__,
         new_id=lambda: f"{next(numbers):026d}",
+        stop_repetition=False,  # the texts of tests repeat their words
     )
     return session, store
 
