@@ -34,7 +34,8 @@ HELP = {
     "presence_penalty": "Subtracted once from the logit of each generated token.",
     "frequency_penalty": "Subtracted from a token's logit for each time it was generated.",
     "seed": "Random seed, which makes answers reproducible; by default a new one each time.",
-    "max_tokens": "Maximum length of an answer in tokens; by default the rest of the context.",
+    "max_tokens": "Maximum length of an answer in tokens; by default 1024 for models below 1B parameters, "
+    "else the rest of the context.",
     "stop_repetition": "Stop an answer that repeats itself without end; never over HTTP.",
     "system": "System prompt; empty for that of the model's chat template.",
     "host": "Address to serve on; any but loopback needs a key.",

@@ -9,10 +9,11 @@ begin ──submit──▶ streaming ──drain, save ≤ 2/s──▶ finishe
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
 from engine.api.request import FinishReason, Request, SamplingParams
-from engine.api.snapshot import EngineState
+from engine.api.snapshot import EngineState, ModelInfo
 from engine.clients.engine_client import EngineClient
 from engine.conversations.answer import Answer
 from engine.conversations.conversation import Conversation
@@ -20,6 +21,14 @@ from engine.conversations.prompt_builder import PromptBuilder
 from engine.conversations.store import Store
 from engine.conversations.titles import UNTITLED, title_of
 from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus
+
+SMALL_MODEL_PARAMETERS = 1_000_000_000
+SMALL_MODEL_MAX_TOKENS = 1024
+
+
+def default_max_tokens(model: ModelInfo) -> int | None:
+    """The length limit of answers that have none: small models may not end by themselves."""
+    return SMALL_MODEL_MAX_TOKENS if model.parameters < SMALL_MODEL_PARAMETERS else None
 
 
 class Answering:
@@ -196,8 +205,11 @@ class Answering:
                 f"{model.context_length} including the answer: start a new conversation, shorten the "
                 "message, or restart with a larger --ctx if the model allows it."
             )
+        sampling = answer.sampling
+        if sampling.max_tokens is None and model is not None:
+            sampling = replace(sampling, max_tokens=default_max_tokens(model))
         answer.submitted(
-            self._client.submit(Request(prompt.token_ids, answer.sampling)),
+            self._client.submit(Request(prompt.token_ids, sampling)),
             n_prompt=length,
             tokenizer=self._client.tokenizer_fingerprint(),
             model=None if model is None else model.name,

@@ -103,6 +103,7 @@ class ToyClient:
         self.tokenizer = tokenizer or ToyTokenizer()
         self.requests: list[Request] = []
         self.cancelled: list[str] = []
+        self.parameters = 1
         self.refuse: PravahaError | None = None
         self.state = state
         self.closed = False
@@ -165,7 +166,7 @@ class ToyClient:
         model = ModelInfo(
             name="toy",
             architecture="toy",
-            parameters=1,
+            parameters=self.parameters,
             weight_format="F32",
             kv_dtype="f32",
             context_length=self._context_length,

@@ -74,6 +74,20 @@ def test_an_answer_that_repeats_itself_is_stopped_and_kept(session, client, stor
     assert store.node(store.head(session.tree_id)).finish == "repetition"
 
 
+@pytest.mark.parametrize(
+    ("parameters", "given", "limit"),
+    [(135_000_000, None, 1024), (7_000_000_000, None, None), (135_000_000, 5000, 5000)],
+)
+def test_answers_of_small_models_have_a_limit_by_default(
+    store, client, clock, parameters, given, limit
+):
+    client.parameters = parameters
+    sampling = SamplingParams(max_tokens=given)
+    session = TreeSession(store, client, clock=clock, sampling=sampling)
+    session.send("hello")
+    assert client.requests[-1].sampling.max_tokens == limit
+
+
 def test_repetition_may_be_allowed(store, client, clock):
     session = TreeSession(store, client, clock=clock, stop_repetition=False)
     session.send("hello")
