@@ -31,10 +31,14 @@ def max_chunk(costs: StepCosts, decode_load: StepLoad, context: int) -> int:
         context: tokens already computed by the first prefill.
     """
     fixed = costs.seconds(decode_load)
+    return _chunk_within(max(MAX_STEP_S, fixed / MAX_FIXED_SHARE) - fixed, costs, context)
+
+
+def _chunk_within(seconds: float, costs: StepCosts, context: int) -> int:
+    """Prefill tokens that are predicted to take at most `seconds`, at least `MIN_CHUNK`."""
     each = costs.prefill_token + costs.kv_token * context
     if each <= 0:
         return MAX_CHUNK
-    seconds = max(MAX_STEP_S, fixed / MAX_FIXED_SHARE) - fixed
     return int(min(max(seconds / each, MIN_CHUNK), MAX_CHUNK))
 
 
@@ -80,10 +84,7 @@ class TimedChunk:
         costs = self._work.model.costs
         if costs is None or decode_load.num_decode_rows == 0:
             return self._token_budget
-        left = self._target_s - costs.seconds(decode_load)
-        each = costs.prefill_token + costs.kv_token * context
-        max_chunk = max(self._token_budget - decode_load.num_decode_rows, 0)
-        chunk = int(min(max(left / each, MIN_CHUNK), max_chunk)) if each > 0 else max_chunk
+        chunk = _chunk_within(self._target_s - costs.seconds(decode_load), costs, context)
         return min(decode_load.num_decode_rows + chunk, self._token_budget)
 
 

@@ -79,7 +79,6 @@ class Scheduler:
         self._plans = PlanBuilder(table)
         self._ones = np.ones(table.max_rows, np.int32)
         self._steady: Schedule | None = None  # continued while the same rows run
-        self._admit_shortest = False  # whether this step's admissions are for the shortest prefills
 
     @property
     def num_running(self) -> int:
@@ -124,7 +123,7 @@ class Scheduler:
         preempted: list[Sequence] = []
         unplaceable: list[Sequence] = []
         while True:
-            batch, num_scheduled_tokens, budget = self._share_budget(now)
+            batch, num_scheduled_tokens, budget, shortest_first = self._share_budget(now)
             missing = self._row_blocks.missing(batch, num_scheduled_tokens)
             if not np.count_nonzero(missing) or int(missing.sum()) <= self._blocks.num_free:
                 break
@@ -136,7 +135,7 @@ class Scheduler:
         self._row_blocks.allocate(batch, missing)
         admitted: list[Sequence] = []
         if budget > 0 and len(self._waiting) and not preempted and not unplaceable:
-            new = self.admission.admit(budget, now, shortest_first=self._admit_shortest)
+            new = self.admission.admit(budget, now, shortest_first=shortest_first)
             admitted, unplaceable = new.sequences, new.unplaceable
             if admitted:
                 batch = np.concatenate([batch, new.rows])
@@ -214,11 +213,12 @@ class Scheduler:
         self._row_blocks.allocate(batch, missing)
         return drafts
 
-    def _share_budget(self, now: float) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
+    def _share_budget(self, now: float) -> tuple[NDArray[np.int32], NDArray[np.int32], int, bool]:
         """Share the step's token budget among running rows, decodes first.
 
         Returns:
-            [R] int32 rows, [R] int32 tokens scheduled for each, and the budget left for admissions.
+            [R] int32 rows, [R] int32 tokens scheduled for each, the budget left for admissions, and
+            whether it is reserved for the shortest waiting requests.
         """
         table, batch = self._table, self._running.rows
         num_pending_tokens = table.num_tokens[batch] - table.num_computed[batch]
@@ -226,8 +226,9 @@ class Scheduler:
         if total <= self._token_budget and np.count_nonzero(num_pending_tokens == 1) == total:
             # Only decodes, and the budget covers all of them.
             if not (len(self._waiting) and table.num_free):
-                return batch, num_pending_tokens, 0
-            return batch, num_pending_tokens, self._step_budget(batch, num_pending_tokens) - total
+                return batch, num_pending_tokens, 0, False
+            left = self._step_budget(batch, num_pending_tokens) - total
+            return batch, num_pending_tokens, left, False
         total = int(num_pending_tokens.sum())
         self._running.sort(now)
         batch = self._running.rows
@@ -235,17 +236,17 @@ class Scheduler:
         by_phase = np.argsort(num_pending_tokens > 1, kind="stable")
         batch, num_pending_tokens = batch[by_phase], num_pending_tokens[by_phase]
         budget = self._step_budget(batch, num_pending_tokens)
+        shortest_first = False
         num_decode_rows = int(np.count_nonzero(num_pending_tokens == 1))
         prefills, prefill_budget = num_pending_tokens[num_decode_rows:], budget - num_decode_rows
         if total <= budget or prefill_budget <= 0:
             num_scheduled_tokens = share_prefill(num_pending_tokens, budget, reserved=0)
             for_admission = budget - min(total, budget)
-            self._admit_shortest = False
         else:
             reserved = int(prefill_budget * SHORT_SHARE)
             shortest = int(prefills[1:].min()) if len(prefills) > 1 else int(prefills[0])
-            self._admit_shortest = self.admission.may_admit_shorter_than(shortest)
-            for_admission = reserved if self._admit_shortest else 0
+            shortest_first = self.admission.may_admit_shorter_than(shortest)
+            for_admission = reserved if shortest_first else 0
             num_scheduled_tokens = np.concatenate(
                 [
                     num_pending_tokens[:num_decode_rows],
@@ -255,7 +256,7 @@ class Scheduler:
                 ]
             )
         served = num_scheduled_tokens > 0
-        return batch[served], num_scheduled_tokens[served], for_admission
+        return batch[served], num_scheduled_tokens[served], for_admission, shortest_first
 
     def _step_budget(self, batch: NDArray[np.int32], num_pending_tokens: NDArray[np.int32]) -> int:
         """The batch former's budget for this step; `batch` must have the decodes first."""

@@ -54,6 +54,17 @@ def test_a_short_prompt_does_not_wait_for_a_long_one_that_waits_before_it():
     assert longer > 8
 
 
+def test_without_the_long_prefill_the_policy_orders_admissions_again():
+    toy = TimedPipeline("fcfs", blocks=5000, context=CONTEXT, budget=512)
+    long = toy.submit(ask(LONG))
+    toy.step()
+    toy.submit(ask(5, 3, max_tokens=60))
+    toy.step()  # the short prompt is admitted beside the long one
+    long.abort()
+    names = toy.names(first=ask(100, 5), second=ask(4, 7))
+    assert names == ["first", "second"]
+
+
 @given(
     pending=st.lists(st.integers(1, 3000), min_size=1, max_size=8),
     budget=st.integers(1, 600),
