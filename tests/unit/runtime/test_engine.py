@@ -34,18 +34,6 @@ def engine():
     engine.shutdown()
 
 
-@pytest.fixture
-def gated():
-    """An engine whose executor waits for a permit before each step."""
-    engine, executor = toy_engine()
-    executor.gate = threading.Semaphore(0)
-    engine.start()
-    engine.wait_ready(PATIENCE_S)
-    yield engine, executor
-    executor.gate.release(10**4)
-    engine.shutdown()
-
-
 def assert_all_free(engine):
     blocks = engine.snapshot().blocks
     assert blocks.free + blocks.cached == blocks.total  # no block is in use; some are cached

@@ -15,7 +15,7 @@ from engine.runtime.intake import make_sequence
 from engine.runtime.lifecycle import Lifecycle
 from engine.runtime.live_requests import LiveRequests
 from engine.runtime.loading import open_with_headers
-from tests.fakes.toy_engine import ask, toy_config, toy_engine
+from tests.fakes.toy_engine import ask, toy_config
 from tests.fakes.toy_executor import toy_model
 
 PATIENCE_S = 30  # for threads to get there; a test that needs it has failed
@@ -162,18 +162,6 @@ def test_a_thread_that_waits_for_the_table_to_be_empty_is_released(live, make):
 
 
 # ---- in an engine ----
-
-
-@pytest.fixture
-def gated():
-    """An engine whose executor waits for a permit before each step."""
-    engine, executor = toy_engine()
-    executor.gate = threading.Semaphore(0)
-    engine.start()
-    engine.wait_ready(PATIENCE_S)
-    yield engine, executor
-    executor.gate.release(10**4)
-    engine.shutdown()
 
 
 def referenced(request_ids):
