@@ -53,7 +53,7 @@ class Embedder:
         threads: int | None = None,
         dispatch: DispatchLevel = "auto",
     ) -> None:
-        """Create an embedder; no file is read before the first call of `submit`.
+        """Create an embedder; no weights are read before the first call of `submit`.
 
         Args:
             find: returns the model's directory.
