@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.machine import with_origin
 from benchmarks.traces import TRACES, Arrival, take
 from engine._core import BlockAllocator, PrefixTrie
 from engine.api.events import EventBus
@@ -354,7 +355,10 @@ def main() -> None:
             print(table(outcomes), flush=True)
     if options.json:
         print(
-            json.dumps({"costs": asdict(costs), "load": options.load, "traces": report}, indent=2)
+            json.dumps(
+                with_origin({"costs": asdict(costs), "load": options.load, "traces": report}),
+                indent=2,
+            )
         )
 
 

@@ -18,6 +18,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from benchmarks.machine import with_origin
 from benchmarks.step_shapes import (
     TURN_S,
     Shape,
@@ -116,7 +117,8 @@ def main() -> None:
     )
     measure(executor, shapes, spec.vocab_size, args.seconds)
     if args.json:
-        print(json.dumps({"ceilings": asdict(ceilings), "shapes": [asdict(s) for s in shapes]}))
+        found = {"ceilings": asdict(ceilings), "shapes": [asdict(s) for s in shapes]}
+        print(json.dumps(with_origin(found)))
         return
     print(
         f"{executor.info.dispatch}, {executor.info.threads} threads, KV {executor.info.kv_dtype}; "
