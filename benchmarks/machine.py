@@ -40,7 +40,7 @@ def cpu_facts(cpuinfo: str) -> dict[str, object]:
 
 
 def machine() -> dict[str, object]:
-    """This machine: CPU, CPUs that this process may use, memory, kernel."""
+    """This machine: CPU, CPUs that this process may use, memory."""
     try:
         facts = cpu_facts(Path("/proc/cpuinfo").read_text())
     except OSError:
@@ -48,7 +48,6 @@ def machine() -> dict[str, object]:
     return facts | {
         "usable_cpus": len(os.sched_getaffinity(0)),
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),
-        "kernel": platform.release(),
     }
 
 

@@ -44,7 +44,7 @@ def test_a_result_has_date_machine_versions_and_command(tmp_path, monkeypatch):
     assert date.fromisoformat(found["date"])
     assert found["machine"]["usable_cpus"] >= 1
     assert found["machine"]["memory_gb"] > 0
-    assert {"cpu", "kernel"} <= found["machine"].keys()
+    assert found["machine"]["cpu"]
     assert found["pravaha"]
     assert list(tmp_path.iterdir()) == [path]
 

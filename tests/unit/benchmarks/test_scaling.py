@@ -1,6 +1,5 @@
 """`benchmarks/scaling.py` and `accuracy.py`: what they make their files and figures of."""
 
-
 import gguf
 import numpy as np
 import pytest
