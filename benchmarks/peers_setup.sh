@@ -76,7 +76,7 @@ install_transformers() {
 
 # llama_cpp_builds: builds llama.cpp for this machine's instruction sets and makes its model files.
 llama_cpp_builds() {
-    CMAKE_ARGS="-DGGML_NATIVE=ON" CFLAGS="$1" CXXFLAGS="$1" \
+    CMAKE_ARGS="-DGGML_NATIVE=ON -DLLAVA_BUILD=OFF" CFLAGS="$1" CXXFLAGS="$1" \
         pip_install llama_cpp --force-reinstall --no-deps --no-cache-dir --no-binary llama-cpp-python "$LLAMA_CPP"
     "$dir/llama_cpp/bin/python" "$here/peer_models/llama_cpp_formats.py" "$dir/models"
 }
