@@ -74,8 +74,8 @@ install_transformers() {
     pip_install transformers "$TORCH" "${TRANSFORMERS[@]}"
 }
 
-# llama_cpp_builds: builds llama.cpp for this machine's instruction sets and makes its model files.
-llama_cpp_builds() {
+# build_llama_cpp FLAGS: builds llama.cpp for this machine's instruction sets and makes its model files.
+build_llama_cpp() {
     CMAKE_ARGS="-DGGML_NATIVE=ON -DLLAVA_BUILD=OFF" CFLAGS="$1" CXXFLAGS="$1" \
         pip_install llama_cpp --force-reinstall --no-deps --no-cache-dir --no-binary llama-cpp-python "$LLAMA_CPP"
     "$dir/llama_cpp/bin/python" "$here/peer_models/llama_cpp_formats.py" "$dir/models"
@@ -85,11 +85,11 @@ install_llama_cpp() {
     venv llama_cpp
     if ! "$dir/llama_cpp/bin/python" -c "import llama_cpp" 2>/dev/null; then
         say "building $LLAMA_CPP (ten minutes on two cores)"
-        pip_install llama_cpp cmake ninja scikit-build-core numpy typing-extensions diskcache jinja2
-        # Its AMX kernels end some virtual machines' processes with SIGILL or SIGSEGV: then without AMX.
-        llama_cpp_builds "" || {
+        pip_install llama_cpp numpy typing-extensions diskcache jinja2
+        # On some virtual machines its AMX kernels crash: then without AMX.
+        build_llama_cpp "" || {
             say "the native build failed: building again without AMX"
-            llama_cpp_builds "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
+            build_llama_cpp "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
         }
     else
         "$dir/llama_cpp/bin/python" "$here/peer_models/llama_cpp_formats.py" "$dir/models"

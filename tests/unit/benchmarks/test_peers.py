@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from benchmarks.measurements import Measurements, shares
 from benchmarks.peer_ratios import equal_runs, peer_ratios
 from benchmarks.recipes import FORMATS, peer_recipes
 
+ROOT = Path(__file__).parents[3]
 TOY = Path(__file__).parents[2] / "fakes" / "toy_driver.py"
 
 
@@ -258,6 +260,15 @@ def test_every_format_of_every_peer_has_a_driver():
         for recipe in found:
             assert recipe.script.exists()
             assert recipe.missing == Path(f"/nowhere/{peer}/bin/python")
+
+
+def test_the_set_up_script_refuses_an_unknown_peer_and_installs_every_known_one(tmp_path):
+    script = ROOT / "benchmarks" / "peers_setup.sh"
+    done = subprocess.run([script, tmp_path / "peers", "sglang"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "unknown peer sglang" in done.stderr
+    assert "peers_setup.sh DIR [PEER...]" in done.stderr
+    assert [p for p in FORMATS if f"install_{p}() {{" not in script.read_text()] == []
 
 
 def test_formats_of_a_peer_can_be_chosen():
