@@ -58,7 +58,7 @@ class RowTable:
         sequences: row to its sequence, None for a free row.
         bias_rows, bias_ids, bias_values: [B] int32, int32, float32, logit biases of all rows, sorted
             by row.
-        scoring_rows: row to sequence, for rows with prompt logprobs.
+        scoring_rows: row to sequence, for rows that compute prompt logprobs.
         stop_string_rows: row to sequence and detokenizer, for rows with stop strings.
         grammars: matchers of the rows with a grammar.
         logprob_rows, top_rows: number of rows with logprobs, and with alternatives.
@@ -274,11 +274,11 @@ class RowTable:
         wanted = sequence.mailbox.num_logprobs
         self.logprob_rows += change * (wanted is not None)
         self.top_rows += change * bool(wanted)
-        if sequence.mailbox.prompt_scores is not None:
-            if change > 0:
-                self.scoring_rows[row] = sequence
-            else:
-                del self.scoring_rows[row]
+        scores = sequence.mailbox.prompt_scores
+        if change < 0:
+            self.scoring_rows.pop(row, None)
+        elif scores is not None and not scores.complete:
+            self.scoring_rows[row] = scores.scorer = sequence
         if sequence.detokenizer is not None:
             if change > 0:
                 self.stop_string_rows[row] = (sequence, sequence.detokenizer)

@@ -138,6 +138,14 @@ class Sequence:
         most = len(self.tokens) - 1
         return most if scores is None or scores.complete else min(most, scores.num_scored)
 
+    @property
+    def waits_for_scores(self) -> bool:
+        """Whether another sequence, which has a row, is computing the prompt scores the two share."""
+        scores = self.mailbox.prompt_scores
+        if scores is None or scores.complete or scores.scorer is None:
+            return False
+        return scores.scorer is not self and scores.scorer.row != NO_ROW
+
     def move_to(self, state: SequenceState) -> None:
         """Change the state.
 

@@ -184,7 +184,14 @@ class AsyncPravahaEngine:
             QueueFull: as many requests wait as the queue holds.
             EngineUnavailable: not started, loading failed, draining or stopped.
         """
-        return self._enqueue([request], parent=None)[0]
+        return self.submit_all([request])[0]
+
+    def submit_all(self, requests: Iterable[Request]) -> list[RequestHandle]:
+        """Queue the requests of one call, all or none; otherwise as `submit`.
+
+        Successive requests with equal prompts and `prompt_logprobs` score the prompt once.
+        """
+        return self._enqueue(requests, parent=None)
 
     def yield_core(self) -> AbstractContextManager[None]:
         """A context in which the engine computes on one core less, also within a running step.
@@ -298,7 +305,9 @@ class AsyncPravahaEngine:
         self, requests: Iterable[Request], *, parent: Sequence | None
     ) -> list[RequestHandle]:
         """Queue requests, all or none."""
-        new = [self._prepare(request, parent) for request in requests]
+        new: list[_NewRequest] = []
+        for request in requests:
+            new.append(self._prepare(request, parent, new[-1].sequence if new else None))
         thread = self._thread
         thread.requests.accept(*(one.sequence for one in new))
         thread.wake()
@@ -321,11 +330,18 @@ class AsyncPravahaEngine:
             for sequence, detokenizer, _ in new
         ]
 
-    def _prepare(self, request: Request, parent: Sequence | None) -> "_NewRequest":
+    def _prepare(
+        self, request: Request, parent: Sequence | None, previous: Sequence | None
+    ) -> "_NewRequest":
         """Validate a request, start the compilation of its grammar, and look up its prefix."""
         opened = self._thread.wait_opened()
         sequence, detokenizer = make_sequence(
-            request, opened, now=self._clock(), draw_seed=self._draw_seed, parent=parent
+            request,
+            opened,
+            now=self._clock(),
+            draw_seed=self._draw_seed,
+            parent=parent,
+            choice_of=previous,
         )
         compilation = None
         if request.sampling.grammar is not None:

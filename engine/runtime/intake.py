@@ -24,6 +24,7 @@ def make_sequence(
     now: float,
     draw_seed: Callable[[], int],
     parent: Sequence | None = None,
+    choice_of: Sequence | None = None,
 ) -> tuple[Sequence, Detokenizer]:
     """Validate a request and create its sequence.
 
@@ -33,6 +34,8 @@ def make_sequence(
         now: the instant of queueing, monotonic seconds.
         draw_seed: called when the request has no seed.
         parent: for a fork, its parent; the prompt is the parent's first tokens.
+        choice_of: a sequence of the same call; with equal prompts and `prompt_logprobs` the two share
+            their prompt scores.
 
     Returns:
         The sequence and the detokenizer of its output. With stop strings the sequence itself owns the
@@ -68,9 +71,7 @@ def make_sequence(
         mailbox=Mailbox(
             num_logprobs=params.logprobs,
             queued=now,
-            prompt_scores=None
-            if params.prompt_logprobs is None
-            else PromptScores(len(prompt), params.prompt_logprobs),
+            prompt_scores=_prompt_scores(request, choice_of),
         ),
         record=request_record(queued_at=now, priority=request.priority, deadline=deadline),
         tokens=prompt,
@@ -108,6 +109,18 @@ def attach_matcher(sequence: Sequence, compiled: CompiledGrammar) -> None:
                 "The grammar does not allow the tokens that the fork keeps.", param="grammar"
             )
     sequence.matcher = matcher
+
+
+def _prompt_scores(request: Request, choice_of: Sequence | None) -> PromptScores | None:
+    """Where the prompt's logprobs are stored: with those of `choice_of` if they are the same."""
+    top = request.sampling.prompt_logprobs
+    if top is None:
+        return None
+    if choice_of is not None:
+        other = choice_of.request
+        if (other.sampling.prompt_logprobs, other.prompt_ids) == (top, request.prompt_ids):
+            return choice_of.mailbox.prompt_scores
+    return PromptScores(len(request.prompt_ids), top)
 
 
 def _deadline(request: Request, now: float) -> float:

@@ -83,7 +83,7 @@ class PlanBuilder:
         """Whether the plan decodes every running row, so that `SteadyDecode` can continue it.
 
         True when every row computes one token, samples the next one and is past its prompt, and none
-        requested prompt logprobs.
+        computes prompt logprobs.
 
         Args:
             plan: a plan from `build`.

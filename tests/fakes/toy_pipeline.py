@@ -118,9 +118,14 @@ class ToyPipeline:
     def tier(self):
         return self.blocks.tier
 
-    def submit(self, request, parent=None):
+    def submit(self, request, parent=None, choice_of=None):
         sequence, detokenizer = make_sequence(
-            request, self.opened, now=self.clock(), draw_seed=lambda: 7, parent=parent
+            request,
+            self.opened,
+            now=self.clock(),
+            draw_seed=lambda: 7,
+            parent=parent,
+            choice_of=None if choice_of is None else self.sequences[choice_of.request_id],
         )
         sequence.record["arrival"] = self._arrivals
         self._arrivals += 1
@@ -136,6 +141,13 @@ class ToyPipeline:
         )
         self.handles.append(handle)  # a handle without references aborts its request
         return handle
+
+    def submit_choices(self, *requests):
+        """Submit the choices of one call, as `AsyncPravahaEngine.submit_all` does."""
+        handles = []
+        for request in requests:
+            handles.append(self.submit(request, choice_of=handles[-1] if handles else None))
+        return handles
 
     def fork(self, handle, *, at=None, n=1, sampling=None):
         """Fork as `AsyncPravahaEngine.fork` does."""

@@ -34,12 +34,13 @@ def new_byte_engine(
     step_s: float = 0.0,
     force=None,
     gate=None,
+    watch=None,
     add_bos: bool = False,
     **settings,
 ) -> AsyncPravahaEngine:
     """An engine that was not started; its answers depend on prompt and sampling alone.
 
-    With `gate`, a semaphore, every step waits for a permit.
+    With `gate`, a semaphore, every step waits for a permit. `watch` is called with every plan.
     """
     config = toy_config(
         blocks=blocks,
@@ -48,6 +49,8 @@ def new_byte_engine(
     )
     executor = PacedExecutor(blocks, block_size, vocab_size=VOCAB_SIZE, step_s=step_s, force=force)
     executor.gate = gate
+    if watch is not None:
+        executor.watch = watch
     model = SimpleNamespace(
         name="toy",
         spec=replace(toy_spec(CONTEXT), vocab_size=VOCAB_SIZE),
