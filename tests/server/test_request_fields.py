@@ -1,7 +1,11 @@
-import httpx
-import pytest
+import inspect
 
-from app.server.wire.fields import ACCEPTED, UNSUPPORTED, discard_undeclared, header_value
+import httpx
+import openai
+import pytest
+from openai.types import chat as chat_types
+
+from app.server.wire.fields import UNSUPPORTED, discard_undeclared, header_value
 from app.server.wire.schemas import COMPLETION_DEFAULT_TOKENS, ChatCompletionRequest
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, words
@@ -35,16 +39,79 @@ def with_field(client, name, value):
     return post(client, **{name: value})
 
 
-def test_unsupported_fields_are_refused_by_name(client):
-    wrong = {}
-    for name in UNSUPPORTED:
-        response = with_field(client, name, NOT_A_DEFAULT)
-        error = response.json().get("error", {})
-        found = (response.status_code, error.get("code"), error.get("param"))
-        expected = (400, "unsupported_parameter", name)
-        if found != expected or name not in error["message"]:
-            wrong[name] = response.text
-    assert wrong == {}
+TRANSPORT = {"self", "extra_headers", "extra_query", "extra_body", "timeout"}
+"""Parameters of the official client's methods that are not in the body."""
+
+SDK = {
+    "/v1/chat/completions": (openai.resources.chat.Completions, CHAT),
+    "/v1/completions": (openai.resources.Completions, {"model": "toy", "prompt": "hi"}),
+    "/v1/embeddings": (openai.resources.Embeddings, {"model": "minilm", "input": "hi"}),
+}
+
+WITHOUT_EFFECT = {
+    "metadata", "name", "prompt_cache_breakpoint", "prompt_cache_key", "prompt_cache_options",
+    "prompt_cache_retention", "safety_identifier", "service_tier", "store", "user", "verbosity",
+}  # fmt: skip
+"""Fields of the official client that may have any value here."""
+
+OTHER_SERVERS = (
+    "allowed_token_ids", "bad_words", "cache_salt", "chat_template", "chat_template_kwargs",
+    "continue_final_message", "documents", "dry_multiplier", "ebnf", "grammar", "json_schema",
+    "length_penalty", "logits_processors", "lora_path", "min_tokens", "mirostat", "n_predict",
+    "regex", "repeat_penalty", "skip_special_tokens", "structural_tag", "truncate_prompt_tokens",
+    "typical_p", "use_beam_search",
+)  # fmt: skip
+"""Fields of vLLM, SGLang and llama.cpp that would change an answer."""
+
+
+def refusals(post, names):
+    """Of each name with a value that no field has: the field that the 400 names, or the status."""
+    errors = {}
+    for name in names:
+        response = post(name)
+        param = response.json().get("error", {}).get("param") or ""
+        errors[name] = param.split(".")[-1 if "]" in param else 0] or response.status_code
+    return errors
+
+
+@pytest.mark.parametrize("path", SDK)
+def test_no_field_of_the_official_client_is_dropped(client, path):
+    api, body = SDK[path]
+    fields = set(inspect.signature(api.create).parameters) - TRANSPORT
+    assert set(body) <= fields  # the signature was understood
+    fields -= WITHOUT_EFFECT
+    found = refusals(lambda name: client.post(path, json=body | {name: NOT_A_DEFAULT}), fields)
+    assert found == {name: name for name in fields}
+
+
+@pytest.mark.parametrize("kind", ["Developer", "System", "User", "Assistant"])
+def test_no_field_of_the_official_clients_messages_is_dropped(client, kind):
+    fields = set(getattr(chat_types, f"ChatCompletion{kind}MessageParam").__annotations__)
+    assert {"role", "content"} <= fields
+    fields -= WITHOUT_EFFECT
+    turn = {"role": kind.lower(), "content": "x"}
+    found = refusals(lambda name: chat(client, messages=[turn | {name: NOT_A_DEFAULT}]), fields)
+    assert found == {name: name for name in fields}
+
+
+def test_no_field_of_the_official_clients_text_parts_is_dropped(client):
+    fields = set(chat_types.ChatCompletionContentPartTextParam.__annotations__)
+    assert fields - WITHOUT_EFFECT == {"type", "text"}
+    part = {"type": "text", "text": "x"} | dict.fromkeys(fields & WITHOUT_EFFECT, NOT_A_DEFAULT)
+    response = chat(client, messages=[{"role": "user", "content": [part]}])
+    assert response.status_code == 200
+    assert "x-pravaha-ignored-fields" not in response.headers
+
+
+def test_fields_of_other_servers_are_refused_by_name(client):
+    found = refusals(lambda name: chat(client, **{name: NOT_A_DEFAULT}), OTHER_SERVERS)
+    assert found == {name: name for name in OTHER_SERVERS}
+
+
+def test_an_unsupported_field_is_refused_with_its_code_and_its_name(client):
+    error = chat(client, tools=[{"type": "function"}]).json()["error"]
+    assert (error["code"], error["param"]) == ("unsupported_parameter", "tools")
+    assert "`tools`" in error["message"]
 
 
 def test_an_unsupported_field_may_be_null(client):
@@ -92,10 +159,10 @@ def test_max_completion_tokens_limits_plain_completions_too(client, engine):
     assert limits == [7, 7, COMPLETION_DEFAULT_TOKENS]
 
 
-def test_accepted_fields_are_not_counted_as_ignored(client):
-    responses = {name: chat(client, **{name: "anything"}) for name in ACCEPTED}
+def test_fields_without_an_effect_are_not_counted_as_ignored(client):
+    responses = {name: chat(client, **{name: "anything"}) for name in WITHOUT_EFFECT}
     assert {name: response.status_code for name, response in responses.items()} == dict.fromkeys(
-        ACCEPTED, 200
+        WITHOUT_EFFECT, 200
     )
     ignored = [name for name, r in responses.items() if "x-pravaha-ignored-fields" in r.headers]
     assert ignored == []
