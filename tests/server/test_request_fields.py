@@ -1,4 +1,5 @@
 import inspect
+import json
 
 import httpx
 import openai
@@ -7,6 +8,7 @@ from openai.types import chat as chat_types
 
 from app.server.wire.fields import UNSUPPORTED, discard_undeclared, header_value
 from app.server.wire.schemas import COMPLETION_DEFAULT_TOKENS, ChatCompletionRequest
+from tests.fakes.tool_template import TOOL_TEMPLATE, tool_call
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, words
 
@@ -84,12 +86,14 @@ def test_no_field_of_the_official_client_is_dropped(client, path):
     assert found == {name: name for name in fields}
 
 
-@pytest.mark.parametrize("kind", ["Developer", "System", "User", "Assistant"])
+@pytest.mark.parametrize("kind", ["Developer", "System", "User", "Assistant", "Tool"])
 def test_no_field_of_the_official_clients_messages_is_dropped(client, kind):
     fields = set(getattr(chat_types, f"ChatCompletion{kind}MessageParam").__annotations__)
     assert {"role", "content"} <= fields
     fields -= WITHOUT_EFFECT
     turn = {"role": kind.lower(), "content": "x"}
+    if kind == "Tool":
+        turn["tool_call_id"] = "a"
     found = refusals(lambda name: chat(client, messages=[turn | {name: NOT_A_DEFAULT}]), fields)
     assert found == {name: name for name in fields}
 
@@ -250,10 +254,18 @@ def test_the_header_cannot_be_injected_into():
     assert len(value) < 4096
 
 
+CALL = tool_call("weather", json.dumps({"city": "Paris"}))
+
+
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("messages[0].tool_calls", {"role": "assistant", "content": "x", "tool_calls": [{}]}),
+        ("messages[0].tool_calls[0].id", {"role": "assistant", "tool_calls": [{}]}),
+        ("messages[0].tool_calls", {"role": "user", "content": "x", "tool_calls": [CALL]}),
+        ("messages[0].tool_call_id", {"role": "tool", "content": "x"}),
+        ("messages[0].tool_call_id", {"role": "user", "content": "x", "tool_call_id": "a"}),
+        ("messages[0].content", {"role": "tool", "tool_call_id": "a"}),
+        ("messages[0].function_call", {"role": "assistant", "function_call": {"name": "f"}}),
         ("messages[0].refusal", {"role": "assistant", "content": "x", "refusal": "no"}),
     ],
 )
@@ -267,6 +279,39 @@ def test_our_own_answer_can_be_sent_back(client):
     response = chat(client, messages=[*CHAT["messages"], message, *CHAT["messages"]])
     assert response.status_code == 200
     assert "x-pravaha-ignored-fields" not in response.headers
+
+
+@pytest.mark.parametrize("template", [None, TOOL_TEMPLATE])
+def test_the_history_of_an_agent_reaches_the_template(template):
+    """As the official client sends it: arguments are text, the assistant's content is null."""
+    history = [
+        {"role": "user", "content": "Weather?"},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "call_1", "content": [{"type": "text", "text": "sunny"}]},
+        {"role": "assistant", "content": None},
+    ]
+    engine = ScriptedEngine(words("ok"), template=template)
+    with live(engine) as server:
+        api = openai.OpenAI(base_url=f"{server.url}/v1", api_key="x", max_retries=0)
+        answer = api.chat.completions.create(model="toy", messages=history)
+        response = httpx.post(f"{server.url}/apply-template", json={"messages": history})
+    assert answer.choices[0].message.content == "ok"
+    prompt = engine.tokenizer.decode(engine.requests[-1].prompt_ids, skip_special=False)
+    assert prompt == response.json()["prompt"]
+    if template:
+        assert '<tool_call>\n{"name": "weather", "arguments": {"city": "Paris"}}' in prompt
+        assert "<tool_response>\nsunny\n</tool_response>" in prompt
+    else:
+        assert '"name": "weather", "arguments": {"city": "Paris"}' in prompt
+        assert '<|im_start|>user\n{"tool_response": {"tool_call_id": "call_1"' in prompt
+    assert prompt.endswith("<|im_start|>assistant\n<|im_end|>\n<|im_start|>assistant\n")
+
+
+def test_arguments_that_are_no_json_object_are_kept_as_text():
+    message = {"role": "assistant", "tool_calls": [tool_call("f", "{broken")]}
+    with live(ScriptedEngine(words("ok"))) as server:
+        response = httpx.post(f"{server.url}/apply-template", json={"messages": [message]})
+    assert '"arguments": "{broken"' in response.json()["prompt"]
 
 
 @pytest.mark.parametrize(

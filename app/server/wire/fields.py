@@ -69,8 +69,6 @@ UNSUPPORTED: dict[str, Callable[[Any], bool]] = {
     # inside messages
     "annotations": _empty,
     "refusal": _nothing,
-    "tool_call_id": _nothing,
-    "tool_calls": _empty,
     # inside stream_options; it pads chunks against a listener who measures them
     "include_obfuscation": _off,
     # vLLM, SGLang and llama.cpp
