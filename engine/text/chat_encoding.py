@@ -2,8 +2,9 @@
 
 A chat template renders one string, and encoding that string turns every spelling of a control token
 into the token, including an `<|im_end|>` in a user's message. Here the control tokens of the result are
-exactly those that the template writes; spellings in contents are encoded as ordinary text. Without such
-spellings, the common case, the ids are those of the whole rendering, as in the reference implementation.
+exactly those that the template writes; spellings in contents and in tool calls are encoded as ordinary
+text. Without such spellings, the common case, the ids are those of the whole rendering, as in the
+reference implementation.
 
 The server, the screen and the commands all encode conversations here, so equal conversations have equal
 ids.
@@ -16,6 +17,7 @@ from typing import Protocol
 from engine.api.chat import ChatMessage
 from engine.api.errors import InvalidRequest
 from engine.text.control_tokens import ControlTokens, absent_character
+from engine.text.tool_messages import nested_too_deep, replace_texts
 
 
 class Encode(Protocol):
@@ -59,14 +61,22 @@ class ChatEncoder:
             InvalidRequest: the template rejects the messages, or one is not valid Unicode.
         """
 
-        def render(contents: Sequence[str]) -> str:
-            turns = [
-                {**message, "content": content}
-                for message, content in zip(messages, contents, strict=True)
-            ]
+        def render(texts: Sequence[str]) -> str:
+            given = iter(texts)
+            turns = [replace_texts(message, lambda _: next(given)) for message in messages]
             return self.render(turns, add_generation_prompt=add_generation_prompt)
 
-        return self.encode_contents([message["content"] for message in messages], render)
+        def collect(text: str) -> str:
+            texts.append(text)
+            return text
+
+        texts: list[str] = []
+        try:
+            for message in messages:
+                replace_texts(message, collect)
+            return self.encode_contents(texts, render)
+        except RecursionError as error:
+            raise nested_too_deep() from error
 
     def encode_contents(
         self, contents: Sequence[str], render: Callable[[Sequence[str]], str]

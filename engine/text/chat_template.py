@@ -14,6 +14,13 @@ from engine.api.error_text import first_line
 from engine.api.errors import InvalidRequest
 from engine.text.template_budget import MAX_TEXT, TemplateBudget, TemplateLimitError, spending
 from engine.text.template_sandbox import RefusedMessagesError, TemplateSandbox
+from engine.text.tool_messages import (
+    PROBE,
+    as_plain_messages,
+    is_probe_complete,
+    nested_too_deep,
+    uses_tools,
+)
 
 CHATML = (
     "{% for message in messages %}"
@@ -61,11 +68,32 @@ class ChatTemplate:
         add_generation_prompt: bool = True,
         budget: TemplateBudget | None = None,
     ) -> str:
-        """Render the conversation.
+        """Render the conversation; tool calls as JSON text if the template does not render them.
 
         Raises:
             InvalidRequest: the template rejects the messages, fails, or exceeds a limit.
         """
+        if uses_tools(messages) and not self.renders_tools:
+            try:
+                messages = as_plain_messages(messages)
+            except RecursionError as error:
+                raise nested_too_deep() from error
+        return self._render(messages, add_generation_prompt, budget)
+
+    @cached_property
+    def renders_tools(self) -> bool:
+        """Whether the template renders tool calls and their results."""
+        try:
+            return is_probe_complete(self._render(PROBE, True, None))
+        except InvalidRequest:
+            return False
+
+    def _render(
+        self,
+        messages: Sequence[ChatMessage],
+        add_generation_prompt: bool,
+        budget: TemplateBudget | None,
+    ) -> str:
         try:
             with spending(budget or TemplateBudget()):
                 return self._write(messages, add_generation_prompt)

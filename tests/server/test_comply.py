@@ -1,35 +1,46 @@
 """llm-comply's checks of the chat API, against a server process."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
+from importlib.resources import files
+
+import pytest
+from llm_comply.config import ComplianceConfig
+from llm_comply.result import TestStatus as Status
+from llm_comply.runner import TestRunner as Runner
+from llm_comply.schema import SpecLoader
+from llm_comply.tests.openai_chat import OPENAI_CHAT_TESTS
 
 from tests.server.process import toy_process
 from tests.server.toy_tokenizer import IM_END
 
-EXPECTED_FAILURES = {
-    "chat-tool-calling": "tools come with structured output",
-    "chat-image-input": "images come with the vision path",
-}
-"""Only ever gets shorter: a check that passes must leave it."""
+REFUSED = {"chat-tool-calling": "tools", "chat-image-input": "messages[0].content"}
+"""Checks of what this server refuses, and the field that its 400 names. Only ever gets shorter."""
 
-SKIPPED = {"chat-reasoning-summary": "llm-comply asks it of reasoning models only"}
+SKIPPED = {"chat-reasoning-summary"}
+"""llm-comply asks it of reasoning models only."""
 
-
-def comply(url: str) -> dict[str, str]:
-    """Status of each check."""
-    arguments = ["--format", "openai-chat", "-u", f"{url}/v1", "-k", "sk-1", "-m", "toy", "--json"]
-    program = Path(sys.executable).with_name("llm-comply")
-    result = subprocess.run([program, *arguments], capture_output=True, text=True)
-    return {one["id"]: one["status"] for one in json.loads(result.stdout)["results"]}
+pytestmark = pytest.mark.filterwarnings("ignore:jsonschema.RefResolver")  # llm-comply's
 
 
-def test_the_chat_api_complies():
+@pytest.fixture(scope="module")
+def results():
+    """Result of each check by name."""
+    spec = SpecLoader(str(files("llm_comply") / "specs" / "openai_chat.json"))
     with toy_process(engine={"force": {8: IM_END}}, api_key="sk-1") as server:
-        statuses = comply(server.url)
-    assert len(statuses) == 9
-    failed = {check for check, status in statuses.items() if status == "failed"}
-    skipped = {check for check, status in statuses.items() if status == "skipped"}
-    assert failed == set(EXPECTED_FAILURES)
-    assert skipped == set(SKIPPED)
+        config = ComplianceConfig(f"{server.url}/v1", "sk-1", model="toy", verbose=True)
+        suite = Runner(config, OPENAI_CHAT_TESTS, spec).run_all()
+    return {one.id: one for one in suite.results}
+
+
+def test_the_chat_api_complies_without_a_warning(results):
+    passed = {name for name, one in results.items() if one.status is Status.PASSED}
+    skipped = {name for name, one in results.items() if one.status is Status.SKIPPED}
+    assert len(results) == 9
+    assert passed == set(results) - set(REFUSED) - SKIPPED
+    assert skipped == SKIPPED
+    assert [results[name].warnings for name in passed if results[name].warnings] == []
+
+
+def test_what_is_missing_is_refused_by_name(results):
+    named = {name: results[name].response["error"]["param"] for name in REFUSED}
+    assert named == REFUSED
+    assert all(results[name].errors[0].startswith("HTTP 400") for name in REFUSED)

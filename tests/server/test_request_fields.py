@@ -1,8 +1,14 @@
-import httpx
-import pytest
+import inspect
+import json
 
-from app.server.wire.fields import ACCEPTED, UNSUPPORTED, discard_undeclared, header_value
+import httpx
+import openai
+import pytest
+from openai.types import chat as chat_types
+
+from app.server.wire.fields import UNSUPPORTED, discard_undeclared, header_value
 from app.server.wire.schemas import COMPLETION_DEFAULT_TOKENS, ChatCompletionRequest
+from tests.fakes.tool_template import TOOL_TEMPLATE, tool_call
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, words
 
@@ -35,16 +41,81 @@ def with_field(client, name, value):
     return post(client, **{name: value})
 
 
-def test_unsupported_fields_are_refused_by_name(client):
-    wrong = {}
-    for name in UNSUPPORTED:
-        response = with_field(client, name, NOT_A_DEFAULT)
-        error = response.json().get("error", {})
-        found = (response.status_code, error.get("code"), error.get("param"))
-        expected = (400, "unsupported_parameter", name)
-        if found != expected or name not in error["message"]:
-            wrong[name] = response.text
-    assert wrong == {}
+TRANSPORT = {"self", "extra_headers", "extra_query", "extra_body", "timeout"}
+"""Parameters of the official client's methods that are not in the body."""
+
+SDK = {
+    "/v1/chat/completions": (openai.resources.chat.Completions, CHAT),
+    "/v1/completions": (openai.resources.Completions, {"model": "toy", "prompt": "hi"}),
+    "/v1/embeddings": (openai.resources.Embeddings, {"model": "minilm", "input": "hi"}),
+}
+
+WITHOUT_EFFECT = {
+    "metadata", "name", "prompt_cache_breakpoint", "prompt_cache_key", "prompt_cache_options",
+    "prompt_cache_retention", "safety_identifier", "service_tier", "store", "user", "verbosity",
+}  # fmt: skip
+"""Fields of the official client that may have any value here."""
+
+OTHER_SERVERS = (
+    "allowed_token_ids", "bad_words", "cache_salt", "chat_template", "chat_template_kwargs",
+    "continue_final_message", "documents", "dry_multiplier", "ebnf", "grammar", "json_schema",
+    "length_penalty", "logits_processors", "lora_path", "min_tokens", "mirostat", "n_predict",
+    "regex", "repeat_penalty", "skip_special_tokens", "structural_tag", "truncate_prompt_tokens",
+    "typical_p", "use_beam_search",
+)  # fmt: skip
+"""Fields of vLLM, SGLang and llama.cpp that would change an answer."""
+
+
+def refusals(post, names):
+    """Of each name with a value that no field has: the field that the 400 names, or the status."""
+    errors = {}
+    for name in names:
+        response = post(name)
+        param = response.json().get("error", {}).get("param") or ""
+        errors[name] = param.split(".")[-1 if "]" in param else 0] or response.status_code
+    return errors
+
+
+@pytest.mark.parametrize("path", SDK)
+def test_no_field_of_the_official_client_is_dropped(client, path):
+    api, body = SDK[path]
+    fields = set(inspect.signature(api.create).parameters) - TRANSPORT
+    assert set(body) <= fields  # the signature was understood
+    fields -= WITHOUT_EFFECT
+    found = refusals(lambda name: client.post(path, json=body | {name: NOT_A_DEFAULT}), fields)
+    assert found == {name: name for name in fields}
+
+
+@pytest.mark.parametrize("kind", ["Developer", "System", "User", "Assistant", "Tool"])
+def test_no_field_of_the_official_clients_messages_is_dropped(client, kind):
+    fields = set(getattr(chat_types, f"ChatCompletion{kind}MessageParam").__annotations__)
+    assert {"role", "content"} <= fields
+    fields -= WITHOUT_EFFECT
+    turn = {"role": kind.lower(), "content": "x"}
+    if kind == "Tool":
+        turn["tool_call_id"] = "a"
+    found = refusals(lambda name: chat(client, messages=[turn | {name: NOT_A_DEFAULT}]), fields)
+    assert found == {name: name for name in fields}
+
+
+def test_no_field_of_the_official_clients_text_parts_is_dropped(client):
+    fields = set(chat_types.ChatCompletionContentPartTextParam.__annotations__)
+    assert fields - WITHOUT_EFFECT == {"type", "text"}
+    part = {"type": "text", "text": "x"} | dict.fromkeys(fields & WITHOUT_EFFECT, NOT_A_DEFAULT)
+    response = chat(client, messages=[{"role": "user", "content": [part]}])
+    assert response.status_code == 200
+    assert "x-pravaha-ignored-fields" not in response.headers
+
+
+def test_fields_of_other_servers_are_refused_by_name(client):
+    found = refusals(lambda name: chat(client, **{name: NOT_A_DEFAULT}), OTHER_SERVERS)
+    assert found == {name: name for name in OTHER_SERVERS}
+
+
+def test_an_unsupported_field_is_refused_with_its_code_and_its_name(client):
+    error = chat(client, tools=[{"type": "function"}]).json()["error"]
+    assert (error["code"], error["param"]) == ("unsupported_parameter", "tools")
+    assert "`tools`" in error["message"]
 
 
 def test_an_unsupported_field_may_be_null(client):
@@ -92,10 +163,10 @@ def test_max_completion_tokens_limits_plain_completions_too(client, engine):
     assert limits == [7, 7, COMPLETION_DEFAULT_TOKENS]
 
 
-def test_accepted_fields_are_not_counted_as_ignored(client):
-    responses = {name: chat(client, **{name: "anything"}) for name in ACCEPTED}
+def test_fields_without_an_effect_are_not_counted_as_ignored(client):
+    responses = {name: chat(client, **{name: "anything"}) for name in WITHOUT_EFFECT}
     assert {name: response.status_code for name, response in responses.items()} == dict.fromkeys(
-        ACCEPTED, 200
+        WITHOUT_EFFECT, 200
     )
     ignored = [name for name, r in responses.items() if "x-pravaha-ignored-fields" in r.headers]
     assert ignored == []
@@ -183,10 +254,18 @@ def test_the_header_cannot_be_injected_into():
     assert len(value) < 4096
 
 
+CALL = tool_call("weather", json.dumps({"city": "Paris"}))
+
+
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("messages[0].tool_calls", {"role": "assistant", "content": "x", "tool_calls": [{}]}),
+        ("messages[0].tool_calls[0].id", {"role": "assistant", "tool_calls": [{}]}),
+        ("messages[0].tool_calls", {"role": "user", "content": "x", "tool_calls": [CALL]}),
+        ("messages[0].tool_call_id", {"role": "tool", "content": "x"}),
+        ("messages[0].tool_call_id", {"role": "user", "content": "x", "tool_call_id": "a"}),
+        ("messages[0].content", {"role": "tool", "tool_call_id": "a"}),
+        ("messages[0].function_call", {"role": "assistant", "function_call": {"name": "f"}}),
         ("messages[0].refusal", {"role": "assistant", "content": "x", "refusal": "no"}),
     ],
 )
@@ -200,6 +279,39 @@ def test_our_own_answer_can_be_sent_back(client):
     response = chat(client, messages=[*CHAT["messages"], message, *CHAT["messages"]])
     assert response.status_code == 200
     assert "x-pravaha-ignored-fields" not in response.headers
+
+
+@pytest.mark.parametrize("template", [None, TOOL_TEMPLATE])
+def test_the_history_of_an_agent_reaches_the_template(template):
+    """As the official client sends it: arguments are text, the assistant's content is null."""
+    history = [
+        {"role": "user", "content": "Weather?"},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "call_1", "content": [{"type": "text", "text": "sunny"}]},
+        {"role": "assistant", "content": None},
+    ]
+    engine = ScriptedEngine(words("ok"), template=template)
+    with live(engine) as server:
+        api = openai.OpenAI(base_url=f"{server.url}/v1", api_key="x", max_retries=0)
+        answer = api.chat.completions.create(model="toy", messages=history)
+        response = httpx.post(f"{server.url}/apply-template", json={"messages": history})
+    assert answer.choices[0].message.content == "ok"
+    prompt = engine.tokenizer.decode(engine.requests[-1].prompt_ids, skip_special=False)
+    assert prompt == response.json()["prompt"]
+    if template:
+        assert '<tool_call>\n{"name": "weather", "arguments": {"city": "Paris"}}' in prompt
+        assert "<tool_response>\nsunny\n</tool_response>" in prompt
+    else:
+        assert '"name": "weather", "arguments": {"city": "Paris"}' in prompt
+        assert '<|im_start|>user\n{"tool_response": {"tool_call_id": "call_1"' in prompt
+    assert prompt.endswith("<|im_start|>assistant\n<|im_end|>\n<|im_start|>assistant\n")
+
+
+def test_arguments_that_are_no_json_object_are_kept_as_text():
+    message = {"role": "assistant", "tool_calls": [tool_call("f", "{broken")]}
+    with live(ScriptedEngine(words("ok"))) as server:
+        response = httpx.post(f"{server.url}/apply-template", json={"messages": [message]})
+    assert '"arguments": "{broken"' in response.json()["prompt"]
 
 
 @pytest.mark.parametrize(

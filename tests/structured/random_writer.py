@@ -1,11 +1,11 @@
-"""A random model: any token that the mask allows, biased towards closing brackets."""
+"""A random model: any token that the mask allows, biased towards those that let a text end."""
 
 import numpy as np
 
 from engine.api.errors import InvalidRequest
 from engine.api.grammar import Grammar
 
-_CLOSING = [b'"', b"}", b"]", b'"}', b'"]', b"0", b"1", b"true", b"null"]
+_LIKELY = [b'"', b"}", b"]", b'"}', b'"]', b"0", b"1", b"true", b"null", b"@", b":"]
 
 
 class RandomWriter:
@@ -16,7 +16,7 @@ class RandomWriter:
         self._tokenizer = tokenizer
         self._eos = sorted(tokenizer.eos_ids)
         self._likely = np.array(
-            [one for one in range(vocab_size) if tokenizer.token_bytes(one) in _CLOSING]
+            [one for one in range(vocab_size) if tokenizer.token_bytes(one) in _LIKELY]
         )
 
     def write(self, grammar: Grammar, random: np.random.Generator, max_tokens=400):

@@ -2,9 +2,11 @@
 
 from hypothesis import strategies as st
 
+from tests.structured.formats import CHECKS
+
 NAMES = st.sampled_from(["a", "b", "id", "name", "kind", "größe", "x y", 'q"t', "items", "0"])
 PATTERNS = ["^[a-z]{1,5}$", r"^\d{2,4}$", "^(foo|bar)+$", "^a.{0,3}b$", r"^[^\"\\]{1,6}$", "x"]
-FORMATS = ["date", "time", "date-time", "uuid", "ipv4", "email", "hostname"]
+FORMATS = sorted(CHECKS)
 
 scalars = st.one_of(
     st.none(),

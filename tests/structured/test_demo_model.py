@@ -3,7 +3,6 @@
 import json
 import re
 
-import jsonschema
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
@@ -12,6 +11,7 @@ from engine.api.errors import InvalidRequest
 from engine.api.grammar import Grammar
 from engine.api.request import FinishReason, Request, SamplingParams
 from engine.runtime.engine import AsyncPravahaEngine
+from tests.structured.formats import validate
 from tests.structured.schemas import documents
 
 GENERATED = 12
@@ -77,7 +77,7 @@ def test_every_form_constrains_the_answer(engine):
 
     answer = book.wait_result()
     assert answer.finish_reason is FinishReason.STOP
-    jsonschema.validate(json.loads(answer.text), BOOK)
+    validate(json.loads(answer.text), BOOK)
     assert list(json.loads(answer.text)) == list(BOOK["properties"])
     assert re.fullmatch(r"\d{4}-[01]\d-[0-3]\d", date.wait_result().text)
     assert choice.wait_result().text in {"yes", "no", "perhaps not"}
@@ -103,7 +103,7 @@ def test_generated_schemas_through_the_model(engine):
         answer = handle.wait_result()
         assert answer.finish_reason in (FinishReason.STOP, FinishReason.LENGTH), answer.error
         if answer.finish_reason is FinishReason.STOP:
-            jsonschema.validate(json.loads(answer.text), schema)
+            validate(json.loads(answer.text), schema)
             complete += 1
     assert complete > GENERATED // 2
 
@@ -119,4 +119,4 @@ def test_a_seeded_structured_answer_is_the_same_alone_and_in_a_batch(engine):  #
     for other in others:
         answer = other.wait_result()
         if answer.finish_reason is FinishReason.STOP:
-            jsonschema.validate(json.loads(answer.text), BOOK)
+            validate(json.loads(answer.text), BOOK)

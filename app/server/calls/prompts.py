@@ -1,6 +1,11 @@
 """Prompts of a request as token ids: raw text, token ids, or messages in the chat template."""
 
-from app.server.calls.model import LoadedModel, off_loop
+from contextlib import suppress
+from typing import Any
+
+import orjson
+
+from app.server.calls.model import OFF_LOOP_CHARS, LoadedModel, off_loop
 from app.server.wire.errors import bad_request
 from app.server.wire.schemas import Message, Prompt
 from engine.api.chat import ChatMessage
@@ -15,7 +20,7 @@ async def chat_ids(
     """Token ids of a conversation."""
     conversation = template_messages(messages)
     ids = await off_loop(
-        chat_size(conversation),
+        chat_size(messages),
         lambda: model.tokenizer.encode_chat(
             conversation, add_generation_prompt=add_generation_prompt
         ),
@@ -23,17 +28,47 @@ async def chat_ids(
     return tuple(ids)
 
 
-def chat_size(conversation: list[ChatMessage]) -> int:
+def chat_size(messages: list[Message]) -> int:
     """Cost of rendering a conversation, in characters of tokenising."""
-    return sum(len(turn["content"]) + TURN_COST_CHARS for turn in conversation)
+    texts = sum(len(part.text) for one in messages for part in one.content)
+    calls = [call.function.arguments for one in messages for call in one.tool_calls or ()]
+    # The size of an object is not known: assume that it is large.
+    arguments = sum(len(one) if isinstance(one, str) else OFF_LOOP_CHARS for one in calls)
+    return texts + arguments + TURN_COST_CHARS * (len(messages) + len(calls))
 
 
 def template_messages(messages: list[Message]) -> list[ChatMessage]:
     """Messages as chat templates expect them; `developer` is OpenAI's newer name of `system`."""
-    return [
-        {"role": "system" if one.role == "developer" else one.role, "content": one.text}
-        for one in messages
-    ]
+    return [_template_message(one) for one in messages]
+
+
+def _template_message(message: Message) -> ChatMessage:
+    role = "system" if message.role == "developer" else message.role
+    turn: ChatMessage = {"role": role, "content": message.text}
+    if message.tool_calls:
+        turn["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": call.type,
+                "function": {
+                    "name": call.function.name,
+                    "arguments": _arguments(call.function.arguments),
+                },
+            }
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        turn["tool_call_id"] = message.tool_call_id
+    return turn
+
+
+def _arguments(given: str | dict[str, Any]) -> str | dict[str, Any]:
+    """The object that templates expect; text that is none, which a model may write, is kept."""
+    if isinstance(given, str):
+        with suppress(orjson.JSONDecodeError):
+            parsed = orjson.loads(given)
+            return parsed if isinstance(parsed, dict) else given
+    return given
 
 
 async def prompt_ids(model: LoadedModel, prompt: Prompt, *, add_bos: bool) -> tuple[int, ...]:

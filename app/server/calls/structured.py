@@ -1,6 +1,7 @@
 """Structured output: the `Grammar` from any of the API's fields that constrain an answer."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from app.server.process.context import ServerContext
@@ -90,7 +91,8 @@ def _response_format(body: SamplingFields) -> list[FieldGrammar]:
             param="response_format.json_schema",
         )
     if schema is not None:
-        return [("response_format.json_schema.schema", Grammar.json_schema(schema.schema_))]
+        path = "response_format.json_schema.schema"
+        return [(path, _make(path, Grammar.json_schema, schema.schema_))]
     if response_format.type == "json_object":
         return [("response_format", Grammar.json_object())]
     return []
@@ -133,7 +135,15 @@ def _grammars(fields: dict[str, Any]) -> list[FieldGrammar]:
         "grammar": Grammar.lark,
     }
     return [
-        (path, make[path.replace("_", ".").rpartition(".")[2]](value))
+        (path, _make(path, make[path.replace("_", ".").rpartition(".")[2]], value))
         for path, value in fields.items()
         if value is not None
     ]
+
+
+def _make(path: str, make: Callable[[Any], Grammar], value: Any) -> Grammar:
+    """The grammar of the field at `path`; a value that cannot be serialised is refused by that name."""
+    try:
+        return make(value)
+    except InvalidRequest as error:
+        raise bad_request(str(error), param=path) from error

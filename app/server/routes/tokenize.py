@@ -74,7 +74,7 @@ async def apply_template(body: ApplyTemplateRequest, request: Request) -> Respon
     model = loaded_model(context, body.model)
     conversation = template_messages(body.messages)
     prompt = await off_loop(
-        chat_size(conversation),
+        chat_size(body.messages),
         lambda: model.tokenizer.render_chat(
             conversation, add_generation_prompt=body.add_generation_prompt
         ),

@@ -26,7 +26,9 @@ ACCEPTED: dict[str, str] = {
     "service_tier": "there is one tier",
     "verbosity": "a hint to models trained for it; ours are not",
     "prompt_cache_key": "routes requests between servers; there is one, with one prefix cache",
-    "prompt_cache_retention": "a hint; cached prefixes stay until their blocks are needed",
+    "prompt_cache_options": "a hint; every prefix is cached until its blocks are needed",
+    "prompt_cache_breakpoint": "as `prompt_cache_options`, inside content parts",
+    "prompt_cache_retention": "as `prompt_cache_options`",
     "name": "a participant's name in a message; chat templates here do not use it",
 }
 """Known fields without an effect, and the reason why they have none."""
@@ -67,8 +69,6 @@ UNSUPPORTED: dict[str, Callable[[Any], bool]] = {
     # inside messages
     "annotations": _empty,
     "refusal": _nothing,
-    "tool_call_id": _nothing,
-    "tool_calls": _empty,
     # inside stream_options; it pads chunks against a listener who measures them
     "include_obfuscation": _off,
     # vLLM, SGLang and llama.cpp

@@ -14,12 +14,14 @@ from pydantic import (
     ConfigDict,
     Field,
     StringConstraints,
+    ValidationInfo,
 )
 
 from engine.api.request import MAX_DEADLINE_MS
 from engine.api.scheduling import MAX_STEP_TARGET_MS, MIN_STEP_TARGET_MS, BatchFormerName, Policy
 
 MAX_MESSAGES = 4096
+MAX_TOOL_CALLS = 128
 MAX_BIASES = 1024
 MAX_STOPS = 4
 MAX_STOP_TOKENS = 12
@@ -161,8 +163,13 @@ class TextPart(Body):
     text: str
 
 
-def _as_parts(value: Any) -> Any:
-    """A string becomes one part; a part of another type is refused with its type."""
+def _as_parts(value: Any, info: ValidationInfo) -> Any:
+    """A string becomes one part; a part of another type is refused with its type.
+
+    Only the assistant may say nothing: null or no content is an empty list there.
+    """
+    if value is None and info.data.get("role") == "assistant":
+        return []
     if isinstance(value, str):
         return [{"type": "text", "text": value}]
     if not isinstance(value, list):
@@ -174,11 +181,48 @@ def _as_parts(value: Any) -> Any:
     return value
 
 
+class FunctionCall(Body):
+    """The function of a tool call; `arguments` is an object or its JSON text, as the model wrote it."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    arguments: str | dict[str, Any]
+
+
+class ToolCall(Body):
+    """A call in a message of the assistant."""
+
+    id: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    type: Literal["function"] = "function"
+    function: FunctionCall
+
+
+def _only_of_assistant(calls: list[ToolCall] | None, info: ValidationInfo) -> Any:
+    if calls and info.data.get("role") != "assistant":
+        raise ValueError("only messages of the role 'assistant' have tool calls")
+    return calls
+
+
+def _only_of_tool(call_id: str | None, info: ValidationInfo) -> Any:
+    if (call_id is None) == (info.data.get("role") == "tool"):
+        raise ValueError("it belongs to messages of the role 'tool', all of which need it")
+    return call_id
+
+
 class Message(Body):
     """One turn of a conversation."""
 
-    role: Literal["system", "developer", "user", "assistant"]
-    content: Annotated[list[TextPart], BeforeValidator(_as_parts)]
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: Annotated[
+        list[TextPart], BeforeValidator(_as_parts), Field(default=None, validate_default=True)
+    ]
+    tool_calls: Annotated[
+        list[ToolCall] | None, Field(max_length=MAX_TOOL_CALLS), AfterValidator(_only_of_assistant)
+    ] = None
+    tool_call_id: Annotated[
+        str | None,
+        Field(max_length=256, validate_default=True),
+        AfterValidator(_only_of_tool),
+    ] = None
 
     @property
     def text(self) -> str:

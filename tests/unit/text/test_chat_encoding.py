@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from tokenizers import normalizers
 
 from engine.api.errors import InvalidRequest
+from tests.fakes.tool_template import TOOL_TEMPLATE, tool_call
 from tests.server.toy_tokenizer import CONTROLS, END_OF_TEXT, IM_END, IM_START, byte_tokenizer
 
 PLAIN = byte_tokenizer()
@@ -45,6 +46,34 @@ def test_messages_never_add_a_control_token(tokenizer, contents):
     assert [one for one in ids if one in CONTROL_IDS] == expected
     # and the text is unchanged
     assert tokenizer.decode(ids, skip_special=False) == tokenizer.render_chat(messages)
+
+
+@pytest.mark.parametrize("tokenizer", [PLAIN, byte_tokenizer(template=TOOL_TEMPLATE)])
+@given(name=hostile, key=hostile, value=hostile, call_id=hostile, result=hostile)
+def test_tool_calls_never_add_a_control_token(tokenizer, name, key, value, call_id, result):
+    call = tool_call(name, {key: [value, {"a": 1, key: value}]}, call_id)
+    messages = [
+        turn("", "assistant") | {"tool_calls": [call, call]},
+        turn(result, "tool") | {"tool_call_id": call_id},
+    ]
+    ids = tokenizer.encode_chat(messages, add_generation_prompt=True)
+    assert [one for one in ids if one in CONTROL_IDS] == [IM_START, IM_END] * 2 + [IM_START]
+    assert tokenizer.decode(ids, skip_special=False) == tokenizer.render_chat(messages)
+
+
+def with_arguments_of_depth(depth):
+    arguments = {}
+    for _ in range(depth):
+        arguments = {"a": arguments}
+    return [turn("", "assistant") | {"tool_calls": [tool_call("f", arguments)]}]
+
+
+@pytest.mark.parametrize("use", [PLAIN.encode_chat, PLAIN.render_chat])
+def test_arguments_that_exceed_the_recursion_limit_are_an_invalid_request(use):
+    use(with_arguments_of_depth(200))
+    with pytest.raises(InvalidRequest, match="nested too deep") as refused:
+        use(with_arguments_of_depth(5000))
+    assert refused.value.param == "messages"
 
 
 def test_messages_that_the_template_rejects_are_an_invalid_request():

@@ -7,6 +7,7 @@ from engine.api.errors import InvalidRequest
 from engine.text.chat_template import CHATML, ChatTemplate
 from engine.text.template_budget import TemplateBudget
 from engine.text.template_sandbox import TemplateSandbox
+from tests.fakes.tool_template import TOOL_TEMPLATE, tool_call
 
 MESSAGES = [
     {"role": "system", "content": "Be <brief> & kind."},
@@ -78,6 +79,51 @@ def test_text_is_what_transformers_renders(source, add_generation_prompt):
         **TOKENS,
     )
     assert ours == theirs[0]
+
+
+TOOL_MESSAGES = [
+    {"role": "user", "content": "Weather in Paris and Rome?"},
+    {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [
+            tool_call("weather", {"city": "Paris", "days": [1, 2]}, "a"),
+            tool_call("weather", {"city": "Rome"}, "b"),
+        ],
+    },
+    {"role": "tool", "content": "sunny", "tool_call_id": "a"},
+    {"role": "tool", "content": "rain", "tool_call_id": "b"},
+]
+
+
+def test_tool_calls_are_rendered_as_by_transformers():
+    template = ChatTemplate(TOOL_TEMPLATE, tokens=TOKENS)
+    theirs, _ = render_jinja_template(
+        conversations=[TOOL_MESSAGES], chat_template=TOOL_TEMPLATE, add_generation_prompt=True
+    )
+    assert template.renders_tools
+    assert template.render(TOOL_MESSAGES) == theirs[0]
+    assert '"arguments": {"city": "Paris", "days": [1, 2]}}' in theirs[0]
+
+
+@pytest.mark.parametrize("source", [CHATML, MISTRAL])  # the second demands alternating roles
+def test_a_template_without_tools_gets_calls_and_results_as_text(source):
+    template = ChatTemplate(source, tokens=TOKENS)
+    call, result = (
+        '{"tool_calls": [{"id": "a", "name": "weather", "arguments": {"city": "Paris", "days": [1, 2]}}, '
+        '{"id": "b", "name": "weather", "arguments": {"city": "Rome"}}]}',
+        '{"tool_response": {"tool_call_id": "a", "content": "sunny"}}\n'
+        '{"tool_response": {"tool_call_id": "b", "content": "rain"}}',
+    )
+    user, _, *_ = TOOL_MESSAGES
+    plain = [user, {"role": "assistant", "content": call}, {"role": "user", "content": result}]
+    assert not template.renders_tools
+    assert template.render(TOOL_MESSAGES) == template.render(plain)
+
+
+def test_text_before_a_tool_call_is_kept():
+    said = [{"role": "assistant", "content": "Let me see.", "tool_calls": [tool_call("f", {})]}]
+    assert 'Let me see.\n{"tool_calls": [' in ChatTemplate(CHATML, tokens={}).render(said)
 
 
 def rendered(source, **options):

@@ -1,0 +1,120 @@
+"""Tool calls and their results in a conversation, for the encoder and for templates without tools."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from engine.api.chat import ChatMessage
+from engine.api.errors import InvalidRequest
+
+_CALL, _RESULT = "a_tool_name", "a tool's result"
+
+PROBE: list[ChatMessage] = [
+    {"role": "user", "content": "x"},
+    {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [
+            {"id": "abcdef123", "type": "function", "function": {"name": _CALL, "arguments": {}}}
+        ],
+    },
+    {"role": "tool", "content": _RESULT, "tool_call_id": "abcdef123"},
+]
+"""A conversation with a tool call. The id has the nine characters that Mistral's templates demand."""
+
+
+def is_probe_complete(rendering: str) -> bool:
+    """Whether a rendering of `PROBE` has the call and the result: some templates leave out calls."""
+    return _CALL in rendering and _RESULT in rendering
+
+
+def nested_too_deep() -> InvalidRequest:
+    """The error for arguments whose nesting exceeds Python's recursion limit."""
+    return InvalidRequest("The arguments of a tool call are nested too deep.", param="messages")
+
+
+def uses_tools(messages: Sequence[ChatMessage]) -> bool:
+    """Whether a conversation has a tool call or a result."""
+    return any(one["role"] == "tool" or one.get("tool_calls") for one in messages)
+
+
+def as_plain_messages(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """The conversation for a template that renders no tool calls: calls and results as JSON text.
+
+    The JSON is that of llama.cpp for such templates.
+
+    Calls follow the assistant's text; consecutive results become one message of the user, because
+    templates may demand that user and assistant alternate.
+
+    Raises:
+        RecursionError: the arguments of a call are nested too deep.
+    """
+    plain: list[ChatMessage] = []
+    follows_result = False
+    for message in messages:
+        if message["role"] == "tool":
+            text = _json(
+                {
+                    "tool_response": {
+                        "tool_call_id": message["tool_call_id"],
+                        "content": message["content"],
+                    }
+                }
+            )
+            if follows_result:
+                plain[-1]["content"] += "\n" + text
+            else:
+                plain.append({"role": "user", "content": text})
+        else:
+            plain.append({"role": message["role"], "content": _text_with_calls(message)})
+        follows_result = message["role"] == "tool"
+    return plain
+
+
+def replace_texts(message: ChatMessage, replace: Callable[[str], str]) -> ChatMessage:
+    """The message with every text that its author wrote replaced, in a fixed order.
+
+    Raises:
+        RecursionError: the arguments of a call are nested too deep.
+    """
+    replaced = {**message, "content": replace(message["content"])}
+    if "tool_calls" in message:
+        replaced["tool_calls"] = [_replace_in_call(call, replace) for call in message["tool_calls"]]
+    if "tool_call_id" in message:
+        replaced["tool_call_id"] = replace(message["tool_call_id"])
+    return replaced
+
+
+def _replace_in_call(call: dict[str, Any], replace: Callable[[str], str]) -> dict[str, Any]:
+    function = call["function"]
+    return {
+        **call,
+        "id": replace(call["id"]),
+        "function": {
+            "name": replace(function["name"]),
+            "arguments": _replace_in_value(function["arguments"], replace),
+        },
+    }
+
+
+def _replace_in_value(value: Any, replace: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return replace(value)
+    if isinstance(value, dict):
+        return {replace(name): _replace_in_value(member, replace) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_replace_in_value(member, replace) for member in value]
+    return value
+
+
+def _text_with_calls(message: ChatMessage) -> str:
+    content: str = message["content"]
+    if not message.get("tool_calls"):
+        return content
+    calls = [{"id": call["id"], **call["function"]} for call in message["tool_calls"]]
+    text = _json({"tool_calls": calls})
+    return f"{content}\n{text}" if content else text
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
