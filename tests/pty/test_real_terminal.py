@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,24 @@ def test_words_stream_ctrl_c_stops_ctrl_q_quits_and_the_next_start_shows_the_his
     again.wait_for(CAPITAL, "Paris")
     again.type(CTRL_Q)
     assert again.exit_status() == 0
+
+
+def cpu_seconds(pid):
+    """Processor time of all threads of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_60_an_idle_screen_and_engine_cost_no_cpu(open_pravaha):
+    """Screen, engine and compute threads of the real program after an answer: under 2 % of a core."""
+    terminal = open_pravaha()
+    ask(terminal, CAPITAL)
+    terminal.wait_until(lambda text: "Paris" in text and "● ready" in text, "the answer")
+    threading.Event().wait(2)  # calibration steps and the end of the last animation
+    before = cpu_seconds(terminal.pid)
+    assert before > 0.5  # it has worked until now
+    threading.Event().wait(2)
+    assert cpu_seconds(terminal.pid) - before <= 0.04
 
 
 def test_sigterm_restores_the_terminal(open_pravaha):
