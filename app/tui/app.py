@@ -56,6 +56,7 @@ from app.tui.widgets.transcript import MessageScroll, Transcript
 from app.tui.widgets.vitals import Vitals
 from engine.api.errors import PravahaError
 from engine.clients.engine_client import EngineClient
+from engine.conversations.errors import ConversationChanged
 from engine.conversations.session import TreeSession
 from engine.conversations.tree import NodeKind
 
@@ -331,6 +332,8 @@ class PravahaApp(App[None]):
         except PravahaError as error:
             self.notify_safely(str(error), "error")
             self.query_one(Prompt).insert_unsent(text)
+            if isinstance(error, ConversationChanged):
+                await self._show_chat()
             return
         self.query_one(Prompt).set_history(self.session.prompt_history())
         if self.pane == "stats" and not self.maximised:
@@ -520,8 +523,13 @@ class PravahaApp(App[None]):
         self.notify_safely(f"Scheduling: {POLICY_TITLES[wanted.policy]}; {steps}.")
 
     async def action_quit(self) -> None:
-        """Quit; the conversation is saved."""
-        self.exit()
+        """Quit; the conversation is saved. Asks first if it cannot be."""
+        reason = self.session.unsaved
+        if reason is None:
+            self.exit()
+        elif not isinstance(self.screen, ConfirmScreen):
+            confirm = ConfirmScreen("Quit and lose the last messages?", f"Not saved: {reason}.")
+            self.push_screen(confirm, lambda yes: self.exit() if yes else None)
 
     def action_pane(self, name: Pane) -> None:
         """Show and focus a pane; a second call maximises it, a third restores the chat."""
@@ -561,7 +569,8 @@ class PravahaApp(App[None]):
             self.session.regenerate()
         except PravahaError as error:
             self.notify_safely(str(error), "warning")
-            return
+            if not isinstance(error, ConversationChanged):
+                return
         await self._show_chat()
 
     def action_stop(self) -> None:

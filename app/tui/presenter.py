@@ -120,7 +120,8 @@ class Presenter:
             self.history.add(now, snapshot)
             self._moving = self._draw(snapshot, self._tracker.advance(snapshot, now), now)
         working = is_busy(snapshot) or snapshot.state in (EngineState.LOADING, EngineState.DRAINING)
-        return bool(deltas) or working or self._moving or self._session.generating
+        busy = self._session.generating or self._session.saving
+        return bool(deltas) or working or self._moving or busy
 
     def draw_all(self) -> None:
         """Draw the figures at the next tick too, as after a pane was opened or resized."""
@@ -128,7 +129,10 @@ class Presenter:
 
     def _figures_due(self, snapshot: EngineSnapshot, now: float) -> bool:
         # Show changes by keys and events immediately.
-        about = (snapshot.state, self._session.generating, self._session.queued, self._mode())
+        session = self._session
+        about = (
+            snapshot.state, session.generating, session.queued, session.unsaved, self._mode(),
+        )  # fmt: skip
         pause = CROWDED_FIGURES_S if self.crowded else FIGURES_S
         if is_busy(snapshot) and about == self._drawn_for and now - self._drawn_at < pause:
             return False
@@ -145,6 +149,7 @@ class Presenter:
             context_used=self._session.context_used(),
             generating=self._session.generating,
             hints=self._hints(),
+            unsaved=self._session.unsaved is not None,
         )
         screen.query_one(StatusBar).show_status(snapshot, facts, glyphs)
         queued = screen.query_one("#queued", Lines)

@@ -131,6 +131,8 @@ class Answering:
             if answer.finished:
                 self._detach(conversation)
                 self._begin_queued(conversation, answer.sampling, deltas)
+                if conversation.answer is None:
+                    self._store.release(conversation.id)
         return deltas
 
     def close(self) -> None:
@@ -144,6 +146,7 @@ class Answering:
                 answer.finish(NodeStatus.STOPPED, FinishReason.ABORT)
             self._save(answer, self._clock())
             self._detach(conversation)
+            self._store.release(conversation.id)
 
     def _begin(
         self,

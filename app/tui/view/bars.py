@@ -20,12 +20,14 @@ class StatusFacts:
         context_used: tokens of the open conversation.
         generating: whether an answer of this conversation runs.
         hints: (key, label, action) to show if there is room.
+        unsaved: whether messages cannot be saved at present.
     """
 
     mode: str
     context_used: int
     generating: bool
     hints: Sequence[tuple[str, str, str]]
+    unsaved: bool = False
 
 
 def build_header(snapshot: EngineSnapshot, title: str, glyphs: Glyphs, cells: int) -> Line:
@@ -99,6 +101,8 @@ def build_status(snapshot: EngineSnapshot, facts: StatusFacts, glyphs: Glyphs, c
     gap = Span("  ")
     left: list[Span] = [Span(f" {facts.mode} ", mode_style), gap]
     left += build_state(snapshot, facts.generating, glyphs)
+    if facts.unsaved:
+        left += [gap, Span(f"{glyphs.failed} not saved", "bold $error")]
     limit = snapshot.model.context_length if snapshot.model else 0
     parts: list[Line] = []
     if limit:
