@@ -18,6 +18,13 @@ FORMATS = {
     "q4_k_m": ll.LLAMA_FTYPE_MOSTLY_Q4_K_M,
 }
 
+
+@ll.llama_log_callback
+def silent(level: int, text: bytes, data: object) -> None:
+    """Drop the quantizer's messages, one per tensor."""
+
+
+ll.llama_log_set(silent, None)
 models = Path(sys.argv[1])
 source = models / "smollm2.gguf"
 for name, file_type in FORMATS.items():
