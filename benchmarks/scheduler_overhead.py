@@ -141,6 +141,7 @@ def sequence(number: int, params: SamplingParams, max_total: int = MAX_MODEL_LEN
         penalty_start=length,
         max_total=max_total,
         stop_ids=(0,),
+        cache_salt=b"",
         sampling=SamplingValidator.pack(params, 0),
         bias_ids=bias_ids,
         bias_values=bias_values,

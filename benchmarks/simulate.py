@@ -181,7 +181,7 @@ class Simulation:
         allowed = arrival.deadline_ms
         cached = 0
         if self.blocks.prefixes is not None:
-            cached = len(self.blocks.prefixes.match(tokens)) * BLOCK_SIZE
+            cached = len(self.blocks.prefixes.match(tokens, b"")) * BLOCK_SIZE
         record = request_record(
             arrival=number,
             queued_at=queued_at,
@@ -198,6 +198,7 @@ class Simulation:
             penalty_start=len(tokens),
             max_total=len(tokens) + arrival.answer,
             stop_ids=(),
+            cache_salt=b"",
             sampling=SamplingValidator.pack(params, 0),
             bias_ids=np.zeros(0, np.int32),
             bias_values=np.zeros(0, np.float32),

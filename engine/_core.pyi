@@ -169,9 +169,9 @@ class BlockAllocator:
 class PrefixTrie:
     """Index of the tokens whose KV the blocks of a `BlockAllocator` hold. Thread-safe; calls are atomic.
 
-    A node is one full block. The salt identifies everything else that changes KV bytes (model,
-    weight format, adapter, KV dtype, RoPE settings); two salts share no blocks. `len()` is the number
-    of indexed blocks.
+    A node is one full block. The salt identifies everything else that separates blocks: what changes
+    KV bytes (model, weight format, adapter, KV dtype, RoPE settings) and the caller's cache salt. Two
+    salts share no blocks. `len()` is the number of indexed blocks.
     """
 
     def __new__(cls, allocator: BlockAllocator) -> PrefixTrie:
@@ -457,8 +457,13 @@ class SwapStore:
     def stats(self) -> SwapStats:
         """The current statistics; O(1)."""
 
-    def match_prefix(self, tokens: NDArray[np.int32] | Sequence[int]) -> NDArray[np.int64]:
-        """The complete entries of the longest prefix of `tokens`, first block first."""
+    def match_prefix(
+        self, salt: bytes, tokens: NDArray[np.int32] | Sequence[int]
+    ) -> NDArray[np.int64]:
+        """The complete entries of the longest prefix of `tokens`, first block first.
+
+        `salt`: the root of the prefix trie under which the blocks were indexed.
+        """
 
     def save_victims(
         self, trie: PrefixTrie, count: int, max_entries: int

@@ -74,6 +74,7 @@ def new_request_id() -> str:
 
 MAX_DEADLINE_MS = 86_400_000.0
 MAX_PRIORITY = 2**31
+MAX_CACHE_SALT = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,9 @@ class Request:
         deadline_ms: > 0, at most a day: milliseconds from submission within which the first token is
             due; None sets no deadline. Used by the `edf` and `lrs` policies. A request that misses
             it continues.
+        cache_salt: 1 to 1024 characters, or None. Requests with different salts, or with and without
+            one, never reuse each other's KV blocks, neither in the pool nor in the swap tier: latencies
+            do not tell a caller which prompts others sent. Forks have their parent's.
     """
 
     prompt_ids: tuple[int, ...]
@@ -95,6 +99,7 @@ class Request:
     request_id: str = field(default_factory=new_request_id)
     priority: int = 0
     deadline_ms: float | None = None
+    cache_salt: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,7 @@ class RowTable:
         bias_rows, bias_ids, bias_values: [B] int32, int32, float32, logit biases of all rows, sorted
             by row.
         scoring_rows: row to sequence, for rows that compute prompt logprobs.
+        cache_salts: row to the digest of its cache salt, for rows with one.
         stop_string_rows: row to sequence and detokenizer, for rows with stop strings.
         grammars: matchers of the rows with a grammar.
         logprob_rows, top_rows: number of rows with logprobs, and with alternatives.
@@ -105,6 +106,7 @@ class RowTable:
         self.bias_ids = np.zeros(0, np.int32)
         self.bias_values = np.zeros(0, np.float32)
         self.scoring_rows: dict[int, Sequence] = {}
+        self.cache_salts: dict[int, bytes] = {}
         self.stop_string_rows: dict[int, tuple[Sequence, Detokenizer]] = {}
         self.grammars = GrammarRows(max_rows)
         self.logprob_rows = 0
@@ -279,6 +281,11 @@ class RowTable:
             self.scoring_rows.pop(row, None)
         elif scores is not None and not scores.complete:
             self.scoring_rows[row] = scores.scorer = sequence
+        if sequence.cache_salt:
+            if change > 0:
+                self.cache_salts[row] = sequence.cache_salt
+            else:
+                del self.cache_salts[row]
         if sequence.detokenizer is not None:
             if change > 0:
                 self.stop_string_rows[row] = (sequence, sequence.detokenizer)

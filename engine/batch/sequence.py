@@ -62,6 +62,7 @@ class Sequence:
             fork.
         max_total: number of tokens at which the sequence finishes.
         stop_ids: stop token ids, the model's own included.
+        cache_salt: `engine.memory.kv_identity.cache_salt_digest` of the request's cache salt.
         sampling: 0-d array of `SAMPLING_DTYPE`.
         bias_ids, bias_values: [B] int32 and float32, logit biases.
         state: the current state; changed by `move_to`.
@@ -89,6 +90,7 @@ class Sequence:
     penalty_start: int
     max_total: int
     stop_ids: tuple[int, ...]
+    cache_salt: bytes
     sampling: NDArray[np.void]
     bias_ids: NDArray[np.int32]
     bias_values: NDArray[np.float32]

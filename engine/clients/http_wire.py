@@ -67,6 +67,7 @@ def completion_body(request: Request, model: str) -> dict[str, Any]:
         "request_id": request.request_id,
         "priority": request.priority,
         "deadline_ms": request.deadline_ms,
+        "cache_salt": request.cache_salt,
         **_STREAMED,
         **_sampling_fields(request.sampling),
     }

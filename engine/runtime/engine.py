@@ -31,6 +31,7 @@ from engine.api.snapshot import (
 from engine.batch.sequence import Sequence, SequenceState
 from engine.embedding.embedder import Embedder
 from engine.grammar.compiler import CompiledGrammar, GrammarCompiler
+from engine.memory.kv_identity import NO_CACHE_SALT
 from engine.models.spec import ModelSpec
 from engine.models.transformers_spec import TransformersSpec
 from engine.runtime.assembly import PoolFactory, rust_pool
@@ -278,7 +279,9 @@ class AsyncPravahaEngine:
         return self.embedder.submit(tuple(texts)).result()
 
     def price(self, token_ids: Iterable[int]) -> ForkPrice:
-        """The cost of a request with these tokens as its prompt, now. Never waits for a step.
+        """The cost of a request with these tokens as its prompt and no cache salt, now.
+
+        Never waits for a step.
 
         Raises:
             InvalidRequest: the tokens cannot be a prompt.
@@ -290,7 +293,7 @@ class AsyncPravahaEngine:
         if pipeline is None:
             raise AssertionError("a model was opened without a pipeline")
         size = opened.kv_cache.block_size
-        cached, swapped = pipeline.blocks.lookup_prefix(prompt)
+        cached, swapped = pipeline.blocks.lookup_prefix(prompt, NO_CACHE_SALT)
         tier = pipeline.blocks.tier
         return price_of(
             len(prompt),
@@ -352,7 +355,8 @@ class AsyncPravahaEngine:
             else:
                 sequence.state = SequenceState.WAITING_FOR_GRAMMAR
         if self._thread.pipeline is not None:
-            blocks = sum(self._thread.pipeline.blocks.lookup_prefix(sequence.tokens))
+            lookup_prefix = self._thread.pipeline.blocks.lookup_prefix
+            blocks = sum(lookup_prefix(sequence.tokens, sequence.cache_salt))
             sequence.record["cached_tokens_hint"] = blocks * opened.kv_cache.block_size
         return _NewRequest(sequence, detokenizer, compilation)
 

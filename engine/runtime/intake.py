@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.api.errors import InvalidRequest
-from engine.api.request import MAX_DEADLINE_MS, MAX_PRIORITY, Request
+from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS, MAX_PRIORITY, Request
 from engine.batch.mailbox import Mailbox
 from engine.batch.prompt_scores import PromptScores
 from engine.batch.request_record import request_record
 from engine.batch.sequence import Sequence
 from engine.grammar.compiler import CompiledGrammar
+from engine.memory.kv_identity import cache_salt_digest
 from engine.runtime.loading import Opened
 from engine.text.detokenizer import Detokenizer
 
@@ -79,6 +80,7 @@ def make_sequence(
         penalty_start=answer,
         max_total=limit,
         stop_ids=stop_ids,
+        cache_salt=_cache_salt(request),
         sampling=sampling_validator.pack(
             params, draw_seed() if params.seed is None else params.seed
         ),
@@ -109,6 +111,20 @@ def attach_matcher(sequence: Sequence, compiled: CompiledGrammar) -> None:
                 "The grammar does not allow the tokens that the fork keeps.", param="grammar"
             )
     sequence.matcher = matcher
+
+
+def _cache_salt(request: Request) -> bytes:
+    """The digest of the request's cache salt.
+
+    Raises:
+        InvalidRequest: not a string of a valid length.
+    """
+    salt = request.cache_salt
+    if salt is not None and not (isinstance(salt, str) and 0 < len(salt) <= MAX_CACHE_SALT):
+        raise InvalidRequest(
+            f"cache_salt must be a string of 1 to {MAX_CACHE_SALT} characters.", param="cache_salt"
+        )
+    return cache_salt_digest(salt)
 
 
 def _prompt_scores(request: Request, choice_of: Sequence | None) -> PromptScores | None:

@@ -18,6 +18,7 @@ from engine.models.spec import ModelSpec, RopeScaling
 from tests.fakes.toy_tokenizer import VOCAB_SIZE, ToyTokenizer
 
 _NEVER_WRITTEN = -7
+_SALTED = 2**40
 
 
 def toy_logits(history, vocab_size=VOCAB_SIZE):
@@ -50,6 +51,9 @@ class ToyExecutor:
         self.fail_swap = False
         self.swapped_out = self.swapped_in = 0  # blocks
         self.watch = lambda plan: None  # called with every plan, while it runs
+        self.salt_of = lambda row: (
+            0
+        )  # a number below 2**16: rows may read only what equal ones wrote
 
     def copy_blocks(self, sources, targets):
         for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
@@ -87,7 +91,7 @@ class ToyExecutor:
             run = slice(plan.query_start[index], plan.query_start[index + 1])
             for token, position in zip(plan.token_ids[run], plan.positions[run], strict=True):
                 block = plan.block_tables[row, position // self.block_size]
-                self.kv[block, position % self.block_size] = token
+                self.kv[block, position % self.block_size] = self.stored(row, token)
         drafts = plan.num_draft_tokens if plan.num_draft_tokens.size else np.zeros(count, np.int32)
         logits = []
         for index in range(count):
@@ -104,11 +108,16 @@ class ToyExecutor:
         ]
         return sample_reference(np.array(logits), plan, np.array(scored))
 
+    def stored(self, row, tokens):
+        """What the store holds for tokens of a row."""
+        return np.int64(self.salt_of(row)) * _SALTED + tokens
+
     def _logits(self, plan, row, length):
         """The row's first `length` tokens, read back from its blocks."""
         places = np.arange(length)
         blocks = plan.block_tables[row, places // self.block_size]
-        history = self.kv[blocks, places % self.block_size]
+        salt, history = np.divmod(self.kv[blocks, places % self.block_size], _SALTED)
+        assert (salt == self.salt_of(row)).all(), f"row {row} reads KV of another cache salt"
         logits = toy_logits(history, self.vocab_size)
         forced = self.force.get(int(length - plan.penalty_start[row]))
         if forced is not None:

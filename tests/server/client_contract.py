@@ -394,3 +394,12 @@ class ClientContract:
         drain_all(client, client.submit(ask(text, max_tokens=1)))
         batches = drain_all(client, client.submit(ask(text + "and an end", max_tokens=1)))
         assert 16 <= batches[-1].cached_tokens <= len(text)
+
+    def test_a_cache_salt_separates_what_is_cached(self, client):
+        text = f"{type(client).__name__}: the same text under each salt"
+        cached = []
+        for salt in ("one", "two", None, "one"):
+            request = replace(ask(text, max_tokens=1), cache_salt=salt)
+            cached.append(drain_all(client, client.submit(request))[-1].cached_tokens)
+        assert cached[:3] == [0, 0, 0]
+        assert cached[3] >= 16

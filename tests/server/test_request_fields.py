@@ -138,7 +138,11 @@ def test_an_unsupported_field_may_be_null(client):
         ("typical_p", 0.9, 400),
         ("skip_special_tokens", True, 200),
         ("skip_special_tokens", False, 400),
-        ("cache_salt", "tenant", 400),
+        ("cache_salt", "tenant", 200),
+        ("cache_salt", None, 200),
+        ("cache_salt", "", 400),
+        ("cache_salt", 5, 400),
+        ("cache_salt", "x" * 1025, 400),
         ("echo", False, 200),
         ("echo", True, 400),
         ("enable_thinking", False, 200),
@@ -170,6 +174,14 @@ def test_fields_without_an_effect_are_not_counted_as_ignored(client):
     )
     ignored = [name for name, r in responses.items() if "x-pravaha-ignored-fields" in r.headers]
     assert ignored == []
+
+
+def test_the_cache_salt_reaches_the_engine_for_every_choice(client, engine):
+    engine.requests.clear()
+    assert chat(client, cache_salt="one", n=2).status_code == 200
+    assert complete(client, cache_salt="two").status_code == 200
+    assert complete(client).status_code == 200
+    assert [request.cache_salt for request in engine.requests] == ["one", "one", "two", None]
 
 
 def test_priority_and_deadline_reach_the_engine_for_every_choice(client, engine):

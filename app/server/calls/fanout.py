@@ -90,6 +90,7 @@ async def fan_out(
     request_id: str | None,
     priority: int = 0,
     deadline_ms: float | None = None,
+    cache_salt: str | None = None,
 ) -> AsyncIterator[Choices]:
     """Submit `n` choices of each prompt, prompt by prompt.
 
@@ -107,6 +108,7 @@ async def fan_out(
                 request_id=base if single else f"{base}-{len(requests)}",
                 priority=priority,
                 deadline_ms=deadline_ms,
+                cache_salt=cache_salt,
             )
             requests.append(request)
     choices = Choices(engine.submit_all(requests))

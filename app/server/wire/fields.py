@@ -25,7 +25,7 @@ ACCEPTED: dict[str, str] = {
     "store": "nothing is ever stored, whatever it says",
     "service_tier": "there is one tier",
     "verbosity": "a hint to models trained for it; ours are not",
-    "prompt_cache_key": "routes requests between servers; there is one, with one prefix cache",
+    "prompt_cache_key": "routes requests between servers; there is one. `cache_salt` separates callers",
     "prompt_cache_options": "a hint; every prefix is cached until its blocks are needed",
     "prompt_cache_breakpoint": "as `prompt_cache_options`, inside content parts",
     "prompt_cache_retention": "as `prompt_cache_options`",
@@ -74,7 +74,6 @@ UNSUPPORTED: dict[str, Callable[[Any], bool]] = {
     # vLLM, SGLang and llama.cpp
     "allowed_token_ids": _nothing,
     "bad_words": _empty,
-    "cache_salt": _nothing,  # cached prefixes are shared between callers
     "chat_template": _nothing,
     "chat_template_kwargs": _empty,
     "continue_final_message": _off,

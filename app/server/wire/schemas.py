@@ -17,7 +17,7 @@ from pydantic import (
     ValidationInfo,
 )
 
-from engine.api.request import MAX_DEADLINE_MS
+from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS
 from engine.api.scheduling import MAX_STEP_TARGET_MS, MIN_STEP_TARGET_MS, BatchFormerName, Policy
 
 MAX_MESSAGES = 4096
@@ -136,6 +136,9 @@ class SamplingFields(Body):
     guided_grammar: str | None = None
     priority: Annotated[int, Field(ge=-(2**31), lt=2**31)] | None = None
     deadline_ms: Annotated[float, Field(gt=0, le=MAX_DEADLINE_MS)] | None = None
+    cache_salt: (
+        Annotated[str, StringConstraints(min_length=1, max_length=MAX_CACHE_SALT)] | None
+    ) = None
     n: Annotated[int, Field(ge=1, le=2**31)] | None = None
     max_tokens: Annotated[int, Field(ge=1, lt=2**63)] | None = None
     stream: bool | None = None

@@ -137,7 +137,7 @@ os.kill(os.getpid(), signal.SIGKILL)
         path, identity=bytes(32), block_size=2, block_bytes=5000, capacity_bytes=1 << 20
     )
     assert store.notice is None
-    entries = store.match_prefix(list(range(16)))
+    entries = store.match_prefix(b"toy", list(range(16)))
     out = np.empty((6, 5000), np.uint8)
     assert store.read(entries.tolist(), out) == 6
     assert (out == np.arange(6)[:, None]).all()
