@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.api.config import EngineConfig
 from engine.api.embeddings import Embeddings
-from engine.api.errors import InvalidRequest
+from engine.api.errors import InvalidRequest, PravahaError
 from engine.api.events import EventBus, RequestQueued
 from engine.api.fork_price import ForkPrice
 from engine.api.grammar import Grammar
@@ -254,6 +254,7 @@ class AsyncPravahaEngine:
 
         A request whose grammar is still being compiled waits for it, and fails if the grammar is
         invalid. To learn of that before submitting, wait for this future: it raises `InvalidRequest`.
+        Cancel it if the result is not needed any more.
 
         Raises:
             InvalidRequest: not a grammar, or too large.
@@ -308,11 +309,17 @@ class AsyncPravahaEngine:
         self, requests: Iterable[Request], *, parent: Sequence | None
     ) -> list[RequestHandle]:
         """Queue requests, all or none."""
-        new: list[_NewRequest] = []
-        for request in requests:
-            new.append(self._prepare(request, parent, new[-1].sequence if new else None))
         thread = self._thread
-        thread.requests.accept(*(one.sequence for one in new))
+        new: list[_NewRequest] = []
+        try:
+            for request in requests:
+                new.append(self._prepare(request, parent, new[-1].sequence if new else None))
+            thread.requests.accept(*(one.sequence for one in new))
+        except PravahaError:
+            for one in new:
+                if one.compilation is not None:
+                    one.compilation.cancel()
+            raise
         thread.wake()
         for sequence, _, compilation in new:
             if compilation is not None:

@@ -111,6 +111,7 @@ class EngineThread:
         self._settled = threading.Event()  # no longer loading
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
+        self._compilations: dict[Sequence, Future[CompiledGrammar]] = {}
 
         # Written by the thread alone.
         self.opened: Opened | None = None
@@ -165,7 +166,11 @@ class EngineThread:
     def enqueue_after_grammar(
         self, sequence: Sequence, compilation: "Future[CompiledGrammar]"
     ) -> None:
-        """Queue an accepted request once its grammar is compiled; fail it if the grammar is invalid."""
+        """Queue an accepted request once its grammar is compiled; fail it if the grammar is invalid.
+
+        An abort of the request cancels the compilation.
+        """
+        self._compilations[sequence] = compilation
         compilation.add_done_callback(
             lambda done: self.send(partial(self._enqueue_after_grammar, sequence, done))
         )
@@ -294,6 +299,7 @@ class EngineThread:
     def _enqueue_after_grammar(
         self, sequence: Sequence, compilation: "Future[CompiledGrammar]"
     ) -> None:
+        self._compilations.pop(sequence, None)
         self.requests.grammar_settled(sequence)
         if sequence.finished or self.pipeline is None:
             return
@@ -309,6 +315,9 @@ class EngineThread:
             self.pipeline.finish(sequence, failed(message))
 
     def _abort(self, sequence: Sequence) -> None:
+        compilation = self._compilations.get(sequence)
+        if compilation is not None:
+            compilation.cancel()
         if self.pipeline is not None:
             self.pipeline.abort(sequence)
 

@@ -4,12 +4,14 @@ import asyncio
 import json
 import random
 import threading
+from concurrent.futures import Future
 
 import httpx
 import pytest
 
 from tests.server.byte_engine import byte_engine, is_quiet, wait_until
 from tests.server.live import live
+from tests.server.scripted_engine import ScriptedEngine, words
 
 PATIENCE_S = 30  # timeout of waits between threads; reached only on failure
 HEAD = "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
@@ -167,6 +169,34 @@ def test_blocks_are_free_at_the_first_step_boundary_after_the_abort(streaming, n
             assert gate.steps == before + 1
         finally:
             gate.open()
+
+
+class UnbuiltGrammars(ScriptedEngine):
+    """An engine whose grammars are never built."""
+
+    def __init__(self):
+        super().__init__(words("ok"))
+        self.builds = []
+
+    def build_grammar(self, grammar):
+        self.builds.append(Future())
+        return self.builds[-1]
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_a_disconnect_cancels_the_build_of_the_grammar(streaming):
+    engine = UnbuiltGrammars()
+    fields = {"model": "toy", "prompt": "x", "guided_regex": "a+", "stream": streaming}
+    with live(engine) as server:
+        with server.connect() as stays, server.connect() as leaves:
+            for connection in (stays, leaves):
+                send(connection, "/v1/completions", fields)
+            wait_until(lambda: len(engine.builds) == 2)
+            leaves.close()
+            wait_until(lambda: any(build.cancelled() for build in engine.builds))
+            assert sum(build.cancelled() for build in engine.builds) == 1
+        wait_until(lambda: not server.context.drain.active)
+    assert engine.requests == []
 
 
 @pytest.mark.parametrize("streaming", [True, False])

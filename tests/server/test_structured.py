@@ -193,6 +193,19 @@ def test_a_refusal_names_the_field(http, server, name, ask):
     wait_until(lambda: is_quiet(server.context.engine))
 
 
+def test_the_official_client_does_not_retry_a_grammar_that_is_too_costly(server):
+    sent = []
+    counting = httpx.Client(event_hooks={"request": [sent.append]})
+    client = openai.OpenAI(
+        base_url=f"{server.url}/v1", api_key="x", max_retries=3, http_client=counting
+    )
+    fields, param = REFUSED["hostile"]
+    with pytest.raises(openai.BadRequestError, match="make it simpler") as refused:
+        client.completions.create(model="toy", prompt="hi", extra_body=fields)
+    assert refused.value.param == param
+    assert len(sent) == 1
+
+
 def test_the_official_client_parses_into_a_model(server):
     class Person(BaseModel):
         name: str

@@ -31,6 +31,7 @@ class Generation:
 
 
 async def begin(
+    request: Request,
     context: ServerContext,
     body: SamplingFields,
     prompts: list[tuple[int, ...]],
@@ -41,6 +42,7 @@ async def begin(
     """Admit the call and submit its choices.
 
     Args:
+        request: the HTTP request.
         context: the server.
         body: the request body.
         prompts: one or more, each a tuple of token ids.
@@ -49,13 +51,14 @@ async def begin(
 
     Raises:
         ApiError: 400 for too many choices or a grammar that is refused, 503 while draining.
+        ClientDisconnected: the client left while its grammar was compiled.
         InvalidRequest, QueueFull, EngineUnavailable: from the engine.
     """
     n = candidates or body.choices
     check_choices(context, n, len(prompts), param="n" if n == body.choices else "best_of")
     async with AsyncExitStack() as stack:
         stack.enter_context(context.drain.work())
-        await build_grammar(context, body, sampling.grammar)
+        await build_grammar(request, context, body, sampling.grammar)
         choices = await stack.enter_async_context(
             fan_out(
                 context.engine,

@@ -2,8 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
+from starlette.requests import Request
+
+from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext
 from app.server.wire.errors import bad_request
 from app.server.wire.schemas import SamplingFields
@@ -37,36 +41,39 @@ def grammar_of(body: SamplingFields) -> Grammar | None:
 
 
 async def build_grammar(
-    context: ServerContext, body: SamplingFields, grammar: Grammar | None
+    request: Request, context: ServerContext, body: SamplingFields, grammar: Grammar | None
 ) -> None:
     """Compile a grammar before its request is submitted, so that an invalid one is a 400.
 
+    A grammar whose clients have all left is not compiled.
+
     Args:
+        request: the HTTP request.
         context: the server.
         body: the request body; an error names its field.
         grammar: the body's grammar as `grammar_of` returned it; None does nothing.
 
     Raises:
-        ApiError: 400 naming the field.
+        ApiError: 400 naming the field; 503, the drain expired.
+        ClientDisconnected: the client disconnected.
         QueueFull, EngineUnavailable: from the engine.
     """
     if grammar is None:
         return
     try:
-        build = asyncio.wrap_future(context.engine.build_grammar(grammar))
-        build.add_done_callback(_retrieve_exception)
-        # Unlike `await build`, this does not cancel a build that other requests may share.
-        await asyncio.wait([build])
-        build.result()
+        build = context.engine.build_grammar(grammar)
+        if build.done():
+            build.result()
+        else:
+            await while_connected(request, context, _result(build))
     except InvalidRequest as error:
         found = _field_grammar(body)
         raise bad_request(str(error), param=found and found[0]) from error
 
 
-def _retrieve_exception(build: "asyncio.Future[Any]") -> None:
-    """Mark the exception as retrieved: asyncio logs those that are not, as after a disconnect."""
-    if not build.cancelled():
-        build.exception()
+async def _result(build: Future[Any]) -> Any:
+    """Wait for a build; a cancellation of this call cancels it."""
+    return await asyncio.wrap_future(build)
 
 
 def _field_grammar(body: SamplingFields) -> FieldGrammar | None:

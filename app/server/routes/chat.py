@@ -31,7 +31,7 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
         model, body.messages, add_generation_prompt=body.add_generation_prompt is not False
     )
     check_length(prompt, model.info, param="messages")
-    generation = await begin(context, body, [prompt], sampling)
+    generation = await begin(request, context, body, [prompt], sampling)
     answer = ChatAnswer(body, model, generation)
     if body.stream:
         return EventStream(answer.events(), context, generation.resources)

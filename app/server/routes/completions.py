@@ -44,7 +44,7 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
     prompts = [await prompt_ids(model, prompt, add_bos=add_bos) for prompt in body.prompts]
     for prompt in prompts:
         check_length(prompt, model.info, param="prompt", answer_room=int(sampling.max_tokens != 0))
-    generation = await begin(context, body, prompts, sampling, candidates=body.candidates)
+    generation = await begin(request, context, body, prompts, sampling, candidates=body.candidates)
     answer = CompletionAnswer(body, model, generation)
     if body.stream:
         return EventStream(answer.events(), context, generation.resources)

@@ -43,7 +43,7 @@ async def fork(body: ForkRequest, request: Request) -> Response:
     check_extra_fields(request, body)
     model = loaded_model(context, body.model)
     changes = sampling_changes(body, vocab_size=model.info.vocab_size)
-    generation, logprobs = await _begin(context, body, changes)
+    generation, logprobs = await _begin(request, context, body, changes)
     (prompt,) = generation.prompts
     answer = CompletionAnswer(body.model_copy(update={"logprobs": logprobs}), model, generation)
     response: Response
@@ -80,7 +80,7 @@ def sampling_changes(body: ForkRequest, *, vocab_size: int) -> dict[str, Any]:
 
 
 async def _begin(
-    context: ServerContext, body: ForkRequest, changes: dict[str, Any]
+    request: Request, context: ServerContext, body: ForkRequest, changes: dict[str, Any]
 ) -> tuple[Generation, int | None]:
     """Fork the parent: the children as choices of one prompt, and their `logprobs` parameter.
 
@@ -94,7 +94,7 @@ async def _begin(
     base = body.request_id or new_request_id()
     async with AsyncExitStack() as stack:
         stack.enter_context(context.drain.work())
-        await build_grammar(context, body, changes.get("grammar"))
+        await build_grammar(request, context, body, changes.get("grammar"))
         try:
             handles = context.engine.fork(
                 body.parent,

@@ -8,7 +8,8 @@ import pytest
 
 from engine.api.errors import EngineUnavailable, InvalidRequest, QueueFull
 from engine.api.grammar import Grammar
-from engine.grammar.checker import TOO_COSTLY, Checker
+from engine.grammar.checker import Checker
+from engine.grammar.source import library_text, parse_source
 from tests.fakes.grammars import compiled, toy_compiler
 
 
@@ -24,7 +25,7 @@ class GatedChecker:
 
     gate = threading.Event()
 
-    def check(self, text):
+    def check(self, text, *, quick):
         assert self.gate.wait(60)
         return ""
 
@@ -39,10 +40,10 @@ def gated():
 
 
 def test_a_grammar_is_built_once(compiler):
-    first = compiler.build(Grammar.regex("abc"))
-    assert compiler.build(Grammar.regex("abc")) is first
-    assert compiler.build(Grammar.regex("abd")) is not first
-    assert compiler.build(Grammar.lark('start: "abc"')) is not first
+    first = compiled(compiler, Grammar.regex("abc"))
+    assert compiled(compiler, Grammar.regex("abc")) is first
+    assert compiled(compiler, Grammar.regex("abd")) is not first
+    assert compiled(compiler, Grammar.lark('start: "abc"')) is not first
 
 
 def test_a_source_is_parsed_once(compiler, monkeypatch):
@@ -62,11 +63,12 @@ def test_a_source_is_parsed_once(compiler, monkeypatch):
 
 def test_a_build_in_progress_is_shared(gated):
     compiler = toy_compiler(checker=gated)
-    first = compiler.build(Grammar.regex("abc"))
-    assert compiler.build(Grammar.regex("abc")) is first
+    first, second = (compiler.build(Grammar.regex("abc")) for _ in range(2))
     assert not first.done()
+    first.cancel()  # the other caller still waits
     gated.gate.set()
-    assert first.result(60).matcher().consume([ord("a") - 32])
+    assert second.result(60).matcher().consume([ord("a") - 32])
+    assert compiled(compiler, Grammar.regex("abc")) is second.result()
     compiler.close()
 
 
@@ -91,6 +93,94 @@ def test_pending_builds_are_bounded(gated):
         build.result(60)
     compiled(compiler, Grammar.regex("d"))
     compiler.close()
+
+
+class RecordingChecker:
+    """Answers each check when the test releases it; `costly` texts exceed the quick allowance."""
+
+    def __init__(self, *costly):
+        self.costly = costly
+        self.checked = []
+        self.releases = threading.Semaphore(0)
+        self.entered = threading.Semaphore(0)
+
+    def check(self, text, *, quick):
+        name = next(word for word in ("first", "last", *self.costly, "cheap") if word in text)
+        self.checked.append((name, quick))
+        self.entered.release()
+        assert self.releases.acquire(timeout=60)
+        return None if quick and name in self.costly else ""
+
+    def close(self):
+        self.releases.release(1000)
+
+
+def recorded(*costly, builders=1):
+    """A compiler whose first build, of "first", is held by its checker until `releases` grow."""
+    checker = RecordingChecker(*costly)
+    compiler = toy_compiler(checker=lambda: checker, builders=builders)
+    first = compiler.build(Grammar.regex("first"))
+    assert checker.entered.acquire(timeout=60)
+    return compiler, checker, first
+
+
+def test_a_build_is_not_started_when_nobody_waits_for_it():
+    compiler, checker, _ = recorded()
+    left = [compiler.build(Grammar.regex("cheap")) for _ in range(2)]
+    last = compiler.build(Grammar.regex("last"))
+    for one in left:
+        assert one.cancel()
+    checker.releases.release(10)
+    last.result(60)
+    assert checker.checked == [("first", True), ("last", True)]
+    compiled(compiler, Grammar.regex("cheap"))  # asked for again, it is built
+    compiler.close()
+
+
+def test_cancelled_builds_do_not_count_as_pending(gated):
+    compiler = toy_compiler(checker=gated, max_pending=2, builders=1)
+    builds = [compiler.build(Grammar.regex(one)) for one in "ab"]
+    builds[1].cancel()
+    compiler.build(Grammar.regex("c"))
+    with pytest.raises(QueueFull):
+        compiler.build(Grammar.regex("d"))
+    gated.gate.set()
+    compiler.close()
+
+
+def test_a_build_that_nobody_waits_for_any_more_is_not_tried_again():
+    compiler, checker, _ = recorded("costly")
+    costly = compiler.build(Grammar.regex("costly"))
+    checker.releases.release()
+    assert checker.entered.acquire(timeout=60)  # its first attempt runs
+    costly.cancel()
+    checker.releases.release(10)
+    compiled(compiler, Grammar.regex("last"))
+    assert checker.checked == [("first", True), ("costly", True), ("last", True)]
+    compiler.close()
+
+
+def test_costly_builds_wait_for_cheap_ones_that_came_later():
+    compiler, checker, _ = recorded("costly1", "costly2", builders=1)
+    names = ("costly1", "costly2", "cheap", "last")
+    builds = [compiler.build(Grammar.regex(name)) for name in names]
+    checker.releases.release(10)
+    for build in builds:
+        build.result(60)
+    # The quick lane gives the oldest and the newest in turns.
+    quick = [(name, True) for name in ("first", "last", "costly1", "cheap", "costly2")]
+    assert checker.checked == [*quick, ("costly1", False), ("costly2", False)]
+    compiler.close()
+
+
+def test_a_closed_compiler_fails_the_builds_that_wait():
+    compiler, checker, first = recorded()
+    waiting = compiler.build(Grammar.regex("last"))
+    compiler.close()
+    first.result(0)
+    with pytest.raises(EngineUnavailable):
+        waiting.result(0)
+    assert checker.checked == [("first", True)]
 
 
 def test_a_closed_compiler_builds_nothing_and_compiled_grammars_stay_usable():
@@ -157,7 +247,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_schema_is_refused_and_the_next_one_built(name):  # regression 53
-    compiler = toy_compiler(builders=1, checker=lambda: Checker(cpu_s=1, max_bytes=512 << 20))
+    compiler = toy_compiler(builders=1, checker=lambda: Checker(cpu_s=0.2, max_bytes=512 << 20))
     with pytest.raises(InvalidRequest, match="cannot be used"):
         compiled(compiler, HOSTILE[name])
     with pytest.raises(InvalidRequest, match="cannot be used"):  # from the cache
@@ -168,11 +258,24 @@ def test_a_hostile_schema_is_refused_and_the_next_one_built(name):  # regression
 
 def test_a_checker_that_dies_is_replaced():
     checker = Checker(cpu_s=1, wall_s=60)
-    assert checker.check('{"grammars":[]}') != TOO_COSTLY
+    assert checker.check('{"grammars":[]}', quick=False)
     process = checker._process
     process.kill()
     process.wait()
-    assert checker.check("start: /a/") == TOO_COSTLY
-    assert checker.check('{"grammars":[{"lark_grammar":"start: /a/"}]}') == ""
+    assert checker.check("start: /a/", quick=False) is None
+    assert checker.check('{"grammars":[{"lark_grammar":"start: /a/"}]}', quick=False) == ""
     checker.close()
-    assert "shutting down" in checker.check("start: /a/")
+    with pytest.raises(EngineUnavailable):
+        checker.check("start: /a/", quick=False)
+
+
+def test_a_quick_check_ends_a_costly_build_and_not_its_process():
+    checker = Checker(cpu_s=0.1, quick_cpu_s=0.02)
+    grammar = HOSTILE["remainders of a large product"]
+    text = library_text(grammar, parse_source(grammar))
+    assert checker.check(text, quick=True) is None
+    process = checker._process
+    assert checker.check(text, quick=False) is None
+    assert checker.check('{"grammars":[{"lark_grammar":"start: /a/"}]}', quick=False) == ""
+    assert checker._process is process
+    checker.close()

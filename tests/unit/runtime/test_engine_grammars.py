@@ -1,6 +1,7 @@
 """Grammars in the engine: compilation off its thread, refusals, aborts, shutdown."""
 
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -24,8 +25,10 @@ class GatedChecker:
     def __init__(self):
         self.gate = threading.Event()
         self.entered = threading.Semaphore(0)
+        self.texts = []
 
-    def check(self, text):
+    def check(self, text, *, quick):
+        self.texts.append(text)
         self.entered.release()
         self.gate.wait()
         return ""
@@ -84,6 +87,33 @@ def test_a_request_that_waits_for_its_grammar_can_be_aborted(engine, checker):
     request = ask("after")
     assert engine.submit(request).wait_result(30).token_ids == oracle(request)
     assert engine.snapshot().waiting == 0
+
+
+def test_an_abort_cancels_the_compilation(engine, checker):
+    slow = engine.submit(constrained("x", DIGITS))
+    checker.entered.acquire()
+    leaves = engine.submit(constrained("y", Grammar.regex("unwanted")))
+    leaves.abort()
+    assert leaves.wait_result(30).finish_reason is FinishReason.ABORT
+    assert engine.snapshot().waiting == 1
+    last = engine.build_grammar(Grammar.regex("last"))
+    checker.gate.set()
+    assert slow.wait_result(30).finish_reason is FinishReason.STOP
+    last.result(30)
+    assert [text for text in checker.texts if "unwanted" in text] == []
+
+
+def test_a_refused_submission_cancels_its_compilations(engine, checker):
+    live = engine.submit(constrained("x", DIGITS))
+    checker.entered.acquire()
+    with pytest.raises(InvalidRequest, match="in use"):
+        engine.submit(
+            replace(constrained("y", Grammar.regex("unwanted")), request_id=live.request_id)
+        )
+    last = engine.build_grammar(Grammar.regex("last"))
+    checker.gate.set()
+    last.result(30)
+    assert [text for text in checker.texts if "unwanted" in text] == []
 
 
 def test_shutting_down_ends_requests_that_wait_for_their_grammar(engine, checker):
