@@ -28,7 +28,7 @@ from engine.api.config import KvDtype
 from engine.executors.open_model import open_model
 from tests.parity.accuracy import PROSE, QUESTIONS, ProseScore, departures, score_prose
 from tests.parity.loading import load_stepper
-from tests.parity.reference import llama_from_gguf
+from tests.parity.reference import model_from_gguf
 
 BOUNDS = {"perplexity_ratio": 1.005, "mean_kl": 0.01, "largest_margin": 0.4}
 """Upper bounds for a default mode."""
@@ -113,7 +113,7 @@ def rewrite(source: Path, target: Path, weights: gguf.GGMLQuantizationType) -> N
 def measure(key: str, model: Path) -> Row:
     """Measure a mode; `model` is the file with its weights."""
     mode, opened = MODES[key], open_model(model)
-    reference = llama_from_gguf(model)
+    reference = model_from_gguf(model)
     prompts = [
         opened.tokenizer.encode_chat([{"role": "user", "content": question}])
         for question in QUESTIONS

@@ -111,6 +111,15 @@ def divergence(top: list[tuple[int, float]], exact: NDArray[np.float32]) -> floa
     return float((p * np.log(p / q)).sum())
 
 
+def margins(exact: NDArray[np.float32], tokens: Sequence[int]) -> NDArray[np.float32]:
+    """[tokens] float32: how much larger fp32's best logit is than that of the sampled token; 0 if equal.
+
+    `exact`: [tokens, vocab], fp32's logits before each token.
+    """
+    chosen: NDArray[np.float32] = exact[np.arange(len(tokens)), tokens]
+    return exact.max(-1) - chosen
+
+
 def departures(
     stepper: Stepper, reference: PreTrainedModel, prompts: Sequence[Sequence[int]]
 ) -> list[float]:

@@ -42,7 +42,9 @@ def toys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def answers(path: Path, level: str) -> list[Outcome]:
     """A greedy output and its logprobs, as the first row of each batch size, on a forced level."""
     with forced(level):
-        stepper = load_stepper(path, rows=max(BATCHES), max_tokens=512, max_model_len=64)
+        stepper = load_stepper(
+            path, kv_dtype="auto", rows=max(BATCHES), max_tokens=512, max_model_len=64
+        )
     assert stepper.executor.info.dispatch == level
     rng = np.random.default_rng(5)
     prompt = rng.integers(3, 250, 9).tolist()
@@ -98,7 +100,7 @@ def ids(demo_model: Path) -> list[int]:
 @cache
 def prose_logprobs(demo_model: Path, level: str, ids: tuple[int, ...]) -> Top:
     """Logprobs of the ten likeliest tokens at each position, computed by decode steps."""
-    stepper = load_stepper(demo_model, dispatch=level)
+    stepper = load_stepper(demo_model, kv_dtype="auto", dispatch=level)
     run = Run(ids[:1], len(ids) - 1, forced=ids[1:], sampling={"num_logprobs": 10})
     stepper.run([run])
     stepper.executor.close()
@@ -108,7 +110,7 @@ def prose_logprobs(demo_model: Path, level: str, ids: tuple[int, ...]) -> Top:
 @cache
 def prompt_logprobs(demo_model: Path, level: str, ids: tuple[int, ...]) -> list[float]:
     """Logprobs of the prose's tokens, computed by prefill."""
-    stepper = load_stepper(demo_model, dispatch=level)
+    stepper = load_stepper(demo_model, kv_dtype="auto", dispatch=level)
     run = Run(ids, 1, score=0)
     stepper.run([run])
     stepper.executor.close()

@@ -27,7 +27,7 @@ def prompts(count: int, length: int) -> list[list[int]]:
 
 def test_39_a_greedy_answer_alone_and_among_4_5_16_17_and_64_rows(demo_model: Path) -> None:
     """The number of rows selects kernel block sizes and work sharing, which must not change a bit."""
-    stepper = load_stepper(demo_model, kv_dtype="f16", rows=64, max_model_len=64)
+    stepper = load_stepper(demo_model, kv_dtype="auto", rows=64, max_model_len=64)
     rng = np.random.default_rng(39)
     first, *others = rng.integers(17, 49000, (64, 5)).tolist()
     outcomes = []
