@@ -36,6 +36,7 @@ from app.tui.keys import APP_KEYS, bindings, hint, read_keymap, to_textual
 from app.tui.palette import PravahaCommands
 from app.tui.presenter import Presenter
 from app.tui.slash_actions import SlashActions
+from app.tui.textual_workarounds.continued import repaint_when_continued
 from app.tui.textual_workarounds.partial_compositor import MainScreen
 from app.tui.themes import BUILT_IN, DEFAULT, ThemeFile, load_themes
 from app.tui.view.escape import EscapeEffect, EscapeState, escape_effect
@@ -215,9 +216,10 @@ class PravahaApp(App[None]):
         self.set_keymap(to_textual(self.keymap))
 
     def _restore_on_signals(self) -> None:
-        """Quit on SIGTERM and SIGHUP, so that the terminal is restored."""
+        """Quit on signals that end a process, so that the terminal is restored."""
+        repaint_when_continued(self)
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
             try:
                 loop.add_signal_handler(number, partial(self.exit, return_code=128 + number))
             except (NotImplementedError, RuntimeError, ValueError):
