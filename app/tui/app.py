@@ -84,6 +84,7 @@ class PravahaApp(App[None]):
         theme: name of the initial theme; None takes the default.
         themes_dir: the user's own themes, which override ours.
         keymap: action id → keys, for remapping.
+        server: the address of the engine's server; None for an engine in this process.
         on_theme: called with the name of a theme that was chosen, to save it.
         on_first_frame: called after the first frame is drawn; starts loading the model.
     """
@@ -110,6 +111,7 @@ class PravahaApp(App[None]):
         session: TreeSession,
         *,
         version: str,
+        server: str | None = None,
         theme: str | None = None,
         themes_dir: Path | None = None,
         keymap: dict[str, str] | None = None,
@@ -122,6 +124,7 @@ class PravahaApp(App[None]):
         self.client = client
         self.session = session
         self.version = version
+        self._server = server
         self.theme_files: dict[str, ThemeFile] = load_themes(
             [BUILT_IN, *([themes_dir] if themes_dir else [])]
         )
@@ -190,6 +193,7 @@ class PravahaApp(App[None]):
             on_settled=self.refresh_list,
             mode=lambda: "PROMPT" if self._typing else "NAVIGATE",
             hints=self._hints,
+            server=self._server,
         )
         await self._show_chat()
         self.refresh_list()

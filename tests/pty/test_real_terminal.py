@@ -11,10 +11,13 @@ import pytest
 
 from tests.fakes.full_disk import full_disk
 from tests.pty.terminal import Terminal
+from tests.server.process import pravaha_process
 
 PRAVAHA = str(Path(sys.executable).with_name("pravaha"))
 CAPITAL = "What is the capital of France?"
 LONG = "Write a long story about a river, at least a thousand words."
+
+ENGINE = ("--ctx", "2048", "--kv-cache", "128MiB")
 
 SEND = "\r"
 CTRL_C = "\x03"
@@ -44,10 +47,11 @@ def open_pravaha(demo_model, tmp_path):
         "PRAVAHA_DATA_DIR": str(tmp_path / "data"),
         "PRAVAHA_CONFIG_DIR": str(tmp_path / "config"),
     }
-    command = [PRAVAHA, "--model", str(demo_model), "--ctx", "2048", "--kv-cache", "128MiB"]
+    engine = ("--model", str(demo_model), *ENGINE)
 
-    def open_one():
-        terminal = Terminal([*command, "--temperature", "0"], environ)
+    def open_one(*options):
+        command = [PRAVAHA, *(options or engine), "--temperature", "0"]
+        terminal = Terminal(command, environ)
         terminal.database = tmp_path / "data" / "conversations.db"
         opened.append(terminal)
         terminal.wait_for("ready")
@@ -197,7 +201,7 @@ def test_a_full_disk_is_told_and_what_was_said_is_saved_when_there_is_room(open_
     ask(terminal, CAPITAL)
     terminal.wait_until(lambda text: "Paris" in text and "● ready" in text, "the answer")
     with full_disk(terminal.database, terminal.pid):
-        seen = stream_words(terminal, 20)
+        stream_words(terminal, 20)
         terminal.wait_for("not saved", "cannot be saved to")
         terminal.type(CTRL_C)
         terminal.wait_for("■ stopped", "● ready", "not saved")
@@ -230,3 +234,28 @@ def test_a_session_that_ends_on_a_full_disk_says_what_is_lost(open_pravaha):
     said = terminal.output.decode()
     assert "The last messages could not be saved" in said
     assert "Your conversations are saved" not in said
+
+
+def test_attached_to_a_server_that_dies_and_comes_back(open_pravaha, demo_model):
+    with pravaha_process(demo_model, *ENGINE) as server:
+        terminal = open_pravaha("--attach", server.url)
+        terminal.wait_for(server.url, "SmolLM2")
+        ask(terminal, CAPITAL)
+        terminal.wait_until(lambda text: "Paris" in text and "● ready" in text, "the answer")
+        seen = stream_words(terminal, 20)
+        terminal.type(CTRL_C)
+        terminal.wait_for("■ stopped", "● ready")
+        assert is_saved(terminal, "stopped", seen)
+        terminal.type("/regen" + SEND)
+        terminal.wait_for("answering")
+        server.process.kill()
+        terminal.wait_for("✗ failed", f"The server at {server.url} does not answer", "broke")
+        assert saved_answer(terminal)[0] == "error"
+    port = server.url.rpartition(":")[2]
+    # Without a key: the screen notices by itself.
+    with pravaha_process(demo_model, *ENGINE, "--port", port):
+        terminal.wait_for("● ready")
+        ask(terminal, "And the capital of Italy?")
+        terminal.wait_until(lambda text: "Rome" in text and "● ready" in text, "the answer")
+    terminal.type(CTRL_Q)
+    assert terminal.exit_status() == 0
