@@ -113,7 +113,7 @@ def test_why_the_engine_failed_takes_the_place_of_the_hints():
     words = plain([build_status(FAILED, FACTS, UNICODE, 120)])
     assert "No such file." in words
     assert "f1" not in words
-    assert "No such…" in plain([build_status(FAILED, FACTS, UNICODE, 32)])
+    assert "No such fi… " in plain([build_status(FAILED, FACTS, UNICODE, 32)])
     assert "ctx" not in words
 
 
