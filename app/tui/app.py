@@ -36,6 +36,7 @@ from app.tui.keys import APP_KEYS, bindings, hint, read_keymap, to_textual
 from app.tui.palette import PravahaCommands
 from app.tui.presenter import Presenter
 from app.tui.slash_actions import SlashActions
+from app.tui.textual_workarounds.continued import repaint_when_continued
 from app.tui.textual_workarounds.partial_compositor import MainScreen
 from app.tui.themes import BUILT_IN, DEFAULT, ThemeFile, load_themes
 from app.tui.view.escape import EscapeEffect, EscapeState, escape_effect
@@ -83,6 +84,7 @@ class PravahaApp(App[None]):
         theme: name of the initial theme; None takes the default.
         themes_dir: the user's own themes, which override ours.
         keymap: action id → keys, for remapping.
+        server: the address of the engine's server; None for an engine in this process.
         on_theme: called with the name of a theme that was chosen, to save it.
         on_first_frame: called after the first frame is drawn; starts loading the model.
     """
@@ -109,6 +111,7 @@ class PravahaApp(App[None]):
         session: TreeSession,
         *,
         version: str,
+        server: str | None = None,
         theme: str | None = None,
         themes_dir: Path | None = None,
         keymap: dict[str, str] | None = None,
@@ -121,6 +124,7 @@ class PravahaApp(App[None]):
         self.client = client
         self.session = session
         self.version = version
+        self._server = server
         self.theme_files: dict[str, ThemeFile] = load_themes(
             [BUILT_IN, *([themes_dir] if themes_dir else [])]
         )
@@ -189,6 +193,7 @@ class PravahaApp(App[None]):
             on_settled=self.refresh_list,
             mode=lambda: "PROMPT" if self._typing else "NAVIGATE",
             hints=self._hints,
+            server=self._server,
         )
         await self._show_chat()
         self.refresh_list()
@@ -215,9 +220,10 @@ class PravahaApp(App[None]):
         self.set_keymap(to_textual(self.keymap))
 
     def _restore_on_signals(self) -> None:
-        """Quit on SIGTERM and SIGHUP, so that the terminal is restored."""
+        """Quit on signals that end a process, so that the terminal is restored."""
+        repaint_when_continued(self)
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
             try:
                 loop.add_signal_handler(number, partial(self.exit, return_code=128 + number))
             except (NotImplementedError, RuntimeError, ValueError):

@@ -62,6 +62,7 @@ class Presenter:
         on_settled: called after an answer has finished, to refresh lists.
         mode: returns the keyboard mode, `PROMPT` or `NAVIGATE`.
         hints: returns the keys to show in the status bar.
+        server: the address of the engine's server; None for an engine in this process.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Presenter:
         on_settled: Callable[[], None],
         mode: Callable[[], str],
         hints: Callable[[], Sequence[tuple[str, str, str]]],
+        server: str | None,
     ) -> None:
         self._screen = screen
         self._client = client
@@ -84,6 +86,7 @@ class Presenter:
         self._on_settled = on_settled
         self._mode = mode
         self._hints = hints
+        self._server = server
         self._tracker = MoodTracker()
         self._epoch = -1
         self._text_arrived = False
@@ -142,7 +145,7 @@ class Presenter:
     def _draw(self, snapshot: EngineSnapshot, state: MoodState, now: float) -> bool:
         screen, glyphs = self._screen, self._glyphs
         cells = screen.size.width
-        header = build_header(snapshot, self._session.title, glyphs, cells)
+        header = build_header(snapshot, self._session.title, glyphs, cells, server=self._server)
         screen.query_one("#header", Lines).show([header])
         facts = StatusFacts(
             mode=self._mode(),

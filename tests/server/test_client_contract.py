@@ -167,6 +167,18 @@ def test_a_closed_client_says_so():
         client.tokenize("x")
 
 
+def test_a_server_that_is_back_wakes_a_client_that_nobody_reads(join, engine):
+    now = [0.0]
+    client = join(f"http://127.0.0.1:{free_port()}", clock=lambda: now[0])
+    wait_until(lambda: client.snapshot().state is EngineState.FAILED)
+    now[0] += 1000.0
+    woken = []
+    client.on_wake(lambda: woken.append(client._poller.latest.state))
+    port = int(client._connection.url.rpartition(":")[2])
+    with live(engine, port=port):
+        wait_until(lambda: woken == [EngineState.READY])
+
+
 def test_without_requests_the_client_does_not_poll(join, engine):
     with live(engine) as server:
         clock = [0.0]
