@@ -23,7 +23,7 @@ def load_stepper(
     num_blocks: int = 192,
 ) -> Stepper:
     """A stepper for the model at `path`: a GGUF file, or a directory, possibly without a tokenizer."""
-    spec, paths = _spec_and_paths(path)
+    spec, paths = spec_and_paths(path)
     config = EngineConfig(
         model=path,
         name=path.stem,
@@ -44,7 +44,8 @@ def load_stepper(
     return Stepper(executor, config, num_blocks=num_blocks, max_model_len=max_model_len)
 
 
-def _spec_and_paths(path: Path) -> tuple[ModelSpec, tuple[Path, ...]]:
+def spec_and_paths(path: Path) -> tuple[ModelSpec, tuple[Path, ...]]:
+    """Shapes and weight files of the model at `path`, possibly without a tokenizer."""
     if path.is_file():
         opened = open_model(path)
         return opened.spec, opened.paths
