@@ -725,7 +725,11 @@ class NativeExecutor:
 
     @property
     def info(self) -> dict[str, str | int]:
-        """`dispatch`, `threads`, `weight_format`, `weight_bytes`, `kv_dtype`, `parameters`."""
+        """Properties of the loaded model.
+
+        `dispatch`, `threads`, `weight_format`, `weight_bytes`, `work_bytes`, `kv_bytes`, `kv_dtype`,
+        `parameters`.
+        """
 
     def execute(self, arrays: StepArrays) -> None:
         """Run one step. The GIL is released meanwhile.
@@ -783,6 +787,30 @@ class NativeExecutor:
 
     def close(self) -> None:
         """Free weights and KV cache, end the threads. Idempotent."""
+
+def plan_memory(
+    spec_json: str,
+    paths: Sequence[str | PathLike[str]],
+    *,
+    block_size: int,
+    kv_dtype: str,
+    threads: int | None,
+    max_rows: int,
+    max_batched_tokens: int,
+    max_model_len: int,
+) -> dict[str, int]:
+    """Bytes that a `NativeExecutor` with these arguments will hold, from the files' headers.
+
+    Computed by the code that allocates them. The GIL is released meanwhile.
+
+    Returns:
+        `weight_bytes`, the packed weights; `work_bytes`, the buffers of a step; `block_bytes`, a KV block
+        over all layers.
+
+    Raises:
+        ValueError: files, spec or configuration are unusable; one sentence says why.
+        MemoryError: the work buffers exceed the address space.
+    """
 
 def measure_read_bandwidth(
     nbytes: int, threads: int | None, seconds: float, *, huge_pages: bool = True

@@ -10,8 +10,9 @@ from math import prod
 from pathlib import Path
 
 from engine._core import GgufFile
-from engine.api.config import EngineConfig
+from engine.api.config import EngineConfig, KvDtype
 from engine.api.errors import ModelError, UnsupportedByNativeError
+from engine.executors.memory_plan import MemoryPlan, plan_native, plan_torch
 from engine.executors.native_settings import reject_torch_settings
 from engine.executors.torch.installed import require_torch
 from engine.files.fields import Fields
@@ -48,6 +49,32 @@ class OpenModel:
     weight_format: str
     parameters: int
     file_bytes: int
+
+    def plan_memory(
+        self, config: EngineConfig, *, kv_dtype: KvDtype, max_model_len: int
+    ) -> MemoryPlan:
+        """The memory that the model's executor will take. Reads headers only.
+
+        Args:
+            config: threads, block size and step limits.
+            kv_dtype: element type of the KV cache; not `auto`.
+            max_model_len: longest sequence.
+
+        Raises:
+            ModelError: the executor cannot load these files with this configuration.
+        """
+        if isinstance(self.spec, ModelSpec):
+            return plan_native(
+                self.spec, self.paths, config, kv_dtype=kv_dtype, max_model_len=max_model_len
+            )
+        return plan_torch(
+            self.spec,
+            weight_format=self.weight_format,
+            parameters=self.parameters,
+            file_bytes=self.file_bytes,
+            kv_dtype=kv_dtype,
+            block_size=config.block_size,
+        )
 
 
 def open_model(path: Path, settings: EngineConfig | None = None) -> OpenModel:

@@ -13,6 +13,7 @@ import numpy as np
 from engine.api.errors import ExecutorError
 from engine.batch.sampling_validator import SamplingValidator
 from engine.executors.base import MAX_DRAFT_TOKENS, ExecutorInfo, StepPlan
+from engine.executors.memory_plan import MemoryPlan
 from engine.executors.reference_sampler import sample_reference
 from engine.models.spec import ModelSpec, RopeScaling
 from tests.fakes.toy_tokenizer import VOCAB_SIZE, ToyTokenizer
@@ -252,6 +253,13 @@ def toy_spec(context_length=256):
     )
 
 
+BLOCK_BYTES_PER_TOKEN = 2 * 2 * 1 * 4 * 2  # layers × (K, V) × heads × head size × f16
+
+
+def toy_memory(config, *, kv_dtype, max_model_len):
+    return MemoryPlan(1000, 0, config.block_size * BLOCK_BYTES_PER_TOKEN)
+
+
 def toy_model(context_length=256):
     return SimpleNamespace(
         name="toy",
@@ -261,4 +269,5 @@ def toy_model(context_length=256):
         weight_format="F32",
         parameters=250,
         file_bytes=1000,
+        plan_memory=toy_memory,
     )

@@ -27,7 +27,7 @@ def load_stepper(
 
     `kv_dtype`: `auto` is the type that an engine takes by default.
     """
-    spec, paths, weight_format = _read_headers(path)
+    spec, paths, weight_format = read_headers(path)
     config = EngineConfig(
         model=path,
         name=path.stem,
@@ -48,7 +48,7 @@ def load_stepper(
     return Stepper(executor, config, num_blocks=num_blocks, max_model_len=max_model_len)
 
 
-def _read_headers(path: Path) -> tuple[ModelSpec, tuple[Path, ...], str]:
+def read_headers(path: Path) -> tuple[ModelSpec, tuple[Path, ...], str]:
     """Shapes, weight files and weight format; the checkpoints of tests have float weights."""
     if path.is_file():
         opened = open_model(path)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from tests.parity.accuracy import divergence, margins
+from tests.parity.accuracy import divergence
 from tests.parity.loading import load_stepper
 from tests.parity.quantised_models import ARCHITECTURES, Architecture, write_model
 from tests.parity.reference import answer_logits, model_from_gguf

@@ -62,9 +62,7 @@ def test_the_default_configuration_at_4k_tokens_departs_only_at_near_ties(
     reference = model_from_gguf(path)
     shared = prompt(3920)
     prompts = [shared + prompt(100), shared + prompt(101)]
-    sampling = SamplingParams(
-        temperature=0.0, max_tokens=NEW_TOKENS, ignore_eos=True, logprobs=20
-    )
+    sampling = SamplingParams(temperature=0.0, max_tokens=NEW_TOKENS, ignore_eos=True, logprobs=20)
     with running(path, pool_tokens=6000) as engine:
         outputs = [
             engine.submit(Request(tuple(ids), sampling)).wait_result(TIMEOUT_S) for ids in prompts

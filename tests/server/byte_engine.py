@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 from engine.runtime.engine import AsyncPravahaEngine
 from tests.fakes.toy_engine import toy_config, toy_engine
-from tests.fakes.toy_executor import ToyExecutor, toy_spec
+from tests.fakes.toy_executor import ToyExecutor, toy_memory, toy_spec
 from tests.server.toy_tokenizer import VOCAB_SIZE, byte_tokenizer
 
 CONTEXT = 512
@@ -59,6 +59,7 @@ def new_byte_engine(
         weight_format="F32",
         parameters=250,
         file_bytes=1000,
+        plan_memory=toy_memory,
     )
     engine, _ = toy_engine(config, executor=executor, model_opener=lambda config: model)
     return engine

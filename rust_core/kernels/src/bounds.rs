@@ -108,7 +108,7 @@ proptest! {
         json["head_dim"] = (2 * pairs).into();
         json["rope_style"] = if interleaved { "interleaved" } else { "half" }.into();
         let spec = ModelSpec::from_json(&json.to_string()).unwrap();
-        let rope = Rope::new(&spec, None, 9);
+        let rope = Rope::new(&spec, None, 9).unwrap();
         on_both_sides(|| for level in levels() {
             // SAFETY: the level is available.
             unsafe { rope.rotate(level, &mut random(2 * pairs, seed), position) };

@@ -1,9 +1,12 @@
 //! Validation of a step's arrays.
 //!
-//! Everything that the kernels use as an index is checked and copied, so that the kernels see what was checked even if
-//! the caller's memory changes during the step. Costs one pass over the scheduled tokens and the rows' block tables;
-//! allocates nothing after construction.
+//! Everything that the step reads is copied: the step borrows nothing of the caller's memory, which may change while it
+//! runs. What the kernels use as an index is checked. The caller's memory must not change while it is copied.
+//!
+//! Costs one pass over the scheduled tokens, the rows' block tables, the biases and masks, and the tokens of the rows with
+//! penalties. Allocates only when the last three are larger than in any earlier step.
 
+use crate::arena::{Buffer, Plain};
 use crate::error::KernelError;
 use crate::sampler::{MAX_TOP_LOGPROBS, SamplingRow};
 
@@ -78,12 +81,15 @@ pub struct Run {
     pub first_draft: usize,
     /// Index of its first entry in [`Plan::samples`].
     pub first_sample: usize,
-    /// Index of its first entry in [`StepInput::bias_ids`], and their number.
-    pub bias: (usize, usize),
-    /// Index into [`StepInput::mask_rows`]; None: every token is allowed.
-    pub mask: Option<usize>,
+    /// Index of its first entry in the plan's biases, and their number.
+    bias: (usize, usize),
+    /// Index of its mask; None: every token is allowed.
+    mask: Option<usize>,
     pub sampling: SamplingRow,
     pub num_tokens: usize,
+    /// Index of its first token in the plan's penalised tokens, and their number: `num_tokens` and the drafts, or none if the
+    /// run has no penalty.
+    penalised: (usize, usize),
     /// Tokens from here on count as output for penalties.
     pub penalty_start: usize,
 }
@@ -124,19 +130,42 @@ pub struct Plan {
     pub scores: Vec<Score>,
     /// Number of drafts of all runs.
     drafts: usize,
+    /// Tokens of the runs that have penalties, run by run.
+    penalised: Vec<i32>,
+    /// Biases of the step, by row.
+    bias_ids: Vec<i32>,
+    bias_values: Vec<f32>,
+    /// `[G, vocabulary / 32 rounded up]`
+    mask_bits: Vec<u32>,
     /// `[R, max_blocks]`
-    tables: Vec<i32>,
+    tables: Buffer<i32>,
     /// For each block, the step that last wrote it, and the batch index.
-    written: Vec<(u32, u32)>,
+    written: Buffer<Mark>,
     /// For each row, the step that last used it.
     used: Vec<u32>,
     step: u32,
 }
 
+/// The step that last wrote a block, and the batch index.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    step: u32,
+    batch: u32,
+}
+
+// SAFETY: plain numbers.
+unsafe impl Plain for Mark {}
+
 impl Plan {
-    pub fn new(limits: Limits) -> Self {
+    /// # Errors
+    /// Memory for the block tables of so many rows, or for marks of so many blocks, does not suffice.
+    pub fn new(limits: Limits) -> Result<Self, KernelError> {
         let (rows, tokens) = (limits.max_rows, limits.max_batched_tokens);
-        Self {
+        let entries = rows.checked_mul(limits.max_blocks()).ok_or_else(|| {
+            KernelError::Memory("The block tables would not fit in memory.".to_owned())
+        })?;
+        Ok(Self {
             limits,
             runs: Vec::with_capacity(rows),
             run_of: Vec::with_capacity(tokens),
@@ -145,22 +174,48 @@ impl Plan {
             samples: Vec::with_capacity(rows + MAX_DRAFT_TOKENS),
             scores: Vec::with_capacity(tokens),
             drafts: 0,
-            tables: vec![0; rows * limits.max_blocks()],
-            written: vec![(0, 0); limits.num_blocks],
+            penalised: Vec::new(),
+            bias_ids: Vec::new(),
+            bias_values: Vec::new(),
+            mask_bits: Vec::new(),
+            tables: Buffer::new(entries)?,
+            written: Buffer::new(limits.num_blocks)?,
             used: vec![0; rows],
             step: 0,
-        }
+        })
     }
 
     /// Blocks of a run's sequence; entries up to its last position are valid.
     pub fn block_table(&self, run: usize) -> &[i32] {
-        let width = self.limits.max_blocks();
-        &self.tables[run * width..][..width]
+        let (tables, width) = self.block_tables();
+        &tables[run * width..][..width]
     }
 
     /// The block tables of all runs, and the number of entries of each.
     pub fn block_tables(&self) -> (&[i32], usize) {
-        (&self.tables, self.limits.max_blocks())
+        // SAFETY: written through `&mut self` only.
+        let tables = unsafe { self.tables.slice(0, self.tables.len()) };
+        (tables, self.limits.max_blocks())
+    }
+
+    /// The tokens of a run with penalties, its drafts included; empty if the run has none.
+    pub fn penalised_tokens(&self, run: &Run) -> &[i32] {
+        let (start, count) = run.penalised;
+        &self.penalised[start..start + count]
+    }
+
+    /// Ids and values of a run's logit biases.
+    pub fn biases(&self, run: &Run) -> (&[i32], &[f32]) {
+        let (start, count) = run.bias;
+        let range = start..start + count;
+        (&self.bias_ids[range.clone()], &self.bias_values[range])
+    }
+
+    /// A run's mask; None: every token is allowed.
+    pub fn mask(&self, run: &Run) -> Option<&[u32]> {
+        let words = self.limits.vocab.div_ceil(32);
+        run.mask
+            .map(|mask| &self.mask_bits[mask * words..][..words])
     }
 
     /// Tokens of a block.
@@ -177,9 +232,13 @@ impl Plan {
         self.samples.clear();
         self.scores.clear();
         self.drafts = 0;
+        self.penalised.clear();
+        self.bias_ids.clear();
+        self.bias_values.clear();
+        self.mask_bits.clear();
         self.step = self.step.wrapping_add(1);
         if self.step == 0 {
-            self.written.fill((0, 0));
+            self.written.as_mut_slice().fill(Mark { step: 0, batch: 0 });
             self.used.fill(0);
             self.step = 1;
         }
@@ -285,11 +344,15 @@ impl Plan {
         {
             return refuse(format!("uses block {block}, which does not exist"));
         }
-        self.tables[batch * limits.max_blocks()..][..blocks].copy_from_slice(table);
+        self.tables.as_mut_slice()[batch * limits.max_blocks()..][..blocks].copy_from_slice(table);
+        let written = self.written.as_mut_slice();
         for &block in &table[first / limits.block_size..] {
-            let mark = (self.step, batch as u32);
-            let before = std::mem::replace(&mut self.written[block as usize], mark);
-            if before.0 == self.step {
+            let mark = Mark {
+                step: self.step,
+                batch: batch as u32,
+            };
+            let before = std::mem::replace(&mut written[block as usize], mark);
+            if before.step == self.step {
                 return refuse(format!(
                     "writes block {block}, which is written twice in this step"
                 ));
@@ -305,7 +368,7 @@ impl Plan {
                 end - start
             ));
         }
-        let run = Run {
+        let mut run = Run {
             row,
             start,
             tokens: end - start,
@@ -318,10 +381,11 @@ impl Plan {
             mask: None,
             sampling: sampling_row(input.sampling, row),
             num_tokens: input.num_tokens[row].max(0) as usize,
+            penalised: (0, 0),
             penalty_start: input.penalty_start[row].max(0) as usize,
         };
         if run.needs_logits {
-            self.check_sampling(input, batch, &run, last)?;
+            self.check_sampling(input, batch, &mut run, last)?;
             let first = end - 1 - run.drafts;
             self.samples.extend((0..=run.drafts).map(|drafts| Sample {
                 run: batch as u32,
@@ -338,11 +402,12 @@ impl Plan {
         Ok(())
     }
 
+    /// Check a run's sampling parameters, and copy its tokens if it has penalties.
     fn check_sampling(
-        &self,
+        &mut self,
         input: &StepInput<'_>,
         batch: usize,
-        run: &Run,
+        run: &mut Run,
         last: usize,
     ) -> Result<(), KernelError> {
         let refuse = |what: String| Err(KernelError::step_entry(batch, what));
@@ -379,16 +444,23 @@ impl Plan {
                     "has token id {id} in its table, beyond the vocabulary"
                 ));
             }
+            run.penalised = (self.penalised.len(), known.len());
+            self.penalised.extend_from_slice(known);
         }
         Ok(())
     }
 
     /// Check that no row reads a block that another writes: their workers run at the same time.
     fn check_sharing(&self) -> Result<(), KernelError> {
+        // SAFETY: written through `&mut self` only.
+        let written = unsafe { self.written.slice(0, self.written.len()) };
         for (batch, run) in self.runs.iter().enumerate() {
             let before = run.first_position / self.limits.block_size;
             for &block in &self.block_table(batch)[..before] {
-                let (step, writer) = self.written[block as usize];
+                let Mark {
+                    step,
+                    batch: writer,
+                } = written[block as usize];
                 if step == self.step && writer != batch as u32 {
                     return Err(KernelError::step_entry(
                         batch,
@@ -441,6 +513,8 @@ impl Plan {
                 self.limits.vocab
             )));
         }
+        self.bias_ids.extend_from_slice(input.bias_ids);
+        self.bias_values.extend_from_slice(input.bias_values);
         for run in &mut self.runs {
             let row = run.row as i32;
             let start = input.bias_rows.partition_point(|&r| r < row);
@@ -451,6 +525,7 @@ impl Plan {
     }
 
     fn add_masks(&mut self, input: &StepInput<'_>) -> Result<(), KernelError> {
+        self.mask_bits.extend_from_slice(input.mask_bits);
         let mut next = 0;
         for (mask, &batch) in input.mask_rows.iter().enumerate() {
             let run = usize::try_from(batch)
@@ -512,7 +587,7 @@ pub(crate) mod tests {
             tables[row * width..][..count].copy_from_slice(&table[..count]);
         }
         let count = runs.len();
-        let mut plan = Plan::new(limits);
+        let mut plan = Plan::new(limits)?;
         plan.fill(&StepInput {
             rows: &(0..count as i32).collect::<Vec<_>>(),
             query_start: &query_start,
@@ -585,6 +660,12 @@ pub(crate) mod tests {
     }
 
     fn fill(change: impl FnOnce(&mut Arrays)) -> Result<Plan, KernelError> {
+        let mut plan = Plan::new(LIMITS)?;
+        refill(&mut plan, change)?;
+        Ok(plan)
+    }
+
+    fn refill(plan: &mut Plan, change: impl FnOnce(&mut Arrays)) -> Result<(), KernelError> {
         let mut arrays = sound();
         change(&mut arrays);
         let values = vec![1.0; arrays.bias.1.len()];
@@ -598,7 +679,6 @@ pub(crate) mod tests {
                 4 * size_of::<SamplingRow>(),
             )
         };
-        let mut plan = Plan::new(LIMITS);
         plan.fill(&StepInput {
             rows: &arrays.rows,
             query_start: &arrays.query_start,
@@ -621,8 +701,7 @@ pub(crate) mod tests {
             score_tokens: &score_tokens,
             score_targets: &score_targets,
             score_tops: &score_tops,
-        })?;
-        Ok(plan)
+        })
     }
 
     #[test]
@@ -637,8 +716,32 @@ pub(crate) mod tests {
         assert_eq!(plan.samples, [sample(0, 4)]);
         assert_eq!(plan.runs[1].bias, (0, 2));
         assert_eq!(plan.block_table(0)[..2], [3, 4]);
-        let plan = fill(|a| a.masks = (vec![1], vec![0; 4])).unwrap();
-        assert_eq!((plan.runs[0].mask, plan.runs[1].mask), (None, Some(0)));
+        let plan = fill(|a| a.masks = (vec![1], vec![5; 4])).unwrap();
+        let masks = [0, 1].map(|run| plan.mask(&plan.runs[run]));
+        assert_eq!(masks, [None, Some(&[5; 4][..])]);
+    }
+
+    #[test]
+    fn tokens_biases_and_masks_are_the_plans_own() {
+        let mut plan = Plan::new(LIMITS).unwrap();
+        // Twice, so that nothing is left of the first step. `fill` drops the arrays before the plan is read.
+        for bias in [9, 8] {
+            refill(&mut plan, |a| {
+                a.bias = (vec![0, 0, 2], vec![7, bias, 3]);
+                a.masks = (vec![1], vec![bias as u32; 4]);
+                a.sampling[0].repetition_penalty = 1.5;
+                a.token_table[..21].fill(bias);
+            })
+            .unwrap();
+            let [other, row_0] = [0, 1].map(|run| &plan.runs[run]);
+            assert_eq!(plan.penalised_tokens(row_0), [bias; 21]);
+            assert_eq!(plan.biases(row_0), (&[7, bias][..], &[1.0; 2][..]));
+            assert_eq!(plan.mask(row_0), Some(&[bias as u32; 4][..]));
+            assert_eq!(plan.penalised_tokens(other), [0; 0]);
+            assert_eq!(plan.biases(other), (&[3][..], &[1.0][..]));
+        }
+        refill(&mut plan, |_| {}).unwrap();
+        assert_eq!(plan.biases(&plan.runs[1]), (&[][..], &[][..]));
     }
 
     #[test]

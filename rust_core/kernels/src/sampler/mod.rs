@@ -82,7 +82,7 @@ pub const SAMPLING_ROW_LAYOUT: [(&str, usize, usize); 9] = {
 #[derive(Debug, Clone, Copy)]
 pub struct RowContext<'a> {
     pub params: &'a SamplingRow,
-    /// Prompt and output tokens so far, all below the vocabulary size.
+    /// Prompt and output tokens so far, all below the vocabulary size; may be empty if there is no penalty.
     pub tokens: &'a [i32],
     /// Tokens from here on count as output for presence and frequency penalties.
     pub penalty_start: usize,

@@ -96,6 +96,13 @@ def test_the_kv_pool_of_the_demo_model_is_the_one_the_engine_takes(demo_model, t
     assert "context 512 tokens" in pool.text
 
 
+def test_a_model_that_does_not_fit_in_memory_is_a_problem(demo_model, tmp_path):
+    asked = Settings(model=str(demo_model), kv_cache="60TiB", ctx=512, cache_dir=tmp_path)
+    pool = facts(memory(asked))["kv_pool"]
+    assert pool.level == "problem"
+    assert "does not fit in memory" in pool.advice
+
+
 @pytest.mark.parametrize(
     ("environ", "colours", "kitty"),
     [
