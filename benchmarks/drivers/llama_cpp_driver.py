@@ -126,10 +126,11 @@ def generate(sequences: Sequences, order: Order, *, found: bool) -> float:
 
 
 def weights() -> str:
-    """The file's weight format, such as Q4_0; the description is "llama 135M Q4_0"."""
+    """The file's weight format, such as Q4_0; the description is "llama 135M Q4_0" or "… Q4_K - Medium"."""
     description = ctypes.create_string_buffer(128)
     ll.llama_model_desc(llm._model.model, description, 128)
-    return description.value.decode().split(maxsplit=2)[2].replace(" - ", "_").upper()
+    name, _, size = description.value.decode().split(maxsplit=2)[2].partition(" - ")
+    return f"{name}_{size[0]}" if size else name
 
 
 serve(

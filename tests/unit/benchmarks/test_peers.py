@@ -195,12 +195,12 @@ def test_who_is_missing_or_fails_is_skipped_by_name_and_the_others_go_on(toy, tm
     ]
     _, result = compare(compared, ["single", "4"])
     said = capsys.readouterr().err
-    assert f"toy is skipped from here on: {tmp_path / 'nowhere'} does not exist" in said
+    assert f"toy nowhere is skipped from here on: {tmp_path / 'nowhere'} does not exist" in said
     assert "mortal Q4_1 is skipped from here on: exit status 1: out of memory" in said
     failures = {e["name"]: e["failure"] for e in result["engines"]}
     assert failures == {
         "ours Q4_1": None,
-        "toy": f"{tmp_path / 'nowhere'} does not exist",
+        "toy nowhere": f"{tmp_path / 'nowhere'} does not exist",
         "mortal Q4_1": "exit status 1: out of memory",
         "steady Q4_1": None,
     }
