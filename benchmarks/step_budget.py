@@ -82,8 +82,8 @@ def predict(
         )
         for name, count in weights.items()
     }
-    seen = shape.context + (shape.tokens + 1) / 2
-    private = shape.rows * (shape.context + shape.tokens - shape.shared) + shape.shared
+    seen = sum(shape.contexts) / shape.rows + (shape.tokens + 1) / 2
+    private = sum(shape.contexts) + shape.rows * (shape.tokens - shape.shared) + shape.shared
     products = 4 * layers * tokens * seen * heads
     is_int8 = kv_bytes < 2 * spec.kv_elements_per_token
     seconds["attention"] = max(

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from engine.models.spec import ModelSpec
+
 if TYPE_CHECKING:
     from engine.runtime.engine import AsyncPravahaEngine
 
@@ -36,7 +38,7 @@ class ModelWork:
         parameters: number of weights.
         head_parameters: number of weights in lm_head, which only tokens with logits use.
         lookup_parameters: number of weights in an embedding matrix that is not lm_head as well. A step
-            reads single rows of it and multiplies nothing.
+            reads single rows of it and multiplies nothing. 0 if unknown (models of transformers).
         integer: whether weights are quantised to integers and multiplied as integers.
     """
 
@@ -57,7 +59,9 @@ class ModelWork:
             kv_bytes_per_token=blocks.block_bytes / blocks.block_size,
             parameters=info.parameters,
             head_parameters=head,
-            lookup_parameters=0 if spec.tied_embeddings else head,
+            lookup_parameters=head
+            if isinstance(spec, ModelSpec) and not spec.tied_embeddings
+            else 0,
             integer=info.weight_format.upper().startswith("Q"),
         )
 
