@@ -84,8 +84,8 @@ def predict(
         )
         for name, count in weights.items()
     }
-    seen = shape.context + (shape.tokens + 1) / 2
-    private = shape.rows * (shape.context + shape.tokens - shape.shared) + shape.shared
+    seen = sum(shape.contexts) / shape.rows + (shape.tokens + 1) / 2
+    private = sum(shape.contexts) + shape.rows * (shape.tokens - shape.shared) + shape.shared
     products = 4 * layers * tokens * seen * heads
     is_int8 = executor.info.kv_dtype == "int8"
     seconds["attention"] = max(

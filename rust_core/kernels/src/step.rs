@@ -275,7 +275,7 @@ impl Step<'_> {
     /// Attention, item by item.
     fn attend<'w>(&'w self, worker: &'w Worker<'w>, own: &mut WorkerScratch, index: usize) {
         let (items, counter) = (&self.attention.items, self.counter(index, ATTENTION));
-        let mut parts = Parts::dynamic(worker, counter, items.len());
+        let mut parts = Parts::of_cost(worker, counter, &self.attention.costs);
         while let Some(part) = parts.next() {
             for at in part
                 .clone()
@@ -317,23 +317,18 @@ impl Step<'_> {
         };
         let partials = &self.scratch.partials;
         let (slot, index) = (split.slot as usize, split.index as usize);
+        let rows = task.rows();
+        let split_stride = rows * partials.row_floats;
         // SAFETY: as above; each split writes a part of its own, and the worker that finishes the last split (all
         // others' writes are visible then) reads them all.
         unsafe {
-            let first = partials.of_slot(slot);
-            let part = first.add(index * partials.split_stride);
+            let first = partials.of_task(split.first_row as usize, rows);
+            let part = first.add(index * split_stride);
             attend(level, kv, &task, Some((index, part)), ahead, scratch);
             let arrived = self.attention.arrived[slot].fetch_add(1, Ordering::AcqRel) + 1;
             if arrived.is_multiple_of(split.count) {
                 let head_dim = self.model.spec.head_dim;
-                combine(
-                    level,
-                    &task,
-                    head_dim,
-                    first,
-                    partials.split_stride,
-                    scratch,
-                );
+                combine(level, &task, head_dim, first, split_stride, scratch);
             }
         }
     }
