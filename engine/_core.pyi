@@ -616,8 +616,9 @@ SAMPLING_ROW_LAYOUT: list[tuple[str, int, int]]
 class StepArrays:
     """The arrays of a step and of its results, reusable for further steps.
 
-    Keeps references to the arrays, whose memory must not move. They are read when the step is run, so a
-    step with other values in the same arrays needs no new object.
+    Keeps references to the arrays, whose memory must not move. They are copied when a step begins and
+    written when it ends, both with the GIL held, so a step with other values in the same arrays needs no
+    new object, and changing them during a step has no effect on it.
     """
 
     def __new__(

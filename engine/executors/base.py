@@ -2,7 +2,8 @@
 
 Hot path. One `execute` call is one forward pass over all scheduled tokens of all rows. Mixed
 lengths, mixed phases and mixed sampling are the normal case. All arrays are C-contiguous numpy
-arrays which Rust and torch read without a copy. Do not add a Python loop over rows or tokens.
+arrays: Rust copies what a step reads when it begins, torch reads them in place. Do not add a Python
+loop over rows or tokens.
 
 Index spaces: *row* is a request's row in the row table, [0, max_rows); *batch* is an index into the
 step's list of rows, [0, R); *flat* is an index into the step's tokens, [0, T).

@@ -105,12 +105,16 @@ def size_pool(
         )
     cache = KVCacheConfig(block_size, plan.block_bytes, num_blocks=pool // plan.block_bytes)
     if available is not None and loaded + cache.pool_bytes > available:
-        pool_advice = "" if requested_bytes is None else "lower kv_cache_bytes, "
+        advice = (
+            "lower kv_cache_bytes or free memory"
+            if loaded + plan.block_bytes <= available  # then the pool was requested
+            else "free memory, or choose a smaller or more strongly quantized model"
+        )
         raise ModelError(
             f"{model} does not fit in memory: it takes {_mib(plan.weight_bytes)} for its weights, "
             f"{_mib(plan.work_bytes)} for work buffers and {_mib(cache.pool_bytes)} for the KV pool, "
             f"but {_mib(available)} are available, {_mib(loaded + cache.pool_bytes - available)} too "
-            f"little: {pool_advice}free memory, or choose a smaller or more strongly quantized model."
+            f"little: {advice}."
         )
     return cache
 
