@@ -17,6 +17,7 @@ def load_stepper(
     *,
     kv_dtype: KvDtype = "f32",
     dispatch: str = "auto",
+    threads: int | None = None,
     block_size: int = 32,
     rows: int = 16,
     max_tokens: int = 256,
@@ -33,6 +34,7 @@ def load_stepper(
         name=path.stem,
         kv_dtype=native_kv_dtype(kv_dtype, spec, weight_format),
         dispatch=dispatch,  # type: ignore[arg-type]
+        threads=threads,
         block_size=block_size,
         max_num_seqs=rows,
         max_num_batched_tokens=max_tokens,

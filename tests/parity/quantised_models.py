@@ -76,15 +76,23 @@ ARCHITECTURES = [
 
 
 def write_model(
-    path: Path, dtype: str, architecture: Architecture = LLAMA, *, context: int = 256
+    path: Path,
+    dtype: str,
+    architecture: Architecture = LLAMA,
+    *,
+    context: int = 256,
+    hidden: int = HIDDEN,
+    ffn: int = FFN,
 ) -> Path:
     """Write a model whose matrices have the format `dtype`; deterministic for format and architecture."""
+    head_dim = hidden // HEADS
+    kv_width = KV_HEADS * head_dim
     vocabulary = byte_level_fields()
     tokens = vocabulary["tokenizer.ggml.tokens"]
     assert isinstance(tokens, list)
     shapes = {
-        "embedding_length": HIDDEN,
-        "feed_forward_length": FFN,
+        "embedding_length": hidden,
+        "feed_forward_length": ffn,
         "block_count": LAYERS,
         "context_length": context,
         "vocab_size": len(tokens),
@@ -92,26 +100,26 @@ def write_model(
     own = {f"{architecture.gguf}.{name}": value for name, value in shapes.items()}
     own |= {f"{architecture.gguf}.{name}": value for name, value in architecture.fields.items()}
     rng = np.random.default_rng(7)
-    tensors = {"token_embd.weight": weights(dtype, (len(tokens), HIDDEN), rng)}
+    tensors = {"token_embd.weight": weights(dtype, (len(tokens), hidden), rng)}
     for layer in range(LAYERS):
         block = {
-            "attn_q": (HIDDEN, HIDDEN), "attn_k": (KV_WIDTH, HIDDEN),
-            "attn_v": (KV_WIDTH, HIDDEN), "attn_output": (HIDDEN, HIDDEN),
-            "ffn_gate": (FFN, HIDDEN), "ffn_up": (FFN, HIDDEN), "ffn_down": (HIDDEN, FFN),
+            "attn_q": (hidden, hidden), "attn_k": (kv_width, hidden),
+            "attn_v": (kv_width, hidden), "attn_output": (hidden, hidden),
+            "ffn_gate": (ffn, hidden), "ffn_up": (ffn, hidden), "ffn_down": (hidden, ffn),
         }  # fmt: skip
         tensors |= {
             f"blk.{layer}.{name}.weight": weights(dtype, shape, rng)
             for name, shape in block.items()
         }
     kinds = dict.fromkeys(tensors, gguf.GGMLQuantizationType[dtype])
-    tensors["output_norm.weight"] = np.ones(HIDDEN, np.float32)
+    tensors["output_norm.weight"] = np.ones(hidden, np.float32)
     for layer in range(LAYERS):
-        vectors = {f"{name}_norm.weight": np.ones(HIDDEN) for name in ("attn", "ffn")}
+        vectors = {f"{name}_norm.weight": np.ones(hidden) for name in ("attn", "ffn")}
         if architecture.biased:
-            widths = {"q": HIDDEN, "k": KV_WIDTH, "v": KV_WIDTH}
+            widths = {"q": hidden, "k": kv_width, "v": kv_width}
             vectors |= {f"attn_{n}.bias": rng.normal(0, 0.5, width) for n, width in widths.items()}
         if architecture.normed:
-            vectors |= {f"attn_{n}_norm.weight": rng.uniform(0.5, 1.5, HEAD_DIM) for n in "qk"}
+            vectors |= {f"attn_{n}_norm.weight": rng.uniform(0.5, 1.5, head_dim) for n in "qk"}
         tensors |= {f"blk.{layer}.{n}": v.astype(np.float32) for n, v in vectors.items()}
     return write_gguf(
         path, model_fields(architecture.gguf) | vocabulary | own, tensors, dtypes=kinds

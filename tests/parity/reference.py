@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM, PreTrainedModel
 
-BATCH = 4
-"""Sequences in a forward pass; each takes 50 MB of logits per 250 tokens of the demo model."""
+BATCH_TOKENS = 1024
+"""Tokens in a forward pass of several sequences; they take 200 MB of logits of the demo model."""
 
 _TOP_NAMES = {
     "token_embd": "model.embed_tokens",
@@ -119,12 +119,13 @@ def logits(model: PreTrainedModel, ids: Sequence[int]) -> NDArray[np.float32]:
 def batched_logits(
     model: PreTrainedModel, sequences: Sequence[Sequence[int]]
 ) -> Iterator[NDArray[np.float32]]:
-    """[len(ids), vocab] float32 of each sequence, `BATCH` sequences to a forward pass.
+    """[len(ids), vocab] float32 of each sequence; a forward pass takes several if they are short.
 
     Padding follows the tokens of a sequence, so that causal attention never reads it.
     """
-    for start in range(0, len(sequences), BATCH):
-        group = sequences[start : start + BATCH]
+    count = max(1, BATCH_TOKENS // max(map(len, sequences), default=1))
+    for start in range(0, len(sequences), count):
+        group = sequences[start : start + count]
         longest = max(map(len, group))
         padded = [[*ids, *[0] * (longest - len(ids))] for ids in group]
         with torch.no_grad():

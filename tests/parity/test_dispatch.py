@@ -1,5 +1,6 @@
 """All available dispatch levels agree within rounding, and each is batch-invariant."""
 
+import json
 import subprocess
 import sys
 from functools import cache
@@ -14,6 +15,7 @@ from engine.executors.open_model import open_model
 from tests.parity.levels import FUSED_LEVELS, LEVELS, available, each_level, forced, require
 from tests.parity.loading import load_stepper
 from tests.parity.quantised_models import write_model
+from tests.parity.single_step import DENIED
 from tests.parity.stepper import Run
 from tests.parity.tiny_models import TINY_MODELS, VOCAB, save_tiny_model
 
@@ -187,13 +189,41 @@ def test_a_level_is_forced_by_the_environment(level: str, toys: Path) -> None:
                 load_stepper(path, max_model_len=64)
 
 
+@pytest.mark.parametrize("dtype", ["Q4_1", "BF16"])
+@pytest.mark.parametrize(
+    ("level", "tokens", "allowed"),
+    [
+        ("portable", 2, {"sse"}),
+        ("avx2", 9, {"sse", "vex"}),
+        ("avx512", 9, {"sse", "vex", "vnni", "evex"}),
+    ],
+)
+def test_55_a_level_executes_no_instruction_of_a_higher_one(
+    level: str, tokens: int, allowed: set[str], dtype: str, tmp_path: Path
+) -> None:
+    """Every instruction of a step is looked at, so that a level that this machine exceeds can be tested."""
+    require(level)
+    path = write_model(tmp_path / "small.gguf", dtype, hidden=64, ffn=64)
+    command = [sys.executable, "-m", "tests.parity.single_step", str(path), level, str(tokens)]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode == DENIED:
+        pytest.skip("ptrace is not permitted here")
+    assert process.returncode == 0, process.stderr
+    traced = json.loads(process.stdout)
+    print(traced)
+    assert traced["instructions"] > 10_000
+    assert traced["encodings"].keys() <= allowed
+    assert level == "portable" or traced["encodings"]["evex" if level == "avx512" else "vex"] > 100
+
+
 def test_an_unknown_level_is_refused(toys: Path) -> None:
     with forced("sse9"), pytest.raises(ModelError, match="no dispatch level"):
         load_stepper(toys / "Q4_1.gguf", max_model_len=64)
 
 
 REFUSED = """
-import ctypes, json
+import ctypes, json, sys
+from pathlib import Path
 
 class Stack(ctypes.Structure):
     _fields_ = [("start", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t)]
@@ -203,15 +233,35 @@ stack = Stack(ctypes.addressof(memory), 0, 2048)
 assert ctypes.CDLL(None, use_errno=True).sigaltstack(ctypes.byref(stack), None) == 0
 
 from engine import _core
-print(json.dumps(_core.cpu_features()["obstacles"]), _core.cpu_features()["level"])
+from tests.parity.loading import load_stepper
+from tests.parity.stepper import Run
+
+stepper = load_stepper(Path(sys.argv[1]), kv_dtype="auto", rows=20, max_model_len=64)
+runs = [Run([3 + row, 5, 9], 8, sampling={"num_logprobs": 0}) for row in range(20)]
+stepper.run(runs)
+level = stepper.executor.info.dispatch
+print(json.dumps([level, _core.cpu_features()["obstacles"], runs[0].tokens, runs[0].logprobs]))
 """
 
 
-def test_56_without_amx_tiles_the_next_level_is_chosen() -> None:
-    """Linux denies AMX to a process whose alternate signal stack is too small for the tile state."""
-    require("amx")
+def test_56_a_process_that_may_not_use_amx_computes_on_the_next_level(toys: Path) -> None:
+    """Linux denies AMX to a process whose alternate signal stack is too small for the tile state.
+
+    There every tile instruction is illegal, so the steps, with enough rows for tiles, use none. On
+    processors without AMX the same process runs on the best level.
+    """
+    path = toys / "Q4_1.gguf"
     process = subprocess.run(
-        [sys.executable, "-c", REFUSED], capture_output=True, text=True, check=True
+        [sys.executable, "-c", REFUSED, str(path)], capture_output=True, text=True, check=False
     )
-    assert "alternate signal stack" in process.stdout
-    assert process.stdout.split()[-1] == LEVELS[1]
+    assert process.returncode == 0, process.stderr
+    level, obstacles, tokens, logprobs = json.loads(process.stdout)
+    if available("amx"):
+        assert "alternate signal stack" in obstacles["amx"]
+    assert level == next(one for one in LEVELS[1:] if available(one))
+    with forced(level):
+        stepper = load_stepper(path, kv_dtype="auto", rows=20, max_model_len=64)
+    runs = [Run([3 + row, 5, 9], 8, sampling={"num_logprobs": 0}) for row in range(20)]
+    stepper.run(runs)
+    stepper.executor.close()
+    assert (tokens, logprobs) == (runs[0].tokens, runs[0].logprobs)
