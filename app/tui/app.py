@@ -23,6 +23,7 @@ from textual.command import CommandPalette
 from textual.containers import Horizontal, Vertical
 from textual.filter import LineFilter
 from textual.reactive import reactive
+from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from app.text.safe_text import safe_line
@@ -150,6 +151,7 @@ class PravahaApp(App[None]):
         self._presenter: Presenter | None = None
         self.frame_clock = FrameClock(self._tick, on_error=self._tick_failed, clock=clock)
         self._interrupted_at = float("-inf")
+        self._focused_before: Widget | None = None
 
     # -- composition ---------------------------------------------------------------------------
 
@@ -292,8 +294,15 @@ class PravahaApp(App[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         """Redraw; show a message if the terminal is too small."""
+        main = self.screen_stack[0]
         too_small = event.size.width < MIN_COLUMNS or event.size.height < MIN_ROWS
-        self.screen.set_class(too_small, "-hopeless")
+        if too_small is not main.has_class("-hopeless"):
+            # What is hidden loses the focus: keys would have other meanings afterwards.
+            if too_small:
+                self._focused_before = main.focused
+            elif self._focused_before is not None:
+                self.call_after_refresh(self._focused_before.focus)
+        main.set_class(too_small, "-hopeless")
         self._draw_all()
 
     @on(NeedsDrawing)
@@ -306,7 +315,8 @@ class PravahaApp(App[None]):
 
     @property
     def _typing(self) -> bool:
-        return isinstance(self.focused, TextArea | Input)
+        """Whether letters go into a text field of the main screen, also while a dialog is over it."""
+        return isinstance(self.screen_stack[0].focused, TextArea | Input)
 
     def _hints(self) -> Sequence[tuple[str, str, str]]:
         if self.session.generating:
