@@ -1,11 +1,14 @@
 """Prompt-lookup speculation in the engine, on the demo model: the same outputs in fewer steps."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from engine.api.config import EngineConfig
+from engine.api.grammar import Grammar
 from engine.api.request import FinishReason, Request, RequestOutput, SamplingParams
 from engine.api.snapshot import Totals
 from engine.api.step_costs import StepCosts
@@ -18,6 +21,17 @@ TEXT = (
 )
 EDIT = f"Repeat this text exactly:\n\n{TEXT}"
 FREE = "Write a haiku about the sea."
+ANSWER = {"name": "Keeper of the lighthouse", "years": 31, "place": "Keeper of the lighthouse"}
+KEEPER = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 30},
+        "years": {"type": "integer", "minimum": 0, "maximum": 99},
+        "place": {"type": "string", "maxLength": 30},
+    },
+    "required": ["name", "years", "place"],
+    "additionalProperties": False,
+}
 
 
 @pytest.fixture(scope="module")
@@ -88,3 +102,31 @@ def test_answers_are_equal_and_take_fewer_steps(
     if "stop" in params:
         assert outputs[True][0].finish_reason is FinishReason.STOP
         assert outputs[True][0].text.endswith("narrow ")
+
+
+def test_answers_under_a_schema_are_equal_alone_and_beside_a_row_with_drafts(
+    engines: dict[bool, AsyncPravahaEngine],
+) -> None:
+    """The answer repeats its prompt, so that without the grammar it would have drafts."""
+    grammar = Grammar.json_schema(KEEPER)
+    prompt = f"Repeat this JSON exactly:\n\n{json.dumps(ANSWER)}\n\n{json.dumps(ANSWER)}"
+    params = {"grammar": grammar, "max_tokens": 120, "logprobs": 1}
+    outputs: dict[bool, list[RequestOutput]] = {}
+    accepted: dict[bool, int] = {}
+    for on, engine in engines.items():
+        engine.build_grammar(grammar).result(60)
+        alone = engine.submit(ask(engine, prompt, **params)).wait_result(120)
+        before = engine.snapshot().totals.accepted_draft_tokens
+        asked = [ask(engine, prompt, **params), ask(engine, EDIT), ask(engine, FREE, **params)]
+        handles = [engine.submit(request) for request in asked]
+        outputs[on] = [alone, *(handle.wait_result(120) for handle in handles)]
+        accepted[on] = engine.snapshot().totals.accepted_draft_tokens - before
+    for plain, drafted in zip(outputs[False], outputs[True], strict=True):
+        assert outcome(drafted) == outcome(plain)
+    assert accepted[False] == 0
+    assert accepted[True] > 0  # of the row without a grammar
+    alone, beside, _, free = outputs[True]
+    assert outcome(alone) == outcome(beside)
+    for output in (alone, free):
+        assert output.finish_reason is FinishReason.STOP
+        jsonschema.validate(json.loads(output.text), KEEPER)

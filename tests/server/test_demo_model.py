@@ -1,6 +1,7 @@
 """`pravaha --serve` with the demo model: what needs a real model."""
 
 import asyncio
+import json
 import signal
 
 import httpx
@@ -31,6 +32,35 @@ def api(served):
 def name(api):
     model = api.models.list().data[0]
     return model.id
+
+
+def test_sigterm_in_mid_answer_lets_it_finish(demo_model):
+    fields = {"prompt": "Once upon a time", "temperature": 0, "max_tokens": 500}
+    with pravaha_process(demo_model, "--ctx", "1024", "--kv-cache", "64MiB") as server:
+        name = httpx.get(f"{server.url}/v1/models").json()["data"][0]["id"]
+        body = fields | {
+            "model": name,
+            "stream": True,
+            "ignore_eos": True,
+            "return_token_ids": True,
+        }
+        url = f"{server.url}/v1/completions"
+        with httpx.stream("POST", url, json=body, timeout=300) as response:
+            lines = (line.removeprefix("data: ") for line in response.iter_lines() if line)
+            events = [next(lines)]
+            server.signal(signal.SIGTERM)
+            while httpx.get(f"{server.url}/ready").status_code == 200:
+                pass
+            refused = httpx.post(url, json=body)
+            waiting = int(refused.headers["retry-after"])
+            events += lines
+        assert server.exit_status() == 0
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "shutting_down")
+    assert waiting > 0
+    assert events[-1] == "[DONE]"
+    choices = [json.loads(event)["choices"][0] for event in events[:-1]]
+    assert choices[-1]["finish_reason"] == "length"
+    assert sum(len(choice["token_ids"]) for choice in choices) == 500
 
 
 def test_it_knows_the_capital_of_france(api, name):

@@ -7,6 +7,7 @@ import orjson
 
 from app.server.calls.model import OFF_LOOP_CHARS, LoadedModel, off_loop
 from app.server.wire.errors import bad_request
+from app.server.wire.json_size import check_json_size
 from app.server.wire.schemas import Message, Prompt
 from engine.api.chat import ChatMessage
 
@@ -63,8 +64,13 @@ def _template_message(message: Message) -> ChatMessage:
 
 
 def _arguments(given: str | dict[str, Any]) -> str | dict[str, Any]:
-    """The object that templates expect; text that is none, which a model may write, is kept."""
+    """The object that templates expect; text that is none, which a model may write, is kept.
+
+    Raises:
+        ApiError: 400 for an object of too many values.
+    """
     if isinstance(given, str):
+        check_json_size(given.encode(), param="messages")
         with suppress(orjson.JSONDecodeError):
             parsed = orjson.loads(given)
             return parsed if isinstance(parsed, dict) else given

@@ -7,7 +7,8 @@
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import lru_cache
+from typing import Any, get_args
 from urllib.parse import quote
 
 from pydantic import BaseModel
@@ -163,7 +164,7 @@ def _extras(body: BaseModel, prefix: str) -> Iterator[tuple[str, str, Any]]:
 def _models(body: BaseModel, prefix: str = "") -> Iterator[tuple[str, BaseModel]]:
     """A model and the models inside it, each with the prefix of its fields' paths."""
     yield prefix, body
-    for name in type(body).model_fields:
+    for name in _nested_fields(type(body)):
         value = getattr(body, name)
         if isinstance(value, BaseModel):
             yield from _models(value, f"{prefix}{name}.")
@@ -172,3 +173,17 @@ def _models(body: BaseModel, prefix: str = "") -> Iterator[tuple[str, BaseModel]
                 if not isinstance(item, BaseModel):
                     break  # lists are homogeneous; token ids need no walk
                 yield from _models(item, f"{prefix}{name}[{index}].")
+
+
+@lru_cache
+def _nested_fields(kind: type[BaseModel]) -> tuple[str, ...]:
+    """Fields of a model that may hold models: a conversation can have thousands of parts without any."""
+    return tuple(
+        name for name, field in kind.model_fields.items() if _can_hold_model(field.annotation)
+    )
+
+
+def _can_hold_model(annotation: Any) -> bool:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return True
+    return any(map(_can_hold_model, get_args(annotation)))

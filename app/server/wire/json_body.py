@@ -13,6 +13,7 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
 from app.server.wire.errors import ApiError, bad_request
+from app.server.wire.json_size import check_json_size
 
 
 class JsonRequest(Request):
@@ -25,14 +26,17 @@ class JsonRequest(Request):
         """The parsed body.
 
         Raises:
-            ApiError: 415 for another content type, 400 for a body that is not JSON.
+            ApiError: 415 for another content type, 400 for a body that is not JSON or has too many
+                values.
         """
         if self._is_parsed:
             return self._parsed
         if not is_json(self.headers.get("content-type", "")):
             raise ApiError(415, "Send the body as JSON, with `content-type: application/json`.")
+        body = await self.body()
+        check_json_size(body)
         try:
-            self._parsed = orjson.loads(await self.body())
+            self._parsed = orjson.loads(body)
             self._is_parsed = True
         except orjson.JSONDecodeError as error:
             raise bad_request(
