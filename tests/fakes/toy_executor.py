@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from engine.api.errors import ExecutorError
+from engine.api.generation_defaults import GenerationDefaults
 from engine.batch.sampling_validator import SamplingValidator
 from engine.executors.base import MAX_DRAFT_TOKENS, ExecutorInfo, StepPlan
 from engine.executors.reference_sampler import sample_reference
@@ -252,4 +253,5 @@ def toy_model(context_length=256):
         weight_format="F32",
         parameters=250,
         file_bytes=1000,
+        generation_defaults=GenerationDefaults(),
     )

@@ -5,6 +5,7 @@
 //! allocates nothing after construction.
 
 use crate::error::KernelError;
+use crate::sampler::dry::MAX_BREAKER_TAIL;
 use crate::sampler::{MAX_TOP_LOGPROBS, SamplingRow};
 
 /// The arrays of a step as the engine passes them; see `StepPlan` in `engine/executors/base.py`.
@@ -28,6 +29,10 @@ pub struct StepInput<'a> {
     pub bias_rows: &'a [i32],
     pub bias_ids: &'a [i32],
     pub bias_values: &'a [f32],
+    /// `[P, vocabulary / 32 rounded up]` and `[P, MAX_BREAKER_TAIL]`, of which rows name ranges; see
+    /// [`crate::sampler::dry::Breakers`].
+    pub breaker_heads: &'a [u32],
+    pub breaker_tails: &'a [i32],
     /// `[G]` batch indices, ascending: entries whose next token is restricted by a mask.
     pub mask_rows: &'a [i32],
     /// `[G, vocabulary / 32 rounded up]`; see [`crate::sampler::mask`].
@@ -215,6 +220,8 @@ impl Plan {
             && input.sampling.len() == table_rows * size_of::<SamplingRow>()
             && input.bias_rows.len() == input.bias_ids.len()
             && input.bias_rows.len() == input.bias_values.len()
+            && input.breaker_heads.len() * MAX_BREAKER_TAIL
+                == input.breaker_tails.len() * limits.vocab.div_ceil(32)
             && input.mask_bits.len() == input.mask_rows.len() * limits.vocab.div_ceil(32)
             && (input.num_draft_tokens.is_empty() || input.num_draft_tokens.len() == count)
             && input.score_tokens.len() <= total
@@ -362,14 +369,13 @@ impl Plan {
             && p.repetition_penalty.is_finite()
             && p.presence_penalty.is_finite()
             && p.frequency_penalty.is_finite()
+            && (p.dry_multiplier == 0.0 || sane_dry(p, input.breaker_tails.len()))
             && p.top_k >= 0
             && (-1..=MAX_TOP_LOGPROBS as i32).contains(&p.num_logprobs);
         if !sane {
             return refuse(format!("has sampling parameters out of range ({p:?})"));
         }
-        let penalised =
-            p.repetition_penalty != 1.0 || p.presence_penalty != 0.0 || p.frequency_penalty != 0.0;
-        if penalised {
+        if p.reads_tokens() {
             let known = &input.token_table[run.row * input.token_stride..][..known];
             if let Some(id) = known
                 .iter()
@@ -475,6 +481,17 @@ impl Plan {
     }
 }
 
+/// Whether the DRY parameters are in range, in a step with so many entries of breaker tails.
+fn sane_dry(p: &SamplingRow, tails: usize) -> bool {
+    (0.0..=f32::MAX).contains(&p.dry_multiplier)
+        && (1.0..=f32::MAX).contains(&p.dry_base)
+        && p.dry_allowed_length >= 0
+        && p.dry_penalty_last_n >= -1
+        && p.first_breaker >= 0
+        && p.num_breakers >= 0
+        && (p.first_breaker as usize + p.num_breakers as usize) * MAX_BREAKER_TAIL <= tails
+}
+
 fn sampling_row(records: &[u8], row: usize) -> SamplingRow {
     let record = &records[row * size_of::<SamplingRow>()..][..size_of::<SamplingRow>()];
     // SAFETY: a whole record, whose fields are numbers of which every bit pattern is one.
@@ -492,6 +509,12 @@ pub(crate) mod tests {
         repetition_penalty: 1.0,
         presence_penalty: 0.0,
         frequency_penalty: 0.0,
+        dry_multiplier: 0.0,
+        dry_base: 1.75,
+        dry_allowed_length: 2,
+        dry_penalty_last_n: -1,
+        first_breaker: 0,
+        num_breakers: 0,
         top_k: 0,
         num_logprobs: -1,
         seed: 0,
@@ -529,6 +552,8 @@ pub(crate) mod tests {
             bias_rows: &[],
             bias_ids: &[],
             bias_values: &[],
+            breaker_heads: &[],
+            breaker_tails: &[],
             mask_rows: &[],
             mask_bits: &[],
             num_draft_tokens: &[],
@@ -615,6 +640,8 @@ pub(crate) mod tests {
             bias_rows: &arrays.bias.0,
             bias_ids: &arrays.bias.1,
             bias_values: &values,
+            breaker_heads: &[],
+            breaker_tails: &[],
             mask_rows: &arrays.masks.0,
             mask_bits: &arrays.masks.1,
             num_draft_tokens: &arrays.drafts,
@@ -693,6 +720,14 @@ pub(crate) mod tests {
             (
                 "out of range",
                 Box::new(|a| a.sampling[0].num_logprobs = 21),
+            ),
+            ("out of range", Box::new(|a| a.sampling[0].num_breakers = 1)),
+            (
+                "in its table",
+                Box::new(|a| {
+                    a.sampling[0].dry_multiplier = 1.0;
+                    a.token_table[3] = -1;
+                }),
             ),
             (
                 "in its table",

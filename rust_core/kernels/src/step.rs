@@ -28,7 +28,8 @@ use crate::phase_clock::Phase;
 use crate::plan::{Plan, StepInput};
 use crate::pool::Worker;
 use crate::rope::Rope;
-use crate::sampler::{MAX_TOP_LOGPROBS, RowContext, sample, score};
+use crate::sampler::dry::{Breakers, MAX_BREAKER_TAIL};
+use crate::sampler::{MAX_TOP_LOGPROBS, RowContext, SamplingRow, sample, score};
 use crate::scratch::{Scratch, WorkerScratch};
 use crate::spec::ModelSpec;
 use crate::weights::{LayerWeights, Linear, Weights};
@@ -617,6 +618,7 @@ impl Step<'_> {
             position: known as u64,
             bias_ids: &self.input.bias_ids[start..start + count],
             bias_values: &self.input.bias_values[start..start + count],
+            breakers: self.breakers(&run.sampling),
             mask: run.mask.map(|mask| &masks[mask * words..][..words]),
         };
         // SAFETY: only this worker uses this entry of the results; the level was checked at load.
@@ -633,6 +635,17 @@ impl Step<'_> {
             *results.sampled.ptr().add(at) = sampled.token.unwrap_or(-1);
             *results.logprobs.ptr().add(at) = sampled.logprob;
         }
+    }
+
+    /// The sequence breakers of a row.
+    fn breakers(&self, row: &SamplingRow) -> Breakers<'_> {
+        let (first, count) = (row.first_breaker as usize, row.num_breakers as usize);
+        let words = self.model.spec.vocab_size.div_ceil(32);
+        Breakers::new(
+            &self.input.breaker_heads[first * words..][..count * words],
+            &self.input.breaker_tails[first * MAX_BREAKER_TAIL..][..count * MAX_BREAKER_TAIL],
+            words,
+        )
     }
 
     /// Compute the plan's score `at`.
