@@ -163,7 +163,7 @@ def _answer(
     load_s = time.monotonic() - began
     ids = _raw_ids(opened, text) if raw else _chat_ids(client, settings, text)
     info = snapshot.model
-    sampling = _sampling(
+    sampling = run_sampling(
         settings,
         info.generation_defaults if info else GenerationDefaults(),
         logprobs=0 if as_json else None,
@@ -289,7 +289,7 @@ def _read_schema(path: Path) -> "Grammar":
     return grammar
 
 
-def _sampling(
+def run_sampling(
     settings: "Settings",
     defaults: "GenerationDefaults",
     *,

@@ -98,11 +98,7 @@ def _sampling_fields(sampling: SamplingParams) -> dict[str, Any]:
         "repetition_penalty": sampling.repetition_penalty,
         "presence_penalty": sampling.presence_penalty,
         "frequency_penalty": sampling.frequency_penalty,
-        "dry_multiplier": sampling.dry_multiplier,
-        "dry_base": sampling.dry_base,
-        "dry_allowed_length": sampling.dry_allowed_length,
-        "dry_penalty_last_n": sampling.dry_penalty_last_n,
-        "dry_sequence_breakers": list(sampling.dry_sequence_breakers),
+        **_dry_fields(sampling),
         "logit_bias": {str(token_id): bias for token_id, bias in sampling.logit_bias},
         "seed": sampling.seed,
         "logprobs": sampling.logprobs,
@@ -113,6 +109,19 @@ def _sampling_fields(sampling: SamplingParams) -> dict[str, Any]:
         "ignore_eos": sampling.ignore_eos,
         "include_stop_str_in_output": sampling.include_stop,
         **_grammar_fields(sampling.grammar),
+    }
+
+
+def _dry_fields(sampling: SamplingParams) -> dict[str, Any]:
+    """The DRY penalty; without one only the field that says so, which older servers accept too."""
+    if sampling.dry_multiplier == 0:
+        return {"dry_multiplier": 0.0}
+    return {
+        "dry_multiplier": sampling.dry_multiplier,
+        "dry_base": sampling.dry_base,
+        "dry_allowed_length": sampling.dry_allowed_length,
+        "dry_penalty_last_n": sampling.dry_penalty_last_n,
+        "dry_sequence_breakers": list(sampling.dry_sequence_breakers),
     }
 
 

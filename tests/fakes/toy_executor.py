@@ -16,6 +16,7 @@ from engine.batch.sampling_validator import SamplingValidator
 from engine.executors.base import MAX_DRAFT_TOKENS, ExecutorInfo, StepPlan
 from engine.executors.reference_sampler import sample_reference
 from engine.models.spec import ModelSpec, RopeScaling
+from engine.text.sequence_breakers import BreakerCompiler
 from tests.fakes.toy_tokenizer import VOCAB_SIZE, ToyTokenizer
 
 _NEVER_WRITTEN = -7
@@ -157,6 +158,9 @@ def check_plan(plan):
         assert target == plan.token_table[row, plan.positions[token] + 1]
 
 
+_BREAKERS = BreakerCompiler(ToyTokenizer(), VOCAB_SIZE)
+
+
 def oracle(
     request,
     *,
@@ -196,6 +200,9 @@ def oracle(
 def next_token(tokens, params, seed, *, penalty_start, forced=None, bits=None):
     """The token a request samples after the given ones, by definition; `bits` is a token mask."""
     bias_ids, bias_values = SamplingValidator.pack_bias(params)
+    sampling = SamplingValidator.pack(params, seed).reshape(1)
+    breakers = _BREAKERS.compile(params.dry_sequence_breakers)
+    sampling["num_breakers"] = len(breakers.tails)
     plan = StepPlan(
         rows=np.zeros(1, np.int32),
         query_start=np.array([0, 1], np.int32),
@@ -206,7 +213,9 @@ def next_token(tokens, params, seed, *, penalty_start, forced=None, bits=None):
         num_tokens=np.array([len(tokens)], np.int32),
         penalty_start=np.array([penalty_start], np.int32),
         token_table=np.array([tokens], np.int32),
-        sampling=SamplingValidator.pack(params, seed).reshape(1),
+        sampling=sampling,
+        breaker_heads=breakers.heads,
+        breaker_tails=breakers.tails,
         bias_rows=np.zeros(len(bias_ids), np.int32),
         bias_ids=bias_ids,
         bias_values=bias_values,
