@@ -609,6 +609,34 @@ MAX_DRAFT_TOKENS: int
 MAX_TOP_LOGPROBS: int
 """The most top logprobs that a row may request."""
 
+MAX_BREAKER_TAIL: int
+"""The most tokens of a sequence breaker after its first."""
+
+def dry_penalties(
+    tokens: NDArray[np.int32],
+    *,
+    multiplier: float,
+    base: float,
+    allowed_length: int,
+    penalty_last_n: int,
+    breaker_heads: NDArray[np.uint32],
+    breaker_tails: NDArray[np.int32],
+) -> list[tuple[int, float]]:
+    """The tokens that DRY penalises after `tokens`, and the penalty of each; as the native sampler.
+
+    Args:
+        tokens: [n] int32, prompt and output.
+        multiplier: as `SamplingParams.dry_multiplier`; so are the next three.
+        base: at least 1.
+        allowed_length: at least 0.
+        penalty_last_n: -1 for all tokens.
+        breaker_heads: [P, words] uint32, the sequence breakers of the row.
+        breaker_tails: [P, `MAX_BREAKER_TAIL`] int32.
+
+    Raises:
+        ValueError: a token id is out of range, or the arrays contradict each other.
+    """
+
 SAMPLING_ROW_LAYOUT: list[tuple[str, int, int]]
 """Name, byte offset and size of each field of a record of sampling parameters, without padding."""
 
@@ -636,6 +664,8 @@ class StepArrays:
         bias_rows: NDArray[np.int32],
         bias_ids: NDArray[np.int32],
         bias_values: NDArray[np.float32],
+        breaker_heads: NDArray[np.uint32],
+        breaker_tails: NDArray[np.int32],
         mask_rows: NDArray[np.int32],
         mask_bits: NDArray[np.uint32],
         num_draft_tokens: NDArray[np.int32],

@@ -54,6 +54,27 @@ def _model(settings: Settings) -> tuple[Fact, ...]:
     return loaded, Fact("kv_pool", label, pool.pool_bytes, text)
 
 
+def _sampling(settings: Settings) -> Fact:
+    """The selected model's own sampling parameters."""
+    from engine.executors.open_model import open_model
+    from engine.models.store import ModelStore
+
+    label = "sampling"
+    if settings.generation_config == "none":
+        return Fact("sampling", label, [], "the model's own defaults are off")
+    try:
+        model = ModelStore(settings.models).get(settings.model)
+        config = settings.engine_config(model.path, model.name)
+        defaults = open_model(model.path, config).generation_defaults
+    except (ModelError, OSError) as error:
+        return Fact("sampling", label, None, "unknown until there is a model", "note", f"{error}.")
+    values = [f"{name} {value:g}" for name, value in defaults.values().items()]
+    text = "the model has no defaults of its own"
+    if values:
+        text = f"{', '.join(values)} ({defaults.source})"
+    return Fact("sampling", label, values, text)
+
+
 def models(settings: Settings) -> Section:
     """The installed models and the selected one."""
     from engine.models.store import ModelStore
@@ -86,7 +107,7 @@ def models(settings: Settings) -> Section:
             )
     else:
         facts.append(Fact("chosen", "chosen", settings.model, settings.model))
-    return Section("models", "Models", (*facts, _torch()))
+    return Section("models", "Models", (*facts, _sampling(settings), _torch()))
 
 
 def _torch() -> Fact:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.api.request import Timings
+from engine.batch.breaker_rows import BreakerRows
 from engine.batch.grammar_rows import GrammarRows
 from engine.batch.outputs import Outputs
 from engine.batch.request_record import REQUEST_DTYPE, WaitingColumns
@@ -60,6 +61,7 @@ class RowTable:
             by row.
         scoring_rows: row to sequence, for rows that compute prompt logprobs.
         cache_salts: row to the digest of its cache salt, for rows with one.
+        breakers: sequence breakers of the rows with a DRY penalty.
         stop_string_rows: row to sequence and detokenizer, for rows with stop strings.
         grammars: matchers of the rows with a grammar.
         logprob_rows, top_rows: number of rows with logprobs, and with alternatives.
@@ -105,6 +107,7 @@ class RowTable:
         self.bias_rows = np.zeros(0, np.int32)
         self.bias_ids = np.zeros(0, np.int32)
         self.bias_values = np.zeros(0, np.float32)
+        self.breakers = BreakerRows(self.sampling)
         self.scoring_rows: dict[int, Sequence] = {}
         self.cache_salts: dict[int, bytes] = {}
         self.stop_string_rows: dict[int, tuple[Sequence, Detokenizer]] = {}
@@ -291,6 +294,11 @@ class RowTable:
                 self.stop_string_rows[row] = (sequence, sequence.detokenizer)
             else:
                 del self.stop_string_rows[row]
+        if sequence.breakers is not None:
+            if change > 0:
+                self.breakers.place(row, sequence.breakers)
+            else:
+                self.breakers.release(row)
         if sequence.matcher is not None:
             if change > 0:
                 self.grammars.place(row, sequence.matcher)

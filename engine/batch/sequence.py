@@ -11,6 +11,7 @@ from engine.batch.mailbox import Mailbox
 from engine.batch.outputs import Outputs
 from engine.grammar.matcher import Matcher
 from engine.text.detokenizer import Detokenizer
+from engine.text.sequence_breakers import SequenceBreakers
 
 NO_ROW = -1
 NOT_QUEUED = -1
@@ -65,6 +66,7 @@ class Sequence:
         cache_salt: `engine.memory.kv_identity.cache_salt_digest` of the request's cache salt.
         sampling: 0-d array of `SAMPLING_DTYPE`.
         bias_ids, bias_values: [B] int32 and float32, logit biases.
+        breakers: compiled sequence breakers of the DRY penalty; None without it.
         state: the current state; changed by `move_to`.
         detokenizer: finds stop strings; None without stop strings.
         num_detokenized: output tokens fed to the detokenizer.
@@ -94,6 +96,7 @@ class Sequence:
     sampling: NDArray[np.void]
     bias_ids: NDArray[np.int32]
     bias_values: NDArray[np.float32]
+    breakers: SequenceBreakers | None = None
     state: SequenceState = SequenceState.WAITING
     detokenizer: Detokenizer | None = None
     num_detokenized: int = 0

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from engine.api.errors import InvalidRequest
+from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import SamplingParams
 from engine.clients.engine_client import EngineClient
 from engine.conversations.answering import Answering
@@ -33,7 +34,7 @@ from engine.conversations.ulid import new_ulid
 
 _HISTORY = 500
 
-DEFAULT_SAMPLING = SamplingParams(temperature=0.2, top_p=0.9, logprobs=0)
+DEFAULT_SAMPLING = SamplingChoice(SamplingParams(temperature=0.2, top_p=0.9, logprobs=0))
 """A low temperature, for small models; the logprobs of sampled tokens are stored with every answer."""
 
 
@@ -68,7 +69,7 @@ class TreeSession:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         new_id: Callable[[], str] = new_ulid,
-        sampling: SamplingParams = DEFAULT_SAMPLING,
+        sampling: SamplingChoice = DEFAULT_SAMPLING,
         system_prompt: str | None = None,
         system_required: bool = True,
         resume: bool = True,
@@ -382,8 +383,10 @@ class TreeSession:
             }
 
 
-def _next_seed(sampling: SamplingParams, last: Node) -> SamplingParams:
+def _next_seed(sampling: SamplingChoice, last: Node) -> SamplingChoice:
     """The parameters with the seed after the last answer's: the same seed would repeat the answer."""
-    if sampling.seed is None:
+    seed = sampling.params.seed
+    if seed is None:
         return sampling
-    return replace(sampling, seed=((sampling.seed if last.seed is None else last.seed) + 1) % 2**64)
+    following = ((seed if last.seed is None else last.seed) + 1) % 2**64
+    return replace(sampling, params=replace(sampling.params, seed=following))

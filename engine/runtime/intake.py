@@ -86,6 +86,9 @@ def make_sequence(
         ),
         bias_ids=bias_ids,
         bias_values=bias_values,
+        breakers=opened.breakers.compile(params.dry_sequence_breakers)
+        if params.dry_multiplier and params.dry_penalty_last_n
+        else None,
         detokenizer=detokenizer if params.stop else None,
         donor=parent,
         donor_tokens=0 if parent is None else len(prompt),

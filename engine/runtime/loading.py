@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from engine.api.config import EngineConfig, KvDtype
 from engine.api.errors import ModelError
+from engine.api.generation_defaults import GenerationDefaults
 from engine.api.snapshot import ModelInfo
 from engine.batch.sampling_validator import SamplingValidator
 from engine.executors.base import Executor, ExecutorInfo
@@ -19,6 +20,7 @@ from engine.executors.native_settings import native_kv_dtype
 from engine.memory.host import available_memory
 from engine.memory.kv_cache_config import KVCacheConfig, size_pool
 from engine.models.transformers_spec import TransformersSpec
+from engine.text.sequence_breakers import BreakerCompiler
 
 if TYPE_CHECKING:
     from engine.executors.open_model import OpenModel
@@ -55,6 +57,7 @@ class Opened:
         kv_cache: geometry of the KV pool.
         kv_dtype: element type of the KV pool; never `auto`.
         sampling_validator: checks and packs sampling parameters.
+        breakers: compiles sequence breakers.
     """
 
     model: "OpenModel"
@@ -63,6 +66,7 @@ class Opened:
     kv_cache: KVCacheConfig
     kv_dtype: KvDtype
     sampling_validator: SamplingValidator
+    breakers: BreakerCompiler
 
 
 def open_with_headers(config: EngineConfig, opener: ModelOpener) -> Opened:
@@ -96,8 +100,15 @@ def open_with_headers(config: EngineConfig, opener: ModelOpener) -> Opened:
         kv_dtype,
         max_model_len,
     )
+    vocab_size = model.spec.vocab_size
     return Opened(
-        model, max_model_len, memory, kv_cache, kv_dtype, SamplingValidator(model.spec.vocab_size)
+        model=model,
+        max_model_len=max_model_len,
+        memory=memory,
+        kv_cache=kv_cache,
+        kv_dtype=kv_dtype,
+        sampling_validator=SamplingValidator(vocab_size),
+        breakers=BreakerCompiler(model.tokenizer, vocab_size),
     )
 
 
@@ -171,6 +182,9 @@ def describe(config: EngineConfig, opened: Opened, executor: ExecutorInfo) -> Mo
         executor=executor.kind,
         dispatch=executor.dispatch,
         threads=executor.threads,
+        generation_defaults=opened.model.generation_defaults
+        if config.generation_config == "auto"
+        else GenerationDefaults(),
     )
 
 

@@ -11,11 +11,13 @@ from types import SimpleNamespace
 import numpy as np
 
 from engine.api.errors import ExecutorError
+from engine.api.generation_defaults import GenerationDefaults
 from engine.batch.sampling_validator import SamplingValidator
 from engine.executors.base import MAX_DRAFT_TOKENS, ExecutorInfo, StepPlan
 from engine.executors.memory_plan import MemoryPlan
 from engine.executors.reference_sampler import sample_reference
 from engine.models.spec import ModelSpec, RopeScaling
+from engine.text.sequence_breakers import BreakerCompiler
 from tests.fakes.toy_tokenizer import VOCAB_SIZE, ToyTokenizer
 
 _NEVER_WRITTEN = -7
@@ -166,6 +168,9 @@ def check_plan(plan):
         assert target == plan.token_table[row, plan.positions[token] + 1]
 
 
+_BREAKERS = BreakerCompiler(ToyTokenizer(), VOCAB_SIZE)
+
+
 def oracle(
     request,
     *,
@@ -205,6 +210,9 @@ def oracle(
 def next_token(tokens, params, seed, *, penalty_start, forced=None, bits=None):
     """The token a request samples after the given ones, by definition; `bits` is a token mask."""
     bias_ids, bias_values = SamplingValidator.pack_bias(params)
+    sampling = SamplingValidator.pack(params, seed).reshape(1)
+    breakers = _BREAKERS.compile(params.dry_sequence_breakers)
+    sampling["num_breakers"] = len(breakers.tails)
     plan = StepPlan(
         rows=np.zeros(1, np.int32),
         query_start=np.array([0, 1], np.int32),
@@ -215,7 +223,9 @@ def next_token(tokens, params, seed, *, penalty_start, forced=None, bits=None):
         num_tokens=np.array([len(tokens)], np.int32),
         penalty_start=np.array([penalty_start], np.int32),
         token_table=np.array([tokens], np.int32),
-        sampling=SamplingValidator.pack(params, seed).reshape(1),
+        sampling=sampling,
+        breaker_heads=breakers.heads,
+        breaker_tails=breakers.tails,
         bias_rows=np.zeros(len(bias_ids), np.int32),
         bias_ids=bias_ids,
         bias_values=bias_values,
@@ -270,4 +280,5 @@ def toy_model(context_length=256):
         parameters=250,
         file_bytes=1000,
         plan_memory=toy_memory,
+        generation_defaults=GenerationDefaults(),
     )

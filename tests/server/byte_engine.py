@@ -6,12 +6,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 
+from engine.api.generation_defaults import GenerationDefaults
 from engine.runtime.engine import AsyncPravahaEngine
 from tests.fakes.toy_engine import toy_config, toy_engine
 from tests.fakes.toy_executor import ToyExecutor, toy_memory, toy_spec
 from tests.server.toy_tokenizer import VOCAB_SIZE, byte_tokenizer
 
 CONTEXT = 512
+NO_DEFAULTS = GenerationDefaults()
 
 
 class PacedExecutor(ToyExecutor):
@@ -36,6 +38,7 @@ def new_byte_engine(
     gate=None,
     watch=None,
     add_bos: bool = False,
+    defaults: GenerationDefaults = NO_DEFAULTS,
     **settings,
 ) -> AsyncPravahaEngine:
     """An engine that was not started; its answers depend on prompt and sampling alone.
@@ -60,6 +63,7 @@ def new_byte_engine(
         parameters=250,
         file_bytes=1000,
         plan_memory=toy_memory,
+        generation_defaults=defaults,
     )
     engine, _ = toy_engine(config, executor=executor, model_opener=lambda config: model)
     return engine

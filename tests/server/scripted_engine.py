@@ -86,6 +86,7 @@ class ScriptedEngine:
         self.submitted = threading.Semaphore(0)
         self.state = EngineState.READY
         self.running = 0
+        self.info = INFO
         self.time = time.monotonic()
 
     def submit_all(self, requests: list[Request]) -> list[ScriptedHandle]:
@@ -106,7 +107,7 @@ class ScriptedEngine:
 
     def snapshot(self) -> EngineSnapshot:
         return EngineSnapshot(
-            1, self.time, self.state, INFO, running=self.running, blocks=BlockCounts(total=4)
+            1, self.time, self.state, self.info, running=self.running, blocks=BlockCounts(total=4)
         )
 
     def blocks(self, since: int) -> None:

@@ -10,15 +10,20 @@ from engine.api.snapshot import EngineState
 from engine.clients.http_client import HttpClient
 from engine.clients.in_process import InProcessClient
 from tests.server.byte_engine import byte_engine, wait_until
-from tests.server.client_contract import ClientContract, ask, drain_all
+from tests.server.client_contract import DEFAULTS, ClientContract, ask, drain_all
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, batch
 
 
 @pytest.fixture(scope="module")
 def slow_engine():
-    with byte_engine(step_s=0.02, max_num_seqs=4) as engine:
+    with byte_engine(step_s=0.02, max_num_seqs=4, defaults=DEFAULTS) as engine:
         yield engine
+
+
+def test_generation_defaults_can_be_turned_off():
+    with byte_engine(defaults=DEFAULTS, generation_config="none") as engine:
+        assert engine.snapshot().model.generation_defaults.values() == {}
 
 
 @pytest.mark.parametrize("add_bos", [False, True])

@@ -1,5 +1,6 @@
 import inspect
 import json
+from dataclasses import replace
 
 import httpx
 import openai
@@ -8,6 +9,7 @@ from openai.types import chat as chat_types
 
 from app.server.wire.fields import UNSUPPORTED, discard_undeclared, header_value
 from app.server.wire.schemas import COMPLETION_DEFAULT_TOKENS, ChatCompletionRequest
+from engine.api.generation_defaults import GenerationDefaults
 from tests.fakes.tool_template import TOOL_TEMPLATE, tool_call
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, words
@@ -366,6 +368,13 @@ def test_text_parts_are_joined_and_developer_means_system(client, engine):
         ({"presence_penalty": 2.5}, "presence_penalty"),
         ({"frequency_penalty": -3}, "frequency_penalty"),
         ({"repetition_penalty": 0}, "repetition_penalty"),
+        ({"dry_multiplier": -0.1}, "dry_multiplier"),
+        ({"dry_base": 0.9}, "dry_base"),
+        ({"dry_allowed_length": -1}, "dry_allowed_length"),
+        ({"dry_penalty_last_n": -2}, "dry_penalty_last_n"),
+        ({"dry_sequence_breakers": [""]}, "dry_sequence_breakers[0]"),
+        ({"dry_sequence_breakers": ["x" * 41]}, "dry_sequence_breakers[0]"),
+        ({"dry_sequence_breakers": ["x"] * 17}, "dry_sequence_breakers"),
         ({"n": 0}, "n"),
         ({"n": 1000}, "n"),
         ({"n": True}, "n"),
@@ -406,6 +415,11 @@ def test_every_sampling_field_reaches_the_engine(client, engine):
         "presence_penalty": 0.1,
         "frequency_penalty": 0.2,
         "repetition_penalty": 1.1,
+        "dry_multiplier": 0.8,
+        "dry_base": 1.5,
+        "dry_allowed_length": 3,
+        "dry_penalty_last_n": 100,
+        "dry_sequence_breakers": ["\n\n", "."],
         "logit_bias": {"65": -1.5},
         "seed": 42,
         "stop": "END",
@@ -426,6 +440,11 @@ def test_every_sampling_field_reaches_the_engine(client, engine):
     assert sampling.presence_penalty == 0.1
     assert sampling.frequency_penalty == 0.2
     assert sampling.repetition_penalty == 1.1
+    assert sampling.dry_multiplier == 0.8
+    assert sampling.dry_base == 1.5
+    assert sampling.dry_allowed_length == 3
+    assert sampling.dry_penalty_last_n == 100
+    assert sampling.dry_sequence_breakers == ("\n\n", ".")
     assert sampling.logit_bias == ((65, -1.5),)
     assert sampling.seed == 42
     assert sampling.stop == ("END",)
@@ -434,6 +453,44 @@ def test_every_sampling_field_reaches_the_engine(client, engine):
     assert sampling.include_stop
     assert sampling.max_tokens == 7
     assert sampling.logprobs == 5
+
+
+@pytest.fixture
+def model_defaults(engine):
+    before = engine.info
+    engine.info = replace(
+        before,
+        generation_defaults=GenerationDefaults(
+            temperature=0.3, top_k=12, repetition_penalty=1.2, dry_multiplier=0.5, source="a test"
+        ),
+    )
+    yield
+    engine.info = before
+
+
+@pytest.mark.parametrize("call", [chat, complete])
+def test_the_models_defaults_replace_what_a_request_leaves_out(
+    client, engine, model_defaults, call
+):
+    assert call(client).status_code == 200
+    sampling = engine.requests[-1].sampling
+    assert (sampling.temperature, sampling.top_k, sampling.top_p) == (0.3, 12, 1.0)
+    assert (sampling.repetition_penalty, sampling.dry_multiplier) == (1.2, 0.5)
+    given = {"temperature": 1, "top_k": -1, "repetition_penalty": 1.0, "dry_multiplier": None}
+    assert call(client, **given).status_code == 200
+    sampling = engine.requests[-1].sampling
+    assert (sampling.temperature, sampling.top_k) == (1, 0)
+    assert (sampling.repetition_penalty, sampling.dry_multiplier) == (1.0, 0.5)
+    (model,) = client.get("/v1/models").json()["data"]
+    assert model["details"]["generation_defaults"]["top_k"] == 12
+    assert model["details"]["generation_defaults"]["source"] == "a test"
+
+
+@pytest.mark.parametrize("call", [chat, complete])
+def test_without_model_defaults_the_apis_apply(client, engine, call):
+    assert call(client).status_code == 200
+    sampling = engine.requests[-1].sampling
+    assert (sampling.temperature, sampling.top_p, sampling.dry_multiplier) == (1.0, 1.0, 0.0)
 
 
 def test_plain_completions_stop_at_16_tokens_unless_told_otherwise(client, engine):

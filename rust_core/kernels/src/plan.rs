@@ -8,6 +8,7 @@
 
 use crate::arena::{Buffer, Plain};
 use crate::error::KernelError;
+use crate::sampler::dry::{Breakers, MAX_BREAKER_TAIL};
 use crate::sampler::{MAX_TOP_LOGPROBS, SamplingRow};
 
 /// The arrays of a step as the engine passes them; see `StepPlan` in `engine/executors/base.py`.
@@ -31,6 +32,10 @@ pub struct StepInput<'a> {
     pub bias_rows: &'a [i32],
     pub bias_ids: &'a [i32],
     pub bias_values: &'a [f32],
+    /// `[P, vocabulary / 32 rounded up]` and `[P, MAX_BREAKER_TAIL]`, of which rows name ranges; see
+    /// [`crate::sampler::dry::Breakers`].
+    pub breaker_heads: &'a [u32],
+    pub breaker_tails: &'a [i32],
     /// `[G]` batch indices, ascending: entries whose next token is restricted by a mask.
     pub mask_rows: &'a [i32],
     /// `[G, vocabulary / 32 rounded up]`; see [`crate::sampler::mask`].
@@ -137,6 +142,9 @@ pub struct Plan {
     bias_values: Vec<f32>,
     /// `[G, vocabulary / 32 rounded up]`
     mask_bits: Vec<u32>,
+    /// Sequence breakers of the step, `[P, vocabulary / 32 rounded up]` and `[P, MAX_BREAKER_TAIL]`.
+    breaker_heads: Vec<u32>,
+    breaker_tails: Vec<i32>,
     /// `[R, max_blocks]`
     tables: Buffer<i32>,
     /// For each block, the step that last wrote it, and the batch index.
@@ -178,6 +186,8 @@ impl Plan {
             bias_ids: Vec::new(),
             bias_values: Vec::new(),
             mask_bits: Vec::new(),
+            breaker_heads: Vec::new(),
+            breaker_tails: Vec::new(),
             tables: Buffer::new(entries)?,
             written: Buffer::new(limits.num_blocks)?,
             used: vec![0; rows],
@@ -218,6 +228,20 @@ impl Plan {
             .map(|mask| &self.mask_bits[mask * words..][..words])
     }
 
+    /// The sequence breakers of a row; none without a DRY penalty.
+    pub fn breakers(&self, row: &SamplingRow) -> Breakers<'_> {
+        if row.dry_multiplier == 0.0 {
+            return Breakers::default();
+        }
+        let (first, count) = (row.first_breaker as usize, row.num_breakers as usize);
+        let words = self.limits.vocab.div_ceil(32);
+        Breakers::new(
+            &self.breaker_heads[first * words..][..count * words],
+            &self.breaker_tails[first * MAX_BREAKER_TAIL..][..count * MAX_BREAKER_TAIL],
+            words,
+        )
+    }
+
     /// Tokens of a block.
     pub fn block_size(&self) -> usize {
         self.limits.block_size
@@ -236,6 +260,8 @@ impl Plan {
         self.bias_ids.clear();
         self.bias_values.clear();
         self.mask_bits.clear();
+        self.breaker_heads.clear();
+        self.breaker_tails.clear();
         self.step = self.step.wrapping_add(1);
         if self.step == 0 {
             self.written.as_mut_slice().fill(Mark { step: 0, batch: 0 });
@@ -274,6 +300,8 @@ impl Plan {
             && input.sampling.len() == table_rows * size_of::<SamplingRow>()
             && input.bias_rows.len() == input.bias_ids.len()
             && input.bias_rows.len() == input.bias_values.len()
+            && input.breaker_heads.len() * MAX_BREAKER_TAIL
+                == input.breaker_tails.len() * limits.vocab.div_ceil(32)
             && input.mask_bits.len() == input.mask_rows.len() * limits.vocab.div_ceil(32)
             && (input.num_draft_tokens.is_empty() || input.num_draft_tokens.len() == count)
             && input.score_tokens.len() <= total
@@ -427,14 +455,13 @@ impl Plan {
             && p.repetition_penalty.is_finite()
             && p.presence_penalty.is_finite()
             && p.frequency_penalty.is_finite()
+            && (p.dry_multiplier == 0.0 || sane_dry(p, input.breaker_tails.len()))
             && p.top_k >= 0
             && (-1..=MAX_TOP_LOGPROBS as i32).contains(&p.num_logprobs);
         if !sane {
             return refuse(format!("has sampling parameters out of range ({p:?})"));
         }
-        let penalised =
-            p.repetition_penalty != 1.0 || p.presence_penalty != 0.0 || p.frequency_penalty != 0.0;
-        if penalised {
+        if p.reads_tokens() {
             let known = &input.token_table[run.row * input.token_stride..][..known];
             if let Some(id) = known
                 .iter()
@@ -526,6 +553,8 @@ impl Plan {
 
     fn add_masks(&mut self, input: &StepInput<'_>) -> Result<(), KernelError> {
         self.mask_bits.extend_from_slice(input.mask_bits);
+        self.breaker_heads.extend_from_slice(input.breaker_heads);
+        self.breaker_tails.extend_from_slice(input.breaker_tails);
         let mut next = 0;
         for (mask, &batch) in input.mask_rows.iter().enumerate() {
             let run = usize::try_from(batch)
@@ -550,6 +579,17 @@ impl Plan {
     }
 }
 
+/// Whether the DRY parameters are in range, in a step with so many entries of breaker tails.
+fn sane_dry(p: &SamplingRow, tails: usize) -> bool {
+    (0.0..=f32::MAX).contains(&p.dry_multiplier)
+        && (1.0..=f32::MAX).contains(&p.dry_base)
+        && p.dry_allowed_length >= 0
+        && p.dry_penalty_last_n >= -1
+        && p.first_breaker >= 0
+        && p.num_breakers >= 0
+        && (p.first_breaker as usize + p.num_breakers as usize) * MAX_BREAKER_TAIL <= tails
+}
+
 fn sampling_row(records: &[u8], row: usize) -> SamplingRow {
     let record = &records[row * size_of::<SamplingRow>()..][..size_of::<SamplingRow>()];
     // SAFETY: a whole record, whose fields are numbers of which every bit pattern is one.
@@ -567,6 +607,12 @@ pub(crate) mod tests {
         repetition_penalty: 1.0,
         presence_penalty: 0.0,
         frequency_penalty: 0.0,
+        dry_multiplier: 0.0,
+        dry_base: 1.75,
+        dry_allowed_length: 2,
+        dry_penalty_last_n: -1,
+        first_breaker: 0,
+        num_breakers: 0,
         top_k: 0,
         num_logprobs: -1,
         seed: 0,
@@ -604,6 +650,8 @@ pub(crate) mod tests {
             bias_rows: &[],
             bias_ids: &[],
             bias_values: &[],
+            breaker_heads: &[],
+            breaker_tails: &[],
             mask_rows: &[],
             mask_bits: &[],
             num_draft_tokens: &[],
@@ -695,6 +743,8 @@ pub(crate) mod tests {
             bias_rows: &arrays.bias.0,
             bias_ids: &arrays.bias.1,
             bias_values: &values,
+            breaker_heads: &[],
+            breaker_tails: &[],
             mask_rows: &arrays.masks.0,
             mask_bits: &arrays.masks.1,
             num_draft_tokens: &arrays.drafts,
@@ -796,6 +846,14 @@ pub(crate) mod tests {
             (
                 "out of range",
                 Box::new(|a| a.sampling[0].num_logprobs = 21),
+            ),
+            ("out of range", Box::new(|a| a.sampling[0].num_breakers = 1)),
+            (
+                "in its table",
+                Box::new(|a| {
+                    a.sampling[0].dry_multiplier = 1.0;
+                    a.token_table[3] = -1;
+                }),
             ),
             (
                 "in its table",

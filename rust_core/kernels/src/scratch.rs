@@ -235,7 +235,7 @@ impl Scratch {
                 up: Buffer::new(tokens * GROUP)?,
                 panel: PanelScratch::new(tokens, strides.widest)?,
                 attention: attention::Scratch::new(),
-                sampler: sampler::Scratch::new(spec.vocab_size),
+                sampler: sampler::Scratch::new(spec.vocab_size, limits.max_model_len),
                 clock: PhaseClock::default(),
             }))
         };

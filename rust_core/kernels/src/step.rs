@@ -610,6 +610,7 @@ impl Step<'_> {
             position: known as u64,
             bias_ids,
             bias_values,
+            breakers: self.plan.breakers(&run.sampling),
             mask: self.plan.mask(run),
         };
         // SAFETY: only this worker uses this entry of the results; the level was checked at load.

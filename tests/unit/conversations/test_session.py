@@ -7,6 +7,7 @@ import time
 import pytest
 
 from engine.api.errors import EngineUnavailable, InvalidRequest, QueueFull
+from engine.api.generation_defaults import GenerationDefaults, SamplingChoice
 from engine.api.request import FinishReason, SamplingParams
 from engine.api.snapshot import EngineState
 from engine.conversations.errors import ConversationChanged, StoreError
@@ -86,10 +87,33 @@ def test_answers_of_small_models_have_a_limit_by_default(
     store, client, clock, parameters, given, limit
 ):
     client.parameters = parameters
-    sampling = SamplingParams(max_tokens=given)
+    sampling = SamplingChoice(SamplingParams(max_tokens=given))
     session = TreeSession(store, client, clock=clock, sampling=sampling)
     session.send("hello")
     assert client.requests[-1].sampling.max_tokens == limit
+    store.flush()
+    stored = json.loads(store.node(store.head(session.tree_id)).sampling)
+    assert stored["max_tokens"] == limit  # what was used, not what was asked for
+
+
+@pytest.mark.parametrize("loading", [False, True])
+def test_answers_use_the_models_defaults_where_nothing_is_chosen(store, client, clock, loading):
+    client.generation_defaults = GenerationDefaults(temperature=0.9, top_k=5, dry_multiplier=0.5)
+    client.state = EngineState.LOADING if loading else EngineState.READY
+    chosen = SamplingChoice(SamplingParams(temperature=0.4, top_p=0.8), frozenset({"temperature"}))
+    session = TreeSession(store, client, clock=clock, sampling=chosen)
+    session.send("hello")
+    session.pump()
+    client.state = EngineState.READY
+    session.pump()
+    (request,) = client.requests
+    used = request.sampling
+    assert (used.temperature, used.top_k, used.top_p, used.dry_multiplier) == (0.4, 5, 0.8, 0.5)
+    client.write("a", eos=True)
+    session.pump()
+    store.flush()
+    stored = json.loads(store.node(store.head(session.tree_id)).sampling)
+    assert (stored["temperature"], stored["top_k"], stored["dry_multiplier"]) == (0.4, 5, 0.5)
 
 
 def test_repetition_may_be_allowed(store, client, clock):
@@ -119,7 +143,7 @@ def test_a_finished_answer_is_saved_with_its_timings(session, client, store):
     assert (node.n_prompt, node.n_gen) == (len(client.requests[0].prompt_ids), len(ids))
     assert (node.ttft_us, node.decode_us) == (500_000, 1_000_000)
     assert (node.model, node.tokenizer) == ("toy", "toy-1")
-    assert json.loads(node.sampling)["temperature"] == session.sampling.temperature
+    assert json.loads(node.sampling)["temperature"] == 0.2
 
 
 def test_streaming_text_is_saved_at_most_twice_a_second(session, client, store, clock):
@@ -192,7 +216,7 @@ def test_after_an_engine_error_the_conversation_can_continue(session, client):
 
 
 def test_regenerate_adds_a_sibling_with_the_next_seed(session, client, store):
-    session.sampling = SamplingParams(seed=7, logprobs=0)
+    session.sampling = SamplingChoice(SamplingParams(seed=7, logprobs=0))
     session.send("hello")
     client.write("a", eos=True)
     session.pump()

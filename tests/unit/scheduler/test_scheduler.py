@@ -175,7 +175,7 @@ def test_answers_do_not_depend_on_the_batch():
     requests = [
         ask(
             prompt(2 + i, i),
-            max_tokens=5 + i,
+            max_tokens=5 + 2 * i,
             temperature=(i % 3) * 0.7,
             seed=i,
             top_k=i % 5,
@@ -183,6 +183,9 @@ def test_answers_do_not_depend_on_the_batch():
             repetition_penalty=1 + 0.1 * (i % 2),
             presence_penalty=0.3 * (i % 3),
             frequency_penalty=-0.2 * (i % 2),
+            dry_multiplier=2.0 * (i % 3 == 0),
+            dry_allowed_length=i % 2,
+            dry_sequence_breakers=(("a", "é"), ("b",), ())[i % 4 % 3],
             min_p=0.02 * (i % 3),
         )
         for i in range(16)

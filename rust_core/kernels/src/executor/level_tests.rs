@@ -173,6 +173,8 @@ fn logprobs_of(executor: &mut Executor, tokens: usize, scored: &[i32]) -> Vec<u3
         bias_rows: &[],
         bias_ids: &[],
         bias_values: &[],
+        breaker_heads: &[],
+        breaker_tails: &[],
         mask_rows: &[],
         mask_bits: &[],
         num_draft_tokens: &[],
