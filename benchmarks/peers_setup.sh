@@ -11,8 +11,8 @@
 #     DIR/models/smollm2_bf16                      transformers and vLLM, dequantized by transformers
 #     DIR/models/ov_{int8,int4}                    OpenVINO, exported by optimum-intel
 #
-# Needs python3 with venv, a C++ compiler for llama.cpp, and disk space: llama_cpp 1 GB, the others 6 GB each, most of it
-# torch. What exists is not made again. Instruction sets follow from the machine; run the script where the benchmark runs.
+# Needs python3 with venv, a C++ compiler for llama.cpp, and disk space: llama_cpp 0.7 GB, the others 6 GB each, most of
+# it torch. What exists is not made again. Instruction sets follow from the machine; run the script where the benchmark runs.
 set -euo pipefail
 
 usage() { sed -n '2,6p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }

@@ -1,6 +1,8 @@
 """Driver of vLLM on the CPU, in bf16."""
 
 import os
+import sys
+from pathlib import Path
 
 from orders import Order, arguments, serve
 
@@ -12,6 +14,8 @@ def main() -> None:
         VLLM_CPU_KVCACHE_SPACE="2",
         # Its default keeps one CPU free for its scheduler, which leaves one of two for computing.
         VLLM_CPU_OMP_THREADS_BIND=",".join(map(str, cpus)),
+        # Intel's OpenMP, as vLLM's installation guide recommends; its processes inherit it.
+        LD_PRELOAD=str(Path(sys.prefix) / "lib" / "libiomp5.so"),
         HF_HUB_OFFLINE="1",
         VLLM_NO_USAGE_STATS="1",
         VLLM_LOGGING_LEVEL="ERROR",
