@@ -155,7 +155,7 @@ class Settings(BaseSettings):
     drain_seconds: float = Field(30.0, ge=0, le=86400)
 
     # The screen.
-    attach: str | None = Field(None, pattern=r"^https?://.+")
+    attach: str | None = None
     theme: str | None = None
     charset: Literal["auto", "unicode", "ascii"] = "auto"
     keymap: KeyMap = Field(default_factory=dict)
@@ -176,6 +176,13 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Only explicit values: `sources.load_settings` reads all sources and merges them."""
         return (init_settings,)
+
+    @field_validator("attach")
+    @classmethod
+    def _attach_is_a_url(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith(("http://", "https://")):
+            raise ValueError("should be a URL such as http://127.0.0.1:8000")
+        return value
 
     @field_validator("swap_bytes")
     @classmethod

@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -117,6 +118,9 @@ class WriterThread:
                     connection = self._connect()
                 outcomes = _commit(connection, batch)
             except sqlite3.Error as error:
+                # The next attempt begins on a new connection, whatever state this one is in.
+                _discard(connection)
+                connection = None
                 if not self._put_back(batch, error):
                     break
             else:
@@ -172,6 +176,13 @@ class WriterThread:
             what = "writes again" if error is None else f"no writes: {error}"
             log.warning("the conversation database takes %s", what)
             self._on_stall(error)
+
+
+def _discard(connection: sqlite3.Connection | None) -> None:
+    """Close a connection that failed."""
+    if connection is not None:
+        with suppress(sqlite3.Error):
+            connection.close()
 
 
 def _commit(connection: sqlite3.Connection, batch: list[_Entry]) -> list[_Outcome]:

@@ -25,6 +25,18 @@ async def test_loading_shows_its_progress_then_the_model(screen):
         await ui.until(lambda: mood(ui) is Mood.IDLE, "calm")
 
 
+async def test_an_answer_to_a_question_asked_while_loading_names_its_model(screen):
+    client = FakeClient("an answer", state=EngineState.LOADING)
+    async with screen(client=client) as ui:
+        await ui.ask("early")
+        await ui.shown("assistant")
+        client.load(1.0)
+        await ui.until(lambda: ui.session.request_id is not None, "the request")
+        await ui.answered()
+        await ui.shown("≋ fake-135m", "an answer")
+        await ui.gone("≋ assistant")
+
+
 async def test_a_failed_load_says_why(screen):
     client = FakeClient(state=EngineState.LOADING)
     async with screen(client=client) as ui:

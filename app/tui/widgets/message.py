@@ -60,7 +60,7 @@ class Message(UniformRows, LaidOutOnce, Vertical):
 
     async def on_mount(self) -> None:
         """Show the text that the node already has."""
-        self.query_one(".message-head", Lines).show([build_head(self.node, self._glyphs)])
+        self._show_head()
         if self._body == "markdown" and self.node.text:
             if self.node.status is NodeStatus.STREAMING:
                 await self.write(self.node.text)
@@ -88,10 +88,14 @@ class Message(UniformRows, LaidOutOnce, Vertical):
     async def finish(self, node: NodeView) -> None:
         """The node is no longer streamed: flush the text, complete the Markdown, show the mark."""
         self.node = node
+        self._show_head()  # the model of a question that was sent while it was loading
         await self._append(self._stream.flush())
         self._fences.finish()
         await self._complete()
         self._show_mark()
+
+    def _show_head(self) -> None:
+        self.query_one(".message-head", Lines).show([build_head(self.node, self._glyphs)])
 
     def _show_mark(self) -> None:
         mark = build_mark(self.node, self._glyphs)

@@ -10,6 +10,7 @@ from engine.api.errors import EngineUnavailable, InvalidRequest, QueueFull
 from engine.api.generation_defaults import GenerationDefaults, SamplingChoice
 from engine.api.request import FinishReason, SamplingParams
 from engine.api.snapshot import EngineState
+from engine.conversations import store as store_module
 from engine.conversations.errors import ConversationChanged, StoreError
 from engine.conversations.session import TreeSession
 from engine.conversations.store import Store
@@ -553,6 +554,26 @@ def test_an_answer_that_streams_while_the_disk_is_full_is_kept_once(session, cli
     session.pump()
     store.flush()
     assert saved_texts(store.file, session.tree_id) == ["hello", "word " * 100]
+
+
+def test_a_transaction_that_sqlite_rolled_back_is_repeated(session, client, store, monkeypatch):
+    exchange(session, client, "before", "saved")
+    pages = store._run(lambda c: c.execute("PRAGMA page_count").fetchone()[0])
+    connect = store_module._connect
+
+    def connect_limited(path):
+        connection = connect(path)
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        return connection
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store_module, "_connect", connect_limited)
+        store._run(lambda c: c.execute(f"PRAGMA max_page_count = {pages}"))
+        exchange(session, client, "long", "x" * 100_000)
+        wait_until(lambda: session.unsaved == "database or disk is full")
+    wait_until(lambda: session.unsaved is None and not session.saving)
+    assert saved_texts(store.file, session.tree_id)[2:] == ["long", "x" * 100_000]
+    store.check_integrity()
 
 
 def test_two_processes_in_one_conversation_lose_and_hide_nothing(tmp_path, client):

@@ -64,7 +64,7 @@ def test_an_empty_variable_is_no_value(folders):
         ({"here": "zzzz = 1"}, "zzzz is not a setting."),
         ({"here": "threads ="}, "here/pravaha.toml can't be read"),
         ({"here": "config_dir = 'x'"}, "set PRAVAHA_CONFIG_DIR instead"),
-        ({"attach": "ftp://x"}, "PRAVAHA_ATTACH is 'ftp://x'"),
+        ({"attach": "ftp://x"}, "PRAVAHA_ATTACH is 'ftp://x' but should be a URL such as http://"),
         ({"dispatch": "sse"}, "'auto', 'amx', 'avx512', 'avx2' or 'portable'"),
     ],
 )
