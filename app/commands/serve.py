@@ -1,5 +1,6 @@
 """`pravaha --serve`: the headless HTTP server. Never imports textual (enforced by a test)."""
 
+import gc
 import sys
 import threading
 from collections.abc import Sequence
@@ -88,7 +89,7 @@ def serve_engine(engine: "AsyncPravahaEngine", config: ServerConfig) -> int:
 
 
 class _Announcer(threading.Thread):
-    """Prints the model once it is loaded; stops the server if loading fails."""
+    """Prints the model once it is loaded, and settles memory; stops the server if loading fails."""
 
     def __init__(self, engine: "AsyncPravahaEngine", server: "DrainingServer") -> None:
         super().__init__(name="pravaha-announce", daemon=True)
@@ -106,6 +107,9 @@ class _Announcer(threading.Thread):
                 print(f"pravaha: {error}", file=sys.stderr, flush=True)
                 self._server.should_exit = True
             return
+        # A full collection of what was allocated so far stops all streams for 10 to 40 ms, and large
+        # request bodies trigger them.
+        gc.freeze()
         print(describe_model(self._engine), flush=True)
 
 

@@ -16,7 +16,7 @@ class Outputs:
     Attributes:
         ids: [N] int32, token ids.
         logprobs: [N] float32; empty unless requested.
-        top_ids: [N, k] int32; k = 0 unless requested.
+        top_ids: [N, k] int32; empty without logprobs.
         top_logprobs: [N, k] float32.
         timings: the request's timestamps at the time of the copy.
     """

@@ -9,6 +9,7 @@ Only the engine's thread writes, except for `drained`. Readers copy through `eng
 """
 
 import heapq
+from math import isnan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from engine.text.detokenizer import Detokenizer
 
 DEFAULT_STOP_IDS = 16
 _NO_LOGPROBS: NDArray[np.float32] = np.zeros(0, np.float32)
+_NO_TOPS = np.zeros((0, 0), np.int32), np.zeros((0, 0), np.float32)
 
 
 class RowTable:
@@ -222,15 +224,15 @@ class RowTable:
             start: how many outputs to skip.
             num_logprobs: None without logprobs, else how many alternatives in addition.
         """
-        prompt = int(self.num_prompt_tokens[row])
-        stop = int(self.num_tokens[row])
+        prompt = self.num_prompt_tokens.item(row)
+        stop = self.num_tokens.item(row)
         begin = min(prompt + start, stop)
-        logprobs = _NO_LOGPROBS
+        logprobs, tops = _NO_LOGPROBS, _NO_TOPS
         if num_logprobs is not None:
             logprobs = self.logprob_table[row, begin:stop].copy()
         if num_logprobs:
             tops = self.top_logprobs.copy(row, begin - prompt, stop - prompt, num_logprobs)
-        else:
+        elif num_logprobs is not None:
             tops = np.zeros((stop - begin, 0), np.int32), np.zeros((stop - begin, 0), np.float32)
         return Outputs(
             ids=self.token_table[row, begin:stop].copy(),
@@ -242,7 +244,7 @@ class RowTable:
 
     def num_outputs(self, row: int) -> int:
         """Number of tokens the row has generated. Any thread."""
-        return int(self.num_tokens[row]) - int(self.num_prompt_tokens[row])
+        return self.num_tokens.item(row) - self.num_prompt_tokens.item(row)
 
     def mark_drained(self, row: int) -> None:
         """Record that a reader is about to copy every output of the row. Any thread."""
@@ -251,10 +253,10 @@ class RowTable:
     def timings(self, row: int) -> Timings:
         """The row's timestamps."""
         return Timings(
-            queued=float(self.queued_at[row]),
-            scheduled=_instant(self.scheduled_at[row]),
-            first_token=_instant(self.first_token_at[row]),
-            last_token=_instant(self.last_token_at[row]),
+            queued=self.queued_at.item(row),
+            scheduled=_instant(self.scheduled_at.item(row)),
+            first_token=_instant(self.first_token_at.item(row)),
+            last_token=_instant(self.last_token_at.item(row)),
         )
 
     def _restore(self, row: int, sequence: Sequence, now: float) -> None:
@@ -306,5 +308,5 @@ class RowTable:
                 self.grammars.release(row)
 
 
-def _instant(seconds: np.float64) -> float | None:
-    return None if np.isnan(seconds) else float(seconds)
+def _instant(seconds: float) -> float | None:
+    return None if isnan(seconds) else seconds

@@ -107,15 +107,14 @@ class RequestHandle:
         return self
 
     async def __anext__(self) -> TokenBatch:
-        waker = None
-        while True:
+        waker = self._hub.waker()
+        while not self._delivered:
+            # Returns at once if there is new output. A drain without any would cost as much as one with it.
+            await waker.wait(self, for_finish=False)
             batch = self.drain()
             if batch is not None:
                 return batch
-            if self._delivered:
-                raise StopAsyncIteration
-            waker = waker or self._hub.waker()
-            await waker.wait(self, for_finish=False)
+        raise StopAsyncIteration
 
     async def result(self) -> RequestOutput:
         """Wait for the finish and return the full output, including batches already drained."""

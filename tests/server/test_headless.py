@@ -55,6 +55,25 @@ def test_not_even_while_serving():
     assert "loopback only" in result.stdout
 
 
+LOADED = """
+import gc, sys
+from types import SimpleNamespace
+from app.commands.serve import _Announcer
+from tests.server.byte_engine import byte_engine
+
+with byte_engine() as engine:
+    assert gc.get_freeze_count() == 0
+    _Announcer(engine, SimpleNamespace()).run()
+    sys.exit(0 if gc.get_freeze_count() > 10_000 else "collections visit what the start allocated")
+"""
+
+
+def test_collections_skip_what_was_allocated_before_the_model_was_loaded():
+    result = run(LOADED)
+    assert result.returncode == 0, result.stderr
+    assert "Model toy" in result.stdout
+
+
 NO_MODEL = """
 import sys
 from pathlib import Path
