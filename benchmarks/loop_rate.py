@@ -23,6 +23,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -52,7 +53,7 @@ class Configuration:
     """
 
     name: str
-    given: dict[str, float]
+    given: dict[str, Any]
     bare: bool = False
 
     def params(self, defaults: GenerationDefaults) -> SamplingParams:
@@ -182,7 +183,7 @@ def configuration(text: str) -> Configuration:
     """Parse `NAME[:FIELD=VALUE,...]`; the field `bare` has no value."""
     name, _, rest = text.partition(":")
     words = [word for word in rest.split(",") if word]
-    given: dict[str, float] = {}
+    given: dict[str, Any] = {}
     for word in words:
         if word != "bare":
             key, _, value = word.partition("=")

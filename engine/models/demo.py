@@ -55,7 +55,7 @@ SMOLLM2 = PackagedModel(
     defaults=GenerationDefaults(
         temperature=0.2,
         top_p=0.9,
-        frequency_penalty=0.1,
+        frequency_penalty=0.15,
         dry_multiplier=0.8,
         source="Pravāha's record of the demo model",
     ),

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from engine.api.config import EngineConfig
 from engine.api.errors import EngineUnavailable, PravahaError
 from engine.api.events import EventBus
+from engine.api.request import SamplingParams
 from engine.api.scheduling import Scheduling
 from engine.api.snapshot import EngineState
 from engine.batch.finish import failed
@@ -229,6 +230,15 @@ class EngineThread:
         self.compiler = self._make_compiler(model.tokenizer, model.spec.vocab_size)
         self.opened = opened
         self._headers_settled.set()
+        if self._config.generation_config == "auto" and model.generation_defaults.dry_multiplier:
+            # Nearly every request will use DRY: its first one need not wait 50 ms for the vocabulary.
+            breakers = SamplingParams().dry_sequence_breakers
+            threading.Thread(
+                target=opened.breakers.compile,
+                args=(breakers,),
+                name="pravaha-breakers",
+                daemon=True,
+            ).start()
         executor = self._executor_factory(
             model,
             self._config,

@@ -106,7 +106,13 @@ SAMPLINGS = {
     "presence": {"temperature": 0.0, "presence_penalty": 1.5},
     "frequency": {"temperature": 0.0, "frequency_penalty": 0.7},
     "negative": {"temperature": 1.0, "presence_penalty": -1.0, "frequency_penalty": -0.5},
-    "dry": {"temperature": 0.0, "dry_multiplier": 0.8, "dry_base": 1.75, "dry_allowed_length": 1},
+    "dry": {
+        "temperature": 0.0,
+        "dry_multiplier": 0.8,
+        "dry_base": 1.75,
+        "dry_allowed_length": 1,
+        "dry_penalty_last_n": -1,
+    },
     "dry-of-few": {
         "temperature": 0.9,
         "dry_multiplier": 5.0,
@@ -245,11 +251,13 @@ def test_a_repetition_is_penalised_in_steps_with_breakers_and_drafts(stepper: St
     """A large penalty excludes pairs of tokens that occurred before; drafts change nothing."""
 
     def answer(**fields: Any) -> Run:
-        run = Run(PROMPT, 60, **fields)
+        few = [(token, 20.0) for token in range(10, 20)]
+        run = Run(PROMPT, 60, bias=few, **fields)
         stepper.run([Run([3, 4], 5), run])
         return run
 
-    dry = {"dry_multiplier": 40.0, "dry_base": 1.75, "dry_allowed_length": 1}
+    dry = {"dry_multiplier": 40.0, "dry_base": 1.75, "dry_penalty_last_n": -1}
+    dry["dry_allowed_length"] = 1
     plain, free = answer(), answer(sampling=dry)
     assert _repeated_pairs(plain.tokens) > _repeated_pairs(free.tokens) == 0
     drafted = answer(sampling=dry, drafts=lambda tokens: free.tokens[len(tokens) - 7 :][:4])

@@ -847,7 +847,13 @@ pub(crate) mod tests {
                 "out of range",
                 Box::new(|a| a.sampling[0].num_logprobs = 21),
             ),
-            ("out of range", Box::new(|a| a.sampling[0].num_breakers = 1)),
+            (
+                "out of range",
+                Box::new(|a| {
+                    a.sampling[0].dry_multiplier = 1.0;
+                    a.sampling[0].num_breakers = 1;
+                }),
+            ),
             (
                 "in its table",
                 Box::new(|a| {
