@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine import _core
+from engine.executors.base import StepPlan, StepResult
 from tests.parity.levels import forced
 from tests.parity.loading import load_stepper
 from tests.parity.stepper import Run
@@ -57,10 +58,14 @@ def step_once(path: Path, level: str, tokens: int) -> None:
     """In the traced process: run a step, repeated with the same plan between two stops."""
     with forced(level):
         stepper = load_stepper(path, kv_dtype="auto", threads=1, rows=1, max_model_len=64)
-    executor = stepper.executor
+    executor, plans = stepper.executor, list[StepPlan]()
     execute = executor.execute
-    plans = []
-    executor.execute = lambda plan: plans.append(plan) or execute(plan)  # type: ignore[func-returns-value,method-assign]
+
+    def record(plan: StepPlan) -> StepResult:
+        plans.append(plan)
+        return execute(plan)
+
+    executor.execute = record  # type: ignore[method-assign]
     stepper.run([Run([3 + at for at in range(tokens)], 1)])
     (plan,) = plans
     if _ptrace(_TRACE_ME, 0, None, None) != 0:
