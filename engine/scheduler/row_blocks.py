@@ -17,10 +17,15 @@ class RowBlocks:
     def missing(
         self, batch: NDArray[np.int32], num_scheduled_tokens: NDArray[np.int32]
     ) -> NDArray[np.int32]:
-        """[R] int32, blocks each row must allocate for its next `num_scheduled_tokens` tokens."""
+        """[R] int32, blocks each row must allocate for its next `num_scheduled_tokens` tokens.
+
+        A row may hold more than it needs: those of a longer chunk, in a step that failed.
+        """
         table = self._table
         end = table.num_computed[batch] + num_scheduled_tokens
-        return (end + (table.block_size - 1)) // table.block_size - table.num_blocks[batch]
+        whole = (end + (table.block_size - 1)) // table.block_size
+        missing: NDArray[np.int32] = np.maximum(whole - table.num_blocks[batch], 0)
+        return missing
 
     def allocate(self, batch: NDArray[np.int32], counts: NDArray[np.int32]) -> None:
         """Allocate `counts[i]` blocks for row `batch[i]` and append them to its block table.

@@ -41,13 +41,18 @@ def engine():
 @pytest.fixture
 def requests(engine, monkeypatch):
     """The requests that the engine receives."""
-    seen, submit = [], engine.submit
+    seen, submit, submit_all = [], engine.submit, engine.submit_all
 
     def watched(request):
         seen.append(request)
         return submit(request)
 
+    def all_watched(requests):
+        seen.extend(requests)
+        return submit_all(requests)
+
     monkeypatch.setattr(engine, "submit", watched)
+    monkeypatch.setattr(engine, "submit_all", all_watched)
     return seen
 
 

@@ -3,7 +3,7 @@
 from itertools import count
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from engine.api.errors import ExecutorError, InvalidRequest
@@ -411,6 +411,7 @@ def test_sampling_parameters_are_checked_at_submission():
     invalid=st.dictionaries(st.integers(0, 12), st.integers(0, 7), max_size=3),
     speculation=st.booleans(),
 )
+@example(lengths=[44, 1, 14, 5], invalid={3: 0}, speculation=False)  # then shorter chunks
 def test_an_invalid_entry_fails_its_own_request_only(lengths, invalid, speculation):
     """Nothing was computed in such a step, so the other requests go on as if it had not been."""
     toy = ToyPipeline(speculation=speculation)
