@@ -17,6 +17,11 @@ from contextlib import contextmanager
 
 import pyte
 
+FRAME_BEGINS, FRAME_ENDS = "\x1b[?2026h", "\x1b[?2026l"
+"""Synchronized output: a terminal shows what is between them at once, never half of it."""
+ASKS_FOR_FRAMES, HAS_FRAMES = b"\x1b[?2026$p", b"\x1b[?2026;2$y"
+"""The program's question whether the terminal can do that, and the answer."""
+
 DEADLINE_S = 120.0
 """Generous: a loaded machine makes a test slow, never wrong."""
 _CHUNK = 65536
@@ -44,6 +49,7 @@ class Terminal:
         self._closed = False
         self._hung_up = False
         self.left_raw = False
+        self._held = ""  # the beginning of a frame
         self._unread: list[str] | None = None
         self._status: int | None = None
         self.output = bytearray()
@@ -63,15 +69,31 @@ class Terminal:
             except OSError:  # EIO: the program closed its side
                 data = b""
             with self._changed:
+                if ASKS_FOR_FRAMES in data:
+                    os.write(self._fd, HAS_FRAMES)
                 self.output += data
                 if self._unread is None:
-                    self._stream.feed(decoder.decode(data))
+                    self._show(decoder.decode(data))
                 else:
                     self._unread.append(decoder.decode(data))
                 self._closed = not data
                 self._changed.notify_all()
             if not data:
                 return
+
+    def _show(self, text: str) -> None:
+        """Draw all complete frames."""
+        self._held += text
+        begin = self._held.rfind(FRAME_BEGINS)
+        if begin <= self._held.rfind(FRAME_ENDS):
+            begin = len(self._held)
+            escape = self._held.rfind("\x1b")
+            if escape >= 0 and FRAME_BEGINS.startswith(self._held[escape:]):  # half of a mark
+                begin = escape
+        if not text:  # the end of the output
+            begin = len(self._held)
+        self._stream.feed(self._held[:begin])
+        self._held = self._held[begin:]
 
     @contextmanager
     def unread(self) -> Iterator[None]:
@@ -82,7 +104,7 @@ class Terminal:
             yield
         finally:
             with self._changed:
-                self._stream.feed("".join(self._unread))
+                self._show("".join(self._unread))
                 self._unread = None
 
     @property

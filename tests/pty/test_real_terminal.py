@@ -85,21 +85,15 @@ def stream_words(terminal, count):
     return answer_words(text)[:count]
 
 
-def saved_answer(terminal, question=LONG):
-    """The status and the words of an answer that another program finds on disk."""
+def saved_answer(terminal, question=LONG, *, first=None):
+    """The status and the `first` words of an answer that another program finds on disk."""
     query = (
         "SELECT node.status, node.text FROM node JOIN node AS asked ON asked.id = node.parent_id "
         "WHERE asked.text = ? ORDER BY node.n DESC LIMIT 1"
     )
     with closing(sqlite3.connect(terminal.database)) as connection:
         status, text = connection.execute(query, (question,)).fetchone()
-    return status, text.split()
-
-
-def is_saved(terminal, status, seen):
-    """Whether the answer to `LONG` has this status on disk and contains the words that were seen."""
-    found, words = saved_answer(terminal)
-    return found == status and words[: len(seen)] == seen
+    return status, text.split()[:first]
 
 
 def assert_restored(terminal):
@@ -164,7 +158,7 @@ def test_a_signal_in_mid_answer_restores_the_terminal_and_keeps_the_words(open_p
     terminal.signal(number)
     assert terminal.exit_status() == 128 + number
     assert_restored(terminal)
-    assert is_saved(terminal, "stopped", seen)
+    assert saved_answer(terminal, first=len(seen)) == ("stopped", seen)
 
 
 def test_a_hang_up_in_mid_answer_keeps_the_words(open_pravaha):
@@ -172,7 +166,7 @@ def test_a_hang_up_in_mid_answer_keeps_the_words(open_pravaha):
     seen = stream_words(terminal, 20)
     terminal.hang_up()
     assert terminal.exit_status() == 128 + signal.SIGHUP
-    assert is_saved(terminal, "stopped", seen)
+    assert saved_answer(terminal, first=len(seen)) == ("stopped", seen)
 
 
 def test_stopped_and_continued_the_whole_screen_is_back(open_pravaha):
@@ -202,11 +196,14 @@ def test_killed_in_mid_answer_the_finished_messages_and_the_partial_one_are_kept
     doomed.wait_until(lambda text: "Paris" in text and "● ready" in text, "the answer")
     seen = stream_words(doomed, 60)
     # Streaming text is saved within half a second: what was seen is on disk while more arrives.
-    doomed.wait_until(lambda text: is_saved(doomed, "streaming", seen), "the words on disk")
+    doomed.wait_until(
+        lambda text: saved_answer(doomed, first=len(seen)) == ("streaming", seen),
+        "the words on disk",
+    )
     assert doomed.kill() == -signal.SIGKILL
 
     again = open_pravaha()
-    assert is_saved(again, "stopped", seen)
+    assert saved_answer(again, first=len(seen)) == ("stopped", seen)
     again.wait_for("interrupted: the text up to there is kept")
     again.type(SHIFT_TAB)
     again.wait_for("NAVIGATE")
@@ -264,7 +261,7 @@ def test_attached_to_a_server_that_dies_and_comes_back(open_pravaha, demo_model)
         seen = stream_words(terminal, 20)
         terminal.type(CTRL_C)
         terminal.wait_for("■ stopped", "● ready")
-        assert is_saved(terminal, "stopped", seen)
+        assert saved_answer(terminal, first=len(seen)) == ("stopped", seen)
         terminal.type("/regen" + SEND)
         terminal.wait_for("answering")
         server.process.kill()
