@@ -7,7 +7,7 @@ LOCK   := constraints.txt
 STEP   := scripts/step.sh
 NETWORK := "Check the network and the free space on the disk, then run make again."
 
-.PHONY: run setup test lint rust-test sanitize pytest bench soak gpu wheel lock clean help
+.PHONY: run setup test lint rust-test sanitize loom pytest bench soak gpu wheel lock clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,6 +35,10 @@ rust-test: $(VENV)/.cargo-checked
 sanitize: $(VENV)/.cargo-checked ## the Rust tests under AddressSanitizer: memory errors of the kernels
 	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address cargo test -p pravaha-core -p pravaha-kernels --locked \
 		--lib --tests --target $$(rustc -vV | sed -n 's/^host: //p')
+
+loom: $(VENV)/.cargo-checked ## the pool's threads in every interleaving of small jobs: lost wake-ups, races
+	RUSTFLAGS="--cfg loom" CARGO_PROFILE_DEV_OPT_LEVEL=1 cargo test -p pravaha-kernels --locked --lib \
+		--target-dir target/loom pool::interleavings
 
 pytest: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest --durations=25

@@ -1,7 +1,7 @@
 """Compares builds of the native core, interleaved, on machines whose speed varies.
 
     python benchmarks/versions.py --model FILE OLD.so NEW.so [...] [--rows 64] [--prefill 512]
-        [--prompts 8] [--context 96] [--turns 20]
+        [--prompts 8] [--context 96] [--longest 7600] [--turns 20]
 
 Every build runs in its own process, which is stopped while another one runs. A turn runs every shape of
 `step_shapes.py` for a fraction of a second and records its fastest step and phases. Prints the minimum over

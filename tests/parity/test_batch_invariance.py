@@ -60,6 +60,29 @@ def test_every_batch_size(stepper: Stepper) -> None:
     assert all(result == results[0] for result in results)
 
 
+def test_any_number_of_threads(demo_model: Path) -> None:
+    """Few rows, whose work has fixed shares, then many, one of them with a context in two splits."""
+    rng = np.random.default_rng(4)
+    prompts = [rng.integers(17, 49000, length).tolist() for length in (530, *range(3, 12))]
+    results = {}
+    for threads in (1, 2, 3, 4, 7):
+        stepper = load_stepper(
+            demo_model,
+            kv_dtype="int8",
+            rows=len(prompts),
+            max_model_len=600,
+            threads=threads,
+        )
+        assert stepper.executor.info.threads == threads
+        runs = [Run(prompt, 4, sampling={"num_logprobs": 3}) for prompt in prompts]
+        for run in runs[5:]:
+            run.arrival = 4
+        stepper.run(runs)
+        stepper.executor.close()
+        results[threads] = [outcome(run) for run in runs]
+    assert all(result == results[1] for result in results.values())
+
+
 def test_yielding_a_core_changes_no_bits(stepper: Stepper) -> None:
     """Steps with decodes and prefills run while another thread makes the engine yield a core."""
     rng = np.random.default_rng(3)

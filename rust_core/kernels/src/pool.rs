@@ -16,9 +16,12 @@
 //! every later one.
 
 mod active_workers;
+#[cfg(all(test, loom))]
+mod interleavings;
 mod shared;
 mod spin_budget;
-#[cfg(test)]
+mod sync;
+#[cfg(all(test, not(loom)))]
 mod tests;
 mod waiters;
 mod worker;

@@ -206,7 +206,7 @@ mod tests {
             }
             group(&texts)
         };
-        assert_eq!(texts(&[]), []);
+        assert!(texts(&[]).is_empty());
         assert_eq!(texts(&[500]), [0..1]);
         assert_eq!(texts(&[60, 60, 60]), [0..2, 2..3]);
         assert_eq!(texts(&[500, 1, 127, 1]), [0..1, 1..3, 3..4]);

@@ -1,7 +1,9 @@
 //! The workers that take part in a job, packed into one atomic word, so that registering, leaving and completing an
 //! epoch exclude one another.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
+
+use super::sync::AtomicU64;
 
 /// Workers of the largest pool.
 pub(super) const MAX_WORKERS: usize = 1024;

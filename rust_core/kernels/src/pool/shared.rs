@@ -1,13 +1,13 @@
 //! The state that the threads of a pool share, and what a worker thread does with it.
 
 use std::any::Any;
-use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use super::active_workers::{ActiveWorkers, AtomicActiveWorkers};
 use super::spin_budget::SpinBudget;
+use super::sync::{AtomicBool, AtomicU32, Mutex, UnsafeCell};
 use super::waiters::Waiters;
 use super::worker::Worker;
 
@@ -132,7 +132,8 @@ impl Shared {
         // SAFETY: only the lifetime changes. Only running workers read the job, and `end` waits until there are none.
         let job_for_ever = unsafe { std::mem::transmute::<Job<'_>, Job<'static>>(job) };
         // SAFETY: no worker is running, so no other thread accesses the cell.
-        unsafe { *self.job.get() = Some(job_for_ever) };
+        self.job
+            .with_mut(|job| unsafe { *job = Some(job_for_ever) });
         let count = if elastic { 1 } else { self.size as u32 };
         self.active.store(ActiveWorkers {
             epoch: 0,
@@ -160,7 +161,7 @@ impl Shared {
         self.spin_budget.wait(&self.active_changed, alone);
         self.active.store(ActiveWorkers::NONE);
         // SAFETY: no other worker is running, and none can enter.
-        unsafe { *self.job.get() = None };
+        self.job.with_mut(|job| unsafe { *job = None });
     }
 
     /// Run a job's closure as worker `index`. A panic poisons the pool and does not unwind out of here.
@@ -195,7 +196,8 @@ impl Shared {
         }
         self.note_running(index, true);
         // SAFETY: this worker is counted as running: the job was written before, and stays until the worker leaves.
-        let job = unsafe { (*self.job.get()).expect("a job that has begun") };
+        let job = self.job.with(|job| unsafe { *job });
+        let job = job.expect("a job that has begun");
         self.run_closure(job, index, elastic, !elastic);
         self.note_running(index, false);
         self.change(ActiveWorkers::leave);

@@ -10,7 +10,7 @@ fn pool(threads: usize) -> Pool {
 
 #[test]
 fn every_worker_runs_every_job_once() {
-    for threads in [1, 2, 5] {
+    for threads in [1, 2, 3, 4, 7] {
         let mut pool = pool(threads);
         let counts: Vec<AtomicUsize> = (0..threads).map(|_| AtomicUsize::new(0)).collect();
         for _ in 0..200 {
@@ -29,21 +29,23 @@ fn every_worker_runs_every_job_once() {
 
 #[test]
 fn barriers_separate_phases() {
-    // Five threads, which also covers the oversubscribed case on small machines.
-    let mut pool = pool(5);
-    let phase = AtomicUsize::new(0);
-    pool.run(&|worker| {
-        for round in 0..300 {
-            assert_eq!(phase.load(Ordering::SeqCst), round);
-            worker.barrier();
-            if worker.index() == round % worker.size() {
-                phase.fetch_add(1, Ordering::SeqCst);
+    // More threads than cores on small machines.
+    for threads in [3, 4, 7] {
+        let mut pool = pool(threads);
+        let phase = AtomicUsize::new(0);
+        pool.run(&|worker| {
+            for round in 0..300 {
+                assert_eq!(phase.load(Ordering::SeqCst), round);
+                worker.barrier();
+                if worker.index() == round % worker.size() {
+                    phase.fetch_add(1, Ordering::SeqCst);
+                }
+                worker.barrier();
             }
-            worker.barrier();
-        }
-    })
-    .unwrap();
-    assert_eq!(phase.load(Ordering::SeqCst), 300);
+        })
+        .unwrap();
+        assert_eq!(phase.load(Ordering::SeqCst), 300);
+    }
 }
 
 #[test]
@@ -134,7 +136,7 @@ fn run_phases(pool: &mut Pool, phases: usize) {
 
 #[test]
 fn an_elastic_job_is_done_once_while_a_worker_joins_and_leaves() {
-    for threads in [1, 2, 3, 5] {
+    for threads in [1, 2, 3, 4, 7] {
         let mut pool = pool(threads);
         let (yielder, over) = (pool.core_yielder(), AtomicBool::new(false));
         std::thread::scope(|scope| {

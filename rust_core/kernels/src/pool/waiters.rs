@@ -1,9 +1,10 @@
 //! Waiting for another thread: spin first, then park.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::sync::{AtomicU32, Condvar, Mutex};
 use crate::amx::thread_tiles;
 
 /// Threads that wait for a condition on atomics.
@@ -26,7 +27,7 @@ impl Waiters {
     }
 
     /// Whether a thread is parked.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub fn sleeping(&self) -> bool {
         self.sleepers.load(Ordering::SeqCst) > 0
     }

@@ -61,7 +61,7 @@ impl Worker<'_> {
         self.elastic && self.shared.must_yield(self.index)
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(super) fn is_poisoned(&self) -> bool {
         self.shared.is_poisoned()
     }

@@ -35,7 +35,7 @@ impl CoreYielder {
 }
 
 /// A yielded core. Its worker returns when this is dropped.
-pub struct YieldedCore(Arc<Shared>);
+pub struct YieldedCore(pub(super) Arc<Shared>);
 
 impl Drop for YieldedCore {
     fn drop(&mut self) {
