@@ -7,7 +7,7 @@ LOCK   := constraints.txt
 STEP   := scripts/step.sh
 NETWORK := "Check the network and the free space on the disk, then run make again."
 
-.PHONY: run setup test lint rust-test sanitize pytest bench soak gpu lock clean help
+.PHONY: run setup test lint rust-test sanitize pytest bench soak gpu wheel lock clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -46,8 +46,11 @@ bench: $(VENV)/.installed-dev ## this machine's figures: throughput, latency, ro
 gpu: $(VENV)/.installed-dev ## the torch executor on a GPU: parity, graphs, throughput
 	$(BIN)/python benchmarks/gpu.py --json benchmarks/gpu.json
 
-soak: $(VENV)/.installed-dev ## long random traffic against the server; leaks and stalls
+soak: $(VENV)/.installed-dev ## long random traffic against the server; leaks and stalls; the wheel
 	$(BIN)/python -m pytest -m soak -o addopts="" tests
+
+wheel: $(VENV)/.tools ## a wheel in dist/ for any Python from 3.11 on; installing it needs no Rust
+	$(BIN)/maturin build --release --locked --out dist
 
 lock: ## refresh constraints.txt from a fresh environment
 	rm -rf $(VENV)/lock && $(PYTHON) -m venv $(VENV)/lock
@@ -57,7 +60,7 @@ lock: ## refresh constraints.txt from a fresh environment
 	rm -rf $(VENV)/lock
 
 clean: ## remove everything that set-up made
-	rm -rf $(VENV) target
+	rm -rf $(VENV) target dist
 
 $(VENV)/.cargo-checked:
 	@command -v cargo >/dev/null || { echo "Pravāha builds a Rust core and found no cargo: install Rust (1.89 or newer) from https://rustup.rs and run make again." >&2; exit 1; }

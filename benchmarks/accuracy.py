@@ -1,6 +1,6 @@
 """Accuracy of each weight format and KV type, compared with fp32 on the same, dequantised weights.
 
-    python benchmarks/accuracy.py --model FILE [--modes file,q8_0] [--json FILE]
+    python benchmarks/accuracy.py --model FILE [--modes file,q8_0] [--context 2048,8192] [--json FILE]
 
 Reported for a prose text (`tests/parity/data`), with teacher forcing: perplexity, its ratio to fp32, mean
 KL divergence (over our 20 likeliest tokens, the rest pooled: a lower bound) and the rate at which the
@@ -8,13 +8,22 @@ likeliest token differs. For 20 greedy outputs of 48 tokens: the number equal to
 margin between fp32's two best logits at the first difference. FILE is a llama GGUF file. The other modes
 are files made from its dequantised weights: F32, BF16 and Q8_0 represent them exactly or nearly, Q4_0
 rounds them again; each is compared with fp32 on its own weights. The fp32 reference is transformers.
+
+With `--context`, only a text is scored, in windows of that many tokens: the second half of each window, so
+that every prediction has at least half that context. The text is the chapter on special method names of
+Python's reference, as `pydoc_data.topics` of the running Python has it; the JSON has its checksum.
 """
 
 import argparse
+import hashlib
+import platform
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from pydoc_data.topics import topics
 
 import gguf
 import numpy as np
@@ -28,7 +37,10 @@ from engine.api.config import KvDtype
 from engine.executors.open_model import open_model
 from tests.parity.accuracy import PROSE, QUESTIONS, ProseScore, departures, score_prose
 from tests.parity.loading import load_stepper
-from tests.parity.reference import llama_from_gguf
+from tests.parity.reference import model_from_gguf
+
+LONG_TEXT = "specialnames"
+LONG_TOKENS = 8192
 
 BOUNDS = {"perplexity_ratio": 1.005, "mean_kl": 0.01, "largest_margin": 0.4}
 """Upper bounds for a default mode."""
@@ -52,6 +64,7 @@ class Mode:
 MODES = {
     "file": Mode("as in the file", None, "f16"),
     "file_kv_int8": Mode("as in the file", None, "int8"),
+    "file_kv_f32": Mode("as in the file", None, "f32"),
     "f32": Mode("F32", gguf.GGMLQuantizationType.F32, "f32"),
     "bf16": Mode("BF16", gguf.GGMLQuantizationType.BF16, "f16"),
     "q8_0": Mode("Q8_0", gguf.GGMLQuantizationType.Q8_0, "f16"),
@@ -110,10 +123,22 @@ def rewrite(source: Path, target: Path, weights: gguf.GGMLQuantizationType) -> N
     writer.close()
 
 
+@contextmanager
+def rewritten(source: Path, weights: gguf.GGMLQuantizationType | None) -> Iterator[Path]:
+    """The file itself, or a copy with other weights that is deleted afterwards."""
+    if weights is None:
+        yield source
+        return
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / f"{weights.name}.gguf"
+        rewrite(source, path, weights)
+        yield path
+
+
 def measure(key: str, model: Path) -> Row:
     """Measure a mode; `model` is the file with its weights."""
     mode, opened = MODES[key], open_model(model)
-    reference = llama_from_gguf(model)
+    reference = model_from_gguf(model)
     prompts = [
         opened.tokenizer.encode_chat([{"role": "user", "content": question}])
         for question in QUESTIONS
@@ -139,6 +164,73 @@ def measure(key: str, model: Path) -> Row:
         stepper.executor.close()
 
 
+@dataclass(frozen=True, slots=True)
+class ContextRow:
+    """A mode's score of a long text.
+
+    Attributes:
+        context: tokens of a window; each prediction has at least half as many before it.
+        weight_format: as reported by the engine.
+    """
+
+    context: int
+    mode: str
+    weight_format: str
+    kv_dtype: str
+    prose: ProseScore
+
+
+def measure_context(keys: list[str], model: Path, context: int) -> list[ContextRow]:
+    """Score the long text with modes that share the weights of the file `model`."""
+    reference = model_from_gguf(model)
+    ids = open_model(model).tokenizer.encode(topics[LONG_TEXT])[: LONG_TOKENS + 1]
+    modes = [MODES[key] for key in keys]
+    windows = LONG_TOKENS // context
+    steppers = [
+        load_stepper(
+            model,
+            kv_dtype=mode.kv_dtype,
+            rows=windows,
+            max_model_len=context,
+            num_blocks=windows * -(-context // 32),
+        )
+        for mode in modes
+    ]
+    try:
+        # A window's last token has nothing to predict.
+        scores = score_prose(steppers, reference, ids, length=context - 1, first=context // 2)
+        infos = [stepper.executor.info for stepper in steppers]
+    finally:
+        for stepper in steppers:
+            stepper.executor.close()
+    return [
+        ContextRow(context, mode.name, info.weight_format, info.kv_dtype, score)
+        for mode, info, score in zip(modes, infos, scores, strict=True)
+    ]
+
+
+def print_contexts(rows: list[ContextRow], console: Console) -> None:
+    table = Table(title=f"against fp32, {LONG_TEXT}", title_justify="left")
+    for heading in ("context", "tokens"):
+        table.add_column(heading, justify="right")
+    for heading in ("weights", "KV"):
+        table.add_column(heading)
+    for heading in ("perplexity", "÷ fp32", "mean KL", "top-1 changed"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(
+            f"{row.context:,}",
+            f"{row.prose.tokens:,}",
+            row.weight_format,
+            row.kv_dtype,
+            f"{row.prose.perplexity:.3f}",
+            f"{row.prose.perplexity_ratio:.4f}",
+            f"{row.prose.mean_kl:.5f}",
+            f"{row.prose.top1_changed:.2%}",
+        )
+    console.print(table)
+
+
 def print_table(rows: list[Row], console: Console) -> None:
     table = Table(title=f"against fp32, {rows[0].prose.tokens:,} tokens", title_justify="left")
     table.add_column("weights")
@@ -159,31 +251,52 @@ def print_table(rows: list[Row], console: Console) -> None:
     console.print(table)
 
 
+def run_contexts(keys: list[str], options: argparse.Namespace) -> None:
+    """Measure and print the long text; modes with the same weights share the reference."""
+    rows: list[ContextRow] = []
+    for weights in dict.fromkeys(MODES[key].weights for key in keys):
+        group = [key for key in keys if MODES[key].weights is weights]
+        with rewritten(options.model, weights) as model:
+            for context in map(int, options.context.split(",")):
+                say(f"{', '.join(group)} at {context} …")
+                rows += measure_context(group, model, context)
+                if options.json:
+                    text = {
+                        "topic": LONG_TEXT,
+                        "python": platform.python_version(),
+                        "sha256": hashlib.sha256(topics[LONG_TEXT].encode()).hexdigest(),
+                    }
+                    write_result(
+                        options.json, {"text": text, "modes": [asdict(row) for row in rows]}
+                    )
+    print_contexts(rows, Console(width=None if sys.stdout.isatty() else 120))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--model", type=Path, required=True, help="a llama GGUF file")
     parser.add_argument("--modes", default=",".join(MODES), help="modes, separated by commas")
+    parser.add_argument(
+        "--context", metavar="N[,N]", help="score a long text in windows of N tokens instead"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the result to FILE")
     options = parser.parse_args()
     keys = [key for key in options.modes.split(",") if key]
     if unknown := sorted(set(keys) - set(MODES)):
         parser.error(f"unknown mode {', '.join(unknown)}: choose from {', '.join(MODES)}")
+    if options.context:
+        run_contexts(keys, options)
+        return
     rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as directory:
-        for key in keys:
-            say(f"{key} …")
-            model, weights = options.model, MODES[key].weights
-            if weights is not None:
-                model = Path(directory) / f"{key}.gguf"
-                rewrite(options.model, model, weights)
+    for key in keys:
+        say(f"{key} …")
+        with rewritten(options.model, MODES[key].weights) as model:
             rows.append(measure(key, model))
-            if model is not options.model:
-                model.unlink()
-            if options.json:
-                figures = [asdict(row) | {"within_bounds": row.within_bounds} for row in rows]
-                write_result(options.json, {"bounds": BOUNDS, "modes": figures})
+        if options.json:
+            figures = [asdict(row) | {"within_bounds": row.within_bounds} for row in rows]
+            write_result(options.json, {"bounds": BOUNDS, "modes": figures})
     print_table(rows, Console(width=None if sys.stdout.isatty() else 120))
     if outside := [row for row in rows if not row.within_bounds]:
         names = ", ".join(f"{row.weight_format} with KV {row.kv_dtype}" for row in outside)

@@ -25,6 +25,8 @@ import termios
 import time
 from pathlib import Path
 
+from benchmarks.machine import with_origin
+
 PRAVAHA = str(Path(sys.executable).with_name("pravaha"))
 SIZE = (36, 120)
 FRAME_MARK = "Pravāha".encode()
@@ -111,7 +113,7 @@ def main() -> None:
         "idle_resident_mb": resident / 1e6,
     }
     if arguments.json:
-        print(json.dumps(figures))
+        print(json.dumps(with_origin(figures), indent=1))
         return
     for name, value in figures.items():
         if isinstance(value, dict):

@@ -35,7 +35,7 @@ class Recipe:
     @property
     def display_name(self) -> str:
         """Name used in messages before the engine has reported its own."""
-        return self.script.stem.removesuffix("_driver") + self.label
+        return f"{self.script.stem.removesuffix('_driver')} {self.model.name}{self.label}"
 
     @property
     def missing(self) -> Path | None:

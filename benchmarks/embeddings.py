@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from transformers import BertModel
 
+from benchmarks.machine import write_result
 from engine._core import cpu_features
 from engine.embedding.embedder import installed_encoder
 from engine.embedding.text_encoder import TextEncoder
@@ -57,7 +58,7 @@ def main() -> None:
         }
     print(json.dumps(figures, indent=2, ensure_ascii=False))
     if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
+        write_result(arguments.json, figures)
 
 
 def corpus(count: int, fewest: int, most: int) -> list[str]:

@@ -31,6 +31,7 @@ import numpy as np
 import torch
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM, GenerationConfig
 
+from benchmarks.machine import write_result
 from engine.api.config import EngineConfig
 from engine.api.errors import PravahaError
 from engine.executors.base import SAMPLING_DTYPE, StepPlan
@@ -373,7 +374,7 @@ def main() -> None:
         )
         emit("throughput", rows)
     if options.json:
-        options.json.write_text(json.dumps(report, indent=2) + "\n")
+        write_result(options.json, report)
     wrong = [r for r in report["parity"] + report["graphs"] if r["equal"] < 1]
     if wrong:
         sys.exit(f"{len(wrong)} comparisons differ: the figures are not valid.")

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.machine import write_result
 from engine.api.grammar import Grammar
 from engine.batch.grammar_rows import GrammarRows
 from engine.executors.open_model import open_model
@@ -80,7 +81,7 @@ def main() -> None:
     compiler.close()
     print(json.dumps(figures, indent=2))
     if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
+        write_result(arguments.json, figures)
 
 
 def measure(compiler: GrammarCompiler, grammar: Grammar, vocab_size: int) -> dict[str, float]:

@@ -1,6 +1,6 @@
-"""`Measurements`: the measured durations of an engine, and throughput, ratios and roofline shares."""
+"""`Measurements`: the measured durations of an engine, and throughput and roofline shares."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -78,6 +78,13 @@ class Measurements:
         measured = {n: n / min(s) for n, s in self.short.items() if s}
         return max(measured, key=measured.__getitem__, default=None)
 
+    def runs(self, column: str) -> int:
+        """Number of runs behind the column's figure; for *prefill* those of its fastest batch."""
+        if column == "single":
+            return len(self.single)
+        streams = self.fastest_prefill_batch() if column == "prefill" else int(column)
+        return len(self.short.get(streams, ())) if streams is not None else 0
+
     def figures(self) -> dict[str, dict[str, float]]:
         """Column → best and median tokens per second, for the columns that were measured."""
         return {
@@ -88,27 +95,15 @@ class Measurements:
         }
 
 
-def ratios(ours: Measurements, peers: Iterable[Measurements]) -> dict[str, float]:
-    """Column → our best over the best of the peers; columns without a peer are left out."""
-    peers = list(peers)
-    result: dict[str, float] = {}
-    for column in COLUMNS:
-        rate = ours.best(column)
-        others = [best for peer in peers if (best := peer.best(column)) is not None]
-        if rate is not None and others:
-            result[column] = rate / max(others)
-    return result
-
-
-def shares(ours: Measurements, floors: Mapping[str, float]) -> dict[str, float]:
-    """Column → share of the roofline: the lower bound of a token's time × our best tokens per second.
+def shares(ours: Measurements, floors: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """Column → best and median share of the roofline: the lower bound of a token's time × tokens per second.
 
     Args:
         ours: our measurements.
         floors: column → lower bound of the seconds per token.
     """
     return {
-        column: floors[column] * rate
-        for column in COLUMNS
-        if column in floors and (rate := ours.best(column)) is not None
+        column: {name: floors[column] * rate for name, rate in rates.items()}
+        for column, rates in ours.figures().items()
+        if column in floors
     }

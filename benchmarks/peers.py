@@ -1,13 +1,19 @@
 """Compares Pravāha with other engines: same model, same workload, interleaved in one run.
 
-    python benchmarks/peers.py --dir DIR [--peers llama_cpp,openvino] [--rounds 3] [--json FILE]
+    python benchmarks/peers.py --dir DIR [--peers llama_cpp,openvino] [--rounds 3] [--minutes 25]
+        [--json FILE]
     python benchmarks/peers.py --dir DIR --baseline CHECKOUT
 
-DIR contains a virtual environment per peer (`DIR/llama_cpp`, …) and `DIR/models`, created by the peers'
-`setup.sh`. Every engine is started once, stays loaded, and is stopped (SIGSTOP) while another one runs.
-In each column of a round the engines run one after another, in an order that rotates by round, so that
-noisy neighbours affect all engines alike. A peer that is not installed or fails is skipped with a
-message. The result is written after every column.
+DIR contains a virtual environment per peer (`DIR/llama_cpp`, …) and `DIR/models`, created by
+`benchmarks/peers_setup.sh`. Every engine is started once per weight format (`recipes.FORMATS`), stays
+loaded, and is stopped (SIGSTOP) while another one runs. In each column of a round the engines run one after
+another, in an order that rotates by round, so that noisy neighbours affect all engines alike. A peer that is
+not installed or fails is skipped with a message. The result is written after every column.
+
+The ratio of a column is over the best peer in its best format, from equally many runs of both
+(`peer_ratios.py`), once for the fastest runs and once for the medians. A peer below 60 % of the best peer
+after two runs of a column has no later runs of that column. For a run of limited duration give many rounds
+and `--minutes`; the first round always completes.
 
 Columns: *single* is one stream of 128 tokens after a short text; 4, 16, 32 and 64 are decode throughput
 with that many streams of 64 random prompt tokens and 64 new tokens; *prefill* is the highest prompt
@@ -27,23 +33,12 @@ from rich.console import Console
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.comparison import ComparedEngine, Comparison, print_table
-from benchmarks.driven_engine import DRIVERS, OURS, Recipe
+from benchmarks.driven_engine import OURS, Recipe
 from benchmarks.machine import write_result
 from benchmarks.measurements import COLUMNS
+from benchmarks.recipes import DEMO, FORMATS, our_recipe, peer_recipes
 
-PEERS = ("llama_cpp", "openvino", "vllm_cpu", "transformers")
 MEASURED = tuple(column for column in COLUMNS if column != "prefill")
-
-
-def recipes(peer: str, directory: Path) -> list[Recipe]:
-    """The recipes of a peer: llama.cpp and OpenVINO with two weight formats, the others with one.
-
-    llama.cpp has repacked kernels for Q4_0 and none for Q4_1, the format of the demo model.
-    """
-    python, models = directory / peer / "bin" / "python", directory / "models"
-    script = DRIVERS / f"{peer}_driver.py"
-    names = {"llama_cpp": ("smollm2.gguf", "smollm2-q4_0.gguf"), "openvino": ("ov_int8", "ov_int4")}
-    return [Recipe(script, python, models / name) for name in names.get(peer, ("smollm2_bf16",))]
 
 
 def parse() -> argparse.Namespace:
@@ -51,14 +46,13 @@ def parse() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--dir", type=Path, required=True, help="directory of the peers")
-    parser.add_argument("--peers", default=",".join(PEERS), help="peers, separated by commas")
+    parser.add_argument("--peers", default=",".join(FORMATS), help="peers, separated by commas")
     parser.add_argument("--baseline", type=Path, help="a checkout of Pravāha, instead of peers")
-    parser.add_argument("--once", default="", help="peers that run in round 1 only")
     parser.add_argument(
         "--columns", default=",".join(MEASURED), help="columns; prefill is part of the batches"
     )
     parser.add_argument("--rounds", type=int, default=3, help="maximum number of rounds")
-    parser.add_argument("--minutes", type=float, help="start no further round after this time")
+    parser.add_argument("--minutes", type=float, help="stop after this time, but complete round 1")
     parser.add_argument("--repeats", type=int, default=1, help="runs of a column per round")
     parser.add_argument("--model", type=Path, help="our model (default DIR/models/smollm2.gguf)")
     parser.add_argument(
@@ -71,11 +65,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the result to FILE")
     options = parser.parse_args()
     options.peers = [name for name in options.peers.split(",") if name and not options.baseline]
-    options.once = [name for name in options.once.split(",") if name]
     options.columns = [name for name in options.columns.split(",") if name]
     for names, known, kind in (
-        (options.peers, PEERS, "peer"),
-        (options.once, options.peers, "peer of this run"),
+        (options.peers, tuple(FORMATS), "peer"),
         (options.columns, MEASURED, "column to measure"),
     ):
         if unknown := sorted(set(names) - set(known)):
@@ -88,23 +80,20 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     options = parse()
     directory = options.dir.resolve()
-    model = options.model or directory / "models" / "smollm2.gguf"
+    model = options.model or directory / "models" / DEMO
     kv = ("--kv-dtype", options.kv_dtype)
-    ours = Recipe(OURS, Path(sys.executable), model, kv)
-    compared = [ComparedEngine(ours)]
+    compared = [ComparedEngine(our_recipe(model, *kv))]
     if options.speculating:
-        speculating = Recipe(
-            OURS, Path(sys.executable), model, (*kv, "--speculation"), ", speculating"
-        )
+        speculating = our_recipe(model, *kv, "--speculation", label=", speculating")
         compared.append(ComparedEngine(speculating, rated=False))
     if options.baseline:
         driver = options.baseline.resolve() / OURS.relative_to(OURS.parents[2])
         baseline = Recipe(driver, Path(sys.executable), model, kv, ", baseline")
         compared.append(ComparedEngine(baseline, "baseline"))
     compared += [
-        ComparedEngine(recipe, peer, rounds=1 if peer in options.once else None)
+        ComparedEngine(recipe, peer)
         for peer in options.peers
-        for recipe in recipes(peer, directory)
+        for recipe in peer_recipes(peer, directory)
     ]
     until = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
     console = Console(width=None if sys.stdout.isatty() else 160)

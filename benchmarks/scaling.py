@@ -2,14 +2,17 @@
 
     python benchmarks/scaling.py --dir DIR [--parts shapes,contexts,prefix] [--quick] [--json FILE]
 
-* *shapes*: the columns of `peers.py` for models with the shapes of Qwen2.5 0.5B and 1.5B and random Q4_1
-  weights, created in `--cache`. llama.cpp loads the same file; OpenVINO and vLLM would need checkpoints and
-  exports of gigabytes and are left out.
+* *shapes*: the columns of `peers.py` for models with the shapes of Qwen2.5 0.5B and 1.5B and random weights,
+  created in `--cache`: Q4_1 for ours, Q4_0 for llama.cpp, which has faster kernels for it. OpenVINO and vLLM
+  would need checkpoints and exports of gigabytes and are left out.
 * *contexts*: decode throughput of the demo model at contexts of 128, 1k and 4k tokens per stream, without
   sharing. Prompts are computed once and then found in the prefix cache, so that prefill does not dominate
   the measurement.
 * *prefix*: 51 streams whose prompts share 1,000 tokens and end in 24 different ones. All engines share the
   prefix: ours and OpenVINO by prefix caching, llama.cpp by copying one sequence's cells to the others.
+
+Peers are llama.cpp in Q4_0 and OpenVINO in int8 and int4, all with as many runs as ours; figures and ratios
+to the best peer are given for the fastest runs and for the medians.
 
 `--quick` uses shorter outputs and fewer streams for the largest shapes, and takes minutes. The result is
 written after every measurement.
@@ -18,9 +21,10 @@ written after every measurement.
 import argparse
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from rich.console import Console
@@ -29,16 +33,18 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.comparison import VOCABULARY, ComparedEngine, Comparison, print_table, prompts
-from benchmarks.driven_engine import DRIVERS, OURS, DrivenEngine, OrderRefused, Recipe
+from benchmarks.driven_engine import DrivenEngine, OrderRefused, Recipe
 from benchmarks.driven_process import ProcessFailed
 from benchmarks.drivers.orders import Order
 from benchmarks.machine import say, write_result
 from benchmarks.measurements import Lengths
+from benchmarks.recipes import DEMO, our_recipe, peer_recipe, peer_recipes
 from engine.benchmark.workload import random_tokens
 from engine.files.cache_dir import cache_dir
 
 PARTS = ("shapes", "contexts", "prefix")
-PEERS = ("llama_cpp", "openvino")
+PEERS = {"llama_cpp": ("q4_0",), "openvino": ("int8", "int4")}
+"""Peer → its weight formats in *contexts* and *prefix*."""
 CONTEXTS = {128: (1, 4, 16), 1024: (1, 4, 16), 4096: (1, 4, 16)}
 QUICK_CONTEXTS = {128: (1, 4, 16), 1024: (1, 4, 16), 4096: (1, 4)}
 NEW_TOKENS = 32
@@ -46,20 +52,22 @@ AGENTS, PREFIX_TOKENS, TAIL_TOKENS = 51, 1000, 24
 Save = Callable[[], None]
 
 
-def recipe(name: str, directory: Path, *flags: str, model: Path | None = None) -> Recipe:
-    """The recipe of an engine, with the demo model or `model`."""
-    if name == "pravaha":
-        demo = directory / "models" / "smollm2.gguf"
-        return Recipe(OURS, Path(sys.executable), model or demo, flags)
-    own = {"llama_cpp": "smollm2.gguf", "openvino": "ov_int8"}[name]
-    python = directory / name / "bin" / "python"
-    return Recipe(DRIVERS / f"{name}_driver.py", python, model or directory / "models" / own, flags)
+def recipes(options: argparse.Namespace, *flags: str) -> list[Recipe]:
+    """The recipes of all engines with the demo model, ours first."""
+    return [
+        our_recipe(options.dir / "models" / DEMO, *flags),
+        *(
+            recipe
+            for peer in options.peers
+            for recipe in peer_recipes(peer, options.dir, *flags, formats=PEERS[peer])
+        ),
+    ]
 
 
-def start(stack: ExitStack, recipes: list[Recipe], threads: int) -> list[DrivenEngine]:
+def start(stack: ExitStack, wanted: list[Recipe], threads: int) -> list[DrivenEngine]:
     """Start the engines; those that fail are skipped with a message."""
     engines = []
-    for one in recipes:
+    for one in wanted:
         say(f"starting {one.display_name}")
         try:
             if one.missing is not None:
@@ -81,10 +89,44 @@ def turns(engines: list[DrivenEngine], rounds: int) -> Iterator[tuple[int, Drive
             yield number, engine
 
 
-def tokens_per_second(tokens: int, short: list[float], long: list[float]) -> float | None:
-    """Decode throughput of the fastest runs; None if noise exceeds the difference."""
-    taken = min(long) - min(short)
-    return tokens / taken if taken > 0 else None
+def throughput(tokens: int, short: list[float], long: list[float]) -> dict[str, float | None]:
+    """Best and median decode throughput: tokens over the difference of the long and the short runs.
+
+    A figure is None if noise exceeds the difference.
+    """
+    differences = {
+        name: typical(long) - typical(short)
+        for name, typical in (("best", min), ("median", median))
+    }
+    return {name: tokens / taken if taken > 0 else None for name, taken in differences.items()}
+
+
+def lowest_ratios(
+    ours: Mapping[str, float | None], peers: list[Mapping[str, float | None]]
+) -> dict[str, float]:
+    """Best and median: ours over the highest of the peers; without those that were not measured."""
+    ratios: dict[str, float] = {}
+    for name, rate in ours.items():
+        others = [other for peer in peers if (other := peer[name])]
+        if rate and others:
+            ratios[name] = rate / max(others)
+    return ratios
+
+
+def versions(engines: list[DrivenEngine]) -> dict[str, dict[str, object]]:
+    """Engine → version and format, as it reported them."""
+    return {
+        engine.name: {key: value for key, value in engine.hello.items() if key != "work"}
+        for engine in engines
+    }
+
+
+def cell(figures: Mapping[str, float | None] | None, digits: int = 0) -> str:
+    """Best (median) of a table's cell."""
+    if not figures or figures.get("best") is None:
+        return "–"
+    shown = ("–" if rate is None else f"{rate:,.{digits}f}" for rate in figures.values())
+    return "{} ({})".format(*shown)
 
 
 # -- shapes ----------------------------------------------------------------------------------------
@@ -96,21 +138,22 @@ def shapes(options: argparse.Namespace, found: dict[str, Any], save: Save) -> No
 
     for name, shape in SHAPES.items():
         say(f"creating the {name} model")
-        model = synthetic_model(shape, options.dir / "models" / "smollm2.gguf", options.cache)
+        demo = options.dir / "models" / DEMO
+        model = synthetic_model(shape, demo, options.cache)
         columns = ["single", "4", "16", "32", "64"]
         if options.quick:
             columns = columns[: 4 if name == "0.5B" else 3]
         lengths = Lengths(single=32, prompt=32, new=16) if options.quick else Lengths()
-        compared = [ComparedEngine(recipe("pravaha", options.dir, model=model))]
+        compared = [ComparedEngine(our_recipe(model))]
         if "llama_cpp" in options.peers:
-            compared.append(
-                ComparedEngine(recipe("llama_cpp", options.dir, model=model), "llama_cpp")
-            )
+            q4_0 = synthetic_model(shape, demo, options.cache, "q4_0")
+            peer = peer_recipe("llama_cpp", options.dir, q4_0)
+            compared.append(ComparedEngine(peer, "llama_cpp"))
         with Comparison(compared, columns, threads=options.threads, lengths=lengths) as comparison:
             for rounds in comparison.run(options.rounds, float("inf")):
                 found[name] = comparison.result(rounds)
                 save()
-            print(f"Qwen2.5 {name} shapes, {model.stat().st_size / 1e6:,.0f} MB of Q4_1")
+            print(f"Qwen2.5 {name} shapes, {model.stat().st_size / 1e6:,.0f} MB")
             print_table(comparison, options.console)
 
 
@@ -123,10 +166,12 @@ def contexts(options: argparse.Namespace, found: dict[str, Any], save: Save) -> 
     longest = max(wanted) + NEW_TOKENS + 32
     held = max(context * max(streams) for context, streams in wanted.items())
     flags = ("--prefix-caching", "--max-tokens", str(longest), "--kv-tokens", str(2 * held))
-    names = ["pravaha", *options.peers]
     with ExitStack() as stack:
-        recipes = [recipe(name, options.dir, *flags) for name in names]
-        engines = start(stack, recipes, options.threads)
+        engines = start(stack, recipes(options, *flags), options.threads)
+        found["engines"] = versions(engines)
+        rates = found["tokens_per_second"] = {}
+        seconds = found["seconds"] = {}
+        ratios = found["ratio_to_best_peer"] = {}
         for context, numbers in wanted.items():
             every = prompts(max(numbers), context, context)
             filled = [engine for engine in engines if _fill(engine, every, context)]
@@ -138,10 +183,13 @@ def contexts(options: argparse.Namespace, found: dict[str, Any], save: Save) -> 
                     short, long = runs.setdefault(engine.name, ([], []))
                     short.append(engine.run(Order(1, every[:streams])))
                     long.append(engine.run(Order(1 + NEW_TOKENS, every[:streams])))
-                found[key] = {
-                    name: tokens_per_second(streams * NEW_TOKENS, *pair)
-                    for name, pair in runs.items()
+                seconds[key] = runs
+                rates[key] = {
+                    name: throughput(streams * NEW_TOKENS, *pair) for name, pair in runs.items()
                 }
+                ours, *peers = (rates[key].get(engine.name) for engine in engines)
+                if ours:
+                    ratios[key] = lowest_ratios(ours, [peer for peer in peers if peer])
                 save()
     _print_contexts(found, options.console)
 
@@ -158,13 +206,14 @@ def _fill(engine: DrivenEngine, every: list[list[int]], context: int) -> bool:
 
 
 def _print_contexts(found: dict[str, Any], console: Console) -> None:
-    table = Table(title="decode tokens per second, streams × context", title_justify="left")
-    table.add_column("")
-    for key in found:
+    table = Table(title="decode tokens per second: best (median)", title_justify="left")
+    table.add_column("streams × context")
+    rates, ratios = found["tokens_per_second"], found["ratio_to_best_peer"]
+    for key in rates:
         table.add_column(key, justify="right")
-    for name in dict.fromkeys(name for cells in found.values() for name in cells):
-        cells = (found[key].get(name) for key in found)
-        table.add_row(name, *("–" if rate is None else f"{rate:,.0f}" for rate in cells))
+    for name in found["engines"]:
+        table.add_row(name, *(cell(cells.get(name)) for cells in rates.values()))
+    table.add_row("÷ best peer", *(cell(ratios.get(key), 2) for key in rates))
     console.print(table)
 
 
@@ -181,11 +230,12 @@ def agents(seed: int) -> list[list[int]]:
 def prefix(options: argparse.Namespace, found: dict[str, Any], save: Save) -> None:
     """Total time and decode throughput of many streams with one shared prefix."""
     flags = ("--prefix-caching", "--kv-tokens", str(AGENTS * 1200))
-    names = ["pravaha", *options.peers]
+    figures = found["figures"] = {}
     with ExitStack() as stack:
-        recipes = [recipe(name, options.dir, *flags) for name in names]
+        engines = start(stack, recipes(options, *flags), options.threads)
+        found["engines"] = versions(engines)
         runs: dict[str, tuple[list[float], list[float]]] = {}
-        for number, engine in turns(start(stack, recipes, options.threads), options.rounds):
+        for number, engine in turns(engines, options.rounds):
             say(f"{AGENTS} streams with one prefix: {engine.name}")
             short, long = runs.setdefault(engine.name, ([], []))
             try:
@@ -202,28 +252,32 @@ def prefix(options: argparse.Namespace, found: dict[str, Any], save: Save) -> No
                 continue
             short.append(first)
             long.append(whole)
-            found[engine.name] = {
-                "first_tokens_s": min(short),
-                "total_s": min(long),
-                "decode_tokens_per_second": tokens_per_second(AGENTS * NEW_TOKENS, short, long),
+            figures[engine.name] = {
+                "first_tokens_s": {"best": min(short), "median": median(short)},
+                "total_s": {"best": min(long), "median": median(long)},
+                "tokens_per_second": throughput(AGENTS * NEW_TOKENS, short, long),
+                "seconds": {"short": short, "long": long},
             }
             save()
+    _print_prefix(figures, options.console)
+
+
+def _print_prefix(figures: dict[str, Any], console: Console) -> None:
     table = Table(
         title=f"{AGENTS} streams, {PREFIX_TOKENS:,} shared tokens, {TAIL_TOKENS} private, "
-        f"{1 + NEW_TOKENS} new",
+        f"{1 + NEW_TOKENS} new: best (median)",
         title_justify="left",
     )
     for heading in ("", "first tokens, s", "all, s", "decode tok/s"):
         table.add_column(heading, justify="right" if heading else "left")
-    for name, figures in found.items():
-        rate = figures["decode_tokens_per_second"]
+    for name, of_engine in figures.items():
         table.add_row(
             name,
-            f"{figures['first_tokens_s']:,.2f}",
-            f"{figures['total_s']:,.2f}",
-            "–" if rate is None else f"{rate:,.0f}",
+            cell(of_engine["first_tokens_s"], 2),
+            cell(of_engine["total_s"], 2),
+            cell(of_engine["tokens_per_second"]),
         )
-    options.console.print(table)
+    console.print(table)
 
 
 def main() -> None:

@@ -28,6 +28,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.machine import with_origin
 from engine.api.config import EngineConfig
 from engine.api.events import EventBus
 from engine.api.request import Request, SamplingParams
@@ -140,6 +141,7 @@ def sequence(number: int, params: SamplingParams, max_total: int = MAX_MODEL_LEN
         penalty_start=length,
         max_total=max_total,
         stop_ids=(0,),
+        cache_salt=b"",
         sampling=SamplingValidator.pack(params, 0),
         bias_ids=bias_ids,
         bias_values=bias_values,
@@ -285,7 +287,7 @@ def report_policies(options: argparse.Namespace) -> None:
         for line in measure_share(options.model, policy, options.rows)
     ]
     if options.json:
-        print(json.dumps({"simulated": simulated, "real": real}, indent=2))
+        print(json.dumps(with_origin({"simulated": simulated, "real": real}), indent=2))
         return
     for lines in (simulated, real):
         if lines:
@@ -319,7 +321,7 @@ def main() -> None:
         for name, (params, steps, sweep) in cases.items()
     }
     if arguments.json:
-        print(json.dumps(report, indent=2))
+        print(json.dumps(with_origin(report), indent=2))
         return
     for name, lines in report.items():
         print(f"{name}: µs per step, median (95th percentile)")

@@ -40,6 +40,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.machine import write_result
+
 if TYPE_CHECKING:
     from engine.clients.engine_client import EngineClient
 
@@ -386,7 +388,7 @@ def main() -> None:
     }
     print(json.dumps(result, indent=1))
     if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
+        write_result(options.json, result)
 
 
 if __name__ == "__main__":

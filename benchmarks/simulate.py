@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.machine import with_origin
 from benchmarks.traces import TRACES, Arrival, take
 from engine._core import BlockAllocator, PrefixTrie
 from engine.api.events import EventBus
@@ -180,7 +181,7 @@ class Simulation:
         allowed = arrival.deadline_ms
         cached = 0
         if self.blocks.prefixes is not None:
-            cached = len(self.blocks.prefixes.match(tokens)) * BLOCK_SIZE
+            cached = len(self.blocks.prefixes.match(tokens, b"")) * BLOCK_SIZE
         record = request_record(
             arrival=number,
             queued_at=queued_at,
@@ -197,6 +198,7 @@ class Simulation:
             penalty_start=len(tokens),
             max_total=len(tokens) + arrival.answer,
             stop_ids=(),
+            cache_salt=b"",
             sampling=SamplingValidator.pack(params, 0),
             bias_ids=np.zeros(0, np.int32),
             bias_values=np.zeros(0, np.float32),
@@ -354,7 +356,10 @@ def main() -> None:
             print(table(outcomes), flush=True)
     if options.json:
         print(
-            json.dumps({"costs": asdict(costs), "load": options.load, "traces": report}, indent=2)
+            json.dumps(
+                with_origin({"costs": asdict(costs), "load": options.load, "traces": report}),
+                indent=2,
+            )
         )
 
 

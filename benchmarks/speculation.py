@@ -14,7 +14,6 @@ match length, from which the prior in `engine/scheduler/speculation.py` was take
 """
 
 import argparse
-import json
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
@@ -23,6 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.machine import write_result
 from engine._core import draft_by_lookup
 from engine.api.config import EngineConfig
 from engine.api.request import Request, RequestOutput, SamplingParams
@@ -113,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for engine in engines.values():
             engine.shutdown()
     if options.json:
-        options.json.write_text(json.dumps(report, indent=1) + "\n")
+        write_result(options.json, {"kinds": report})
 
 
 def _print_row(row: dict[str, object]) -> None:

@@ -18,7 +18,9 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from benchmarks.machine import with_origin
 from benchmarks.step_shapes import (
+    BLOCK_SIZE,
     TURN_S,
     Shape,
     add_shapes,
@@ -29,7 +31,6 @@ from benchmarks.step_shapes import (
 )
 from engine import _core
 from engine.executors.native import NativeExecutor
-from engine.memory.kv_cache_config import block_bytes
 from engine.models.spec import ModelSpec
 
 
@@ -61,9 +62,10 @@ def measure(executor: NativeExecutor, shapes: list[Shape], vocab: int, seconds: 
 
 
 def predict(
-    shape: Shape, spec: ModelSpec, ceilings: Ceilings, weight_bytes: int, kv_bytes: float
+    shape: Shape, spec: ModelSpec, ceilings: Ceilings, executor: NativeExecutor
 ) -> dict[str, float]:
-    """Predicted seconds of the phases that have a ceiling; `kv_bytes` are the KV bytes per token."""
+    """Predicted seconds of the phases that have a ceiling."""
+    kv_bytes = executor.block_bytes / BLOCK_SIZE
     hidden, width = spec.hidden_size, spec.intermediate_size
     heads, kv_heads = spec.num_heads * spec.head_dim, spec.num_kv_heads * spec.head_dim
     layers, tokens = spec.num_layers, shape.rows * shape.tokens
@@ -74,7 +76,7 @@ def predict(
         "down": layers * hidden * width,
         "lm_head": spec.vocab_size * hidden,
     }
-    bytes_each = weight_bytes / sum(weights.values())
+    bytes_each = executor.info.weight_bytes / sum(weights.values())
     seconds = {
         name: max(
             count * bytes_each / ceilings.read,
@@ -82,10 +84,10 @@ def predict(
         )
         for name, count in weights.items()
     }
-    seen = shape.context + (shape.tokens + 1) / 2
-    private = shape.rows * (shape.context + shape.tokens - shape.shared) + shape.shared
+    seen = sum(shape.contexts) / shape.rows + (shape.tokens + 1) / 2
+    private = sum(shape.contexts) + shape.rows * (shape.tokens - shape.shared) + shape.shared
     products = 4 * layers * tokens * seen * heads
-    is_int8 = kv_bytes < 2 * spec.kv_elements_per_token
+    is_int8 = executor.info.kv_dtype == "int8"
     seconds["attention"] = max(
         private * kv_bytes / ceilings.read,
         # int8 codes are multiplied by 16-bit values, which halves the peak; see the kernel.
@@ -116,7 +118,8 @@ def main() -> None:
     )
     measure(executor, shapes, spec.vocab_size, args.seconds)
     if args.json:
-        print(json.dumps({"ceilings": asdict(ceilings), "shapes": [asdict(s) for s in shapes]}))
+        found = {"ceilings": asdict(ceilings), "shapes": [asdict(s) for s in shapes]}
+        print(json.dumps(with_origin(found)))
         return
     print(
         f"{executor.info.dispatch}, {executor.info.threads} threads, KV {executor.info.kv_dtype}; "
@@ -126,10 +129,7 @@ def main() -> None:
     print("step".ljust(16) + "".join(f"{1e3 * shape.seconds:.2f}".rjust(18) for shape in shapes))
     sums = (f"{1e3 * sum(shape.phases.values()):.2f}" for shape in shapes)
     print("sum".ljust(16) + "".join(text.rjust(18) for text in sums))
-    kv_bytes = block_bytes(spec, block_size=1, kv_dtype=executor.info.kv_dtype)
-    predicted = [
-        predict(shape, spec, ceilings, executor.info.weight_bytes, kv_bytes) for shape in shapes
-    ]
+    predicted = [predict(shape, spec, ceilings, executor) for shape in shapes]
     for phase in shapes[0].phases:
         cells = [
             f"{1e3 * shape.phases[phase]:.2f}"

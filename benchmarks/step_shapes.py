@@ -17,6 +17,8 @@ from engine.models.spec import ModelSpec
 BLOCK_SIZE = 32
 MAX_LEN = 8192
 PROMPT = 64
+PIECE = 512
+"""Tokens of a step that writes the longest row's context."""
 TURN_S = 0.2
 """Seconds that a shape runs before the next one."""
 
@@ -31,6 +33,7 @@ class Shape:
         tokens: tokens computed per row.
         context: tokens in the KV cache per row before the step.
         shared: how many of these are in blocks shared by all rows.
+        longest: tokens in the KV cache of the first row, if it has more than the others.
         seconds: minimum duration of the step.
         phases: minimum duration of each phase.
     """
@@ -40,19 +43,33 @@ class Shape:
     tokens: int
     context: int
     shared: int = 0
+    longest: int = 0
     seconds: float = float("inf")
     phases: dict[str, float] = field(default_factory=dict)
 
     @property
+    def contexts(self) -> list[int]:
+        """Tokens in the KV cache before the step, by row."""
+        return [max(self.context, self.longest), *[self.context] * (self.rows - 1)]
+
+    @property
+    def own_blocks(self) -> list[int]:
+        """Number of KV blocks that a row does not share, by row."""
+        shared = self.shared // BLOCK_SIZE
+        return [-(-(context + self.tokens) // BLOCK_SIZE) - shared for context in self.contexts]
+
+    @property
     def blocks(self) -> int:
         """Number of KV blocks that the step needs."""
-        shared = self.shared // BLOCK_SIZE
-        return shared + self.rows * (-(-(self.context + self.tokens) // BLOCK_SIZE) - shared)
+        return self.shared // BLOCK_SIZE + sum(self.own_blocks)
 
 
 def shapes_of(args: argparse.Namespace) -> list[Shape]:
     """The shapes selected by the arguments of `add_shapes`."""
     shapes = [Shape(f"{n} rows", n, 1, args.context) for n in args.rows]
+    for longest in args.longest:
+        name = f"{longest} + {args.context} x"
+        shapes += [Shape(f"{name} {n - 1}", n, 1, args.context, longest=longest) for n in args.rows]
     shapes += [Shape(f"prefill {n}", 1, n, 0) for n in args.prefill]
     return shapes + [Shape(f"{n} prompts", n, PROMPT, 0) for n in args.prompts]
 
@@ -61,6 +78,13 @@ def add_shapes(parser: argparse.ArgumentParser, rows: list[int]) -> None:
     """Add the arguments that select the step shapes."""
     parser.add_argument("--rows", type=int, nargs="*", default=rows, help="numbers of decode rows")
     parser.add_argument("--context", type=int, default=96, help="context length of decode rows")
+    parser.add_argument(
+        "--longest",
+        type=int,
+        nargs="*",
+        default=[],
+        help="context of one row among the decode rows",
+    )
     parser.add_argument("--prefill", type=int, nargs="*", default=[512], help="prefill lengths")
     parser.add_argument(
         "--prompts", type=int, nargs="*", default=[], help=f"numbers of {PROMPT}-token prompts"
@@ -69,14 +93,16 @@ def add_shapes(parser: argparse.ArgumentParser, rows: list[int]) -> None:
 
 def plan_of(shape: Shape, vocab: int, first: int | None = None) -> StepPlan:
     """A greedy step of `shape` with blocks numbered from 0, at position `first` (default: context)."""
-    rows, end = shape.rows, shape.context + shape.tokens
-    first = shape.context if first is None else first
+    rows = shape.rows
+    firsts = np.array(shape.contexts if first is None else [first] * rows, np.int32)
+    ends = firsts + shape.tokens
     width = -(-MAX_LEN // BLOCK_SIZE)
     tables = np.full((rows, width), -1, np.int32)
-    shared, own = shape.shared // BLOCK_SIZE, -(-end // BLOCK_SIZE) - shape.shared // BLOCK_SIZE
-    for row in range(rows):
+    used = shared = shape.shared // BLOCK_SIZE
+    for row, own in enumerate(shape.own_blocks):
         tables[row, :shared] = np.arange(shared)
-        tables[row, shared : shared + own] = shared + row * own + np.arange(own)
+        tables[row, shared : shared + own] = used + np.arange(own)
+        used += own
     sampling = np.zeros(rows, SAMPLING_DTYPE)
     sampling["top_p"], sampling["repetition_penalty"], sampling["num_logprobs"] = 1.0, 1.0, -1
     ids = np.random.default_rng(0).integers(0, vocab, rows * shape.tokens, dtype=np.int32)
@@ -85,12 +111,12 @@ def plan_of(shape: Shape, vocab: int, first: int | None = None) -> StepPlan:
         rows=np.arange(rows, dtype=np.int32),
         query_start=np.arange(rows + 1, dtype=np.int32) * shape.tokens,
         token_ids=ids,
-        positions=np.tile(np.arange(first, first + shape.tokens, dtype=np.int32), rows),
+        positions=(firsts[:, None] + np.arange(shape.tokens, dtype=np.int32)).ravel(),
         needs_logits=np.ones(rows, np.uint8),
         block_tables=tables,
         token_table=np.zeros((rows, MAX_LEN), np.int32),
-        num_tokens=np.full(rows, first + shape.tokens, np.int32),
-        penalty_start=np.full(rows, first + shape.tokens, np.int32),
+        num_tokens=ends,
+        penalty_start=ends,
         sampling=sampling,
         bias_rows=none,
         bias_ids=none,
@@ -101,8 +127,11 @@ def plan_of(shape: Shape, vocab: int, first: int | None = None) -> StepPlan:
 def load_executor(
     path: Path, shapes: list[Shape], kv_dtype: str = "auto", threads: int | None = None
 ) -> tuple[NativeExecutor, ModelSpec]:
-    """Load an executor for all shapes, write the context's KV, and turn phase timing on."""
+    """Load an executor for all shapes, write the contexts' KV, and turn phase timing on."""
     model = open_model(path)
+    longest = max(shape.longest for shape in shapes)
+    first_row = [Shape("", 1, PIECE, longest)] if longest else []
+    all_shapes = [*shapes, *first_row]
     config = EngineConfig(
         model=path,
         name=path.stem,
@@ -110,13 +139,13 @@ def load_executor(
         threads=threads,
         block_size=BLOCK_SIZE,
         max_num_seqs=max(shape.rows for shape in shapes),
-        max_num_batched_tokens=max(shape.rows * shape.tokens for shape in shapes),
+        max_num_batched_tokens=max(shape.rows * shape.tokens for shape in all_shapes),
     )
     executor = NativeExecutor.load(
         model.spec,
         model.paths,
         config,
-        num_blocks=max(shape.blocks for shape in shapes),
+        num_blocks=max(shape.blocks for shape in all_shapes),
         max_model_len=MAX_LEN,
         progress=lambda share: None,
     )
@@ -124,6 +153,9 @@ def load_executor(
     for first in range(0, largest.context, largest.tokens):
         # Memory that was never written maps to one zero page, which stays in the cache.
         executor.execute(plan_of(largest, model.spec.vocab_size, first))
+    for shape in first_row:
+        for first in range(0, longest, PIECE):
+            executor.execute(plan_of(shape, model.spec.vocab_size, first))
     executor.time_phases(True)
     return executor, model.spec
 

@@ -1,18 +1,20 @@
 """Creates GGUF files with the shapes of Qwen2.5 and random weights, for speed measurements.
 
-Layers are Q4_1 and embeddings Q8_0 (tied with lm_head), as in the demo model. The tokenizer is the demo
-model's, padded with unused tokens to Qwen2.5's vocabulary size.
+Layers are Q4_1, as in the demo model, or Q4_0; embeddings are Q8_0 and tied with lm_head. The tokenizer is
+the demo model's, padded with unused tokens to Qwen2.5's vocabulary size.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import gguf
 import numpy as np
 from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
+Weights = Literal["q4_1", "q4_0"]
 SPREAD = 0.02
 """Standard deviation of the weights."""
 
@@ -44,24 +46,27 @@ SHAPES = {
 }
 
 
-def synthetic_model(shape: QwenShape, demo: Path, directory: Path) -> Path:
+def synthetic_model(
+    shape: QwenShape, demo: Path, directory: Path, weights: Weights = "q4_1"
+) -> Path:
     """The path of a shape's file, which is created atomically if it does not exist.
 
     Args:
         shape: the model's shape.
         demo: the demo model's file, whose tokenizer is used.
         directory: directory of the synthetic models.
+        weights: format of the layers' matrices.
     """
-    path = directory / f"synthetic-qwen2.5-{shape.name}-q4_1.gguf"
+    path = directory / f"synthetic-qwen2.5-{shape.name}-{weights}.gguf"
     if not path.exists():
         directory.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(".part")
-        _write(shape, demo, part)
+        _write(shape, demo, part, weights)
         part.replace(path)
     return path
 
 
-def _write(shape: QwenShape, demo: Path, path: Path) -> None:
+def _write(shape: QwenShape, demo: Path, path: Path, weights: Weights) -> None:
     writer = gguf.GGUFWriter(path, "qwen2")
     writer.add_name(f"synthetic Qwen2.5 {shape.name}")
     writer.add_context_length(shape.context)
@@ -72,17 +77,16 @@ def _write(shape: QwenShape, demo: Path, path: Path) -> None:
     writer.add_head_count_kv(shape.kv_heads)
     writer.add_rope_freq_base(shape.rope_theta)
     writer.add_layer_norm_rms_eps(shape.norm_epsilon)
-    writer.add_file_type(gguf.LlamaFileType.MOSTLY_Q4_1)
+    writer.add_file_type(gguf.LlamaFileType[f"MOSTLY_{weights.upper()}"])
     _add_tokenizer(writer, demo, shape.vocabulary)
     generator = np.random.default_rng(0)
-    for name, kind, rows, cols in _tensors(shape):
+    for name, kind, rows, cols in _tensors(shape, gguf.GGMLQuantizationType[weights.upper()]):
         if cols == 0:
             values = np.ones(rows) if name.endswith("norm.weight") else np.zeros(rows)
             writer.add_tensor(name, values.astype(np.float32))
-        elif kind is gguf.GGMLQuantizationType.Q4_1:
-            writer.add_tensor(name, q4_1(generator, rows, cols), raw_dtype=kind)
         else:
-            writer.add_tensor(name, q8_0(generator, rows, cols), raw_dtype=kind)
+            blocks = RANDOM_BLOCKS[kind](generator, rows, cols)
+            writer.add_tensor(name, blocks, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -109,9 +113,11 @@ def _add_tokenizer(writer: gguf.GGUFWriter, demo: Path, vocabulary: int) -> None
     writer.add_chat_template(str(fields["tokenizer.chat_template"].contents()))
 
 
-def _tensors(shape: QwenShape) -> Iterator[tuple[str, gguf.GGMLQuantizationType, int, int]]:
+def _tensors(
+    shape: QwenShape, q4: gguf.GGMLQuantizationType
+) -> Iterator[tuple[str, gguf.GGMLQuantizationType, int, int]]:
     """Name, type, rows and columns; a vector has no columns."""
-    q4, f32 = gguf.GGMLQuantizationType.Q4_1, gguf.GGMLQuantizationType.F32
+    f32 = gguf.GGMLQuantizationType.F32
     hidden, kv = shape.hidden, shape.kv_size
     yield "token_embd.weight", gguf.GGMLQuantizationType.Q8_0, shape.vocabulary, hidden
     yield "output_norm.weight", f32, hidden, 0
@@ -138,6 +144,16 @@ def q4_1(generator: np.random.Generator, rows: int, cols: int) -> Bytes:
     return blocks.reshape(rows, -1)
 
 
+def q4_0(generator: np.random.Generator, rows: int, cols: int) -> Bytes:
+    """Random weights as blocks of 32: f16 scale, 16 bytes of codes. [rows, bytes]."""
+    blocks = np.empty((rows, cols // 32, 18), np.uint8)
+    scale = SPREAD / 4.32  # codes are uniform in -7..7
+    blocks[:, :, :2] = np.array([scale], np.float16).view(np.uint8)
+    low, high = generator.integers(1, 16, (2, rows, cols // 32, 16), np.uint8)
+    blocks[:, :, 2:] = low | high << 4
+    return blocks.reshape(rows, -1)
+
+
 def q8_0(generator: np.random.Generator, rows: int, cols: int) -> Bytes:
     """Random weights as blocks of 32: f16 scale, 32 signed codes. [rows, bytes]."""
     blocks = np.empty((rows, cols // 32, 34), np.uint8)
@@ -145,3 +161,10 @@ def q8_0(generator: np.random.Generator, rows: int, cols: int) -> Bytes:
     blocks[:, :, :2] = np.array([scale], np.float16).view(np.uint8)
     blocks[:, :, 2:] = generator.integers(0, 256, (rows, cols // 32, 32), np.uint8)
     return blocks.reshape(rows, -1)
+
+
+RANDOM_BLOCKS = {
+    gguf.GGMLQuantizationType.Q4_1: q4_1,
+    gguf.GGMLQuantizationType.Q4_0: q4_0,
+    gguf.GGMLQuantizationType.Q8_0: q8_0,
+}

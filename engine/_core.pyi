@@ -169,9 +169,9 @@ class BlockAllocator:
 class PrefixTrie:
     """Index of the tokens whose KV the blocks of a `BlockAllocator` hold. Thread-safe; calls are atomic.
 
-    A node is one full block. The salt identifies everything else that changes KV bytes (model,
-    weight format, adapter, KV dtype, RoPE settings); two salts share no blocks. `len()` is the number
-    of indexed blocks.
+    A node is one full block. The salt identifies everything else that separates blocks: what changes
+    KV bytes (model, weight format, adapter, KV dtype, RoPE settings) and the caller's cache salt. Two
+    salts share no blocks. `len()` is the number of indexed blocks.
     """
 
     def __new__(cls, allocator: BlockAllocator) -> PrefixTrie:
@@ -457,8 +457,13 @@ class SwapStore:
     def stats(self) -> SwapStats:
         """The current statistics; O(1)."""
 
-    def match_prefix(self, tokens: NDArray[np.int32] | Sequence[int]) -> NDArray[np.int64]:
-        """The complete entries of the longest prefix of `tokens`, first block first."""
+    def match_prefix(
+        self, salt: bytes, tokens: NDArray[np.int32] | Sequence[int]
+    ) -> NDArray[np.int64]:
+        """The complete entries of the longest prefix of `tokens`, first block first.
+
+        `salt`: the root of the prefix trie under which the blocks were indexed.
+        """
 
     def save_victims(
         self, trie: PrefixTrie, count: int, max_entries: int
@@ -604,6 +609,34 @@ MAX_DRAFT_TOKENS: int
 MAX_TOP_LOGPROBS: int
 """The most top logprobs that a row may request."""
 
+MAX_BREAKER_TAIL: int
+"""The most tokens of a sequence breaker after its first."""
+
+def dry_penalties(
+    tokens: NDArray[np.int32],
+    *,
+    multiplier: float,
+    base: float,
+    allowed_length: int,
+    penalty_last_n: int,
+    breaker_heads: NDArray[np.uint32],
+    breaker_tails: NDArray[np.int32],
+) -> list[tuple[int, float]]:
+    """The tokens that DRY penalises after `tokens`, and the penalty of each; as the native sampler.
+
+    Args:
+        tokens: [n] int32, prompt and output.
+        multiplier: as `SamplingParams.dry_multiplier`; so are the next three.
+        base: at least 1.
+        allowed_length: at least 0.
+        penalty_last_n: -1 for all tokens.
+        breaker_heads: [P, words] uint32, the sequence breakers of the row.
+        breaker_tails: [P, `MAX_BREAKER_TAIL`] int32.
+
+    Raises:
+        ValueError: a token id is out of range, or the arrays contradict each other.
+    """
+
 SAMPLING_ROW_LAYOUT: list[tuple[str, int, int]]
 """Name, byte offset and size of each field of a record of sampling parameters, without padding."""
 
@@ -611,8 +644,9 @@ SAMPLING_ROW_LAYOUT: list[tuple[str, int, int]]
 class StepArrays:
     """The arrays of a step and of its results, reusable for further steps.
 
-    Keeps references to the arrays, whose memory must not move. They are read when the step is run, so a
-    step with other values in the same arrays needs no new object.
+    Keeps references to the arrays, whose memory must not move. They are copied when a step begins and
+    written when it ends, both with the GIL held, so a step with other values in the same arrays needs no
+    new object, and changing them during a step has no effect on it.
     """
 
     def __new__(
@@ -630,6 +664,8 @@ class StepArrays:
         bias_rows: NDArray[np.int32],
         bias_ids: NDArray[np.int32],
         bias_values: NDArray[np.float32],
+        breaker_heads: NDArray[np.uint32],
+        breaker_tails: NDArray[np.int32],
         mask_rows: NDArray[np.int32],
         mask_bits: NDArray[np.uint32],
         num_draft_tokens: NDArray[np.int32],
@@ -720,7 +756,11 @@ class NativeExecutor:
 
     @property
     def info(self) -> dict[str, str | int]:
-        """`dispatch`, `threads`, `weight_format`, `weight_bytes`, `kv_dtype`, `parameters`."""
+        """Properties of the loaded model.
+
+        `dispatch`, `threads`, `weight_format`, `weight_bytes`, `work_bytes`, `kv_bytes`, `kv_dtype`,
+        `parameters`.
+        """
 
     def execute(self, arrays: StepArrays) -> None:
         """Run one step. The GIL is released meanwhile.
@@ -778,6 +818,30 @@ class NativeExecutor:
 
     def close(self) -> None:
         """Free weights and KV cache, end the threads. Idempotent."""
+
+def plan_memory(
+    spec_json: str,
+    paths: Sequence[str | PathLike[str]],
+    *,
+    block_size: int,
+    kv_dtype: str,
+    threads: int | None,
+    max_rows: int,
+    max_batched_tokens: int,
+    max_model_len: int,
+) -> dict[str, int]:
+    """Bytes that a `NativeExecutor` with these arguments will hold, from the files' headers.
+
+    Computed by the code that allocates them. The GIL is released meanwhile.
+
+    Returns:
+        `weight_bytes`, the packed weights; `work_bytes`, the buffers of a step; `block_bytes`, a KV block
+        over all layers.
+
+    Raises:
+        ValueError: files, spec or configuration are unusable; one sentence says why.
+        MemoryError: the work buffers exceed the address space.
+    """
 
 def measure_read_bandwidth(
     nbytes: int, threads: int | None, seconds: float, *, huge_pages: bool = True

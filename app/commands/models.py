@@ -59,17 +59,25 @@ def show(
     name: Annotated[str, typer.Argument(help="A model's name, or a path.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Show a model's facts and its origin."""
+    """Show a model's facts, its origin and the memory it takes with default settings."""
     from dataclasses import asdict
 
+    from engine.api.config import EngineConfig
     from engine.executors.open_model import open_model
+    from engine.runtime.loading import context_length, resolve_kv_dtype
 
     with one_sentence_errors():
         model = _store().get(name)
         if _is_encoder(model):
             _show_encoder(model, as_json=as_json)
             return
-        opened = open_model(model.path)
+        config = EngineConfig(model.path, model.name)
+        opened = open_model(model.path, config)
+        kv_dtype = resolve_kv_dtype(opened, config)
+        memory = opened.plan_memory(
+            config, kv_dtype=kv_dtype, max_model_len=context_length(opened, config)
+        )
+        kv_token_bytes = memory.block_bytes / config.block_size
     facts: dict[str, object] = {
         "title": opened.name,
         "architecture": opened.spec.architecture,
@@ -79,6 +87,10 @@ def show(
         "vocab_size": opened.spec.vocab_size,
         "chat_template": opened.tokenizer.has_chat_template,
         "file_bytes": opened.file_bytes,
+        "weight_bytes": memory.weight_bytes,
+        "work_bytes": memory.work_bytes,
+        "kv_dtype": kv_dtype,
+        "kv_bytes_per_token": kv_token_bytes,
     }
     if as_json:
         _print_json(model.to_json() | facts | {"spec": asdict(opened.spec)})
@@ -93,6 +105,9 @@ def show(
         if opened.tokenizer.has_chat_template
         else "none: ChatML is used",
         "Size": _megabytes(opened.file_bytes),
+        "In memory": f"{_megabytes(memory.weight_bytes)} of weights, "
+        f"{_megabytes(memory.work_bytes)} of work buffers",
+        "KV cache": f"{kv_token_bytes:,.0f} bytes per token in {kv_dtype}",
         "SHA-256": _digests(model),
     }
     _print_facts(shown)

@@ -20,6 +20,7 @@ from app.commands.setting_options import (
 if TYPE_CHECKING:
     from app.runtime.opening import OpenClient
     from app.settings.settings import Settings
+    from engine.api.generation_defaults import GenerationDefaults
     from engine.api.grammar import Grammar
     from engine.api.request import SamplingParams, TokenBatch
     from engine.clients.engine_client import EngineClient
@@ -71,8 +72,9 @@ def run(
 ) -> None:
     """Print one answer as it is generated.
 
-    Decodes greedily unless a temperature is set, so that the answer is reproducible, and generates
-    at most 512 tokens unless --max-tokens is given.
+    Samples with the model's own defaults, or greedily if it has none and no temperature is given;
+    --temperature 0 makes the answer reproducible. Generates at most 512 tokens unless --max-tokens
+    is given.
     """
     given = {**(context.obj or {}), **flags}
     refuse_remote_contradictions(given)
@@ -151,6 +153,7 @@ def _answer(
 ) -> int:
     """Submit the request and print its answer; the exit status."""
     from app.runtime.opening import wait_loaded
+    from engine.api.generation_defaults import GenerationDefaults
     from engine.api.request import FinishReason, Request
 
     client = opened.client
@@ -159,7 +162,13 @@ def _answer(
     snapshot = wait_loaded(client)
     load_s = time.monotonic() - began
     ids = _raw_ids(opened, text) if raw else _chat_ids(client, settings, text)
-    sampling = _sampling(settings, logprobs=0 if as_json else None, grammar=grammar)
+    info = snapshot.model
+    sampling = run_sampling(
+        settings,
+        info.generation_defaults if info else GenerationDefaults(),
+        logprobs=0 if as_json else None,
+        grammar=grammar,
+    )
     request_id = client.submit(Request(ids, sampling))
     answer = _Answer()
     last = _stream(
@@ -280,14 +289,21 @@ def _read_schema(path: Path) -> "Grammar":
     return grammar
 
 
-def _sampling(
-    settings: "Settings", *, logprobs: int | None, grammar: "Grammar | None"
+def run_sampling(
+    settings: "Settings",
+    defaults: "GenerationDefaults",
+    *,
+    logprobs: int | None,
+    grammar: "Grammar | None",
 ) -> "SamplingParams":
+    """The given parameters, else the model's own; greedy if it has no temperature."""
     from dataclasses import replace
 
+    sampling = settings.sampling().for_model(defaults)
+    given = settings.is_set("temperature") or defaults.temperature is not None
     return replace(
-        settings.sampling(),
-        temperature=settings.temperature if settings.is_set("temperature") else 0.0,
+        sampling,
+        temperature=sampling.temperature if given else 0.0,
         max_tokens=settings.max_tokens or DEFAULT_MAX_TOKENS,
         logprobs=logprobs,
         grammar=grammar,

@@ -82,6 +82,7 @@ def _run_screen(flags: dict[str, Any]) -> int:
                 themes_dir=settings.themes,
                 keymap=settings.keymap,
                 version=metadata.version("pravaha"),
+                server=settings.attach,
                 on_first_frame=first_frame,
             )
             with native_output_to(settings.log):

@@ -10,7 +10,7 @@ from engine.api.errors import ModelError
 
 
 def memory(settings: Settings) -> Section:
-    """Free memory and the size of the selected model's KV pool."""
+    """Free memory, and what the selected model and its KV pool take of it."""
     from engine.memory.host import available_memory
 
     try:
@@ -20,26 +20,59 @@ def memory(settings: Settings) -> Section:
         free = Fact("available", "available", None, str(error), "problem", advice)
     else:
         free = Fact("available", "available", available, format_size(available))
-    return Section("memory", "Memory", (free, _pool(settings)))
+    return Section("memory", "Memory", (free, *_model(settings)))
 
 
-def _pool(settings: Settings) -> Fact:
+def _model(settings: Settings) -> tuple[Fact, ...]:
+    """What the selected model takes, and its KV pool; a problem if it does not fit."""
     from engine.models.store import ModelStore
     from engine.runtime.loading import open_from_disk, open_with_headers
 
     label = f"KV pool of {settings.model}"
     try:
         model = ModelStore(settings.models).get(settings.model)
+    except (ModelError, OSError) as error:
+        text = "unknown until there is a model"
+        return (Fact("kv_pool", label, None, text, "note", f"{error}."),)
+    try:
         config = settings.engine_config(model.path, model.name)
         opened = open_with_headers(config, open_from_disk)
     except (ModelError, OSError) as error:
-        return Fact("kv_pool", label, None, "unknown until there is a model", "note", f"{error}.")
-    pool = opened.kv_cache
+        return (Fact("kv_pool", label, None, "none", "problem", str(error)),)
+    memory, pool = opened.memory, opened.kv_cache
+    loaded = Fact(
+        "model",
+        settings.model,
+        memory.weight_bytes + memory.work_bytes,
+        f"{format_size(memory.weight_bytes)} of weights, "
+        f"{format_size(memory.work_bytes)} of work buffers",
+    )
     text = (
         f"{format_size(pool.pool_bytes)}: {pool.num_blocks} blocks of {pool.block_size} tokens, "
         f"{opened.kv_dtype}; context {opened.max_model_len} tokens"
     )
-    return Fact("kv_pool", label, pool.pool_bytes, text)
+    return loaded, Fact("kv_pool", label, pool.pool_bytes, text)
+
+
+def _sampling(settings: Settings) -> Fact:
+    """The selected model's own sampling parameters."""
+    from engine.executors.open_model import open_model
+    from engine.models.store import ModelStore
+
+    label = "sampling"
+    if settings.generation_config == "none":
+        return Fact("sampling", label, [], "the model's own defaults are off")
+    try:
+        model = ModelStore(settings.models).get(settings.model)
+        config = settings.engine_config(model.path, model.name)
+        defaults = open_model(model.path, config).generation_defaults
+    except (ModelError, OSError) as error:
+        return Fact("sampling", label, None, "unknown until there is a model", "note", f"{error}.")
+    values = [f"{name} {value:g}" for name, value in defaults.values().items()]
+    text = "the model has no defaults of its own"
+    if values:
+        text = f"{', '.join(values)} ({defaults.source})"
+    return Fact("sampling", label, values, text)
 
 
 def models(settings: Settings) -> Section:
@@ -74,7 +107,7 @@ def models(settings: Settings) -> Section:
             )
     else:
         facts.append(Fact("chosen", "chosen", settings.model, settings.model))
-    return Section("models", "Models", (*facts, _torch()))
+    return Section("models", "Models", (*facts, _sampling(settings), _torch()))
 
 
 def _torch() -> Fact:

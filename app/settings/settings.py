@@ -25,8 +25,10 @@ from engine.api.config import (
     DtypeChoice,
     EngineConfig,
     ExecutorChoice,
+    GenerationConfig,
     KvDtype,
 )
+from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import SamplingParams
 from engine.api.scheduling import (
     MAX_STEP_TARGET_MS,
@@ -73,6 +75,23 @@ def _none_if_empty(value: object) -> object:
     return None if value == "" else value
 
 
+_SAMPLING = {
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "repetition_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+    "dry_multiplier",
+    "dry_base",
+    "dry_allowed_length",
+    "dry_penalty_last_n",
+    "seed",
+    "max_tokens",
+}
+"""Settings with the name of a sampling parameter."""
+
 ByteSize = Annotated[int, BeforeValidator(_size)]
 Folder = Annotated[Path, BeforeValidator(_folder)]
 KeyMap = Annotated[dict[str, str], BeforeValidator(_flattened)]
@@ -100,6 +119,7 @@ class Settings(BaseSettings):
     dummy_weights: bool = False
     max_num_seqs: int = Field(64, ge=1, le=4096)
     max_num_batched_tokens: int = Field(512, ge=1, le=65536)
+    generation_config: GenerationConfig = "auto"
     max_queue: int = Field(1024, ge=1, le=10**6)
     prefix_caching: bool = True
     speculation: bool = True
@@ -108,7 +128,7 @@ class Settings(BaseSettings):
     step_target_ms: float = Field(60.0, ge=MIN_STEP_TARGET_MS, le=MAX_STEP_TARGET_MS)
     swap_bytes: ByteSize | None = Field(None, ge=0, le=2**46)
 
-    # Sampling. The defaults suit small chat models.
+    # Sampling. The defaults suit small chat models that have none of their own.
     temperature: float = Field(0.2, ge=0, le=10)
     top_k: int = Field(0, ge=0, le=10**6)
     top_p: float = Field(0.9, gt=0, le=1)
@@ -116,6 +136,10 @@ class Settings(BaseSettings):
     repetition_penalty: float = Field(1.0, gt=0, le=10)
     presence_penalty: float = Field(0.0, ge=-2, le=2)
     frequency_penalty: float = Field(0.0, ge=-2, le=2)
+    dry_multiplier: float = Field(0.0, ge=0, le=100)
+    dry_base: float = Field(1.75, ge=1, le=100)
+    dry_allowed_length: int = Field(2, ge=0, lt=2**31)
+    dry_penalty_last_n: int = Field(-1, ge=-1, lt=2**31)
     seed: int | None = Field(None, ge=0, lt=2**64)
     max_tokens: int | None = Field(None, ge=1, le=2**24)
     stop_repetition: bool = True
@@ -217,6 +241,7 @@ class Settings(BaseSettings):
             block_size=self.block_size,
             kv_cache_bytes=self.kv_cache,
             kv_dtype=self.kv_dtype,
+            generation_config=self.generation_config,
             max_queue=self.max_queue,
             prefix_caching=self.prefix_caching,
             speculation=self.speculation,
@@ -233,17 +258,12 @@ class Settings(BaseSettings):
             dummy_weights=self.dummy_weights,
         )
 
-    def sampling(self) -> SamplingParams:
-        """Sampling parameters of chat answers, which include the logprobs of sampled tokens."""
-        return SamplingParams(
-            temperature=self.temperature,
-            top_k=self.top_k,
-            top_p=self.top_p,
-            min_p=self.min_p,
-            repetition_penalty=self.repetition_penalty,
-            presence_penalty=self.presence_penalty,
-            frequency_penalty=self.frequency_penalty,
-            seed=self.seed,
-            max_tokens=self.max_tokens,
-            logprobs=0,
+    def sampling(self) -> SamplingChoice:
+        """Sampling parameters of chat answers, which include the logprobs of sampled tokens.
+
+        Those that no source sets are left to the model.
+        """
+        values = {name: getattr(self, name) for name in _SAMPLING}
+        return SamplingChoice(
+            SamplingParams(**values, logprobs=0), frozenset(_SAMPLING & self.model_fields_set)
         )

@@ -23,6 +23,7 @@ from textual.command import CommandPalette
 from textual.containers import Horizontal, Vertical
 from textual.filter import LineFilter
 from textual.reactive import reactive
+from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from app.text.safe_text import safe_line
@@ -36,6 +37,7 @@ from app.tui.keys import APP_KEYS, bindings, hint, read_keymap, to_textual
 from app.tui.palette import PravahaCommands
 from app.tui.presenter import Presenter
 from app.tui.slash_actions import SlashActions
+from app.tui.textual_workarounds.continued import repaint_when_continued
 from app.tui.textual_workarounds.partial_compositor import MainScreen
 from app.tui.themes import BUILT_IN, DEFAULT, ThemeFile, load_themes
 from app.tui.view.escape import EscapeEffect, EscapeState, escape_effect
@@ -56,6 +58,7 @@ from app.tui.widgets.transcript import MessageScroll, Transcript
 from app.tui.widgets.vitals import Vitals
 from engine.api.errors import PravahaError
 from engine.clients.engine_client import EngineClient
+from engine.conversations.errors import ConversationChanged
 from engine.conversations.session import TreeSession
 from engine.conversations.tree import NodeKind
 
@@ -82,6 +85,7 @@ class PravahaApp(App[None]):
         theme: name of the initial theme; None takes the default.
         themes_dir: the user's own themes, which override ours.
         keymap: action id → keys, for remapping.
+        server: the address of the engine's server; None for an engine in this process.
         on_theme: called with the name of a theme that was chosen, to save it.
         on_first_frame: called after the first frame is drawn; starts loading the model.
     """
@@ -108,6 +112,7 @@ class PravahaApp(App[None]):
         session: TreeSession,
         *,
         version: str,
+        server: str | None = None,
         theme: str | None = None,
         themes_dir: Path | None = None,
         keymap: dict[str, str] | None = None,
@@ -120,6 +125,7 @@ class PravahaApp(App[None]):
         self.client = client
         self.session = session
         self.version = version
+        self._server = server
         self.theme_files: dict[str, ThemeFile] = load_themes(
             [BUILT_IN, *([themes_dir] if themes_dir else [])]
         )
@@ -145,6 +151,7 @@ class PravahaApp(App[None]):
         self._presenter: Presenter | None = None
         self.frame_clock = FrameClock(self._tick, on_error=self._tick_failed, clock=clock)
         self._interrupted_at = float("-inf")
+        self._focused_before: Widget | None = None
 
     # -- composition ---------------------------------------------------------------------------
 
@@ -188,6 +195,7 @@ class PravahaApp(App[None]):
             on_settled=self.refresh_list,
             mode=lambda: "PROMPT" if self._typing else "NAVIGATE",
             hints=self._hints,
+            server=self._server,
         )
         await self._show_chat()
         self.refresh_list()
@@ -214,9 +222,10 @@ class PravahaApp(App[None]):
         self.set_keymap(to_textual(self.keymap))
 
     def _restore_on_signals(self) -> None:
-        """Quit on SIGTERM and SIGHUP, so that the terminal is restored."""
+        """Quit on signals that end a process, so that the terminal is restored."""
+        repaint_when_continued(self)
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
             try:
                 loop.add_signal_handler(number, partial(self.exit, return_code=128 + number))
             except (NotImplementedError, RuntimeError, ValueError):
@@ -285,8 +294,15 @@ class PravahaApp(App[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         """Redraw; show a message if the terminal is too small."""
+        main = self.screen_stack[0]
         too_small = event.size.width < MIN_COLUMNS or event.size.height < MIN_ROWS
-        self.screen.set_class(too_small, "-hopeless")
+        if too_small is not main.has_class("-hopeless"):
+            # What is hidden loses the focus: keys would have other meanings afterwards.
+            if too_small:
+                self._focused_before = main.focused
+            elif self._focused_before is not None:
+                self.call_after_refresh(self._focused_before.focus)
+        main.set_class(too_small, "-hopeless")
         self._draw_all()
 
     @on(NeedsDrawing)
@@ -299,7 +315,8 @@ class PravahaApp(App[None]):
 
     @property
     def _typing(self) -> bool:
-        return isinstance(self.focused, TextArea | Input)
+        """Whether letters go into a text field of the main screen, also while a dialog is over it."""
+        return isinstance(self.screen_stack[0].focused, TextArea | Input)
 
     def _hints(self) -> Sequence[tuple[str, str, str]]:
         if self.session.generating:
@@ -331,6 +348,8 @@ class PravahaApp(App[None]):
         except PravahaError as error:
             self.notify_safely(str(error), "error")
             self.query_one(Prompt).insert_unsent(text)
+            if isinstance(error, ConversationChanged):
+                await self._show_chat()
             return
         self.query_one(Prompt).set_history(self.session.prompt_history())
         if self.pane == "stats" and not self.maximised:
@@ -520,8 +539,13 @@ class PravahaApp(App[None]):
         self.notify_safely(f"Scheduling: {POLICY_TITLES[wanted.policy]}; {steps}.")
 
     async def action_quit(self) -> None:
-        """Quit; the conversation is saved."""
-        self.exit()
+        """Quit; the conversation is saved. Asks first if it cannot be."""
+        reason = self.session.unsaved
+        if reason is None:
+            self.exit()
+        elif not isinstance(self.screen, ConfirmScreen):
+            confirm = ConfirmScreen("Quit and lose the last messages?", f"Not saved: {reason}.")
+            self.push_screen(confirm, lambda yes: self.exit() if yes else None)
 
     def action_pane(self, name: Pane) -> None:
         """Show and focus a pane; a second call maximises it, a third restores the chat."""
@@ -561,7 +585,8 @@ class PravahaApp(App[None]):
             self.session.regenerate()
         except PravahaError as error:
             self.notify_safely(str(error), "warning")
-            return
+            if not isinstance(error, ConversationChanged):
+                return
         await self._show_chat()
 
     def action_stop(self) -> None:

@@ -7,7 +7,7 @@ through duplicates of the original ones.
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -32,7 +32,8 @@ def native_output_to(log: Path) -> Iterator[None]:
         yield
     finally:
         for terminal in terminals:
-            terminal.flush()
+            with suppress(OSError):  # the terminal is gone after a hang-up
+                terminal.flush()
         os.dup2(saved[0], 1)
         os.dup2(saved[1], 2)
         sys.__stdout__, sys.__stderr__ = before  # type: ignore[misc]

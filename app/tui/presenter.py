@@ -62,6 +62,7 @@ class Presenter:
         on_settled: called after an answer has finished, to refresh lists.
         mode: returns the keyboard mode, `PROMPT` or `NAVIGATE`.
         hints: returns the keys to show in the status bar.
+        server: the address of the engine's server; None for an engine in this process.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Presenter:
         on_settled: Callable[[], None],
         mode: Callable[[], str],
         hints: Callable[[], Sequence[tuple[str, str, str]]],
+        server: str | None,
     ) -> None:
         self._screen = screen
         self._client = client
@@ -84,6 +86,7 @@ class Presenter:
         self._on_settled = on_settled
         self._mode = mode
         self._hints = hints
+        self._server = server
         self._tracker = MoodTracker()
         self._epoch = -1
         self._text_arrived = False
@@ -120,7 +123,8 @@ class Presenter:
             self.history.add(now, snapshot)
             self._moving = self._draw(snapshot, self._tracker.advance(snapshot, now), now)
         working = is_busy(snapshot) or snapshot.state in (EngineState.LOADING, EngineState.DRAINING)
-        return bool(deltas) or working or self._moving or self._session.generating
+        busy = self._session.generating or self._session.saving
+        return bool(deltas) or working or self._moving or busy
 
     def draw_all(self) -> None:
         """Draw the figures at the next tick too, as after a pane was opened or resized."""
@@ -128,7 +132,10 @@ class Presenter:
 
     def _figures_due(self, snapshot: EngineSnapshot, now: float) -> bool:
         # Show changes by keys and events immediately.
-        about = (snapshot.state, self._session.generating, self._session.queued, self._mode())
+        session = self._session
+        about = (
+            snapshot.state, session.generating, session.queued, session.unsaved, self._mode(),
+        )  # fmt: skip
         pause = CROWDED_FIGURES_S if self.crowded else FIGURES_S
         if is_busy(snapshot) and about == self._drawn_for and now - self._drawn_at < pause:
             return False
@@ -138,13 +145,14 @@ class Presenter:
     def _draw(self, snapshot: EngineSnapshot, state: MoodState, now: float) -> bool:
         screen, glyphs = self._screen, self._glyphs
         cells = screen.size.width
-        header = build_header(snapshot, self._session.title, glyphs, cells)
+        header = build_header(snapshot, self._session.title, glyphs, cells, server=self._server)
         screen.query_one("#header", Lines).show([header])
         facts = StatusFacts(
             mode=self._mode(),
             context_used=self._session.context_used(),
             generating=self._session.generating,
             hints=self._hints(),
+            unsaved=self._session.unsaved is not None,
         )
         screen.query_one(StatusBar).show_status(snapshot, facts, glyphs)
         queued = screen.query_one("#queued", Lines)

@@ -1,11 +1,14 @@
 """Driver of llama.cpp, through its Python binding.
 
-Batches use the C API, with many sequences per call and logits for the last token of each. Tokens are
-neither sampled nor detokenized, so the figures exclude work that ours include. A shared prefix is computed
+Everything uses the C API, since the binding's own completion loop costs time per token. *single* samples
+greedily, past end-of-sequence, and detokenizes at the end. Batches have many sequences per call and logits
+for the last token of each; their tokens are neither sampled nor detokenized, so the figures exclude work
+that ours include. A shared prefix is computed
 once in sequence 0 and its cells are copied to the other sequences. With prefix caching the last batch's
 context is kept, and only the last token of prompts that it contains is computed again.
 """
 
+import ctypes
 import time
 from collections.abc import Iterator
 
@@ -17,9 +20,7 @@ CALL = 2048
 Row = tuple[int, int, int, bool]
 """Token, position, sequence, and whether its logits are needed."""
 options = arguments()
-llm = ll.Llama(
-    str(options.model), n_ctx=options.max_tokens, n_threads=options.threads, verbose=False
-)
+llm = ll.Llama(str(options.model), n_ctx=256, n_threads=options.threads, verbose=False)
 
 
 class Sequences:
@@ -35,11 +36,11 @@ class Sequences:
         each = -(-self.room // 256) * 256
         cells = shared + len(prompts) * (self.room - shared) if shared else len(prompts) * each
         params.n_ctx = -(-cells // 256) * 256
-        self._context = ll.llama_init_from_model(llm._model.model, params)
-        if not self._context:
+        self.context = ll.llama_init_from_model(llm._model.model, params)
+        if not self.context:
             raise NotRunnable(f"a context of {params.n_ctx} cells could not be created")
         self._batch = ll.llama_batch_init(CALL, 0, 1)
-        self.memory = ll.llama_get_memory(self._context)
+        self.memory = ll.llama_get_memory(self.context)
 
     def decode(self, rows: Iterator[Row]) -> None:
         """Compute tokens, in calls of at most `CALL` tokens."""
@@ -50,9 +51,9 @@ class Sequences:
             for i, (token, position, sequence, wanted) in enumerate(part):
                 batch.token[i], batch.pos[i], batch.logits[i] = token, position, wanted
                 batch.n_seq_id[i], batch.seq_id[i][0] = 1, sequence
-            if status := ll.llama_decode(self._context, batch):
+            if status := ll.llama_decode(self.context, batch):
                 raise NotRunnable(f"llama_decode returned {status}")
-            ll.llama_synchronize(self._context)
+            ll.llama_synchronize(self.context)
 
     def holds(self, order: Order) -> bool:
         """Whether the order's prompts are the first prompts of this context and their outputs fit."""
@@ -62,19 +63,32 @@ class Sequences:
     def close(self) -> None:
         """Free the context."""
         ll.llama_batch_free(self._batch)
-        ll.llama_free(self._context)
+        ll.llama_free(self.context)
 
 
 kept: Sequences | None = None
 
 
-def run(order: Order) -> float | None:
-    if order.text:
-        told = llm(order.text, max_tokens=order.new_tokens, temperature=0)
-        if told["usage"]["completion_tokens"] != order.new_tokens:
-            raise NotRunnable("generation ended early")
-        return None
-    return batched(order)
+def run(order: Order) -> float:
+    return single(order) if order.text else batched(order)
+
+
+def single(order: Order) -> float:
+    """Generate from a text, with its tokenization, sampling and detokenization."""
+    sequences = Sequences([[0] * len(order.text)], order.new_tokens, shared=0)
+    greedy = ll.llama_sampler_init_greedy()
+    start = time.perf_counter()
+    prompt = llm.tokenize(order.text.encode(), add_bos=False, special=True)
+    sequences.decode((token, at, 0, at == len(prompt) - 1) for at, token in enumerate(prompt))
+    new = [ll.llama_sampler_sample(greedy, sequences.context, -1)]
+    while len(new) < order.new_tokens:
+        sequences.decode(iter([(new[-1], len(prompt) + len(new) - 1, 0, True)]))
+        new.append(ll.llama_sampler_sample(greedy, sequences.context, -1))
+    llm.detokenize(new)
+    taken = time.perf_counter() - start
+    ll.llama_sampler_free(greedy)
+    sequences.close()
+    return taken
 
 
 def batched(order: Order) -> float:
@@ -111,6 +125,22 @@ def generate(sequences: Sequences, order: Order, *, found: bool) -> float:
     return time.perf_counter() - start
 
 
-name = options.model.stem.lower()
-weights = next((w.upper() for w in ("q4_1", "q4_0", "q8_0") if w in name), "Q4_1")
-serve({"engine": "llama.cpp", "version": ll.__version__, "weights": weights}, run)
+def weights() -> str:
+    """The file's weight format, such as Q4_0; the description is "llama 135M Q4_0" or "… Q4_K - Medium"."""
+    description = ctypes.create_string_buffer(128)
+    ll.llama_model_desc(llm._model.model, description, 128)
+    name, _, size = description.value.decode().split(maxsplit=2)[2].partition(" - ")
+    return f"{name}_{size[0]}" if size else name
+
+
+serve(
+    {
+        "engine": "llama.cpp",
+        "version": ll.__version__,
+        "weights": weights(),
+        "kv_dtype": "f16",
+        "threads": options.threads,
+        "build": ll.llama_print_system_info().decode(),
+    },
+    run,
+)

@@ -38,4 +38,12 @@ def run(order: Order) -> None:
 
 
 weights = options.model.name.removeprefix("ov_")
-serve({"engine": "openvino-genai", "version": og.__version__, "weights": weights}, run)
+serve(
+    {
+        "engine": "openvino-genai",
+        "version": og.__version__,
+        "weights": weights,
+        "threads": options.threads,
+    },
+    run,
+)

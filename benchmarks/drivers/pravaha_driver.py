@@ -52,6 +52,7 @@ serve(
         "weights": info.weight_format,
         "kv_dtype": info.kv_dtype,
         "dispatch": info.dispatch,
+        "threads": info.threads,
         "work": work.to_dict(),
     },
     run,

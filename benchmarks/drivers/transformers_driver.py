@@ -21,4 +21,14 @@ def run(order: Order) -> None:
     )
 
 
-serve({"engine": "transformers", "version": transformers.__version__, "weights": "bf16"}, run)
+serve(
+    {
+        "engine": "transformers",
+        "version": transformers.__version__,
+        "torch": torch.__version__,
+        "weights": "bf16",
+        "kv_dtype": "bf16",
+        "threads": torch.get_num_threads(),
+    },
+    run,
+)

@@ -12,6 +12,7 @@ ExecutorChoice = Literal["auto", "native", "torch"]
 ComputeDtype = Literal["f32", "f16", "bf16"]
 DtypeChoice = Literal["auto", "f32", "f16", "bf16"]
 Device = Literal["auto", "cpu", "cuda"]
+GenerationConfig = Literal["auto", "none"]
 AttentionBackend = Literal["auto", "reference", "triton"]
 
 
@@ -39,6 +40,9 @@ class EngineConfig:
         scheduling: scheduling policy and batch former; may be changed at run time.
         speculation: draft tokens by prompt lookup and verify several in a step; it changes the speed
             and no token. Not with cuda_graphs, whose steps compute one token per row.
+        generation_config: `auto` applies the model's own generation defaults to parameters that a
+            request leaves out; `none` does not. They are in `ModelInfo`; `SamplingParams` given to
+            the engine are used as they are.
         max_queue: number of waiting requests at which new ones are refused.
         niceness: nice(1) increment of the engine's threads relative to the process's others, so that
             a screen in the same process stays responsive. Linux only.
@@ -66,6 +70,7 @@ class EngineConfig:
     prefix_caching: bool = True
     scheduling: Scheduling = field(default_factory=Scheduling)
     speculation: bool = True
+    generation_config: GenerationConfig = "auto"
     max_queue: int = 1024
     niceness: int = 0
     threads: int | None = None

@@ -31,6 +31,15 @@ class SamplingParams:
         repetition_penalty: in [0.001, 1000], over prompt and output (Keskar et al. 2019); 1 disables it.
         presence_penalty: in [-2, 2], once per distinct output token; 0 disables it.
         frequency_penalty: in [-2, 2], times the token's count in the output; 0 disables it.
+        dry_multiplier: in [0, 100]; above 0, DRY ("don't repeat yourself", with llama.cpp's parameters)
+            decreases the logit of a token that would continue a repetition of the last n tokens, prompt
+            included, by `dry_multiplier * dry_base ** (n - dry_allowed_length)`, at most 1e6.
+        dry_base: in [1, 100].
+        dry_allowed_length: in [0, 2**31); shorter repetitions are not penalised.
+        dry_penalty_last_n: in [-1, 2**31): repetitions are looked for in so many last tokens; -1 takes
+            all, 0 disables DRY.
+        dry_sequence_breakers: up to 16 strings of up to 40 characters, across which a repetition does
+            not extend. A token that contains one is never penalised.
         logit_bias: (token id, bias in [-100, 100]) pairs added to the raw logits.
         seed: 0 ≤ seed < 2**64; None draws one at submission (reported in `RequestOutput.seed`).
         logprobs: None, or the number of alternatives (0–20) beside the sampled token. Values are
@@ -55,6 +64,11 @@ class SamplingParams:
     repetition_penalty: float = 1.0
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
+    dry_multiplier: float = 0.0
+    dry_base: float = 1.75
+    dry_allowed_length: int = 2
+    dry_penalty_last_n: int = -1
+    dry_sequence_breakers: tuple[str, ...] = ("\n", ":", '"', "*")
     logit_bias: tuple[tuple[int, float], ...] = ()
     seed: int | None = None
     logprobs: int | None = None
@@ -74,6 +88,7 @@ def new_request_id() -> str:
 
 MAX_DEADLINE_MS = 86_400_000.0
 MAX_PRIORITY = 2**31
+MAX_CACHE_SALT = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +103,9 @@ class Request:
         deadline_ms: > 0, at most a day: milliseconds from submission within which the first token is
             due; None sets no deadline. Used by the `edf` and `lrs` policies. A request that misses
             it continues.
+        cache_salt: 1 to 1024 characters, or None. Requests with different salts, or with and without
+            one, never reuse each other's KV blocks, neither in the pool nor in the swap tier: latencies
+            do not tell a caller which prompts others sent. Forks have their parent's.
     """
 
     prompt_ids: tuple[int, ...]
@@ -95,6 +113,7 @@ class Request:
     request_id: str = field(default_factory=new_request_id)
     priority: int = 0
     deadline_ms: float | None = None
+    cache_salt: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

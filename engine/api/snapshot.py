@@ -10,6 +10,7 @@ from enum import IntEnum, StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.api.generation_defaults import GenerationDefaults
 from engine.api.scheduling import Scheduling
 from engine.api.step_costs import StepCosts
 
@@ -48,6 +49,7 @@ class ModelInfo:
     executor: str
     dispatch: str
     threads: int
+    generation_defaults: GenerationDefaults = field(default_factory=GenerationDefaults)
 
 
 @dataclass(frozen=True, slots=True)

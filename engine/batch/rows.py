@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.api.request import Timings
+from engine.batch.breaker_rows import BreakerRows
 from engine.batch.grammar_rows import GrammarRows
 from engine.batch.outputs import Outputs
 from engine.batch.request_record import REQUEST_DTYPE, WaitingColumns
@@ -60,7 +61,9 @@ class RowTable:
         sequences: row to its sequence, None for a free row.
         bias_rows, bias_ids, bias_values: [B] int32, int32, float32, logit biases of all rows, sorted
             by row.
-        scoring_rows: row to sequence, for rows with prompt logprobs.
+        scoring_rows: row to sequence, for rows that compute prompt logprobs.
+        cache_salts: row to the digest of its cache salt, for rows with one.
+        breakers: sequence breakers of the rows with a DRY penalty.
         stop_string_rows: row to sequence and detokenizer, for rows with stop strings.
         grammars: matchers of the rows with a grammar.
         logprob_rows, top_rows: number of rows with logprobs, and with alternatives.
@@ -106,7 +109,9 @@ class RowTable:
         self.bias_rows = np.zeros(0, np.int32)
         self.bias_ids = np.zeros(0, np.int32)
         self.bias_values = np.zeros(0, np.float32)
+        self.breakers = BreakerRows(self.sampling)
         self.scoring_rows: dict[int, Sequence] = {}
+        self.cache_salts: dict[int, bytes] = {}
         self.stop_string_rows: dict[int, tuple[Sequence, Detokenizer]] = {}
         self.grammars = GrammarRows(max_rows)
         self.logprob_rows = 0
@@ -276,16 +281,26 @@ class RowTable:
         wanted = sequence.mailbox.num_logprobs
         self.logprob_rows += change * (wanted is not None)
         self.top_rows += change * bool(wanted)
-        if sequence.mailbox.prompt_scores is not None:
+        scores = sequence.mailbox.prompt_scores
+        if change < 0:
+            self.scoring_rows.pop(row, None)
+        elif scores is not None and not scores.complete:
+            self.scoring_rows[row] = scores.scorer = sequence
+        if sequence.cache_salt:
             if change > 0:
-                self.scoring_rows[row] = sequence
+                self.cache_salts[row] = sequence.cache_salt
             else:
-                del self.scoring_rows[row]
+                del self.cache_salts[row]
         if sequence.detokenizer is not None:
             if change > 0:
                 self.stop_string_rows[row] = (sequence, sequence.detokenizer)
             else:
                 del self.stop_string_rows[row]
+        if sequence.breakers is not None:
+            if change > 0:
+                self.breakers.place(row, sequence.breakers)
+            else:
+                self.breakers.release(row)
         if sequence.matcher is not None:
             if change > 0:
                 self.grammars.place(row, sequence.matcher)

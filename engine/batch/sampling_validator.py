@@ -15,6 +15,10 @@ from engine.executors.base import MAX_TOP_LOGPROBS, SAMPLING_DTYPE
 
 MAX_STOP_STRINGS = 16
 MAX_STOP_TOKEN_IDS = 12
+MAX_DRY_MULTIPLIER = 100.0
+MAX_DRY_BASE = 100.0
+MAX_BREAKERS = 16
+MAX_BREAKER_CHARS = 40
 _MAX_BIAS = 100.0
 _MAX_PENALTY = 2.0
 _MIN_TOP_P = 1e-30  # far above float32's subnormal numbers, which a processor may flush to 0
@@ -56,6 +60,7 @@ class SamplingValidator:
             _integer("prompt_logprobs", params.prompt_logprobs, low=0, high=MAX_TOP_LOGPROBS)
         if params.max_tokens is not None:
             _integer("max_tokens", params.max_tokens, low=0)
+        self._validate_dry(params)
         self._validate_bias(params)
         self._validate_stops(params)
         if params.grammar is not None and params.ignore_eos:
@@ -63,6 +68,26 @@ class SamplingValidator:
                 "ignore_eos cannot be combined with a grammar, which decides where the answer ends.",
                 param="ignore_eos",
             )
+
+    def _validate_dry(self, params: SamplingParams) -> None:
+        _number("dry_multiplier", params.dry_multiplier, low=0.0, high=MAX_DRY_MULTIPLIER)
+        _number("dry_base", params.dry_base, low=1.0, high=MAX_DRY_BASE)
+        _integer("dry_allowed_length", params.dry_allowed_length, low=0, high=_INT32_MAX)
+        _integer("dry_penalty_last_n", params.dry_penalty_last_n, low=-1, high=_INT32_MAX)
+        breakers = params.dry_sequence_breakers
+        if len(breakers) > MAX_BREAKERS:
+            raise InvalidRequest(
+                f"dry_sequence_breakers holds {len(breakers)} strings; at most {MAX_BREAKERS} are "
+                "allowed.",
+                param="dry_sequence_breakers",
+            )
+        for breaker in breakers:
+            if not isinstance(breaker, str) or not 0 < len(breaker) <= MAX_BREAKER_CHARS:
+                raise InvalidRequest(
+                    f"dry_sequence_breakers must hold strings of 1 to {MAX_BREAKER_CHARS} "
+                    "characters.",
+                    param="dry_sequence_breakers",
+                )
 
     def _validate_bias(self, params: SamplingParams) -> None:
         for token, bias in params.logit_bias:
@@ -109,6 +134,10 @@ class SamplingValidator:
         record["repetition_penalty"] = params.repetition_penalty
         record["presence_penalty"] = params.presence_penalty
         record["frequency_penalty"] = params.frequency_penalty
+        record["dry_multiplier"] = params.dry_multiplier if params.dry_penalty_last_n else 0.0
+        record["dry_base"] = params.dry_base
+        record["dry_allowed_length"] = params.dry_allowed_length
+        record["dry_penalty_last_n"] = params.dry_penalty_last_n
         record["top_k"] = params.top_k
         record["num_logprobs"] = -1 if params.logprobs is None else params.logprobs
         record["seed"] = seed

@@ -11,6 +11,7 @@ from engine.batch.mailbox import Mailbox
 from engine.batch.outputs import Outputs
 from engine.grammar.matcher import Matcher
 from engine.text.detokenizer import Detokenizer
+from engine.text.sequence_breakers import SequenceBreakers
 
 NO_ROW = -1
 NOT_QUEUED = -1
@@ -62,8 +63,10 @@ class Sequence:
             fork.
         max_total: number of tokens at which the sequence finishes.
         stop_ids: stop token ids, the model's own included.
+        cache_salt: `engine.memory.kv_identity.cache_salt_digest` of the request's cache salt.
         sampling: 0-d array of `SAMPLING_DTYPE`.
         bias_ids, bias_values: [B] int32 and float32, logit biases.
+        breakers: compiled sequence breakers of the DRY penalty; None without it.
         state: the current state; changed by `move_to`.
         detokenizer: finds stop strings; None without stop strings.
         num_detokenized: output tokens fed to the detokenizer.
@@ -89,9 +92,11 @@ class Sequence:
     penalty_start: int
     max_total: int
     stop_ids: tuple[int, ...]
+    cache_salt: bytes
     sampling: NDArray[np.void]
     bias_ids: NDArray[np.int32]
     bias_values: NDArray[np.float32]
+    breakers: SequenceBreakers | None = None
     state: SequenceState = SequenceState.WAITING
     detokenizer: Detokenizer | None = None
     num_detokenized: int = 0
@@ -137,6 +142,14 @@ class Sequence:
         scores = self.mailbox.prompt_scores
         most = len(self.tokens) - 1
         return most if scores is None or scores.complete else min(most, scores.num_scored)
+
+    @property
+    def waits_for_scores(self) -> bool:
+        """Whether another sequence, which has a row, is computing the prompt scores the two share."""
+        scores = self.mailbox.prompt_scores
+        if scores is None or scores.complete or scores.scorer is None:
+            return False
+        return scores.scorer is not self and scores.scorer.row != NO_ROW
 
     def move_to(self, state: SequenceState) -> None:
         """Change the state.

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from engine.models.spec import ModelSpec
+
 if TYPE_CHECKING:
     from engine.runtime.engine import AsyncPravahaEngine
 
@@ -35,6 +37,8 @@ class ModelWork:
         kv_bytes_per_token: bytes of KV per token, summed over layers.
         parameters: number of weights.
         head_parameters: number of weights in lm_head, which only tokens with logits use.
+        lookup_parameters: number of weights in an embedding matrix that is not lm_head as well. A step
+            reads single rows of it and multiplies nothing. 0 if unknown (models of transformers).
         integer: whether weights are quantised to integers and multiplied as integers.
     """
 
@@ -42,28 +46,45 @@ class ModelWork:
     kv_bytes_per_token: float
     parameters: int
     head_parameters: int
+    lookup_parameters: int
     integer: bool
 
     @classmethod
     def of(cls, engine: "AsyncPravahaEngine") -> Self:
         """Read the quantities from a ready engine."""
         info, spec, blocks = engine.model_info, engine.spec, engine.snapshot().blocks
+        head = spec.vocab_size * spec.hidden_size
         return cls(
             weight_bytes=info.weight_bytes,
             kv_bytes_per_token=blocks.block_bytes / blocks.block_size,
             parameters=info.parameters,
-            head_parameters=spec.vocab_size * spec.hidden_size,
+            head_parameters=head,
+            lookup_parameters=head
+            if isinstance(spec, ModelSpec) and not spec.tied_embeddings
+            else 0,
             integer=info.weight_format.upper().startswith("Q"),
         )
 
     def decode(self, streams: int, context: float) -> StepWork:
         """The work of a step that decodes one token per stream, with `context` tokens each."""
-        nbytes = int(self.weight_bytes + streams * context * self.kv_bytes_per_token)
-        return StepWork(nbytes, 2.0 * self.parameters * streams)
+        nbytes = int(self._read_bytes + streams * context * self.kv_bytes_per_token)
+        return StepWork(nbytes, 2.0 * self._multiplied * streams)
 
     def prefill(self, tokens: int) -> StepWork:
         """The work of prefilling `tokens` tokens; lm_head is excluded, as it runs on last tokens only."""
-        return StepWork(self.weight_bytes, 2.0 * (self.parameters - self.head_parameters) * tokens)
+        return StepWork(
+            int(self._read_bytes), 2.0 * (self._multiplied - self.head_parameters) * tokens
+        )
+
+    @property
+    def _multiplied(self) -> int:
+        """Number of weights that a token with logits is multiplied with."""
+        return self.parameters - self.lookup_parameters
+
+    @property
+    def _read_bytes(self) -> float:
+        """Bytes of the weights that a step reads, as if all weights had the same width."""
+        return self.weight_bytes * self._multiplied / self.parameters
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as a dictionary of constructor arguments."""

@@ -1,7 +1,8 @@
 """`EnginePoller`: polls the server's snapshot and KV blocks for `HttpClient`.
 
 Polling pauses `WANTED_S` after the last read. While the server does not answer, the snapshot has the state
-`failed` and the reason in `last_error`, and polling continues with back-off.
+`failed` and the reason in `last_error`, and polling continues with back-off, even if nothing reads: an idle
+screen reads again when it is woken by the server's return.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from engine.clients.http_wire import block_map, engine_snapshot
 POLL_S = 0.2
 WANTED_S = 2.0
 """How long polling continues after the last read."""
-BACK_OFF_S = (0.5, 1.0, 2.0, 4.0, 8.0)
+BACK_OFF_S = (0.5, 1.0, 2.0)
 
 
 class EnginePoller:
@@ -71,7 +72,7 @@ class EnginePoller:
         """Poll until cancelled."""
         failures = 0
         while True:
-            if not self._is_wanted():
+            if not failures and not self._is_wanted():
                 self._wanted.clear()
                 if not self._is_wanted():  # check again: a read may have preceded `clear`
                     await self._wanted.wait()

@@ -22,6 +22,7 @@ from engine.api.errors import (
     UnknownRequest,
 )
 from engine.api.fork_price import ForkPrice
+from engine.api.generation_defaults import GenerationDefaults
 from engine.api.grammar import Grammar
 from engine.api.request import (
     FinishReason,
@@ -67,6 +68,7 @@ def completion_body(request: Request, model: str) -> dict[str, Any]:
         "request_id": request.request_id,
         "priority": request.priority,
         "deadline_ms": request.deadline_ms,
+        "cache_salt": request.cache_salt,
         **_STREAMED,
         **_sampling_fields(request.sampling),
     }
@@ -97,6 +99,7 @@ def _sampling_fields(sampling: SamplingParams) -> dict[str, Any]:
         "repetition_penalty": sampling.repetition_penalty,
         "presence_penalty": sampling.presence_penalty,
         "frequency_penalty": sampling.frequency_penalty,
+        **_dry_fields(sampling),
         "logit_bias": {str(token_id): bias for token_id, bias in sampling.logit_bias},
         "seed": sampling.seed,
         "logprobs": sampling.logprobs,
@@ -107,6 +110,19 @@ def _sampling_fields(sampling: SamplingParams) -> dict[str, Any]:
         "ignore_eos": sampling.ignore_eos,
         "include_stop_str_in_output": sampling.include_stop,
         **_grammar_fields(sampling.grammar),
+    }
+
+
+def _dry_fields(sampling: SamplingParams) -> dict[str, Any]:
+    """The DRY penalty; without one only the field that says so, which older servers accept too."""
+    if sampling.dry_multiplier == 0:
+        return {"dry_multiplier": 0.0}
+    return {
+        "dry_multiplier": sampling.dry_multiplier,
+        "dry_base": sampling.dry_base,
+        "dry_allowed_length": sampling.dry_allowed_length,
+        "dry_penalty_last_n": sampling.dry_penalty_last_n,
+        "dry_sequence_breakers": list(sampling.dry_sequence_breakers),
     }
 
 
@@ -192,7 +208,7 @@ def engine_snapshot(data: Mapping[str, Any], *, now: float) -> EngineSnapshot:
             **{
                 **_known_fields(EngineSnapshot, data),
                 "state": EngineState(data["state"]),
-                "model": data["model"] and ModelInfo(**_known_fields(ModelInfo, data["model"])),
+                "model": data["model"] and _model_info(data["model"]),
                 "blocks": BlockCounts(**_known_fields(BlockCounts, data["blocks"])),
                 "swap": SwapCounts(**_known_fields(SwapCounts, data["swap"])),
                 "last_step": StepStats(**_known_fields(StepStats, data["last_step"])),
@@ -212,6 +228,15 @@ def engine_snapshot(data: Mapping[str, Any], *, now: float) -> EngineSnapshot:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise WireError(f"The server's snapshot is not in Pravāha's format ({error}).") from error
+
+
+def _model_info(data: Mapping[str, Any]) -> ModelInfo:
+    values = _known_fields(ModelInfo, data)
+    defaults = values.pop("generation_defaults", {})  # an older server has none
+    return ModelInfo(
+        **values,
+        generation_defaults=GenerationDefaults(**_known_fields(GenerationDefaults, defaults)),
+    )
 
 
 def block_map(data: Mapping[str, Any]) -> BlockMap:

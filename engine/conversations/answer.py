@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict, replace
 
+from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import FinishReason, SamplingParams, Timings, TokenBatch, TopLogprob
 from engine.conversations.tree import Node, NodeDelta, NodeStatus
 from engine.text.repetition import RepetitionDetector
@@ -26,14 +27,14 @@ class Answer:
 
     Attributes:
         request_id: None until the request was submitted (the engine may still be loading).
-        sampling: the sampling parameters.
+        sampling: the sampling parameters, of which some may be left to the model.
         stopped_for_repetition: whether the request was cancelled because the answer repeats itself.
     """
 
-    def __init__(self, node: Node, sampling: SamplingParams, now: float) -> None:
+    def __init__(self, node: Node, sampling: SamplingChoice, now: float) -> None:
         self.request_id: str | None = None
         self.sampling = sampling
-        self._node = replace(node, sampling=_sampling_json(sampling))
+        self._node = node
         self._text: list[str] = []
         self._ids: list[int] = []
         self._logprobs: list[float] = []
@@ -69,11 +70,23 @@ class Answer:
         return self._node.n_prompt or 0
 
     def submitted(
-        self, request_id: str, *, n_prompt: int, tokenizer: str, model: str | None
+        self,
+        request_id: str,
+        *,
+        n_prompt: int,
+        tokenizer: str,
+        model: str | None,
+        sampling: SamplingParams,
     ) -> None:
-        """Record the submission of the request."""
+        """Record the submission of the request, with the sampling parameters that are used."""
         self.request_id = request_id
-        self._node = replace(self._node, n_prompt=n_prompt, tokenizer=tokenizer, model=model)
+        self._node = replace(
+            self._node,
+            n_prompt=n_prompt,
+            tokenizer=tokenizer,
+            model=model,
+            sampling=_sampling_json(sampling),
+        )
 
     def add(self, batch: TokenBatch) -> NodeDelta:
         """Add a batch; returns the change."""

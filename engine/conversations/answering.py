@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
+from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import FinishReason, Request, SamplingParams
 from engine.api.snapshot import EngineState, ModelInfo
 from engine.clients.engine_client import EngineClient
@@ -29,6 +30,16 @@ SMALL_MODEL_MAX_TOKENS = 1024
 def default_max_tokens(model: ModelInfo) -> int | None:
     """The length limit of answers that have none: small models may not end by themselves."""
     return SMALL_MODEL_MAX_TOKENS if model.parameters < SMALL_MODEL_PARAMETERS else None
+
+
+def _for_model(choice: SamplingChoice, model: ModelInfo | None) -> SamplingParams:
+    """The sampling parameters to use: those chosen, else the model's."""
+    if model is None:
+        return choice.params
+    params = choice.for_model(model.generation_defaults)
+    if params.max_tokens is None:
+        params = replace(params, max_tokens=default_max_tokens(model))
+    return params
 
 
 class Answering:
@@ -72,7 +83,7 @@ class Answering:
         self,
         conversation: Conversation,
         text: str,
-        sampling: SamplingParams,
+        sampling: SamplingChoice,
         *,
         keep_failed: bool = False,
     ) -> None:
@@ -99,7 +110,7 @@ class Answering:
         self._begin(conversation, conversation.nodes, added, sampling, "send", keep_failed)
 
     def answer_again(
-        self, conversation: Conversation, path: list[Node], sampling: SamplingParams
+        self, conversation: Conversation, path: list[Node], sampling: SamplingChoice
     ) -> None:
         """Begin another answer to the last node of `path`, a user message.
 
@@ -131,6 +142,8 @@ class Answering:
             if answer.finished:
                 self._detach(conversation)
                 self._begin_queued(conversation, answer.sampling, deltas)
+                if conversation.answer is None:
+                    self._store.release(conversation.id)
         return deltas
 
     def close(self) -> None:
@@ -144,13 +157,14 @@ class Answering:
                 answer.finish(NodeStatus.STOPPED, FinishReason.ABORT)
             self._save(answer, self._clock())
             self._detach(conversation)
+            self._store.release(conversation.id)
 
     def _begin(
         self,
         conversation: Conversation,
         path: list[Node],
         added: list[Node],
-        sampling: SamplingParams,
+        sampling: SamplingChoice,
         operation: str,
         keep_failed: bool,
     ) -> None:
@@ -161,13 +175,13 @@ class Answering:
         )
         answer = Answer(node, sampling, self._clock())
         try:
-            tokenized = self._submit(answer, asked)
+            # The model's generation defaults are known once it is loaded; `pump` submits it then.
+            tokenized = () if self._is_loading() else self._submit(answer, asked)
         except PravahaError as error:
             tokenized = ()
-            if not self._is_loading(error):  # else `pump` submits it once the engine is loaded
-                if not keep_failed:
-                    raise
-                answer.finish(NodeStatus.ERROR, FinishReason.ERROR, str(error))
+            if not keep_failed:
+                raise
+            answer.finish(NodeStatus.ERROR, FinishReason.ERROR, str(error))
         self._create_tree(conversation, asked)
         node = answer.node()
         self._store.add_nodes([*added, node], name=operation)
@@ -205,14 +219,13 @@ class Answering:
                 f"{model.context_length} including the answer: start a new conversation, shorten the "
                 "message, or restart with a larger --ctx if the model allows it."
             )
-        sampling = answer.sampling
-        if sampling.max_tokens is None and model is not None:
-            sampling = replace(sampling, max_tokens=default_max_tokens(model))
+        sampling = _for_model(answer.sampling, model)
         answer.submitted(
             self._client.submit(Request(prompt.token_ids, sampling)),
             n_prompt=length,
             tokenizer=self._client.tokenizer_fingerprint(),
             model=None if model is None else model.name,
+            sampling=sampling,
         )
         return prompt.tokenized
 
@@ -223,16 +236,13 @@ class Answering:
         for node in tokenized:
             self._store.set_token_ids(node)
 
-    def _is_loading(self, error: PravahaError) -> bool:
-        return (
-            isinstance(error, EngineUnavailable)
-            and self._client.snapshot().state is EngineState.LOADING
-        )
+    def _is_loading(self) -> bool:
+        return self._client.snapshot().state is EngineState.LOADING
 
     def _advance(self, conversation: Conversation, answer: Answer, deltas: list[NodeDelta]) -> None:
         if answer.request_id is not None:
             self._drain(answer, answer.request_id, deltas)
-        elif self._client.snapshot().state is not EngineState.LOADING:
+        elif not self._is_loading():
             try:
                 self._store_turn_ids(conversation, self._submit(answer, conversation.nodes[:-1]))
             except PravahaError as error:
@@ -261,7 +271,7 @@ class Answering:
         del self._active[conversation.id]
 
     def _begin_queued(
-        self, conversation: Conversation, sampling: SamplingParams, deltas: list[NodeDelta]
+        self, conversation: Conversation, sampling: SamplingChoice, deltas: list[NodeDelta]
     ) -> None:
         if not conversation.queued:
             return

@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from engine.conversations.answer import Answer
-from engine.conversations.tree import Node, NodeKind, NodeStatus, NodeView, view_of
+from engine.conversations.tree import Node, NodeKind, NodeView, TreeSummary, view_of
 
 
 @dataclass(slots=True)
@@ -51,13 +51,16 @@ class Conversation:
                 return node.n_prompt + (node.n_gen or 0)
         return 0
 
-    def written_elsewhere(self) -> bool:
-        """Whether another process is generating the last answer."""
-        return (
-            self.answer is None
-            and bool(self.nodes)
-            and self.nodes[-1].status is NodeStatus.STREAMING
-        )
+    def summary(self) -> TreeSummary:
+        """Its entry in the list, from what is in memory."""
+        messages = [n for n in self.nodes if n.kind in (NodeKind.USER, NodeKind.ASSISTANT)]
+        updated_at = max((node.created_at for node in messages), default=0.0)
+        return TreeSummary(self.id, self.title, updated_at, len(messages))
+
+    def contains(self, query: str) -> bool:
+        """Whether the title or a message contains the query; case is ignored."""
+        texts = (self.title, *(node.text for node in self.path()))
+        return any(query.casefold() in text.casefold() for text in texts)
 
     def detach_answer(self) -> None:
         """Store the finished answer's node in the path and drop the answer."""

@@ -1,7 +1,11 @@
 """Errors of the conversation store."""
 
-from engine.api.errors import PravahaError
+from engine.api.errors import InvalidRequest, PravahaError
 
 
 class StoreError(PravahaError):
     """The conversation database cannot be used; the message says why and what to do."""
+
+
+class ConversationChanged(InvalidRequest):
+    """Another process has added to this conversation; it was loaded again and nothing was added."""

@@ -1,31 +1,43 @@
-"""`WriterLease`: a lock file per process that writes conversations, to detect dead writers.
+"""Leases: lock files of a process that writes conversations, to detect dead and concurrent writers.
 
-A process records its lease in the nodes that it streams into. The lease is an exclusive `flock` on a
-file of that name, released by the kernel when the process dies, so detection does not depend on process
-ids or clocks. Leases work on one machine: the database must be on a local disk.
+A lease is an exclusive `flock` on a file, released by the kernel when the process dies, so detection does
+not depend on process ids or clocks. A process has one lease of its own, which it records in the nodes that
+it streams into, and one for each conversation that it is writing to (`TreeLeases`). Leases work on one
+machine: the database must be on a local disk.
 """
 
 import fcntl
+import logging
 import os
+import threading
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any, Literal
 
 from engine.conversations.ulid import new_ulid
 
+Claim = Literal["new", "held", "elsewhere"]
+"""Result of `TreeLeases.claim`: `new` if the lease was taken just now, `held` if this process already had
+it, `elsewhere` if another process has it."""
 
-class WriterLease:
-    """The lease of this process, held until `release` or exit.
+log = logging.getLogger(__name__)
+
+
+class Lease:
+    """A locked file, held until `release` or exit.
 
     Args:
         folder: directory of the lease files; created if missing (mode 0700).
+        name: name of the file.
 
-    Attributes:
-        id: the lease, a ULID.
+    Raises:
+        BlockingIOError: another process holds it.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.id = new_ulid()
-        self._path = folder / self.id
+        self.id = name
+        self._path = folder / name
         self._fd = _lock_file(self._path)
 
     def release(self) -> None:
@@ -36,16 +48,81 @@ class WriterLease:
             self._fd = -1
 
 
+class WriterLease(Lease):
+    """The lease of this process; its id is a ULID."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, new_ulid())
+
+
+class TreeLeases:
+    """The leases of the conversations that this process is writing to. Thread-safe.
+
+    Args:
+        folder: directory of the lease files.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._held: dict[str, tuple[Lease | None, object]] = {}  # with the latest claim's token
+
+    def claim(self, tree_id: str) -> Claim:
+        """Take the lease of a conversation; keeps one whose release is pending."""
+        with self._lock:
+            held = self._held.get(tree_id)
+            if held is not None:
+                self._held[tree_id] = (held[0], object())
+                return "held"
+            lease: Lease | None = None
+            try:
+                lease = Lease(self._folder, tree_id)
+            except BlockingIOError:
+                return "elsewhere"
+            except OSError as error:  # a full disk: continue without protection
+                log.warning("no lease for conversation %s: %s", tree_id, error)
+            self._held[tree_id] = (lease, object())
+            return "new"
+
+    def release_after(self, tree_id: str, saved: "Future[Any]") -> None:
+        """Release the lease once `saved` has completed, unless it is claimed again before that."""
+        with self._lock:
+            held = self._held.get(tree_id)
+        if held is None:
+            return
+
+        def release(_: object) -> None:
+            with self._lock:
+                if self._held.get(tree_id) is held:
+                    self._release(tree_id)
+
+        saved.add_done_callback(release)
+
+    def release_all(self) -> None:
+        """Release all leases."""
+        with self._lock:
+            for tree_id in list(self._held):
+                self._release(tree_id)
+
+    def _release(self, tree_id: str) -> None:
+        lease, _ = self._held.pop(tree_id)
+        if lease is not None:
+            lease.release()
+
+
 def _lock_file(path: Path) -> int:
     """Create and lock the file; returns the file descriptor that holds the lock."""
     while True:
         fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        fcntl.flock(fd, fcntl.LOCK_EX)
         try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(os.fstat(fd), os.stat(path)):
                 return fd
         except FileNotFoundError:
             pass
+        except OSError:
+            os.close(fd)
+            raise
         os.close(fd)  # another process removed the file between open and lock
 
 

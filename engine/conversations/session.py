@@ -8,23 +8,33 @@ those of conversations that are not open.
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from engine.api.errors import InvalidRequest
+from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import SamplingParams
 from engine.clients.engine_client import EngineClient
 from engine.conversations.answering import Answering
 from engine.conversations.conversation import Conversation
+from engine.conversations.errors import ConversationChanged
 from engine.conversations.export import export_jsonl
 from engine.conversations.oplog import Assignment
 from engine.conversations.store import Store
 from engine.conversations.titles import UNTITLED, title_of
-from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeView, TreeSummary
+from engine.conversations.tree import (
+    Node,
+    NodeDelta,
+    NodeKind,
+    NodeStatus,
+    NodeView,
+    TreeSummary,
+)
 from engine.conversations.ulid import new_ulid
 
 _HISTORY = 500
 
-DEFAULT_SAMPLING = SamplingParams(temperature=0.2, top_p=0.9, logprobs=0)
+DEFAULT_SAMPLING = SamplingChoice(SamplingParams(temperature=0.2, top_p=0.9, logprobs=0))
 """A low temperature, for small models; the logprobs of sampled tokens are stored with every answer."""
 
 
@@ -59,7 +69,7 @@ class TreeSession:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         new_id: Callable[[], str] = new_ulid,
-        sampling: SamplingParams = DEFAULT_SAMPLING,
+        sampling: SamplingChoice = DEFAULT_SAMPLING,
         system_prompt: str | None = None,
         system_required: bool = True,
         resume: bool = True,
@@ -78,6 +88,8 @@ class TreeSession:
             new_id=new_id,
             stop_repetition=stop_repetition,
         )
+        # Conversations that were written to, until all is on disk: the store may not have them yet.
+        self._written: dict[str, Conversation] = {}
         self._history: deque[str] = deque(store.prompts(_HISTORY), maxlen=_HISTORY)
         newest = store.trees()[:1] if resume else []
         self._current = self._load(newest[0].id) if newest else self._empty()
@@ -97,7 +109,15 @@ class TreeSession:
     def trees(self, query: str = "") -> list[TreeSummary]:
         """Saved conversations, newest first; with a query, those that contain it. Waits for queued writes."""
         self._store.wait_for_writes()
-        return self._store.trees(query)
+        self._forget_saved()
+        trees = self._store.trees(query)
+        listed = {tree.id for tree in trees}
+        unlisted = [
+            conversation.summary()
+            for conversation in self._written.values()
+            if conversation.id not in listed and conversation.contains(query.strip())
+        ]
+        return sorted([*unlisted, *trees], key=lambda tree: tree.updated_at, reverse=True)
 
     def new_tree(self) -> str:
         """Open an empty conversation; returns its id. A running answer continues in the background."""
@@ -111,7 +131,8 @@ class TreeSession:
             InvalidRequest: there is no such conversation.
         """
         if tree_id != self._current.id or self._current.saved:
-            self._current = self._answering.running(tree_id) or self._load(tree_id)
+            self._forget_saved()
+            self._current = self._unsaved(tree_id) or self._load(tree_id)
 
     def rename_tree(self, tree_id: str, title: str) -> None:
         """Rename a conversation; can be undone."""
@@ -130,12 +151,17 @@ class TreeSession:
             self._answering.stop(conversation)
         if conversation is None or conversation.saved:
             self._store.assign(tree_id, "archive", [Assignment("archived", "", 1)])
+        self._written.pop(tree_id, None)
         if tree_id == self._current.id:
             self.new_tree()
 
     def export(self) -> Iterator[str]:
-        """The saved nodes of the open conversation as JSON Lines, all branches included."""
-        self._store.wait_for_writes()
+        """The saved nodes of the open conversation as JSON Lines, all branches included.
+
+        Raises:
+            StoreError: messages cannot be saved at present.
+        """
+        self._store.flush()
         return export_jsonl(self._store, self._current.id)
 
     def path(self) -> list[NodeView]:
@@ -187,8 +213,9 @@ class TreeSession:
         """Send a message, or queue it while an answer is running.
 
         Raises:
-            InvalidRequest: the message is empty, or the conversation exceeds the context length;
-                nothing was added.
+            InvalidRequest: the message is empty, the conversation exceeds the context length, or another
+                process is answering in it; nothing was added.
+            ConversationChanged: another process has added to the conversation; nothing was added.
             QueueFull, EngineUnavailable: the engine accepts no requests; nothing was added.
         """
         if not text.strip():
@@ -196,8 +223,8 @@ class TreeSession:
         if self._current.answer is not None:
             self._current.queued.append(text)
         else:
-            self._reject_while_running(self._current)
-            self._answering.ask(self._current, text, self.sampling)
+            with self._writing(self._current) as conversation:
+                self._answering.ask(conversation, text, self.sampling)
         self._history.append(text)
 
     def stop(self) -> None:
@@ -211,14 +238,13 @@ class TreeSession:
             InvalidRequest: an answer is running, or there is no message to answer.
             QueueFull, EngineUnavailable: the engine accepts no requests; nothing was added.
         """
-        conversation = self._current
-        self._reject_while_running(conversation)
-        path, sampling = list(conversation.nodes), self.sampling
-        if path and path[-1].kind is NodeKind.ASSISTANT:
-            sampling = _next_seed(sampling, path.pop())
-        if not path or path[-1].kind is not NodeKind.USER:
-            raise InvalidRequest("There is no answer to regenerate: send a message first.")
-        self._answering.answer_again(conversation, path, sampling)
+        with self._writing(self._current) as conversation:
+            path, sampling = list(conversation.nodes), self.sampling
+            if path and path[-1].kind is NodeKind.ASSISTANT:
+                sampling = _next_seed(sampling, path.pop())
+            if not path or path[-1].kind is not NodeKind.USER:
+                raise InvalidRequest("There is no answer to regenerate: send a message first.")
+            self._answering.answer_again(conversation, path, sampling)
 
     def undo(self) -> str | None:
         """Undo the last operation in the open conversation; returns its name, or None.
@@ -246,10 +272,17 @@ class TreeSession:
 
     def take_notice(self) -> str | None:
         """A sentence for the user about the store (damage, failed writes), returned once; else None."""
-        if self._store.notice is not None:
-            notice, self._store.notice = self._store.notice, None
-            return notice
-        return self._store.take_failure()
+        return self._store.take_notice()
+
+    @property
+    def unsaved(self) -> str | None:
+        """Why messages cannot be saved at present (a full disk), or None. They are kept in memory."""
+        return self._store.unsaved
+
+    @property
+    def saving(self) -> bool:
+        """Whether something is not on disk yet."""
+        return self._store.saving
 
     def close(self) -> None:
         """Stop all answers, save their text, and wait until it is on disk. Idempotent.
@@ -287,28 +320,73 @@ class TreeSession:
         )
 
     def _loaded(self, tree_id: str) -> Conversation | None:
-        return self._current if tree_id == self._current.id else self._answering.running(tree_id)
+        return self._current if tree_id == self._current.id else self._unsaved(tree_id)
+
+    def _unsaved(self, tree_id: str) -> Conversation | None:
+        """The conversation, if more of it is in memory than on disk."""
+        return self._written.get(tree_id) or self._answering.running(tree_id)
 
     def _replay(self, replay: Callable[[str], str | None]) -> str | None:
-        self._reject_while_running(self._current)
-        name = replay(self._current.id)
-        if name is not None:
-            self._current = self._load(self._current.id)
+        with self._writing(self._current) as conversation:
+            name = replay(conversation.id)
+            if name is not None:
+                self._current = self._load(conversation.id)
         return name
 
-    @staticmethod
-    def _reject_while_running(conversation: Conversation) -> None:
+    @contextmanager
+    def _writing(self, conversation: Conversation) -> Iterator[Conversation]:
+        """The right to add to the conversation; kept while an answer runs, otherwise given back.
+
+        Raises:
+            InvalidRequest: an answer is running, here or in another process.
+            ConversationChanged: another process has added to it.
+        """
         if conversation.answer is not None:
             raise InvalidRequest("An answer is running: stop it first.")
-        if conversation.written_elsewhere():
+        claim = self._store.claim(conversation.id)
+        if claim == "elsewhere":
             raise InvalidRequest(
                 "Another Pravāha process is generating this conversation's answer: wait until it "
-                "has finished and open the conversation again."
+                "has finished."
             )
+        try:
+            if claim == "new" and conversation.saved:
+                self._reload_if_changed(conversation)
+            self._written[conversation.id] = conversation
+            yield conversation
+        finally:
+            if conversation.answer is None:
+                self._store.release(conversation.id)
+
+    def _reload_if_changed(self, conversation: Conversation) -> None:
+        """Load the conversation again if another process has added to it, and raise."""
+        last = conversation.nodes[-1] if conversation.nodes else None
+        head = self._store.head(conversation.id)
+        known = None if last is None else last.id
+        if head == known and (last is None or last.status is not NodeStatus.STREAMING):
+            return
+        self._store.stop_orphans()  # nobody else writes to it: a streaming answer was interrupted
+        self._store.wait_for_writes()
+        self._read_path(conversation)
+        raise ConversationChanged(
+            "This conversation was continued in another Pravāha process: its new messages were "
+            "loaded. Send yours again if it still fits."
+        )
+
+    def _forget_saved(self) -> None:
+        """Forget the conversations whose messages are all on disk."""
+        if not self._store.saving:
+            self._written = {
+                tree_id: conversation
+                for tree_id, conversation in self._written.items()
+                if conversation.answer is not None
+            }
 
 
-def _next_seed(sampling: SamplingParams, last: Node) -> SamplingParams:
+def _next_seed(sampling: SamplingChoice, last: Node) -> SamplingChoice:
     """The parameters with the seed after the last answer's: the same seed would repeat the answer."""
-    if sampling.seed is None:
+    seed = sampling.params.seed
+    if seed is None:
         return sampling
-    return replace(sampling, seed=((sampling.seed if last.seed is None else last.seed) + 1) % 2**64)
+    following = ((seed if last.seed is None else last.seed) + 1) % 2**64
+    return replace(sampling, params=replace(sampling.params, seed=following))

@@ -1,8 +1,9 @@
 """`Store`: conversations in SQLite, with one writer thread and a separate read connection.
 
 Writes are queued and return immediately; `flush` waits until they are committed and raises their errors.
-Reads see committed data: call `wait_for_writes` first to read queued writes. Reading methods must be
-called on the thread that opened the store.
+While the file takes no writes (a full disk), they stay in memory and are tried again (`writer.py`);
+`unsaved` is then the reason. Reads see committed data: call `wait_for_writes` first to read queued writes.
+Reading methods must be called on the thread that opened the store.
 
 The database contains every committed message if the process is killed. Nodes that a dead process was
 streaming become `stopped` when the next process opens the file.
@@ -12,6 +13,7 @@ import logging
 import os
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -44,7 +46,6 @@ class Store:
 
     Attributes:
         file: path of the database.
-        notice: a sentence for the user about damage found on opening, or None.
     """
 
     def __init__(
@@ -52,13 +53,15 @@ class Store:
     ) -> None:
         """Use `Store.open`, which prepares the file."""
         self.file = path
-        self.notice = notice
         self._clock = clock
         self._lease = lease.WriterLease(_lease_folder(path))
+        self._tree_leases = lease.TreeLeases(_lease_folder(path))
         self._reader = _connect(path)
-        self._writer = WriterThread(lambda: _connect(path))
         self._failures: list[BaseException] = []
-        self._stop_orphans()
+        self._notices: deque[str] = deque([notice] if notice else [])
+        self._writer = WriterThread(lambda: _connect(path), self._note_stall)
+        self.stop_orphans()
+        self.wait_for_writes()
 
     @classmethod
     def open(cls, path: Path, *, clock: Callable[[], float] = time.time) -> Self:
@@ -123,6 +126,8 @@ class Store:
                 rows,
             )
             oplog.record(connection, tree_id, name, changes, now)
+            # Another process may have archived it: what is added must be visible.
+            connection.execute("UPDATE tree SET archived = 0 WHERE id = ?", (tree_id,))
             _touch(connection, tree_id, now)
 
         self._write(job)
@@ -150,7 +155,7 @@ class Store:
             if node.status != "streaming":
                 _touch(connection, node.tree_id, now)
 
-        self._write(job)
+        self._write(job, replaces=node.id)
 
     def set_token_ids(self, node: Node) -> None:
         """Save the token ids of a user turn, with the fingerprints of tokenizer and rendering."""
@@ -169,36 +174,78 @@ class Store:
         self._write(lambda c: oplog.record(c, tree_id, name, changes, now))
 
     def undo(self, tree_id: str) -> str | None:
-        """Undo the newest operation; returns its name, or None. Waits for the commit."""
+        """Undo the newest operation; returns its name, or None. Waits for the commit.
+
+        Raises:
+            StoreError: the file takes no writes.
+        """
         now = self._clock()
         return self._run(lambda c: oplog.undo(c, tree_id, now))
 
     def redo(self, tree_id: str) -> str | None:
-        """Redo the operation undone last; returns its name, or None. Waits for the commit."""
+        """Redo the operation undone last; returns its name, or None. Waits for the commit.
+
+        Raises:
+            StoreError: the file takes no writes.
+        """
         now = self._clock()
         return self._run(lambda c: oplog.redo(c, tree_id, now))
+
+    def stop_orphans(self) -> None:
+        """Set streaming nodes of dead writers to `stopped`; their saved text is kept."""
+        folder = _lease_folder(self.file)
+        writers = self._reader.execute(
+            "SELECT DISTINCT writer FROM node WHERE status = 'streaming'"
+        ).fetchall()
+        dead = [w for (w,) in writers if w is None or not lease.is_alive(folder, w)]
+        for writer in dead:
+            self._write(partial(_stop_nodes_of, writer))
+
+    # Which process writes to a conversation.
+
+    def claim(self, tree_id: str) -> lease.Claim:
+        """Take the right to add to a conversation, which one process at a time has."""
+        return self._tree_leases.claim(tree_id)
+
+    def release(self, tree_id: str) -> None:
+        """Give the right back once all queued writes are committed."""
+        self._tree_leases.release_after(tree_id, self._writer.submit(lambda _: None))
+
+    # Waiting and errors.
 
     def flush(self) -> None:
         """Wait until all queued writes are committed.
 
         Raises:
-            StoreError: a write queued since the last flush failed.
+            StoreError: the file takes no writes, or a write queued since the last flush failed.
         """
-        self.wait_for_writes()
+        self._run(lambda _: None)
         failures, self._failures = self._failures, []
         if failures:
-            raise StoreError(f"Conversations could not be saved to {self.file} ({failures[0]}).")
+            raise self._not_saved(failures[0])
 
     def wait_for_writes(self) -> None:
-        """Wait until all queued writes are committed or have failed; does not raise their errors."""
-        self._writer.submit(lambda _: None).exception()
+        """Wait until all queued writes are committed or have failed; does not raise their errors.
 
-    def take_failure(self) -> str | None:
-        """A sentence if a write failed since the last call, else None. Does not wait."""
-        if not self._failures:
-            return None
-        failures, self._failures = self._failures, []
-        return f"Conversations could not be saved to {self.file} ({failures[0]})."
+        Returns at once while the file takes no writes.
+        """
+        if self.unsaved is None:
+            self._writer.submit(lambda _: None, durable=False).exception()
+
+    @property
+    def unsaved(self) -> str | None:
+        """Why queued writes cannot be committed at present, e.g. "database or disk is full"; else None."""
+        error = self._writer.stalled
+        return None if error is None else str(error)
+
+    @property
+    def saving(self) -> bool:
+        """Whether a write is not committed yet."""
+        return self._writer.busy
+
+    def take_notice(self) -> str | None:
+        """The next sentence for the user, each once: damage, failed writes, a full disk; else None."""
+        return self._notices.popleft() if self._notices else None
 
     # Reads: committed data.
 
@@ -279,32 +326,40 @@ class Store:
         """Commit queued writes and close. Idempotent."""
         self._writer.close()
         self._reader.close()
+        self._tree_leases.release_all()
         self._lease.release()
 
     # Internal.
 
-    def _write(self, job: Callable[[sqlite3.Connection], Any]) -> None:
-        self._writer.submit(job).add_done_callback(self._note_failure)
+    def _write(
+        self, job: Callable[[sqlite3.Connection], Any], *, replaces: str | None = None
+    ) -> None:
+        self._writer.submit(job, replaces=replaces).add_done_callback(self._note_failure)
 
     def _note_failure(self, future: "Future[Any]") -> None:
         error = future.exception()
         if error is not None:
             log.error("conversation store: %s", error)
             self._failures.append(error)
+            self._notices.append(str(self._not_saved(error)))
+
+    def _note_stall(self, error: sqlite3.Error | None) -> None:
+        self._notices.append(
+            f"Conversations are saved to {self.file} again."
+            if error is None
+            else f"Conversations cannot be saved to {self.file} ({error}): they are kept in memory "
+            "and saved as soon as that is possible."
+        )
+
+    def _not_saved(self, error: BaseException) -> StoreError:
+        return StoreError(f"The last messages could not be saved to {self.file} ({error}).")
 
     def _run(self, job: Callable[[sqlite3.Connection], T]) -> T:
-        result: T = self._writer.submit(job).result()
+        try:
+            result: T = self._writer.submit(job, durable=False).result()
+        except sqlite3.Error as error:
+            raise self._not_saved(error) from error
         return result
-
-    def _stop_orphans(self) -> None:
-        """Set streaming nodes of dead writers to `stopped`; their saved text is kept."""
-        folder = _lease_folder(self.file)
-        writers = self._reader.execute(
-            "SELECT DISTINCT writer FROM node WHERE status = 'streaming'"
-        ).fetchall()
-        dead = [w for (w,) in writers if w is None or not lease.is_alive(folder, w)]
-        for writer in dead:
-            self._run(partial(_stop_nodes_of, writer))
 
 
 def _lease_folder(path: Path) -> Path:

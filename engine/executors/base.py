@@ -2,7 +2,8 @@
 
 Hot path. One `execute` call is one forward pass over all scheduled tokens of all rows. Mixed
 lengths, mixed phases and mixed sampling are the normal case. All arrays are C-contiguous numpy
-arrays which Rust and torch read without a copy. Do not add a Python loop over rows or tokens.
+arrays: Rust copies what a step reads when it begins, torch reads them in place. Do not add a Python
+loop over rows or tokens.
 
 Index spaces: *row* is a request's row in the row table, [0, max_rows); *batch* is an index into the
 step's list of rows, [0, R); *flat* is an index into the step's tokens, [0, T).
@@ -15,6 +16,8 @@ from typing import Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.text.sequence_breakers import MAX_BREAKER_TAIL
+
 SAMPLING_DTYPE = np.dtype(
     [
         ("temperature", np.float32),
@@ -23,6 +26,12 @@ SAMPLING_DTYPE = np.dtype(
         ("repetition_penalty", np.float32),
         ("presence_penalty", np.float32),
         ("frequency_penalty", np.float32),
+        ("dry_multiplier", np.float32),  # 0: no DRY penalty
+        ("dry_base", np.float32),
+        ("dry_allowed_length", np.int32),
+        ("dry_penalty_last_n", np.int32),  # -1: all tokens
+        ("first_breaker", np.int32),  # its sequence breakers: a range of `breaker_heads`
+        ("num_breakers", np.int32),
         ("top_k", np.int32),
         ("num_logprobs", np.int32),  # -1: none; k ≥ 0: the sampled token's and k alternatives
         ("seed", np.uint64),
@@ -38,6 +47,8 @@ MAX_DRAFT_TOKENS = 16
 
 _NO_INTS: NDArray[np.int32] = np.zeros(0, np.int32)
 _NO_MASK_BITS: NDArray[np.uint32] = np.zeros((0, 0), np.uint32)
+NO_BREAKER_HEADS: NDArray[np.uint32] = np.zeros((0, 0), np.uint32)
+NO_BREAKER_TAILS: NDArray[np.int32] = np.zeros((0, MAX_BREAKER_TAIL), np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +72,8 @@ class StepPlan:
             fork inherits it, so that its parent's output still counts as output.
         sampling: [max_rows] of `SAMPLING_DTYPE`.
         bias_rows, bias_ids, bias_values: [B] int32, int32, float32: logit biases, sorted by row.
+        breaker_heads, breaker_tails: [P, `mask_words(vocab)`] uint32 and [P, `MAX_BREAKER_TAIL`] int32,
+            the sequence breakers of rows with a DRY penalty; see `engine.text.sequence_breakers`.
         mask_rows: [G] int32, *batch* indices, ascending: entries that sample under a token mask;
             none of them has drafts.
         mask_bits: [G, `mask_words(vocab)`] uint32; bit `id % 32` of word `id // 32` is 1 if token
@@ -85,6 +98,8 @@ class StepPlan:
     bias_rows: NDArray[np.int32]
     bias_ids: NDArray[np.int32]
     bias_values: NDArray[np.float32]
+    breaker_heads: NDArray[np.uint32] = field(default_factory=lambda: NO_BREAKER_HEADS)
+    breaker_tails: NDArray[np.int32] = field(default_factory=lambda: NO_BREAKER_TAILS)
     mask_rows: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
     mask_bits: NDArray[np.uint32] = field(default_factory=lambda: _NO_MASK_BITS)
     num_draft_tokens: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)

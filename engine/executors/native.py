@@ -216,6 +216,8 @@ def _step_arrays(plan: StepPlan, result: StepResult) -> _core.StepArrays:
         plan.bias_rows,
         plan.bias_ids,
         plan.bias_values,
+        plan.breaker_heads,
+        plan.breaker_tails,
         plan.mask_rows,
         plan.mask_bits,
         plan.num_draft_tokens,

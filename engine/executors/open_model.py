@@ -5,18 +5,21 @@ Only headers and the vocabulary are read. The executor maps the weights in `path
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 
 from engine._core import GgufFile
-from engine.api.config import EngineConfig
+from engine.api.config import EngineConfig, KvDtype
 from engine.api.errors import ModelError, UnsupportedByNativeError
+from engine.api.generation_defaults import GenerationDefaults
+from engine.executors.memory_plan import MemoryPlan, plan_native, plan_torch
 from engine.executors.native_settings import reject_torch_settings
 from engine.executors.torch.installed import require_torch
 from engine.files.fields import Fields
 from engine.files.json_file import read_json
-from engine.models import gguf, safetensors
+from engine.models import generation_config, gguf, safetensors
+from engine.models.demo import recorded_defaults
 from engine.models.safetensors_header import ALL_DTYPES, TensorEntry
 from engine.models.spec import ModelSpec
 from engine.models.transformers_spec import TransformersSpec
@@ -39,6 +42,7 @@ class OpenModel:
         weight_format: element type of most parameters, such as `Q4_1`.
         parameters: number of weights.
         file_bytes: size of the weight files.
+        generation_defaults: the sampling parameters in its files, or our record of the demo model.
     """
 
     name: str
@@ -48,6 +52,33 @@ class OpenModel:
     weight_format: str
     parameters: int
     file_bytes: int
+    generation_defaults: GenerationDefaults = field(default_factory=GenerationDefaults)
+
+    def plan_memory(
+        self, config: EngineConfig, *, kv_dtype: KvDtype, max_model_len: int
+    ) -> MemoryPlan:
+        """The memory that the model's executor will take. Reads headers only.
+
+        Args:
+            config: threads, block size and step limits.
+            kv_dtype: element type of the KV cache; not `auto`.
+            max_model_len: longest sequence.
+
+        Raises:
+            ModelError: the executor cannot load these files with this configuration.
+        """
+        if isinstance(self.spec, ModelSpec):
+            return plan_native(
+                self.spec, self.paths, config, kv_dtype=kv_dtype, max_model_len=max_model_len
+            )
+        return plan_torch(
+            self.spec,
+            weight_format=self.weight_format,
+            parameters=self.parameters,
+            file_bytes=self.file_bytes,
+            kv_dtype=kv_dtype,
+            block_size=config.block_size,
+        )
 
 
 def open_model(path: Path, settings: EngineConfig | None = None) -> OpenModel:
@@ -111,6 +142,8 @@ def _open_gguf(path: Path) -> OpenModel:
         rope_divisors=divisors,
     )
     sizes = [(tensor.dtype, prod(tensor.shape)) for tensor in tensors.values()]
+    file_bytes = path.stat().st_size
+    defaults = generation_config.read_gguf_defaults(metadata, source=source)
     return OpenModel(
         name=_display_name(Fields(metadata, source=source).optional_text("general.name"), path),
         spec=spec,
@@ -120,7 +153,10 @@ def _open_gguf(path: Path) -> OpenModel:
         ),
         weight_format=_prevailing(sizes),
         parameters=sum(count for _, count in sizes),
-        file_bytes=path.stat().st_size,
+        file_bytes=file_bytes,
+        generation_defaults=defaults
+        if defaults.source
+        else recorded_defaults(path.name, file_bytes),
     )
 
 
@@ -178,6 +214,7 @@ def _open_for_native(directory: Path, config: Fields, settings: EngineConfig) ->
         weight_format=_prevailing(sizes),
         parameters=sum(count for _, count in sizes),
         file_bytes=sum(path.stat().st_size for path in paths),
+        generation_defaults=generation_config.read_generation_config(directory),
     )
 
 
@@ -200,6 +237,7 @@ def _open_for_torch(
         weight_format="dummy" if dummy else stored,
         parameters=parameters,
         file_bytes=sum(path.stat().st_size for path in paths),
+        generation_defaults=generation_config.read_generation_config(directory),
     )
 
 

@@ -1,7 +1,7 @@
 """Reference implementation of sampling in plain numpy, the oracle for the samplers of the executors.
 
 Per row, in this order: raw logits → log-probabilities (if requested) → token mask → logit bias →
-repetition, presence and frequency penalties → greedy if temperature is 0 → temperature → top-k →
+repetition, presence, frequency and DRY penalties → greedy if temperature is 0 → temperature → top-k →
 top-p and min-p → Gumbel-max. The noise is a function of (request seed, position, token id) only, so
 a sample does not depend on the batch, on chunking or on preemption. Ties go to the lowest token id.
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from engine.executors.base import StepPlan, StepResult
 
+_MAX_DRY_PENALTY = 1e6
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -135,6 +136,12 @@ def _sample_one(
     if _unusable(allowed):
         return -1, np.nan, np.zeros(0, np.int64), np.zeros(0, np.float32)
     adjusted = _penalise(_bias(allowed, plan, row), plan, row, num_tokens)
+    if params["dry_multiplier"] != 0:
+        tokens = plan.token_table[row, :num_tokens]
+        for token, penalty in dry_penalties(
+            tokens, params, plan.breaker_heads, plan.breaker_tails
+        ).items():
+            adjusted[token] -= penalty
     if params["temperature"] == 0:
         token = int(np.argmax(adjusted))
     else:
@@ -204,6 +211,70 @@ def _penalise(
         logits[ids] -= params["presence_penalty"]
         logits[ids] -= params["frequency_penalty"] * counts.astype(np.float32)
     return logits
+
+
+def dry_penalties(
+    tokens: NDArray[np.int32],
+    params: np.void,
+    breaker_heads: NDArray[np.uint32],
+    breaker_tails: NDArray[np.int32],
+) -> dict[int, np.float32]:
+    """The DRY penalty of each token that may follow `tokens`, [n], by its definition: O(n²).
+
+    `params` is a record of `SAMPLING_DTYPE`, the breakers are those of the plan.
+    """
+    last_n, allowed = int(params["dry_penalty_last_n"]), int(params["dry_allowed_length"])
+    window = tokens.tolist() if last_n < 0 else tokens[max(0, len(tokens) - last_n) :].tolist()
+    patterns = range(params["first_breaker"], params["first_breaker"] + params["num_breakers"])
+    breakers = [
+        (breaker_heads[at], [one for one in breaker_tails[at].tolist() if one >= 0])
+        for at in patterns
+    ]
+    single = [heads for heads, tail in breakers if not tail]
+    limit = _tokens_since_breaker(window, breakers)
+    longest: dict[int, int] = {}
+    for end in range(1, len(window)):  # the last tokens of the window also end before `end`
+        length = 0
+        while length < min(limit, end) and window[end - 1 - length] == window[-1 - length]:
+            length += 1
+        token = window[end]
+        if length >= allowed and not any(_in_mask(heads, token) for heads in single):
+            longest[token] = max(longest.get(token, 0), length)
+    multiplier, base = float(params["dry_multiplier"]), float(params["dry_base"])
+    return {
+        token: np.float32(min(multiplier * _power(base, length - allowed), _MAX_DRY_PENALTY))
+        for token, length in longest.items()
+    }
+
+
+def _tokens_since_breaker(
+    tokens: list[int], breakers: list[tuple[NDArray[np.uint32], list[int]]]
+) -> int:
+    """Number of tokens after the last sequence breaker."""
+    for start in reversed(range(len(tokens))):
+        lengths = [
+            len(tail)
+            for heads, tail in breakers
+            if _in_mask(heads, tokens[start]) and tokens[start + 1 : start + 1 + len(tail)] == tail
+        ]
+        if lengths:
+            return len(tokens) - start - 1 - max(lengths)
+    return len(tokens)
+
+
+def _in_mask(mask: NDArray[np.uint32], token: int) -> bool:
+    return bool(int(mask[token // 32]) >> (token % 32) & 1)
+
+
+def _power(base: float, exponent: int) -> float:
+    """By repeated squaring, as in the kernels; infinity instead of an error."""
+    power, square = 1.0, base
+    while exponent:
+        if exponent & 1:
+            power *= square
+        square *= square
+        exponent >>= 1
+    return power
 
 
 def _gumbel_max(logits: NDArray[np.float32], params: np.void, *, position: int) -> int:

@@ -159,7 +159,7 @@ class BlockManager:
         if blocks.size:
             self._allocator.release(np.ascontiguousarray(blocks[::-1]))
 
-    def lookup_prefix(self, tokens: NDArray[np.int32]) -> tuple[int, int]:
+    def lookup_prefix(self, tokens: NDArray[np.int32], cache_salt: bytes) -> tuple[int, int]:
         """Number of leading blocks of `tokens` in the pool, and of those that follow in the swap tier.
 
         A hint, callable from any thread: references are not incremented and both numbers may change
@@ -167,10 +167,11 @@ class BlockManager:
         """
         if self.prefixes is None:
             return 0, 0
-        cached, tier = len(self.prefixes.match(tokens)), self.tier
+        cached, tier = len(self.prefixes.match(tokens, cache_salt)), self.tier
         if tier is None:
             return cached, 0
-        return cached, len(tier.find(tokens, cached, (len(tokens) - 1) // self.block_size))
+        last = (len(tokens) - 1) // self.block_size
+        return cached, len(tier.find(tokens, cached, last, cache_salt))
 
     def counts(self) -> BlockCounts:
         """Block counts by state, and the block's geometry."""

@@ -1,4 +1,8 @@
-"""Available host memory: the machine's `MemAvailable` or the remainder of the cgroup limit."""
+"""Available host memory: the machine's `MemAvailable` or the remainder of the cgroup limit.
+
+Cached file pages count as available in both: the kernel drops them when memory is short. A model that was
+just fetched or verified is such pages.
+"""
 
 from pathlib import Path
 
@@ -38,7 +42,7 @@ def _mem_available(root: Path) -> int | None:
 
 
 def _cgroup_available(root: Path) -> int | None:
-    """The smallest `limit - usage` from this process's memory cgroup up to the root."""
+    """The smallest `limit - usage`, cached files apart, from this process's memory cgroup to the root."""
     try:
         entries = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -48,9 +52,11 @@ def _cgroup_available(root: Path) -> int | None:
         _, controllers, path = entry.split(":", 2)
         if controllers == "":
             base, limit_name, usage_name = root / "sys/fs/cgroup", "memory.max", "memory.current"
+            cached = ("inactive_file", "active_file")
         elif "memory" in controllers.split(","):
             base = root / "sys/fs/cgroup/memory"
             limit_name, usage_name = "memory.limit_in_bytes", "memory.usage_in_bytes"
+            cached = ("total_inactive_file", "total_active_file")
         else:
             continue
         group = base / path.lstrip("/")
@@ -60,9 +66,21 @@ def _cgroup_available(root: Path) -> int | None:
                 break
             limit, usage = _number(directory / limit_name), _number(directory / usage_name)
             if limit is not None and usage is not None and limit < _UNLIMITED:
-                rest = max(0, limit - usage)
+                usage -= sum(_statistics(directory / "memory.stat", cached))
+                rest = max(0, limit - max(0, usage))
                 tightest = rest if tightest is None else min(tightest, rest)
     return tightest
+
+
+def _statistics(path: Path, names: tuple[str, ...]) -> list[int]:
+    """The numbers of these names in a file of `name number` lines; those it lacks are left out."""
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return []
+    return [
+        int(line.split()[1]) for line in lines if line.startswith(tuple(f"{n} " for n in names))
+    ]
 
 
 def _number(path: Path) -> int | None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from engine.batch.rows import RowTable
 from engine.executors.base import StepPlan
 from engine.memory.block_manager import BlockManager
+from engine.memory.kv_identity import NO_CACHE_SALT
 
 
 def check_tables(blocks: BlockManager, table: RowTable) -> None:
@@ -35,7 +36,8 @@ def check_tables(blocks: BlockManager, table: RowTable) -> None:
         if indexed and blocks.prefixes is None:
             raise AssertionError(f"row {row} has indexed blocks, but prefix caching is off")
         if indexed and blocks.prefixes is not None:
-            named = blocks.prefixes.match(table.token_table[row, : indexed * size])
+            salt = table.cache_salts.get(row, NO_CACHE_SALT)
+            named = blocks.prefixes.match(table.token_table[row, : indexed * size], salt)
             if not np.array_equal(named, mine[:indexed]):
                 raise AssertionError(f"the trie finds {named} for row {row}, which holds {mine}")
     wrong = np.flatnonzero(held != blocks.refcounts())

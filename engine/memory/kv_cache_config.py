@@ -4,33 +4,15 @@ The executor owns the storage; the block manager tracks which request holds whic
 """
 
 from dataclasses import dataclass
-from typing import Protocol
 
-from engine.api.config import KvDtype
 from engine.api.errors import ModelError
-
-_KV_ELEMENT_BYTES: dict[KvDtype, int] = {"f16": 2, "bf16": 2, "f32": 4, "int8": 1}
-_KV_SCALE_BYTES: dict[KvDtype, int] = {"int8": 4}
+from engine.executors.memory_plan import MemoryPlan
 
 POOL_SHARE = 0.10
 """Default pool size as a fraction of free memory."""
 
 POOL_SHARE_LIMIT = 0.50
 """Upper bound of the default pool, as a fraction of free memory, whatever the context length."""
-
-
-class KvGeometry(Protocol):
-    """The fields of a model's spec that determine the size of its KV cache."""
-
-    @property
-    def kv_elements_per_token(self) -> int:
-        """Key and value elements per token, summed over all layers."""
-        ...
-
-    @property
-    def kv_vectors_per_token(self) -> int:
-        """Key and value vectors per token, summed over all layers and KV heads."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,25 +44,13 @@ class KVCacheConfig:
         return -(-tokens // self.block_size)
 
 
-def block_bytes(spec: KvGeometry, *, block_size: int, kv_dtype: KvDtype) -> int:
-    """Bytes of one block: elements, and one scale per vector if the type is quantised.
-
-    Args:
-        spec: the model's shapes.
-        block_size: tokens per block.
-        kv_dtype: element type; not `auto`.
-    """
-    elements = spec.kv_elements_per_token * _KV_ELEMENT_BYTES[kv_dtype]
-    scales = spec.kv_vectors_per_token * _KV_SCALE_BYTES.get(kv_dtype, 0)
-    return (elements + scales) * block_size
-
-
 def default_pool_bytes(
     available: int, *, block_bytes: int, block_size: int, context_length: int
 ) -> int:
     """The default size of the pool in bytes.
 
-    A tenth of free memory, or one full context if that is more, but at most half of free memory.
+    A tenth of free memory, or one full context if that is more, but at most half of free memory; at least
+    one block.
 
     Args:
         available: free bytes left once the weights are loaded.
@@ -90,41 +60,64 @@ def default_pool_bytes(
     """
     one_context = -(-context_length // block_size) * block_bytes
     wanted = max(int(available * POOL_SHARE), one_context)
-    return min(wanted, int(available * POOL_SHARE_LIMIT))
+    return max(min(wanted, int(available * POOL_SHARE_LIMIT)), block_bytes)
 
 
 def size_pool(
-    spec: KvGeometry,
+    plan: MemoryPlan,
     *,
+    model: str,
     block_size: int,
-    kv_dtype: KvDtype,
     context_length: int,
     requested_bytes: int | None,
-    available: int,
+    available: int | None,
 ) -> KVCacheConfig:
-    """Compute the pool's geometry for a model.
+    """Compute the pool's geometry for a model, and check that the model and its pool fit in memory.
 
     Args:
-        spec: the model's shapes.
+        plan: memory of the weights, the work buffers and a block.
+        model: the model's name.
         block_size: tokens per block.
-        kv_dtype: element type of keys and values; not `auto`.
         context_length: tokens of one full context.
         requested_bytes: the user's pool size; None for the default size.
-        available: free bytes left once the weights are loaded.
+        available: free bytes before anything is loaded; None if unknown.
 
     Raises:
-        ModelError: the pool is smaller than one block.
+        ModelError: the pool is smaller than one block, or model and pool do not fit, or neither the
+            pool's size nor free memory is known.
     """
-    size = block_bytes(spec, block_size=block_size, kv_dtype=kv_dtype)
-    if requested_bytes is None:
-        pool = default_pool_bytes(
-            available, block_bytes=size, block_size=block_size, context_length=context_length
-        )
-    else:
+    loaded = plan.weight_bytes + plan.work_bytes
+    if requested_bytes is not None:
         pool = requested_bytes
-    if pool < size:
-        raise ModelError(
-            f"The KV cache would get {pool:,} bytes, but one block of {block_size} tokens of this "
-            f"model takes {size:,}: free memory or ask for a larger kv_cache_bytes."
+    elif available is None:
+        raise ModelError("Free memory is unknown, so the KV pool needs a size: set kv_cache_bytes.")
+    else:
+        pool = default_pool_bytes(
+            max(0, available - loaded),
+            block_bytes=plan.block_bytes,
+            block_size=block_size,
+            context_length=context_length,
         )
-    return KVCacheConfig(block_size=block_size, block_bytes=size, num_blocks=pool // size)
+    if pool < plan.block_bytes:
+        raise ModelError(
+            f"The KV cache would get {pool:,} bytes, but one block of {block_size} tokens of "
+            f"{model} takes {plan.block_bytes:,}: ask for a larger kv_cache_bytes."
+        )
+    cache = KVCacheConfig(block_size, plan.block_bytes, num_blocks=pool // plan.block_bytes)
+    if available is not None and loaded + cache.pool_bytes > available:
+        advice = (
+            "lower kv_cache_bytes or free memory"
+            if loaded + plan.block_bytes <= available  # then the pool was requested
+            else "free memory, or choose a smaller or more strongly quantized model"
+        )
+        raise ModelError(
+            f"{model} does not fit in memory: it takes {_mib(plan.weight_bytes)} for its weights, "
+            f"{_mib(plan.work_bytes)} for work buffers and {_mib(cache.pool_bytes)} for the KV pool, "
+            f"but {_mib(available)} are available, {_mib(loaded + cache.pool_bytes - available)} too "
+            f"little: {advice}."
+        )
+    return cache
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:,.1f} MiB"

@@ -2,7 +2,8 @@
 
 It is the salt of the prefix trie's root. Two models, quantisations, KV types or RoPE settings must
 not share blocks: a collision would serve one model's context to another, so every setting that may
-change KV values is included.
+change KV values is included. The blocks of requests with a cache salt are below a root of their own,
+whose salt is `kv_salt` followed by `cache_salt_digest`.
 """
 
 import hashlib
@@ -16,6 +17,17 @@ if TYPE_CHECKING:
     from engine.executors.open_model import OpenModel
 
 _VERSION = 2
+
+NO_CACHE_SALT = b""
+"""The digest of a request without a cache salt."""
+
+
+def cache_salt_digest(cache_salt: str | None) -> bytes:
+    """32 bytes that identify a request's cache salt; empty without one."""
+    if cache_salt is None:
+        return NO_CACHE_SALT
+    # JSON may contain a lone surrogate, which plain UTF-8 cannot express.
+    return hashlib.blake2b(cache_salt.encode(errors="surrogatepass"), digest_size=32).digest()
 
 
 def kv_salt(model: "OpenModel", config: EngineConfig) -> bytes:

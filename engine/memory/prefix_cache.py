@@ -2,8 +2,8 @@
 
 Invariants: only full blocks whose KV was computed are indexed. A row holds all ancestors of the
 nodes it adds: a duplicate block is replaced by the indexed one before a child is added to it.
-Cost: a lookup computes one hash per block of the prompt. Indexing is one call into the core for
-all rows that filled a block in this step; other rows cost nothing.
+Cost: a lookup computes one hash per block of the prompt. Indexing is one call into the core, or one
+for each cache salt, for all rows that filled a block in this step; other rows cost nothing.
 """
 
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.batch.rows import RowTable
+from engine.memory.kv_identity import NO_CACHE_SALT
 
 
 class PrefixIndex(Protocol):
@@ -42,17 +43,17 @@ class PrefixCache:
     """The prefix index of one pool for one model."""
 
     def __init__(self, index: PrefixIndex, salt: bytes, *, block_size: int) -> None:
-        """Look up and index under `salt` (`engine.memory.kv_identity.kv_salt`)."""
+        """Look up and index under `salt` (`engine.memory.kv_identity.kv_salt`) and cache salts."""
         self._index = index
         self._salt = salt
         self._block_size = block_size
 
-    def match(self, tokens: NDArray[np.int32]) -> NDArray[np.int32]:
-        """[B] int32, blocks of the longest cached prefix. Any thread.
+    def match(self, tokens: NDArray[np.int32], cache_salt: bytes) -> NDArray[np.int32]:
+        """[B] int32, blocks of the longest prefix cached under a cache salt. Any thread.
 
         References are not incremented; call `retain` before the next allocation.
         """
-        return self._index.match_prefix(self._salt, tokens)
+        return self._index.match_prefix(self._salt + cache_salt, tokens)
 
     def index(self, table: RowTable, rows: NDArray[np.int32]) -> int:
         """Index the blocks that `rows` have filled so far. No step may be in flight.
@@ -85,8 +86,26 @@ class PrefixCache:
         Returns:
             Number of blocks that duplicated an indexed one and were released.
         """
-        duplicates = self._index.index_rows(
-            self._salt, table.token_table, table.block_tables, rows, start, stop
-        )
+        duplicates = 0
+        for cache_salt, part in self._by_cache_salt(table, rows):
+            duplicates += self._index.index_rows(
+                self._salt + cache_salt,
+                table.token_table,
+                table.block_tables,
+                rows[part],
+                start[part],
+                stop[part],
+            )
         table.num_indexed[rows] = stop
         return duplicates
+
+    def _by_cache_salt(
+        self, table: RowTable, rows: NDArray[np.int32]
+    ) -> list[tuple[bytes, slice | list[int]]]:
+        """The cache salts of `rows`, each with the positions of its rows in `rows`."""
+        if not table.cache_salts:
+            return [(NO_CACHE_SALT, slice(None))]
+        parts: dict[bytes, list[int]] = {}
+        for position, row in enumerate(rows.tolist()):
+            parts.setdefault(table.cache_salts.get(row, NO_CACHE_SALT), []).append(position)
+        return list(parts.items())

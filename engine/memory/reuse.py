@@ -1,11 +1,11 @@
 """`ReuseFinder`: finds KV that a waiting request can reuse instead of computing it.
 
-There are three sources. The prefix cache holds full blocks of running and finished requests. The
-swap tier holds blocks that were evicted from the pool and continue the cached prefix. A *donor* is a
-running request with the same leading tokens: the parent of a fork, or a row found by comparing
-tokens. A donor's blocks can be shared up to the last token, the partial block included. If the donor
-is still computing them, the request is deferred, which is cheaper than computing them twice (in-batch
-deduplication).
+There are three sources, all of them limited to the request's cache salt. The prefix cache holds full
+blocks of running and finished requests. The swap tier holds blocks that were evicted from the pool and
+continue the cached prefix. A *donor* is a running request with the same leading tokens: the parent of a
+fork, or a row found by comparing tokens. A donor's blocks can be shared up to the last token, the
+partial block included. If the donor is still computing them, the request is deferred, which is cheaper
+than computing them twice (in-batch deduplication).
 
 A request does not wait for a donor that lost its row, finished, or has no pending prefill. Cost: a
 lookup hashes the prompt once; the donor search compares one block of tokens with each running row,
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from engine.batch.rows import RowTable
 from engine.batch.sequence import NO_ROW, Sequence
 from engine.memory.block_manager import BlockManager
+from engine.memory.kv_identity import NO_CACHE_SALT
 from engine.memory.swap_tier import NO_ENTRIES
 
 _NO_BLOCKS: NDArray[np.int32] = np.zeros(0, np.int32)
@@ -82,7 +83,9 @@ class ReuseFinder:
         target = sequence.num_reusable_tokens
         size = self._table.block_size
         prefixes = self._blocks.prefixes
-        cached = _NO_BLOCKS if prefixes is None else prefixes.match(sequence.tokens)
+        cached = _NO_BLOCKS
+        if prefixes is not None:
+            cached = prefixes.match(sequence.tokens, sequence.cache_salt)
         cached = cached[: self._blocks.blocks_for(target)]
         hit = min(len(cached) * size, target)
         swapped = self._find_swapped(sequence, len(cached), target // size)
@@ -100,7 +103,9 @@ class ReuseFinder:
     def _find_swapped(self, sequence: Sequence, first: int, last: int) -> NDArray[np.int64]:
         """Swap-tier entries of the blocks [first, last)."""
         tier = self._blocks.tier
-        return NO_ENTRIES if tier is None else tier.find(sequence.tokens, first, last)
+        if tier is None:
+            return NO_ENTRIES
+        return tier.find(sequence.tokens, first, last, sequence.cache_salt)
 
     def _shared_with_donor(self, sequence: Sequence, target: int) -> int:
         donor = sequence.donor
@@ -129,6 +134,9 @@ class ReuseFinder:
         end = hit + window
         rows = running[table.num_tokens[running] >= end]
         rows = rows[(table.token_table[rows, hit:end] == tokens[hit:end]).all(axis=1)]
+        if table.cache_salts or sequence.cache_salt:
+            salts = [table.cache_salts.get(row, NO_CACHE_SALT) for row in rows.tolist()]
+            rows = rows[[salt == sequence.cache_salt for salt in salts]]
         if not rows.size:
             return
         num_tokens = table.num_tokens[rows]

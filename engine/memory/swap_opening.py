@@ -20,8 +20,8 @@ from engine.memory.swap_tier import SwapTier
 _log = logging.getLogger(__name__)
 
 SUFFIX = ".swap"
-_LAYOUT = 2
-"""Version of a block's byte layout and arithmetic; increment it when either changes."""
+_LAYOUT = 3
+"""Version of a block's byte layout, arithmetic and key; increment it when one of them changes."""
 
 
 def swap_identity(salt: bytes, info: ExecutorInfo, block_bytes: int) -> bytes:
@@ -100,7 +100,7 @@ def open_swap_tier(
     _log.info(
         "Swap tier: %d of %d blocks in %s.", stats.entries, stats.capacity, path or "main memory"
     )
-    return SwapTier(store, index, executor)
+    return SwapTier(store, index, executor, salt=salt)
 
 
 def evict_swap_files(folder: Path, *, keep: Path, limit: int) -> None:

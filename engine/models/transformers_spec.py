@@ -45,8 +45,3 @@ class TransformersSpec:
     def kv_elements_per_token(self) -> int:
         """Elements in the KV cache per token, over all layers."""
         return sum(layer.elements for layer in self.kv_layers)
-
-    @property
-    def kv_vectors_per_token(self) -> int:
-        """Key and value vectors in the KV cache per token, over all layers and heads."""
-        return sum(2 * layer.num_kv_heads for layer in self.kv_layers)

@@ -31,6 +31,7 @@ from engine.api.snapshot import (
 from engine.batch.sequence import Sequence, SequenceState
 from engine.embedding.embedder import Embedder
 from engine.grammar.compiler import CompiledGrammar, GrammarCompiler
+from engine.memory.kv_identity import NO_CACHE_SALT
 from engine.models.spec import ModelSpec
 from engine.models.transformers_spec import TransformersSpec
 from engine.runtime.assembly import PoolFactory, rust_pool
@@ -184,7 +185,14 @@ class AsyncPravahaEngine:
             QueueFull: as many requests wait as the queue holds.
             EngineUnavailable: not started, loading failed, draining or stopped.
         """
-        return self._enqueue([request], parent=None)[0]
+        return self.submit_all([request])[0]
+
+    def submit_all(self, requests: Iterable[Request]) -> list[RequestHandle]:
+        """Queue the requests of one call, all or none; otherwise as `submit`.
+
+        Successive requests with equal prompts and `prompt_logprobs` score the prompt once.
+        """
+        return self._enqueue(requests, parent=None)
 
     def yield_core(self) -> AbstractContextManager[None]:
         """A context in which the engine computes on one core less, also within a running step.
@@ -272,7 +280,9 @@ class AsyncPravahaEngine:
         return self.embedder.submit(tuple(texts)).result()
 
     def price(self, token_ids: Iterable[int]) -> ForkPrice:
-        """The cost of a request with these tokens as its prompt, now. Never waits for a step.
+        """The cost of a request with these tokens as its prompt and no cache salt, now.
+
+        Never waits for a step.
 
         Raises:
             InvalidRequest: the tokens cannot be a prompt.
@@ -284,7 +294,7 @@ class AsyncPravahaEngine:
         if pipeline is None:
             raise AssertionError("a model was opened without a pipeline")
         size = opened.kv_cache.block_size
-        cached, swapped = pipeline.blocks.lookup_prefix(prompt)
+        cached, swapped = pipeline.blocks.lookup_prefix(prompt, NO_CACHE_SALT)
         tier = pipeline.blocks.tier
         return price_of(
             len(prompt),
@@ -302,7 +312,8 @@ class AsyncPravahaEngine:
         thread = self._thread
         new: list[_NewRequest] = []
         try:
-            new.extend(self._prepare(request, parent) for request in requests)
+            for request in requests:
+                new.append(self._prepare(request, parent, new[-1].sequence if new else None))
             thread.requests.accept(*(one.sequence for one in new))
         except PravahaError:
             for one in new:
@@ -329,11 +340,18 @@ class AsyncPravahaEngine:
             for sequence, detokenizer, _ in new
         ]
 
-    def _prepare(self, request: Request, parent: Sequence | None) -> "_NewRequest":
+    def _prepare(
+        self, request: Request, parent: Sequence | None, previous: Sequence | None
+    ) -> "_NewRequest":
         """Validate a request, start the compilation of its grammar, and look up its prefix."""
         opened = self._thread.wait_opened()
         sequence, detokenizer = make_sequence(
-            request, opened, now=self._clock(), draw_seed=self._draw_seed, parent=parent
+            request,
+            opened,
+            now=self._clock(),
+            draw_seed=self._draw_seed,
+            parent=parent,
+            choice_of=previous,
         )
         compilation = None
         if request.sampling.grammar is not None:
@@ -344,7 +362,8 @@ class AsyncPravahaEngine:
             else:
                 sequence.state = SequenceState.WAITING_FOR_GRAMMAR
         if self._thread.pipeline is not None:
-            blocks = sum(self._thread.pipeline.blocks.lookup_prefix(sequence.tokens))
+            lookup_prefix = self._thread.pipeline.blocks.lookup_prefix
+            blocks = sum(lookup_prefix(sequence.tokens, sequence.cache_salt))
             sequence.record["cached_tokens_hint"] = blocks * opened.kv_cache.block_size
         return _NewRequest(sequence, detokenizer, compilation)
 

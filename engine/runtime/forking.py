@@ -68,6 +68,7 @@ def child_request(
         request_id=request_id or new_request_id(),
         priority=parent.request.priority,
         deadline_ms=parent.request.deadline_ms,
+        cache_salt=parent.request.cache_salt,
     )
 
 

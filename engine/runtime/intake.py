@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.api.errors import InvalidRequest
-from engine.api.request import MAX_DEADLINE_MS, MAX_PRIORITY, Request
+from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS, MAX_PRIORITY, Request
 from engine.batch.mailbox import Mailbox
 from engine.batch.prompt_scores import PromptScores
 from engine.batch.request_record import request_record
 from engine.batch.sequence import Sequence
 from engine.grammar.compiler import CompiledGrammar
+from engine.memory.kv_identity import cache_salt_digest
 from engine.runtime.loading import Opened
 from engine.text.detokenizer import Detokenizer
 
@@ -24,6 +25,7 @@ def make_sequence(
     now: float,
     draw_seed: Callable[[], int],
     parent: Sequence | None = None,
+    choice_of: Sequence | None = None,
 ) -> tuple[Sequence, Detokenizer]:
     """Validate a request and create its sequence.
 
@@ -33,6 +35,8 @@ def make_sequence(
         now: the instant of queueing, monotonic seconds.
         draw_seed: called when the request has no seed.
         parent: for a fork, its parent; the prompt is the parent's first tokens.
+        choice_of: a sequence of the same call; with equal prompts and `prompt_logprobs` the two share
+            their prompt scores.
 
     Returns:
         The sequence and the detokenizer of its output. With stop strings the sequence itself owns the
@@ -68,9 +72,7 @@ def make_sequence(
         mailbox=Mailbox(
             num_logprobs=params.logprobs,
             queued=now,
-            prompt_scores=None
-            if params.prompt_logprobs is None
-            else PromptScores(len(prompt), params.prompt_logprobs),
+            prompt_scores=_prompt_scores(request, choice_of),
         ),
         record=request_record(queued_at=now, priority=request.priority, deadline=deadline),
         tokens=prompt,
@@ -78,11 +80,15 @@ def make_sequence(
         penalty_start=answer,
         max_total=limit,
         stop_ids=stop_ids,
+        cache_salt=_cache_salt(request),
         sampling=sampling_validator.pack(
             params, draw_seed() if params.seed is None else params.seed
         ),
         bias_ids=bias_ids,
         bias_values=bias_values,
+        breakers=opened.breakers.compile(params.dry_sequence_breakers)
+        if params.dry_multiplier and params.dry_penalty_last_n
+        else None,
         detokenizer=detokenizer if params.stop else None,
         donor=parent,
         donor_tokens=0 if parent is None else len(prompt),
@@ -108,6 +114,32 @@ def attach_matcher(sequence: Sequence, compiled: CompiledGrammar) -> None:
                 "The grammar does not allow the tokens that the fork keeps.", param="grammar"
             )
     sequence.matcher = matcher
+
+
+def _cache_salt(request: Request) -> bytes:
+    """The digest of the request's cache salt.
+
+    Raises:
+        InvalidRequest: not a string of a valid length.
+    """
+    salt = request.cache_salt
+    if salt is not None and not (isinstance(salt, str) and 0 < len(salt) <= MAX_CACHE_SALT):
+        raise InvalidRequest(
+            f"cache_salt must be a string of 1 to {MAX_CACHE_SALT} characters.", param="cache_salt"
+        )
+    return cache_salt_digest(salt)
+
+
+def _prompt_scores(request: Request, choice_of: Sequence | None) -> PromptScores | None:
+    """Where the prompt's logprobs are stored: with those of `choice_of` if they are the same."""
+    top = request.sampling.prompt_logprobs
+    if top is None:
+        return None
+    if choice_of is not None:
+        other = choice_of.request
+        if (other.sampling.prompt_logprobs, other.prompt_ids) == (top, request.prompt_ids):
+            return choice_of.mailbox.prompt_scores
+    return PromptScores(len(request.prompt_ids), top)
 
 
 def _deadline(request: Request, now: float) -> float:

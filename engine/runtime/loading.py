@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Protocol
 
 from engine.api.config import EngineConfig, KvDtype
 from engine.api.errors import ModelError
+from engine.api.generation_defaults import GenerationDefaults
 from engine.api.snapshot import ModelInfo
 from engine.batch.sampling_validator import SamplingValidator
 from engine.executors.base import Executor, ExecutorInfo
+from engine.executors.memory_plan import MemoryPlan
 from engine.executors.native_settings import native_kv_dtype
 from engine.memory.host import available_memory
 from engine.memory.kv_cache_config import KVCacheConfig, size_pool
 from engine.models.transformers_spec import TransformersSpec
+from engine.text.sequence_breakers import BreakerCompiler
 
 if TYPE_CHECKING:
     from engine.executors.open_model import OpenModel
@@ -50,26 +53,71 @@ class Opened:
     Attributes:
         model: headers, vocabulary and paths.
         max_model_len: maximum number of tokens of a request, prompt and output.
+        memory: the memory that weights, work buffers and a KV block will take.
         kv_cache: geometry of the KV pool.
         kv_dtype: element type of the KV pool; never `auto`.
         sampling_validator: checks and packs sampling parameters.
+        breakers: compiles sequence breakers.
     """
 
     model: "OpenModel"
     max_model_len: int
+    memory: MemoryPlan
     kv_cache: KVCacheConfig
     kv_dtype: KvDtype
     sampling_validator: SamplingValidator
+    breakers: BreakerCompiler
 
 
 def open_with_headers(config: EngineConfig, opener: ModelOpener) -> Opened:
     """Read headers and vocabulary; determine the context length and the KV pool.
 
     Raises:
-        ModelError: the model is unusable, a setting is out of range, or the KV pool does not fit.
+        ModelError: the model is unusable, a setting is out of range, or model and KV pool do not fit in
+            memory.
     """
     _check_limits(config)
     model = opener(config)
+    max_model_len = context_length(model, config)
+    kv_dtype = resolve_kv_dtype(model, config)
+    memory = model.plan_memory(config, kv_dtype=kv_dtype, max_model_len=max_model_len)
+    kv_cache = size_pool(
+        memory,
+        model=config.name,
+        block_size=config.block_size,
+        context_length=max_model_len,
+        requested_bytes=config.kv_cache_bytes,
+        available=_free_memory(model, config),
+    )
+    _log.info(
+        "Weights %.1f MiB, work buffers %.1f MiB; KV pool: %d blocks of %d tokens, %.1f MiB, %s; "
+        "context %d tokens.",
+        memory.weight_bytes / 2**20,
+        memory.work_bytes / 2**20,
+        kv_cache.num_blocks,
+        kv_cache.block_size,
+        kv_cache.pool_bytes / 2**20,
+        kv_dtype,
+        max_model_len,
+    )
+    vocab_size = model.spec.vocab_size
+    return Opened(
+        model=model,
+        max_model_len=max_model_len,
+        memory=memory,
+        kv_cache=kv_cache,
+        kv_dtype=kv_dtype,
+        sampling_validator=SamplingValidator(vocab_size),
+        breakers=BreakerCompiler(model.tokenizer, vocab_size),
+    )
+
+
+def context_length(model: "OpenModel", config: EngineConfig) -> int:
+    """Maximum number of tokens of a request: the setting, or the model's own.
+
+    Raises:
+        ModelError: the setting is longer than the model supports, or has no room for an answer.
+    """
     trained = model.spec.context_length
     max_model_len = config.max_model_len or trained
     if max_model_len > trained:
@@ -78,31 +126,10 @@ def open_with_headers(config: EngineConfig, opener: ModelOpener) -> Opened:
         )
     if max_model_len < 2:
         raise ModelError(f"max_model_len must be at least 2, not {max_model_len}.")
-    kv_dtype = _kv_dtype(model, config)
-    kv_cache = size_pool(
-        model.spec,
-        block_size=config.block_size,
-        kv_dtype=kv_dtype,
-        context_length=max_model_len,
-        requested_bytes=config.kv_cache_bytes,
-        available=0
-        if config.kv_cache_bytes is not None
-        else max(0, _free_memory(model, config) - _weight_bytes(model)),
-    )
-    _log.info(
-        "KV pool: %d blocks of %d tokens, %.1f MiB, %s; context %d tokens.",
-        kv_cache.num_blocks,
-        kv_cache.block_size,
-        kv_cache.pool_bytes / 2**20,
-        kv_dtype,
-        max_model_len,
-    )
-    return Opened(
-        model, max_model_len, kv_cache, kv_dtype, SamplingValidator(model.spec.vocab_size)
-    )
+    return max_model_len
 
 
-def _kv_dtype(model: "OpenModel", config: EngineConfig) -> KvDtype:
+def resolve_kv_dtype(model: "OpenModel", config: EngineConfig) -> KvDtype:
     """Element type of the KV cache, `auto` resolved.
 
     Raises:
@@ -113,24 +140,18 @@ def _kv_dtype(model: "OpenModel", config: EngineConfig) -> KvDtype:
     return native_kv_dtype(config.kv_dtype, model.spec, model.weight_format)
 
 
-def _free_memory(model: "OpenModel", config: EngineConfig) -> int:
-    """Free bytes of the device that will hold the model and its KV cache."""
+def _free_memory(model: "OpenModel", config: EngineConfig) -> int | None:
+    """Free bytes of the device that will hold the model and its KV cache; None if they are unknown."""
     if isinstance(model.spec, TransformersSpec):
         from engine.executors.torch.devices import free_device_memory, resolve_device
 
         free = free_device_memory(resolve_device(config.device))
         if free is not None:
             return free
-    return available_memory()
-
-
-def _weight_bytes(model: "OpenModel") -> int:
-    """Size of the loaded weights: that of their files, or in torch's compute type if not quantised."""
-    if isinstance(model.spec, TransformersSpec):
-        width = 4 if model.spec.compute_dtype == "f32" else 2
-        quantised = model.weight_format not in ("F32", "F16", "BF16", "dummy")
-        return model.file_bytes if quantised else model.parameters * width
-    return model.file_bytes
+    try:
+        return available_memory()
+    except OSError:
+        return None
 
 
 def _check_limits(config: EngineConfig) -> None:
@@ -161,6 +182,9 @@ def describe(config: EngineConfig, opened: Opened, executor: ExecutorInfo) -> Mo
         executor=executor.kind,
         dispatch=executor.dispatch,
         threads=executor.threads,
+        generation_defaults=opened.model.generation_defaults
+        if config.generation_config == "auto"
+        else GenerationDefaults(),
     )
 
 
@@ -197,7 +221,7 @@ def load_executor(
     executor: Executor = NativeExecutor.load(
         model.spec,
         model.paths,
-        replace(config, kv_dtype=_kv_dtype(model, config)),
+        replace(config, kv_dtype=resolve_kv_dtype(model, config)),
         num_blocks=num_blocks,
         max_model_len=max_model_len,
         progress=progress,

@@ -181,7 +181,7 @@ class RequestHandle:
 
     def _prompt_logprobs(self) -> PromptLogprobs | None:
         scores = self._mailbox.prompt_scores
-        return scores.result() if scores is not None and scores.complete else None
+        return None if scores is None else scores.result()
 
     def _top(self, outputs: Outputs) -> tuple[tuple[TopLogprob, ...], ...]:
         if self._mailbox.num_logprobs is None:

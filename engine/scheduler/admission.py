@@ -1,9 +1,9 @@
 """`Admission`: gives rows to waiting requests while the budget, rows and blocks last.
 
 A request is admitted with what need not be computed (`engine.memory.reuse`): its `num_computed`
-starts there. A request whose prefix a running request is computing right now is deferred, and later
-requests may be admitted before it. The loop runs over the requests that are admitted or deferred in
-this pass, never over the whole queue.
+starts there. A request whose prefix or prompt scores a running request is computing right now is
+deferred, and later requests may be admitted before it. The loop runs over the requests that are
+admitted or deferred in this pass, never over the whole queue.
 """
 
 from typing import NamedTuple
@@ -98,7 +98,7 @@ class Admission:
             if whole > self._blocks.num_blocks:
                 unplaceable.append(waiting.pop(index))
                 continue
-            if self.reuse.waits_for_donor(sequence):
+            if sequence.waits_for_scores or self.reuse.waits_for_donor(sequence):
                 deferred.append(waiting.pop(index))
                 continue
             room = self._blocks.num_free - promised - self._watermark()

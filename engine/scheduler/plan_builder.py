@@ -72,6 +72,8 @@ class PlanBuilder:
             bias_rows=table.bias_rows,
             bias_ids=table.bias_ids,
             bias_values=table.bias_values,
+            breaker_heads=table.breakers.heads,
+            breaker_tails=table.breakers.tails,
             num_draft_tokens=num_draft_tokens,
             score_tokens=scores.tokens,
             score_targets=scores.targets,
@@ -83,7 +85,7 @@ class PlanBuilder:
         """Whether the plan decodes every running row, so that `SteadyDecode` can continue it.
 
         True when every row computes one token, samples the next one and is past its prompt, and none
-        requested prompt logprobs.
+        computes prompt logprobs.
 
         Args:
             plan: a plan from `build`.

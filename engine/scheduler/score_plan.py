@@ -1,4 +1,4 @@
-"""`ScorePlan`: which prompt tokens a step scores, for the rows that requested prompt logprobs."""
+"""`ScorePlan`: which prompt tokens a step scores, for the rows that compute prompt logprobs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ def plan_scores(
     """Choose the prompt tokens that a step scores.
 
     Args:
-        scoring: row to sequence, for the rows that requested prompt logprobs.
+        scoring: row to sequence, for the rows whose prompt logprobs are incomplete.
         batch, query_start, positions, token_table: `rows` and the arrays of these names in
             `StepPlan`.
     """
@@ -59,8 +59,8 @@ def plan_scores(
         row = int(batch[index])
         sequence = scoring[row]
         scores = sequence.mailbox.prompt_scores
-        if scores is None or scores.complete:
-            continue
+        if scores is None:
+            raise AssertionError(f"{sequence.request_id} has no scores to compute")
         start, stop = int(query_start[index]), int(query_start[index + 1])
         computed = int(positions[start])
         # After a preemption the run may start before the first unscored token and may extend into

@@ -173,8 +173,13 @@ class StepApplier:
         failed: list[Sequence] = []
         for run in schedule.scored:
             scores = run.sequence.mailbox.prompt_scores
-            if scores is not None and not scores.record(result, run.part):
+            if scores is None:
+                continue
+            if not scores.record(result, run.part):
                 failed.append(run.sequence)
+            elif scores.complete:
+                scores.scorer = None
+                del self._table.scoring_rows[run.sequence.row]
         return failed
 
     def _settle_drafts(

@@ -14,6 +14,7 @@ import jinja2
 from engine.api.chat import ChatMessage
 from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
 from engine.api.fork_price import ForkPrice
+from engine.api.generation_defaults import GenerationDefaults
 from engine.api.request import FinishReason, Request, Timings, TokenBatch
 from engine.api.scheduling import Scheduling
 from engine.api.snapshot import BlockMap, EngineSnapshot, EngineState, ModelInfo
@@ -104,6 +105,7 @@ class ToyClient:
         self.requests: list[Request] = []
         self.cancelled: list[str] = []
         self.parameters = 1
+        self.generation_defaults = GenerationDefaults()
         self.refuse: PravahaError | None = None
         self.state = state
         self.closed = False
@@ -175,6 +177,7 @@ class ToyClient:
             executor="toy",
             dispatch="portable",
             threads=1,
+            generation_defaults=self.generation_defaults,
         )
         loading = self.state is EngineState.LOADING
         return EngineSnapshot(step=0, time=0.0, state=self.state, model=None if loading else model)

@@ -37,6 +37,7 @@ serve(
             "kv_bytes_per_token": 100.0,
             "parameters": 2_000_000,
             "head_parameters": 500_000,
+            "lookup_parameters": 0,
             "integer": True,
         },
     },

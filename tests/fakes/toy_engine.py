@@ -5,10 +5,8 @@ from pathlib import Path
 from engine.api.config import EngineConfig
 from engine.api.request import Request, SamplingParams
 from engine.runtime.engine import AsyncPravahaEngine
-from tests.fakes.toy_executor import ToyExecutor, toy_model
+from tests.fakes.toy_executor import BLOCK_BYTES_PER_TOKEN, ToyExecutor, toy_model
 from tests.fakes.toy_tokenizer import ToyTokenizer
-
-BLOCK_BYTES_PER_TOKEN = 2 * 2 * 1 * 4 * 2  # layers × (K, V) × heads × head size × f16
 
 
 def toy_config(*, blocks=64, block_size=4, **settings):

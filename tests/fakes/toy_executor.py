@@ -11,13 +11,17 @@ from types import SimpleNamespace
 import numpy as np
 
 from engine.api.errors import ExecutorError
+from engine.api.generation_defaults import GenerationDefaults
 from engine.batch.sampling_validator import SamplingValidator
 from engine.executors.base import MAX_DRAFT_TOKENS, ExecutorInfo, StepPlan
+from engine.executors.memory_plan import MemoryPlan
 from engine.executors.reference_sampler import sample_reference
 from engine.models.spec import ModelSpec, RopeScaling
+from engine.text.sequence_breakers import BreakerCompiler
 from tests.fakes.toy_tokenizer import VOCAB_SIZE, ToyTokenizer
 
 _NEVER_WRITTEN = -7
+_SALTED = 2**40
 
 
 def toy_logits(history, vocab_size=VOCAB_SIZE):
@@ -50,6 +54,9 @@ class ToyExecutor:
         self.fail_swap = False
         self.swapped_out = self.swapped_in = 0  # blocks
         self.watch = lambda plan: None  # called with every plan, while it runs
+        self.salt_of = lambda row: (
+            0
+        )  # a number below 2**16: rows may read only what equal ones wrote
 
     def copy_blocks(self, sources, targets):
         for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
@@ -87,7 +94,7 @@ class ToyExecutor:
             run = slice(plan.query_start[index], plan.query_start[index + 1])
             for token, position in zip(plan.token_ids[run], plan.positions[run], strict=True):
                 block = plan.block_tables[row, position // self.block_size]
-                self.kv[block, position % self.block_size] = token
+                self.kv[block, position % self.block_size] = self.stored(row, token)
         drafts = plan.num_draft_tokens if plan.num_draft_tokens.size else np.zeros(count, np.int32)
         logits = []
         for index in range(count):
@@ -104,11 +111,16 @@ class ToyExecutor:
         ]
         return sample_reference(np.array(logits), plan, np.array(scored))
 
+    def stored(self, row, tokens):
+        """What the store holds for tokens of a row."""
+        return np.int64(self.salt_of(row)) * _SALTED + tokens
+
     def _logits(self, plan, row, length):
         """The row's first `length` tokens, read back from its blocks."""
         places = np.arange(length)
         blocks = plan.block_tables[row, places // self.block_size]
-        history = self.kv[blocks, places % self.block_size]
+        salt, history = np.divmod(self.kv[blocks, places % self.block_size], _SALTED)
+        assert (salt == self.salt_of(row)).all(), f"row {row} reads KV of another cache salt"
         logits = toy_logits(history, self.vocab_size)
         forced = self.force.get(int(length - plan.penalty_start[row]))
         if forced is not None:
@@ -156,6 +168,9 @@ def check_plan(plan):
         assert target == plan.token_table[row, plan.positions[token] + 1]
 
 
+_BREAKERS = BreakerCompiler(ToyTokenizer(), VOCAB_SIZE)
+
+
 def oracle(
     request,
     *,
@@ -195,6 +210,9 @@ def oracle(
 def next_token(tokens, params, seed, *, penalty_start, forced=None, bits=None):
     """The token a request samples after the given ones, by definition; `bits` is a token mask."""
     bias_ids, bias_values = SamplingValidator.pack_bias(params)
+    sampling = SamplingValidator.pack(params, seed).reshape(1)
+    breakers = _BREAKERS.compile(params.dry_sequence_breakers)
+    sampling["num_breakers"] = len(breakers.tails)
     plan = StepPlan(
         rows=np.zeros(1, np.int32),
         query_start=np.array([0, 1], np.int32),
@@ -205,7 +223,9 @@ def next_token(tokens, params, seed, *, penalty_start, forced=None, bits=None):
         num_tokens=np.array([len(tokens)], np.int32),
         penalty_start=np.array([penalty_start], np.int32),
         token_table=np.array([tokens], np.int32),
-        sampling=SamplingValidator.pack(params, seed).reshape(1),
+        sampling=sampling,
+        breaker_heads=breakers.heads,
+        breaker_tails=breakers.tails,
         bias_rows=np.zeros(len(bias_ids), np.int32),
         bias_ids=bias_ids,
         bias_values=bias_values,
@@ -243,6 +263,13 @@ def toy_spec(context_length=256):
     )
 
 
+BLOCK_BYTES_PER_TOKEN = 2 * 2 * 1 * 4 * 2  # layers × (K, V) × heads × head size × f16
+
+
+def toy_memory(config, *, kv_dtype, max_model_len):
+    return MemoryPlan(1000, 0, config.block_size * BLOCK_BYTES_PER_TOKEN)
+
+
 def toy_model(context_length=256):
     return SimpleNamespace(
         name="toy",
@@ -252,4 +279,6 @@ def toy_model(context_length=256):
         weight_format="F32",
         parameters=250,
         file_bytes=1000,
+        plan_memory=toy_memory,
+        generation_defaults=GenerationDefaults(),
     )

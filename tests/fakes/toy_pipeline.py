@@ -84,6 +84,9 @@ class ToyPipeline:
         self.waiting = RequestQueue(queue)
         self.executor = ToyExecutor(blocks, block_size, force=force)
         self.executor.watch = lambda plan: check_writes(self.blocks, plan)
+        self.executor.salt_of = lambda row: int.from_bytes(
+            self.table.cache_salts.get(int(row), b"")[:2], "little"
+        )
         self.ended = []
         self.pipeline = Pipeline(
             self.table,
@@ -112,15 +115,20 @@ class ToyPipeline:
             capacity_bytes=(entries + 1) * 4096,
         )
         self.store = store
-        return SwapTier(store, self.trie, self.executor, threaded=False)
+        return SwapTier(store, self.trie, self.executor, salt=b"toy", threaded=False)
 
     @property
     def tier(self):
         return self.blocks.tier
 
-    def submit(self, request, parent=None):
+    def submit(self, request, parent=None, choice_of=None):
         sequence, detokenizer = make_sequence(
-            request, self.opened, now=self.clock(), draw_seed=lambda: 7, parent=parent
+            request,
+            self.opened,
+            now=self.clock(),
+            draw_seed=lambda: 7,
+            parent=parent,
+            choice_of=None if choice_of is None else self.sequences[choice_of.request_id],
         )
         sequence.record["arrival"] = self._arrivals
         self._arrivals += 1
@@ -136,6 +144,13 @@ class ToyPipeline:
         )
         self.handles.append(handle)  # a handle without references aborts its request
         return handle
+
+    def submit_choices(self, *requests):
+        """Submit the choices of one call, as `AsyncPravahaEngine.submit_all` does."""
+        handles = []
+        for request in requests:
+            handles.append(self.submit(request, choice_of=handles[-1] if handles else None))
+        return handles
 
     def fork(self, handle, *, at=None, n=1, sampling=None):
         """Fork as `AsyncPravahaEngine.fork` does."""
@@ -189,7 +204,8 @@ class ToyPipeline:
             places = np.arange(int(table.num_computed[row]))
             blocks = table.block_tables[row, places // table.block_size]
             stored = self.executor.kv[blocks, places % table.block_size]
-            assert (stored == table.token_table[row, places]).all(), f"row {row} reads others' KV"
+            expected = self.executor.stored(row, table.token_table[row, places])
+            assert (stored == expected).all(), f"row {row} reads others' KV"
 
     def check_states(self):
         """Check that every sequence is where its state says: in the queue, in a row, or in neither."""

@@ -14,7 +14,7 @@ from tests.parity.stepper import Run, Stepper
 
 PROSE = Path(__file__).parent / "data" / "alice.txt"
 CHUNK = 250
-"""Tokens of prose scored at a time."""
+"""Tokens of prose scored at a time, unless told otherwise."""
 ANSWER_TOKENS = 48
 
 QUESTIONS = [
@@ -61,13 +61,25 @@ class ProseScore:
 
 
 def score_prose(
-    steppers: Sequence[Stepper], reference: PreTrainedModel, ids: Sequence[int]
+    steppers: Sequence[Stepper],
+    reference: PreTrainedModel,
+    ids: Sequence[int],
+    *,
+    length: int = CHUNK,
+    first: int = 1,
 ) -> list[ProseScore]:
-    """Each stepper's score of the text with ids `ids`, in parts of `CHUNK` that begin without context.
+    """Each stepper's score of the text with ids `ids`, in parts of `length` that begin without context.
 
     Steppers score the text as a prompt: its logprobs have the same bits as those of sampled tokens.
+
+    Args:
+        steppers: executors of the same weights.
+        reference: transformers' model of these weights.
+        ids: the text.
+        length: most tokens of context.
+        first: the first predicted token of a part, from 1, and thus the least number of tokens of context.
     """
-    parts = [ids[start : start + CHUNK + 1] for start in range(0, len(ids) - 1, CHUNK)]
+    parts = [ids[start : start + length + 1] for start in range(0, len(ids) - first, length)]
     runs = [[Run(part, 1, score=20) for part in parts] for _ in steppers]
     for stepper, own in zip(steppers, runs, strict=True):
         stepper.run(own)
@@ -76,15 +88,14 @@ def score_prose(
     losses: list[list[tuple[float, float]]] = [[] for _ in steppers]
     references = batched_logits(reference, [part[:-1] for part in parts])
     for number, (part, reference_logits) in enumerate(zip(parts, references, strict=True)):
-        exact = _log_softmax(reference_logits)
-        expected = exact[np.arange(len(part) - 1), part[1:]].tolist()
+        exact = _log_softmax(reference_logits[first - 1 :])
+        expected = exact[np.arange(len(part) - first), part[first:]].tolist()
         likeliest = exact.argmax(-1)
         for at, own in enumerate(runs):
-            run = own[number]
-            tops = run.prompt_top
+            tops, logprobs = own[number].prompt_top[first - 1 :], own[number].prompt_logprobs
             divergences[at] += [divergence(top, row) for top, row in zip(tops, exact, strict=True)]
             changed[at] += [top[0][0] != best for top, best in zip(tops, likeliest, strict=True)]
-            losses[at] += zip(run.prompt_logprobs, expected, strict=True)
+            losses[at] += zip(logprobs[first - 1 :], expected, strict=True)
     scores = []
     for at in range(len(steppers)):
         ours, theirs = -np.mean(losses[at], axis=0)
@@ -109,6 +120,15 @@ def divergence(top: list[tuple[int, float]], exact: NDArray[np.float32]) -> floa
     p, q = np.exp(exact[list(ids)], dtype=np.float64), np.exp(np.array(logprobs, np.float64))
     p, q = np.append(p, max(1 - p.sum(), 1e-9)), np.append(q, max(1 - q.sum(), 1e-9))
     return float((p * np.log(p / q)).sum())
+
+
+def margins(exact: NDArray[np.float32], tokens: Sequence[int]) -> NDArray[np.float32]:
+    """[tokens] float32: how much larger fp32's best logit is than that of the sampled token; 0 if equal.
+
+    `exact`: [tokens, vocab], fp32's logits before each token.
+    """
+    chosen: NDArray[np.float32] = exact[np.arange(len(tokens)), tokens]
+    return exact.max(-1) - chosen
 
 
 def departures(

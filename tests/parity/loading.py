@@ -4,6 +4,7 @@ from pathlib import Path
 
 from engine.api.config import EngineConfig, KvDtype
 from engine.executors.native import NativeExecutor
+from engine.executors.native_settings import native_kv_dtype
 from engine.executors.open_model import open_model
 from engine.files.json_file import read_json
 from engine.models.safetensors import read_spec, read_tensors, weight_files
@@ -16,19 +17,24 @@ def load_stepper(
     *,
     kv_dtype: KvDtype = "f32",
     dispatch: str = "auto",
+    threads: int | None = None,
     block_size: int = 32,
     rows: int = 16,
     max_tokens: int = 256,
     max_model_len: int = 256,
     num_blocks: int = 192,
 ) -> Stepper:
-    """A stepper for the model at `path`: a GGUF file, or a directory, possibly without a tokenizer."""
-    spec, paths = _spec_and_paths(path)
+    """A stepper for the model at `path`: a GGUF file, or a directory, possibly without a tokenizer.
+
+    `kv_dtype`: `auto` is the type that an engine takes by default.
+    """
+    spec, paths, weight_format = read_headers(path)
     config = EngineConfig(
         model=path,
         name=path.stem,
-        kv_dtype=kv_dtype,
+        kv_dtype=native_kv_dtype(kv_dtype, spec, weight_format),
         dispatch=dispatch,  # type: ignore[arg-type]
+        threads=threads,
         block_size=block_size,
         max_num_seqs=rows,
         max_num_batched_tokens=max_tokens,
@@ -44,9 +50,10 @@ def load_stepper(
     return Stepper(executor, config, num_blocks=num_blocks, max_model_len=max_model_len)
 
 
-def _spec_and_paths(path: Path) -> tuple[ModelSpec, tuple[Path, ...]]:
+def read_headers(path: Path) -> tuple[ModelSpec, tuple[Path, ...], str]:
+    """Shapes, weight files and weight format; the checkpoints of tests have float weights."""
     if path.is_file():
         opened = open_model(path)
-        return opened.spec, opened.paths
+        return opened.spec, opened.paths, opened.weight_format
     paths = weight_files(path)
-    return read_spec(read_json(path / "config.json"), read_tensors(paths)), paths
+    return read_spec(read_json(path / "config.json"), read_tensors(paths)), paths, "F32"

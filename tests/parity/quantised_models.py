@@ -1,15 +1,19 @@
-"""Small llama models with random weights in any weight format, as GGUF files."""
+"""Small models with random weights in any weight format and architecture, as GGUF files."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import gguf
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.fakes.tiny_gguf import model_fields, write_gguf
+from tests.fakes.tiny_gguf import HEADS, KV_HEADS, model_fields, write_gguf
 from tests.fakes.tiny_vocabulary import byte_level_fields
 
 HIDDEN, FFN, LAYERS = 256, 512, 2
+HEAD_DIM = HIDDEN // HEADS
+KV_WIDTH = KV_HEADS * HEAD_DIM
 SPREAD = 0.06
 """Approximate standard deviation of a weight."""
 MEASURED = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1"]
@@ -35,29 +39,88 @@ def weights(dtype: str, shape: tuple[int, int], rng: np.random.Generator) -> NDA
     return blocks.reshape(shape[0], -1)
 
 
-def write_model(path: Path, dtype: str) -> Path:
-    """Write a model whose matrices have the format `dtype`; deterministic for a format."""
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """What distinguishes the attention of a model.
+
+    Attributes:
+        name: in test ids.
+        gguf: `general.architecture`; Mistral's files name llama.
+        fields: metadata under that name, in addition to the shapes.
+        biased: whether queries, keys and values have a bias.
+        normed: whether queries and keys are normalised per head.
+    """
+
+    name: str
+    gguf: str = "llama"
+    fields: Mapping[str, object] = field(default_factory=dict)
+    biased: bool = False
+    normed: bool = False
+
+
+LLAMA = Architecture("llama")
+ARCHITECTURES = [
+    LLAMA,
+    Architecture("qwen2", "qwen2", biased=True),
+    Architecture("qwen3", "qwen3", normed=True),
+    Architecture("mistral", fields={"attention.sliding_window": 40}),
+    Architecture(
+        "yarn",
+        fields={
+            "rope.scaling.type": "yarn",
+            "rope.scaling.factor": 4.0,
+            "rope.scaling.original_context_length": 64,
+        },
+    ),
+]
+
+
+def write_model(
+    path: Path,
+    dtype: str,
+    architecture: Architecture = LLAMA,
+    *,
+    context: int = 256,
+    hidden: int = HIDDEN,
+    ffn: int = FFN,
+) -> Path:
+    """Write a model whose matrices have the format `dtype`; deterministic for format and architecture."""
+    head_dim = hidden // HEADS
+    kv_width = KV_HEADS * head_dim
     vocabulary = byte_level_fields()
     tokens = vocabulary["tokenizer.ggml.tokens"]
     assert isinstance(tokens, list)
-    fields = model_fields() | vocabulary | {
-        "llama.embedding_length": HIDDEN,
-        "llama.feed_forward_length": FFN,
-        "llama.block_count": LAYERS,
-        "llama.context_length": 256,
-        "llama.vocab_size": len(tokens),
-    }  # fmt: skip
-    shapes = {"token_embd.weight": (len(tokens), HIDDEN)}
+    shapes = {
+        "embedding_length": hidden,
+        "feed_forward_length": ffn,
+        "block_count": LAYERS,
+        "context_length": context,
+        "vocab_size": len(tokens),
+    }
+    own = {f"{architecture.gguf}.{name}": value for name, value in shapes.items()}
+    own |= {f"{architecture.gguf}.{name}": value for name, value in architecture.fields.items()}
+    rng = np.random.default_rng(7)
+    tensors = {"token_embd.weight": weights(dtype, (len(tokens), hidden), rng)}
     for layer in range(LAYERS):
         block = {
-            "attn_q": (HIDDEN, HIDDEN), "attn_k": (HIDDEN // 2, HIDDEN),
-            "attn_v": (HIDDEN // 2, HIDDEN), "attn_output": (HIDDEN, HIDDEN),
-            "ffn_gate": (FFN, HIDDEN), "ffn_up": (FFN, HIDDEN), "ffn_down": (HIDDEN, FFN),
+            "attn_q": (hidden, hidden), "attn_k": (kv_width, hidden),
+            "attn_v": (kv_width, hidden), "attn_output": (hidden, hidden),
+            "ffn_gate": (ffn, hidden), "ffn_up": (ffn, hidden), "ffn_down": (hidden, ffn),
         }  # fmt: skip
-        shapes |= {f"blk.{layer}.{name}.weight": shape for name, shape in block.items()}
-    norms = ["output_norm", *(f"blk.{i}.{n}_norm" for i in range(LAYERS) for n in ("attn", "ffn"))]
-    rng = np.random.default_rng(7)
-    tensors = {name: weights(dtype, shape, rng) for name, shape in shapes.items()}
+        tensors |= {
+            f"blk.{layer}.{name}.weight": weights(dtype, shape, rng)
+            for name, shape in block.items()
+        }
     kinds = dict.fromkeys(tensors, gguf.GGMLQuantizationType[dtype])
-    ones = {f"{name}.weight": np.ones(HIDDEN, np.float32) for name in norms}
-    return write_gguf(path, fields, tensors | ones, dtypes=kinds)
+    tensors["output_norm.weight"] = np.ones(hidden, np.float32)
+    for layer in range(LAYERS):
+        vectors = {f"{name}_norm.weight": np.ones(hidden) for name in ("attn", "ffn")}
+        if architecture.biased:
+            widths = {"q": hidden, "k": kv_width, "v": kv_width}
+            vectors |= {f"attn_{n}.bias": rng.normal(0, 0.5, width) for n, width in widths.items()}
+        if architecture.normed:
+            vectors |= {f"attn_{n}_norm.weight": rng.uniform(0.5, 1.5, head_dim) for n in "qk"}
+        tensors |= {f"blk.{layer}.{n}": v.astype(np.float32) for n, v in vectors.items()}
+    return write_gguf(
+        path, model_fields(architecture.gguf) | vocabulary | own, tensors, dtypes=kinds
+    )

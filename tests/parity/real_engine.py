@@ -1,4 +1,4 @@
-"""An engine with the demo model, and prompts of prose."""
+"""An engine with a real model, and prompts of prose."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,17 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from engine.api.config import EngineConfig, KvDtype
+from engine.executors.native_settings import native_kv_dtype
+from engine.executors.open_model import open_model
+from engine.memory.kv_cache_config import block_bytes
 from engine.runtime.engine import AsyncPravahaEngine
 
 TIMEOUT_S = 300
 """Timeout of waits; only a failure reaches it."""
 
 BLOCK = 32
-VECTORS = 30 * 2 * 3
-"""KV vectors per token of the demo model: layers × (key and value) × KV heads."""
-VECTOR_BYTES: dict[KvDtype, int] = {"auto": 64 + 4, "int8": 64 + 4, "f16": 64 * 2, "f32": 64 * 4}
-"""Bytes of a vector of 64 elements; int8 vectors have a scale."""
-
 TEXT = (
     "The river came down from the hills in the spring, brown and quick, and the people of the "
     "village counted the days until it would be clear again. "
@@ -25,15 +23,17 @@ TEXT = (
 
 @contextmanager
 def running(
-    demo_model: Path, *, pool_tokens: int = 6000, kv_dtype: KvDtype = "auto", **settings: Any
+    model: Path, *, pool_tokens: int = 6000, kv_dtype: KvDtype = "auto", **settings: Any
 ) -> Iterator[AsyncPravahaEngine]:
     """A ready engine with a pool of `pool_tokens` tokens; shut down on exit."""
-    block_bytes = BLOCK * VECTORS * VECTOR_BYTES[kv_dtype]
+    opened = open_model(model)
+    resolved = native_kv_dtype(kv_dtype, opened.spec, opened.weight_format)
     config = EngineConfig(
-        model=demo_model,
-        name="demo",
+        model=model,
+        name=model.stem,
         block_size=BLOCK,
-        kv_cache_bytes=-(-pool_tokens // BLOCK) * block_bytes,
+        kv_cache_bytes=-(-pool_tokens // BLOCK)
+        * block_bytes(opened.spec, block_size=BLOCK, kv_dtype=resolved),
         kv_dtype=kv_dtype,
         **settings,
     )

@@ -1,23 +1,31 @@
 """transformers in fp32: the oracle of the parity tests."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import gguf
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
+from transformers import CONFIG_MAPPING, AutoModelForCausalLM, PreTrainedModel
 
-BATCH = 4
-"""Sequences in a forward pass; each takes 50 MB of logits per 250 tokens of the demo model."""
+BATCH_TOKENS = 1024
+"""Tokens in a forward pass of several sequences; they take 200 MB of logits of the demo model."""
 
-_NAMES = {
+_TOP_NAMES = {
+    "token_embd": "model.embed_tokens",
+    "output_norm": "model.norm",
+    "output": "lm_head",
+}
+_BLOCK_NAMES = {
     "attn_norm": "input_layernorm",
     "attn_q": "self_attn.q_proj",
     "attn_k": "self_attn.k_proj",
     "attn_v": "self_attn.v_proj",
     "attn_output": "self_attn.o_proj",
+    "attn_q_norm": "self_attn.q_norm",
+    "attn_k_norm": "self_attn.k_norm",
     "ffn_norm": "post_attention_layernorm",
     "ffn_gate": "mlp.gate_proj",
     "ffn_up": "mlp.up_proj",
@@ -25,49 +33,81 @@ _NAMES = {
 }
 
 
-def llama_from_gguf(path: Path) -> LlamaForCausalLM:
-    """The llama model of a GGUF file with tied embeddings, dequantised to fp32 by ggml's own package."""
+def model_from_gguf(path: Path, rope: Mapping[str, object] | None = None) -> PreTrainedModel:
+    """The model of a GGUF file, dequantised to fp32 by ggml's own package.
+
+    Args:
+        path: a llama (or Mistral), qwen2 or qwen3 file.
+        rope: transformers' `rope_parameters`; None for those that the metadata name.
+    """
     reader = gguf.GGUFReader(str(path))
+    architecture = str(reader.fields["general.architecture"].contents())
 
-    def field(name: str) -> float:
-        return reader.fields[f"llama.{name}"].contents()
+    def field(name: str, default: object = None) -> Any:
+        found = reader.fields.get(f"{architecture}.{name}")
+        return default if found is None else found.contents()
 
-    config = LlamaConfig(
-        vocab_size=int(field("vocab_size")),
-        hidden_size=int(field("embedding_length")),
-        intermediate_size=int(field("feed_forward_length")),
-        num_hidden_layers=int(field("block_count")),
-        num_attention_heads=int(field("attention.head_count")),
-        num_key_value_heads=int(field("attention.head_count_kv")),
-        max_position_embeddings=int(field("context_length")),
-        rms_norm_eps=float(field("attention.layer_norm_rms_epsilon")),
-        rope_parameters={"rope_type": "default", "rope_theta": float(field("rope.freq_base"))},
-        tie_word_embeddings=True,
-    )
-    heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
+    tensors = {
+        tensor.name: np.array(gguf.quants.dequantize(tensor.data, tensor.tensor_type), np.float32)
+        for tensor in reader.tensors
+        if tensor.name != "rope_freqs.weight"
+    }
+    heads = {"attn_q": field("attention.head_count"), "attn_k": field("attention.head_count_kv")}
     state = {}
-    for tensor in reader.tensors:
-        values = np.array(gguf.quants.dequantize(tensor.data, tensor.tensor_type), np.float32)
-        parts = tensor.name.split(".")
-        if parts[0] == "blk":
-            if parts[2] in heads:
-                values = _unpermute(values, heads[parts[2]])
-            name = f"model.layers.{parts[1]}.{_NAMES[parts[2]]}.weight"
-        else:
-            name = {"token_embd": "model.embed_tokens", "output_norm": "model.norm"}[parts[0]]
-            name += ".weight"
-        state[name] = torch.from_numpy(values)
-    state["lm_head.weight"] = state["model.embed_tokens.weight"]
-    model = LlamaForCausalLM(config)
+    for name, values in tensors.items():
+        part = name.split(".")[-2]
+        if architecture == "llama" and part in heads:
+            values = _unpermute(values, heads[part])
+        state[_checkpoint_name(name)] = torch.from_numpy(values)
+    tied = "output.weight" not in tensors
+    if tied:
+        state["lm_head.weight"] = state["model.embed_tokens.weight"]
+    window = field("attention.sliding_window")
+    hidden = field("embedding_length")
+    config = CONFIG_MAPPING["mistral" if window else architecture](
+        vocab_size=len(tensors["token_embd.weight"]),
+        hidden_size=hidden,
+        intermediate_size=field("feed_forward_length"),
+        num_hidden_layers=field("block_count"),
+        num_attention_heads=heads["attn_q"],
+        num_key_value_heads=heads["attn_k"],
+        head_dim=field("attention.key_length", hidden // heads["attn_q"]),
+        max_position_embeddings=field("context_length"),
+        rms_norm_eps=field("attention.layer_norm_rms_epsilon"),
+        rope_parameters=_rope_parameters(field) if rope is None else rope,
+        tie_word_embeddings=tied,
+        **({"sliding_window": window} if window else {}),
+    )
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     model.load_state_dict(state)
     return model.eval()
 
 
+def _checkpoint_name(name: str) -> str:
+    """The name in a checkpoint of a tensor of a GGUF file."""
+    *block, part, suffix = name.split(".")
+    if not block:
+        return f"{_TOP_NAMES[part]}.{suffix}"
+    return f"model.layers.{block[1]}.{_BLOCK_NAMES[part]}.{suffix}"
+
+
+def _rope_parameters(field: Callable[..., Any]) -> dict[str, object]:
+    parameters: dict[str, object] = {
+        "rope_type": field("rope.scaling.type", "default"),
+        "rope_theta": float(field("rope.freq_base")),
+    }
+    if parameters["rope_type"] != "default":
+        parameters["factor"] = float(field("rope.scaling.factor"))
+    if parameters["rope_type"] == "yarn":
+        original = field("rope.scaling.original_context_length")
+        parameters["original_max_position_embeddings"] = original
+    return parameters
+
+
 def _unpermute(values: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
     """Undo the row order that llama GGUF files have for pairs (2i, 2i + 1) to rotate together."""
-    rows, cols = values.shape
-    pairs = rows // heads // 2
-    return values.reshape(heads, pairs, 2, cols).swapaxes(1, 2).reshape(rows, cols)
+    pairs = values.shape[0] // heads // 2
+    return values.reshape(heads, pairs, 2, *values.shape[1:]).swapaxes(1, 2).reshape(values.shape)
 
 
 def logits(model: PreTrainedModel, ids: Sequence[int]) -> NDArray[np.float32]:
@@ -79,12 +119,13 @@ def logits(model: PreTrainedModel, ids: Sequence[int]) -> NDArray[np.float32]:
 def batched_logits(
     model: PreTrainedModel, sequences: Sequence[Sequence[int]]
 ) -> Iterator[NDArray[np.float32]]:
-    """[len(ids), vocab] float32 of each sequence, `BATCH` sequences to a forward pass.
+    """[len(ids), vocab] float32 of each sequence; a forward pass takes several if they are short.
 
     Padding follows the tokens of a sequence, so that causal attention never reads it.
     """
-    for start in range(0, len(sequences), BATCH):
-        group = sequences[start : start + BATCH]
+    count = max(1, BATCH_TOKENS // max(map(len, sequences), default=1))
+    for start in range(0, len(sequences), count):
+        group = sequences[start : start + count]
         longest = max(map(len, group))
         padded = [[*ids, *[0] * (longest - len(ids))] for ids in group]
         with torch.no_grad():

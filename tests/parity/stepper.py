@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from engine.api.config import EngineConfig
-from engine.executors.base import SAMPLING_DTYPE, Executor, StepPlan, StepResult
+from engine.executors.base import (
+    NO_BREAKER_HEADS,
+    NO_BREAKER_TAILS,
+    SAMPLING_DTYPE,
+    Executor,
+    StepPlan,
+    StepResult,
+)
 
 _GREEDY = {"top_p": 1.0, "repetition_penalty": 1.0, "num_logprobs": -1}
 
@@ -89,6 +96,7 @@ class Stepper:
         self._num_tokens = np.zeros(rows, np.int32)
         self._penalty_start = np.zeros(rows, np.int32)
         self._sampling = np.zeros(rows, SAMPLING_DTYPE)
+        self.breaker_heads, self.breaker_tails = NO_BREAKER_HEADS, NO_BREAKER_TAILS
 
     def run(self, runs: Sequence[Run]) -> None:
         """Run all sequences to completion; a step contains all that have arrived, within the budget."""
@@ -156,6 +164,8 @@ class Stepper:
                 bias_rows=np.array([row for row, _, _ in bias], np.int32),
                 bias_ids=np.array([token for _, token, _ in bias], np.int32),
                 bias_values=np.array([value for _, _, value in bias], np.float32),
+                breaker_heads=self.breaker_heads,
+                breaker_tails=self.breaker_tails,
                 num_draft_tokens=np.array(drafts if any(drafts) else [], np.int32),
                 score_tokens=np.array([flat for _, flat, _, _ in scores], np.int32),
                 score_targets=np.array([target for _, _, target, _ in scores], np.int32),

@@ -23,6 +23,9 @@ SAMPLINGS = {
         "repetition_penalty": 1.3,
         "presence_penalty": 0.5,
         "frequency_penalty": 0.4,
+        "dry_multiplier": 2.0,
+        "dry_base": 1.75,
+        "dry_penalty_last_n": -1,
         "seed": 7,
     },
 }

@@ -5,90 +5,15 @@ import math
 import numpy as np
 import pytest
 import torch
-from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
-from engine._core import GgufFile
 from engine.api.config import EngineConfig
 from engine.executors.native import NativeExecutor
 from engine.executors.open_model import open_model
-from tests.fakes.tiny_gguf import (
-    CONTEXT,
-    FFN,
-    HEAD_DIM,
-    HEADS,
-    HIDDEN,
-    KV_HEADS,
-    LAYERS,
-    write_tiny_gguf,
-)
+from tests.fakes.tiny_gguf import CONTEXT, HEAD_DIM, write_tiny_gguf
+from tests.parity.reference import model_from_gguf
 from tests.parity.stepper import Run, Stepper
 
 NEW_TOKENS = 32
-LAYER_NAMES = {
-    "attn_norm": "input_layernorm",
-    "attn_q": "self_attn.q_proj",
-    "attn_k": "self_attn.k_proj",
-    "attn_v": "self_attn.v_proj",
-    "attn_output": "self_attn.o_proj",
-    "attn_q_norm": "self_attn.q_norm",
-    "attn_k_norm": "self_attn.k_norm",
-    "ffn_norm": "post_attention_layernorm",
-    "ffn_gate": "mlp.gate_proj",
-    "ffn_up": "mlp.up_proj",
-    "ffn_down": "mlp.down_proj",
-}
-TOP_NAMES = {
-    "token_embd.weight": "model.embed_tokens.weight",
-    "output_norm.weight": "model.norm.weight",
-    "output.weight": "lm_head.weight",
-}
-
-
-def checkpoint_name(name):
-    if name in TOP_NAMES:
-        return TOP_NAMES[name]
-    _, layer, rest = name.split(".", 2)
-    part, suffix = rest.rsplit(".", 1)
-    return f"model.layers.{layer}.{LAYER_NAMES[part]}.{suffix}"
-
-
-def halves(weight, heads):
-    """Reorder rows from llama GGUF's interleaved rotary pairs to Hugging Face's halves."""
-    pairs = weight.reshape(heads, weight.shape[0] // heads // 2, 2, *weight.shape[1:])
-    return pairs.swapaxes(1, 2).reshape(weight.shape)
-
-
-def reference(path, architecture, *, tied, rope):
-    file = GgufFile(path)
-    state = {}
-    for tensor in file.tensors:
-        if tensor.name == "rope_freqs.weight":
-            continue
-        weight = file.dequantize(tensor.name)
-        if architecture == "llama" and ".attn_q." in tensor.name:
-            weight = halves(weight, HEADS)
-        if architecture == "llama" and ".attn_k." in tensor.name:
-            weight = halves(weight, KV_HEADS)
-        state[checkpoint_name(tensor.name)] = torch.from_numpy(np.array(weight))
-    config = CONFIG_MAPPING[architecture](
-        vocab_size=len(state["model.embed_tokens.weight"]),
-        hidden_size=HIDDEN,
-        intermediate_size=FFN,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS,
-        num_key_value_heads=KV_HEADS,
-        head_dim=HEAD_DIM,
-        max_position_embeddings=CONTEXT,
-        rms_norm_eps=1e-5,
-        rope_parameters=rope,
-        tie_word_embeddings=tied,
-    )
-    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-    loaded = model.load_state_dict(state, strict=False)
-    assert not loaded.unexpected_keys
-    assert set(loaded.missing_keys) <= ({"lm_head.weight"} if tied else set())
-    model.tie_weights()
-    return model.eval()
 
 
 def llama3_divisors(factor, theta, original):
@@ -178,7 +103,7 @@ def test_greedy_tokens_are_those_of_transformers(tmp_path, architecture, tied, r
     stepper.run([run])
     executor.close()
 
-    oracle = reference(path, architecture, tied=tied, rope=rope)
+    oracle = model_from_gguf(path, rope)
     expected = oracle.generate(
         torch.tensor([prompt]), max_new_tokens=NEW_TOKENS, do_sample=False, eos_token_id=None
     )

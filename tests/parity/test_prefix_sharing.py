@@ -9,6 +9,7 @@ import time
 import pytest
 
 from engine.api.request import Request, SamplingParams
+from tests.parity.quantised_models import ARCHITECTURES, write_model
 from tests.parity.real_engine import BLOCK, TIMEOUT_S, prose, running
 
 
@@ -85,14 +86,11 @@ def test_a_fork_of_a_long_running_conversation_costs_one_block_and_no_prefill(de
         assert output.token_ids[:both] == parent_ids[known - len(prompt) :][:both]
 
 
-@pytest.mark.parametrize("kv_dtype", ["f16", "f32"])
-def test_greedy_answers_and_logprobs_are_equal_with_and_without_prefix_caching(
-    demo_model, kv_dtype
-):
+def assert_prefix_caching_changes_no_bit(model, kv_dtype):
     answers = []
     for prefix_caching in (True, False):
         with running(
-            demo_model, pool_tokens=12_000, prefix_caching=prefix_caching, kv_dtype=kv_dtype
+            model, pool_tokens=12_000, prefix_caching=prefix_caching, kv_dtype=kv_dtype
         ) as engine:
             prefix = prose(engine, 136)
             prompts = [prefix[: 136 - 8 * i] + prefix[:3] * (i % 3) for i in range(10)]
@@ -107,6 +105,20 @@ def test_greedy_answers_and_logprobs_are_equal_with_and_without_prefix_caching(
             assert (hits > 0) == prefix_caching
             answers.append([(output.token_ids, output.logprobs) for output in outputs])
     assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("kv_dtype", ["int8", "f16"])
+def test_greedy_answers_and_logprobs_are_equal_with_and_without_prefix_caching(
+    demo_model, kv_dtype
+):
+    assert_prefix_caching_changes_no_bit(demo_model, kv_dtype)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=lambda each: each.name)
+def test_prefix_caching_changes_no_bit_in_any_architecture(tmp_path, architecture):
+    """Quantised models with their default KV type."""
+    path = write_model(tmp_path / "tiny.gguf", "Q4_1", architecture)
+    assert_prefix_caching_changes_no_bit(path, "auto")
 
 
 def test_a_price_includes_seconds_once_steps_are_measured(demo_model):

@@ -1,6 +1,7 @@
 """The native sampler, compared with the numpy reference."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,17 @@ from engine import _core
 from engine.api.errors import ExecutorError, InvalidRequest
 from engine.api.request import SamplingParams
 from engine.batch.sampling_validator import SamplingValidator
-from engine.executors.base import MAX_TOP_LOGPROBS, SAMPLING_DTYPE, Executor, StepPlan, StepResult
-from engine.executors.reference_sampler import sample_reference
+from engine.executors.base import (
+    MAX_TOP_LOGPROBS,
+    NO_BREAKER_HEADS,
+    NO_BREAKER_TAILS,
+    SAMPLING_DTYPE,
+    Executor,
+    StepPlan,
+    StepResult,
+)
+from engine.executors.reference_sampler import dry_penalties, sample_reference
+from engine.text.sequence_breakers import MAX_BREAKER_TAIL
 from tests.parity.loading import load_stepper
 from tests.parity.reference import logits
 from tests.parity.stepper import Run, Stepper
@@ -96,6 +106,14 @@ SAMPLINGS = {
     "presence": {"temperature": 0.0, "presence_penalty": 1.5},
     "frequency": {"temperature": 0.0, "frequency_penalty": 0.7},
     "negative": {"temperature": 1.0, "presence_penalty": -1.0, "frequency_penalty": -0.5},
+    "dry": {"temperature": 0.0, "dry_multiplier": 0.8, "dry_base": 1.75, "dry_allowed_length": 1},
+    "dry-of-few": {
+        "temperature": 0.9,
+        "dry_multiplier": 5.0,
+        "dry_base": 2.0,
+        "dry_penalty_last_n": 5,
+        "num_logprobs": 2,
+    },
     "logprobs": {"temperature": 1.0, "num_logprobs": MAX_TOP_LOGPROBS},
     "own-logprob": {"temperature": 0.7, "num_logprobs": 0, "repetition_penalty": 1.3},
 }
@@ -157,7 +175,8 @@ def test_parameter_records_are_laid_out_as_in_rust() -> None:
         )
     ]
     assert layout == _core.SAMPLING_ROW_LAYOUT
-    assert SAMPLING_DTYPE.itemsize == 40
+    assert SAMPLING_DTYPE.itemsize == 64
+    assert _core.MAX_BREAKER_TAIL == MAX_BREAKER_TAIL
     assert _core.MAX_TOP_LOGPROBS == MAX_TOP_LOGPROBS
 
 
@@ -167,6 +186,84 @@ def test_a_step_with_an_invalid_entry_names_it(stepper: Stepper) -> None:
     assert refused.value.entry == 1
 
 
+@given(
+    tokens=st.lists(st.integers(0, 3), min_size=1, max_size=80)
+    | st.builds(
+        lambda unit, count, tail: unit * count + tail,
+        st.lists(st.integers(0, 40), min_size=1, max_size=9),
+        st.integers(1, 9),
+        st.lists(st.integers(0, 40), max_size=3),
+    ),
+    multiplier=st.sampled_from([0.25, 0.8, 100.0]),
+    base=st.floats(1, 100, width=32),
+    allowed_length=st.integers(0, 6),
+    last_n=st.integers(-1, 90),
+    patterns=st.lists(
+        st.tuples(st.sets(st.integers(0, 40)), st.lists(st.integers(0, 3), max_size=3)), max_size=3
+    ),
+)
+def test_dry_penalties_equal_the_definition(
+    tokens: list[int],
+    multiplier: float,
+    base: float,
+    allowed_length: int,
+    last_n: int,
+    patterns: list[tuple[set[int], list[int]]],
+) -> None:
+    """Bit by bit: the oracle compares every pair of positions, the kernel uses the Z-algorithm."""
+    heads = np.zeros((len(patterns), 2), np.uint32)
+    tails = np.full((len(patterns), MAX_BREAKER_TAIL), -1, np.int32)
+    for at, (ids, tail) in enumerate(patterns):
+        tails[at, : len(tail)] = tail
+        for token in ids:
+            heads[at, token // 32] |= np.uint32(1 << token % 32)
+    sampling = np.zeros(1, SAMPLING_DTYPE)
+    sampling["dry_multiplier"], sampling["dry_base"] = multiplier, base
+    sampling["dry_allowed_length"], sampling["dry_penalty_last_n"] = allowed_length, last_n
+    sampling["num_breakers"] = len(patterns)
+    table = np.array(tokens, np.int32)
+    expected = dry_penalties(table, sampling[0], heads, tails)
+    found = _core.dry_penalties(
+        table,
+        multiplier=multiplier,
+        base=base,
+        allowed_length=allowed_length,
+        penalty_last_n=last_n,
+        breaker_heads=heads,
+        breaker_tails=tails,
+    )
+    assert len(found) == len(expected)
+    assert dict(found) == expected
+
+
+def _repeated_pairs(tokens: list[int]) -> int:
+    pairs = list(pairwise(tokens))
+    return len(pairs) - len(set(pairs))
+
+
+def test_a_repetition_is_penalised_in_steps_with_breakers_and_drafts(stepper: Stepper) -> None:
+    """A large penalty excludes pairs of tokens that occurred before; drafts change nothing."""
+
+    def answer(**fields: Any) -> Run:
+        run = Run(PROMPT, 60, **fields)
+        stepper.run([Run([3, 4], 5), run])
+        return run
+
+    dry = {"dry_multiplier": 40.0, "dry_base": 1.75, "dry_allowed_length": 1}
+    plain, free = answer(), answer(sampling=dry)
+    assert _repeated_pairs(plain.tokens) > _repeated_pairs(free.tokens) == 0
+    drafted = answer(sampling=dry, drafts=lambda tokens: free.tokens[len(tokens) - 7 :][:4])
+    assert (drafted.tokens, drafted.accepted > 0) == (free.tokens, True)
+    # If every token is a sequence breaker, nothing is a repetition.
+    heads = np.zeros((1, -(-VOCAB // 32)), np.uint32)
+    heads[0, [token // 32 for token in range(VOCAB)]] = 2**32 - 1
+    stepper.breaker_heads, stepper.breaker_tails = heads, np.full((1, MAX_BREAKER_TAIL), -1, "i4")
+    try:
+        assert answer(sampling={**dry, "num_breakers": 1}).tokens == plain.tokens
+    finally:
+        stepper.breaker_heads, stepper.breaker_tails = NO_BREAKER_HEADS, NO_BREAKER_TAILS
+
+
 SMALLEST_AND_LARGEST = {
     "temperature": (0.0, 1e-45, 1e-5, 1e30),
     "top_p": (1e-46, 1e-40, 1e-30, 1.0),
@@ -174,6 +271,10 @@ SMALLEST_AND_LARGEST = {
     "repetition_penalty": (1e-46, 1e-40, 1e-30, 0.001, 1000.0, 1e30, 3.5e38),
     "presence_penalty": (-2.0, 2.0),
     "frequency_penalty": (-2.0, 2.0),
+    "dry_multiplier": (0.0, 1e-45, 100.0),
+    "dry_base": (0.0, 1.0, 100.0),
+    "dry_allowed_length": (0, 2**31 - 1),
+    "dry_penalty_last_n": (-1, 0, 1, 2**31 - 1),
     "top_k": (0, 1, 2**31 - 1),
     "logit_bias": ((), ((7, -100.0), (200, 100.0))),
 }
@@ -185,7 +286,7 @@ SMALLEST_AND_LARGEST = {
         {},
         optional={
             name: st.sampled_from(values)
-            | (st.nothing() if name in ("top_k", "logit_bias") else st.floats(width=64))
+            | (st.nothing() if isinstance(values[0], int | tuple) else st.floats(width=64))
             for name, values in SMALLEST_AND_LARGEST.items()
         },
     )

@@ -209,29 +209,47 @@ def test_strided_array_views_are_read_correctly() -> None:
     assert allocator.allocate(1).tolist() == [1]
 
 
-def test_concurrent_threads_leak_no_block() -> None:
-    allocator = BlockAllocator(64, 16)
+def test_concurrent_threads_share_the_trie_and_no_allocated_block() -> None:
+    """The pool holds all cached and active blocks at once, so that nothing is evicted."""
+    size, threads, turns, shared = 4, 4, 300, 5
+    allocator = BlockAllocator(64, BLOCK_SIZE)
     trie = PrefixTrie(allocator)
+    owner = np.full(64, -1)  # block → the thread that allocated it
     failures: list[BaseException] = []
 
-    def work(seed: int) -> None:
+    def insert(thread: int, family: int) -> tuple[list[int], list[int]]:
+        """Blocks found under a family's tokens, and those the trie names after they are inserted."""
+        tokens = np.full(size * BLOCK_SIZE, family, np.int32)
+        hit = trie.match_prefix(b"", tokens).tolist()
+        blocks = allocator.allocate(size)
+        assert (owner[blocks] == -1).all(), "a block was allocated to two threads"
+        owner[blocks] = thread
+        named = trie.insert(b"", tokens, blocks).tolist()
+        assert (owner[blocks] == thread).all()
+        owner[blocks] = -1
+        allocator.release(blocks[::-1])
+        assert hit in ([], named[:1] + hit[1:]), "a found prefix was named differently afterwards"
+        return hit, named
+
+    def work(thread: int) -> None:
         try:
-            for turn in range(300):
-                tokens = np.full(64, (seed + turn) % 5, np.int32)
-                hit = trie.match_prefix(b"", tokens)
-                blocks = allocator.allocate(4)
-                trie.insert(b"", tokens, blocks)
-                assert len(hit) in {0, 1, 2, 3, 4}
-                allocator.release(blocks[::-1])
+            own, first = insert(thread, shared + thread)
+            assert own == []
+            for turn in range(turns):
+                insert(thread, (thread + turn) % shared)
+                own, named = insert(thread, shared + thread)
+                assert own == first
+                assert named[0] == first[0]
         except BaseException as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    workers = [threading.Thread(target=work, args=(thread,)) for thread in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
     assert not failures
     allocator.check_integrity()
-    assert allocator.stats().active == 0
-    assert allocator.stats().allocated_total == 4 * 300 * 4
+    stats = allocator.stats()
+    assert (stats.active, stats.cached) == (0, size * (shared + threads))
+    assert stats.allocated_total == threads * (1 + 2 * turns) * size

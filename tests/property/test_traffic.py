@@ -2,9 +2,9 @@
 block leaks and every token is correct, with and without drafts.
 
 Prompts share prefixes: they are runs of consecutive numbers with few first values, or parts of
-earlier sequences. After every rule and every step the state of each sequence is compared with its
-location, the block accounting is checked, and the KV of every row is looked up through its block
-table. Every step is checked to write only into blocks of its own rows.
+earlier sequences; some have a cache salt. After every rule and every step the state of each sequence
+is compared with its location, the block accounting is checked, and the KV of every row is looked up
+through its block table. Every step is checked to write only into blocks of its own rows.
 """
 
 from dataclasses import replace
@@ -82,13 +82,14 @@ class Traffic(RuleBasedStateMachine):
         times=st.sampled_from([1, 1, 2, 3]),
         priority=st.sampled_from([0, 0, -1, 5]),
         deadline_ms=st.sampled_from([None, 1.0, 400.0, 20_000.0]),
+        cache_salt=st.sampled_from([None, None, "a", "b"]),
     )
-    def submit(self, start, length, odd, times, priority, deadline_ms, **params):
+    def submit(self, start, length, odd, times, priority, deadline_ms, cache_salt, **params):
         length = min(length, self.capacity)
         tokens = [(start + i) % 95 for i in range(length)]
         if odd is not None:
             tokens[-1] = odd
-        wanted = {"priority": priority, "deadline_ms": deadline_ms}
+        wanted = {"priority": priority, "deadline_ms": deadline_ms, "cache_salt": cache_salt}
         self.take(
             lambda: [
                 self.toy.submit(replace(ask(tokens, **params), **wanted)) for _ in range(times)
@@ -96,13 +97,19 @@ class Traffic(RuleBasedStateMachine):
         )
 
     @precondition(lambda self: self.toy.sequences)
-    @rule(data=st.data(), max_tokens=st.integers(1, 20), seed=st.integers(0, 9))
-    def submit_a_prefix_of_a_sequence(self, data, max_tokens, seed):
+    @rule(
+        data=st.data(),
+        max_tokens=st.integers(1, 20),
+        seed=st.integers(0, 9),
+        salted=st.booleans(),
+    )
+    def submit_a_prefix_of_a_sequence(self, data, max_tokens, seed, salted):
         sequence = self.any_sequence(data)
         tokens = prompt_and_output_ids(sequence)
         length = data.draw(st.integers(1, min(len(tokens), self.capacity, CONTEXT - 1)))
         request = ask(tokens[:length], max_tokens=max_tokens, temperature=1.0, seed=seed)
-        self.take(lambda: [self.toy.submit(request)])
+        salt = sequence.request.cache_salt if salted else "c"
+        self.take(lambda: [self.toy.submit(replace(request, cache_salt=salt))])
 
     @precondition(lambda self: self.toy.sequences)
     @rule(data=st.data(), n=st.integers(1, 3), anywhere=st.booleans())

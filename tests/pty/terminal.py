@@ -27,6 +27,7 @@ class Terminal:
 
     Attributes:
         output: every byte it wrote.
+        left_raw: whether it had left the terminal in raw mode when it ended.
     """
 
     def __init__(
@@ -41,6 +42,8 @@ class Terminal:
         self._stream = pyte.Stream(self._screen)
         self._changed = threading.Condition()
         self._closed = False
+        self._hung_up = False
+        self.left_raw = False
         self._unread: list[str] | None = None
         self._status: int | None = None
         self.output = bytearray()
@@ -127,13 +130,39 @@ class Terminal:
         """Send a signal to the program."""
         os.kill(self.pid, number)
 
+    def wait_stopped(self) -> None:
+        """Wait until the program is stopped, as by Ctrl+Z in a shell."""
+        _, status = os.waitpid(self.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+
+    def clear(self) -> None:
+        """Clear the screen, as a shell does that was in the foreground meanwhile."""
+        with self._changed:
+            self._screen.reset()
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether keys reach the program one by one and are not echoed."""
+        modes = termios.tcgetattr(self._fd)[3]
+        return not modes & (termios.ECHO | termios.ICANON)
+
+    def hang_up(self) -> None:
+        """Close the terminal: the kernel sends SIGHUP, reads and writes of the program fail.
+
+        The program must write once more before it notices, because the reader waits for output.
+        """
+        self._hung_up = True
+        os.close(self._fd)
+
     def exit_status(self) -> int:
         """Wait for the end; the exit status, negative for a signal."""
         if self._status is None:
             self._reader.join(DEADLINE_S)
             assert not self._reader.is_alive(), f"the program goes on:\n{self.text}"
             self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-            os.close(self._fd)
+            if not self._hung_up:
+                self.left_raw = self.is_raw
+                os.close(self._fd)
         return self._status
 
     def kill(self) -> int:

@@ -2,16 +2,23 @@
 
 import os
 import signal
+import sqlite3
 import sys
+import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.fakes.full_disk import full_disk
 from tests.pty.terminal import Terminal
+from tests.server.process import pravaha_process
 
 PRAVAHA = str(Path(sys.executable).with_name("pravaha"))
 CAPITAL = "What is the capital of France?"
 LONG = "Write a long story about a river, at least a thousand words."
+
+ENGINE = ("--ctx", "2048", "--kv-cache", "128MiB")
 
 SEND = "\r"
 CTRL_C = "\x03"
@@ -41,10 +48,12 @@ def open_pravaha(demo_model, tmp_path):
         "PRAVAHA_DATA_DIR": str(tmp_path / "data"),
         "PRAVAHA_CONFIG_DIR": str(tmp_path / "config"),
     }
-    command = [PRAVAHA, "--model", str(demo_model), "--ctx", "2048", "--kv-cache", "128MiB"]
+    engine = ("--model", str(demo_model), *ENGINE)
 
-    def open_one():
-        terminal = Terminal([*command, "--temperature", "0"], environ)
+    def open_one(*options):
+        command = [PRAVAHA, *(options or engine), "--temperature", "0"]
+        terminal = Terminal(command, environ)
+        terminal.database = tmp_path / "data" / "conversations.db"
         opened.append(terminal)
         terminal.wait_for("ready")
         return terminal
@@ -64,10 +73,37 @@ def answer_words(text):
     """Words of the answer to `LONG` that are on the screen; its question must be, too."""
     above_the_prompt = text.partition("╭")[0]
     rows = [row.rpartition("▕")[2].strip(" ▌▄▅▆▇█▁▂▃") for row in above_the_prompt.splitlines()]
-    return " ".join(rows).partition(LONG)[2].split()
+    return " ".join(rows).partition(LONG)[2].split()[3:]  # after glyph, model and time of day
+
+
+def stream_words(terminal, count):
+    """Ask `LONG`; the first `count` words of its answer, once they are on the screen."""
+    ask(terminal, LONG)
+    # One more than `count`: the last word may be incomplete.
+    text = terminal.wait_until(lambda text: len(answer_words(text)) > count, f"{count} words")
+    assert "answering" in text
+    return answer_words(text)[:count]
+
+
+def saved_answer(terminal, question=LONG):
+    """The status and the words of an answer that another program finds on disk."""
+    query = (
+        "SELECT node.status, node.text FROM node JOIN node AS asked ON asked.id = node.parent_id "
+        "WHERE asked.text = ? ORDER BY node.n DESC LIMIT 1"
+    )
+    with closing(sqlite3.connect(terminal.database)) as connection:
+        status, text = connection.execute(query, (question,)).fetchone()
+    return status, text.split()
+
+
+def is_saved(terminal, status, seen):
+    """Whether the answer to `LONG` has this status on disk and contains the words that were seen."""
+    found, words = saved_answer(terminal)
+    return found == status and words[: len(seen)] == seen
 
 
 def assert_restored(terminal):
+    assert not terminal.left_raw
     entered = terminal.output.rindex(b"\x1b[?1049h")
     missing = [what for what, code in RESTORED.items() if code not in terminal.output[entered:]]
     assert not missing
@@ -100,10 +136,63 @@ def test_words_stream_ctrl_c_stops_ctrl_q_quits_and_the_next_start_shows_the_his
     assert again.exit_status() == 0
 
 
-def test_sigterm_restores_the_terminal(open_pravaha):
+def cpu_seconds(pid):
+    """Processor time of all threads of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_60_an_idle_screen_and_engine_cost_no_cpu(open_pravaha):
+    """Screen, engine and compute threads of the real program after an answer: under 2 % of a core."""
     terminal = open_pravaha()
-    terminal.signal(signal.SIGTERM)
-    assert terminal.exit_status() == 128 + signal.SIGTERM
+    ask(terminal, CAPITAL)
+    terminal.wait_until(lambda text: "Paris" in text and "● ready" in text, "the answer")
+    threading.Event().wait(2)  # calibration steps and the end of the last animation
+    before = cpu_seconds(terminal.pid)
+    assert before > 0.5  # it has worked until now
+    threading.Event().wait(2)
+    assert cpu_seconds(terminal.pid) - before <= 0.04
+
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_a_signal_in_mid_answer_restores_the_terminal_and_keeps_the_words(open_pravaha, number):
+    terminal = open_pravaha()
+    seen = stream_words(terminal, 20)
+    terminal.signal(number)
+    assert terminal.exit_status() == 128 + number
+    assert_restored(terminal)
+    assert is_saved(terminal, "stopped", seen)
+
+
+def test_a_hang_up_in_mid_answer_keeps_the_words(open_pravaha):
+    terminal = open_pravaha()
+    seen = stream_words(terminal, 20)
+    terminal.hang_up()
+    assert terminal.exit_status() == 128 + signal.SIGHUP
+    assert is_saved(terminal, "stopped", seen)
+
+
+def test_stopped_and_continued_the_whole_screen_is_back(open_pravaha):
+    terminal = open_pravaha()
+    stream_words(terminal, 20)
+    for number in (signal.SIGTSTP, signal.SIGSTOP):
+        terminal.signal(number)
+        terminal.wait_stopped()
+        if number == signal.SIGTSTP:  # nothing can be done about SIGSTOP
+            assert_restored(terminal)
+            assert not terminal.is_raw
+        terminal.clear()
+        terminal.signal(signal.SIGCONT)
+        # The header, the list, a frame of the prompt, which do not change, and the status.
+        terminal.wait_for("Pravāha", "filter", "Ask anything", "╰───", "f1 keys")
+        assert terminal.is_raw
+    terminal.type("typed once")
+    terminal.wait_for("typed once")
+    terminal.type(CTRL_Q)
+    assert terminal.exit_status() == 0
     assert_restored(terminal)
 
 
@@ -111,15 +200,81 @@ def test_killed_in_mid_answer_the_finished_messages_and_the_partial_one_are_kept
     doomed = open_pravaha()
     ask(doomed, CAPITAL)
     doomed.wait_until(lambda text: "Paris" in text and "● ready" in text, "the answer")
-    ask(doomed, LONG)
-    # Streaming text is saved within half a second: by sixty words the first ones are on disk.
-    doomed.wait_until(lambda text: len(answer_words(text)) > 60, "sixty words")
+    seen = stream_words(doomed, 60)
+    # Streaming text is saved within half a second: what was seen is on disk while more arrives.
+    doomed.wait_until(lambda text: is_saved(doomed, "streaming", seen), "the words on disk")
     assert doomed.kill() == -signal.SIGKILL
 
     again = open_pravaha()
+    assert is_saved(again, "stopped", seen)
     again.wait_for("interrupted: the text up to there is kept")
     again.type(SHIFT_TAB)
     again.wait_for("NAVIGATE")
     again.type("g")
     shown = again.wait_for(CAPITAL, "Paris", LONG)
-    assert len(answer_words(shown)) > 10
+    assert answer_words(shown)[: len(seen)] == seen
+
+
+def test_a_full_disk_is_told_and_what_was_said_is_saved_when_there_is_room(open_pravaha):
+    terminal = open_pravaha()
+    ask(terminal, CAPITAL)
+    terminal.wait_until(lambda text: "Paris" in text and "● ready" in text, "the answer")
+    with full_disk(terminal.database, terminal.pid):
+        stream_words(terminal, 20)
+        terminal.wait_for("not saved", "cannot be saved to")
+        terminal.type(CTRL_C)
+        terminal.wait_for("■ stopped", "● ready", "not saved")
+        assert saved_answer(terminal, CAPITAL)[0] == "done"
+        terminal.type(CTRL_Q)
+        terminal.wait_for("Quit and lose the last messages?")
+        terminal.type("n")
+        terminal.wait_until(lambda text: "Quit and lose" not in text, "the end of the question")
+    terminal.wait_until(lambda text: "not saved" not in text, "room on the disk")
+    status, words = saved_answer(terminal)
+    assert status == "stopped"
+    assert len(words) >= 20  # the notice hides some of them on the screen
+    terminal.type(CTRL_Q)
+    assert terminal.exit_status() == 0
+    assert "Your conversations are saved" in terminal.output.decode()
+
+
+def test_a_session_that_ends_on_a_full_disk_says_what_is_lost(open_pravaha):
+    terminal = open_pravaha()
+    ask(terminal, CAPITAL)
+    terminal.wait_until(lambda text: "Paris" in text and "● ready" in text, "the answer")
+    with full_disk(terminal.database, terminal.pid):
+        stream_words(terminal, 20)
+        terminal.wait_for("not saved")
+        terminal.type(CTRL_Q)
+        terminal.wait_for("Quit and lose the last messages?")
+        terminal.type("y")
+        assert terminal.exit_status() == 1
+    assert_restored(terminal)
+    said = terminal.output.decode()
+    assert "The last messages could not be saved" in said
+    assert "Your conversations are saved" not in said
+
+
+def test_attached_to_a_server_that_dies_and_comes_back(open_pravaha, demo_model):
+    with pravaha_process(demo_model, *ENGINE) as server:
+        terminal = open_pravaha("--attach", server.url)
+        terminal.wait_for(server.url, "SmolLM2")
+        ask(terminal, CAPITAL)
+        terminal.wait_until(lambda text: "Paris" in text and "● ready" in text, "the answer")
+        seen = stream_words(terminal, 20)
+        terminal.type(CTRL_C)
+        terminal.wait_for("■ stopped", "● ready")
+        assert is_saved(terminal, "stopped", seen)
+        terminal.type("/regen" + SEND)
+        terminal.wait_for("answering")
+        server.process.kill()
+        terminal.wait_for("✗ failed", f"The server at {server.url} does not answer", "broke")
+        assert saved_answer(terminal)[0] == "error"
+    port = server.url.rpartition(":")[2]
+    # Without a key: the screen notices by itself.
+    with pravaha_process(demo_model, *ENGINE, "--port", port):
+        terminal.wait_for("● ready")
+        ask(terminal, "And the capital of Italy?")
+        terminal.wait_until(lambda text: "Rome" in text and "● ready" in text, "the answer")
+    terminal.type(CTRL_Q)
+    assert terminal.exit_status() == 0

@@ -6,12 +6,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 
+from engine.api.generation_defaults import GenerationDefaults
 from engine.runtime.engine import AsyncPravahaEngine
 from tests.fakes.toy_engine import toy_config, toy_engine
-from tests.fakes.toy_executor import ToyExecutor, toy_spec
+from tests.fakes.toy_executor import ToyExecutor, toy_memory, toy_spec
 from tests.server.toy_tokenizer import VOCAB_SIZE, byte_tokenizer
 
 CONTEXT = 512
+NO_DEFAULTS = GenerationDefaults()
 
 
 class PacedExecutor(ToyExecutor):
@@ -34,12 +36,14 @@ def new_byte_engine(
     step_s: float = 0.0,
     force=None,
     gate=None,
+    watch=None,
     add_bos: bool = False,
+    defaults: GenerationDefaults = NO_DEFAULTS,
     **settings,
 ) -> AsyncPravahaEngine:
     """An engine that was not started; its answers depend on prompt and sampling alone.
 
-    With `gate`, a semaphore, every step waits for a permit.
+    With `gate`, a semaphore, every step waits for a permit. `watch` is called with every plan.
     """
     config = toy_config(
         blocks=blocks,
@@ -48,6 +52,8 @@ def new_byte_engine(
     )
     executor = PacedExecutor(blocks, block_size, vocab_size=VOCAB_SIZE, step_s=step_s, force=force)
     executor.gate = gate
+    if watch is not None:
+        executor.watch = watch
     model = SimpleNamespace(
         name="toy",
         spec=replace(toy_spec(CONTEXT), vocab_size=VOCAB_SIZE),
@@ -56,6 +62,8 @@ def new_byte_engine(
         weight_format="F32",
         parameters=250,
         file_bytes=1000,
+        plan_memory=toy_memory,
+        generation_defaults=defaults,
     )
     engine, _ = toy_engine(config, executor=executor, model_opener=lambda config: model)
     return engine

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from engine.api.errors import InvalidRequest, UnknownRequest
+from engine.api.generation_defaults import GenerationDefaults
 from engine.api.grammar import Grammar
 from engine.api.request import FinishReason, Request, SamplingParams
 from engine.api.scheduling import Scheduling
@@ -16,6 +17,9 @@ from engine.api.snapshot import EngineState
 from engine.clients.engine_client import EngineClient
 from engine.runtime.forking import child_seed
 from tests.server.byte_engine import is_quiet, wait_until
+
+DEFAULTS = GenerationDefaults(temperature=0.5, top_k=3, source="a test")
+"""The generation defaults of the slow engine's model."""
 
 
 def ask(prompt="hello", **params):
@@ -125,6 +129,11 @@ class ClientContract:
             "repetition_penalty": 1.2,
             "presence_penalty": 0.5,
             "frequency_penalty": 0.25,
+            "dry_multiplier": 0.8,
+            "dry_base": 2.5,
+            "dry_allowed_length": 1,
+            "dry_penalty_last_n": 40,
+            "dry_sequence_breakers": ("e",),
             "logit_bias": ((65, 3.0), (66, -5.0)),
             "seed": 11,
             "max_tokens": 30,
@@ -220,6 +229,11 @@ class ClientContract:
         assert snapshot.state is EngineState.READY
         assert snapshot.model == engine.model_info
         assert snapshot.blocks.total == engine.snapshot().blocks.total
+
+    def test_the_models_generation_defaults_are_in_the_snapshot(self, slow_client, slow_engine):
+        wait_until(lambda: slow_client.snapshot().model is not None)
+        assert slow_client.snapshot().model == slow_engine.snapshot().model
+        assert slow_client.snapshot().model.generation_defaults == DEFAULTS
 
     def test_blocks_come_once_an_epoch(self, slow_client, slow_engine):
         request_id = slow_client.submit(ask(max_tokens=None))
@@ -394,3 +408,12 @@ class ClientContract:
         drain_all(client, client.submit(ask(text, max_tokens=1)))
         batches = drain_all(client, client.submit(ask(text + "and an end", max_tokens=1)))
         assert 16 <= batches[-1].cached_tokens <= len(text)
+
+    def test_a_cache_salt_separates_what_is_cached(self, client):
+        text = f"{type(client).__name__}: the same text under each salt"
+        cached = []
+        for salt in ("one", "two", None, "one"):
+            request = replace(ask(text, max_tokens=1), cache_salt=salt)
+            cached.append(drain_all(client, client.submit(request))[-1].cached_tokens)
+        assert cached[:3] == [0, 0, 0]
+        assert cached[3] >= 16

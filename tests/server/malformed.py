@@ -13,7 +13,8 @@ FIELDS = (
     "model", "messages", "prompt", "temperature", "top_p", "top_k", "min_p", "n", "max_tokens",
     "max_completion_tokens", "stop", "stop_token_ids", "logit_bias", "seed", "stream",
     "stream_options", "logprobs", "top_logprobs", "presence_penalty", "frequency_penalty",
-    "repetition_penalty", "ignore_eos", "request_id", "return_token_ids", "echo",
+    "repetition_penalty", "dry_multiplier", "dry_penalty_last_n", "ignore_eos", "request_id",
+    "return_token_ids", "echo",
 )  # fmt: skip
 
 
@@ -107,6 +108,8 @@ def is_harmless(path: str, field: str, value: Any) -> bool:
         "repetition_penalty": value == 1.5,
         "presence_penalty": value in (0, -1, 1.5),
         "frequency_penalty": value in (0, -1, 1.5),
+        "dry_multiplier": value in (0, 1.5),
+        "dry_penalty_last_n": value in (0, -1),
         "seed": value in (0, -1),
         "logprobs": value == 0 and not chat,
         "max_tokens": value == 0 and not chat,

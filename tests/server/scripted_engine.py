@@ -86,15 +86,20 @@ class ScriptedEngine:
         self.submitted = threading.Semaphore(0)
         self.state = EngineState.READY
         self.running = 0
+        self.info = INFO
         self.time = time.monotonic()
 
-    def submit(self, request: Request) -> ScriptedHandle:
-        batches = self.script(request)
-        if isinstance(batches, Exception):
-            raise batches
-        self.requests.append(request)
-        self.submitted.release()
-        return ScriptedHandle(request, batches, self._on_abort)
+    def submit_all(self, requests: list[Request]) -> list[ScriptedHandle]:
+        scripts = [self.script(request) for request in requests]
+        for batches in scripts:
+            if isinstance(batches, Exception):
+                raise batches
+        self.requests += requests
+        self.submitted.release(len(requests))
+        return [
+            ScriptedHandle(request, batches, self._on_abort)
+            for request, batches in zip(requests, scripts, strict=True)
+        ]
 
     def _on_abort(self, request_id: str) -> None:
         self.aborted.append(request_id)
@@ -102,7 +107,7 @@ class ScriptedEngine:
 
     def snapshot(self) -> EngineSnapshot:
         return EngineSnapshot(
-            1, self.time, self.state, INFO, running=self.running, blocks=BlockCounts(total=4)
+            1, self.time, self.state, self.info, running=self.running, blocks=BlockCounts(total=4)
         )
 
     def blocks(self, since: int) -> None:

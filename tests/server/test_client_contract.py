@@ -10,15 +10,20 @@ from engine.api.snapshot import EngineState
 from engine.clients.http_client import HttpClient
 from engine.clients.in_process import InProcessClient
 from tests.server.byte_engine import byte_engine, wait_until
-from tests.server.client_contract import ClientContract, ask, drain_all
+from tests.server.client_contract import DEFAULTS, ClientContract, ask, drain_all
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, batch
 
 
 @pytest.fixture(scope="module")
 def slow_engine():
-    with byte_engine(step_s=0.02, max_num_seqs=4) as engine:
+    with byte_engine(step_s=0.02, max_num_seqs=4, defaults=DEFAULTS) as engine:
         yield engine
+
+
+def test_generation_defaults_can_be_turned_off():
+    with byte_engine(defaults=DEFAULTS, generation_config="none") as engine:
+        assert engine.snapshot().model.generation_defaults.values() == {}
 
 
 @pytest.mark.parametrize("add_bos", [False, True])
@@ -165,6 +170,18 @@ def test_a_closed_client_says_so():
     client.close()
     with pytest.raises(EngineUnavailable, match="closed"):
         client.tokenize("x")
+
+
+def test_a_server_that_is_back_wakes_a_client_that_nobody_reads(join, engine):
+    now = [0.0]
+    client = join(f"http://127.0.0.1:{free_port()}", clock=lambda: now[0])
+    wait_until(lambda: client.snapshot().state is EngineState.FAILED)
+    now[0] += 1000.0
+    woken = []
+    client.on_wake(lambda: woken.append(client._poller.latest.state))
+    port = int(client._connection.url.rpartition(":")[2])
+    with live(engine, port=port):
+        wait_until(lambda: woken == [EngineState.READY])
 
 
 def test_without_requests_the_client_does_not_poll(join, engine):

@@ -6,8 +6,9 @@ import pytest
 
 from app.server.process.connection import Connection
 from engine.api.errors import EngineUnavailable, InvalidRequest, QueueFull
+from engine.api.events import RequestQueued
 from engine.api.snapshot import EngineState
-from tests.server.byte_engine import wait_until
+from tests.server.byte_engine import byte_engine, wait_until
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, words
 
@@ -86,18 +87,13 @@ def test_engine_refusals(refusal, status, kind):
         assert response.headers["x-should-retry"] == "true"
 
 
-def test_a_partial_fan_out_is_aborted_when_the_queue_is_full():
-    calls = []
-
-    def script(request):
-        calls.append(request)
-        return [] if len(calls) < 3 else QueueFull("full")
-
-    engine = ScriptedEngine(script)
-    with live(engine) as server:
+def test_no_choice_is_queued_if_the_queue_is_too_small_for_all():
+    queued = []
+    with byte_engine(max_queue=3) as engine, live(engine) as server:
+        engine.events.subscribe(RequestQueued, queued.append)
         response = httpx.post(f"{server.url}/v1/chat/completions", json=CHAT | {"n": 4})
     assert response.status_code == 429
-    assert sorted(engine.aborted) == sorted(one.request_id for one in calls[:2])
+    assert queued == []
 
 
 def test_the_request_id_is_echoed_unless_it_is_hostile(client):

@@ -92,6 +92,7 @@ def test_a_client_that_disconnects_frees_its_child(http, engine, parent):
         ({"temperature": -1}, 400, "temperature"),
         ({"priority": 1}, 400, "priority"),
         ({"deadline_ms": 50}, 400, "deadline_ms"),
+        ({"cache_salt": "another"}, 400, "cache_salt"),
         ({"logit_bias": {"999999": 1}}, 400, "logit_bias"),
         ({"guided_regex": "("}, 400, "guided_regex"),
     ],

@@ -10,6 +10,7 @@ from app.server.wire.logprobs import LegacyLogprobs, vllm_prompt_logprobs
 from engine.api.request import PromptLogprobs, TopLogprob
 from engine.executors.reference_sampler import log_softmax
 from tests.fakes.toy_executor import toy_logits
+from tests.server.byte_engine import byte_engine
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, words
 from tests.server.test_streaming import events_of
@@ -104,6 +105,29 @@ def test_vllms_prompt_logprobs_of_several_prompts(client):
             assert own["rank"] == rank
             assert own["decoded_token"] == chr(token)
             assert set(entry) == {str(one) for one in (token, *order[:2])}
+
+
+@pytest.mark.parametrize("fields", [{"n": 4}, {"n": 2, "best_of": 4}], ids=["n", "best_of"])
+def test_choices_have_equal_prompt_logprobs_and_compute_them_once(fields):
+    scored = []
+    ask = {"max_tokens": 3, "temperature": 1, "logprobs": 2, "prompt_logprobs": 1, "echo": True}
+    with (
+        byte_engine(watch=lambda plan: scored.extend(plan.score_targets.tolist())) as engine,
+        live(engine) as server,
+        httpx.Client(base_url=server.url) as http,
+    ):
+        (one,) = complete(http, **ask)["choices"]
+        assert scored == list(TEXT.encode()[1:])
+        scored.clear()
+        choices = complete(http, **ask, **fields)["choices"]
+        assert scored == list(TEXT.encode()[1:])
+    assert len(choices) == fields["n"]
+    for choice in choices:
+        assert choice["prompt_logprobs"] == one["prompt_logprobs"]
+        for name, values in choice["logprobs"].items():
+            assert values[: len(TEXT)] == one["logprobs"][name][: len(TEXT)]
+            assert len(values) == len(TEXT) + 3
+        assert choice["logprobs"]["text_offset"][len(TEXT)] == len(TEXT)
 
 
 def test_a_chats_prompt_logprobs_stand_beside_its_choices(client):

@@ -1,5 +1,6 @@
 import inspect
 import json
+from dataclasses import replace
 
 import httpx
 import openai
@@ -8,6 +9,7 @@ from openai.types import chat as chat_types
 
 from app.server.wire.fields import UNSUPPORTED, discard_undeclared, header_value
 from app.server.wire.schemas import COMPLETION_DEFAULT_TOKENS, ChatCompletionRequest
+from engine.api.generation_defaults import GenerationDefaults
 from tests.fakes.tool_template import TOOL_TEMPLATE, tool_call
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, words
@@ -138,7 +140,11 @@ def test_an_unsupported_field_may_be_null(client):
         ("typical_p", 0.9, 400),
         ("skip_special_tokens", True, 200),
         ("skip_special_tokens", False, 400),
-        ("cache_salt", "tenant", 400),
+        ("cache_salt", "tenant", 200),
+        ("cache_salt", None, 200),
+        ("cache_salt", "", 400),
+        ("cache_salt", 5, 400),
+        ("cache_salt", "x" * 1025, 400),
         ("echo", False, 200),
         ("echo", True, 400),
         ("enable_thinking", False, 200),
@@ -170,6 +176,14 @@ def test_fields_without_an_effect_are_not_counted_as_ignored(client):
     )
     ignored = [name for name, r in responses.items() if "x-pravaha-ignored-fields" in r.headers]
     assert ignored == []
+
+
+def test_the_cache_salt_reaches_the_engine_for_every_choice(client, engine):
+    engine.requests.clear()
+    assert chat(client, cache_salt="one", n=2).status_code == 200
+    assert complete(client, cache_salt="two").status_code == 200
+    assert complete(client).status_code == 200
+    assert [request.cache_salt for request in engine.requests] == ["one", "one", "two", None]
 
 
 def test_priority_and_deadline_reach_the_engine_for_every_choice(client, engine):
@@ -354,6 +368,13 @@ def test_text_parts_are_joined_and_developer_means_system(client, engine):
         ({"presence_penalty": 2.5}, "presence_penalty"),
         ({"frequency_penalty": -3}, "frequency_penalty"),
         ({"repetition_penalty": 0}, "repetition_penalty"),
+        ({"dry_multiplier": -0.1}, "dry_multiplier"),
+        ({"dry_base": 0.9}, "dry_base"),
+        ({"dry_allowed_length": -1}, "dry_allowed_length"),
+        ({"dry_penalty_last_n": -2}, "dry_penalty_last_n"),
+        ({"dry_sequence_breakers": [""]}, "dry_sequence_breakers[0]"),
+        ({"dry_sequence_breakers": ["x" * 41]}, "dry_sequence_breakers[0]"),
+        ({"dry_sequence_breakers": ["x"] * 17}, "dry_sequence_breakers"),
         ({"n": 0}, "n"),
         ({"n": 1000}, "n"),
         ({"n": True}, "n"),
@@ -394,6 +415,11 @@ def test_every_sampling_field_reaches_the_engine(client, engine):
         "presence_penalty": 0.1,
         "frequency_penalty": 0.2,
         "repetition_penalty": 1.1,
+        "dry_multiplier": 0.8,
+        "dry_base": 1.5,
+        "dry_allowed_length": 3,
+        "dry_penalty_last_n": 100,
+        "dry_sequence_breakers": ["\n\n", "."],
         "logit_bias": {"65": -1.5},
         "seed": 42,
         "stop": "END",
@@ -414,6 +440,11 @@ def test_every_sampling_field_reaches_the_engine(client, engine):
     assert sampling.presence_penalty == 0.1
     assert sampling.frequency_penalty == 0.2
     assert sampling.repetition_penalty == 1.1
+    assert sampling.dry_multiplier == 0.8
+    assert sampling.dry_base == 1.5
+    assert sampling.dry_allowed_length == 3
+    assert sampling.dry_penalty_last_n == 100
+    assert sampling.dry_sequence_breakers == ("\n\n", ".")
     assert sampling.logit_bias == ((65, -1.5),)
     assert sampling.seed == 42
     assert sampling.stop == ("END",)
@@ -422,6 +453,44 @@ def test_every_sampling_field_reaches_the_engine(client, engine):
     assert sampling.include_stop
     assert sampling.max_tokens == 7
     assert sampling.logprobs == 5
+
+
+@pytest.fixture
+def model_defaults(engine):
+    before = engine.info
+    engine.info = replace(
+        before,
+        generation_defaults=GenerationDefaults(
+            temperature=0.3, top_k=12, repetition_penalty=1.2, dry_multiplier=0.5, source="a test"
+        ),
+    )
+    yield
+    engine.info = before
+
+
+@pytest.mark.parametrize("call", [chat, complete])
+def test_the_models_defaults_replace_what_a_request_leaves_out(
+    client, engine, model_defaults, call
+):
+    assert call(client).status_code == 200
+    sampling = engine.requests[-1].sampling
+    assert (sampling.temperature, sampling.top_k, sampling.top_p) == (0.3, 12, 1.0)
+    assert (sampling.repetition_penalty, sampling.dry_multiplier) == (1.2, 0.5)
+    given = {"temperature": 1, "top_k": -1, "repetition_penalty": 1.0, "dry_multiplier": None}
+    assert call(client, **given).status_code == 200
+    sampling = engine.requests[-1].sampling
+    assert (sampling.temperature, sampling.top_k) == (1, 0)
+    assert (sampling.repetition_penalty, sampling.dry_multiplier) == (1.0, 0.5)
+    (model,) = client.get("/v1/models").json()["data"]
+    assert model["details"]["generation_defaults"]["top_k"] == 12
+    assert model["details"]["generation_defaults"]["source"] == "a test"
+
+
+@pytest.mark.parametrize("call", [chat, complete])
+def test_without_model_defaults_the_apis_apply(client, engine, call):
+    assert call(client).status_code == 200
+    sampling = engine.requests[-1].sampling
+    assert (sampling.temperature, sampling.top_p, sampling.dry_multiplier) == (1.0, 1.0, 0.0)
 
 
 def test_plain_completions_stop_at_16_tokens_unless_told_otherwise(client, engine):

@@ -20,6 +20,9 @@ import pytest
 from engine.api.config import EngineConfig
 from engine.api.errors import InvalidRequest
 from engine.api.request import FinishReason, Request, SamplingParams
+from engine.executors.native_settings import native_kv_dtype
+from engine.executors.open_model import open_model
+from engine.memory.kv_cache_config import block_bytes
 from engine.runtime.engine import AsyncPravahaEngine
 from engine.runtime.request_handle import RequestHandle
 
@@ -30,7 +33,6 @@ POOL_TOKENS = 3_328
 """Half of what the streams want: 48 with about 24 private prompt tokens and, on average, half of 192
 new ones, and 8 shared beginnings of 96."""
 BLOCK_SIZE = 32
-KV_BYTES_PER_TOKEN = 30 * 2 * 3 * 64 * 2
 SWAP_TOKENS = 4 * POOL_TOKENS
 FAMILIES, FAMILY_TOKENS = 8, 96
 TAIL_TOKENS = (1, 48)
@@ -41,6 +43,13 @@ ALLOWED_GROWTH = 32 << 20
 PATIENCE_S = 0.05
 
 pytestmark = pytest.mark.soak
+
+
+def kv_bytes_per_token(model: Path) -> int:
+    """Bytes per token of a KV pool of the model's default type."""
+    opened = open_model(model)
+    kv_dtype = native_kv_dtype("auto", opened.spec, opened.weight_format)
+    return block_bytes(opened.spec, block_size=BLOCK_SIZE, kv_dtype=kv_dtype) // BLOCK_SIZE
 
 
 def resident_bytes() -> int:
@@ -57,12 +66,14 @@ class Live:
 
     Attributes:
         prompt: its prompt; None for sampled and forked requests, whose text is not compared.
+        most_tokens: tokens of prompt and answer if it is not cancelled.
         cancel_after: tokens after which it is cancelled.
         fork_after: tokens after which it is forked.
     """
 
     handle: RequestHandle
     prompt: tuple[int, ...] | None
+    most_tokens: int
     cancel_after: int | None
     fork_after: int | None
     tokens: list[int] = field(default_factory=list)
@@ -109,6 +120,14 @@ class Traffic:
         silent = time.monotonic() - self._heard
         assert silent < STALL_S, f"nothing came for {silent:.0f} s: {self._engine.snapshot()}"
 
+    def wanted_tokens(self) -> int:
+        """Tokens of KV that the requests in flight take on average until they end, each running."""
+        private = (
+            (len(live.handle.request.prompt_ids) + live.most_tokens) / 2 - FAMILY_TOKENS
+            for live in self.live
+        )
+        return int(sum(private)) + FAMILIES * FAMILY_TOKENS
+
     def _ask(self) -> Live:
         """A greedy request with a known prompt, or a sampled one with a new prompt."""
         draw = self._draw
@@ -126,6 +145,7 @@ class Traffic:
         return Live(
             handle,
             prompt if greedy else None,
+            len(prompt) + new,
             draw.randint(0, new) if draw.random() < 0.25 else None,
             draw.randint(1, new) if draw.random() < 0.15 else None,
         )
@@ -136,7 +156,7 @@ class Traffic:
         except InvalidRequest:
             return  # it ended meanwhile
         self.counts["forks"] += len(children)
-        self.live += [Live(child, None, None, None) for child in children]
+        self.live += [Live(child, None, parent.most_tokens, None, None) for child in children]
 
     def _check(self, live: Live, reason: FinishReason, error: str | None) -> None:
         self.counts[reason.value] += 1
@@ -152,6 +172,7 @@ class Traffic:
 
 
 def test_engine_under_pressure(demo_model, tmp_path):
+    token_bytes = kv_bytes_per_token(demo_model)
     engine = AsyncPravahaEngine(
         EngineConfig(
             model=demo_model,
@@ -159,23 +180,26 @@ def test_engine_under_pressure(demo_model, tmp_path):
             max_num_seqs=STREAMS,
             max_model_len=1024,
             block_size=BLOCK_SIZE,
-            kv_cache_bytes=POOL_TOKENS * KV_BYTES_PER_TOKEN,
-            swap_bytes=SWAP_TOKENS * KV_BYTES_PER_TOKEN,
+            kv_cache_bytes=POOL_TOKENS * token_bytes,
+            swap_bytes=SWAP_TOKENS * token_bytes,
             swap_dir=tmp_path,
         )
     )
     engine.start()
     try:
         engine.wait_ready()
+        assert engine.snapshot().blocks.total * BLOCK_SIZE == POOL_TOKENS
         traffic = Traffic(engine)
         begin = time.monotonic()
         end = begin + 60 * MINUTES
         warm = begin + WARM_UP_SHARE * (end - begin)
         resident: list[int] = []
+        wanted: list[int] = []
         while (now := time.monotonic()) < end:
             traffic.turn()
             if now >= warm and len(resident) < 2 + (now - warm) / 10:
                 resident.append(resident_bytes())
+                wanted.append(traffic.wanted_tokens())
             time.sleep(PATIENCE_S)
         totals, swap = engine.snapshot().totals, engine.snapshot().swap
         for live in traffic.live:
@@ -192,6 +216,7 @@ def test_engine_under_pressure(demo_model, tmp_path):
         json.dumps(
             {
                 "minutes": round(minutes, 1),
+                "wanted by the pool's tokens": round(sum(wanted) / len(wanted) / POOL_TOKENS, 2),
                 "steps": totals.steps,
                 "generated tokens": totals.generation_tokens,
                 "preemptions": totals.preemptions,
@@ -204,6 +229,7 @@ def test_engine_under_pressure(demo_model, tmp_path):
         )
     )
     assert blocks.active == 0
+    assert sum(wanted) / len(wanted) > 1.8 * POOL_TOKENS
     assert totals.preemptions > 0, "there was no pressure"
     assert swap.swapped_in > 0
     assert traffic.counts["forks"] > 0

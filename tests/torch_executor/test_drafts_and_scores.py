@@ -20,6 +20,9 @@ SAMPLINGS = {
         "temperature": 0.7,
         "repetition_penalty": 1.3,
         "frequency_penalty": 0.4,
+        "dry_multiplier": 2.0,
+        "dry_base": 1.75,
+        "dry_penalty_last_n": -1,
         "seed": 7,
     },
 }

@@ -6,9 +6,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from engine.api.errors import ExecutorError, ModelError
+from engine.executors.open_model import open_model
 from engine.executors.torch.self_check import check_attention
 from tests.fakes.tiny_transformers import VOCAB, greedy, save_tiny, tiny_hf_model
-from tests.torch_executor.loaded import load_torch, stepper
+from tests.torch_executor.loaded import load_torch, stepper, torch_config
 from tests.torch_executor.stepper import Run
 
 LOGPROBS = {"num_logprobs": 3}
@@ -119,6 +120,12 @@ def test_half_precision_is_close_to_float32(mistral, dtype, tolerance):
     assert differences.mean() < tolerance
     assert half.info.kv_dtype == dtype
     assert half.info.weight_format == dtype.upper()
+    for executor, settings in ((exact, {}), (half, {"dtype": dtype})):
+        config = torch_config(mistral, **settings)
+        model = open_model(mistral, config)
+        plan = model.plan_memory(config, kv_dtype=model.spec.compute_dtype, max_model_len=128)
+        assert plan.block_bytes == executor.block_bytes
+        assert 0 <= executor.info.weight_bytes - plan.weight_bytes < 1000  # buffers, such as RoPE's
     assert exact.info.weight_bytes - half.info.weight_bytes == 2 * exact.info.parameters
 
 

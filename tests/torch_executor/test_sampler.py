@@ -13,6 +13,7 @@ from engine.executors.torch.sampler import sample
 from engine.executors.torch.sampling_batch import sampling_batch
 from engine.executors.torch.top_tokens import top_tokens
 from engine.grammar.matcher import mask_words
+from engine.text.sequence_breakers import MAX_BREAKER_TAIL
 
 VOCAB = 301
 KINDS = [
@@ -29,6 +30,17 @@ KINDS = [
     {"temperature": 0.8, "repetition_penalty": 0.6, "presence_penalty": 1.5},
     {"frequency_penalty": 1.1, "presence_penalty": -0.7},
     {"temperature": 2.0, "frequency_penalty": -2.0, "top_p": 0.5},
+    {"dry_multiplier": 5.0, "dry_base": 1.5, "dry_penalty_last_n": -1},
+    {
+        "temperature": 0.8,
+        "dry_multiplier": 0.8,
+        "dry_base": 1.75,
+        "dry_allowed_length": 1,
+        "dry_penalty_last_n": 20,
+        "presence_penalty": 0.3,
+        "first_breaker": 1,
+        "num_breakers": 1,
+    },
     {"num_logprobs": 0},
     {"num_logprobs": MAX_TOP_LOGPROBS, "temperature": 1.0},
     {"num_logprobs": 5, "repetition_penalty": 1.3, "top_p": 0.7, "temperature": 0.7},
@@ -49,6 +61,8 @@ def plan_of(kinds, generator, *, biased=()):
         for name, value in kind.items():
             sampling[row][name] = value
     num_tokens = generator.integers(2, 30, max_rows).astype(np.int32)
+    tails = np.full((2, MAX_BREAKER_TAIL), -1, np.int32)
+    tails[0, 0] = 3
     bias = sorted((int(rows[index]), token, value) for index, token, value in biased)
     return StepPlan(
         rows=rows,
@@ -57,13 +71,17 @@ def plan_of(kinds, generator, *, biased=()):
         positions=np.zeros(count + 1, np.int32),
         needs_logits=np.array([1] * count + [0], np.uint8),
         block_tables=np.zeros((max_rows, 1), np.int32),
-        token_table=generator.integers(0, 40, (max_rows, 32)).astype(np.int32),
+        token_table=generator.integers(0, np.resize([6, 40], (max_rows, 1)), (max_rows, 32)).astype(
+            np.int32
+        ),
         num_tokens=num_tokens,
         penalty_start=(num_tokens // 2).astype(np.int32),
         sampling=sampling,
         bias_rows=np.array([row for row, _, _ in bias], np.int32),
         bias_ids=np.array([token for _, token, _ in bias], np.int32),
         bias_values=np.array([value for _, _, value in bias], np.float32),
+        breaker_heads=generator.integers(0, 2, (2, mask_words(VOCAB)), dtype=np.uint32) << 5,
+        breaker_tails=tails,
     )
 
 

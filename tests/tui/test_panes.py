@@ -134,3 +134,26 @@ async def test_remapped_keys_work_and_unknown_ids_are_reported(screen):
         await ui.press("f12")
         assert isinstance(ui.app.screen, HelpScreen)
         await ui.shown("f12")
+
+
+async def test_the_mode_is_that_of_the_main_screen_during_and_after_a_dialog(screen):
+    async with screen() as ui:
+        await ui.shown("PROMPT")
+        await ui.press("f9")
+        await ui.pilot.pause()
+        await ui.press("down", "escape")
+        await ui.settled()
+        assert "PROMPT" in ui.text
+        await ui.type("iii")
+        assert ui.prompt.text == "iii"
+
+
+async def test_a_terminal_that_was_too_small_for_a_moment_keeps_the_focus(screen):
+    async with screen() as ui:
+        await ui.type("half a sen")
+        await ui.pilot.resize_terminal(30, 8)
+        await ui.shown("40×10")
+        await ui.pilot.resize_terminal(100, 30)
+        await ui.shown("PROMPT")
+        await ui.type("tence")
+        assert ui.prompt.text == "half a sentence"

@@ -13,7 +13,7 @@ from app.server.wire.logprobs import LegacyLogprobs, vllm_prompt_logprobs
 from app.server.wire.schemas import CompletionRequest, ForkRequest
 from app.server.wire.sse import DONE, event
 from app.server.wire.usage import Usage
-from engine.api.request import RequestOutput, TokenBatch
+from engine.api.request import PromptLogprobs, RequestOutput, TokenBatch
 
 
 class CompletionAnswer:
@@ -35,6 +35,9 @@ class CompletionAnswer:
             "system_fingerprint": model.fingerprint,
         }
         self._legacy: dict[int, LegacyLogprobs] = {}
+        # By prompt: choices share what they say about it, which may be megabytes.
+        self._prompt_entries: dict[int, list[dict[str, dict[str, Any]] | None]] = {}
+        self._echoed: dict[int, tuple[LegacyLogprobs, dict[str, Any]]] = {}
 
     def response_body(self, outputs: list[RequestOutput]) -> dict[str, Any]:
         """The `text_completion` object; usage also counts candidates that were not chosen."""
@@ -72,11 +75,8 @@ class CompletionAnswer:
         if first and self._body.return_token_ids:
             extras["prompt_token_ids"] = list(self._prompt(index))
         if first and self._body.prompt_logprobs is not None and part.prompt_logprobs is not None:
-            extras["prompt_logprobs"] = vllm_prompt_logprobs(
-                self._model.tokenizer,
-                self._prompt(index),
-                part.prompt_logprobs,
-                alternatives=self._body.prompt_logprobs,
+            extras["prompt_logprobs"] = self._prompt_logprobs(
+                index, part.prompt_logprobs, self._body.prompt_logprobs
             )
         return {
             "index": index,
@@ -103,24 +103,43 @@ class CompletionAnswer:
     ) -> dict[str, Any] | None:
         if self._body.logprobs is None:
             return None
-        if index not in self._legacy:
-            self._legacy[index] = LegacyLogprobs(
-                self._model.tokenizer,
-                alternatives=self._body.logprobs,
-                by_id=bool(self._body.return_tokens_as_token_ids),
-            )
-        arrays = self._legacy[index].arrays
-        if not (self._body.echo and first and part.prompt_logprobs is not None):
-            return arrays(part.token_ids, part.logprobs, part.top_logprobs)
-        prompt = self._prompt(index)
-        echoed = self._legacy[index].prompt_arrays(
-            prompt, part.prompt_logprobs, hidden=self._hidden(index, prompt)
-        )
-        answer = arrays(part.token_ids, part.logprobs, part.top_logprobs)
+        echoed: dict[str, Any] = {}
+        if self._body.echo and first and part.prompt_logprobs is not None:
+            after, echoed = self._echo_logprobs(index, part.prompt_logprobs, self._body.logprobs)
+            self._legacy[index] = after.continued()
+        elif index not in self._legacy:
+            self._legacy[index] = self._new_legacy(self._body.logprobs)
+        answer = self._legacy[index].arrays(part.token_ids, part.logprobs, part.top_logprobs)
         return {
-            name: None if answer[name] is None else [*echoed[name], *answer[name]]
-            for name in answer
+            name: None if values is None else [*echoed.get(name, ()), *values]
+            for name, values in answer.items()
         }
+
+    def _new_legacy(self, alternatives: int) -> LegacyLogprobs:
+        by_id = bool(self._body.return_tokens_as_token_ids)
+        return LegacyLogprobs(self._model.tokenizer, alternatives=alternatives, by_id=by_id)
+
+    def _echo_logprobs(
+        self, index: int, scores: PromptLogprobs, alternatives: int
+    ) -> tuple[LegacyLogprobs, dict[str, Any]]:
+        """The arrays of a choice's echoed prompt, and the object that continues them."""
+        number = index // self._n
+        if number not in self._echoed:
+            prompt, legacy = self._prompt(index), self._new_legacy(alternatives)
+            hidden = self._hidden(index, prompt)
+            self._echoed[number] = legacy, legacy.prompt_arrays(prompt, scores, hidden=hidden)
+        return self._echoed[number]
+
+    def _prompt_logprobs(
+        self, index: int, scores: PromptLogprobs, alternatives: int
+    ) -> list[dict[str, dict[str, Any]] | None]:
+        """VLLM's `prompt_logprobs` of a choice."""
+        number = index // self._n
+        if number not in self._prompt_entries:
+            self._prompt_entries[number] = vllm_prompt_logprobs(
+                self._model.tokenizer, self._prompt(index), scores, alternatives=alternatives
+            )
+        return self._prompt_entries[number]
 
     def _hidden(self, index: int, prompt: tuple[int, ...]) -> frozenset[int]:
         """Tokens of a prompt that its echo omits: the control tokens of a prompt given as ids.

@@ -1,7 +1,7 @@
 """The choices of one API call, each a separate engine request.
 
-Choices of one prompt prefill it once: the engine lets the later ones wait for the first and share its
-KV blocks, the last of them copied.
+Choices of one prompt prefill it once, prompt logprobs included: the engine lets the later ones wait for
+the first and share its KV blocks, the last of them copied.
 
 Leaving `async with fan_out(...)` aborts every choice that has not finished, so that a client that
 disconnected holds no block beyond the next step.
@@ -90,27 +90,29 @@ async def fan_out(
     request_id: str | None,
     priority: int = 0,
     deadline_ms: float | None = None,
+    cache_salt: str | None = None,
 ) -> AsyncIterator[Choices]:
     """Submit `n` choices of each prompt, prompt by prompt.
 
     Raises:
-        InvalidRequest, QueueFull, EngineUnavailable: from the engine; submitted choices are aborted.
+        InvalidRequest, QueueFull, EngineUnavailable: from the engine; no choice was submitted.
     """
     base = request_id or new_request_id()
-    handles: list[RequestHandle] = []
-    choices = Choices(handles)
+    requests: list[Request] = []
     single = n * len(prompts) == 1
+    for prompt in prompts:
+        for index in range(n):
+            request = Request(
+                prompt_ids=prompt,
+                sampling=replace(sampling, seed=choice_seed(sampling.seed, index)),
+                request_id=base if single else f"{base}-{len(requests)}",
+                priority=priority,
+                deadline_ms=deadline_ms,
+                cache_salt=cache_salt,
+            )
+            requests.append(request)
+    choices = Choices(engine.submit_all(requests))
     try:
-        for prompt in prompts:
-            for index in range(n):
-                request = Request(
-                    prompt_ids=prompt,
-                    sampling=replace(sampling, seed=choice_seed(sampling.seed, index)),
-                    request_id=base if single else f"{base}-{len(handles)}",
-                    priority=priority,
-                    deadline_ms=deadline_ms,
-                )
-                handles.append(engine.submit(request))
         yield choices
     finally:
         choices.abort()

@@ -68,6 +68,7 @@ async def begin(
                 request_id=body.request_id,
                 priority=body.priority or 0,
                 deadline_ms=body.deadline_ms,
+                cache_salt=body.cache_salt,
             )
         )
         return Generation(prompts, n, choices, stack.pop_all())

@@ -8,10 +8,28 @@ from app.server.wire.schemas import (
     CompletionRequest,
     SamplingFields,
 )
+from engine.api.generation_defaults import GenerationDefaults, SamplingChoice
 from engine.api.request import SamplingParams
+from engine.api.snapshot import ModelInfo
+
+_FIELDS = (
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "repetition_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+    "dry_multiplier",
+    "dry_base",
+    "dry_allowed_length",
+    "dry_penalty_last_n",
+    "dry_sequence_breakers",
+)
+"""Fields with the name and the values of a sampling parameter. Its default is the API's."""
 
 
-def chat_sampling(body: ChatCompletionRequest, *, vocab_size: int) -> SamplingParams:
+def chat_sampling(body: ChatCompletionRequest, model: ModelInfo) -> SamplingParams:
     """Parameters of a chat completion; without a limit it may fill the context."""
     if body.top_logprobs is not None and not body.logprobs:
         raise bad_request(
@@ -28,11 +46,12 @@ def chat_sampling(body: ChatCompletionRequest, *, vocab_size: int) -> SamplingPa
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,
         prompt_logprobs=body.prompt_logprobs,
         max_tokens=body.max_completion_tokens or body.max_tokens,
-        vocab_size=vocab_size,
+        vocab_size=model.vocab_size,
+        defaults=model.generation_defaults,
     )
 
 
-def completion_sampling(body: CompletionRequest, *, vocab_size: int) -> SamplingParams:
+def completion_sampling(body: CompletionRequest, model: ModelInfo) -> SamplingParams:
     """Parameters of a plain completion, which the API limits to 16 tokens by default.
 
     With `echo` and `logprobs` the prompt's logprobs are requested too.
@@ -46,7 +65,8 @@ def completion_sampling(body: CompletionRequest, *, vocab_size: int) -> Sampling
         logprobs=0 if ranked and body.logprobs is None else body.logprobs,
         prompt_logprobs=max((one for one in asked if one is not None), default=None),
         max_tokens=next(limit for limit in limits if limit is not None),
-        vocab_size=vocab_size,
+        vocab_size=model.vocab_size,
+        defaults=model.generation_defaults,
     )
 
 
@@ -57,8 +77,9 @@ def sampling_fields(
     prompt_logprobs: int | None,
     max_tokens: int | None,
     vocab_size: int,
+    defaults: GenerationDefaults,
 ) -> SamplingParams:
-    """Parameters from the fields that all bodies share; None means the API's default.
+    """Parameters from the fields that all bodies share; None means the model's default, else the API's.
 
     Raises:
         ApiError: 400 for a token id outside the vocabulary.
@@ -77,14 +98,13 @@ def sampling_fields(
                 f"`{name}` has token id {outside}, outside the vocabulary of {vocab_size}.",
                 param=name,
             )
-    return SamplingParams(
-        temperature=_given(body.temperature, 1.0),
-        top_k=max(0, body.top_k or 0),  # -1 is another spelling of "all"
-        top_p=_given(body.top_p, 1.0),
-        min_p=_given(body.min_p, 0.0),
-        repetition_penalty=_given(body.repetition_penalty, 1.0),
-        presence_penalty=_given(body.presence_penalty, 0.0),
-        frequency_penalty=_given(body.frequency_penalty, 0.0),
+    given = {name: getattr(body, name) for name in _FIELDS if getattr(body, name) is not None}
+    if "top_k" in given:
+        given["top_k"] = max(0, given["top_k"])  # -1 is another spelling of "all"
+    if "dry_sequence_breakers" in given:
+        given["dry_sequence_breakers"] = tuple(given["dry_sequence_breakers"])
+    params = SamplingParams(
+        **given,
         logit_bias=tuple((body.logit_bias or {}).items()),
         seed=None if body.seed is None else body.seed % 2**64,
         logprobs=logprobs,
@@ -96,7 +116,4 @@ def sampling_fields(
         include_stop=bool(body.include_stop_str_in_output),
         grammar=grammar_of(body),
     )
-
-
-def _given(value: float | None, default: float) -> float:
-    return default if value is None else value
+    return SamplingChoice(params, frozenset(given)).for_model(defaults)

@@ -26,7 +26,7 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
     context = server_context(request)
     check_extra_fields(request, body)
     model = loaded_model(context, body.model)
-    sampling = chat_sampling(body, vocab_size=model.info.vocab_size)
+    sampling = chat_sampling(body, model.info)
     prompt = await chat_ids(
         model, body.messages, add_generation_prompt=body.add_generation_prompt is not False
     )

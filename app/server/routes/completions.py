@@ -33,7 +33,7 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
     check_extra_fields(request, body)
     model = loaded_model(context, body.model)
     check_best_of(body)
-    sampling = completion_sampling(body, vocab_size=model.info.vocab_size)
+    sampling = completion_sampling(body, model.info)
     if len(body.prompts) > context.config.max_choices:  # before any of them is tokenised
         raise bad_request(
             f"The request has {len(body.prompts)} prompts; the maximum is "

@@ -27,6 +27,7 @@ from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.schemas import ForkRequest
 from engine.api.errors import UnknownRequest
+from engine.api.generation_defaults import GenerationDefaults
 from engine.api.request import SamplingParams, new_request_id
 from engine.clients.http_wire import FORKED_AT
 
@@ -61,7 +62,7 @@ def sampling_changes(body: ForkRequest, *, vocab_size: int) -> dict[str, Any]:
     Raises:
         ApiError: 400 for a token id outside the vocabulary, or a field that a fork cannot change.
     """
-    for name in ("priority", "deadline_ms"):
+    for name in ("priority", "deadline_ms", "cache_salt"):
         if getattr(body, name) is not None:
             raise bad_request(f"A fork has its parent's `{name}`; omit the field.", param=name)
     params = sampling_fields(
@@ -70,6 +71,7 @@ def sampling_changes(body: ForkRequest, *, vocab_size: int) -> dict[str, Any]:
         prompt_logprobs=body.prompt_logprobs,
         max_tokens=body.max_tokens,
         vocab_size=vocab_size,
+        defaults=GenerationDefaults(),  # what a fork leaves out is its parent's
     )
     given = {name for name in body.model_fields_set if getattr(body, name) is not None}
     names = {_ENGINE_NAMES.get(name, name) for name in given}

@@ -100,6 +100,13 @@ class LegacyLogprobs:
             "text_offset": self._offsets(token_ids, frozenset()),
         }
 
+    def continued(self) -> "LegacyLogprobs":
+        """A copy for another choice that continues the same echoed prompt."""
+        copy = LegacyLogprobs(self._tokenizer, alternatives=self._alternatives, by_id=self._by_id)
+        copy._decoder.setstate(self._decoder.getstate())
+        copy._offset = self._offset
+        return copy
+
     def prompt_arrays(
         self, prompt: Sequence[int], scores: PromptLogprobs, *, hidden: AbstractSet[int]
     ) -> dict[str, Any]:

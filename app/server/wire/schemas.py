@@ -17,7 +17,7 @@ from pydantic import (
     ValidationInfo,
 )
 
-from engine.api.request import MAX_DEADLINE_MS
+from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS
 from engine.api.scheduling import MAX_STEP_TARGET_MS, MIN_STEP_TARGET_MS, BatchFormerName, Policy
 
 MAX_MESSAGES = 4096
@@ -25,6 +25,8 @@ MAX_TOOL_CALLS = 128
 MAX_BIASES = 1024
 MAX_STOPS = 4
 MAX_STOP_TOKENS = 12
+MAX_BREAKERS = 16
+MAX_BREAKER_CHARS = 40
 MAX_LOGPROBS = 20
 COMPLETION_DEFAULT_TOKENS = 16
 
@@ -97,7 +99,7 @@ class StructuredOutputs(Body):
 
 
 class SamplingFields(Body):
-    """Fields that chat and plain completions share. None means the API's default."""
+    """Fields that chat and plain completions share. None means the model's default, else the API's."""
 
     model: Annotated[str, StringConstraints(min_length=1, max_length=256)]
     temperature: Annotated[float, Field(ge=0, le=100)] | None = None
@@ -107,6 +109,17 @@ class SamplingFields(Body):
     presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     repetition_penalty: Annotated[float, Field(gt=0, le=10)] | None = None
+    dry_multiplier: Annotated[float, Field(ge=0, le=100)] | None = None
+    dry_base: Annotated[float, Field(ge=1, le=100)] | None = None
+    dry_allowed_length: Annotated[int, Field(ge=0, lt=2**31)] | None = None
+    dry_penalty_last_n: Annotated[int, Field(ge=-1, lt=2**31)] | None = None
+    dry_sequence_breakers: (
+        Annotated[
+            list[Annotated[str, StringConstraints(min_length=1, max_length=MAX_BREAKER_CHARS)]],
+            Field(max_length=MAX_BREAKERS),
+        ]
+        | None
+    ) = None
     logit_bias: (
         Annotated[
             dict[TokenId, Annotated[float, Field(ge=-100, le=100)]],
@@ -136,6 +149,9 @@ class SamplingFields(Body):
     guided_grammar: str | None = None
     priority: Annotated[int, Field(ge=-(2**31), lt=2**31)] | None = None
     deadline_ms: Annotated[float, Field(gt=0, le=MAX_DEADLINE_MS)] | None = None
+    cache_salt: (
+        Annotated[str, StringConstraints(min_length=1, max_length=MAX_CACHE_SALT)] | None
+    ) = None
     n: Annotated[int, Field(ge=1, le=2**31)] | None = None
     max_tokens: Annotated[int, Field(ge=1, lt=2**63)] | None = None
     stream: bool | None = None

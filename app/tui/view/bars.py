@@ -20,22 +20,28 @@ class StatusFacts:
         context_used: tokens of the open conversation.
         generating: whether an answer of this conversation runs.
         hints: (key, label, action) to show if there is room.
+        unsaved: whether messages cannot be saved at present.
     """
 
     mode: str
     context_used: int
     generating: bool
     hints: Sequence[tuple[str, str, str]]
+    unsaved: bool = False
 
 
-def build_header(snapshot: EngineSnapshot, title: str, glyphs: Glyphs, cells: int) -> Line:
-    """Name, model and conversation on the left; the engine's figures on the right."""
+def build_header(
+    snapshot: EngineSnapshot, title: str, glyphs: Glyphs, cells: int, *, server: str | None = None
+) -> Line:
+    """Name, model, server and conversation on the left; the engine's figures on the right."""
     dot = f" {glyphs.separator} "
     left = [Span(f" {glyphs.assistant} ", "bold $accent"), Span("Pravāha", "bold $primary")]
     if snapshot.model is not None:
         left.append(Span("  "))
         left.append(Span(safe_line(snapshot.model.name), "$foreground"))
         left.append(Span(f"{dot}{safe_line(snapshot.model.weight_format)}", "$muted"))
+    if server is not None:
+        left.append(Span(f"{dot}{safe_line(server)}", "$muted"))
     right = [
         Span(f"{rate(snapshot.rates.decode_tokens_per_second)} tok/s", _fresh(snapshot)),
         Span(f"{dot}{snapshot.running} run{dot}{snapshot.waiting} wait", "$muted"),
@@ -90,7 +96,10 @@ def build_context(used: int, limit: int, glyphs: Glyphs, *, bar: int = 10) -> Li
 
 
 def build_status(snapshot: EngineSnapshot, facts: StatusFacts, glyphs: Glyphs, cells: int) -> Line:
-    """Mode, state, context and speed; key hints fill the remaining cells."""
+    """Mode, state, context and speed; key hints fill the remaining cells.
+
+    If the engine has failed, the reason stands in place of all but mode and state.
+    """
     mode_style = (
         "bold $status-mode on $primary"
         if facts.mode == "PROMPT"
@@ -99,6 +108,11 @@ def build_status(snapshot: EngineSnapshot, facts: StatusFacts, glyphs: Glyphs, c
     gap = Span("  ")
     left: list[Span] = [Span(f" {facts.mode} ", mode_style), gap]
     left += build_state(snapshot, facts.generating, glyphs)
+    if facts.unsaved:
+        left += [gap, Span(f"{glyphs.failed} not saved", "bold $error")]
+    if snapshot.state is EngineState.FAILED and snapshot.last_error:
+        reason = fit(safe_line(snapshot.last_error), cells - width(left) - 3)
+        return justify([*left, gap, Span(reason, "$status-failed")], [], cells)
     limit = snapshot.model.context_length if snapshot.model else 0
     parts: list[Line] = []
     if limit:

@@ -15,9 +15,10 @@ class ConfirmScreen(ModalScreen[bool]):
 
     BINDINGS: ClassVar = [("y", "answer(True)", "yes"), ("n,escape,enter", "answer(False)", "no")]
 
-    def __init__(self, question: str) -> None:
+    def __init__(self, question: str, reason: str = "") -> None:
         super().__init__()
         self._question = question
+        self._reason = reason
 
     def compose(self) -> ComposeResult:
         """The question and its keys."""
@@ -30,7 +31,8 @@ class ConfirmScreen(ModalScreen[bool]):
             Span("y", "bold $accent"), Span(" yes    ", "$muted"),
             Span("n", "bold $accent"), Span(" no", "$muted"),
         )  # fmt: skip
-        self.query_one("#confirm-lines", Lines).show([(Span(self._question),), (), keys])
+        asked = [(Span(text),) for text in (self._reason, self._question) if text]
+        self.query_one("#confirm-lines", Lines).show([*asked, (), keys])
 
     def action_answer(self, yes: bool) -> None:
         """Close with the answer."""

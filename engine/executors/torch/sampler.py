@@ -45,7 +45,7 @@ def sample(logits: torch.Tensor, batch: SamplingBatch) -> Sampled:
     # NaN rows are replaced, so that no sort or reduction over the batch sees a NaN.
     raw = torch.where(failed[:, None], 0.0, logits)
     masked = torch.where(failed[:, None], 0.0, masked) if batch.mask is not None else raw
-    adjusted = _penalise(_bias(masked, batch), batch.penalties)
+    adjusted = _dry(_penalise(_bias(masked, batch), batch.penalties), batch)
     tokens = adjusted.argmax(1)
     if batch.stochastic:
         tokens = torch.where(batch.temperature > 0, _gumbel_max(adjusted, batch), tokens)
@@ -89,6 +89,13 @@ def _penalise(logits: torch.Tensor, penalties: Penalties | None) -> torch.Tensor
     mine = torch.where(counts > 0, mine - penalties.presence, mine)
     mine = torch.where(counts > 0, mine - penalties.frequency * counts, mine)
     return logits.index_copy(0, penalties.rows, mine)
+
+
+def _dry(logits: torch.Tensor, batch: SamplingBatch) -> torch.Tensor:
+    if batch.dry is None:
+        return logits
+    rows, ids, values = batch.dry
+    return logits.index_put((rows, ids), -values, accumulate=True)
 
 
 def _gumbel_max(logits: torch.Tensor, batch: SamplingBatch) -> torch.Tensor:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from engine._core import dry_penalties
 from engine.executors.base import StepPlan
 
 _Put = Callable[[NDArray[Any]], torch.Tensor]
@@ -46,7 +47,8 @@ class SamplingBatch:
         logprobs: [N] int64, number of alternatives requested; -1 for no logprob at all.
         mask: (rows [G] int64, words [G, W] int32: the plan's `mask_bits`), or None.
         bias: (rows [B] int64, token ids [B] int64, values [B] float32), or None.
-        penalties: the rows with penalties, or None.
+        penalties: the rows with repetition, presence or frequency penalties, or None.
+        dry: (rows [B] int64, token ids [B] int64, penalties [B] float32), or None.
         stochastic: whether any row has a temperature above 0.
         filtered: whether any row has a top-k or a top-p.
         max_logprobs: maximum of `logprobs`.
@@ -62,6 +64,7 @@ class SamplingBatch:
     mask: tuple[torch.Tensor, torch.Tensor] | None
     bias: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None
     penalties: Penalties | None
+    dry: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None
     stochastic: bool
     filtered: bool
     max_logprobs: int
@@ -100,6 +103,7 @@ def sampling_batch(
         mask=_mask(plan, sampled, put),
         bias=_bias(plan, rows, put),
         penalties=_penalties(plan, rows, num_tokens, params, put),
+        dry=_dry(plan, rows, num_tokens, params, put),
         stochastic=bool(stochastic.any()),
         filtered=bool((stochastic & ((params["top_k"] > 0) | (params["top_p"] < 1))).any()),
         max_logprobs=int(params["num_logprobs"].max(initial=-1)),
@@ -165,4 +169,37 @@ def _penalties(
         tokens=put(tokens.astype(np.int64)),
         valid=put(valid),
         output=put(valid & (column >= plan.penalty_start[mine][:, None])),
+    )
+
+
+def _dry(
+    plan: StepPlan,
+    rows: NDArray[np.int32],
+    num_tokens: NDArray[np.int64],
+    params: NDArray[np.void],
+    put: _Put,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None:
+    """The DRY penalties after each row's first `num_tokens` tokens, computed by the Rust core."""
+    found: list[tuple[int, int, float]] = []
+    for at in np.flatnonzero(params["dry_multiplier"] != 0).tolist():
+        own = params[at]
+        first = int(own["first_breaker"])
+        patterns = slice(first, first + int(own["num_breakers"]))
+        penalties = dry_penalties(
+            plan.token_table[rows[at], : num_tokens[at]],
+            multiplier=float(own["dry_multiplier"]),
+            base=float(own["dry_base"]),
+            allowed_length=int(own["dry_allowed_length"]),
+            penalty_last_n=int(own["dry_penalty_last_n"]),
+            breaker_heads=plan.breaker_heads[patterns],
+            breaker_tails=plan.breaker_tails[patterns],
+        )
+        found += [(at, token, penalty) for token, penalty in penalties]
+    if not found:
+        return None
+    indices, ids, values = zip(*found, strict=True)
+    return (
+        put(np.array(indices, np.int64)),
+        put(np.array(ids, np.int64)),
+        put(np.array(values, np.float32)),
     )

@@ -1,8 +1,8 @@
 //! The prefix cache's index: a trie over whole blocks that maps tokens to the block that holds their KV.
 //!
 //! A node is (parent, the tokens of one full block) and names the block that holds their KV. A root is
-//! identified by an opaque salt for everything else that changes KV bytes (model, weight format, adapter, KV dtype,
-//! RoPE settings); two salts never share a node.
+//! identified by an opaque salt for everything else that separates blocks: what changes KV bytes (model, weight format,
+//! adapter, KV dtype, RoPE settings) and the caller's cache salt. Two salts never share a node.
 //!
 //! Invariants:
 //! 1. The tokens on a node's path from its root are the tokens whose KV its block holds.
@@ -119,6 +119,11 @@ impl<S: BuildHasher> PrefixTrie<S> {
     /// The root above `node`.
     pub fn root_of(&self, node: NodeId) -> NodeId {
         self.nodes[node as usize].root
+    }
+
+    /// The salt of a root.
+    pub fn salt(&self, root: NodeId) -> &[u8] {
+        &self.salts[&root]
     }
 
     /// Every node but the roots, in no particular order.

@@ -3,6 +3,7 @@
 //! Anonymous memory with huge pages requested: a decode step reads every weight once, and with 4 KiB pages the page
 //! walks alone would take a measurable share of its time. Untouched pages take no memory. A region is freed as a whole.
 
+use std::cell::Cell;
 use std::ptr::NonNull;
 
 use crate::error::KernelError;
@@ -35,6 +36,18 @@ pub enum Pages {
     Huge,
 }
 
+thread_local! {
+    /// Bytes of all arenas that the thread has reserved so far.
+    static RESERVED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Run `build` and return, beside its result, the bytes of the arenas that it reserved on this thread.
+pub fn with_reserved_bytes<T>(build: impl FnOnce() -> T) -> (T, usize) {
+    let before = RESERVED.get();
+    let built = build();
+    (built, RESERVED.get().wrapping_sub(before))
+}
+
 impl Arena {
     /// Reserve `len` bytes (rounded up to whole pages by the operating system) with huge pages.
     pub fn new(len: usize) -> Result<Self, KernelError> {
@@ -51,19 +64,21 @@ impl Arena {
                 _mapping: None,
             });
         }
-        #[cfg(test)]
-        let _ = pages; // test arenas are small
-        #[cfg(test)]
-        return match crate::guarded::Mapping::reserve(len, ALIGN) {
+        let arena = Self::map(len, pages)?;
+        RESERVED.set(RESERVED.get().wrapping_add(len));
+        Ok(arena)
+    }
+
+    #[cfg(test)]
+    fn map(len: usize, _pages: Pages) -> Result<Self, KernelError> {
+        match crate::guarded::Mapping::reserve(len, ALIGN) {
             Some((start, mapping)) => Ok(Self {
                 start,
                 len,
                 _mapping: Some(mapping),
             }),
             None => Err(Self::refusal(len)),
-        };
-        #[cfg(not(test))]
-        Self::map(len, pages)
+        }
     }
 
     fn refusal(len: usize) -> KernelError {
@@ -197,6 +212,12 @@ impl<T: Plain> Buffer<T> {
         self.arena.as_ptr().cast()
     }
 
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        // SAFETY: in bounds, initialised (zeroed pages), aligned; exclusive by `&mut self`, as nothing holds a pointer
+        // beyond its own borrow of the buffer.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr(), self.len) }
+    }
+
     /// The part `[start, start + len)`.
     ///
     /// # Safety
@@ -239,6 +260,15 @@ mod tests {
             Arena::new(usize::MAX / 2),
             Err(KernelError::Memory(_))
         ));
+    }
+
+    #[test]
+    fn reserved_bytes_are_those_of_all_arenas_that_were_made() {
+        let (buffers, bytes) = with_reserved_bytes(|| {
+            drop(Arena::new(100).unwrap());
+            [Buffer::<f32>::new(10).unwrap(), Buffer::new(0).unwrap()]
+        });
+        assert_eq!((buffers.len(), bytes), (2, 140));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::pack::layout::GROUP;
 use crate::pack::tests::{Random, TestTensor};
 use crate::quant::DType;
 use crate::rope::Rope;
+use crate::sampler::dry::{Breakers, MAX_BREAKER_TAIL};
 use crate::sampler::{self, MAX_TOP_LOGPROBS, RowContext, SamplingRow, sample, score};
 use crate::spec::ModelSpec;
 use crate::spec::tests::tiny_json;
@@ -108,7 +109,7 @@ proptest! {
         json["head_dim"] = (2 * pairs).into();
         json["rope_style"] = if interleaved { "interleaved" } else { "half" }.into();
         let spec = ModelSpec::from_json(&json.to_string()).unwrap();
-        let rope = Rope::new(&spec, None, 9);
+        let rope = Rope::new(&spec, None, 9).unwrap();
         on_both_sides(|| for level in levels() {
             // SAFETY: the level is available.
             unsafe { rope.rotate(level, &mut random(2 * pairs, seed), position) };
@@ -137,25 +138,34 @@ proptest! {
             repetition_penalty: 1.2,
             presence_penalty: 0.1,
             frequency_penalty: 0.1,
+            dry_multiplier: 0.5,
+            dry_base: 1.75,
+            dry_allowed_length: 1,
+            dry_penalty_last_n: -1,
+            first_breaker: 0,
+            num_breakers: 1,
             top_k,
             num_logprobs: MAX_TOP_LOGPROBS as i32,
             seed,
         };
         on_both_sides(|| for level in levels() {
-            let mut scratch = sampler::Scratch::new(vocab);
+            let mut scratch = sampler::Scratch::new(vocab, 4);
             let mut ids = Guarded::filled(0, MAX_TOP_LOGPROBS);
             let mut logprobs = Guarded::filled(0.0, MAX_TOP_LOGPROBS);
             let last = vocab as i32 - 1;
-            let tokens = Guarded::from(&[0, last][..]);
+            let tokens = Guarded::from(&[0, last, 0, last][..]);
+            let heads = Guarded::filled(0, vocab.div_ceil(32));
+            let tails = Guarded::filled(last, MAX_BREAKER_TAIL);
             let (bias_ids, bias_values) = (Guarded::from(&[last][..]), Guarded::filled(0.5, 1));
             let mask = Guarded::filled(u32::MAX, vocab.div_ceil(32));
             let row = RowContext {
                 params: &params,
                 tokens: &tokens,
                 penalty_start: 1,
-                position: 2,
+                position: 4,
                 bias_ids: &bias_ids,
                 bias_values: &bias_values,
+                breakers: Breakers::new(&heads, &tails, heads.len()),
                 mask: masked.then_some(&*mask),
             };
             let mut logits = random(vocab, seed);

@@ -3,10 +3,12 @@
 mod block_copy;
 #[cfg(test)]
 mod level_tests;
+mod memory_plan;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::arena::with_reserved_bytes;
 use crate::attention::Work;
 use crate::dispatch::Level;
 use crate::error::KernelError;
@@ -23,6 +25,8 @@ use crate::step::{COUNTERS, Model, Step, narrows};
 use crate::topology::Topology;
 use crate::weights::Weights;
 use crate::work_share::FIXED_ROWS;
+
+pub use self::memory_plan::MemoryPlan;
 
 /// Configuration of an executor.
 #[derive(Debug, Clone)]
@@ -48,6 +52,10 @@ pub struct ExecutorInfo {
     pub weight_format: &'static str,
     /// Bytes of the packed weights.
     pub weight_bytes: usize,
+    /// Bytes of the buffers of a step.
+    pub work_bytes: usize,
+    /// Bytes of the KV pool.
+    pub kv_bytes: usize,
     pub kv_dtype: &'static str,
     pub parameters: usize,
 }
@@ -105,6 +113,8 @@ pub struct Executor {
     model: Model,
     pool: Pool,
     scratch: Scratch,
+    /// Bytes of `scratch`.
+    work_bytes: usize,
     plan: Plan,
     attention: Work,
     logit_tokens: Vec<usize>,
@@ -134,20 +144,15 @@ impl Executor {
         progress: &mut dyn FnMut(f32),
     ) -> Result<Self, KernelError> {
         let limits = limits_of(&spec, config)?;
-        let kv = KvCache::new(KvShape {
-            dtype: KvDtype::parse(&config.kv_dtype)?,
-            layers: spec.num_layers,
-            blocks: config.num_blocks,
-            block_size: config.block_size,
-            kv_heads: spec.num_kv_heads,
-            head_dim: spec.head_dim,
-        })?;
+        let kv = KvCache::new(kv_shape(&spec, config)?)?;
         let mut pool = Pool::new(config.threads, &Topology::detect())?;
         let weights = Weights::load(&spec, source, &mut pool, progress)?;
-        let scratch = Scratch::new(&spec, &limits, pool.size())?;
-        let rope = Rope::new(&spec, weights.rope_factors.as_deref(), limits.max_model_len);
+        let (scratch, work_bytes) =
+            with_reserved_bytes(|| Scratch::new(&spec, &limits, pool.size()));
+        let scratch = scratch?;
+        let rope = Rope::new(&spec, weights.rope_factors.as_deref(), limits.max_model_len)?;
         Ok(Self {
-            plan: Plan::new(limits),
+            plan: Plan::new(limits)?,
             attention: Work::with_capacity(
                 limits.max_rows,
                 limits.max_batched_tokens,
@@ -168,6 +173,7 @@ impl Executor {
             },
             pool,
             scratch,
+            work_bytes,
             timed: false,
         })
     }
@@ -178,6 +184,8 @@ impl Executor {
             threads: self.pool.size(),
             weight_format: self.model.weights.format,
             weight_bytes: self.model.weights.packed_bytes(),
+            work_bytes: self.work_bytes,
+            kv_bytes: self.model.kv.bytes(),
             kv_dtype: self.model.kv.shape().dtype.name(),
             parameters: self.model.weights.parameters,
         }
@@ -207,27 +215,33 @@ impl Executor {
         phases
     }
 
-    /// Run one step. After an error of kind `Step` nothing was computed.
-    pub fn execute(
+    /// Check a step and copy what it reads: the first of the three parts of a step, of which only the second takes long and
+    /// that uses no memory of the caller.
+    ///
+    /// # Errors
+    /// The step is invalid; do not call [`Self::compute`].
+    pub fn begin(
         &mut self,
         input: &StepInput<'_>,
-        output: &mut StepOutput<'_>,
+        output: &StepOutput<'_>,
     ) -> Result<(), KernelError> {
         if !output.fits(input) {
             return Err(KernelError::step(
                 "The step's result arrays do not fit its rows.",
             ));
         }
-        self.plan.fill(input)?;
-        if !input.rows.is_empty() {
-            self.compute(input)?;
-        }
-        self.copy_results(output);
-        self.copy_scores(output);
-        Ok(())
+        self.plan.fill(input)
     }
 
-    fn compute(&mut self, input: &StepInput<'_>) -> Result<(), KernelError> {
+    /// Compute the step that was begun.
+    pub fn compute(&mut self) -> Result<(), KernelError> {
+        if self.plan.runs.is_empty() {
+            return Ok(());
+        }
+        for run in &self.plan.runs {
+            let first = run.first_position;
+            self.model.rope.prepare(first..first + run.tokens);
+        }
         self.attention
             .plan(&self.model.spec, &self.plan, self.pool.size());
         self.logit_tokens.clear();
@@ -242,7 +256,6 @@ impl Executor {
             model: &self.model,
             scratch: &self.scratch,
             plan: &self.plan,
-            input,
             attention: &self.attention,
             logit_tokens: &self.logit_tokens,
             narrow: narrows(&self.logit_tokens, self.plan.token_ids.len()),
@@ -254,6 +267,12 @@ impl Executor {
         } else {
             self.pool.run(&|worker| step.run(worker))
         }
+    }
+
+    /// Copy the results of the computed step to `output`, which is as long as at its beginning.
+    pub fn finish(&self, output: &mut StepOutput<'_>) {
+        self.copy_results(output);
+        self.copy_scores(output);
     }
 
     /// Copy each run's accepted drafts and the sample that follows them: as long as a sample equals the draft, the next
@@ -332,6 +351,18 @@ impl Executor {
                 .copy_from_slice(results.top_logprobs.slice(0, all));
         }
     }
+}
+
+/// Dimensions of the KV cache.
+fn kv_shape(spec: &ModelSpec, config: &ExecutorConfig) -> Result<KvShape, KernelError> {
+    Ok(KvShape {
+        dtype: KvDtype::parse(&config.kv_dtype)?,
+        layers: spec.num_layers,
+        blocks: config.num_blocks,
+        block_size: config.block_size,
+        kv_heads: spec.num_kv_heads,
+        head_dim: spec.head_dim,
+    })
 }
 
 /// Check the sizes that determine memory allocations.

@@ -20,6 +20,7 @@ pub(crate) use head::KvHead;
 use crate::arena::Arena;
 use crate::error::KernelError;
 use crate::simd::LANES;
+use crate::spec::MAX_HEAD_DIM;
 
 /// Element type of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,15 +123,42 @@ impl KvShape {
     }
 
     /// Bytes of one KV head's part of a block of one layer.
-    fn head_bytes(&self) -> usize {
-        self.block_size / LANES * self.bytes_of(LANES)
+    ///
+    /// # Errors
+    /// The block size or the head dimension is impossible, or the bytes are too many for an address.
+    fn head_bytes(&self) -> Result<usize, KernelError> {
+        if self.block_size == 0 || !self.block_size.is_multiple_of(LANES) {
+            return Err(KernelError::config(format!(
+                "A KV block of {} tokens is not possible: choose a multiple of {LANES}.",
+                self.block_size
+            )));
+        }
+        if self.head_dim == 0 || self.head_dim > MAX_HEAD_DIM {
+            return Err(KernelError::config(format!(
+                "KV heads of {} dimensions are not possible: the most is {MAX_HEAD_DIM}.",
+                self.head_dim
+            )));
+        }
+        // The bytes of a tile cannot overflow, because the head dimension is bounded.
+        (self.block_size / LANES)
+            .checked_mul(self.bytes_of(LANES))
+            .ok_or_else(too_large)
     }
 
-    fn layer_bytes(&self) -> Option<usize> {
-        self.head_bytes()
-            .checked_mul(self.kv_heads)?
-            .checked_mul(self.blocks)
+    /// Bytes of a block over all layers: the pool is as many times larger as it has blocks.
+    ///
+    /// # Errors
+    /// The block size or the head dimension is impossible, or the bytes are too many for an address.
+    pub fn block_bytes(&self) -> Result<usize, KernelError> {
+        self.head_bytes()?
+            .checked_mul(self.kv_heads)
+            .and_then(|bytes| bytes.checked_mul(self.layers))
+            .ok_or_else(too_large)
     }
+}
+
+fn too_large() -> KernelError {
+    KernelError::Memory("The KV pool would not fit in memory.".into())
 }
 
 /// Byte offsets within a tile, which holds the keys and values of 16 consecutive tokens of a KV head. Keys are at offset 0:
@@ -149,33 +177,30 @@ pub(crate) struct TileLayout {
 pub struct KvCache {
     shape: KvShape,
     arena: Arena,
+    /// Bytes of a KV head's part of a block.
+    head_bytes: usize,
+    /// Bytes of a layer's part of the pool.
     layer_bytes: usize,
 }
 
 impl KvCache {
     /// Reserve the pool. Its pages take physical memory when tokens are first written to them.
     pub fn new(shape: KvShape) -> Result<Self, KernelError> {
-        if shape.block_size == 0 || !shape.block_size.is_multiple_of(LANES) {
-            return Err(KernelError::config(format!(
-                "A KV block of {} tokens is not possible: choose a multiple of {LANES}.",
-                shape.block_size
-            )));
-        }
         if shape.blocks == 0 || shape.blocks > i32::MAX as usize {
             return Err(KernelError::config(format!(
                 "A KV pool of {} blocks is not possible.",
                 shape.blocks
             )));
         }
-        let too_large = || KernelError::Memory("The KV pool would not fit in memory.".into());
-        let layer_bytes = shape.layer_bytes().ok_or_else(too_large)?;
-        let total = layer_bytes
-            .checked_mul(shape.layers)
+        let (head_bytes, block_bytes) = (shape.head_bytes()?, shape.block_bytes()?);
+        let total = block_bytes
+            .checked_mul(shape.blocks)
             .ok_or_else(too_large)?;
         Ok(Self {
             shape,
             arena: Arena::new(total)?,
-            layer_bytes,
+            head_bytes,
+            layer_bytes: head_bytes * shape.kv_heads * shape.blocks, // at most `total`
         })
     }
 
@@ -190,6 +215,11 @@ impl KvCache {
         }
     }
 
+    /// Bytes of the pool.
+    pub fn bytes(&self) -> usize {
+        self.arena.len()
+    }
+
     pub fn shape(&self) -> &KvShape {
         &self.shape
     }
@@ -199,7 +229,7 @@ impl KvCache {
     pub(crate) fn head(&self, layer: usize, kv_head: usize) -> KvHead<'_> {
         let shape = &self.shape;
         assert!(layer < shape.layers && kv_head < shape.kv_heads);
-        let head_bytes = shape.head_bytes();
+        let head_bytes = self.head_bytes;
         // SAFETY: inside the arena by the check.
         let first = unsafe {
             let layer = self.arena.as_ptr().add(layer * self.layer_bytes);
@@ -252,10 +282,39 @@ mod tests {
                 layers: 1 << 40,
                 ..SHAPE
             },
+            // Whose bytes wrap around to a small number.
+            KvShape {
+                block_size: 1 << 60,
+                ..SHAPE
+            },
+            KvShape {
+                kv_heads: 1 << 60,
+                ..SHAPE
+            },
+            KvShape {
+                head_dim: 1 << 62,
+                ..SHAPE
+            },
         ] {
             assert!(KvCache::new(shape).is_err(), "{shape:?}");
         }
         assert!(KvDtype::parse("q8").is_err());
+    }
+
+    #[test]
+    fn the_pool_is_as_large_as_its_blocks_including_padding() {
+        for (dtype, head_bytes) in [
+            // Keys of 24 dimensions, values padded to 32.
+            (KvDtype::F16, (24 + 32) * 32 * 2),
+            (KvDtype::F32, (24 + 32) * 32 * 4),
+            // Keys padded too, and a scale for each key and value.
+            (KvDtype::Int8, (32 + 32 + 2 * 4) * 32),
+        ] {
+            let shape = KvShape { dtype, ..SHAPE };
+            assert_eq!(shape.block_bytes().unwrap(), 2 * 2 * head_bytes);
+            let cache = KvCache::new(shape).unwrap();
+            assert_eq!(cache.bytes(), 3 * shape.block_bytes().unwrap());
+        }
     }
 
     #[test]

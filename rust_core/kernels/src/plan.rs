@@ -1,10 +1,14 @@
 //! Validation of a step's arrays.
 //!
-//! Everything that the kernels use as an index is checked and copied, so that the kernels see what was checked even if
-//! the caller's memory changes during the step. Costs one pass over the scheduled tokens and the rows' block tables;
-//! allocates nothing after construction.
+//! Everything that the step reads is copied: the step borrows nothing of the caller's memory, which may change while it
+//! runs. What the kernels use as an index is checked. The caller's memory must not change while it is copied.
+//!
+//! Costs one pass over the scheduled tokens, the rows' block tables, the biases and masks, and the tokens of the rows with
+//! penalties. Allocates only when the last three are larger than in any earlier step.
 
+use crate::arena::{Buffer, Plain};
 use crate::error::KernelError;
+use crate::sampler::dry::{Breakers, MAX_BREAKER_TAIL};
 use crate::sampler::{MAX_TOP_LOGPROBS, SamplingRow};
 
 /// The arrays of a step as the engine passes them; see `StepPlan` in `engine/executors/base.py`.
@@ -28,6 +32,10 @@ pub struct StepInput<'a> {
     pub bias_rows: &'a [i32],
     pub bias_ids: &'a [i32],
     pub bias_values: &'a [f32],
+    /// `[P, vocabulary / 32 rounded up]` and `[P, MAX_BREAKER_TAIL]`, of which rows name ranges; see
+    /// [`crate::sampler::dry::Breakers`].
+    pub breaker_heads: &'a [u32],
+    pub breaker_tails: &'a [i32],
     /// `[G]` batch indices, ascending: entries whose next token is restricted by a mask.
     pub mask_rows: &'a [i32],
     /// `[G, vocabulary / 32 rounded up]`; see [`crate::sampler::mask`].
@@ -78,12 +86,15 @@ pub struct Run {
     pub first_draft: usize,
     /// Index of its first entry in [`Plan::samples`].
     pub first_sample: usize,
-    /// Index of its first entry in [`StepInput::bias_ids`], and their number.
-    pub bias: (usize, usize),
-    /// Index into [`StepInput::mask_rows`]; None: every token is allowed.
-    pub mask: Option<usize>,
+    /// Index of its first entry in the plan's biases, and their number.
+    bias: (usize, usize),
+    /// Index of its mask; None: every token is allowed.
+    mask: Option<usize>,
     pub sampling: SamplingRow,
     pub num_tokens: usize,
+    /// Index of its first token in the plan's penalised tokens, and their number: `num_tokens` and the drafts, or none if the
+    /// run has no penalty.
+    penalised: (usize, usize),
     /// Tokens from here on count as output for penalties.
     pub penalty_start: usize,
 }
@@ -124,19 +135,45 @@ pub struct Plan {
     pub scores: Vec<Score>,
     /// Number of drafts of all runs.
     drafts: usize,
+    /// Tokens of the runs that have penalties, run by run.
+    penalised: Vec<i32>,
+    /// Biases of the step, by row.
+    bias_ids: Vec<i32>,
+    bias_values: Vec<f32>,
+    /// `[G, vocabulary / 32 rounded up]`
+    mask_bits: Vec<u32>,
+    /// Sequence breakers of the step, `[P, vocabulary / 32 rounded up]` and `[P, MAX_BREAKER_TAIL]`.
+    breaker_heads: Vec<u32>,
+    breaker_tails: Vec<i32>,
     /// `[R, max_blocks]`
-    tables: Vec<i32>,
+    tables: Buffer<i32>,
     /// For each block, the step that last wrote it, and the batch index.
-    written: Vec<(u32, u32)>,
+    written: Buffer<Mark>,
     /// For each row, the step that last used it.
     used: Vec<u32>,
     step: u32,
 }
 
+/// The step that last wrote a block, and the batch index.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    step: u32,
+    batch: u32,
+}
+
+// SAFETY: plain numbers.
+unsafe impl Plain for Mark {}
+
 impl Plan {
-    pub fn new(limits: Limits) -> Self {
+    /// # Errors
+    /// Memory for the block tables of so many rows, or for marks of so many blocks, does not suffice.
+    pub fn new(limits: Limits) -> Result<Self, KernelError> {
         let (rows, tokens) = (limits.max_rows, limits.max_batched_tokens);
-        Self {
+        let entries = rows.checked_mul(limits.max_blocks()).ok_or_else(|| {
+            KernelError::Memory("The block tables would not fit in memory.".to_owned())
+        })?;
+        Ok(Self {
             limits,
             runs: Vec::with_capacity(rows),
             run_of: Vec::with_capacity(tokens),
@@ -145,22 +182,64 @@ impl Plan {
             samples: Vec::with_capacity(rows + MAX_DRAFT_TOKENS),
             scores: Vec::with_capacity(tokens),
             drafts: 0,
-            tables: vec![0; rows * limits.max_blocks()],
-            written: vec![(0, 0); limits.num_blocks],
+            penalised: Vec::new(),
+            bias_ids: Vec::new(),
+            bias_values: Vec::new(),
+            mask_bits: Vec::new(),
+            breaker_heads: Vec::new(),
+            breaker_tails: Vec::new(),
+            tables: Buffer::new(entries)?,
+            written: Buffer::new(limits.num_blocks)?,
             used: vec![0; rows],
             step: 0,
-        }
+        })
     }
 
     /// Blocks of a run's sequence; entries up to its last position are valid.
     pub fn block_table(&self, run: usize) -> &[i32] {
-        let width = self.limits.max_blocks();
-        &self.tables[run * width..][..width]
+        let (tables, width) = self.block_tables();
+        &tables[run * width..][..width]
     }
 
     /// The block tables of all runs, and the number of entries of each.
     pub fn block_tables(&self) -> (&[i32], usize) {
-        (&self.tables, self.limits.max_blocks())
+        // SAFETY: written through `&mut self` only.
+        let tables = unsafe { self.tables.slice(0, self.tables.len()) };
+        (tables, self.limits.max_blocks())
+    }
+
+    /// The tokens of a run with penalties, its drafts included; empty if the run has none.
+    pub fn penalised_tokens(&self, run: &Run) -> &[i32] {
+        let (start, count) = run.penalised;
+        &self.penalised[start..start + count]
+    }
+
+    /// Ids and values of a run's logit biases.
+    pub fn biases(&self, run: &Run) -> (&[i32], &[f32]) {
+        let (start, count) = run.bias;
+        let range = start..start + count;
+        (&self.bias_ids[range.clone()], &self.bias_values[range])
+    }
+
+    /// A run's mask; None: every token is allowed.
+    pub fn mask(&self, run: &Run) -> Option<&[u32]> {
+        let words = self.limits.vocab.div_ceil(32);
+        run.mask
+            .map(|mask| &self.mask_bits[mask * words..][..words])
+    }
+
+    /// The sequence breakers of a row; none without a DRY penalty.
+    pub fn breakers(&self, row: &SamplingRow) -> Breakers<'_> {
+        if row.dry_multiplier == 0.0 {
+            return Breakers::default();
+        }
+        let (first, count) = (row.first_breaker as usize, row.num_breakers as usize);
+        let words = self.limits.vocab.div_ceil(32);
+        Breakers::new(
+            &self.breaker_heads[first * words..][..count * words],
+            &self.breaker_tails[first * MAX_BREAKER_TAIL..][..count * MAX_BREAKER_TAIL],
+            words,
+        )
     }
 
     /// Tokens of a block.
@@ -177,9 +256,15 @@ impl Plan {
         self.samples.clear();
         self.scores.clear();
         self.drafts = 0;
+        self.penalised.clear();
+        self.bias_ids.clear();
+        self.bias_values.clear();
+        self.mask_bits.clear();
+        self.breaker_heads.clear();
+        self.breaker_tails.clear();
         self.step = self.step.wrapping_add(1);
         if self.step == 0 {
-            self.written.fill((0, 0));
+            self.written.as_mut_slice().fill(Mark { step: 0, batch: 0 });
             self.used.fill(0);
             self.step = 1;
         }
@@ -215,6 +300,8 @@ impl Plan {
             && input.sampling.len() == table_rows * size_of::<SamplingRow>()
             && input.bias_rows.len() == input.bias_ids.len()
             && input.bias_rows.len() == input.bias_values.len()
+            && input.breaker_heads.len() * MAX_BREAKER_TAIL
+                == input.breaker_tails.len() * limits.vocab.div_ceil(32)
             && input.mask_bits.len() == input.mask_rows.len() * limits.vocab.div_ceil(32)
             && (input.num_draft_tokens.is_empty() || input.num_draft_tokens.len() == count)
             && input.score_tokens.len() <= total
@@ -285,11 +372,15 @@ impl Plan {
         {
             return refuse(format!("uses block {block}, which does not exist"));
         }
-        self.tables[batch * limits.max_blocks()..][..blocks].copy_from_slice(table);
+        self.tables.as_mut_slice()[batch * limits.max_blocks()..][..blocks].copy_from_slice(table);
+        let written = self.written.as_mut_slice();
         for &block in &table[first / limits.block_size..] {
-            let mark = (self.step, batch as u32);
-            let before = std::mem::replace(&mut self.written[block as usize], mark);
-            if before.0 == self.step {
+            let mark = Mark {
+                step: self.step,
+                batch: batch as u32,
+            };
+            let before = std::mem::replace(&mut written[block as usize], mark);
+            if before.step == self.step {
                 return refuse(format!(
                     "writes block {block}, which is written twice in this step"
                 ));
@@ -305,7 +396,7 @@ impl Plan {
                 end - start
             ));
         }
-        let run = Run {
+        let mut run = Run {
             row,
             start,
             tokens: end - start,
@@ -318,10 +409,11 @@ impl Plan {
             mask: None,
             sampling: sampling_row(input.sampling, row),
             num_tokens: input.num_tokens[row].max(0) as usize,
+            penalised: (0, 0),
             penalty_start: input.penalty_start[row].max(0) as usize,
         };
         if run.needs_logits {
-            self.check_sampling(input, batch, &run, last)?;
+            self.check_sampling(input, batch, &mut run, last)?;
             let first = end - 1 - run.drafts;
             self.samples.extend((0..=run.drafts).map(|drafts| Sample {
                 run: batch as u32,
@@ -338,11 +430,12 @@ impl Plan {
         Ok(())
     }
 
+    /// Check a run's sampling parameters, and copy its tokens if it has penalties.
     fn check_sampling(
-        &self,
+        &mut self,
         input: &StepInput<'_>,
         batch: usize,
-        run: &Run,
+        run: &mut Run,
         last: usize,
     ) -> Result<(), KernelError> {
         let refuse = |what: String| Err(KernelError::step_entry(batch, what));
@@ -362,14 +455,13 @@ impl Plan {
             && p.repetition_penalty.is_finite()
             && p.presence_penalty.is_finite()
             && p.frequency_penalty.is_finite()
+            && (p.dry_multiplier == 0.0 || sane_dry(p, input.breaker_tails.len()))
             && p.top_k >= 0
             && (-1..=MAX_TOP_LOGPROBS as i32).contains(&p.num_logprobs);
         if !sane {
             return refuse(format!("has sampling parameters out of range ({p:?})"));
         }
-        let penalised =
-            p.repetition_penalty != 1.0 || p.presence_penalty != 0.0 || p.frequency_penalty != 0.0;
-        if penalised {
+        if p.reads_tokens() {
             let known = &input.token_table[run.row * input.token_stride..][..known];
             if let Some(id) = known
                 .iter()
@@ -379,16 +471,23 @@ impl Plan {
                     "has token id {id} in its table, beyond the vocabulary"
                 ));
             }
+            run.penalised = (self.penalised.len(), known.len());
+            self.penalised.extend_from_slice(known);
         }
         Ok(())
     }
 
     /// Check that no row reads a block that another writes: their workers run at the same time.
     fn check_sharing(&self) -> Result<(), KernelError> {
+        // SAFETY: written through `&mut self` only.
+        let written = unsafe { self.written.slice(0, self.written.len()) };
         for (batch, run) in self.runs.iter().enumerate() {
             let before = run.first_position / self.limits.block_size;
             for &block in &self.block_table(batch)[..before] {
-                let (step, writer) = self.written[block as usize];
+                let Mark {
+                    step,
+                    batch: writer,
+                } = written[block as usize];
                 if step == self.step && writer != batch as u32 {
                     return Err(KernelError::step_entry(
                         batch,
@@ -441,6 +540,8 @@ impl Plan {
                 self.limits.vocab
             )));
         }
+        self.bias_ids.extend_from_slice(input.bias_ids);
+        self.bias_values.extend_from_slice(input.bias_values);
         for run in &mut self.runs {
             let row = run.row as i32;
             let start = input.bias_rows.partition_point(|&r| r < row);
@@ -451,6 +552,9 @@ impl Plan {
     }
 
     fn add_masks(&mut self, input: &StepInput<'_>) -> Result<(), KernelError> {
+        self.mask_bits.extend_from_slice(input.mask_bits);
+        self.breaker_heads.extend_from_slice(input.breaker_heads);
+        self.breaker_tails.extend_from_slice(input.breaker_tails);
         let mut next = 0;
         for (mask, &batch) in input.mask_rows.iter().enumerate() {
             let run = usize::try_from(batch)
@@ -475,6 +579,17 @@ impl Plan {
     }
 }
 
+/// Whether the DRY parameters are in range, in a step with so many entries of breaker tails.
+fn sane_dry(p: &SamplingRow, tails: usize) -> bool {
+    (0.0..=f32::MAX).contains(&p.dry_multiplier)
+        && (1.0..=f32::MAX).contains(&p.dry_base)
+        && p.dry_allowed_length >= 0
+        && p.dry_penalty_last_n >= -1
+        && p.first_breaker >= 0
+        && p.num_breakers >= 0
+        && (p.first_breaker as usize + p.num_breakers as usize) * MAX_BREAKER_TAIL <= tails
+}
+
 fn sampling_row(records: &[u8], row: usize) -> SamplingRow {
     let record = &records[row * size_of::<SamplingRow>()..][..size_of::<SamplingRow>()];
     // SAFETY: a whole record, whose fields are numbers of which every bit pattern is one.
@@ -492,6 +607,12 @@ pub(crate) mod tests {
         repetition_penalty: 1.0,
         presence_penalty: 0.0,
         frequency_penalty: 0.0,
+        dry_multiplier: 0.0,
+        dry_base: 1.75,
+        dry_allowed_length: 2,
+        dry_penalty_last_n: -1,
+        first_breaker: 0,
+        num_breakers: 0,
         top_k: 0,
         num_logprobs: -1,
         seed: 0,
@@ -512,7 +633,7 @@ pub(crate) mod tests {
             tables[row * width..][..count].copy_from_slice(&table[..count]);
         }
         let count = runs.len();
-        let mut plan = Plan::new(limits);
+        let mut plan = Plan::new(limits)?;
         plan.fill(&StepInput {
             rows: &(0..count as i32).collect::<Vec<_>>(),
             query_start: &query_start,
@@ -529,6 +650,8 @@ pub(crate) mod tests {
             bias_rows: &[],
             bias_ids: &[],
             bias_values: &[],
+            breaker_heads: &[],
+            breaker_tails: &[],
             mask_rows: &[],
             mask_bits: &[],
             num_draft_tokens: &[],
@@ -585,6 +708,12 @@ pub(crate) mod tests {
     }
 
     fn fill(change: impl FnOnce(&mut Arrays)) -> Result<Plan, KernelError> {
+        let mut plan = Plan::new(LIMITS)?;
+        refill(&mut plan, change)?;
+        Ok(plan)
+    }
+
+    fn refill(plan: &mut Plan, change: impl FnOnce(&mut Arrays)) -> Result<(), KernelError> {
         let mut arrays = sound();
         change(&mut arrays);
         let values = vec![1.0; arrays.bias.1.len()];
@@ -598,7 +727,6 @@ pub(crate) mod tests {
                 4 * size_of::<SamplingRow>(),
             )
         };
-        let mut plan = Plan::new(LIMITS);
         plan.fill(&StepInput {
             rows: &arrays.rows,
             query_start: &arrays.query_start,
@@ -615,14 +743,15 @@ pub(crate) mod tests {
             bias_rows: &arrays.bias.0,
             bias_ids: &arrays.bias.1,
             bias_values: &values,
+            breaker_heads: &[],
+            breaker_tails: &[],
             mask_rows: &arrays.masks.0,
             mask_bits: &arrays.masks.1,
             num_draft_tokens: &arrays.drafts,
             score_tokens: &score_tokens,
             score_targets: &score_targets,
             score_tops: &score_tops,
-        })?;
-        Ok(plan)
+        })
     }
 
     #[test]
@@ -637,8 +766,32 @@ pub(crate) mod tests {
         assert_eq!(plan.samples, [sample(0, 4)]);
         assert_eq!(plan.runs[1].bias, (0, 2));
         assert_eq!(plan.block_table(0)[..2], [3, 4]);
-        let plan = fill(|a| a.masks = (vec![1], vec![0; 4])).unwrap();
-        assert_eq!((plan.runs[0].mask, plan.runs[1].mask), (None, Some(0)));
+        let plan = fill(|a| a.masks = (vec![1], vec![5; 4])).unwrap();
+        let masks = [0, 1].map(|run| plan.mask(&plan.runs[run]));
+        assert_eq!(masks, [None, Some(&[5; 4][..])]);
+    }
+
+    #[test]
+    fn tokens_biases_and_masks_are_the_plans_own() {
+        let mut plan = Plan::new(LIMITS).unwrap();
+        // Twice, so that nothing is left of the first step. `fill` drops the arrays before the plan is read.
+        for bias in [9, 8] {
+            refill(&mut plan, |a| {
+                a.bias = (vec![0, 0, 2], vec![7, bias, 3]);
+                a.masks = (vec![1], vec![bias as u32; 4]);
+                a.sampling[0].repetition_penalty = 1.5;
+                a.token_table[..21].fill(bias);
+            })
+            .unwrap();
+            let [other, row_0] = [0, 1].map(|run| &plan.runs[run]);
+            assert_eq!(plan.penalised_tokens(row_0), [bias; 21]);
+            assert_eq!(plan.biases(row_0), (&[7, bias][..], &[1.0; 2][..]));
+            assert_eq!(plan.mask(row_0), Some(&[bias as u32; 4][..]));
+            assert_eq!(plan.penalised_tokens(other), [0; 0]);
+            assert_eq!(plan.biases(other), (&[3][..], &[1.0][..]));
+        }
+        refill(&mut plan, |_| {}).unwrap();
+        assert_eq!(plan.biases(&plan.runs[1]), (&[][..], &[][..]));
     }
 
     #[test]
@@ -693,6 +846,14 @@ pub(crate) mod tests {
             (
                 "out of range",
                 Box::new(|a| a.sampling[0].num_logprobs = 21),
+            ),
+            ("out of range", Box::new(|a| a.sampling[0].num_breakers = 1)),
+            (
+                "in its table",
+                Box::new(|a| {
+                    a.sampling[0].dry_multiplier = 1.0;
+                    a.token_table[3] = -1;
+                }),
             ),
             (
                 "in its table",

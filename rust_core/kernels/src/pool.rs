@@ -52,14 +52,20 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Start `threads` workers (None: as many as the topology says), including the caller.
-    pub fn new(threads: Option<usize>, topology: &Topology) -> Result<Self, KernelError> {
+    /// Number of workers, the caller included, of a pool with this setting (None: as many as the topology says).
+    pub fn size_for(threads: Option<usize>, topology: &Topology) -> Result<usize, KernelError> {
         let size = threads.unwrap_or_else(|| topology.default_threads());
         if size == 0 || size > MAX_WORKERS {
             return Err(KernelError::config(format!(
                 "{size} compute threads were requested; the number must be between 1 and {MAX_WORKERS}."
             )));
         }
+        Ok(size)
+    }
+
+    /// Start the workers; see [`Self::size_for`].
+    pub fn new(threads: Option<usize>, topology: &Topology) -> Result<Self, KernelError> {
+        let size = Self::size_for(threads, topology)?;
         // Otherwise a spinning thread keeps a peer from running.
         let can_spin = topology.can_spin(size);
         let spins_for = |micros| if can_spin { spins_within(micros) } else { 0 };

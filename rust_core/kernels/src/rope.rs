@@ -1,51 +1,106 @@
-//! Rotary position embedding (RoPE), with tables precomputed for every position up to the context length.
+//! Rotary position embedding (RoPE), with a table of cosines and sines.
+//!
+//! Address space is reserved for every position up to the context length, which costs no memory. The first
+//! [`EAGER_POSITIONS`] are computed at load, and further ones before the first step that needs them, in chunks of
+//! [`CHUNK`]: a context of a million tokens would take half a gigabyte and seconds.
 
+use std::ops::Range;
+
+use crate::arena::{Buffer, Plain};
 use crate::dispatch::Level;
+use crate::error::KernelError;
 use crate::simd::{Lanes, by_level};
 use crate::spec::{ModelSpec, RopeScaling, RopeScalingKind, RopeStyle};
+
+/// Positions whose cosines and sines are computed together.
+const CHUNK: usize = 128;
+
+/// Positions that are computed at load, so that steps within them compute none.
+const EAGER_POSITIONS: usize = 8192;
 
 /// Cosines and sines for every position and frequency.
 #[derive(Debug)]
 pub struct Rope {
     style: RopeStyle,
-    /// Pairs in a head.
-    pairs: usize,
-    /// `[positions, pairs, 2]`: cosine, sine.
-    table: Vec<[f32; 2]>,
+    /// Angle per position of each pair of a head.
+    frequencies: Vec<f32>,
+    /// Factor of cosines and sines.
+    magnitude: f32,
+    /// `[positions, pairs]`: cosine and sine; zeros in chunks that are not computed.
+    table: Buffer<[f32; 2]>,
+    /// `[ceil(positions / CHUNK)]`: whether a chunk is computed.
+    computed: Vec<bool>,
 }
+
+// SAFETY: plain numbers.
+unsafe impl Plain for [f32; 2] {}
 
 impl Rope {
     /// Tables for `positions` positions. `factors` divides each frequency (the `rope_freqs.weight` of GGUF files) and replaces
     /// the spec's scaling of kind `llama3`.
-    pub fn new(spec: &ModelSpec, factors: Option<&[f32]>, positions: usize) -> Self {
+    ///
+    /// # Errors
+    /// The address space does not suffice.
+    pub fn new(
+        spec: &ModelSpec,
+        factors: Option<&[f32]>,
+        positions: usize,
+    ) -> Result<Self, KernelError> {
         let (frequencies, magnitude) = frequencies(spec, factors);
-        let table = (0..positions)
-            .flat_map(|position| {
-                frequencies.iter().map(move |frequency| {
-                    // The angle is rounded to single precision, as in training.
-                    let angle = f64::from(position as f32 * frequency);
-                    [
-                        (angle.cos() as f32) * magnitude,
-                        (angle.sin() as f32) * magnitude,
-                    ]
-                })
-            })
-            .collect();
-        Self {
+        let too_large =
+            || KernelError::Memory("The RoPE table would not fit in memory.".to_owned());
+        let entries = positions
+            .checked_mul(frequencies.len())
+            .ok_or_else(too_large)?;
+        let mut rope = Self {
             style: spec.rope_style,
-            pairs: frequencies.len(),
-            table,
+            magnitude,
+            table: Buffer::new(entries)?,
+            computed: vec![false; positions.div_ceil(CHUNK)],
+            frequencies,
+        };
+        rope.prepare(0..positions.min(EAGER_POSITIONS));
+        Ok(rope)
+    }
+
+    /// Compute what is missing for rotations at `positions`. Costs a look-up per chunk if nothing is.
+    pub fn prepare(&mut self, positions: Range<usize>) {
+        for chunk in positions.start / CHUNK..positions.end.div_ceil(CHUNK) {
+            if !std::mem::replace(&mut self.computed[chunk], true) {
+                self.compute(chunk);
+            }
         }
     }
 
-    /// Rotate one head in place.
+    #[cold]
+    fn compute(&mut self, chunk: usize) {
+        let pairs = self.frequencies.len();
+        let first = chunk * CHUNK;
+        let count = (CHUNK * pairs).min(self.table.len() - first * pairs);
+        // SAFETY: `&mut self` owns the table; nothing else uses it.
+        let table = unsafe { self.table.slice_mut(first * pairs, count) };
+        for (position, row) in (first..).zip(table.chunks_exact_mut(pairs)) {
+            for ([cos, sin], frequency) in row.iter_mut().zip(&self.frequencies) {
+                // The angle is rounded to single precision, as in training.
+                let angle = f64::from(position as f32 * frequency);
+                *cos = (angle.cos() as f32) * self.magnitude;
+                *sin = (angle.sin() as f32) * self.magnitude;
+            }
+        }
+    }
+
+    /// Rotate one head in place. The position was [prepared](Self::prepare).
     ///
     /// # Safety
     /// The machine has the level.
     pub unsafe fn rotate(&self, level: Level, head: &mut [f32], position: usize) {
-        let angles = &self.table[position * self.pairs..][..self.pairs];
-        // SAFETY: the level is the caller's promise; the body indexes slices.
-        unsafe { rotate_head(level, self.style, head, angles) };
+        debug_assert!(self.computed[position / CHUNK]);
+        let pairs = self.frequencies.len();
+        // SAFETY: the table is written through `&mut self` only; the level is the caller's promise.
+        unsafe {
+            let angles = self.table.slice(position * pairs, pairs);
+            rotate_head(level, self.style, head, angles);
+        }
     }
 }
 
@@ -161,8 +216,9 @@ mod tests {
 
     #[test]
     fn both_styles_rotate_the_same_pairs_in_their_own_order() {
-        let half = Rope::new(&spec(|_| {}), None, 50);
-        let interleaved = Rope::new(&spec(|v| v["rope_style"] = "interleaved".into()), None, 50);
+        let half = Rope::new(&spec(|_| {}), None, 50).unwrap();
+        let interleaved = spec(|v| v["rope_style"] = "interleaved".into());
+        let interleaved = Rope::new(&interleaved, None, 50).unwrap();
         let head: Vec<f32> = (0..16).map(|i| i as f32 - 7.5).collect();
         let mut rotated = head.clone();
         // SAFETY: this machine's own level.
@@ -178,9 +234,63 @@ mod tests {
         assert!((f64::from(rotated[0]) - expected).abs() < 1e-5);
     }
 
+    /// A head rotated by the definition, at any position.
+    fn rotated(spec: &ModelSpec, head: &[f32], position: usize) -> Vec<f32> {
+        let (frequencies, magnitude) = frequencies(spec, None);
+        let mut rotated = head.to_vec();
+        for (pair, frequency) in frequencies.iter().enumerate() {
+            let angle = f64::from(position as f32 * frequency);
+            let (cos, sin) = (
+                angle.cos() as f32 * magnitude,
+                angle.sin() as f32 * magnitude,
+            );
+            let (a, b) = (head[pair], head[pair + frequencies.len()]);
+            (rotated[pair], rotated[pair + frequencies.len()]) =
+                (a * cos - b * sin, b * cos + a * sin);
+        }
+        rotated
+    }
+
+    #[test]
+    fn positions_computed_late_have_the_bits_of_the_definition() {
+        let spec = spec(|v| {
+            v["rope_scaling"]["kind"] = "yarn".into();
+            v["rope_scaling"]["factor"] = 8.0.into();
+            v["rope_scaling"]["original_context"] = 64.into();
+        });
+        const LAST: usize = (1 << 20) - 30; // in an incomplete chunk
+        let mut rope = Rope::new(&spec, None, LAST + 1).unwrap();
+        let head: Vec<f32> = (0..16).map(|i| i as f32 - 7.5).collect();
+        let ranges = [
+            0..300,
+            EAGER_POSITIONS - 1..EAGER_POSITIONS + 2,
+            LAST - 200..LAST + 1,
+            700_159..700_161, // the last position of a chunk and the first of the next
+        ];
+        for range in ranges.clone() {
+            rope.prepare(range);
+        }
+        for position in ranges.into_iter().flatten() {
+            let mut ours = head.clone();
+            // SAFETY: this machine's own level.
+            unsafe { rope.rotate(Level::best(), &mut ours, position) };
+            assert_eq!(ours, rotated(&spec, &head, position), "{position}");
+        }
+        let computed = rope.computed.iter().filter(|&&computed| computed).count();
+        assert_eq!(computed, EAGER_POSITIONS / CHUNK + 1 + 2 + 2);
+    }
+
+    #[test]
+    fn an_absurd_context_is_an_error() {
+        for positions in [1 << 46, usize::MAX] {
+            let error = Rope::new(&spec(|_| {}), None, positions).unwrap_err();
+            assert!(matches!(error, KernelError::Memory(_)), "{error}");
+        }
+    }
+
     #[test]
     fn position_zero_is_the_identity() {
-        let rope = Rope::new(&spec(|_| {}), None, 1);
+        let rope = Rope::new(&spec(|_| {}), None, 1).unwrap();
         let mut head: Vec<f32> = (0..16).map(|i| i as f32).collect();
         // SAFETY: this machine's own level.
         unsafe { rope.rotate(Level::best(), &mut head, 0) };

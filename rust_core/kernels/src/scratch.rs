@@ -129,30 +129,31 @@ pub struct Scratch {
 /// Partial results of attention over long contexts, until all splits of a task are complete.
 #[derive(Debug)]
 pub struct Partials {
-    /// `[slots, splits, rows, partial floats]`
+    /// For each task `[splits, rows of the task, partial floats]`, with room for the most splits.
     buffer: Buffer<f32>,
-    slot_stride: usize,
-    pub split_stride: usize,
+    splits: usize,
+    /// Floats of a row's partial result.
+    pub row_floats: usize,
 }
 
 impl Partials {
     fn new(spec: &ModelSpec, limits: &Limits, workers: usize) -> Result<Self, KernelError> {
         let splits = limits.max_model_len.div_ceil(attention::SPLIT);
-        let (slots, rows) = attention::max_split_tasks(spec, workers);
-        let split_stride = rows * attention::partial_floats(spec.head_dim);
-        let slot_stride = splits * split_stride;
+        let rows = attention::max_split_rows(spec, workers);
+        let row_floats = attention::partial_floats(spec.head_dim);
         Ok(Self {
-            buffer: Buffer::new(slots * slot_stride)?,
-            slot_stride,
-            split_stride,
+            buffer: Buffer::new(rows * splits * row_floats)?,
+            splits,
+            row_floats,
         })
     }
 
-    /// Start of the partial results of slot `slot`.
-    pub fn of_slot(&self, slot: usize) -> *mut f32 {
-        assert!((slot + 1) * self.slot_stride <= self.buffer.len());
+    /// Start of the partial results of the task with rows `[first_row, first_row + rows)` of those computed in splits.
+    pub fn of_task(&self, first_row: usize, rows: usize) -> *mut f32 {
+        let stride = self.splits * self.row_floats;
+        assert!((first_row + rows) * stride <= self.buffer.len());
         // SAFETY: inside the buffer by the check.
-        unsafe { self.buffer.ptr().add(slot * self.slot_stride) }
+        unsafe { self.buffer.ptr().add(first_row * stride) }
     }
 }
 
@@ -234,7 +235,7 @@ impl Scratch {
                 up: Buffer::new(tokens * GROUP)?,
                 panel: PanelScratch::new(tokens, strides.widest)?,
                 attention: attention::Scratch::new(),
-                sampler: sampler::Scratch::new(spec.vocab_size),
+                sampler: sampler::Scratch::new(spec.vocab_size, limits.max_model_len),
                 clock: PhaseClock::default(),
             }))
         };

@@ -25,7 +25,7 @@ use crate::norm::silu_panel;
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
 use crate::phase_clock::Phase;
-use crate::plan::{Plan, StepInput};
+use crate::plan::Plan;
 use crate::pool::Worker;
 use crate::rope::Rope;
 use crate::sampler::{MAX_TOP_LOGPROBS, RowContext, sample, score};
@@ -72,7 +72,6 @@ pub struct Step<'a> {
     pub model: &'a Model,
     pub scratch: &'a Scratch,
     pub plan: &'a Plan,
-    pub input: &'a StepInput<'a>,
     pub attention: &'a Work,
     /// Flat tokens that need logits: those of the plan's samples, then those of its scores.
     pub logit_tokens: &'a [usize],
@@ -276,7 +275,7 @@ impl Step<'_> {
     /// Attention, item by item.
     fn attend<'w>(&'w self, worker: &'w Worker<'w>, own: &mut WorkerScratch, index: usize) {
         let (items, counter) = (&self.attention.items, self.counter(index, ATTENTION));
-        let mut parts = Parts::dynamic(worker, counter, items.len());
+        let mut parts = Parts::of_cost(worker, counter, &self.attention.costs);
         while let Some(part) = parts.next() {
             for at in part
                 .clone()
@@ -318,23 +317,18 @@ impl Step<'_> {
         };
         let partials = &self.scratch.partials;
         let (slot, index) = (split.slot as usize, split.index as usize);
+        let rows = task.rows();
+        let split_stride = rows * partials.row_floats;
         // SAFETY: as above; each split writes a part of its own, and the worker that finishes the last split (all
         // others' writes are visible then) reads them all.
         unsafe {
-            let first = partials.of_slot(slot);
-            let part = first.add(index * partials.split_stride);
+            let first = partials.of_task(split.first_row as usize, rows);
+            let part = first.add(index * split_stride);
             attend(level, kv, &task, Some((index, part)), ahead, scratch);
             let arrived = self.attention.arrived[slot].fetch_add(1, Ordering::AcqRel) + 1;
             if arrived.is_multiple_of(split.count) {
                 let head_dim = self.model.spec.head_dim;
-                combine(
-                    level,
-                    &task,
-                    head_dim,
-                    first,
-                    partials.split_stride,
-                    scratch,
-                );
+                combine(level, &task, head_dim, first, split_stride, scratch);
             }
         }
     }
@@ -607,17 +601,17 @@ impl Step<'_> {
         let (results, sample_of) = (&self.scratch.results, &self.plan.samples[at]);
         let run = &self.plan.runs[sample_of.run as usize];
         let known = run.num_tokens + sample_of.drafts as usize;
-        let (start, count) = run.bias;
-        let words = self.model.spec.vocab_size.div_ceil(32);
-        let masks = self.input.mask_bits;
+        let tokens = self.plan.penalised_tokens(run);
+        let (bias_ids, bias_values) = self.plan.biases(run);
         let context = RowContext {
             params: &run.sampling,
-            tokens: &self.input.token_table[run.row * self.input.token_stride..][..known],
+            tokens: &tokens[..known.min(tokens.len())],
             penalty_start: run.penalty_start,
             position: known as u64,
-            bias_ids: &self.input.bias_ids[start..start + count],
-            bias_values: &self.input.bias_values[start..start + count],
-            mask: run.mask.map(|mask| &masks[mask * words..][..words]),
+            bias_ids,
+            bias_values,
+            breakers: self.plan.breakers(&run.sampling),
+            mask: self.plan.mask(run),
         };
         // SAFETY: only this worker uses this entry of the results; the level was checked at load.
         unsafe {

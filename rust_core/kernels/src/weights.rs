@@ -79,6 +79,14 @@ impl Weights {
         self.arena.len()
     }
 
+    /// Bytes that the packed matrices of a model will take, from the shapes and types of its tensors. Reads no weights.
+    pub fn planned_bytes(
+        spec: &ModelSpec,
+        source: &dyn TensorSource,
+    ) -> Result<usize, KernelError> {
+        Ok(Plan::new(spec, source)?.bytes)
+    }
+
     /// Check every tensor, then pack. `progress` is called on the calling thread with the completed fraction after each
     /// layer.
     pub fn load(
@@ -87,32 +95,9 @@ impl Weights {
         pool: &mut Pool,
         progress: &mut dyn FnMut(f32),
     ) -> Result<Self, KernelError> {
-        let names = NamingScheme::detect(source);
-        let mut plan = Plan {
-            source,
-            entries: Vec::new(),
-            bytes: 0,
-            parameters: 0,
-        };
-        let embedding = plan.matrix(
-            names.embedding(),
-            spec.vocab_size,
-            spec.vocab_size,
-            spec.hidden_size,
-        )?;
-        let layers: Vec<[usize; 7]> = (0..spec.num_layers)
-            .map(|layer| plan.layer(spec, &names, layer))
-            .collect::<Result<_, _>>()?;
-        let lm_head = if spec.tied_embeddings {
-            embedding
-        } else {
-            plan.matrix(
-                names.lm_head(),
-                spec.vocab_size,
-                spec.vocab_size,
-                spec.hidden_size,
-            )?
-        };
+        let mut plan = Plan::new(spec, source)?;
+        let (names, embedding, lm_head) = (plan.names, plan.embedding, plan.lm_head);
+        let layers = std::mem::take(&mut plan.layers);
         let arena = Arena::new(plan.bytes)?;
         let matrices: Vec<PackedMatrix> = plan
             .entries
@@ -184,12 +169,44 @@ struct Entry {
 /// Layout of the arena, computed before packing.
 struct Plan<'a> {
     source: &'a dyn TensorSource,
+    names: NamingScheme,
     entries: Vec<Entry>,
+    /// Entry of the embedding matrix.
+    embedding: usize,
+    /// Entries of each layer: q, k, v, o, gate, up, down.
+    layers: Vec<[usize; 7]>,
+    /// Entry of the LM head: that of the embedding matrix if the model ties them.
+    lm_head: usize,
     bytes: usize,
     parameters: usize,
 }
 
-impl Plan<'_> {
+impl<'a> Plan<'a> {
+    /// Check the tensors of all matrices and lay them out.
+    fn new(spec: &ModelSpec, source: &'a dyn TensorSource) -> Result<Self, KernelError> {
+        let mut plan = Self {
+            source,
+            names: NamingScheme::detect(source),
+            entries: Vec::new(),
+            embedding: 0,
+            layers: Vec::new(),
+            lm_head: 0,
+            bytes: 0,
+            parameters: 0,
+        };
+        let (names, vocab) = (plan.names, spec.vocab_size);
+        plan.embedding = plan.matrix(names.embedding(), vocab, vocab, spec.hidden_size)?;
+        plan.layers = (0..spec.num_layers)
+            .map(|layer| plan.layer(spec, &names, layer))
+            .collect::<Result<_, _>>()?;
+        plan.lm_head = if spec.tied_embeddings {
+            plan.embedding
+        } else {
+            plan.matrix(names.lm_head(), vocab, vocab, spec.hidden_size)?
+        };
+        Ok(plan)
+    }
+
     fn tensor(&self, name: &str) -> Result<TensorView<'_>, KernelError> {
         self.source
             .tensor(name)

@@ -30,6 +30,8 @@ pub struct Parts<'a> {
     /// The part after the current one, claimed early so that what is prefetched is this worker's own.
     ahead: Option<Range<usize>>,
     total: usize,
+    /// For each item, the cost of all items up to it, itself included; empty: every item costs the same.
+    costs: &'a [usize],
 }
 
 impl<'a> Parts<'a> {
@@ -50,6 +52,16 @@ impl<'a> Parts<'a> {
             counter: None,
             ahead: None,
             total,
+            costs: &[],
+        }
+    }
+
+    /// As [`Parts::dynamic`] with a part's size measured by cost. `costs`: for each item, the cost of all items up to it,
+    /// itself included.
+    pub fn of_cost(worker: &'a Worker<'a>, counter: &'a AtomicUsize, costs: &'a [usize]) -> Self {
+        Self {
+            costs,
+            ..Self::dynamic(worker, counter, costs.len())
         }
     }
 
@@ -61,6 +73,7 @@ impl<'a> Parts<'a> {
             counter: Some(counter),
             ahead: None,
             total,
+            costs: &[],
         }
     }
 }
@@ -93,7 +106,15 @@ impl Parts<'_> {
                 .total
                 .checked_sub(start)
                 .filter(|&left| left > spared)?;
-            Some(start + (left / share).clamp(1, LARGEST_PART))
+            let part = match self.costs.last() {
+                None => left / share,
+                Some(all) => {
+                    let before = start.checked_sub(1).map_or(0, |last| self.costs[last]);
+                    let most = before + (all - before) / share;
+                    self.costs[start..].partition_point(|&cost| cost <= most)
+                }
+            };
+            Some(start + part.clamp(1, LARGEST_PART))
         };
         let start = counter
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, end)
@@ -189,6 +210,39 @@ mod tests {
                 .unwrap();
                 assert!(taken.iter().all(|n| n.load(Ordering::Relaxed) == 1));
             }
+        }
+    }
+
+    #[test]
+    fn parts_by_cost_cover_everything_once_in_shares_of_the_cost_that_is_left() {
+        let mut pool = Pool::new(Some(1), &Topology::detect()).unwrap();
+        for items in [
+            vec![],
+            vec![5],
+            vec![100, 60, 60, 3, 3, 3, 3, 1],
+            vec![7; 50],
+        ] {
+            let mut all = 0;
+            let costs: Vec<usize> = items
+                .iter()
+                .map(|cost| {
+                    all += cost;
+                    all
+                })
+                .collect();
+            let counter = AtomicUsize::new(0);
+            pool.run(&|worker| {
+                let mut next = 0;
+                for part in Parts::of_cost(worker, &counter, &costs) {
+                    assert_eq!(part.start, next);
+                    let left: usize = items[part.start..].iter().sum();
+                    let cost: usize = items[part.clone()].iter().sum();
+                    assert!(part.len() == 1 || cost <= left / PARTS_EACH);
+                    next = part.end;
+                }
+                assert_eq!(next, items.len());
+            })
+            .unwrap();
         }
     }
 

@@ -132,17 +132,23 @@ impl NativeExecutor {
         dict.set_item("threads", info.threads)?;
         dict.set_item("weight_format", info.weight_format)?;
         dict.set_item("weight_bytes", info.weight_bytes)?;
+        dict.set_item("work_bytes", info.work_bytes)?;
+        dict.set_item("kv_bytes", info.kv_bytes)?;
         dict.set_item("kv_dtype", info.kv_dtype)?;
         dict.set_item("parameters", info.parameters)?;
         Ok(dict)
     }
 
     fn execute(&self, py: Python<'_>, mut arrays: PyRefMut<'_, StepArrays>) -> PyResult<()> {
-        let (input, mut output) = arrays.parts();
         let mut guard = self.lock()?;
         let executor = guard.as_mut().ok_or_else(closed)?;
-        py.detach(|| executor.execute(&input, &mut output))
-            .map_err(to_python)
+        // The caller's arrays are read and written with the GIL held only: no Python thread can change them meanwhile.
+        let (input, output) = arrays.parts();
+        executor.begin(&input, &output).map_err(to_python)?;
+        py.detach(|| executor.compute()).map_err(to_python)?;
+        let (_, mut output) = arrays.parts();
+        executor.finish(&mut output);
+        Ok(())
     }
 
     fn yield_core(&self, py: Python<'_>) -> YieldedCore {
@@ -223,6 +229,42 @@ impl NativeExecutor {
 
 /// See `engine/_core.pyi`.
 #[pyfunction]
+#[pyo3(signature = (spec_json, paths, *, block_size, kv_dtype, threads, max_rows, max_batched_tokens, max_model_len))]
+#[allow(clippy::too_many_arguments)]
+fn plan_memory<'py>(
+    py: Python<'py>,
+    spec_json: &str,
+    paths: Vec<PathBuf>,
+    block_size: usize,
+    kv_dtype: String,
+    threads: Option<usize>,
+    max_rows: usize,
+    max_batched_tokens: usize,
+    max_model_len: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let spec = ModelSpec::from_json(spec_json).map_err(to_python)?;
+    let config = ExecutorConfig {
+        num_blocks: 0, // what it is to be computed from
+        block_size,
+        kv_dtype,
+        threads,
+        dispatch: "auto".into(), // changes no size
+        max_rows,
+        max_batched_tokens,
+        max_model_len,
+    };
+    let plan = py
+        .detach(|| Executor::plan_memory(&spec, &paths, &config))
+        .map_err(to_python)?;
+    let dict = PyDict::new(py);
+    dict.set_item("weight_bytes", plan.weight_bytes)?;
+    dict.set_item("work_bytes", plan.work_bytes)?;
+    dict.set_item("block_bytes", plan.block_bytes)?;
+    Ok(dict)
+}
+
+/// See `engine/_core.pyi`.
+#[pyfunction]
 fn cpu_features(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let topology = Topology::detect();
     let dict = PyDict::new(py);
@@ -250,6 +292,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<NativeExecutor>()?;
     module.add_class::<YieldedCore>()?;
     module.add_class::<StepArrays>()?;
+    module.add_function(wrap_pyfunction!(plan_memory, module)?)?;
     module.add_function(wrap_pyfunction!(cpu_features, module)?)?;
     module.add("SAMPLING_ROW_LAYOUT", sampler::SAMPLING_ROW_LAYOUT.to_vec())?;
     module.add("MAX_DRAFT_TOKENS", MAX_DRAFT_TOKENS)?;

@@ -15,7 +15,8 @@ use pyo3::prelude::*;
 /// The address and length of a C-contiguous array that is kept alive.
 ///
 /// Contract of the caller: the array's memory does not move (numpy moves no array that is referenced elsewhere, except
-/// by `resize(refcheck=False)`), and during a call that uses it no other thread writes what Rust reads or writes.
+/// by `resize(refcheck=False)`), and while its slice is in use no other thread writes what Rust reads or writes. Slices are
+/// used with the GIL held, so a Python thread could do so in a free-threaded interpreter only.
 /// Readers of what Rust writes are notified afterwards (`engine.batch.mailbox`).
 pub(crate) struct HeldArray<T> {
     array: Py<PyAny>,

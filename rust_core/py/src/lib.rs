@@ -1,6 +1,7 @@
 //! Python bindings of the Rust core: conversions, typed errors and releasing the GIL; no behaviour of their own.
 
 mod bert;
+mod dry;
 mod executor;
 mod formats;
 mod held_array;
@@ -22,6 +23,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     prompt_lookup::register(module)?;
     steady::register(module)?;
     executor::register(module)?;
+    dry::register(module)?;
     roofline::register(module)?;
     bert::register(module)
 }

@@ -177,9 +177,10 @@ impl SwapStore {
     fn match_prefix<'py>(
         &self,
         py: Python<'py>,
+        salt: &[u8],
         tokens: Ids,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let entries = self.open_store()?.match_prefix(&tokens.0);
+        let entries = self.open_store()?.match_prefix(salt, &tokens.0);
         Ok(entries_array(py, entries))
     }
 

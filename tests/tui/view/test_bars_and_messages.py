@@ -109,6 +109,20 @@ def test_the_context_bar_warns_with_the_number_beside_it(used, style):
     assert plain([bar]).endswith(f"{used}%")
 
 
+def test_why_the_engine_failed_takes_the_place_of_the_hints():
+    words = plain([build_status(FAILED, FACTS, UNICODE, 120)])
+    assert "No such file." in words
+    assert "f1" not in words
+    assert "No such fi… " in plain([build_status(FAILED, FACTS, UNICODE, 32)])
+    assert "ctx" not in words
+
+
+def test_the_header_names_the_server():
+    words = plain([build_header(READY, "rivers", UNICODE, 140, server="http://over.there:8000")])
+    assert "http://over.there:8000" in words
+    assert "rivers" in words
+
+
 def test_hints_that_do_not_fit_are_left_out_whole():
     hints = (("a", "one", ""), ("b", "two", ""))
     assert plain([build_hints(hints, 8)]) == "a one  "

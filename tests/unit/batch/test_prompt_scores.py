@@ -7,7 +7,9 @@ from hypothesis import given, settings
 
 from engine._core import BlockAllocator
 from engine.api.request import FinishReason
+from engine.batch.sequence import NO_ROW
 from engine.executors.reference_sampler import log_softmax
+from tests.fakes.naive_allocator import NaiveAllocator
 from tests.fakes.toy_engine import ask
 from tests.fakes.toy_executor import oracle, toy_logits
 from tests.fakes.toy_pipeline import ToyPipeline
@@ -167,3 +169,119 @@ def test_partial_prompt_logprobs_are_not_returned():
     toy.step()
     handle.abort()
     assert handle.wait_result().prompt_logprobs is None
+
+
+def scored_targets(toy):
+    """The tokens that the steps from now on score, in order."""
+    targets, check_writes = [], toy.executor.watch
+
+    def watch(plan):
+        check_writes(plan)
+        targets.extend(plan.score_targets.tolist())
+
+    toy.executor.watch = watch
+    return targets
+
+
+def choices_of(prompt, n, **params):
+    return [ask(prompt, temperature=1.0, seed=seed, **params) for seed in range(n)]
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"budget": 7}, {"rows": 1}, {"allocator": NaiveAllocator}]
+)
+def test_choices_score_their_prompt_once(settings):
+    toy = cached_toy(**settings)
+    targets = scored_targets(toy)
+    handles = toy.submit_choices(*choices_of(PROMPT, 4, prompt_logprobs=2, max_tokens=3))
+    toy.run()
+    outputs = [handle.wait_result() for handle in handles]
+    assert targets == PROMPT[1:]
+    check(outputs[0].prompt_logprobs, PROMPT, 2)
+    assert all(one.prompt_logprobs is outputs[0].prompt_logprobs for one in outputs)
+    assert [one.token_ids for one in outputs] == [oracle(handle.request) for handle in handles]
+    toy.assert_idle()
+
+
+def test_choices_with_a_cached_prompt_wait_for_its_scores():
+    toy = cached_toy(budget=8)
+    toy.submit(ask(PROMPT, max_tokens=1))
+    toy.run()
+    targets = scored_targets(toy)
+    first, second = toy.submit_choices(*choices_of(PROMPT, 2, prompt_logprobs=0, max_tokens=3))
+    toy.step(2)
+    assert second.drain() is None
+    toy.run()
+    assert targets == PROMPT[1:]
+    assert second.drain().prompt_logprobs is first.drain().prompt_logprobs
+
+
+def test_requests_that_differ_share_no_scores():
+    toy = cached_toy()
+    requests = [
+        ask(PROMPT, prompt_logprobs=1),
+        ask(PROMPT, prompt_logprobs=2),
+        ask(PROMPT[:-1], prompt_logprobs=2),
+        ask(PROMPT[:-1]),
+    ]
+    handles = toy.submit_choices(*requests)
+    toy.run()
+    for handle in handles[:3]:
+        request = handle.request
+        output = handle.wait_result()
+        check(output.prompt_logprobs, request.prompt_ids, request.sampling.prompt_logprobs)
+    assert handles[3].wait_result().prompt_logprobs is None
+
+
+@given(
+    budget=st.sampled_from([2, 7, 32]),
+    blocks=st.integers(14, 60),
+    n=st.integers(2, 5),
+    disturbances=st.lists(
+        st.tuples(st.integers(0, 4), st.integers(0, 4), st.booleans()), max_size=4
+    ),
+)
+@settings(max_examples=40, deadline=None)
+def test_a_scorer_that_loses_its_row_is_replaced(budget, blocks, n, disturbances):
+    toy = cached_toy(budget=budget, blocks=blocks, rows=4)
+    targets = scored_targets(toy)
+    handles = toy.submit_choices(*choices_of(PROMPT, n, prompt_logprobs=1, max_tokens=2))
+    aborted = set()
+    for steps, victim, abort in disturbances:
+        toy.step(steps)
+        handle = handles[victim % n]
+        if handle.finished:
+            continue
+        if abort:
+            handle.abort()
+            aborted.add(handle)
+        elif toy.row(handle) != NO_ROW:
+            toy.pipeline.scheduler.preempt(toy.row(handle))
+    toy.run()
+    complete = [handle.wait_result() for handle in handles if handle not in aborted]
+    for output in complete:
+        check(output.prompt_logprobs, PROMPT, 1)
+        assert output.finish_reason is FinishReason.LENGTH
+    if complete:
+        assert targets == PROMPT[1:]
+    toy.assert_idle()
+
+
+def test_nan_prompt_logits_fail_every_choice_and_are_never_returned():
+    toy = cached_toy()
+    toy.executor.poison = lambda history: len(history) == len(PROMPT) - 1
+    handles = toy.submit_choices(*choices_of(PROMPT, 3, prompt_logprobs=1))
+    toy.run()
+    for handle in handles:
+        assert handle.wait_result().finish_reason is FinishReason.ERROR
+        assert handle.wait_result().prompt_logprobs is None
+    toy.assert_idle()
+
+
+def test_decoding_is_steady_once_the_prompt_is_scored():
+    toy = cached_toy()
+    plans = []
+    toy.executor.watch = plans.append
+    toy.submit(ask(PROMPT, prompt_logprobs=1, max_tokens=9))
+    toy.step(4)
+    assert plans[-1] is plans[-2]

@@ -17,6 +17,11 @@ REFUSED = {
     "repetition_penalty": [0.0, 1e-46, 1e-40, 1e39, -1.0, math.inf, math.nan],
     "presence_penalty": [-2.01, 2.01, math.nan],
     "frequency_penalty": [-2.01, 2.01, -math.inf],
+    "dry_multiplier": [-0.1, 100.1, math.nan, True],
+    "dry_base": [0.0, 0.99, 101, math.inf],
+    "dry_allowed_length": [-1, 2.0, 2**31],
+    "dry_penalty_last_n": [-2, 1.0, 2**31],
+    "dry_sequence_breakers": [("",), ("a" * 41,), (1,), ("a",) * 17],
     "top_k": [-1, 2.0, True, 2**31],
     "seed": [-1, 2**64, 1.0, True],
     "logprobs": [-1, 21, True, 1.0],
@@ -34,6 +39,11 @@ ACCEPTED = {
     "repetition_penalty": [0.01, 1, 5.0],
     "presence_penalty": [-2, 2.0],
     "frequency_penalty": [-2.0, 2],
+    "dry_multiplier": [0, 0.8, 100],
+    "dry_base": [1, 1.75, 100.0],
+    "dry_allowed_length": [0, 2**31 - 1],
+    "dry_penalty_last_n": [-1, 0, 2**31 - 1],
+    "dry_sequence_breakers": [(), ("\n", "a" * 40), ("a",) * 16],
     "top_k": [0, 1, 1000],
     "seed": [0, 2**64 - 1, None],
     "logprobs": [None, 0, 20],
@@ -72,6 +82,10 @@ def test_packing_keeps_every_parameter():
         repetition_penalty=1.5,
         presence_penalty=-0.5,
         frequency_penalty=2.0,
+        dry_multiplier=0.5,
+        dry_base=1.25,
+        dry_allowed_length=3,
+        dry_penalty_last_n=64,
         logprobs=3,
     )
     record = SamplingValidator.pack(params, 2**64 - 1)
@@ -84,9 +98,20 @@ def test_packing_keeps_every_parameter():
         "repetition_penalty": 1.5,
         "presence_penalty": -0.5,
         "frequency_penalty": 2.0,
+        "dry_multiplier": 0.5,
+        "dry_base": 1.25,
+        "dry_allowed_length": 3,
+        "dry_penalty_last_n": 64,
+        "first_breaker": 0,
+        "num_breakers": 0,
         "num_logprobs": 3,
         "seed": 2**64 - 1,
     }
+
+
+def test_dry_without_a_window_is_off():
+    params = SamplingParams(dry_multiplier=1.0, dry_penalty_last_n=0)
+    assert SamplingValidator.pack(params, 0)["dry_multiplier"] == 0
 
 
 def test_no_logprobs_and_zero_alternatives_differ():

@@ -1,14 +1,12 @@
 """`benchmarks/scaling.py` and `accuracy.py`: what they make their files and figures of."""
 
-from pathlib import Path
-
 import gguf
 import numpy as np
 import pytest
 
 from benchmarks.accuracy import rewrite
-from benchmarks.scaling import AGENTS, PREFIX_TOKENS, agents, recipe, tokens_per_second, turns
-from benchmarks.synthetic_models import SHAPES, SPREAD, QwenShape, q4_1, q8_0, synthetic_model
+from benchmarks.scaling import AGENTS, PREFIX_TOKENS, agents, lowest_ratios, throughput, turns
+from benchmarks.synthetic_models import SHAPES, SPREAD, QwenShape, q4_0, q4_1, q8_0, synthetic_model
 from engine.executors.open_model import open_model
 from tests.fakes.tiny_gguf import write_tiny_gguf
 from tests.parity.loading import load_stepper
@@ -25,7 +23,11 @@ def demo(tmp_path):
 
 @pytest.mark.parametrize(
     ("make", "kind"),
-    [(q4_1, gguf.GGMLQuantizationType.Q4_1), (q8_0, gguf.GGMLQuantizationType.Q8_0)],
+    [
+        (q4_0, gguf.GGMLQuantizationType.Q4_0),
+        (q4_1, gguf.GGMLQuantizationType.Q4_1),
+        (q8_0, gguf.GGMLQuantizationType.Q8_0),
+    ],
 )
 def test_random_blocks_are_weights_of_the_stated_spread(make, kind):
     weights = gguf.quants.dequantize(make(np.random.default_rng(0), 64, 256), kind)
@@ -34,12 +36,14 @@ def test_random_blocks_are_weights_of_the_stated_spread(make, kind):
     assert abs(np.mean(weights)) < SPREAD / 10
 
 
-def test_a_synthetic_model_is_written_once_and_runs(demo, tmp_path):
+@pytest.mark.parametrize("weights", ["q4_1", "q4_0"])
+def test_a_synthetic_model_is_written_once_and_runs(demo, tmp_path, weights):
     folder = tmp_path / "cache"
-    path = synthetic_model(TINY, demo, folder)
+    path = synthetic_model(TINY, demo, folder, weights)
     assert list(folder.iterdir()) == [path]
     written = path.stat().st_mtime_ns
-    assert synthetic_model(TINY, demo, folder).stat().st_mtime_ns == written
+    assert synthetic_model(TINY, demo, folder, weights).stat().st_mtime_ns == written
+    assert weights in path.name
     opened = open_model(path)
     assert (opened.spec.vocab_size, opened.spec.hidden_size) == (300, 64)
     assert opened.tokenizer.encode("Hello") == open_model(demo).tokenizer.encode("Hello")
@@ -91,11 +95,16 @@ def test_everybody_begins_a_round_in_turn():
     assert list(turns([], 2)) == []
 
 
-def test_throughput_is_of_the_difference_of_the_fastest_runs():
-    assert tokens_per_second(64, [1.0, 2.0], [3.0, 9.0]) == 32
-    assert tokens_per_second(64, [2.0], [1.0]) is None
+def test_throughput_is_of_the_difference_of_the_fastest_and_of_the_median_runs():
+    assert throughput(64, [1.0, 2.0, 9.0], [3.0, 9.0, 10.0]) == {
+        "best": 32.0,
+        "median": pytest.approx(64 / 7),
+    }
+    assert throughput(64, [2.0], [1.0]) == {"best": None, "median": None}
 
 
-def test_every_engine_of_the_script_has_a_driver():
-    for name in ("pravaha", "llama_cpp", "openvino"):
-        assert recipe(name, Path("/nowhere")).script.exists()
+def test_the_ratio_is_over_the_fastest_peer_whose_figure_is_known():
+    ours = {"best": 8.0, "median": 6.0}
+    peers = [{"best": 2.0, "median": None}, {"best": 4.0, "median": 3.0}]
+    assert lowest_ratios(ours, peers) == {"best": 2.0, "median": 2.0}
+    assert lowest_ratios(ours, []) == {}

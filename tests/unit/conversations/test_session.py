@@ -1,16 +1,21 @@
 """`TreeSession` with a toy engine and a real store."""
 
 import json
+import sqlite3
+import time
 
 import pytest
 
 from engine.api.errors import EngineUnavailable, InvalidRequest, QueueFull
+from engine.api.generation_defaults import GenerationDefaults, SamplingChoice
 from engine.api.request import FinishReason, SamplingParams
 from engine.api.snapshot import EngineState
+from engine.conversations.errors import ConversationChanged, StoreError
 from engine.conversations.session import TreeSession
 from engine.conversations.store import Store
 from engine.conversations.tree import NodeKind, NodeStatus
 from tests.fakes.chat_toys import ALTERNATING, EOS, ToyClient
+from tests.fakes.full_disk import full_disk
 
 
 class Clock:
@@ -82,10 +87,33 @@ def test_answers_of_small_models_have_a_limit_by_default(
     store, client, clock, parameters, given, limit
 ):
     client.parameters = parameters
-    sampling = SamplingParams(max_tokens=given)
+    sampling = SamplingChoice(SamplingParams(max_tokens=given))
     session = TreeSession(store, client, clock=clock, sampling=sampling)
     session.send("hello")
     assert client.requests[-1].sampling.max_tokens == limit
+    store.flush()
+    stored = json.loads(store.node(store.head(session.tree_id)).sampling)
+    assert stored["max_tokens"] == limit  # what was used, not what was asked for
+
+
+@pytest.mark.parametrize("loading", [False, True])
+def test_answers_use_the_models_defaults_where_nothing_is_chosen(store, client, clock, loading):
+    client.generation_defaults = GenerationDefaults(temperature=0.9, top_k=5, dry_multiplier=0.5)
+    client.state = EngineState.LOADING if loading else EngineState.READY
+    chosen = SamplingChoice(SamplingParams(temperature=0.4, top_p=0.8), frozenset({"temperature"}))
+    session = TreeSession(store, client, clock=clock, sampling=chosen)
+    session.send("hello")
+    session.pump()
+    client.state = EngineState.READY
+    session.pump()
+    (request,) = client.requests
+    used = request.sampling
+    assert (used.temperature, used.top_k, used.top_p, used.dry_multiplier) == (0.4, 5, 0.8, 0.5)
+    client.write("a", eos=True)
+    session.pump()
+    store.flush()
+    stored = json.loads(store.node(store.head(session.tree_id)).sampling)
+    assert (stored["temperature"], stored["top_k"], stored["dry_multiplier"]) == (0.4, 5, 0.5)
 
 
 def test_repetition_may_be_allowed(store, client, clock):
@@ -115,7 +143,7 @@ def test_a_finished_answer_is_saved_with_its_timings(session, client, store):
     assert (node.n_prompt, node.n_gen) == (len(client.requests[0].prompt_ids), len(ids))
     assert (node.ttft_us, node.decode_us) == (500_000, 1_000_000)
     assert (node.model, node.tokenizer) == ("toy", "toy-1")
-    assert json.loads(node.sampling)["temperature"] == session.sampling.temperature
+    assert json.loads(node.sampling)["temperature"] == 0.2
 
 
 def test_streaming_text_is_saved_at_most_twice_a_second(session, client, store, clock):
@@ -188,7 +216,7 @@ def test_after_an_engine_error_the_conversation_can_continue(session, client):
 
 
 def test_regenerate_adds_a_sibling_with_the_next_seed(session, client, store):
-    session.sampling = SamplingParams(seed=7, logprobs=0)
+    session.sampling = SamplingChoice(SamplingParams(seed=7, logprobs=0))
     session.send("hello")
     client.write("a", eos=True)
     session.pump()
@@ -438,5 +466,156 @@ def test_an_answer_of_another_live_process_is_not_changed(tmp_path, client):
     one.flush()
     reading.open_tree(writing.tree_id)
     assert reading.path()[-1].text == "hi"
+    two.close()
+    one.close()
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def saved_texts(file, tree_id):
+    """What another program reads from the file."""
+    connection = sqlite3.connect(file)
+    try:
+        query = "SELECT text FROM node WHERE tree_id = ? ORDER BY n"
+        return [text for (text,) in connection.execute(query, (tree_id,))]
+    finally:
+        connection.close()
+
+
+def exchange(session, client, question, answer):
+    session.send(question)
+    client.write(answer, eos=True)
+    session.pump()
+
+
+def test_what_is_said_while_the_disk_is_full_is_saved_when_there_is_room(session, client, store):
+    exchange(session, client, "before", "saved")
+    store.flush()
+    first = session.tree_id
+    with full_disk(store.file):
+        exchange(session, client, "one", "lost?")
+        wait_until(lambda: session.unsaved is not None)
+        exchange(session, client, "two", "lost, too?")
+        session.new_tree()
+        exchange(session, client, "elsewhere", "a new conversation")
+        second = session.tree_id
+        session.rename_tree(second, "Beside")
+        # All of it stays usable: in the list, when opened again, in a search.
+        session.open_tree(first)
+        assert [view.text for view in session.path()][-2:] == ["two", "lost, too?"]
+        assert [(tree.title, tree.messages) for tree in session.trees("a new")] == [("Beside", 2)]
+        assert {tree.id for tree in session.trees()} == {first, second}
+        with pytest.raises(StoreError, match="could not be saved"):
+            session.undo()
+        with pytest.raises(StoreError, match="could not be saved"):
+            session.close()
+        assert saved_texts(store.file, first) == ["before", "saved"]
+        (notice,) = iter(session.take_notice, None)
+        assert "cannot be saved" in notice
+        assert "kept in memory" in notice
+    store.flush()
+    assert session.unsaved is None
+    assert saved_texts(store.file, first) == [
+        "before",
+        "saved",
+        "one",
+        "lost?",
+        "two",
+        "lost, too?",
+    ]
+    assert saved_texts(store.file, second) == ["elsewhere", "a new conversation"]
+    assert [tree.title for tree in store.trees("elsewhere")] == ["Beside"]
+    (notice,) = iter(session.take_notice, None)
+    assert "again" in notice
+    store.check_integrity()
+    session.close()
+
+
+def test_an_answer_that_streams_while_the_disk_is_full_is_kept_once(session, client, store, clock):
+    session.send("hello")
+    store.flush()
+    with full_disk(store.file):
+        for _ in range(100):
+            clock.now += 1
+            client.write("word ")
+            session.pump()
+            wait_until(lambda: session.unsaved is not None)
+        store.take_notice()
+        with pytest.raises(StoreError):
+            store.flush()
+        assert len(store._writer._queue) < 5
+    client.write("", eos=True)
+    session.pump()
+    store.flush()
+    assert saved_texts(store.file, session.tree_id) == ["hello", "word " * 100]
+
+
+def test_two_processes_in_one_conversation_lose_and_hide_nothing(tmp_path, client):
+    one, two = (Store.open(tmp_path / "c.db") for _ in range(2))
+    first = TreeSession(one, client)
+    exchange(first, client, "hello", "hi")
+    one.flush()
+    other = ToyClient()
+    second = TreeSession(two, other)
+    exchange(second, other, "from the second", "yes")
+    two.flush()
+    with pytest.raises(ConversationChanged, match="another Pravāha"):
+        first.send("from the first")
+    shown = [view.text for view in first.path()]
+    assert shown == ["hello", "hi", "from the second", "yes"]
+    exchange(first, client, "from the first", "yes")
+    # The first one's answer is queued behind its message: nobody comes between.
+    first.send("and")
+    first.send("then")
+    one.flush()
+    with pytest.raises(InvalidRequest, match="is generating"):
+        second.regenerate()
+    for text in ("a", "b"):
+        client.write(text, eos=True)
+        first.pump()
+    one.flush()
+    with pytest.raises(ConversationChanged):
+        second.undo()
+    for session in (first, second):
+        assert [view.text for view in session.path()][4:] == [
+            "from the first", "yes", "and", "a", "then", "b",
+        ]  # fmt: skip
+    two.close()
+    one.close()
+
+
+def test_a_message_to_a_conversation_that_another_process_archived_is_listed(tmp_path, client):
+    one, two = (Store.open(tmp_path / "c.db") for _ in range(2))
+    first = TreeSession(one, client)
+    exchange(first, client, "hello", "hi")
+    one.flush()
+    second = TreeSession(two, ToyClient())
+    second.delete_tree(first.tree_id)
+    two.flush()
+    assert first.trees() == []
+    exchange(first, client, "still here", "yes")
+    assert [tree.id for tree in second.trees()] == [first.tree_id]
+    two.close()
+    one.close()
+
+
+def test_an_answer_of_a_process_that_died_can_be_continued(tmp_path, client):
+    one, two = (Store.open(tmp_path / "c.db") for _ in range(2))
+    first = TreeSession(one, client)
+    first.send("hello")
+    client.write("half")
+    one.flush()
+    second = TreeSession(two, ToyClient())
+    one._tree_leases.release_all()
+    one._lease.release()  # as the kernel does when the process dies
+    with pytest.raises(ConversationChanged):
+        second.send("go on")
+    assert second.path()[-1].status is NodeStatus.STOPPED
+    second.send("go on")
     two.close()
     one.close()

@@ -135,8 +135,8 @@ def test_a_finished_node_cannot_be_updated(store):
     store.update_streaming(done)
     store.update_streaming(replace(done, text="late"))
     store.wait_for_writes()
-    assert "finished" in store.take_failure()
-    assert store.take_failure() is None
+    assert "finished" in store.take_notice()
+    assert store.take_notice() is None
     assert store.node("a").text == "done"
 
 
@@ -154,7 +154,7 @@ def test_a_damaged_file_is_set_aside(file):
     store = Store.open(file)
     (aside,) = file.parent.glob("conversations.damaged-*.db")
     assert aside.read_bytes().startswith(b"this is no database")
-    assert str(aside) in store.notice
+    assert str(aside) in store.take_notice()
     assert store.trees() == []
     store.close()
 
@@ -172,7 +172,7 @@ def test_damaged_pages_are_found_after_an_unclean_exit(file):
     (file.parent / "conversations.db.writers").mkdir(exist_ok=True)
     (file.parent / "conversations.db.writers" / "DEAD").touch()
     store = Store.open(file)
-    assert "damaged" in store.notice
+    assert "damaged" in store.take_notice()
     store.close()
 
 
@@ -254,7 +254,7 @@ def test_saved_text_of_a_killed_process_is_kept(file):
         child.kill()
         child.communicate()
     store = Store.open(file)
-    assert store.notice is None
+    assert store.take_notice() is None
     path = store.path(store.head(tree.id))
     assert [(n.text, n.status.value) for n in path] == [
         ("first", "done"),

@@ -5,6 +5,7 @@ import pytest
 
 from engine.api.errors import ModelError
 from engine.executors.open_model import open_model
+from engine.models.demo import SMOLLM2
 from tests.fakes.tiny_checkpoint import tiny_config, vocab_size, write_checkpoint
 from tests.fakes.tiny_gguf import HEAD_DIM, write_tiny_gguf
 from tests.fakes.tiny_vocabulary import sentencepiece_fields
@@ -20,6 +21,17 @@ def test_the_demo_model(demo_model):
     assert model.paths == (demo_model,)
     assert model.tokenizer.has_chat_template
     assert model.tokenizer.vocab_size == model.spec.vocab_size == 49_152
+    assert model.generation_defaults == SMOLLM2.defaults
+    assert model.generation_defaults.values()
+
+
+def test_generation_defaults_come_from_the_files(tmp_path):
+    path = write_tiny_gguf(tmp_path / "a.gguf", fields={"general.sampling.temp": 0.7})
+    assert open_model(path).generation_defaults.values() == {"temperature": 0.7}
+    assert not open_model(write_tiny_gguf(tmp_path / "b.gguf")).generation_defaults.values()
+    write_checkpoint(tmp_path / "c")
+    (tmp_path / "c" / "generation_config.json").write_text('{"top_k": 20}')
+    assert open_model(tmp_path / "c").generation_defaults.values() == {"top_k": 20}
 
 
 @pytest.mark.parametrize("architecture", ["llama", "qwen2", "qwen3"])

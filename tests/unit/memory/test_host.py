@@ -38,6 +38,25 @@ def test_control_group_v1(root):
     assert available_memory(root) == 699
 
 
+def test_cached_files_of_a_control_group_are_available(root):
+    """A model that was just fetched would otherwise be counted as memory in use."""
+    statistics = "anon 600\nactive_file 300\ninactive_file 1000\n"
+    write(root, "proc/self/cgroup", "0::/a\n")
+    write(root, "sys/fs/cgroup/a/memory.max", "5000\n")
+    write(root, "sys/fs/cgroup/a/memory.current", "2000\n")
+    write(root, "sys/fs/cgroup/a/memory.stat", statistics)
+    assert available_memory(root) == 5000 - (2000 - 1300)
+    write(root, "proc/self/cgroup", "5:cpu,memory:/c\n")
+    write(root, "sys/fs/cgroup/memory/c/memory.limit_in_bytes", "5000")
+    write(root, "sys/fs/cgroup/memory/c/memory.usage_in_bytes", "2000")
+    write(
+        root,
+        "sys/fs/cgroup/memory/c/memory.stat",
+        statistics + "total_active_file 400\ntotal_inactive_file 1200\n",
+    )
+    assert available_memory(root) == 5000 - (2000 - 1600)
+
+
 def test_a_control_group_over_its_limit_has_no_memory_left(root):
     write(root, "proc/self/cgroup", "0::/\n")
     write(root, "sys/fs/cgroup/memory.max", "10\n")

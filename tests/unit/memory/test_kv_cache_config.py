@@ -1,18 +1,10 @@
 import pytest
 
 from engine.api.errors import ModelError
-from engine.memory.kv_cache_config import block_bytes, default_pool_bytes, size_pool
-from tests.fakes.toy_executor import toy_spec
+from engine.executors.memory_plan import MemoryPlan
+from engine.memory.kv_cache_config import default_pool_bytes, size_pool
 
-GIB = 2**30
-
-
-def test_bytes_of_a_block():
-    # layers × (K and V) × KV heads × head size × bytes × tokens
-    assert block_bytes(toy_spec(), block_size=32, kv_dtype="f16") == 2 * 2 * 1 * 4 * 2 * 32
-    assert block_bytes(toy_spec(), block_size=32, kv_dtype="f32") == 2 * 2 * 1 * 4 * 4 * 32
-    # int8: a scale of four bytes for each key and value
-    assert block_bytes(toy_spec(), block_size=32, kv_dtype="int8") == 2 * 2 * 1 * (4 + 4) * 32
+MIB, GIB = 2**20, 2**30
 
 
 @pytest.mark.parametrize(
@@ -21,6 +13,7 @@ def test_bytes_of_a_block():
         (20 * GIB, GIB, 2 * GIB),  # a tenth
         (4 * GIB, GIB, GIB),  # one full context
         (GIB, GIB, GIB // 2),  # never above half
+        (0, GIB, GIB // 64),  # never below a block
     ],
 )
 def test_default_pool(available, context_bytes, expected):
@@ -32,13 +25,13 @@ def test_default_pool(available, context_bytes, expected):
 
 def pool(**options):
     defaults = {
+        "model": "toy",
         "block_size": 4,
-        "kv_dtype": "f16",
         "context_length": 64,
         "requested_bytes": None,
-        "available": 10_000_000,
+        "available": 100 * MIB,
     }
-    return size_pool(toy_spec(), **defaults | options)
+    return size_pool(MemoryPlan(50 * MIB, 10 * MIB, block_bytes=128), **defaults | options)
 
 
 def test_a_requested_size_is_used():
@@ -49,7 +42,32 @@ def test_a_requested_size_is_used():
 
 
 def test_a_pool_below_one_block_is_refused():
-    with pytest.raises(ModelError, match="kv_cache_bytes"):
+    with pytest.raises(ModelError, match="one block of 4 tokens of toy takes 128"):
         pool(requested_bytes=100)
-    with pytest.raises(ModelError, match="KV cache"):
-        pool(available=100)
+
+
+def test_the_default_pool_is_a_share_of_what_weights_and_work_buffers_leave():
+    assert pool().pool_bytes == 4 * MIB
+    assert pool(available=60 * MIB + 128).num_blocks == 1
+
+
+@pytest.mark.parametrize("requested", [None, 128])
+def test_a_model_that_does_not_fit_is_refused_with_the_missing_amount(requested):
+    with pytest.raises(ModelError) as refusal:
+        pool(available=30 * MIB, requested_bytes=requested)
+    sentence = str(refusal.value)
+    assert sentence.startswith(
+        "toy does not fit in memory: it takes 50.0 MiB for its weights, 10.0 MiB for work buffers and "
+        "0.0 MiB for the KV pool, but 30.0 MiB are available, 30.0 MiB too little: "
+    )
+    assert sentence.endswith("choose a smaller or more strongly quantized model.")
+
+
+def test_a_requested_pool_that_does_not_fit_beside_the_weights_is_refused():
+    assert pool(requested_bytes=40 * MIB).pool_bytes == 40 * MIB
+    with pytest.raises(ModelError, match=r"1\.0 MiB too little: lower kv_cache_bytes or free"):
+        pool(requested_bytes=41 * MIB)
+
+
+def test_a_requested_pool_is_not_compared_with_unknown_memory():
+    assert pool(requested_bytes=41 * MIB, available=None).pool_bytes == 41 * MIB

@@ -186,7 +186,9 @@ def test_08_the_least_recently_used_goes_first_and_leaves_before_parents():
         answer(toy, ask(prompt(13, start), max_tokens=1))  # three full blocks each
     answer(toy, ask(prompt(13, 1), max_tokens=1))  # used again
     answer(toy, ask(prompt(20, 80), max_tokens=1))  # needs five; three are free
-    found = [len(toy.blocks.prefixes.match(np.array(prompt(12, s), np.int32))) for s in (1, 30, 60)]
+    found = [
+        len(toy.blocks.prefixes.match(np.array(prompt(12, s), np.int32), b"")) for s in (1, 30, 60)
+    ]
     assert found == [3, 1, 3]
 
 
@@ -198,7 +200,7 @@ def test_09_what_does_not_fit_evicts_nothing():
     large = toy.submit(ask(prompt(33, 20), max_tokens=1))
     toy.step()
     assert toy.row(large) == -1
-    assert len(toy.blocks.prefixes.match(np.array(prompt(12), np.int32))) == 3
+    assert len(toy.blocks.prefixes.match(np.array(prompt(12), np.int32), b"")) == 3
     toy.run()
     assert running.finished
     assert large.drain().token_ids == oracle(large.request)
@@ -216,7 +218,9 @@ def test_12_retrying_the_front_of_the_queue_hashes_nothing():
     toy = cached_toy(blocks=10)
     looked_up = []
     match = toy.blocks.prefixes.match
-    toy.blocks.prefixes.match = lambda tokens: looked_up.append(len(tokens)) or match(tokens)
+    toy.blocks.prefixes.match = lambda tokens, salt: (
+        looked_up.append(len(tokens)) or match(tokens, salt)
+    )
     toy.submit(ask(prompt(20, 50), max_tokens=12))
     toy.step()
     looked_up.clear()

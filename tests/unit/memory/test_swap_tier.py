@@ -126,7 +126,7 @@ def test_a_block_left_out_is_saved_after_its_next_use():
     toy = swapping()
     handle = toy.submit(ask(prompt(9), max_tokens=1))
     toy.run()
-    blocks = toy.blocks.prefixes.match(np.array(prompt(9), np.int32))
+    blocks = toy.blocks.prefixes.match(np.array(prompt(9), np.int32), b"")
     toy.tier.skip_saving(blocks)
     assert not toy.tier.save_idle()
     again = toy.submit(ask(prompt(9), max_tokens=1))
@@ -143,7 +143,7 @@ def test_the_swap_cost_counts_only_blocks_that_must_be_copied(saved):
     store = SwapStore(
         None, identity=bytes(32), block_size=BLOCK, block_bytes=32, capacity_bytes=1 << 20
     )
-    tier = SwapTier(store, trie, ToyExecutor(8, BLOCK), threaded=False)
+    tier = SwapTier(store, trie, ToyExecutor(8, BLOCK), salt=b"toy", threaded=False)
     blocks = pool.allocate(4)
     trie.insert(b"toy", prompt(16), blocks)
     assert tier.is_cheaper(blocks, 0.001)  # nothing was measured: try it
@@ -220,7 +220,7 @@ def slow_tier(num_blocks):
             None, identity=bytes(32), block_size=BLOCK, block_bytes=32, capacity_bytes=1 << 22
         )
     )
-    tier = SwapTier(store, trie, executor)
+    tier = SwapTier(store, trie, executor, salt=b"toy")
     return pool, trie, executor, store, tier
 
 
@@ -233,11 +233,11 @@ def test_27_a_block_reused_during_its_swap_out_is_saved_as_it_was():
     tier.save_victims(4)
     reused = pool.allocate(4)
     executor.kv[reused] = -1  # a step writes them while the tier still has nothing
-    assert not store.match_prefix(prompt(16)).size
+    assert not store.match_prefix(b"toy", prompt(16)).size
     store.may_fill.set()
     tier.flush()
     target = np.arange(4, dtype=np.int32)
-    assert tier.load(tier.find(np.array(prompt(16), np.int32), 0, 4), target) == 4
+    assert tier.load(tier.find(np.array(prompt(16), np.int32), 0, 4, b""), target) == 4
     assert (executor.kv[target] == np.arange(16).reshape(4, BLOCK)).all()
     tier.close()
 
@@ -358,7 +358,7 @@ def test_a_full_disk_only_stops_growth(tmp_path):
     store.check_integrity()
     assert store.stats().entries == 2
     assert store.stats().capacity < 63
-    found = store.match_prefix(list(range(8))).tolist()
+    found = store.match_prefix(b"toy", list(range(8))).tolist()
     out = np.empty((2, size), np.uint8)
     assert (found, store.read(found, out)) == (entries[:2].tolist(), 2)
     assert (out[1] == 1).all()

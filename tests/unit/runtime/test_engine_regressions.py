@@ -4,6 +4,7 @@ import gc
 import subprocess
 import sys
 import threading
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,8 @@ import pytest
 from engine._core import BlockAllocator
 from engine.api.errors import InvalidRequest
 from engine.api.request import FinishReason
-from engine.batch.sequence import Sequence
+from engine.batch.sequence import SequenceState
+from engine.executors.base import StepResult
 from tests.fakes.toy_engine import ask, toy_config, toy_engine
 from tests.fakes.toy_executor import ToyExecutor, oracle
 from tests.fakes.toy_pipeline import ToyPipeline
@@ -20,24 +22,31 @@ from tests.fakes.toy_pipeline import ToyPipeline
 PATIENCE_S = 30
 
 
-def test_24_abort_with_a_result_in_flight_drops_the_result():
+def test_24_an_abort_during_a_step_takes_effect_after_that_step():
+    """The step's token is kept, as `RequestHandle.abort` documents; nothing is computed afterwards."""
     engine, executor = toy_engine()
     executor.gate = threading.Semaphore(0)
     engine.start()
-    request = ask("hello")
-    handle = engine.submit(request)
-    for _ in range(3):
-        assert executor.entered.acquire(timeout=PATIENCE_S)
-        executor.gate.release()
+    aborted = engine.submit(ask("hello", max_tokens=60))
     assert executor.entered.acquire(timeout=PATIENCE_S)
-    handle.abort()  # the fourth step computes meanwhile
+    other = engine.submit(ask("world", max_tokens=20))
+    for _ in range(3):
+        executor.gate.release()
+        assert executor.entered.acquire(timeout=PATIENCE_S)
+    aborted.abort()  # the fourth step computes meanwhile
+    assert not aborted.finished
     executor.gate.release(100)
-    output = handle.wait_result(PATIENCE_S)
+    output = aborted.wait_result(PATIENCE_S)
     assert output.finish_reason is FinishReason.ABORT
-    assert output.token_ids == oracle(request)[: len(output.token_ids)]
-    assert len(output.token_ids) == 4
+    assert output.token_ids == oracle(aborted.request)[:4]
+    assert other.wait_result(PATIENCE_S).token_ids == oracle(other.request)
     engine.shutdown()
-    assert engine.snapshot().totals.generation_tokens == 4
+    assert [len(rows) for rows, _ in executor.steps] == [1, 2, 2, 2, *[1] * 17]
+    assert aborted.wait_result(0) == output
+    totals = engine.snapshot().totals
+    assert totals.generation_tokens == 4 + 20
+    assert (totals.finished["abort"], totals.finished["length"]) == (1, 1)
+    assert engine.snapshot().blocks.active == 0
 
 
 def test_26_a_reused_row_keeps_nothing_of_its_last_request():
@@ -59,44 +68,81 @@ def test_26_a_reused_row_keeps_nothing_of_its_last_request():
 
 
 def test_30_ten_thousand_requests_with_random_aborts_leak_nothing():
-    toy = ToyPipeline(blocks=60, rows=8, context=32, budget=64, allocator=BlockAllocator)
-    toy.executor.execute = lambda plan: _answer_one(plan)
-    random = np.random.default_rng(0)
-    before = _live_sequences()
-    submitted = 0
-    while submitted < 10_000:
-        for _ in range(random.integers(1, 30)):
-            length, tokens = random.integers(1, 9), random.integers(1, 5)
-            handle = toy.submit(ask([1] * int(length), max_tokens=int(tokens)))
-            submitted += 1
-        for _ in range(random.integers(1, 5)):
-            toy.pipeline.step()
-            toy.deliver()
-        for handle in toy.handles[:: int(random.integers(2, 5))]:
-            handle.abort()
-        toy.handles.clear()  # dropping the rest aborts whatever still runs
-        toy.sequences.clear()
-        toy.ended.clear()
-    toy.run()
-    toy.assert_idle()
-    toy.blocks.check_integrity()
-    finished = toy.counters.totals().finished
-    assert sum(finished.values()) == submitted
-    assert finished["length"] > 0
-    assert finished["abort"] > 0
+    """With shared prefixes, forks, preemptions, and a pool so small that its blocks are swapped."""
+    toy = ToyPipeline(
+        blocks=14, rows=8, context=32, budget=8, allocator=BlockAllocator, swap=30, queue=10_000
+    )
+    toy.executor.execute = lambda plan: _write_kv_and_sample_ones(toy.executor, plan)
+    random = np.random.default_rng(30)
+    aborted_in = Counter()
+
+    def traffic(requests):
+        submitted = 0
+        while submitted < requests:
+            for _ in range(random.integers(1, 9)):
+                tokens = [int(random.integers(1, 60))] * int(random.integers(1, 13))
+                toy.submit(ask(tokens, max_tokens=int(random.integers(1, 9))))
+                submitted += 1
+            for _ in range(random.integers(1, 6)):
+                toy.pipeline.step()
+                toy.deliver()
+            toy.check()
+            if random.random() < 0.3 and len(toy.pipeline.scheduler.running):
+                toy.pipeline.scheduler.preempt(int(toy.pipeline.scheduler.running[-1]))
+            live = [handle for handle in toy.handles if not handle.finished]
+            if live:
+                submitted += len(toy.fork(live[0], n=2))
+            for handle in live[:: int(random.integers(4, 12))]:
+                aborted_in[_state(toy, toy.sequences[handle.request_id])] += 1
+                handle.abort()
+            if random.random() < 0.02:
+                toy.handles.clear()  # which aborts requests that still run
+            _forget_finished(toy)
+        toy.run()
+        toy.assert_idle()
+        assert toy.blocks.counts().active == 0
+        assert sum(toy.counters.totals().finished.values()) == total + submitted
+        toy.handles.clear()
+        _forget_finished(toy)
+        return submitted
+
+    total = 0
+    total = traffic(1_000)
+    before = _live_objects()
+    total += traffic(10_000)
+    assert (_live_objects() - before).total() < 100  # a leak of a hundredth of the requests
+    assert aborted_in.keys() == {"waiting", "prefilling", "decoding", "preempted"}
+    assert min(aborted_in.values()) > 20
+    assert toy.counters.totals().finished["length"] > 1_000
+    assert toy.executor.swapped_in > 50
+
+
+def _state(toy, sequence):
+    if sequence.state is not SequenceState.RUNNING:
+        return sequence.state.name.lower()
+    return "decoding" if toy.table.num_tokens[sequence.row] > sequence.num_prompt else "prefilling"
+
+
+def _forget_finished(toy):
     toy.ended.clear()
-    del handle
-    assert _live_sequences() <= before
+    for handle in [handle for handle in toy.handles if handle.finished]:
+        toy.handles.remove(handle)
+    for sequence in [each for each in toy.sequences.values() if each.finished]:
+        del toy.sequences[sequence.request_id]
 
 
-def _live_sequences():
+def _live_objects():
+    """The number of live objects of each of the engine's types."""
     gc.collect()
-    return sum(type(each) is Sequence for each in gc.get_objects())
+    names = (f"{type(each).__module__}.{type(each).__name__}" for each in gc.get_objects())
+    return Counter(name for name in names if name.startswith("engine."))
 
 
-def _answer_one(plan):
-    from engine.executors.base import StepResult
-
+def _write_kv_and_sample_ones(executor, plan):
+    """A step of the toy executor without its logits, which would take most of the time."""
+    rows = np.repeat(plan.rows, np.diff(plan.query_start))
+    blocks = plan.block_tables[rows, plan.positions // executor.block_size]
+    executor.kv[blocks, plan.positions % executor.block_size] = plan.token_ids
     result = StepResult.empty(len(plan.rows))
     result.sampled[plan.needs_logits != 0] = 1
     return result

@@ -17,6 +17,8 @@ from tests.fakes.toy_tokenizer import ToyTokenizer
 
 BLOCK = 4
 PATIENCE_S = 30
+HALF_WRITTEN = -9
+"""In a KV slot: a step is writing it."""
 
 
 def prompt(length, start=1):
@@ -137,23 +139,38 @@ def test_a_fork_at_an_earlier_token_copies_at_most_one_block(at):
     assert child.drain().token_ids == expected(child, parent)
 
 
-def test_36_fork_while_a_step_writes_the_tail():
+@pytest.mark.parametrize("length", [4, 5, 6, 7])
+def test_36_fork_while_a_step_writes_the_tail(length):
+    """For each slot of a block: the slot that the step writes is not shared, the slots before it are."""
     engine, executor = toy_engine(toy_config(block_size=BLOCK))
-    executor.gate = threading.Semaphore(0)
+    permits, writing = threading.Semaphore(0), threading.Semaphore(0)
+
+    def begin_writing(plan):
+        row, last = plan.rows[0], plan.positions[plan.query_start[1] - 1]
+        executor.kv[plan.block_tables[row, last // BLOCK], last % BLOCK] = HALF_WRITTEN
+        writing.release()
+        assert permits.acquire(timeout=PATIENCE_S)
+
+    executor.watch = begin_writing
     engine.start()
-    parent = engine.submit(ask(prompt(6), max_tokens=20))
+    parent = engine.submit(ask(prompt(length), max_tokens=20, temperature=1.0, seed=36))
     for _ in range(3):
-        assert executor.entered.acquire(timeout=PATIENCE_S)
-        executor.gate.release()
-    assert executor.entered.acquire(timeout=PATIENCE_S)
-    (child,) = engine.fork(parent.request_id)  # the fourth step computes meanwhile
-    executor.gate.release(1000)
+        assert writing.acquire(timeout=PATIENCE_S)
+        permits.release()
+    assert writing.acquire(timeout=PATIENCE_S)
+    (child,) = engine.fork(parent.request_id)  # the fourth step writes its token's KV meanwhile
+    known = length + 3
+    permits.release(1000)
     outputs = [handle.wait_result(PATIENCE_S) for handle in (parent, child)]
     engine.shutdown()
     assert outputs[0].token_ids == oracle(parent.request)
     assert outputs[1].token_ids == expected(child, parent)
-    assert (*parent.request.prompt_ids, *outputs[0].token_ids)[:9] == child.request.prompt_ids
-    assert outputs[1].cached_tokens == 8
+    assert (
+        outputs[0].token_ids[3:] != outputs[1].token_ids[: 20 - 3]
+    )  # they append different tokens
+    assert child.request.prompt_ids == (*prompt(length), *outputs[0].token_ids[:3])
+    assert outputs[1].cached_tokens == known - 1
+    assert len(executor.copies) == ((known - 1) % BLOCK > 0)
 
 
 def test_37_children_have_seeds_of_their_own_and_replay():

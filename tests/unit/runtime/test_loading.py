@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from engine.api.errors import ModelError
+from engine.runtime import loading
 from engine.runtime.loading import open_with_headers
 from tests.fakes.toy_engine import toy_config
 from tests.fakes.toy_executor import toy_model
@@ -41,6 +42,23 @@ def test_impossible_limits_are_refused_by_name(name, value):
 
 def test_the_requested_pool_size_is_used():
     assert opened().kv_cache.num_blocks == 64
+
+
+def test_a_model_larger_than_free_memory_is_refused_before_anything_is_loaded(monkeypatch):
+    monkeypatch.setattr(loading, "available_memory", lambda: 2000)
+    with pytest.raises(ModelError, match="toy does not fit in memory"):
+        opened(kv_cache_bytes=64 * 128)
+    assert opened(kv_cache_bytes=128).memory.weight_bytes == 1000
+
+
+def test_unknown_free_memory_is_an_error_unless_the_pools_size_is_given(monkeypatch):
+    def unknown():
+        raise OSError("unknown")
+
+    monkeypatch.setattr(loading, "available_memory", unknown)
+    assert opened().kv_cache.num_blocks == 64
+    with pytest.raises(ModelError, match="Free memory is unknown"):
+        opened(kv_cache_bytes=None)
 
 
 def test_the_default_pool_comes_from_free_memory():

@@ -3,13 +3,15 @@
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from engine._core import SwapStore
 from tests.fakes.toy_engine import ask, toy_config, toy_engine
-from tests.fakes.toy_executor import oracle
+from tests.fakes.toy_executor import oracle, toy_model, toy_spec
 
 PATIENCE_S = 30
 BLOCK = 4
@@ -41,6 +43,34 @@ def test_a_restarted_engine_copies_instead_of_computing(tmp_path):
     assert after.token_ids == before.token_ids == oracle(ask(prompt(50)))
     assert after.cached_tokens == 48
     assert executor.swapped_in == 12
+
+
+@pytest.mark.parametrize(
+    ("facts", "settings"),
+    [
+        ({"weight_format": "Q8_0"}, {}),
+        ({"spec": replace(toy_spec(), rope_theta=5e5)}, {}),
+        ({}, {"dispatch": "avx2"}),
+    ],
+    ids=["quantisation", "model", "setting"],
+)
+def test_07_a_restart_with_another_model_or_setting_reuses_no_block(tmp_path, facts, settings):
+    """The swap file of the first engine is there, with the same tokens and blocks of the same size."""
+    first, _ = started(tmp_path)
+    answer(first, prompt(50))
+    first.shutdown()
+    model = toy_model()
+    vars(model).update(facts)
+    config = toy_config(block_size=BLOCK, swap_bytes=1 << 20, swap_dir=tmp_path, **settings)
+    other, executor = toy_engine(config, model_opener=lambda config: model)
+    other.start()
+    output = answer(other, prompt(50))
+    other.shutdown()
+    assert output.cached_tokens == executor.swapped_in == 0
+    assert output.token_ids == oracle(ask(prompt(50)))
+    again, _ = started(tmp_path)
+    assert answer(again, prompt(50)).cached_tokens == 48
+    again.shutdown()
 
 
 def test_a_price_counts_what_is_swapped_in_and_not_what_it_replaces(tmp_path):
@@ -107,7 +137,7 @@ os.kill(os.getpid(), signal.SIGKILL)
         path, identity=bytes(32), block_size=2, block_bytes=5000, capacity_bytes=1 << 20
     )
     assert store.notice is None
-    entries = store.match_prefix(list(range(16)))
+    entries = store.match_prefix(b"toy", list(range(16)))
     out = np.empty((6, 5000), np.uint8)
     assert store.read(entries.tolist(), out) == 6
     assert (out == np.arange(6)[:, None]).all()

@@ -73,7 +73,7 @@ def test_admission_asks_for_room_for_the_whole_prompt():
     toy.step(3)
     assert toy.row(late) == -1
     toy.run()
-    assert late.finished
+    assert late.drain().token_ids == oracle(late.request)
 
 
 def test_22_preemption_keeps_every_token():
@@ -98,10 +98,16 @@ def test_the_newest_request_is_preempted_and_the_oldest_never():
 def test_a_request_that_alone_exceeds_the_pool_ends_with_an_error():
     """It finishes with an error and the scheduler does not spin (transformers #43150)."""
     toy = ToyPipeline(blocks=4, block_size=4)
-    (batch,) = answers(toy, [ask(prompt(10), max_tokens=100)])
+    alone = toy.submit(ask(prompt(10), max_tokens=100))
+    beside = toy.submit(ask(prompt(4, 50), max_tokens=4))
+    toy.run(limit=30)
+    toy.assert_idle()
+    batch = alone.drain()
     assert batch.finish_reason is FinishReason.ERROR
     assert "KV pool holds 16" in batch.error
     assert batch.token_ids == oracle(ask(prompt(10), max_tokens=7))  # all that fitted
+    assert len(toy.executor.steps) < 7 + 4 + 2  # computed once, with at most one preemption
+    assert beside.drain().token_ids == oracle(beside.request)
 
 
 def test_a_request_that_exactly_fills_the_pool_runs():
@@ -169,7 +175,7 @@ def test_answers_do_not_depend_on_the_batch():
     requests = [
         ask(
             prompt(2 + i, i),
-            max_tokens=5 + i,
+            max_tokens=5 + 2 * i,
             temperature=(i % 3) * 0.7,
             seed=i,
             top_k=i % 5,
@@ -177,6 +183,9 @@ def test_answers_do_not_depend_on_the_batch():
             repetition_penalty=1 + 0.1 * (i % 2),
             presence_penalty=0.3 * (i % 3),
             frequency_penalty=-0.2 * (i % 2),
+            dry_multiplier=2.0 * (i % 3 == 0),
+            dry_allowed_length=i % 2,
+            dry_sequence_breakers=(("a", "é"), ("b",), ())[i % 4 % 3],
             min_p=0.02 * (i % 3),
         )
         for i in range(16)

@@ -4,6 +4,9 @@
 15 by the clock is `test_batch_former`; `tests/unit/memory` has the memory side of 16-18 and 22.
 """
 
+from collections import defaultdict
+from itertools import pairwise
+
 import pytest
 
 from engine.api.events import RequestPreempted, RequestScheduled
@@ -45,15 +48,34 @@ def test_16_one_request_that_exhausts_the_pool_finishes_with_an_error(policy):
 
 
 def test_17_preemption_does_not_thrash(policy):
-    """vLLM #21809: a preempted request is readmitted only when it fits."""
-    toy = TimedPipeline(policy, blocks=12, block_size=4)
+    """vLLM #21809: a preempted request is readmitted only when all of its tokens fit, and beside them a
+    block for each other running row, so that their next tokens do not preempt it at once.
+    """
+    toy = TimedPipeline(policy, blocks=16, block_size=4)
+    lengths: dict[str, list[int]] = defaultdict(list)
+    toy.events.subscribe(
+        RequestPreempted, lambda event: lengths[event.request_id].append(event.num_tokens)
+    )
+    free_after_resuming = []
+
+    def resume(event):
+        if event.resumed:
+            others = len(toy.pipeline.scheduler.running) - 1
+            free_after_resuming.append(toy.blocks.num_free - others)
+
+    toy.events.subscribe(RequestScheduled, resume)
     requests = [
         ask(6, start, max_tokens=30, priority=start % 2, deadline_ms=2_000 + 10 * start)
-        for start in range(4)
+        for start in range(8)
     ]
     for request, batch in zip(requests, finish(toy, requests), strict=True):
         assert batch.token_ids == oracle(request)
-    assert 0 < toy.counters.totals().preemptions <= 8
+    preemptions = toy.counters.totals().preemptions
+    assert 0 < preemptions <= len(requests)
+    assert len(free_after_resuming) == preemptions
+    assert min(free_after_resuming) >= 0
+    for preempted_at in lengths.values():
+        assert all(later > earlier for earlier, later in pairwise(preempted_at))
 
 
 @pytest.mark.parametrize("former", BATCH_FORMERS)

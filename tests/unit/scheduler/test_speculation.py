@@ -63,6 +63,7 @@ def answer(toy, request):
     block_size=st.sampled_from([1, 3, 4, 16]),
     temperature=st.sampled_from([0.0, 0.8]),
     penalty=st.sampled_from([0.0, 1.5]),
+    dry=st.sampled_from([{}, {"dry_multiplier": 3.0, "dry_sequence_breakers": ("e",)}]),
     bias=st.sampled_from([(), ((5, 6.0), (9, -3.0))]),
     logprobs=st.sampled_from([None, 0, 3]),
     ignore_eos=st.booleans(),
@@ -71,7 +72,7 @@ def answer(toy, request):
 )
 @settings(max_examples=40, deadline=None)
 def test_52_answers_are_equal_with_and_without_speculation(
-    prompts, right, length, budget, tokens, block_size, stop, penalty, bias, **params
+    prompts, right, length, budget, tokens, block_size, stop, penalty, dry, bias, **params
 ):
     def run(speculate):
         toy = ToyPipeline(
@@ -91,6 +92,7 @@ def test_52_answers_are_equal_with_and_without_speculation(
                     stop=stop,
                     frequency_penalty=penalty,
                     logit_bias=bias,
+                    **dry,
                     **params,
                 )
             )

@@ -2,9 +2,14 @@
 
 use crate::TokenId;
 
-/// BLAKE3 of the parent's key and the block's tokens. The parent of a first block is the *identity*: 32 bytes
-/// that depend on everything other than tokens that changes KV bytes.
+/// BLAKE3 of the parent's key and the block's tokens; of a first block, of the [`root_key`].
 pub type ChainKey = [u8; 32];
+
+/// The key above the first blocks under `salt`, the salt of a root of the prefix trie. `identity`: 32 bytes that depend
+/// on everything other than tokens that changes KV bytes.
+pub(super) fn root_key(identity: &ChainKey, salt: &[u8]) -> ChainKey {
+    *blake3::keyed_hash(identity, salt).as_bytes()
+}
 
 /// The key of a block of `tokens` after the prefix of `parent`.
 pub(super) fn chain_key(parent: &ChainKey, tokens: &[TokenId]) -> ChainKey {
@@ -26,13 +31,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_depends_on_every_token_before_it_and_on_the_identity() {
-        let key = |identity: u8, first: i32, second: i32| {
-            chain_key(&chain_key(&[identity; 32], &[first, 2]), &[second])
+    fn a_key_depends_on_every_token_before_it_on_the_salt_and_on_the_identity() {
+        let key = |identity: u8, salt: &[u8], first: i32, second: i32| {
+            let root = root_key(&[identity; 32], salt);
+            chain_key(&chain_key(&root, &[first, 2]), &[second])
         };
-        assert_eq!(key(0, 1, 3), key(0, 1, 3));
-        for other in [key(1, 1, 3), key(0, 9, 3), key(0, 1, 9)] {
-            assert_ne!(key(0, 1, 3), other);
+        let one = key(0, b"salt", 1, 3);
+        assert_eq!(one, key(0, b"salt", 1, 3));
+        for other in [
+            key(1, b"salt", 1, 3),
+            key(0, b"", 1, 3),
+            key(0, b"salt", 9, 3),
+            key(0, b"salt", 1, 9),
+        ] {
+            assert_ne!(one, other);
         }
     }
 }

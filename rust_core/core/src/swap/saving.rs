@@ -97,12 +97,17 @@ fn save<S: BuildHasher>(
         }
         at = pool.trie().parent(node);
     }
+    let Some(&top) = path.last() else {
+        return true;
+    };
+    let root = pool.trie().root_of(top);
     for node in path.into_iter().rev() {
         if saving.0.len() >= max_entries {
             return false;
         }
         let block = pool.trie().block(node);
-        match store.reserve(parent, pool.trie().tokens(node)) {
+        let (salt, tokens) = (pool.trie().salt(root), pool.trie().tokens(node));
+        match store.reserve(salt, parent, tokens) {
             Reservation::Known(entry) => parent = entry,
             Reservation::New(entry) => {
                 saving.0.push(block);

@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::chain_key::{ChainKey, chain_key, checksum};
+use super::chain_key::{ChainKey, chain_key, checksum, root_key};
 use super::entries::{Entries, EntryState};
 use super::layout::{Damaged, PAGE, Record, SwapGeometry, header, header_mismatch};
 use super::storage::{OpenedFile, Storage};
@@ -196,12 +196,12 @@ impl SwapStore {
         slot.is_some_and(|slot| state.entries.entry(slot).state != EntryState::Failed)
     }
 
-    /// The complete entries of the longest prefix of `tokens`, first block first. They become the most recently
-    /// used. Tokens after the last whole block are ignored.
-    pub fn match_prefix(&self, tokens: &[TokenId]) -> Vec<EntryId> {
+    /// The complete entries of the longest prefix of `tokens` under `salt`, first block first. They become the most
+    /// recently used. Tokens after the last whole block are ignored.
+    pub fn match_prefix(&self, salt: &[u8], tokens: &[TokenId]) -> Vec<EntryId> {
         let mut found = Vec::new();
+        let (mut parent, mut key) = (ROOT, root_key(&self.identity, salt));
         let mut state = self.lock_state();
-        let (mut parent, mut key) = (ROOT, self.identity);
         for block in tokens.chunks_exact(self.geometry.block_size) {
             key = (self.make_key)(&key, block);
             let Some(slot) = state.entries.slot_under(&key) else {
@@ -221,12 +221,13 @@ impl SwapStore {
         found
     }
 
-    /// Reserves an entry of `tokens` below `parent`. May evict another entry.
-    pub fn reserve(&self, parent: EntryId, tokens: &[TokenId]) -> Reservation {
+    /// Reserves an entry of `tokens` below `parent`, which is an entry under `salt` or `ROOT`. May evict another
+    /// entry.
+    pub fn reserve(&self, salt: &[u8], parent: EntryId, tokens: &[TokenId]) -> Reservation {
         debug_assert_eq!(tokens.len(), self.geometry.block_size);
         let mut state = self.lock_state();
         let above = match parent {
-            ROOT => self.identity,
+            ROOT => root_key(&self.identity, salt),
             _ => match state.entries.slot_of(parent) {
                 Some(slot) if state.entries.entry(slot).state != EntryState::Failed => {
                     state.entries.entry(slot).key

@@ -1,6 +1,6 @@
 //! The store by example, with damaged files, and under random operations against a naive model.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fs::OpenOptions;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -17,6 +17,7 @@ const GEOMETRY: SwapGeometry = SwapGeometry {
     block_bytes: 300,
 };
 const IDENTITY: ChainKey = [1; 32];
+const SALT: &[u8] = b"";
 
 fn capacity(entries: usize) -> u64 {
     (PAGE + entries * GEOMETRY.stride()) as u64
@@ -36,10 +37,16 @@ fn folder() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Bytes that only this prefix has.
 fn bytes_of(tokens: &[TokenId]) -> Vec<u8> {
-    let mut state = tokens.iter().fold(17u32, |state, &token| {
-        state.wrapping_mul(31).wrapping_add(token as u32)
+    bytes_under(SALT, tokens)
+}
+
+/// Bytes that only this prefix has, and only under this salt.
+fn bytes_under(salt: &[u8], tokens: &[TokenId]) -> Vec<u8> {
+    let salt = salt.iter().map(|&byte| u32::from(byte) + 1000);
+    let tokens = tokens.iter().map(|&token| token as u32);
+    let mut state = salt.chain(tokens).fold(17u32, |state, value| {
+        state.wrapping_mul(31).wrapping_add(value)
     });
     (0..GEOMETRY.block_bytes)
         .map(|_| {
@@ -49,15 +56,20 @@ fn bytes_of(tokens: &[TokenId]) -> Vec<u8> {
         .collect()
 }
 
-/// Saves every block of `tokens` that is not there; returns the entries as far as there was room.
 fn save(store: &SwapStore, tokens: &[TokenId]) -> Vec<EntryId> {
+    save_under(store, SALT, tokens)
+}
+
+/// Saves every block of `tokens` that is not there; returns the entries as far as there was room.
+fn save_under(store: &SwapStore, salt: &[u8], tokens: &[TokenId]) -> Vec<EntryId> {
     let mut path = Vec::new();
     for (index, block) in tokens.chunks_exact(2).enumerate() {
         let parent = path.last().copied().unwrap_or(ROOT);
-        match store.reserve(parent, block) {
+        match store.reserve(salt, parent, block) {
             Reservation::Known(id) => path.push(id),
             Reservation::New(id) => {
-                assert!(store.fill(id, &bytes_of(&tokens[..2 * index + 2])).unwrap());
+                let bytes = bytes_under(salt, &tokens[..2 * index + 2]);
+                assert!(store.fill(id, &bytes).unwrap());
                 path.push(id);
             }
             Reservation::Refused => break,
@@ -67,13 +79,17 @@ fn save(store: &SwapStore, tokens: &[TokenId]) -> Vec<EntryId> {
     path
 }
 
-/// How many blocks of `tokens` are there; each one's bytes are checked.
 fn found(store: &SwapStore, tokens: &[TokenId]) -> usize {
-    let entries = store.match_prefix(tokens);
+    found_under(store, SALT, tokens)
+}
+
+/// How many blocks of `tokens` are there; each one's bytes are checked.
+fn found_under(store: &SwapStore, salt: &[u8], tokens: &[TokenId]) -> usize {
+    let entries = store.match_prefix(salt, tokens);
     let mut bytes = vec![0; GEOMETRY.block_bytes];
     for (index, &entry) in entries.iter().enumerate() {
         assert!(store.read(entry, &mut bytes));
-        assert_eq!(bytes, bytes_of(&tokens[..2 * index + 2]));
+        assert_eq!(bytes, bytes_under(salt, &tokens[..2 * index + 2]));
     }
     store.check_integrity().unwrap();
     entries.len()
@@ -93,7 +109,7 @@ fn a_saved_block_is_found_by_its_tokens_and_no_others() {
     );
     assert_eq!(
         save(&store, &[1, 2, 3, 4]),
-        store.match_prefix(&[1, 2, 3, 4])
+        store.match_prefix(SALT, &[1, 2, 3, 4])
     );
     assert_eq!(store.stats().entries, 3, "saving again adds nothing");
 }
@@ -101,11 +117,14 @@ fn a_saved_block_is_found_by_its_tokens_and_no_others() {
 #[test]
 fn a_reserved_entry_is_not_found_before_it_is_filled() {
     let store = in_memory(8);
-    let Reservation::New(entry) = store.reserve(ROOT, &[1, 2]) else {
+    let Reservation::New(entry) = store.reserve(SALT, ROOT, &[1, 2]) else {
         panic!("an empty store has room");
     };
     assert_eq!(found(&store, &[1, 2]), 0);
-    assert_eq!(store.reserve(ROOT, &[1, 2]), Reservation::Known(entry));
+    assert_eq!(
+        store.reserve(SALT, ROOT, &[1, 2]),
+        Reservation::Known(entry)
+    );
     store.abandon(entry);
     assert!(!store.is_alive(entry));
     assert!(!store.fill(entry, &bytes_of(&[1, 2])).unwrap());
@@ -115,7 +134,7 @@ fn a_reserved_entry_is_not_found_before_it_is_filled() {
 #[test]
 fn entries_below_an_abandoned_entry_are_removed() {
     let store = in_memory(8);
-    let reserve = |parent, tokens| match store.reserve(parent, tokens) {
+    let reserve = |parent, tokens| match store.reserve(SALT, parent, tokens) {
         Reservation::New(entry) => entry,
         other => panic!("{other:?}"),
     };
@@ -125,7 +144,7 @@ fn entries_below_an_abandoned_entry_are_removed() {
     store.abandon(first);
     assert!(!store.is_alive(first));
     assert_eq!(
-        store.reserve(ROOT, &[1, 2]),
+        store.reserve(SALT, ROOT, &[1, 2]),
         Reservation::Refused,
         "not yet gone"
     );
@@ -166,12 +185,15 @@ fn a_chain_longer_than_the_store_keeps_its_beginning() {
 #[test]
 fn an_entry_being_written_is_not_evicted() {
     let store = in_memory(1);
-    let Reservation::New(entry) = store.reserve(ROOT, &[1, 2]) else {
+    let Reservation::New(entry) = store.reserve(SALT, ROOT, &[1, 2]) else {
         panic!("an empty store has room");
     };
-    assert_eq!(store.reserve(ROOT, &[3, 4]), Reservation::Refused);
+    assert_eq!(store.reserve(SALT, ROOT, &[3, 4]), Reservation::Refused);
     assert!(store.fill(entry, &bytes_of(&[1, 2])).unwrap());
-    assert!(matches!(store.reserve(ROOT, &[3, 4]), Reservation::New(_)));
+    assert!(matches!(
+        store.reserve(SALT, ROOT, &[3, 4]),
+        Reservation::New(_)
+    ));
     assert!(!store.is_alive(entry));
 }
 
@@ -237,7 +259,23 @@ fn another_identity_or_geometry_shares_nothing() {
         ..GEOMETRY
     };
     let store = SwapStore::open(Some(&path), IDENTITY, wider, 1 << 20).unwrap();
-    assert_eq!(store.match_prefix(&[1, 2]), []);
+    assert_eq!(store.match_prefix(SALT, &[1, 2]), []);
+}
+
+#[test]
+fn a_salt_separates_equal_tokens_across_a_restart() {
+    let (_folder, path) = folder();
+    {
+        let store = in_file(&path, 8);
+        save_under(&store, b"one", &[1, 2, 3, 4]);
+        assert_eq!(found_under(&store, b"two", &[1, 2, 3, 4]), 0);
+        save_under(&store, b"two", &[1, 2]);
+        assert_eq!(store.stats().entries, 3);
+    }
+    let store = in_file(&path, 8);
+    assert_eq!(found_under(&store, b"one", &[1, 2, 3, 4]), 2);
+    assert_eq!(found_under(&store, b"two", &[1, 2, 3, 4]), 1);
+    assert_eq!(found(&store, &[1, 2, 3, 4]), 0);
 }
 
 #[test]
@@ -271,7 +309,7 @@ fn a_damaged_block_is_forgotten_with_all_that_follows_it() {
     file.seek(SeekFrom::Start(second)).unwrap();
     file.write_all(&[0xA5; 8]).unwrap();
     let store = in_file(&path, 4);
-    let entries = store.match_prefix(&[1, 2, 3, 4, 5, 6]);
+    let entries = store.match_prefix(SALT, &[1, 2, 3, 4, 5, 6]);
     let mut bytes = vec![0; GEOMETRY.block_bytes];
     assert!(store.read(entries[0], &mut bytes));
     assert!(!store.read(entries[1], &mut bytes));
@@ -291,7 +329,7 @@ fn r06_colliding_keys_never_return_another_block() {
     save(&store, &[1, 2]);
     assert_eq!(found(&store, &[1, 2]), 1);
     assert_eq!(found(&store, &[3, 4]), 0);
-    assert_eq!(store.reserve(ROOT, &[3, 4]), Reservation::Refused);
+    assert_eq!(store.reserve(SALT, ROOT, &[3, 4]), Reservation::Refused);
     assert_eq!(
         found(&store, &[1, 2, 1, 2]),
         1,
@@ -311,25 +349,26 @@ proptest! {
     fn found_entries_have_the_saved_bytes(
         file in any::<bool>(),
         slots in 1..10usize,
-        steps in prop::collection::vec((0..4u8, prefix()), 1..40),
+        steps in prop::collection::vec((0..4u8, any::<bool>(), prefix()), 1..40),
     ) {
         let (_folder, path) = folder();
         let open = || if file { in_file(&path, slots) } else { in_memory(slots) };
         let mut store = open();
-        let mut ever: HashMap<Vec<TokenId>, ()> = HashMap::new();
-        for (step, tokens) in steps {
+        let mut ever: HashSet<(bool, Vec<TokenId>)> = HashSet::new();
+        for (step, salted, tokens) in steps {
+            let salt: &[u8] = if salted { b"salt" } else { SALT };
             match step {
                 0 | 1 => {
-                    let saved = save(&store, &tokens).len();
+                    let saved = save_under(&store, salt, &tokens).len();
                     for count in 1..=saved {
-                        ever.insert(tokens[..2 * count].to_vec(), ());
+                        ever.insert((salted, tokens[..2 * count].to_vec()));
                     }
-                    prop_assert!(found(&store, &tokens) >= saved);
+                    prop_assert!(found_under(&store, salt, &tokens) >= saved);
                 }
                 2 => {
-                    let count = found(&store, &tokens);
+                    let count = found_under(&store, salt, &tokens);
                     for count in 1..=count {
-                        prop_assert!(ever.contains_key(&tokens[..2 * count]));
+                        prop_assert!(ever.contains(&(salted, tokens[..2 * count].to_vec())));
                     }
                 }
                 _ if file => {
@@ -366,7 +405,7 @@ proptest! {
         std::fs::write(&path, &bytes).unwrap();
         let store = in_file(&path, 4);
         store.check_integrity().unwrap();
-        let entries = store.match_prefix(&tokens);
+        let entries = store.match_prefix(SALT, &tokens);
         let mut block = vec![0; GEOMETRY.block_bytes];
         for (index, &entry) in entries.iter().enumerate() {
             if store.read(entry, &mut block) {

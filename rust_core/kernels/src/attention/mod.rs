@@ -25,7 +25,7 @@ mod work;
 pub use kernel::{attend, combine, partial_floats};
 pub use state::Scratch;
 pub use task::Task;
-pub use work::{Item, Segment, Work, max_split_tasks};
+pub use work::{Item, Segment, Work, max_split_rows};
 
 /// The most rows of a task: enough to load a chunk's keys once for many rows, few enough for the CPU cache.
 pub const MAX_ROWS: usize = 48;

@@ -38,7 +38,7 @@ pub struct Task<'a> {
 }
 
 impl Task<'_> {
-    pub(super) fn rows(&self) -> usize {
+    pub fn rows(&self) -> usize {
         let rows = self.tokens.len() * self.heads;
         assert!(rows <= MAX_ROWS && rows > 0);
         rows

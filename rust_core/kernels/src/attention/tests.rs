@@ -171,10 +171,9 @@ impl Case {
         let tokens: usize = queries.iter().map(|q| q.tokens).sum();
         let mut out = Guarded::filled(f32::NAN, tokens * heads * dim);
         let (tables, table_width) = plan.block_tables();
-        let (slots, rows) = max_split_tasks(&self.spec, workers);
         let splits = (table_width * self.kv.shape().block_size).div_ceil(SPLIT);
-        let split_stride = rows * partial_floats(dim);
-        let mut partials = Guarded::filled(f32::NAN, slots * splits * split_stride);
+        let rows = max_split_rows(&self.spec, workers);
+        let mut partials = Guarded::filled(f32::NAN, rows * splits * partial_floats(dim));
         // The last item first: the order must not matter.
         for item in work.items.iter().rev() {
             let task = Task {
@@ -202,9 +201,9 @@ impl Case {
                     attend(level, &self.kv, &task, None, None, &mut scratch);
                     continue;
                 };
-                let first = partials
-                    .as_mut_ptr()
-                    .add(split.slot as usize * splits * split_stride);
+                let split_stride = task.rows() * partial_floats(dim);
+                let first = split.first_row as usize * splits * partial_floats(dim);
+                let first = partials[first..][..splits * split_stride].as_mut_ptr();
                 let part = first.add(split.index as usize * split_stride);
                 let index = split.index as usize;
                 attend(
@@ -382,4 +381,84 @@ fn runs_without_common_blocks_share_no_segments() {
     work.plan(&case.spec, &case.plan(&case.queries), 1);
     assert_eq!(work.segments.len(), 3);
     assert!(work.segments.iter().all(|s| s.chunks.start == 0));
+}
+
+/// The items of a step over random contents, and the number of them that are splits.
+fn planned(case: &Case, workers: usize) -> (Work, usize) {
+    let mut work = Work::default();
+    work.plan(&case.spec, &case.plan(&case.queries), workers);
+    let splits = work.items.iter().filter(|item| item.split.is_some());
+    let splits = splits.count();
+    (work, splits)
+}
+
+/// The costliest item and the cost of all items.
+fn costs(work: &Work) -> (usize, usize) {
+    let before = std::iter::once(&0).chain(&work.costs);
+    let each = work
+        .costs
+        .iter()
+        .zip(before)
+        .map(|(end, start)| end - start);
+    (each.max().unwrap(), *work.costs.last().unwrap())
+}
+
+#[test]
+fn a_long_context_among_short_ones_is_split_evenly_among_the_workers() {
+    let mut members = vec![(0, 100, 1); 15];
+    members.insert(7, (0, 4000, 1));
+    let case = Case::new(KvDtype::F32, 8, (3, 3), 0, 32, family(32, &members));
+    for workers in [2, 3, 4] {
+        let (work, splits) = planned(&case, workers);
+        assert_eq!(
+            splits,
+            3 * 8,
+            "each KV head of the long one, in eight splits"
+        );
+        let (largest, all) = costs(&work);
+        assert!(
+            4 * workers * largest <= all,
+            "{workers}: {largest} of {all}"
+        );
+    }
+    case.check();
+}
+
+#[test]
+fn a_long_prefix_that_rows_share_is_split_among_short_ones() {
+    let mut members: Vec<_> = (0..8).map(|_| (60, 2000, 1)).collect();
+    members.extend([(0, 60, 1); 40]);
+    let case = Case::new(KvDtype::Int8, 16, (1, 3), 0, 32, family(32, &members));
+    let (work, splits) = planned(&case, 2);
+    assert!(splits > 0);
+    assert!(
+        work.items
+            .iter()
+            .any(|item| item.split.is_some() && item.tokens.len() > 1)
+    );
+    case.check();
+}
+
+#[test]
+fn equal_contexts_are_split_only_if_there_are_too_few_of_them() {
+    for (rows, wanted) in [(1, 3 * 2), (2, 6 * 2), (3, 0), (16, 0), (32, 0)] {
+        let members = vec![(0, 1000, 1); rows];
+        let case = Case::new(KvDtype::F32, 8, (3, 3), 0, 32, family(32, &members));
+        assert_eq!(planned(&case, 2).1, wanted, "{rows} rows");
+        assert_eq!(planned(&case, 1).1, 0, "one worker");
+    }
+}
+
+#[test]
+fn no_more_rows_are_split_than_there_is_memory_for() {
+    let mut members: Vec<_> = (0..12).map(|i| (0, 3000 + i, 1)).collect();
+    members.extend([(0, 10, 1); 80]);
+    let case = Case::new(KvDtype::F32, 8, (1, 6), 0, 32, family(32, &members));
+    let (work, splits) = planned(&case, 8);
+    assert!(splits > 0 && work.items.iter().any(|item| item.split.is_none()));
+    let ends = work.items.iter().filter_map(|item| {
+        let rows = item.tokens.len() as u32 * item.heads;
+        Some(item.split?.first_row + rows)
+    });
+    assert!(ends.max().unwrap() as usize <= max_split_rows(&case.spec, 8));
 }

@@ -18,6 +18,13 @@ pub struct Segment {
     pub table: u32,
 }
 
+impl Segment {
+    /// Of one query head.
+    fn cost(&self) -> usize {
+        self.tokens.len() * self.chunks.len()
+    }
+}
+
 /// One kernel call: tokens of one or more sequences, and query heads that share a KV head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
@@ -40,12 +47,16 @@ pub struct Split {
     pub count: u32,
     /// The task, as an index into [`Work::arrived`].
     pub slot: u32,
+    /// The task's first row among all rows that are computed in splits.
+    pub first_row: u32,
 }
 
 /// The attention calls of a step, the same in every layer.
 #[derive(Debug, Default)]
 pub struct Work {
     pub items: Vec<Item>,
+    /// For each item, the cost of all items up to it, itself included.
+    pub costs: Vec<usize>,
     /// Flat tokens, item by item.
     pub tokens: Vec<u32>,
     pub segments: Vec<Segment>,
@@ -53,13 +64,32 @@ pub struct Work {
     pub arrived: Vec<AtomicU32>,
     /// Batch indices of the runs that may share an item with others.
     short: Vec<u32>,
+    groups: Vec<Group>,
+    /// Rows that are computed in splits.
+    split_rows: usize,
 }
 
 /// Tokens and segments of items that differ only in their heads.
+#[derive(Debug)]
 struct Group {
     tokens: Range<u32>,
     segments: Range<u32>,
+    /// Chunks of the longest context.
     chunks: usize,
+    /// Of one query head: chunks, each counted once for every token that reads it.
+    cost: usize,
+}
+
+/// How a step's groups become items.
+struct Division {
+    /// Query heads of an item.
+    heads: usize,
+    /// Whether there are too few items for the workers.
+    scarce: bool,
+    /// An item of a higher cost is split, so that no worker waits long for another's last item.
+    large: usize,
+    /// The most rows that may be split.
+    most_rows: usize,
 }
 
 impl Work {
@@ -67,27 +97,32 @@ impl Work {
     pub fn with_capacity(rows: usize, tokens: usize, heads: usize) -> Self {
         Self {
             items: Vec::with_capacity(tokens * heads),
+            costs: Vec::with_capacity(tokens * heads),
             tokens: Vec::with_capacity(tokens),
             segments: Vec::with_capacity(2 * rows + tokens),
             arrived: Vec::new(),
             short: Vec::with_capacity(rows),
+            groups: Vec::with_capacity(tokens),
+            split_rows: 0,
         }
     }
 
     /// Plan the attention of a step for `workers` workers.
     ///
-    /// Runs that begin with the same blocks share items, as many as an item holds. With too few items for the workers,
-    /// long contexts are split, and heads that share a KV head are separated.
+    /// Runs that begin with the same blocks share items, as many as an item holds. A long context is split if there are too
+    /// few items for the workers, or if its item costs more than a quarter of a worker's share of the step. Heads
+    /// that share a KV head are separated if there are too few items.
     pub fn plan(&mut self, spec: &ModelSpec, plan: &Plan, workers: usize) {
         self.items.clear();
         self.tokens.clear();
         self.segments.clear();
         self.arrived.clear();
+        self.groups.clear();
+        self.split_rows = 0;
         let total = plan.token_ids.len();
-        let scarce = workers > 1 && total * spec.num_kv_heads < 4 * workers;
         let heads = spec.group_size().min(MAX_ROWS);
         // Several items for every worker, but no more loads of a shared prefix than that needs.
-        let wanted = (4 * workers).div_ceil(spec.num_kv_heads);
+        let wanted = wanted_groups(spec, workers);
         let most = (MAX_ROWS / heads).min(total.div_ceil(wanted)).max(1);
 
         self.short.clear();
@@ -108,7 +143,7 @@ impl Work {
                         table: index as u32,
                     });
                 });
-                self.add(spec, group, heads, scarce);
+                self.groups.push(group);
             }
         }
         let mut short = std::mem::take(&mut self.short);
@@ -118,31 +153,61 @@ impl Work {
             let count = group_size(plan, rest, most);
             let (runs, later) = rest.split_at(count);
             let group = self.group(|work| work.add_shared(plan, runs));
-            self.add(spec, group, heads, scarce);
+            self.groups.push(group);
             rest = later;
         }
         self.short = short;
-        // The longest calls first, so that the workers finish at about the same time.
-        self.items.sort_unstable_by_key(|item| {
+        self.add_items(spec, total, heads, workers);
+        self.order_items();
+    }
+
+    /// Add the items of all groups.
+    fn add_items(&mut self, spec: &ModelSpec, tokens: usize, heads: usize, workers: usize) {
+        let groups = std::mem::take(&mut self.groups);
+        let cost: usize = groups.iter().map(|group| group.cost).sum();
+        let few = 4 * workers;
+        let division = Division {
+            heads,
+            scarce: workers > 1 && tokens * spec.num_kv_heads < few,
+            large: match workers {
+                1 => usize::MAX,
+                _ => cost * spec.num_heads / few,
+            },
+            most_rows: max_split_rows(spec, workers),
+        };
+        for group in &groups {
+            self.add(spec, group, &division);
+        }
+        self.groups = groups;
+    }
+
+    /// Sort the items: the costliest first, so that the workers finish at about the same time.
+    fn order_items(&mut self) {
+        let cost = |item: &Item| {
             let segments = &self.segments[item.segments.start as usize..item.segments.end as usize];
-            let whole: u32 = segments
-                .iter()
-                .map(|s| s.tokens.len() as u32 * s.chunks.len() as u32)
-                .sum();
-            Reverse(whole * item.heads / item.split.map_or(1, |split| split.count))
-        });
+            let whole = segments.iter().map(Segment::cost).sum::<usize>() * item.heads as usize;
+            whole / item.split.map_or(1, |split| split.count as usize)
+        };
+        self.items.sort_unstable_by_key(|item| Reverse(cost(item)));
+        self.costs.clear();
+        let mut total = 0;
+        self.costs.extend(self.items.iter().map(|item| {
+            total += cost(item).max(1);
+            total
+        }));
     }
 
     /// The tokens and segments that `fill` adds, as a group.
     fn group(&mut self, fill: impl FnOnce(&mut Self)) -> Group {
         let (tokens, segments) = (self.tokens.len() as u32, self.segments.len() as u32);
         fill(self);
-        let segments = segments..self.segments.len() as u32;
-        let ends = self.segments[segments.start as usize..].iter();
+        let added = &self.segments[segments as usize..];
+        let ends = added.iter().map(|s| s.chunks.end as usize);
         Group {
             tokens: tokens..self.tokens.len() as u32,
-            chunks: ends.map(|s| s.chunks.end as usize).max().unwrap_or(0),
-            segments,
+            chunks: ends.max().unwrap_or(0),
+            cost: added.iter().map(Segment::cost).sum(),
+            segments: segments..self.segments.len() as u32,
         }
     }
 
@@ -197,12 +262,18 @@ impl Work {
         }
     }
 
-    /// Add a group's items: one for each KV head, or more if items are scarce.
-    fn add(&mut self, spec: &ModelSpec, group: Group, heads: usize, scarce: bool) {
+    /// Add a group's items: one for each KV head, or more.
+    fn add(&mut self, spec: &ModelSpec, group: &Group, division: &Division) {
         let size = spec.group_size();
         let splits = (group.chunks * CHUNK).div_ceil(SPLIT);
-        let split = scarce && splits > 1;
-        let heads = if scarce && !split { 1 } else { heads };
+        let rows = group.tokens.len() * spec.num_heads;
+        let wanted = division.scarce || group.cost * division.heads > division.large;
+        let split = splits > 1 && wanted && self.split_rows + rows <= division.most_rows;
+        let heads = if division.scarce && !split {
+            1
+        } else {
+            division.heads
+        };
         for kv_head in 0..spec.num_kv_heads {
             for head in (0..size).step_by(heads) {
                 let mut item = Item {
@@ -217,12 +288,15 @@ impl Work {
                     continue;
                 }
                 let slot = self.arrived.len() as u32;
+                let first_row = self.split_rows as u32;
                 self.arrived.push(AtomicU32::new(0));
+                self.split_rows += group.tokens.len() * item.heads as usize;
                 for index in 0..splits as u32 {
                     item.split = Some(Split {
                         index,
                         count: splits as u32,
                         slot,
+                        first_row,
                     });
                     self.items.push(item.clone());
                 }
@@ -265,11 +339,13 @@ fn group_size(plan: &Plan, runs: &[u32], most: usize) -> usize {
     best
 }
 
-/// The most tasks of a step that are computed in splits, and the most rows of one.
-pub fn max_split_tasks(spec: &ModelSpec, workers: usize) -> (usize, usize) {
-    // Tokens of a step whose items are scarce: fewer than `4 * workers / num_kv_heads`.
-    let tokens = (4 * workers).div_ceil(spec.num_kv_heads);
-    let rows = spec.group_size() * tokens;
-    let tasks = tokens * spec.num_kv_heads * spec.group_size().div_ceil(MAX_ROWS);
-    (tasks, rows.min(MAX_ROWS))
+/// Groups that make four items for every worker.
+fn wanted_groups(spec: &ModelSpec, workers: usize) -> usize {
+    (4 * workers).div_ceil(spec.num_kv_heads)
+}
+
+/// The most rows of a step that are computed in splits: all rows of a step with too few items, or one full group.
+pub fn max_split_rows(spec: &ModelSpec, workers: usize) -> usize {
+    let scarce = spec.group_size() * wanted_groups(spec, workers);
+    spec.num_kv_heads * scarce.max(MAX_ROWS)
 }

@@ -121,6 +121,23 @@ fn block_sizes_whose_bytes_would_wrap_are_refused() {
     }
 }
 
+#[test]
+fn the_memory_plan_is_what_an_executor_holds() {
+    let spec = tiny_spec();
+    for dtype in DType::ALL
+        .into_iter()
+        .filter(|dtype| dtype.block_len() <= 32)
+    {
+        let source = RandomModel::new(&spec, dtype);
+        let config = config(Level::Portable);
+        let plan = Executor::plan_memory_of(&spec, &source, &config).unwrap();
+        let info = executor(Level::Portable, &spec, &source).info();
+        assert_eq!(plan.weight_bytes, info.weight_bytes, "{dtype:?}");
+        assert_eq!(plan.work_bytes, info.work_bytes);
+        assert_eq!(plan.block_bytes * config.num_blocks, info.kv_bytes);
+    }
+}
+
 fn executor(level: Level, spec: &ModelSpec, source: &RandomModel) -> Executor {
     let config = config(level);
     Executor::of(spec.clone(), source, &config, level, &mut |_| {}).expect("a sound model")
@@ -156,6 +173,8 @@ fn logprobs_of(executor: &mut Executor, tokens: usize, scored: &[i32]) -> Vec<u3
         bias_rows: &[],
         bias_ids: &[],
         bias_values: &[],
+        breaker_heads: &[],
+        breaker_tails: &[],
         mask_rows: &[],
         mask_bits: &[],
         num_draft_tokens: &[],
@@ -168,26 +187,24 @@ fn logprobs_of(executor: &mut Executor, tokens: usize, scored: &[i32]) -> Vec<u3
     };
     let mut logprobs = vec![0.0; scored.len()];
     let tops = scored.len() * MAX_TOP_LOGPROBS;
-    executor
-        .execute(
-            &input,
-            &mut StepOutput {
-                sampled: &mut [0],
-                logprobs: &mut [0.0],
-                top_ids: &mut [0; MAX_TOP_LOGPROBS],
-                top_logprobs: &mut [0.0; MAX_TOP_LOGPROBS],
-                failed: &mut [0],
-                accepted: &mut [0],
-                draft_logprobs: &mut [],
-                draft_top_ids: &mut [],
-                draft_top_logprobs: &mut [],
-                score_logprobs: &mut logprobs,
-                score_ranks: &mut vec![0; scored.len()],
-                score_top_ids: &mut vec![0; tops],
-                score_top_logprobs: &mut vec![0.0; tops],
-            },
-        )
-        .expect("a sound step");
+    let mut output = StepOutput {
+        sampled: &mut [0],
+        logprobs: &mut [0.0],
+        top_ids: &mut [0; MAX_TOP_LOGPROBS],
+        top_logprobs: &mut [0.0; MAX_TOP_LOGPROBS],
+        failed: &mut [0],
+        accepted: &mut [0],
+        draft_logprobs: &mut [],
+        draft_top_ids: &mut [],
+        draft_top_logprobs: &mut [],
+        score_logprobs: &mut logprobs,
+        score_ranks: &mut vec![0; scored.len()],
+        score_top_ids: &mut vec![0; tops],
+        score_top_logprobs: &mut vec![0.0; tops],
+    };
+    executor.begin(&input, &output).expect("a sound step");
+    executor.compute().expect("no worker fails");
+    executor.finish(&mut output);
     assert!(logprobs.iter().all(|p| p.is_finite() && *p < 0.0));
     logprobs.into_iter().map(f32::to_bits).collect()
 }

@@ -6,7 +6,7 @@ use super::KvCache;
 impl KvCache {
     /// Bytes of one layer's part of a block, which is contiguous.
     fn layer_part(&self) -> usize {
-        self.shape.head_bytes() * self.shape.kv_heads
+        self.head_bytes * self.shape.kv_heads
     }
 
     /// Bytes of a block, every layer.

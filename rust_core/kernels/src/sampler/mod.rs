@@ -5,7 +5,7 @@
 //! 2. Tokens that the row's mask forbids, if it has one, get the logit -inf. Then logit bias is added.
 //! 3. Repetition penalty p on every token of prompt and output: `logit > 0 ? logit / p : logit * p`.
 //! 4. Presence and frequency penalties on output tokens. Counts are computed from the token table, so the
-//!    sampler is stateless.
+//!    sampler is stateless. Then the DRY penalty, see [`dry`].
 //! 5. Temperature 0: the largest logit wins, ties by lowest id. Otherwise divide by the temperature.
 //! 6. Top-k (ties at the k-th by lowest id); then, on the remaining tokens, min-p (probability at least
 //!    `min_p` times the largest) and top-p (smallest prefix, most probable first, that reaches `top_p`),
@@ -18,6 +18,7 @@
 //! Cost: a few passes over the vocabulary, which is never sorted. A row whose logits have a NaN or +inf, or
 //! nothing above -inf (before or after its mask), fails without affecting other rows.
 
+pub mod dry;
 mod gumbel;
 pub mod mask;
 mod penalties;
@@ -43,6 +44,15 @@ pub struct SamplingRow {
     pub repetition_penalty: f32,
     pub presence_penalty: f32,
     pub frequency_penalty: f32,
+    /// 0: no DRY penalty.
+    pub dry_multiplier: f32,
+    pub dry_base: f32,
+    pub dry_allowed_length: i32,
+    /// -1: all tokens.
+    pub dry_penalty_last_n: i32,
+    /// The row's sequence breakers: a range of the step's patterns.
+    pub first_breaker: i32,
+    pub num_breakers: i32,
     pub top_k: i32,
     /// -1: no logprobs; k ≥ 0: the sampled token's logprob and k alternatives.
     pub num_logprobs: i32,
@@ -51,7 +61,7 @@ pub struct SamplingRow {
 
 /// Name, byte offset and size of every field of [`SamplingRow`], for the test that compares it with
 /// `SAMPLING_DTYPE`.
-pub const SAMPLING_ROW_LAYOUT: [(&str, usize, usize); 9] = {
+pub const SAMPLING_ROW_LAYOUT: [(&str, usize, usize); 15] = {
     use std::mem::offset_of;
     [
         ("temperature", offset_of!(SamplingRow, temperature), 4),
@@ -72,17 +82,50 @@ pub const SAMPLING_ROW_LAYOUT: [(&str, usize, usize); 9] = {
             offset_of!(SamplingRow, frequency_penalty),
             4,
         ),
+        ("dry_multiplier", offset_of!(SamplingRow, dry_multiplier), 4),
+        ("dry_base", offset_of!(SamplingRow, dry_base), 4),
+        (
+            "dry_allowed_length",
+            offset_of!(SamplingRow, dry_allowed_length),
+            4,
+        ),
+        (
+            "dry_penalty_last_n",
+            offset_of!(SamplingRow, dry_penalty_last_n),
+            4,
+        ),
+        ("first_breaker", offset_of!(SamplingRow, first_breaker), 4),
+        ("num_breakers", offset_of!(SamplingRow, num_breakers), 4),
         ("top_k", offset_of!(SamplingRow, top_k), 4),
         ("num_logprobs", offset_of!(SamplingRow, num_logprobs), 4),
         ("seed", offset_of!(SamplingRow, seed), 8),
     ]
 };
 
+impl SamplingRow {
+    fn dry(&self) -> dry::Params {
+        dry::Params {
+            multiplier: self.dry_multiplier,
+            base: self.dry_base,
+            allowed_length: self.dry_allowed_length as usize,
+            last_n: usize::try_from(self.dry_penalty_last_n).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// Whether sampling reads the row's tokens.
+    pub fn reads_tokens(&self) -> bool {
+        self.repetition_penalty != 1.0
+            || self.presence_penalty != 0.0
+            || self.frequency_penalty != 0.0
+            || self.dry_multiplier != 0.0
+    }
+}
+
 /// A row's inputs to sampling, other than its logits.
 #[derive(Debug, Clone, Copy)]
 pub struct RowContext<'a> {
     pub params: &'a SamplingRow,
-    /// Prompt and output tokens so far, all below the vocabulary size.
+    /// Prompt and output tokens so far, all below the vocabulary size; may be empty if there is no penalty.
     pub tokens: &'a [i32],
     /// Tokens from here on count as output for presence and frequency penalties.
     pub penalty_start: usize,
@@ -90,6 +133,8 @@ pub struct RowContext<'a> {
     pub position: u64,
     pub bias_ids: &'a [i32],
     pub bias_values: &'a [f32],
+    /// Sequence breakers of the DRY penalty.
+    pub breakers: dry::Breakers<'a>,
     /// One bit per token, 1 if allowed; None allows all. See [`mask`].
     pub mask: Option<&'a [u32]>,
 }
@@ -118,17 +163,20 @@ pub struct Scratch {
     seen: Vec<bool>,
     /// Raw logits of tokens changed by bias or penalties, in the order of the changes.
     raw: Vec<(u32, f32)>,
+    dry: dry::Scratch,
 }
 
 impl Scratch {
-    pub fn new(vocab: usize) -> Self {
+    /// For a vocabulary and rows of at most `max_tokens` tokens.
+    pub fn new(vocab: usize, max_tokens: usize) -> Self {
         Self {
             keys: Vec::with_capacity(vocab),
             maxima: Vec::with_capacity(vocab.div_ceil(select::RUN)),
             order: Vec::with_capacity(vocab.div_ceil(select::RUN)),
             counts: vec![0; vocab],
             seen: vec![false; vocab],
-            raw: Vec::with_capacity(2 * vocab),
+            raw: Vec::with_capacity(3 * vocab),
+            dry: dry::Scratch::new(vocab, max_tokens),
         }
     }
 

@@ -1,6 +1,6 @@
-//! Logit bias and the repetition, presence and frequency penalties.
+//! Logit bias and the repetition, presence, frequency and DRY penalties.
 
-use super::{RowContext, Scratch};
+use super::{RowContext, Scratch, dry};
 
 /// Apply bias and penalties in place; returns whether any logit changed. Linear in the row's tokens if it has a penalty.
 /// `scratch.raw` receives the original values of changed logits.
@@ -16,6 +16,13 @@ pub(super) fn apply(logits: &mut [f32], row: &RowContext<'_>, scratch: &mut Scra
     }
     if params.presence_penalty != 0.0 || params.frequency_penalty != 0.0 {
         occurrences(logits, row, scratch);
+    }
+    if params.dry_multiplier != 0.0 {
+        let tokens = dry::penalties(row.tokens, params.dry(), row.breakers, &mut scratch.dry);
+        for (token, penalty) in tokens {
+            scratch.raw.push((token as u32, logits[token]));
+            logits[token] -= penalty;
+        }
     }
     !scratch.raw.is_empty()
 }

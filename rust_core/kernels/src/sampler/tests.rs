@@ -1,3 +1,4 @@
+use super::dry::Breakers;
 use super::*;
 use crate::pack::tests::Random;
 
@@ -8,6 +9,12 @@ const PLAIN: SamplingRow = SamplingRow {
     repetition_penalty: 1.0,
     presence_penalty: 0.0,
     frequency_penalty: 0.0,
+    dry_multiplier: 0.0,
+    dry_base: 1.75,
+    dry_allowed_length: 2,
+    dry_penalty_last_n: -1,
+    first_breaker: 0,
+    num_breakers: 0,
     top_k: 0,
     num_logprobs: -1,
     seed: 0,
@@ -16,7 +23,7 @@ const PLAIN: SamplingRow = SamplingRow {
 fn run(logits: &[f32], row: &RowContext<'_>) -> (Sampled, Vec<i32>, Vec<f32>) {
     let mut results = Vec::new();
     for level in Level::ALL.into_iter().filter(|level| level.available()) {
-        let mut scratch = Scratch::new(logits.len());
+        let mut scratch = Scratch::new(logits.len(), row.tokens.len());
         let (mut ids, mut logprobs) = (vec![-1; MAX_TOP_LOGPROBS], vec![0.0; MAX_TOP_LOGPROBS]);
         // Twice with the same scratch: no state may remain between rows.
         for _ in 0..2 {
@@ -49,6 +56,7 @@ fn row<'a>(params: &'a SamplingRow, tokens: &'a [i32], position: u64) -> RowCont
         position,
         bias_ids: &[],
         bias_values: &[],
+        breakers: Breakers::default(),
         mask: None,
     }
 }
@@ -395,7 +403,7 @@ fn frequencies_follow_the_softmax() {
 }
 
 fn run_once(logits: &[f32], row: &RowContext<'_>) -> i32 {
-    let mut scratch = Scratch::new(logits.len());
+    let mut scratch = Scratch::new(logits.len(), row.tokens.len());
     // SAFETY: portable always runs.
     let sampled = unsafe {
         sample(

@@ -26,6 +26,8 @@ def test_add_list_show_verify_remove(run, model_file):
     shown = run("show", "mine").stdout
     assert "Tiny [bold]Thing" in shown
     assert "llama, 2 layers" in shown
+    assert "of weights" in shown
+    assert "bytes per token in f16" in shown
     assert "every file matches its digest" in run("verify", "mine").stdout
     assert "was linked and is kept" in run("remove", "mine").stdout
     assert model_file.exists()

@@ -9,6 +9,7 @@ from app.doctor.scheduling import scheduling
 from app.doctor.storage import storage
 from app.doctor.terminal import terminal
 from app.settings.settings import Settings
+from engine.models.demo import SMOLLM2
 
 
 def facts(section):
@@ -94,6 +95,24 @@ def test_the_kv_pool_of_the_demo_model_is_the_one_the_engine_takes(demo_model, t
     pool = facts(memory(asked))["kv_pool"]
     assert 0 < pool.value <= 64 * 1024**2
     assert "context 512 tokens" in pool.text
+
+
+def test_a_model_that_does_not_fit_in_memory_is_a_problem(demo_model, tmp_path):
+    asked = Settings(model=str(demo_model), kv_cache="60TiB", ctx=512, cache_dir=tmp_path)
+    pool = facts(memory(asked))["kv_pool"]
+    assert pool.level == "problem"
+    assert "does not fit in memory" in pool.advice
+
+
+def test_the_sampling_defaults_of_the_model_are_listed(demo_model, tmp_path, settings):
+    asked = Settings(model=str(demo_model), cache_dir=tmp_path)
+    found = facts(models(asked))["sampling"]
+    assert f"temperature {SMOLLM2.defaults.temperature:g}" in found.value
+    assert len(found.value) == len(SMOLLM2.defaults.values())
+    assert SMOLLM2.defaults.source in found.text
+    off = asked.model_copy(update={"generation_config": "none"})
+    assert facts(models(off))["sampling"].value == []
+    assert facts(models(settings))["sampling"].level == "note"  # not installed
 
 
 @pytest.mark.parametrize(

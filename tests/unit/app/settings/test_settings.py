@@ -10,6 +10,7 @@ from app.settings.help import HELP
 from app.settings.settings import DEFAULT_SYSTEM, Settings
 from app.settings.sources import FILE_NAME, load_settings
 from engine.api.config import EngineConfig
+from engine.api.generation_defaults import GenerationDefaults
 
 
 @pytest.fixture
@@ -167,11 +168,24 @@ def test_sampling_settings_reach_the_answers(folders):
         "repetition_penalty": 1.1,
         "presence_penalty": 0.2,
         "frequency_penalty": 0.3,
+        "dry_multiplier": 0.4,
+        "dry_base": 1.5,
+        "dry_allowed_length": 4,
+        "dry_penalty_last_n": 256,
         "seed": 2**64 - 1,
         "max_tokens": 12,
     }
     sampling = load(folders, flags=flags).sampling()
-    assert {name: getattr(sampling, name) for name in flags} == flags
+    assert {name: getattr(sampling.params, name) for name in flags} == flags
+    assert sampling.chosen == frozenset(flags)
+
+
+def test_what_is_not_set_is_left_to_the_model(folders):
+    model = GenerationDefaults(temperature=0.9, repetition_penalty=1.3)
+    params = load(folders, here="temperature = 0.2").sampling().for_model(model)
+    assert (params.temperature, params.repetition_penalty, params.top_p) == (0.2, 1.3, 0.9)
+    params = load(folders, repetition_penalty="1").sampling().for_model(model)
+    assert (params.temperature, params.repetition_penalty) == (0.9, 1.0)
 
 
 def test_an_empty_system_prompt_leaves_it_to_the_template(folders):

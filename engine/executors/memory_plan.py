@@ -1,0 +1,94 @@
+"""`MemoryPlan`: the memory that an executor will take, computed from headers before weights are read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.api.config import EngineConfig, KvDtype
+from engine.api.errors import ModelError
+from engine.models.spec import ModelSpec
+from engine.models.transformers_spec import TransformersSpec
+
+_TORCH_BYTES: dict[KvDtype, int] = {"f16": 2, "bf16": 2, "f32": 4}
+_UNQUANTISED = frozenset({"F32", "F16", "BF16", "dummy"})
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """Sizes in bytes, apart from the KV pool, whose size is chosen from what they leave free.
+
+    Attributes:
+        weight_bytes: the weights as they will be held in memory.
+        work_bytes: the buffers of a step, all of which the largest steps touch.
+        block_bytes: a KV block: keys, values, scales and padding of all layers.
+    """
+
+    weight_bytes: int
+    work_bytes: int
+    block_bytes: int
+
+
+def plan_native(
+    spec: ModelSpec,
+    paths: Sequence[Path],
+    config: EngineConfig,
+    *,
+    kv_dtype: KvDtype,
+    max_model_len: int,
+) -> MemoryPlan:
+    """The memory of the native executor. Exact: computed by the code that will allocate it.
+
+    Args:
+        spec: the model's shapes.
+        paths: its weight files.
+        config: threads, block size and step limits.
+        kv_dtype: element type of the KV cache; not `auto`.
+        max_model_len: longest sequence.
+
+    Raises:
+        ModelError: files, spec or configuration cannot be used.
+    """
+    from engine import _core
+
+    try:
+        sizes = _core.plan_memory(
+            spec.to_json(),
+            list(paths),
+            block_size=config.block_size,
+            kv_dtype=kv_dtype,
+            threads=config.threads,
+            max_rows=config.max_num_seqs,
+            max_batched_tokens=config.max_num_batched_tokens,
+            max_model_len=max_model_len,
+        )
+    except (ValueError, MemoryError) as error:
+        raise ModelError(str(error)) from error
+    return MemoryPlan(**sizes)
+
+
+def plan_torch(
+    spec: TransformersSpec,
+    *,
+    weight_format: str,
+    parameters: int,
+    file_bytes: int,
+    kv_dtype: KvDtype,
+    block_size: int,
+) -> MemoryPlan:
+    """The memory of the torch executor: its weights and KV blocks. Activations are not known beforehand.
+
+    Args:
+        spec: the model's shapes.
+        weight_format: type of most stored weights.
+        parameters: number of weights.
+        file_bytes: size of the weight files, which quantised weights take in memory too.
+        kv_dtype: element type of the KV cache; not `auto`.
+        block_size: tokens per KV block.
+    """
+    element_bytes = 4 if spec.compute_dtype == "f32" else 2
+    block_bytes = spec.kv_elements_per_token * _TORCH_BYTES[kv_dtype] * block_size
+    return MemoryPlan(
+        weight_bytes=parameters * element_bytes if weight_format in _UNQUANTISED else file_bytes,
+        work_bytes=block_bytes,  # the pool's scratch block, which padding rows write to
+        block_bytes=block_bytes,
+    )

@@ -1,0 +1,59 @@
+//! The memory that an executor will hold, computed before anything is loaded.
+//!
+//! The sizes come from the code that allocates: weights are laid out, and buffers reserved, as in a load. Reserved
+//! memory that is not touched takes no physical memory, so this costs microseconds and reads headers only.
+
+use std::path::PathBuf;
+
+use super::{Executor, ExecutorConfig, kv_shape, limits_of};
+use crate::arena::with_reserved_bytes;
+use crate::error::KernelError;
+use crate::format::{TensorSource, open_weights};
+use crate::pool::Pool;
+use crate::scratch::Scratch;
+use crate::spec::ModelSpec;
+use crate::topology::Topology;
+use crate::weights::Weights;
+
+/// Sizes in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryPlan {
+    /// The packed weights.
+    pub weight_bytes: usize,
+    /// The buffers of a step; the largest steps touch all of them.
+    pub work_bytes: usize,
+    /// A KV block over all layers.
+    pub block_bytes: usize,
+}
+
+impl Executor {
+    /// Memory of an executor of these files; `config.num_blocks` is not used.
+    ///
+    /// # Errors
+    /// As [`Executor::load`], as far as headers and configuration are concerned.
+    pub fn plan_memory(
+        spec: &ModelSpec,
+        paths: &[PathBuf],
+        config: &ExecutorConfig,
+    ) -> Result<MemoryPlan, KernelError> {
+        let source = open_weights(paths).map_err(|error| KernelError::model(error.to_string()))?;
+        Self::plan_memory_of(spec, source.as_ref(), config)
+    }
+
+    /// As [`Executor::plan_memory`] with weights from `source`.
+    pub(super) fn plan_memory_of(
+        spec: &ModelSpec,
+        source: &dyn TensorSource,
+        config: &ExecutorConfig,
+    ) -> Result<MemoryPlan, KernelError> {
+        let limits = limits_of(spec, config)?;
+        let workers = Pool::size_for(config.threads, &Topology::detect())?;
+        let (scratch, work_bytes) = with_reserved_bytes(|| Scratch::new(spec, &limits, workers));
+        drop(scratch?);
+        Ok(MemoryPlan {
+            weight_bytes: Weights::planned_bytes(spec, source)?,
+            work_bytes,
+            block_bytes: kv_shape(spec, config)?.block_bytes()?,
+        })
+    }
+}

@@ -1,0 +1,73 @@
+"""The memory plan, made from headers, compared with what a loaded executor holds."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.api.config import EngineConfig, KvDtype
+from engine.executors.memory_plan import plan_native
+from engine.executors.native import NativeExecutor
+from tests.fakes.tiny_gguf import write_tiny_gguf
+from tests.parity.loading import read_headers
+from tests.parity.quantised_models import MEASURED, RANDOM, write_model
+from tests.parity.tiny_models import TINY_MODELS, save_tiny_model
+
+BY_NAME = {tiny.name: tiny for tiny in TINY_MODELS}
+
+
+def check(path: Path, *, kv_dtype: KvDtype = "f16", threads: int = 1) -> int:
+    """Load the model at `path`, compare, and return the bytes of its weights."""
+    spec, paths, _ = read_headers(path)
+    config = EngineConfig(
+        path, "tiny", kv_dtype=kv_dtype, threads=threads, max_num_seqs=4, max_num_batched_tokens=32
+    )
+    plan = plan_native(spec, paths, config, kv_dtype=kv_dtype, max_model_len=64)
+    executor = NativeExecutor.load(
+        spec, paths, config, num_blocks=3, max_model_len=64, progress=lambda share: None
+    )
+    held = executor._core.info
+    assert (plan.weight_bytes, plan.work_bytes) == (held["weight_bytes"], held["work_bytes"])
+    assert (plan.block_bytes, 3 * plan.block_bytes) == (executor.block_bytes, held["kv_bytes"])
+    executor.close()
+    return plan.weight_bytes
+
+
+@pytest.mark.parametrize("dtype", [*MEASURED, *RANDOM])
+def test_weights_of_every_gguf_format(dtype: str, tmp_path: Path) -> None:
+    assert check(write_model(tmp_path / "tiny.gguf", dtype), threads=2) > 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_weights_of_safetensors(dtype: torch.dtype, tmp_path: Path) -> None:
+    save_tiny_model(BY_NAME["qwen2"], tmp_path, dtype)
+    assert check(tmp_path) > 0
+
+
+def test_an_lm_head_of_its_own_is_counted(tmp_path: Path) -> None:
+    tied, untied = (
+        check(write_tiny_gguf(tmp_path / f"{tied}.gguf", tied=tied)) for tied in (True, False)
+    )
+    spec, _, _ = read_headers(tmp_path / "True.gguf")
+    assert untied - tied == -(-spec.vocab_size // 16) * 16 * spec.hidden_size * 4
+
+
+@pytest.mark.parametrize("kv_dtype", ["f16", "f32", "int8"])
+def test_kv_blocks_include_the_padding_of_heads(kv_dtype: KvDtype, tmp_path: Path) -> None:
+    """Heads of 24 dimensions, which are padded to 32."""
+    save_tiny_model(BY_NAME["llama-odd-heads"], tmp_path, torch.float32)
+    check(tmp_path, kv_dtype=kv_dtype)
+
+
+def test_sizes_follow_the_settings_that_buffers_depend_on(tmp_path: Path) -> None:
+    path = write_model(tmp_path / "tiny.gguf", "Q8_0")
+    spec, paths, _ = read_headers(path)
+
+    def work_bytes(config: EngineConfig) -> int:
+        return plan_native(spec, paths, config, kv_dtype="f16", max_model_len=64).work_bytes
+
+    config = EngineConfig(path, "tiny", threads=1, max_num_seqs=4, max_num_batched_tokens=64)
+    base = work_bytes(config)
+    assert base < work_bytes(replace(config, threads=2))
+    assert base < work_bytes(replace(config, max_num_batched_tokens=128))

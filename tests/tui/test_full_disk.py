@@ -1,0 +1,54 @@
+"""What the screen says while the conversation database takes no writes."""
+
+from app.tui.widgets.confirm import ConfirmScreen
+from tests.fakes.full_disk import full_disk
+
+
+async def test_a_full_disk_is_told_once_and_quitting_asks_first(screen, tmp_path):
+    async with screen("first", "second", "third") as ui:
+        await ui.ask("one")
+        await ui.answered()
+        assert not ui.session.saving
+        with full_disk(tmp_path / "conversations.db"):
+            for question in ("two", "three"):
+                await ui.ask(question)
+                await ui.until(lambda: ui.session.generating, "an answer")
+                ui.client.finish()
+                await ui.shown("not saved")
+                await ui.until(lambda: not ui.session.generating, "the end of the answer")
+            assert len([toast for toast in ui.toasts if "cannot be saved" in toast]) == 1
+            await ui.press("ctrl+q")
+            await ui.until(lambda: isinstance(ui.app.screen, ConfirmScreen), "the question")
+            await ui.shown("Not saved: ", "Quit and lose the last messages?")
+            await ui.press("ctrl+q")
+            assert len(ui.app.screen_stack) == 2
+            await ui.press("n")
+            assert ui.app.is_running
+        await ui.gone("not saved")
+        await ui.settled()
+        assert any("again" in toast for toast in ui.toasts)
+        ui.app._notifications.clear()
+        await ui.press("ctrl+q")
+        await ui.until(lambda: not ui.app.is_running, "the end")
+
+
+async def test_a_conversation_that_another_process_continued_is_shown(screen, tmp_path):
+    from tests.fakes.chat_toys import ToyClient
+    from tests.tui.harness import Clock, make_session
+
+    async with screen("first", "last") as ui:
+        await ui.ask("one")
+        await ui.answered()
+        client = ToyClient()
+        beside, store = make_session(client, tmp_path, Clock())
+        beside._answering._new_id = iter(("x1", "x2")).__next__
+        beside.send("from beside")
+        client.write("its answer", eos=True)
+        beside.pump()
+        store.close()
+        await ui.ask("two")
+        await ui.shown("from beside", "its answer")
+        assert ui.prompt.text == "two"
+        await ui.press("enter")
+        await ui.answered()
+        await ui.shown("from beside", "two", "last")
