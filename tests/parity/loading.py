@@ -23,7 +23,6 @@ def load_stepper(
     max_tokens: int = 256,
     max_model_len: int = 256,
     num_blocks: int = 192,
-    threads: int | None = None,
 ) -> Stepper:
     """A stepper for the model at `path`: a GGUF file, or a directory, possibly without a tokenizer.
 
@@ -39,7 +38,6 @@ def load_stepper(
         block_size=block_size,
         max_num_seqs=rows,
         max_num_batched_tokens=max_tokens,
-        threads=threads,
     )
     executor = NativeExecutor.load(
         spec,
