@@ -11,6 +11,8 @@ from app.commands.fetch_bar import fetch_bar
 from app.commands.outcome import one_sentence_errors
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from engine.models.record import InstalledModel
     from engine.models.store import ModelStore
 
@@ -199,7 +201,6 @@ def _print_json(value: object) -> None:
 
 
 def _print_table(installed: "list[InstalledModel]") -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -211,18 +212,24 @@ def _print_table(installed: "list[InstalledModel]") -> None:
     for model in installed:
         cells = (model.name, _megabytes(model.size), model.source, str(model.path))
         table.add_row(*(Text(cell) for cell in cells))
-    Console().print(table)
+    _console().print(table)
 
 
 def _print_facts(facts: dict[str, object]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, show_header=False, pad_edge=False)
     for label, value in facts.items():
         table.add_row(Text(label, style="bold"), Text(str(value)))
-    Console().print(table)
+    _console().print(table)
+
+
+def _console() -> "Console":
+    """A console that wraps lines in a terminal only: programs read a pipe by lines."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 10_000)
 
 
 def _megabytes(count: int) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 from engine.api.config import EngineConfig, KvDtype
 from engine.executors.native_settings import native_kv_dtype
 from engine.executors.open_model import open_model
-from engine.memory.kv_cache_config import block_bytes
 from engine.runtime.engine import AsyncPravahaEngine
 
 TIMEOUT_S = 300
@@ -26,14 +25,12 @@ def running(
     model: Path, *, pool_tokens: int = 6000, kv_dtype: KvDtype = "auto", **settings: Any
 ) -> Iterator[AsyncPravahaEngine]:
     """A ready engine with a pool of `pool_tokens` tokens; shut down on exit."""
-    opened = open_model(model)
-    resolved = native_kv_dtype(kv_dtype, opened.spec, opened.weight_format)
     config = EngineConfig(
         model=model,
         name=model.stem,
         block_size=BLOCK,
         kv_cache_bytes=-(-pool_tokens // BLOCK)
-        * block_bytes(opened.spec, block_size=BLOCK, kv_dtype=resolved),
+        * block_bytes(model, kv_dtype=kv_dtype, block_size=BLOCK),
         kv_dtype=kv_dtype,
         **settings,
     )
@@ -44,6 +41,14 @@ def running(
         yield engine
     finally:
         engine.shutdown()
+
+
+def block_bytes(model: Path, *, kv_dtype: KvDtype = "auto", block_size: int = BLOCK) -> int:
+    """Bytes of a KV block of the model, padding included."""
+    opened = open_model(model)
+    resolved = native_kv_dtype(kv_dtype, opened.spec, opened.weight_format)
+    config = EngineConfig(model, model.stem, block_size=block_size)
+    return opened.plan_memory(config, kv_dtype=resolved, max_model_len=block_size).block_bytes
 
 
 def prose(engine: AsyncPravahaEngine, length: int) -> tuple[int, ...]:

@@ -20,11 +20,9 @@ import pytest
 from engine.api.config import EngineConfig
 from engine.api.errors import InvalidRequest
 from engine.api.request import FinishReason, Request, SamplingParams
-from engine.executors.native_settings import native_kv_dtype
-from engine.executors.open_model import open_model
-from engine.memory.kv_cache_config import block_bytes
 from engine.runtime.engine import AsyncPravahaEngine
 from engine.runtime.request_handle import RequestHandle
+from tests.parity.real_engine import block_bytes
 
 MINUTES = float(os.environ.get("PRAVAHA_SOAK_MINUTES", "30"))
 WARM_UP_SHARE = 0.15
@@ -43,13 +41,6 @@ ALLOWED_GROWTH = 32 << 20
 PATIENCE_S = 0.05
 
 pytestmark = pytest.mark.soak
-
-
-def kv_bytes_per_token(model: Path) -> int:
-    """Bytes per token of a KV pool of the model's default type."""
-    opened = open_model(model)
-    kv_dtype = native_kv_dtype("auto", opened.spec, opened.weight_format)
-    return block_bytes(opened.spec, block_size=BLOCK_SIZE, kv_dtype=kv_dtype) // BLOCK_SIZE
 
 
 def resident_bytes() -> int:
@@ -172,7 +163,7 @@ class Traffic:
 
 
 def test_engine_under_pressure(demo_model, tmp_path):
-    token_bytes = kv_bytes_per_token(demo_model)
+    token_bytes = block_bytes(demo_model, block_size=BLOCK_SIZE) // BLOCK_SIZE
     engine = AsyncPravahaEngine(
         EngineConfig(
             model=demo_model,
