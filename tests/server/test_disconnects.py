@@ -108,16 +108,19 @@ class Traffic:
     def __init__(self, engine, monkeypatch):
         self._submitted = threading.Semaphore(0)
         self._aborted = threading.Semaphore(0)
-        submit = engine.submit
+        submit_all = engine.submit_all
 
-        def watched(request):
-            handle = submit(request)
-            abort = handle.abort
-            monkeypatch.setattr(handle, "abort", lambda: (abort(), self._aborted.release()))
-            self._submitted.release()
-            return handle
+        def watched(requests):
+            handles = submit_all(requests)
+            for handle in handles:
+                monkeypatch.setattr(handle, "abort", self._counting(handle.abort))
+                self._submitted.release()
+            return handles
 
-        monkeypatch.setattr(engine, "submit", watched)
+        monkeypatch.setattr(engine, "submit_all", watched)
+
+    def _counting(self, abort):
+        return lambda: (abort(), self._aborted.release())
 
     def wait_submitted(self):
         assert self._submitted.acquire(timeout=PATIENCE_S)

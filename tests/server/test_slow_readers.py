@@ -27,9 +27,10 @@ class LongAnswers(ScriptedEngine):
         super().__init__(lambda request: [])
         self.taken = 0
 
-    def submit(self, request):
-        super().submit(request)
-        return LongAnswer(self, request, is_first=len(self.requests) == 1)
+    def submit_all(self, requests):
+        is_first = not self.requests
+        super().submit_all(requests)
+        return [LongAnswer(self, request, is_first=is_first) for request in requests]
 
 
 class LongAnswer(ScriptedHandle):
