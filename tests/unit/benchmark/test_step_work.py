@@ -21,8 +21,10 @@ from tests.fakes.tiny_vocabulary import byte_level_fields
 
 PANEL, GROUP = 16, 32
 Q8_0 = gguf.GGMLQuantizationType.Q8_0
-VECTORS = LAYERS * 2 * KV_HEADS
-"""Keys and values of a token."""
+PADDED = 16
+"""Dimensions of a value in the KV cache, and of a key in int8."""
+KEYS = LAYERS * KV_HEADS
+"""Keys of a token, and as many values."""
 
 
 def matrices(shapes):
@@ -73,7 +75,7 @@ def test_a_steps_work_is_that_of_the_models_matrices(tmp_path, tied, quantized):
     nbytes = each * sum(
         padded_outputs(name, outputs) * inputs for name, (outputs, inputs) in multiplied.items()
     )
-    kv = 3 * 10 * VECTORS * HEAD_DIM * 2
+    kv = 3 * 10 * KEYS * 2 * (HEAD_DIM + PADDED)
     decode, prefill = work.decode(3, 10), work.prefill(7)
     assert decode.operations == 2 * 3 * (sum(counts.values()) + vectors)
     assert prefill.operations == 2 * 7 * (sum(counts.values()) - counts[head] + vectors)
@@ -86,14 +88,18 @@ def test_a_steps_work_is_that_of_the_models_matrices(tmp_path, tied, quantized):
 
 
 @pytest.mark.parametrize(
-    ("kv_dtype", "vector_bytes"),
-    [("f16", 2 * HEAD_DIM), ("f32", 4 * HEAD_DIM), ("int8", HEAD_DIM + 4)],
+    ("kv_dtype", "pair_bytes"),  # a key and a value
+    [
+        ("f16", 2 * (HEAD_DIM + PADDED)),
+        ("f32", 4 * (HEAD_DIM + PADDED)),
+        ("int8", 2 * (PADDED + 4)),
+    ],
 )
-def test_the_kv_of_a_token_is_its_keys_and_values_in_all_layers(tmp_path, kv_dtype, vector_bytes):
+def test_the_kv_of_a_token_is_its_keys_and_values_in_all_layers(tmp_path, kv_dtype, pair_bytes):
     with tiny_engine(tmp_path, tied=True, quantized=True, kv_dtype=kv_dtype) as (engine, _):
         work = ModelWork.of(engine)
-    assert work.kv_bytes_per_token == VECTORS * vector_bytes
-    assert work.decode(1, 100).nbytes - work.decode(1, 0).nbytes == 100 * VECTORS * vector_bytes
+    assert work.kv_bytes_per_token == KEYS * pair_bytes
+    assert work.decode(1, 100).nbytes - work.decode(1, 0).nbytes == 100 * KEYS * pair_bytes
 
 
 def test_the_figures_survive_the_way_to_another_process():
