@@ -189,6 +189,7 @@ def test_a_level_is_forced_by_the_environment(level: str, toys: Path) -> None:
                 load_stepper(path, max_model_len=64)
 
 
+@pytest.mark.soak  # single-stepping takes half a minute for each case
 @pytest.mark.parametrize("dtype", ["Q4_1", "BF16"])
 @pytest.mark.parametrize(
     ("level", "tokens", "allowed"),

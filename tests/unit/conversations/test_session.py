@@ -620,6 +620,7 @@ def test_a_message_to_a_conversation_that_another_process_archived_is_listed(tmp
     two.flush()
     assert first.trees() == []
     exchange(first, client, "still here", "yes")
+    one.flush()
     assert [tree.id for tree in second.trees()] == [first.tree_id]
     two.close()
     one.close()
