@@ -41,7 +41,8 @@ loom: $(VENV)/.cargo-checked ## the pool's threads in every interleaving of smal
 		--target-dir target/loom pool::interleavings
 
 pytest: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest --durations=25
+	$(BIN)/python -m pytest --durations=25 --ignore=tests/tui
+	$(BIN)/python -m pytest --durations=25 --numprocesses=2 --dist=loadfile tests/tui
 
 bench: $(VENV)/.installed-dev ## this machine's figures: throughput, latency, roofline
 	$(BIN)/pravaha bench

@@ -139,6 +139,15 @@ class BlockAllocator:
     def refcounts(self) -> NDArray[np.uint16]:
         """[num_blocks] uint16, references to each block; O(blocks)."""
 
+    def pins(self) -> NDArray[np.uint16]:
+        """[num_blocks] uint16, pins of each block; O(blocks)."""
+
+    def released_at(self) -> NDArray[np.uint64]:
+        """[num_blocks] uint64, the `epoch` at which each block last became neither referenced nor pinned.
+
+        0 for a block that never was; kept while the block is in use again. O(blocks).
+        """
+
     def generations(self) -> NDArray[np.uint32]:
         """[num_blocks] uint32, how often each block has been allocated; O(blocks)."""
 
@@ -246,6 +255,33 @@ class PrefixTrie:
 
         Raises:
             ValueError: the arguments contradict each other or the trie; earlier rows are indexed.
+        """
+
+    def node(
+        self, block: int
+    ) -> tuple[int, int | None, NDArray[np.int32], NDArray[np.int32]] | None:
+        """The node that names a block; None if the block is not indexed. O(children).
+
+        Returns:
+            Number of blocks from the root to this one, the parent's block (None for a first block),
+            [children] int32 blocks that continue it, [block_size] int32 its tokens.
+
+        Raises:
+            ValueError: the block does not exist.
+        """
+
+    def chains(
+        self, limit: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], bool]:
+        """The trie as runs of blocks without a fork, breadth first; O(indexed blocks).
+
+        Args:
+            limit: maximum number of chains.
+
+        Returns:
+            [chains] int32, the index of the chain that each one continues, -1 for none; [chains] int32,
+            its number of blocks; [blocks] int32, the blocks of all chains in order; and whether chains
+            were left out.
         """
 
     def clear(self) -> int:

@@ -1,5 +1,7 @@
 """`EventBus`: publish/subscribe for request and engine events. No event per token or per step.
 
+Events of blocks are published per request, or as sums over a period (`engine.runtime.pool_events`).
+
 A subscriber is called on the publishing thread (the submitter's for `RequestQueued`, the engine's for
 the others) and must return immediately. Its exceptions are logged and do not reach the engine.
 """
@@ -44,6 +46,96 @@ class RequestScheduled(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class PrefixHit(Event):
+    """An admitted request starts with KV that was found in the pool.
+
+    Attributes:
+        tokens: tokens that need not be computed.
+        blocks: blocks shared with the cache or with other requests.
+        copied_block: the new block that a partly used one was copied into, or None.
+    """
+
+    request_id: str
+    tokens: int
+    blocks: int
+    copied_block: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestForked(Event):
+    """An admitted request starts with the blocks of a running one, its parent.
+
+    The parent is that of a fork, or a request with the same leading tokens.
+
+    Attributes:
+        tokens: tokens that the two have in common and that need not be computed.
+        blocks: blocks that both hold.
+        copied_block: the new block that the parent's partly used one was copied into, or None.
+    """
+
+    request_id: str
+    parent_id: str
+    tokens: int
+    blocks: int
+    copied_block: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksSwappedIn(Event):
+    """Blocks of an admitted request were copied from the swap tier into the pool."""
+
+    request_id: str
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksSwappedOut(Event):
+    """Blocks were copied into the swap tier since the last such event."""
+
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksEvicted(Event):
+    """Cached blocks were evicted from the pool since the last such event.
+
+    Attributes:
+        dropped: how many of them the swap tier could not save in time.
+    """
+
+    blocks: int
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixPinned(Event):
+    """A prefix was pinned.
+
+    Attributes:
+        tokens: tokens that the pin was made for.
+        blocks: blocks that it covers: those that were cached and that the share of pins allows.
+    """
+
+    pin_id: str
+    tokens: int
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixUnpinned(Event):
+    """A pin ended.
+
+    Attributes:
+        blocks: blocks that it covered.
+        dropped: whether it was dropped because a request needed the blocks.
+    """
+
+    pin_id: str
+    blocks: int
+    dropped: bool
+
+
+@dataclass(frozen=True, slots=True)
 class FirstToken(Event):
     """A request's first token was sampled, `ttft` seconds after it was queued."""
 
@@ -53,10 +145,16 @@ class FirstToken(Event):
 
 @dataclass(frozen=True, slots=True)
 class RequestPreempted(Event):
-    """A request was preempted and waits again; its `num_tokens` tokens are kept."""
+    """A request was preempted and waits again; its `num_tokens` tokens are kept.
+
+    Attributes:
+        swapped: whether its blocks are saved to the swap tier when they are evicted; otherwise they are
+            computed again.
+    """
 
     request_id: str
     num_tokens: int
+    swapped: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +184,24 @@ class EngineStateChanged(Event):
     state: EngineState
     error: str | None = None
 
+
+EVENT_TYPES: tuple[type[Event], ...] = (
+    RequestQueued,
+    RequestScheduled,
+    PrefixHit,
+    RequestForked,
+    BlocksSwappedIn,
+    BlocksSwappedOut,
+    BlocksEvicted,
+    PrefixPinned,
+    PrefixUnpinned,
+    FirstToken,
+    RequestPreempted,
+    RequestFinished,
+    StepFailed,
+    EngineStateChanged,
+)
+"""Every type of event."""
 
 E = TypeVar("E", bound=Event)
 

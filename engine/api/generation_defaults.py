@@ -30,8 +30,12 @@ class GenerationDefaults:
 
     def values(self) -> dict[str, float | int]:
         """The parameters that the model has, by name."""
-        named = ((one.name, getattr(self, one.name)) for one in fields(self))
-        return {name: value for name, value in named if name != "source" and value is not None}
+        named = ((name, getattr(self, name)) for name in DEFAULTED_PARAMETERS)
+        return {name: value for name, value in named if value is not None}
+
+
+DEFAULTED_PARAMETERS = tuple(one.name for one in fields(GenerationDefaults) if one.name != "source")
+"""Names of the sampling parameters that a model may have defaults for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +45,12 @@ class SamplingChoice:
     Attributes:
         params: the parameters for a model without defaults.
         chosen: names of those that the model's defaults do not replace.
+        own: names of those that were chosen for one branch of a conversation, a subset of `chosen`.
     """
 
     params: SamplingParams = field(default_factory=SamplingParams)
     chosen: frozenset[str] = frozenset()
+    own: frozenset[str] = frozenset()
 
     def for_model(self, defaults: GenerationDefaults) -> SamplingParams:
         """The parameters to use with a model."""

@@ -106,6 +106,9 @@ class Request:
         cache_salt: 1 to 1024 characters, or None. Requests with different salts, or with and without
             one, never reuse each other's KV blocks, neither in the pool nor in the swap tier: latencies
             do not tell a caller which prompts others sent. Forks have their parent's.
+        continued_tokens: the last so many prompt tokens, not all, are the beginning of the answer (vLLM's
+            `continue_final_message`). Penalties count them as output, a grammar starts before them, a
+            stop string may begin in them, and a character that they leave incomplete is completed.
     """
 
     prompt_ids: tuple[int, ...]
@@ -114,6 +117,7 @@ class Request:
     priority: int = 0
     deadline_ms: float | None = None
     cache_salt: str | None = field(default=None, repr=False)
+    continued_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

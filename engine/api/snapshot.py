@@ -16,11 +16,15 @@ from engine.api.step_costs import StepCosts
 
 
 class EngineState(StrEnum):
-    """Lifecycle of an engine: loading → ready → draining → stopped, or failed from any state."""
+    """Lifecycle of an engine: loading → ready → draining → stopped, or failed from any state.
+
+    A change of the model goes ready → draining → loading → ready, or → unloaded if loading fails.
+    """
 
     LOADING = "loading"
     READY = "ready"
     DRAINING = "draining"
+    UNLOADED = "unloaded"
     STOPPED = "stopped"
     FAILED = "failed"
 
@@ -56,7 +60,8 @@ class ModelInfo:
 class BlockCounts:
     """Number of KV blocks in each state; `free + active + cached == total`.
 
-    `swapped` counts the blocks in the swap tier, including those that are also in the pool.
+    `swapped` counts the blocks in the swap tier, including those that are also in the pool. `pinned`
+    counts the active blocks that a pin keeps, whether or not requests reference them too.
     """
 
     total: int = 0
@@ -66,10 +71,11 @@ class BlockCounts:
     swapped: int = 0
     block_size: int = 0
     block_bytes: int = 0
+    pinned: int = 0
 
     @property
     def usage(self) -> float:
-        """Fraction of the pool that running requests reference, 0–1."""
+        """Fraction of the pool that running requests and pins keep, 0–1."""
         return self.active / self.total if self.total else 0.0
 
 
@@ -185,6 +191,8 @@ class EngineSnapshot:
         step_costs: the coefficients of the step-time model, or None until it is calibrated.
         step_error: typical relative error of its predictions, or None.
         loading_progress: 0–1 while `state` is loading.
+        next_model: the model that is being loaded, or will be once running requests have finished; None
+            if the engine keeps its model.
         last_error: message of the last failed step or load, or None.
         last_error_time: its time in monotonic seconds, or None.
     """
@@ -204,8 +212,14 @@ class EngineSnapshot:
     step_costs: StepCosts | None = None
     step_error: float | None = None
     loading_progress: float = 1.0
+    next_model: str | None = None
     last_error: str | None = None
     last_error_time: float | None = None
+
+    @property
+    def changes_model(self) -> bool:
+        """Whether another model is being loaded, or will be once running requests have finished."""
+        return self.next_model is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +234,12 @@ class BlockMap:
         owner: [blocks] int32, index into `owners`, -1 for none; of a shared block, the first request.
         owners: request ids, in no particular order.
         first_token: [blocks] int32, position of the block's first token in the owner's sequence, or -1.
+        pinned: [blocks] bool, whether a pin keeps the block.
+        last_used: [blocks] float64, when the block was last released, on the clock of
+            `EngineSnapshot.time`; NaN for one in use or never used. Cached blocks are evicted in this
+            order.
+        held_blocks, held_by: [holds] int32, every pair of a block and the index in `owners` of a request
+            that holds it, request by request in sequence order. A shared block occurs several times.
     """
 
     epoch: int
@@ -229,3 +249,17 @@ class BlockMap:
     owner: NDArray[np.int32]
     owners: tuple[str, ...]
     first_token: NDArray[np.int32]
+    pinned: NDArray[np.bool_]
+    last_used: NDArray[np.float64]
+    held_blocks: NDArray[np.int32]
+    held_by: NDArray[np.int32]
+
+    def blocks_of(self, request_id: str) -> NDArray[np.int32]:
+        """[B] int32, the blocks of a request in sequence order; empty if it holds none."""
+        if request_id not in self.owners:
+            return self.held_blocks[:0]
+        return np.compress(self.held_by == self.owners.index(request_id), self.held_blocks)
+
+    def owners_of(self, block: int) -> tuple[str, ...]:
+        """All requests that hold a block."""
+        return tuple(self.owners[by] for by in self.held_by[self.held_blocks == block].tolist())

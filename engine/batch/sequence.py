@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,25 @@ _TRANSITIONS: dict[SequenceState, frozenset[SequenceState]] = {
 }
 
 
+class Start(NamedTuple):
+    """What a sequence started with when it was last admitted, besides swapped-in blocks.
+
+    Attributes:
+        tokens: tokens whose KV was in the pool.
+        blocks: blocks that hold them, the copied one included.
+        copied_block: the copy of a partly used block, or None.
+        parent_id: the running request that it shares the blocks with; None if they were cached.
+    """
+
+    tokens: int = 0
+    blocks: int = 0
+    copied_block: int | None = None
+    parent_id: str | None = None
+
+
+NO_START = Start()
+
+
 @dataclass(slots=True, eq=False)
 class Sequence:
     """A request and the state that outlives its row.
@@ -78,6 +98,9 @@ class Sequence:
         preemptions: number of preemptions.
         forks: number of forks made from it.
         swapped_tokens: tokens whose KV came from the swap tier when it was last admitted.
+        start: the KV it started with when it was last admitted.
+        swap_on_eviction: whether it was preempted and its blocks are saved to the swap tier when they
+            are evicted.
         donor: while waiting, the running sequence whose blocks it may share, or None.
         donor_tokens: number of leading tokens the two have in common.
         queue_index: its index in the request queue, or `NOT_QUEUED`.
@@ -107,6 +130,8 @@ class Sequence:
     preemptions: int = 0
     forks: int = 0
     swapped_tokens: int = 0
+    start: Start = NO_START
+    swap_on_eviction: bool = False
     donor: "Sequence | None" = field(default=None, repr=False)
     donor_tokens: int = 0
     queue_index: int = NOT_QUEUED

@@ -9,12 +9,19 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from engine.api.available_model import AvailableModel
+from engine.api.block_detail import BlockDetail, PrefixTree
 from engine.api.chat import ChatMessage
 from engine.api.embeddings import Embeddings
+from engine.api.event_ring import EventBatch
 from engine.api.fork_price import ForkPrice
 from engine.api.request import Request, SamplingParams, TokenBatch
+from engine.api.request_status import RequestStatus
+from engine.api.residency import Residency
 from engine.api.scheduling import Scheduling
 from engine.api.snapshot import BlockMap, EngineSnapshot
+from engine.api.step_view import PlannedStep, StepEntry
+from engine.runtime.model_change import CHANGE_DRAIN_S
 from engine.text.control_tokens import ControlTokens
 
 
@@ -22,6 +29,7 @@ class EngineClient(Protocol):
     """The calls of a front end to an engine.
 
     Threads: every method may be called from any one thread at a time; none waits for an engine step.
+    `models`, `load_model` and `unload_model` read files and may run on another thread beside that one.
     Tokens are never dropped: they stay in the request's mailbox until they are drained. Draining the
     final batch (the one with `finish_reason`) removes the request.
     """
@@ -79,12 +87,57 @@ class EngineClient(Protocol):
         """
         ...
 
+    def price_hint(self, token_ids: Sequence[int]) -> ForkPrice | None:
+        """As `price`, but never waits: over HTTP None until the answer has arrived, then the last one.
+
+        For what is drawn before a key is pressed; `on_wake` callbacks run when the answer is there.
+
+        Raises:
+            InvalidRequest: the tokens are not a valid prompt (in process only).
+            EngineUnavailable: the model cannot be opened (in process only).
+        """
+        ...
+
     def set_scheduling(self, scheduling: Scheduling) -> None:
         """Change policy and batch former from the next step on; the snapshot shows those in force.
 
         Raises:
             InvalidRequest: an unknown or invalid value.
             EngineUnavailable: the engine has stopped, or the server does not answer.
+        """
+        ...
+
+    def models(self) -> Sequence[AvailableModel]:
+        """The models installed where the engine runs, and whether each can be loaded.
+
+        Reads their headers, up to 0.3 s a model: call it off the event loop.
+
+        Raises:
+            ModelError: the list of models is damaged.
+            EngineUnavailable: the server does not answer.
+        """
+        ...
+
+    def load_model(self, name: str, *, drain_s: float = CHANGE_DRAIN_S) -> None:
+        """Replace the engine's model by an installed one; returns once its headers are read.
+
+        New requests are refused until it is loaded. Running ones get `drain_s` seconds to finish and then
+        fail; a second call for the same model shortens that. The snapshot shows the progress.
+
+        Raises:
+            InvalidRequest: it is loaded already, or `drain_s` is out of range.
+            ModelNotFound: no such model is installed.
+            ModelError: it cannot be used, or does not fit in memory; the engine keeps its model.
+            EngineUnavailable: a model is being loaded, the engine stops, or the server does not answer.
+        """
+        ...
+
+    def unload_model(self, *, drain_s: float = CHANGE_DRAIN_S) -> None:
+        """Free the engine's model; requests are treated as by `load_model`.
+
+        Raises:
+            InvalidRequest: `drain_s` is out of range.
+            EngineUnavailable: there is none or it is being changed, or the server does not answer.
         """
         ...
 
@@ -107,6 +160,79 @@ class EngineClient(Protocol):
         """The KV blocks, or None if nothing changed after epoch `since` (-1 for the first call)."""
         ...
 
+    def request_table(self) -> tuple[RequestStatus, ...]:
+        """The live requests: running ones first, both kinds in order of arrival, at most 256.
+
+        Built when it is called; the engine does nothing for it. Over HTTP the result of the last poll.
+        """
+        ...
+
+    def block(self, block: int) -> BlockDetail | None:
+        """What one KV block holds: owners, tokens as text, position, relatives in the prefix cache.
+
+        Read now, on the caller's thread. Over HTTP the answer arrives later: the call returns None or
+        what was known last, and asks the server; `on_wake` callbacks run when the answer is there.
+
+        Raises:
+            InvalidRequest: the pool has no such block (in process only).
+        """
+        ...
+
+    def prefix_tree(self) -> PrefixTree | None:
+        """The prefix cache as at most 128 chains of blocks; None until it is known.
+
+        Costs the caller a few milliseconds: call it once or twice a second. Over HTTP as `block`.
+        """
+        ...
+
+    def residency(self, token_ids: Sequence[int]) -> Residency | None:
+        """How many leading tokens are in the pool and in the swap tier, in whole blocks. O(n / block).
+
+        Over HTTP as `block`: None until the answer has arrived, then the last answer for these tokens.
+
+        Raises:
+            InvalidRequest: the tokens are not a valid prompt (in process only).
+            EngineUnavailable: the model cannot be opened (in process only).
+        """
+        ...
+
+    def pin(self, token_ids: Sequence[int]) -> str:
+        """Keep the cached blocks of a prefix in the pool until `unpin`; returns the pin's id at once.
+
+        Takes effect at the next step boundary. The event `PrefixPinned` tells how many blocks it covers:
+        only full blocks that are cached then, and all pins together at most half of the pool. The
+        oldest pin is dropped (`PrefixUnpinned.dropped`) when a request could not run otherwise.
+
+        Raises:
+            InvalidRequest: the tokens are not a valid prompt (in process only).
+            EngineUnavailable: the model cannot be opened (in process only).
+        """
+        ...
+
+    def unpin(self, pin_id: str) -> None:
+        """End a pin; its blocks stay cached until they are evicted. Unknown ids are ignored."""
+        ...
+
+    def recent_steps(self, since: int) -> tuple[StepEntry, ...]:
+        """The last steps (at most 600) after step number `since` (0 for all), oldest first."""
+        ...
+
+    def planned_step(self) -> PlannedStep | None:
+        """The plan of a recent step: its requests, their tokens and the budget; None until there is one.
+
+        Each call asks for the plan of the next step, so a view that is drawn shows one that is as old as
+        its last drawing; `PlannedStep.number` tells which.
+        """
+        ...
+
+    def events(self, since: int) -> EventBatch:
+        """The events from number `since` on: 0 for the first call, then `EventBatch.next`. Never waits.
+
+        Several readers may follow the events, each with its own number. Times are on the clock of
+        `EngineSnapshot.time`.
+        """
+        ...
+
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
         """Token ids of text; control tokens are recognised only with `special`."""
         ...
@@ -121,6 +247,13 @@ class EngineClient(Protocol):
 
     def detokenize(self, token_ids: Sequence[int], *, skip_special: bool = True) -> str:
         """Text of token ids."""
+        ...
+
+    def token_texts(self, token_ids: Sequence[int]) -> list[str]:
+        """The text that each token adds to that of the tokens before it; joined, `detokenize`.
+
+        A character of several tokens is added whole by the last of them.
+        """
         ...
 
     def render_chat(

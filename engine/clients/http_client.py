@@ -1,7 +1,8 @@
 """`HttpClient`: an engine in another process, driven over its HTTP API (`pravaha --attach URL`).
 
-A facade over three parts: `HttpConnection` (the background thread and its requests), `TokenStreams`
-(an SSE stream and a mailbox for each request) and `EnginePoller` (snapshot and KV blocks).
+A facade over four parts: `HttpConnection` (the background thread and its requests), `TokenStreams`
+(an SSE stream and a mailbox for each request), `EnginePoller` (snapshot, KV blocks, events, requests, steps)
+and `HttpLookups` (questions about blocks and prefixes).
 """
 
 import time
@@ -9,30 +10,45 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from typing import Any
+from urllib.parse import quote
 
+from engine.api.available_model import AvailableModel
+from engine.api.block_detail import BlockDetail, PrefixTree
 from engine.api.chat import ChatMessage
 from engine.api.embeddings import Embeddings
-from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
+from engine.api.errors import EngineUnavailable, InvalidRequest, ModelNotFound, PravahaError
+from engine.api.event_ring import EventBatch
 from engine.api.fork_price import ForkPrice
 from engine.api.request import Request, SamplingParams, TokenBatch, new_request_id
+from engine.api.request_status import RequestStatus
+from engine.api.residency import Residency, new_pin_id
 from engine.api.scheduling import Scheduling
 from engine.api.snapshot import BlockMap, EngineSnapshot
+from engine.api.step_view import PlannedStep, StepEntry
+from engine.clients.detail_wire import block_detail, prefix_tree, residency
 from engine.clients.http_connection import READ_TIMEOUT_S, HttpConnection
+from engine.clients.http_lookups import HttpLookups
 from engine.clients.http_polling import EnginePoller
 from engine.clients.http_streams import TokenStreams
 from engine.clients.http_wire import (
     FORKED_AT,
+    available_models,
     completion_body,
     embeddings,
     fork_body,
     fork_price,
 )
 from engine.models.demo import MINILM
+from engine.runtime.model_change import CHANGE_DRAIN_S
 from engine.text.control_tokens import ControlTokens
 
 
 class HttpClient:
-    """`EngineClient` over HTTP."""
+    """`EngineClient` over HTTP.
+
+    Threads: `submit`, `fork` and the questions about tokens and templates may run on one thread beside the
+    one that calls all others (`engine.conversations.background`).
+    """
 
     def __init__(
         self,
@@ -53,6 +69,7 @@ class HttpClient:
         self._connection = HttpConnection(url, api_key=api_key)
         self._streams = TokenStreams(self._connection, wake=self._wake, clock=clock)
         self._poller = EnginePoller(self._connection, wake=self._wake, clock=clock)
+        self._lookups = HttpLookups(self._connection, clock, self._wake)
         self._connection.start(self._poller.run)
 
     def submit(self, request: Request) -> str:
@@ -102,6 +119,23 @@ class HttpClient:
         scheduling.validate()
         self._post("/scheduling", asdict(scheduling))
 
+    def models(self) -> Sequence[AvailableModel]:
+        """See `EngineClient`; one round trip, during which the server reads the models' headers."""
+        work = self._connection.get("/installed_models")
+        return available_models(self._connection.call(work, wait_s=READ_TIMEOUT_S))
+
+    def load_model(self, name: str, *, drain_s: float = CHANGE_DRAIN_S) -> None:
+        """See `EngineClient`; one round trip."""
+        self._change_model(name, "load", drain_s)
+
+    def unload_model(self, *, drain_s: float = CHANGE_DRAIN_S) -> None:
+        """See `EngineClient`; two round trips."""
+        self._connection.call(self._poller.refresh_snapshot())
+        model = self._poller.latest.model
+        if model is None:
+            raise EngineUnavailable(f"The server at {self._connection.url} has no model loaded.")
+        self._change_model(model.name, "unload", drain_s)
+
     def embed(self, texts: Sequence[str]) -> Embeddings:
         """See `EngineClient`; one round trip, which lasts as long as the embedding."""
         body = {"model": MINILM.name, "input": list(texts), "encoding_format": "base64"}
@@ -113,8 +147,69 @@ class HttpClient:
         return self._poller.snapshot()
 
     def blocks(self, since: int) -> BlockMap | None:
-        """See `EngineClient` and `EnginePoller.blocks`; never waits."""
-        return self._poller.blocks(since)
+        """See `EngineClient`; as of the last poll, never waits."""
+        return self._poller.blocks.since(since)
+
+    def request_table(self) -> tuple[RequestStatus, ...]:
+        """See `EngineClient`; the requests of the last poll, never waits."""
+        return self._poller.requests.read()
+
+    def block(self, block: int) -> BlockDetail | None:
+        """See `EngineClient`; the last answer, never waits."""
+
+        async def ask() -> BlockDetail:
+            data = await self._connection.get(f"/blocks/{block}")
+            return block_detail(data, shift=self._poller.shift)
+
+        return self._lookups.get(("block", block), ask)
+
+    def prefix_tree(self) -> PrefixTree | None:
+        """See `EngineClient`; the last answer, never waits."""
+
+        async def ask() -> PrefixTree:
+            return prefix_tree(await self._connection.get("/prefix_tree"))
+
+        return self._lookups.get("prefix_tree", ask)
+
+    def residency(self, token_ids: Sequence[int]) -> Residency | None:
+        """See `EngineClient`; the last answer, never waits."""
+        tokens = tuple(token_ids)
+
+        async def ask() -> Residency:
+            return residency(await self._connection.post("/residency", {"tokens": list(tokens)}))
+
+        return self._lookups.get(("residency", tokens), ask)
+
+    def price_hint(self, token_ids: Sequence[int]) -> ForkPrice | None:
+        """See `EngineClient`; the last answer, never waits."""
+        tokens = tuple(token_ids)
+
+        async def ask() -> ForkPrice:
+            return fork_price(await self._connection.post("/price", {"tokens": list(tokens)}))
+
+        return self._lookups.get(("price", tokens), ask)
+
+    def pin(self, token_ids: Sequence[int]) -> str:
+        """See `EngineClient`; returns before the server has answered."""
+        pin_id = new_pin_id()
+        self._lookups.send("/pin", {"tokens": list(token_ids), "pin_id": pin_id})
+        return pin_id
+
+    def unpin(self, pin_id: str) -> None:
+        """See `EngineClient`; returns before the server has answered."""
+        self._lookups.send("/unpin", {"pin_id": pin_id})
+
+    def recent_steps(self, since: int) -> tuple[StepEntry, ...]:
+        """See `EngineClient`; as of the last poll, never waits."""
+        return self._poller.steps.since(since)
+
+    def planned_step(self) -> PlannedStep | None:
+        """See `EngineClient`; as of the last poll, never waits."""
+        return self._poller.steps.plan()
+
+    def events(self, since: int) -> EventBatch:
+        """See `EngineClient`; the events of the last poll, never waits."""
+        return self._poller.events.since(since)
 
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
         """See `EngineClient`; one round trip."""
@@ -136,6 +231,12 @@ class HttpClient:
         """See `EngineClient`; one round trip."""
         body = {"tokens": list(token_ids), "skip_special_tokens": skip_special}
         return str(self._post("/detokenize", body)["prompt"])
+
+    def token_texts(self, token_ids: Sequence[int]) -> list[str]:
+        """See `EngineClient`; one round trip."""
+        body = {"tokens": list(token_ids), "return_token_texts": True}
+        texts: list[str] = self._post("/detokenize", body)["token_texts"]
+        return texts
 
     def render_chat(
         self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool = True
@@ -171,19 +272,33 @@ class HttpClient:
     def _post(self, path: str, body: dict[str, Any]) -> Any:
         return self._connection.call(self._connection.post(path, body))
 
+    def _change_model(self, name: str, change: str, drain_s: float) -> None:
+        path = f"/v1/models/{quote(name, safe='')}/{change}"
+        work = self._connection.post(path, {"drain_seconds": drain_s})
+        self._connection.call(work, wait_s=READ_TIMEOUT_S)
+        self._connection.call(self._poller.refresh_snapshot())
+
     async def _submit(self, request: Request) -> None:
         if self._poller.latest.model is None:
             await self._poller.refresh_snapshot()
         model = self._poller.latest.model
         if model is None:
             raise self._still_loading()
-        await self._streams.open(
-            request.request_id,
-            "/v1/completions",
-            completion_body(request, model.name),
-            seed=request.sampling.seed,
-            prompt_alternatives=request.sampling.prompt_logprobs or 0,
-        )
+        try:
+            await self._streams.open(
+                request.request_id,
+                "/v1/completions",
+                completion_body(request, model.name),
+                seed=request.sampling.seed,
+                prompt_alternatives=request.sampling.prompt_logprobs or 0,
+            )
+        except ModelNotFound as error:
+            # Another client changed the model; the prompt's token ids are those of the old one.
+            await self._poller.refresh_snapshot()
+            raise EngineUnavailable(
+                f"The server no longer has the model {model.name}: it was changed. Send the "
+                "message again."
+            ) from error
 
     async def _fork(self, child: str, body: dict[str, Any], *, seed: int | None) -> int:
         """Fork one child; the number of the parent's tokens that it shares, as the server reports."""

@@ -1,6 +1,7 @@
 """`HttpConnection`: a background thread with one event loop and one httpx client, for `HttpClient`."""
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -9,14 +10,19 @@ from typing import Any, TypeVar
 import httpx
 import orjson
 
-from engine.api.errors import EngineUnavailable
+from engine.api.errors import EngineUnavailable, PravahaError
 from engine.clients.http_wire import WireError, error_from_response
 
 ROUND_TRIP_S = 10.0
 """Timeout of a call; no call waits for an engine step."""
 READ_TIMEOUT_S = 60.0
-"""Read timeout; the server sends a keep-alive comment after 12 s of silence in a stream."""
+"""Read timeout of calls that compute something."""
+STREAM_SILENCE_S = 30.0
+"""Silence after which a stream counts as broken; the server sends a keep-alive comment every 12 s."""
+DELETE_S = 2.0
+"""Timeout of a DELETE, which also bounds `close`."""
 
+_log = logging.getLogger(__name__)
 _JSON = {"content-type": "application/json"}
 
 Result = TypeVar("Result")
@@ -31,6 +37,7 @@ class HttpConnection:
         self._closed = False
         self._loop = asyncio.new_event_loop()
         self._thread: threading.Thread | None = None
+        self._last_words: set[asyncio.Task[None]] = set()  # sent even if the connection is closed
 
     def start(self, background: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Start the thread; `background` makes a coroutine that runs until `close`."""
@@ -89,14 +96,42 @@ class HttpConnection:
         Raises:
             PravahaError: as `post`.
         """
-        request = self._http.build_request("POST", path, content=orjson.dumps(body), headers=_JSON)
+        return await self._open("POST", path, content=orjson.dumps(body), headers=_JSON)
+
+    async def resume_stream(self, path: str, *, after: int) -> httpx.Response:
+        """The events of a stream after number `after`; as `open_stream`.
+
+        Raises:
+            PravahaError: as `post`.
+        """
+        return await self._open("GET", path, headers={"last-event-id": str(after)})
+
+    def delete_soon(self, path: str) -> None:
+        """Send a DELETE without waiting, on the loop; `close` waits for it. A failure is logged."""
+        task = self._loop.create_task(self._delete(path))
+        self._last_words.add(task)
+        task.add_done_callback(self._last_words.discard)
+
+    async def _delete(self, path: str) -> None:
+        try:
+            async with asyncio.timeout(DELETE_S):
+                await self._exchange("DELETE", path)
+        except (PravahaError, TimeoutError) as error:
+            _log.debug("DELETE %s failed: %s", path, error)
+
+    async def _open(self, method: str, path: str, **options: Any) -> httpx.Response:
+        request = self._http.build_request(
+            method, path, timeout=httpx.Timeout(ROUND_TRIP_S, read=STREAM_SILENCE_S), **options
+        )
         try:
             response = await self._http.send(request, stream=True)
+            if response.status_code != 200:
+                await response.aread()
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
         if response.status_code != 200:
-            await response.aread()
             self._decode(response)
+            raise self.format_error()
         return response
 
     def format_error(self) -> WireError:
@@ -147,8 +182,9 @@ class HttpConnection:
 
     async def _shut_down(self) -> None:
         await asyncio.sleep(0)  # a task must have started before it can be cancelled cleanly
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        tasks = asyncio.all_tasks() - {asyncio.current_task()} - self._last_words
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._last_words, return_exceptions=True)
         await self._http.aclose()

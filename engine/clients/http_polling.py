@@ -1,4 +1,4 @@
-"""`EnginePoller`: polls the server's snapshot and KV blocks for `HttpClient`.
+"""`EnginePoller`: polls the server's snapshot and feeds (`http_feeds`) for `HttpClient`.
 
 Polling pauses `WANTED_S` after the last read. While the server does not answer, the snapshot has the state
 `failed` and the reason in `last_error`, and polling continues with back-off, even if nothing reads: an idle
@@ -9,20 +9,25 @@ import asyncio
 from collections.abc import Callable
 
 from engine.api.errors import PravahaError
-from engine.api.snapshot import BlockMap, EngineSnapshot, EngineState
+from engine.api.snapshot import EngineSnapshot, EngineState
 from engine.clients.http_connection import HttpConnection
-from engine.clients.http_wire import block_map, engine_snapshot
+from engine.clients.http_feeds import WANTED_S, BlockFeed, EventFeed, Feed, RequestFeed, StepFeed
+from engine.clients.http_wire import engine_snapshot
 
 POLL_S = 0.2
-WANTED_S = 2.0
-"""How long polling continues after the last read."""
 BACK_OFF_S = (0.5, 1.0, 2.0)
 
 
 class EnginePoller:
-    """Holds the newest snapshot, block map and tokenizer fingerprint of one server.
+    """Holds the newest snapshot, feeds and tokenizer fingerprint of one server.
 
-    Threads: `snapshot`, `blocks` and `fingerprint` may be read from any thread; coroutines run on the
+    Attributes:
+        blocks: the KV blocks.
+        events: the engine's events.
+        requests: the live requests.
+        steps: the last steps and the plan of one.
+
+    Threads: `snapshot`, the feeds and `fingerprint` may be read from any thread; coroutines run on the
     connection's loop.
     """
 
@@ -41,11 +46,19 @@ class EnginePoller:
         self._snapshot = EngineSnapshot(
             step=0, time=clock(), state=EngineState.LOADING, loading_progress=0.0
         )
-        self._blocks: BlockMap | None = None
-        self._epoch_base = 0
         self._snapshot_wanted = clock() + WANTED_S
-        self._blocks_wanted = float("-inf")
         self._wanted = asyncio.Event()
+        self._shift = float("inf")  # from the server's clock to this process's
+        self.blocks = BlockFeed(connection, clock, self._resume)
+        self.events = EventFeed(connection, clock, self._resume)
+        self.requests = RequestFeed(connection, clock, self._resume)
+        self.steps = StepFeed(connection, clock, self._resume)
+        self._feeds: tuple[Feed, ...] = (self.blocks, self.events, self.requests, self.steps)
+
+    @property
+    def shift(self) -> float:
+        """What to add to the server's instants to get this process's; infinite before the first answer."""
+        return self._shift
 
     @property
     def latest(self) -> EngineSnapshot:
@@ -58,16 +71,6 @@ class EnginePoller:
         self._resume()
         return self._snapshot
 
-    def blocks(self, since: int) -> BlockMap | None:
-        """The newest block map, or None if its epoch is at most `since`.
-
-        Epochs keep growing when the server is restarted.
-        """
-        self._blocks_wanted = self._clock() + WANTED_S
-        self._resume()
-        blocks = self._blocks
-        return blocks if blocks is not None and blocks.epoch > since else None
-
     async def run(self) -> None:
         """Poll until cancelled."""
         failures = 0
@@ -78,8 +81,8 @@ class EnginePoller:
                     await self._wanted.wait()
             try:
                 await self.refresh_snapshot()
-                if self._clock() <= self._blocks_wanted:
-                    await self._refresh_blocks()
+                wanted = [feed.refresh(self._shift) for feed in self._feeds if feed.wanted]
+                await asyncio.gather(*wanted)
                 failures = 0
                 await asyncio.sleep(POLL_S)
             except PravahaError as error:
@@ -97,28 +100,24 @@ class EnginePoller:
         if "snapshot" not in data:
             raise self._connection.format_error()
         self.fingerprint = data.get("tokenizer_fingerprint")
-        self._replace_snapshot(engine_snapshot(data["snapshot"], now=self._clock()))
+        now = self._clock()
+        self._replace_snapshot(engine_snapshot(data["snapshot"], now=now))
+        # The least difference is the one with the least delay, so the nearest to that of the clocks.
+        self._shift = min(self._shift, now - data.get("now", data["snapshot"]["time"]))
 
     def _resume(self) -> None:
         if not self._wanted.is_set():
             self._connection.call_soon(self._wanted.set)
 
     def _is_wanted(self) -> bool:
-        return self._clock() <= max(self._snapshot_wanted, self._blocks_wanted)
-
-    async def _refresh_blocks(self) -> None:
-        known = self._blocks
-        since = -1 if known is None else known.epoch - self._epoch_base
-        data = await self._connection.get(f"/blocks?since={max(since, -1)}")
-        if data is not None:
-            data["epoch"] += self._epoch_base
-            self._blocks = block_map(data)
+        direct = self._clock() <= self._snapshot_wanted
+        return direct or any(feed.wanted for feed in self._feeds)
 
     def _report_failure(self, error: PravahaError) -> None:
         now = self._clock()
-        if self._blocks is not None:
-            # The next server to answer may be another engine, whose epochs start at 0.
-            self._epoch_base = self._blocks.epoch + 1
+        self._shift = float("inf")
+        for feed in self._feeds:
+            feed.reset()
         self._replace_snapshot(
             EngineSnapshot(
                 step=self._snapshot.step,

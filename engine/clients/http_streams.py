@@ -1,26 +1,44 @@
 """`TokenStreams`: one SSE stream per request of `HttpClient`, read into the request's mailbox.
 
-Closing a stream cancels its request, which frees its blocks on the server.
+Requests are `resumable`: when the connection breaks, the server goes on with the request for some time, and
+the reader asks for the events after the last complete one. Text is neither lost nor repeated.
 """
 
 import asyncio
+import itertools
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import orjson
 
+from engine.api.errors import EngineUnavailable, PravahaError, UnknownRequest
 from engine.api.request import FinishReason, Timings, TokenBatch
 from engine.clients.http_connection import HttpConnection
 from engine.clients.http_wire import WireError, error_from_response, token_batch
+from engine.clients.sse_decoder import SseDecoder
+
+_log = logging.getLogger(__name__)
+
+RESUME_S = 30.0
+"""How long a broken stream is resumed; the server keeps its request as long (`ServerConfig.resume_s`)."""
+BACK_OFF_S = (0.1, 0.25, 0.5, 1.0)
+"""Pauses between two attempts."""
 
 
 @dataclass(slots=True)
 class _Stream:
-    """A request and its batches that have not been drained. `batches` is guarded by `lock`."""
+    """A request and its batches that have not been drained.
+
+    Attributes:
+        batches: guarded by `lock`.
+        last_event: number of the last complete event.
+    """
 
     request_id: str
     queued: float
@@ -30,6 +48,7 @@ class _Stream:
     lock: threading.Lock = field(default_factory=threading.Lock)
     batches: list[TokenBatch] = field(default_factory=list)
     reader: "asyncio.Task[None] | None" = None
+    last_event: int = 0
 
     def put(self, batch: TokenBatch) -> bool:
         """Add a batch; True if the mailbox was empty."""
@@ -91,13 +110,17 @@ class TokenStreams:
             timings=Timings(self._clock()),
             prompt_alternatives=prompt_alternatives,
         )
-        response = await self._connection.open_stream(path, body)
+        try:
+            response = await self._connection.open_stream(path, body)
+        except (asyncio.CancelledError, EngineUnavailable):
+            self._connection.delete_soon(_path(request_id))  # the request may have arrived
+            raise
         self._streams[request_id] = stream
         stream.reader = asyncio.create_task(self._read(response, stream))
         return response.headers
 
     def cancel(self, request_id: str) -> None:
-        """Close a request's stream; unknown ids are ignored."""
+        """Close a request's stream and abort it on the server; unknown ids are ignored."""
         stream = self._streams.get(request_id)
         if stream is not None and stream.reader is not None:
             self._connection.call_soon(stream.reader.cancel)
@@ -114,29 +137,67 @@ class TokenStreams:
         return joined
 
     async def _read(self, response: httpx.Response, stream: _Stream) -> None:
-        """Fill the mailbox until the stream ends; a stream that breaks ends in a final batch too."""
-        reason = FinishReason.ERROR
-        message: str | None = "The server ended the stream too early."
+        """Fill the mailbox until the final batch; a stream that cannot be resumed gets one too."""
+        reason, message = FinishReason.ERROR, None
         try:
-            async for line in response.aiter_lines():
-                if line.startswith("data: {") and self._take_event(line, stream):
-                    return
+            while not await self._read_events(response, stream):
+                response = await self._resume(stream)
+            return
         except asyncio.CancelledError:
-            reason, message = FinishReason.ABORT, None
-        except WireError as error:
+            reason = FinishReason.ABORT
+        except PravahaError as error:
             message = str(error)
-        except httpx.HTTPError as error:
-            message = f"The connection to the server broke ({type(error).__name__})."
-        finally:
-            # Closing the response before its end tells the server to abort the request.
-            with suppress(httpx.HTTPError):
-                await response.aclose()
+        # The server would let the request run for a while.
+        self._connection.delete_soon(_path(stream.request_id))
         self._deliver(stream, _final_batch(stream, reason, message))
 
-    def _take_event(self, line: str, stream: _Stream) -> bool:
+    async def _read_events(self, response: httpx.Response, stream: _Stream) -> bool:
+        """Deliver the events of a response; False if it broke off before the final one."""
+        decoder = SseDecoder()
+        try:
+            async for chunk in response.aiter_bytes():
+                for event in decoder.feed(chunk):
+                    stream.last_event = event.number or stream.last_event
+                    if event.data.startswith(b"{") and self._take_event(event.data, stream):
+                        return True
+        except httpx.HTTPError as error:
+            _log.warning("The stream of %s broke (%r).", stream.request_id, error)
+        finally:
+            with suppress(httpx.HTTPError):
+                await response.aclose()
+        return False
+
+    async def _resume(self, stream: _Stream) -> httpx.Response:
+        """The rest of a stream after the last complete event, as soon as the server can be reached.
+
+        Raises:
+            PravahaError: the server no longer has the request, or was away for `RESUME_S`.
+        """
+        broke = self._clock()
+        for attempt in itertools.count():
+            try:
+                return await self._connection.resume_stream(
+                    _path(stream.request_id), after=stream.last_event
+                )
+            except UnknownRequest as error:
+                raise EngineUnavailable(
+                    "The connection to the server broke, and the server no longer has the request: it "
+                    "was restarted, or the connection was away for too long. The answer can be "
+                    "generated again."
+                ) from error
+            except EngineUnavailable as error:
+                if self._clock() - broke >= RESUME_S:
+                    raise EngineUnavailable(
+                        f"The connection to the server broke and did not come back in {RESUME_S:.0f} "
+                        f"seconds. {error} The answer can be generated again."
+                    ) from error
+            await asyncio.sleep(BACK_OFF_S[min(attempt, len(BACK_OFF_S) - 1)])
+        raise AssertionError("the loop does not end")
+
+    def _take_event(self, event: bytes, stream: _Stream) -> bool:
         """Deliver one event; True if it was the last one."""
         try:
-            data = orjson.loads(line.removeprefix("data: "))
+            data = orjson.loads(event)
         except orjson.JSONDecodeError as error:
             raise WireError("The server's stream contains an event that is not JSON.") from error
         if "error" in data:
@@ -159,6 +220,10 @@ class TokenStreams:
     def _deliver(self, stream: _Stream, batch: TokenBatch) -> None:
         if stream.put(batch):
             self._wake()
+
+
+def _path(request_id: str) -> str:
+    return f"/streams/{quote(request_id, safe='')}"
 
 
 def _join(batches: Sequence[TokenBatch]) -> TokenBatch:

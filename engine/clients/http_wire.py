@@ -12,10 +12,12 @@ from typing import Any, TypeVar
 import numpy as np
 import orjson
 
+from engine.api.available_model import AvailableModel
 from engine.api.embeddings import Embeddings
 from engine.api.errors import (
     EngineUnavailable,
     InvalidRequest,
+    ModelError,
     ModelNotFound,
     PravahaError,
     QueueFull,
@@ -33,10 +35,10 @@ from engine.api.request import (
     TokenBatch,
     TopLogprob,
 )
+from engine.api.request_status import RequestState, RequestStatus
 from engine.api.scheduling import Scheduling
 from engine.api.snapshot import (
     BlockCounts,
-    BlockMap,
     EngineSnapshot,
     EngineState,
     ModelInfo,
@@ -46,6 +48,7 @@ from engine.api.snapshot import (
     Totals,
 )
 from engine.api.step_costs import StepCosts
+from engine.api.step_view import PlannedRow, PlannedStep, RowPhase, StepEntry
 
 FORKED_AT = "x-pravaha-forked-at"
 """Response header of `POST /fork`: how many of the parent's tokens the children share."""
@@ -69,6 +72,7 @@ def completion_body(request: Request, model: str) -> dict[str, Any]:
         "priority": request.priority,
         "deadline_ms": request.deadline_ms,
         "cache_salt": request.cache_salt,
+        "continued_tokens": request.continued_tokens,
         **_STREAMED,
         **_sampling_fields(request.sampling),
     }
@@ -84,6 +88,7 @@ def fork_body(
 
 _STREAMED = {
     "stream": True,
+    "resumable": True,
     "return_token_ids": True,
     "return_timings": True,
     "return_tokens_as_token_ids": True,
@@ -239,24 +244,73 @@ def _model_info(data: Mapping[str, Any]) -> ModelInfo:
     )
 
 
-def block_map(data: Mapping[str, Any]) -> BlockMap:
-    """The KV blocks.
+def request_statuses(data: Mapping[str, Any], *, shift: float) -> tuple[RequestStatus, ...]:
+    """The live requests, their instants shifted by `shift` seconds.
 
     Raises:
         WireError: members are missing.
     """
     try:
-        return BlockMap(
-            epoch=data["epoch"],
-            state=np.asarray(data["state"], np.uint8),
-            refcount=np.asarray(data["refcount"], np.uint16),
-            fill=np.asarray(data["fill"], np.uint8),
-            owner=np.asarray(data["owner"], np.int32),
-            owners=tuple(data["owners"]),
-            first_token=np.asarray(data["first_token"], np.int32),
-        )
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise WireError(f"The server's block map is not in Pravāha's format ({error}).") from error
+        return tuple(_request_status(one, shift) for one in data["requests"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise WireError(f"The server's requests are not in Pravāha's format ({error}).") from error
+
+
+def _request_status(data: Mapping[str, Any], shift: float) -> RequestStatus:
+    deadline = data["deadline"]
+    return RequestStatus(
+        **{
+            **_known_fields(RequestStatus, data),
+            "state": RequestState(data["state"]),
+            "queued_at": data["queued_at"] + shift,
+            "deadline": None if deadline is None else deadline + shift,
+        }
+    )
+
+
+def step_entries(data: Mapping[str, Any], *, shift: float) -> tuple[StepEntry, ...]:
+    """The steps of `GET /steps`, their instants shifted by `shift` seconds.
+
+    Raises:
+        WireError: members are missing.
+    """
+    try:
+        entries = [StepEntry(*fields) for fields in data["steps"]]
+        return tuple(replace(entry, started=entry.started + shift) for entry in entries)
+    except (KeyError, TypeError, ValueError) as error:
+        raise WireError(f"The server's steps are not in Pravāha's format ({error}).") from error
+
+
+def planned_step(data: Mapping[str, Any], *, shift: float) -> PlannedStep | None:
+    """The plan of `GET /steps`, its instant shifted by `shift` seconds.
+
+    Raises:
+        WireError: members are missing.
+    """
+    try:
+        plan = data["plan"]
+        if plan is None:
+            return None
+        rows = [
+            PlannedRow(**{**_known_fields(PlannedRow, row), "phase": RowPhase(row["phase"])})
+            for row in plan["rows"]
+        ]
+        fields = _known_fields(PlannedStep, plan)
+        return PlannedStep(**{**fields, "time": plan["time"] + shift, "rows": tuple(rows)})
+    except (KeyError, TypeError, ValueError) as error:
+        raise WireError(f"The server's plan is not in Pravāha's format ({error}).") from error
+
+
+def available_models(data: Mapping[str, Any]) -> tuple[AvailableModel, ...]:
+    """The installed models.
+
+    Raises:
+        WireError: members are missing.
+    """
+    try:
+        return tuple(AvailableModel(**_known_fields(AvailableModel, one)) for one in data["data"])
+    except (KeyError, TypeError) as error:
+        raise WireError(f"The server's models are not in Pravāha's format ({error}).") from error
 
 
 def embeddings(data: Mapping[str, Any]) -> Embeddings:
@@ -295,6 +349,8 @@ def error_from_response(status: int, body: Any) -> PravahaError:
     message = str(error.get("message") or f"The server answered with status {status}.")
     if error.get("code") == "model_not_found":
         return ModelNotFound(message)
+    if error.get("code") == "model_unusable":
+        return ModelError(message)
     if status == 429:
         return QueueFull(message)
     if error.get("code") == "request_not_found":

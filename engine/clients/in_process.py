@@ -3,13 +3,20 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
+from engine.api.available_model import AvailableModel
+from engine.api.block_detail import BlockDetail, PrefixTree
 from engine.api.chat import ChatMessage
 from engine.api.embeddings import Embeddings
+from engine.api.event_ring import EventBatch
 from engine.api.fork_price import ForkPrice
 from engine.api.request import Request, SamplingParams, TokenBatch
+from engine.api.request_status import RequestStatus
+from engine.api.residency import Residency, new_pin_id
 from engine.api.scheduling import Scheduling
 from engine.api.snapshot import BlockMap, EngineSnapshot
+from engine.api.step_view import PlannedStep, StepEntry
 from engine.runtime.engine import AsyncPravahaEngine
+from engine.runtime.model_change import CHANGE_DRAIN_S
 from engine.runtime.request_handle import RequestHandle
 from engine.text.control_tokens import ControlTokens
 
@@ -56,9 +63,25 @@ class InProcessClient:
         """The predicted cost of a request with these tokens."""
         return self._engine.price(token_ids)
 
+    def price_hint(self, token_ids: Sequence[int]) -> ForkPrice | None:
+        """The predicted cost of a request with these tokens."""
+        return self._engine.price(token_ids)
+
     def set_scheduling(self, scheduling: Scheduling) -> None:
         """Change policy and batch former."""
         self._engine.set_scheduling(scheduling)
+
+    def models(self) -> Sequence[AvailableModel]:
+        """The installed models; reads their headers."""
+        return self._engine.models()
+
+    def load_model(self, name: str, *, drain_s: float = CHANGE_DRAIN_S) -> None:
+        """Replace the model by an installed one; see `EngineClient.load_model`."""
+        self._engine.load_model(name, drain_s=drain_s)
+
+    def unload_model(self, *, drain_s: float = CHANGE_DRAIN_S) -> None:
+        """Free the model; see `EngineClient.unload_model`."""
+        self._engine.unload_model(drain_s=drain_s)
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
         """Vectors of texts."""
@@ -72,6 +95,44 @@ class InProcessClient:
         """The KV blocks, or None if nothing changed after epoch `since`."""
         return self._engine.blocks(since)
 
+    def request_table(self) -> tuple[RequestStatus, ...]:
+        """The live requests, running ones first."""
+        return self._engine.request_table()
+
+    def block(self, block: int) -> BlockDetail | None:
+        """What one KV block holds."""
+        return self._engine.block(block)
+
+    def prefix_tree(self) -> PrefixTree | None:
+        """The prefix cache as chains of blocks."""
+        return self._engine.prefix_tree()
+
+    def residency(self, token_ids: Sequence[int]) -> Residency | None:
+        """How many leading tokens are in the pool and in the swap tier."""
+        return self._engine.residency(token_ids)
+
+    def pin(self, token_ids: Sequence[int]) -> str:
+        """Keep the cached blocks of a prefix in the pool; returns the pin's id."""
+        pin_id = new_pin_id()
+        self._engine.pin(token_ids, pin_id=pin_id)
+        return pin_id
+
+    def unpin(self, pin_id: str) -> None:
+        """End a pin."""
+        self._engine.unpin(pin_id)
+
+    def recent_steps(self, since: int) -> tuple[StepEntry, ...]:
+        """The last steps after step number `since`."""
+        return self._engine.recent_steps(since)
+
+    def planned_step(self) -> PlannedStep | None:
+        """The plan of a recent step."""
+        return self._engine.planned_step()
+
+    def events(self, since: int) -> EventBatch:
+        """The events from number `since` on."""
+        return self._engine.events_since(since)
+
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
         """Token ids of text."""
         return self._engine.tokenizer.encode(text, special=special)
@@ -83,6 +144,10 @@ class InProcessClient:
     def detokenize(self, token_ids: Sequence[int], *, skip_special: bool = True) -> str:
         """Text of token ids."""
         return self._engine.tokenizer.decode(token_ids, skip_special=skip_special)
+
+    def token_texts(self, token_ids: Sequence[int]) -> list[str]:
+        """The text that each token adds."""
+        return self._engine.tokenizer.token_texts(token_ids)
 
     def render_chat(
         self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool = True

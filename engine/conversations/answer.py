@@ -1,10 +1,12 @@
 """`Answer`: an answer in generation, with its output so far and the time of the last save."""
 
-import json
-from dataclasses import asdict, replace
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import FinishReason, SamplingParams, Timings, TokenBatch, TopLogprob
+from engine.conversations.branch_sampling import stored
 from engine.conversations.tree import Node, NodeDelta, NodeStatus
 from engine.text.repetition import RepetitionDetector
 
@@ -22,18 +24,52 @@ _STATUS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """The tokens of another answer with which an answer begins: a fork at a token.
+
+    Attributes:
+        forked_from: id of the other answer's node.
+        token_ids: at least one.
+        text: the complete characters of the tokens.
+        logprobs: one per token, NaN where unknown.
+        topk: alternatives per token, or empty.
+    """
+
+    forked_from: str
+    token_ids: tuple[int, ...]
+    text: str
+    logprobs: tuple[float, ...]
+    topk: tuple[tuple[TopLogprob, ...], ...] = ()
+
+
 class Answer:
     """Collects the token batches of one request into its node.
 
     Attributes:
+        asked: the nodes before the answer, root first.
+        prompt: the nodes that its prompt is made from.
         request_id: None until the request was submitted (the engine may still be loading).
         sampling: the sampling parameters, of which some may be left to the model.
+        beginning: the tokens that the answer begins with, or None.
+        limit: most tokens of this answer, whatever `sampling` says; None for no other limit.
         stopped_for_repetition: whether the request was cancelled because the answer repeats itself.
     """
 
-    def __init__(self, node: Node, sampling: SamplingChoice, now: float) -> None:
+    def __init__(
+        self,
+        node: Node,
+        sampling: SamplingChoice,
+        now: float,
+        *,
+        asked: Sequence[Node] = (),
+        beginning: Beginning | None = None,
+    ) -> None:
+        self.asked = self.prompt = tuple(asked)
         self.request_id: str | None = None
         self.sampling = sampling
+        self.beginning = beginning
+        self.limit: int | None = None
         self._node = node
         self._text: list[str] = []
         self._ids: list[int] = []
@@ -43,6 +79,13 @@ class Answer:
         self._unsaved = False
         self._detector = RepetitionDetector()
         self.stopped_for_repetition = False
+
+    def refer(self, *, prompt: Sequence[Node] | None, forked_from: str | None) -> None:
+        """Set the prompt's nodes if they are not those before the answer, and a node to refer to."""
+        if prompt is not None:
+            self.prompt = tuple(prompt)
+        if forked_from is not None:
+            self._node = replace(self._node, forked_from=forked_from)
 
     @property
     def repeats(self) -> bool:
@@ -85,7 +128,7 @@ class Answer:
             n_prompt=n_prompt,
             tokenizer=tokenizer,
             model=model,
-            sampling=_sampling_json(sampling),
+            sampling=stored(sampling, self.sampling.own),
         )
 
     def add(self, batch: TokenBatch) -> NodeDelta:
@@ -135,18 +178,31 @@ class Answer:
 
     def node(self) -> Node:
         """The node with the output so far."""
+        begun = self.beginning or _NO_BEGINNING
+        logprobs = tuple(self._logprobs)
+        if not logprobs and self._ids:
+            logprobs = (math.nan,) * len(self._ids) if begun.logprobs else ()
+        topk = tuple(self._topk)
+        if begun.topk or (topk and begun.token_ids):
+            topk = _padded(begun.topk, len(begun.token_ids)) + _padded(topk, len(self._ids))
         return replace(
             self._node,
-            text="".join(self._text),
-            token_ids=tuple(self._ids) or None,
-            logprobs=tuple(self._logprobs),
-            topk=tuple(self._topk),
+            text=begun.text + "".join(self._text),
+            token_ids=(*begun.token_ids, *self._ids) or None,
+            logprobs=begun.logprobs + logprobs,
+            topk=topk,
             n_gen=len(self._ids),
         )
 
 
-def _sampling_json(sampling: SamplingParams) -> str:
-    return json.dumps(asdict(sampling), separators=(",", ":"))
+_NO_BEGINNING = Beginning("", (), "", ())
+
+
+def _padded(
+    topk: tuple[tuple[TopLogprob, ...], ...], count: int
+) -> tuple[tuple[TopLogprob, ...], ...]:
+    """Alternatives of `count` tokens: those given, or none for each."""
+    return topk or ((),) * count
 
 
 def _decode_seconds(timings: Timings) -> float | None:

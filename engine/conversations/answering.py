@@ -1,49 +1,50 @@
-"""`Answering`: runs the answers of open conversations: submits, drains, saves and stops them.
+"""`Answering`: runs the answers of conversations: submits, drains, saves and stops them.
 
-It keeps each `Conversation`, the store and the engine's requests consistent. States of an answer:
+It keeps each `Conversation`, the store and the engine's requests consistent. A conversation may have
+several running answers, in any of its branches. States of an answer:
 
 ```
-begin ──submit──▶ streaming ──drain, save ≤ 2/s──▶ finished ──save──▶ detached ──▶ next queued message
+begin ──submit──▶ streaming ──drain, save ≤ 2/s──▶ finished ──save──▶ removed ──▶ next queued message
    └─(engine loading)─▶ waiting ─┘
 ```
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
+from engine.api.errors import EngineUnavailable, PravahaError
 from engine.api.generation_defaults import SamplingChoice
-from engine.api.request import FinishReason, Request, SamplingParams
-from engine.api.snapshot import EngineState, ModelInfo
+from engine.api.request import FinishReason
+from engine.api.snapshot import EngineState
 from engine.clients.engine_client import EngineClient
-from engine.conversations.answer import Answer
-from engine.conversations.conversation import Conversation
-from engine.conversations.prompt_builder import PromptBuilder
+from engine.conversations.answer import Answer, Beginning
+from engine.conversations.background import BackgroundSubmitter
+from engine.conversations.branch_tree import FORK, MAIN
+from engine.conversations.conversation import Conversation, system_prompt_of
+from engine.conversations.oplog import Assignment
 from engine.conversations.store import Store
+from engine.conversations.submission import Submitter
 from engine.conversations.titles import UNTITLED, title_of
-from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus
+from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus, view_of
 
-SMALL_MODEL_PARAMETERS = 1_000_000_000
-SMALL_MODEL_MAX_TOKENS = 1024
-
-
-def default_max_tokens(model: ModelInfo) -> int | None:
-    """The length limit of answers that have none: small models may not end by themselves."""
-    return SMALL_MODEL_MAX_TOKENS if model.parameters < SMALL_MODEL_PARAMETERS else None
+_log = logging.getLogger(__name__)
 
 
-def _for_model(choice: SamplingChoice, model: ModelInfo | None) -> SamplingParams:
-    """The sampling parameters to use: those chosen, else the model's."""
-    if model is None:
-        return choice.params
-    params = choice.for_model(model.generation_defaults)
-    if params.max_tokens is None:
-        params = replace(params, max_tokens=default_max_tokens(model))
-    return params
+def with_next_seed(sampling: SamplingChoice, steps: int, seed: int | None = None) -> SamplingChoice:
+    """The parameters with a seed `steps` after `seed`, or after their own; unchanged if they have none.
+
+    With the same seed an answer would be repeated.
+    """
+    own = sampling.params.seed
+    if own is None:
+        return sampling
+    following = ((own if seed is None else seed) + steps) % 2**64
+    return replace(sampling, params=replace(sampling.params, seed=following))
 
 
 class Answering:
-    """The running answers of a session's conversations, at most one per conversation.
+    """The running answers of a session's conversations.
 
     Args:
         store: where messages are saved.
@@ -52,6 +53,8 @@ class Answering:
         wall: seconds since the epoch.
         new_id: returns increasing ids.
         stop_repetition: stop answers that repeat themselves without end.
+        background: submit on a thread of its own, for a client whose calls wait for a network. Errors of
+            the submission then end the answer instead of being raised.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class Answering:
         wall: Callable[[], float],
         new_id: Callable[[], str],
         stop_repetition: bool = True,
+        background: bool = False,
     ) -> None:
         self._store = store
         self._stop_repetition = stop_repetition
@@ -70,18 +74,21 @@ class Answering:
         self._clock = clock
         self._wall = wall
         self._new_id = new_id
-        self._builder = PromptBuilder(client)
-        self._active: dict[str, tuple[Conversation, Answer]] = {}  # by tree id
+        self._submitter = Submitter(client)
+        self.builder = self._submitter.builder
+        self._background = BackgroundSubmitter(self._submitter) if background else None
+        self._active: dict[str, tuple[Conversation, Answer]] = {}  # by node id
         self._pending_deltas: list[NodeDelta] = []  # of answers that finished outside `pump`
 
     def running(self, tree_id: str) -> Conversation | None:
         """The conversation, if it has a running answer."""
-        active = self._active.get(tree_id)
-        return None if active is None else active[0]
+        found = (one for one, _ in self._active.values() if one.id == tree_id)
+        return next(found, None)
 
     def ask(
         self,
         conversation: Conversation,
+        path: Sequence[Node],
         text: str,
         sampling: SamplingChoice,
         *,
@@ -90,7 +97,8 @@ class Answering:
         """Add a user message, preceded by the system prompt if it changed, and begin its answer.
 
         Args:
-            conversation: one without a running answer.
+            conversation: the conversation.
+            path: the nodes before the message, root first.
             text: the message.
             sampling: sampling parameters of the answer.
             keep_failed: record an error as a failed answer instead of raising it.
@@ -100,105 +108,243 @@ class Answering:
         """
         self._leave_out_optional_system(conversation)
         added: list[Node] = []
-        parent = conversation.nodes[-1] if conversation.nodes else None
-        if conversation.system_prompt != conversation.sent_system_prompt():
-            parent = self._node(
-                conversation, parent, NodeKind.SYSTEM, conversation.system_prompt or ""
-            )
+        parent = path[-1] if path else None
+        if conversation.system_prompt != system_prompt_of(list(path)):
+            system = conversation.system_prompt or ""
+            parent = self.new_node(conversation, parent, NodeKind.SYSTEM, system)
             added.append(parent)
-        added.append(self._node(conversation, parent, NodeKind.USER, text))
-        self._begin(conversation, conversation.nodes, added, sampling, "send", keep_failed)
+        added.append(self.new_node(conversation, parent, NodeKind.USER, text))
+        self.begin(conversation, path, added, sampling, "send", keep_failed=keep_failed)
 
-    def answer_again(
-        self, conversation: Conversation, path: list[Node], sampling: SamplingChoice
-    ) -> None:
-        """Begin another answer to the last node of `path`, a user message.
+    def begin(
+        self,
+        conversation: Conversation,
+        path: Sequence[Node],
+        added: Sequence[Node],
+        sampling: SamplingChoice,
+        operation: str,
+        *,
+        count: int = 1,
+        beginning: Beginning | None = None,
+        branch: str | None = None,
+        kind: NodeKind = NodeKind.ASSISTANT,
+        prompt: Sequence[Node] | None = None,
+        forked_from: str | None = None,
+        limit: int | None = None,
+        keep_failed: bool = False,
+    ) -> list[Answer]:
+        """Begin answers to `path` + `added`, then save the new nodes as `operation` in the oplog.
+
+        HEAD moves to the first answer if `path` is a part of the open path.
+
+        Args:
+            conversation: the conversation.
+            path: saved nodes, root first.
+            added: nodes to add after them.
+            sampling: sampling parameters of the answers.
+            operation: name in the oplog.
+            count: number of answers, siblings of each other, decoded from one prefill.
+            beginning: the tokens that each answer begins with.
+            branch: name of a new branch that ends at the first answer; None moves the branch that ended
+                at the open path's end.
+            kind: the kind of the answers' nodes.
+            prompt: the nodes to make the prompt from; None takes `path` + `added`.
+            forked_from: a node that the answers refer to; see `Node.forked_from`.
+            limit: most tokens of these answers; does not apply to the answers of queued messages.
+            keep_failed: record an error as a failed answer instead of raising it.
 
         Raises:
             PravahaError: the chat template or the engine rejects the messages; nothing was added.
         """
-        self._begin(conversation, path, [], sampling, "regenerate", keep_failed=False)
+        asked = [*path, *added]
+        answers = [
+            self._new_answer(conversation, asked, with_next_seed(sampling, i), beginning, kind)
+            for i in range(count)
+        ]
+        for answer in answers:
+            answer.refer(prompt=prompt, forked_from=forked_from)
+            answer.limit = limit
+        tokenized: tuple[Node, ...] = ()
+        try:
+            # The model's generation defaults are known once it is loaded; `pump` submits it then.
+            if self._background is not None:
+                self._refuse_if_away()
+            elif not self._is_loading():
+                tokenized = self._submit(answers)
+        except PravahaError as error:
+            if not keep_failed:
+                raise
+            for answer in answers:
+                answer.finish(NodeStatus.ERROR, FinishReason.ERROR, str(error))
+        self._create_tree(conversation, asked)
+        nodes = [answer.node() for answer in answers]
+        follows = not path or any(node.id == path[-1].id for node in conversation.nodes)
+        self.add_nodes(
+            conversation, path, [*added, *nodes], operation, branch=branch, follow=follows,
+            end=nodes[0],
+        )  # fmt: skip
+        for answer, node in zip(answers, nodes, strict=True):
+            answer.mark_saved(self._clock())
+            conversation.answers[node.id] = answer
+            self._active[node.id] = (conversation, answer)
+        self._store_turn_ids(conversation, tokenized)
+        if self._background is not None and not self._is_loading() and not answers[0].finished:
+            self._background.begin(conversation, tuple(answers))
+        return answers
 
-    def stop(self, conversation: Conversation) -> None:
-        """Stop the running answer at the next step boundary; its text is kept."""
-        answer = conversation.answer
+    def add_nodes(
+        self,
+        conversation: Conversation,
+        path: Sequence[Node],
+        nodes: Sequence[Node],
+        operation: str,
+        *,
+        end: Node,
+        branch: str | None = None,
+        follow: bool = True,
+    ) -> None:
+        """Save nodes and open the conversation at one of them.
+
+        Args:
+            conversation: the conversation, saved.
+            path: the nodes before the first new one, root first.
+            nodes: new nodes, parents before children.
+            operation: name in the oplog.
+            end: the new node to open the conversation at.
+            branch: name of a new branch that ends there; None moves the branch that ended at HEAD, or
+                begins one if none did.
+            follow: whether HEAD moves there.
+        """
+        tree = conversation.tree
+        by_id = {node.id: node for node in nodes}
+        chain = [end]
+        while (parent := by_id.get(chain[-1].parent_id or "")) is not None:
+            chain.append(parent)
+        whole = [*path, *reversed(chain)]
+        changes: list[Assignment] = []
+        if follow:
+            changes = tree.moves_to(end.id, [node.id for node in whole])
+            name = branch or tree.branch_at(tree.head)
+            if name is None:  # the first branch, or one that goes on from an unnamed leaf
+                name = tree.fresh_name(FORK) if tree.branches() else MAIN
+        else:
+            name = branch or (tree.branch_at(path[-1].id) if path else None)
+        if name is not None:
+            changes.append(Assignment("head", name, end.id))
+        self._store.add_nodes(nodes, name=operation, changes=changes)
+        for node in nodes:
+            tree.add(view_of(node))
+        tree.apply(changes)
+        if follow:
+            conversation.nodes = whole
+        conversation.version += 1
+
+    def new_node(
+        self,
+        conversation: Conversation,
+        parent: Node | None,
+        kind: NodeKind,
+        text: str,
+        status: NodeStatus = NodeStatus.DONE,
+    ) -> Node:
+        """A node that is not saved yet."""
+        return Node(
+            id=self._new_id(),
+            tree_id=conversation.id,
+            parent_id=None if parent is None else parent.id,
+            kind=kind,
+            text=text,
+            status=status,
+            created_at=self._wall(),
+        )
+
+    def stop(self, conversation: Conversation, node_id: str | None) -> None:
+        """Stop a running answer at the next step boundary; its text is kept."""
+        answer = conversation.answers.get(node_id or "")
         if answer is None or answer.finished:
             return
         if answer.request_id is not None:
             self._client.cancel(answer.request_id)
         else:
+            if self._background is not None:
+                self._background.withdraw(answer)
             self._pending_deltas.append(answer.finish(NodeStatus.STOPPED, FinishReason.ABORT))
+
+    def stop_all(self, conversation: Conversation) -> None:
+        """Stop all running answers of a conversation and forget its queued messages."""
+        conversation.queues.clear()
+        for node_id in list(conversation.answers):
+            self.stop(conversation, node_id)
+
+    def warm(self, token_ids: tuple[int, ...]) -> str:
+        """See `Submitter.warm`."""
+        return self._submitter.warm(token_ids)
 
     def pump(self) -> list[NodeDelta]:
         """Drain the engine's output; returns the changes. Costs microseconds if there are none."""
-        if not self._active:
+        if not self._active and not self._submitter.abandoned and not self._submitting:
             return []
         deltas, self._pending_deltas = self._pending_deltas, []
+        self._collect_submissions(deltas)
         now = self._clock()
         for conversation, answer in list(self._active.values()):
             if not answer.finished:
                 self._advance(conversation, answer, deltas)
             self._save(answer, now)
             if answer.finished:
-                self._detach(conversation)
-                self._begin_queued(conversation, answer.sampling, deltas)
-                if conversation.answer is None:
+                self._remove(conversation, answer)
+                self._begin_queued(conversation, answer, deltas)
+                if not conversation.answers:
                     self._store.release(conversation.id)
+        self._submitter.drain_abandoned()
         return deltas
+
+    @property
+    def _submitting(self) -> bool:
+        return self._background is not None and self._background.busy
 
     def close(self) -> None:
         """Stop all answers and save their text. Idempotent."""
+        if self._background is not None:
+            self._background.close()
         for conversation, answer in list(self._active.values()):
-            conversation.queued.clear()
-            self.stop(conversation)
+            conversation.queues.clear()
+            self.stop(conversation, answer.node_id)
             if not answer.finished and answer.request_id is not None:
                 self._drain(answer, answer.request_id, [])
             if not answer.finished:
                 answer.finish(NodeStatus.STOPPED, FinishReason.ABORT)
             self._save(answer, self._clock())
-            self._detach(conversation)
+            self._remove(conversation, answer)
             self._store.release(conversation.id)
 
-    def _begin(
+    def _new_answer(
         self,
         conversation: Conversation,
-        path: list[Node],
-        added: list[Node],
+        asked: Sequence[Node],
         sampling: SamplingChoice,
-        operation: str,
-        keep_failed: bool,
-    ) -> None:
-        """Begin the answer to `path` + `added`, then save the new nodes as `operation` in the oplog."""
-        asked = [*path, *added]
-        node = self._node(
-            conversation, asked[-1], NodeKind.ASSISTANT, "", status=NodeStatus.STREAMING
-        )
-        answer = Answer(node, sampling, self._clock())
-        try:
-            # The model's generation defaults are known once it is loaded; `pump` submits it then.
-            tokenized = () if self._is_loading() else self._submit(answer, asked)
-        except PravahaError as error:
-            tokenized = ()
-            if not keep_failed:
-                raise
-            answer.finish(NodeStatus.ERROR, FinishReason.ERROR, str(error))
-        self._create_tree(conversation, asked)
-        node = answer.node()
-        self._store.add_nodes([*added, node], name=operation)
-        answer.mark_saved(self._clock())
-        conversation.nodes = [*asked, node]
-        conversation.answer = answer
-        self._active[conversation.id] = (conversation, answer)
-        self._store_turn_ids(conversation, tokenized)
+        beginning: Beginning | None,
+        kind: NodeKind,
+    ) -> Answer:
+        node = self.new_node(conversation, asked[-1], kind, "", NodeStatus.STREAMING)
+        if beginning is not None:
+            node = replace(
+                node, forked_from=beginning.forked_from, fork_token=len(beginning.token_ids)
+            )
+        return Answer(node, sampling, self._clock(), asked=asked, beginning=beginning)
 
     def _leave_out_optional_system(self, conversation: Conversation) -> None:
         if not conversation.system_optional or conversation.nodes:
             return
         try:
-            if not self._builder.takes_system_prompt():
-                conversation.system_prompt = None
+            if self._background is None:
+                takes = self.builder.takes_system_prompt()
+            else:
+                takes = self.builder.system_prompt_known is not False
         except EngineUnavailable:
-            pass  # `_begin` reports the error or waits for the model
+            return  # `begin` reports the error or waits for the model
+        if not takes:
+            conversation.system_prompt = None
 
     def _create_tree(self, conversation: Conversation, asked: Sequence[Node]) -> None:
         if conversation.saved:
@@ -208,43 +354,79 @@ class Answering:
         self._store.create_tree(conversation.id, conversation.title)
         conversation.saved = True
 
-    def _submit(self, answer: Answer, asked: Sequence[Node]) -> tuple[Node, ...]:
-        """Submit the answer's request; returns the user nodes with new token ids."""
-        prompt = self._builder.build(asked)
-        length = len(prompt.token_ids)
-        model = self._client.snapshot().model
-        if model is not None and length >= model.context_length:
-            raise InvalidRequest(
-                f"The conversation has {length} tokens, and the context length of {model.name} is "
-                f"{model.context_length} including the answer: start a new conversation, shorten the "
-                "message, or restart with a larger --ctx if the model allows it."
-            )
-        sampling = _for_model(answer.sampling, model)
-        answer.submitted(
-            self._client.submit(Request(prompt.token_ids, sampling)),
-            n_prompt=length,
-            tokenizer=self._client.tokenizer_fingerprint(),
-            model=None if model is None else model.name,
-            sampling=sampling,
+    def _submit(self, answers: Sequence[Answer]) -> tuple[Node, ...]:
+        """Submit answers to the same nodes; returns the user nodes with new token ids."""
+        first = answers[0]
+        begun = () if first.beginning is None else first.beginning.token_ids
+        submission = self._submitter.submit(
+            first.prompt, first.sampling, begun=begun, count=len(answers), limit=first.limit
         )
-        return prompt.tokenized
+        submission.record(answers)
+        return submission.tokenized
+
+    def _collect_submissions(self, deltas: list[NodeDelta]) -> None:
+        """Record what was submitted in the background; a refusal ends the answers."""
+        if self._background is None:
+            return
+        for pending in self._background.finished():
+            waiting = [answer for answer in pending.answers if not answer.finished]
+            error = pending.future.exception()
+            if error is not None:
+                if not isinstance(error, PravahaError):
+                    _log.error("a submission failed", exc_info=error)
+                deltas += [
+                    answer.finish(NodeStatus.ERROR, FinishReason.ERROR, str(error))
+                    for answer in waiting
+                ]
+                continue
+            submission = pending.future.result()
+            submission.record(pending.answers)
+            deltas += [_accepted(answer) for answer in waiting]
+            self._store_turn_ids(pending.conversation, submission.tokenized)
+
+    def _refuse_if_away(self) -> None:
+        """Refuse a message for an engine that is known not to answer: the text stays in the prompt.
+
+        Raises:
+            EngineUnavailable: it failed, or has no model.
+        """
+        snapshot = self._client.snapshot()
+        if snapshot.state in (EngineState.FAILED, EngineState.STOPPED, EngineState.UNLOADED):
+            raise EngineUnavailable(snapshot.last_error or "The engine does not answer.")
 
     def _store_turn_ids(self, conversation: Conversation, tokenized: Sequence[Node]) -> None:
         """Store the token ids of newly tokenized turns."""
+        if not tokenized:
+            return
         fresh = {node.id: node for node in tokenized}
-        conversation.nodes = [fresh.get(node.id, node) for node in conversation.nodes]
+        for index, node in enumerate(conversation.nodes):
+            found = fresh.get(node.id)
+            if found is not None:  # its text may have a summary before it
+                conversation.nodes[index] = replace(
+                    node,
+                    token_ids=found.token_ids,
+                    tokenizer=found.tokenizer,
+                    template=found.template,
+                )
         for node in tokenized:
-            self._store.set_token_ids(node)
+            if node.id in conversation.tree:
+                self._store.set_token_ids(node)
 
     def _is_loading(self) -> bool:
-        return self._client.snapshot().state is EngineState.LOADING
+        """Whether a model is being loaded, or will be: requests wait for it."""
+        snapshot = self._client.snapshot()
+        return snapshot.state is EngineState.LOADING or snapshot.changes_model
 
     def _advance(self, conversation: Conversation, answer: Answer, deltas: list[NodeDelta]) -> None:
         if answer.request_id is not None:
             self._drain(answer, answer.request_id, deltas)
+        elif self._background is not None:
+            if not self._background.holds(answer) and not self._is_loading():
+                self._background.begin(conversation, (answer,))
         elif not self._is_loading():
             try:
-                self._store_turn_ids(conversation, self._submit(answer, conversation.nodes[:-1]))
+                self._store_turn_ids(conversation, self._submit([answer]))
+                deltas.append(_accepted(answer))
             except PravahaError as error:
                 deltas.append(answer.finish(NodeStatus.ERROR, FinishReason.ERROR, str(error)))
 
@@ -266,36 +448,30 @@ class Answering:
             self._store.update_streaming(answer.node())
             answer.mark_saved(now)
 
-    def _detach(self, conversation: Conversation) -> None:
-        conversation.detach_answer()
-        del self._active[conversation.id]
+    def _remove(self, conversation: Conversation, answer: Answer) -> None:
+        conversation.finish_answer(answer)
+        del self._active[answer.node_id]
 
     def _begin_queued(
-        self, conversation: Conversation, sampling: SamplingChoice, deltas: list[NodeDelta]
+        self, conversation: Conversation, answer: Answer, deltas: list[NodeDelta]
     ) -> None:
-        if not conversation.queued:
+        queue = conversation.queues.pop(answer.node_id, None)
+        if not queue:
             return
-        before = len(conversation.nodes)
-        self.ask(conversation, conversation.queued.popleft(), sampling, keep_failed=True)
-        deltas += [
-            NodeDelta(node.id, "", node.status, node.finish, node.error)
-            for node in conversation.nodes[before:]
-        ]
+        before = set(conversation.answers)
+        path = [*answer.asked, answer.node()]
+        sampling = conversation.sampling.get(answer.node_id, answer.sampling)
+        self.ask(conversation, path, queue.popleft(), sampling, keep_failed=True)
+        for node_id in conversation.answers.keys() - before:
+            if queue:
+                conversation.queues[node_id] = queue
+            new = conversation.answers[node_id]
+            deltas += [
+                NodeDelta(node.id, "", node.status, node.finish, node.error)
+                for node in (*new.asked[len(path) :], new.node())
+            ]
 
-    def _node(
-        self,
-        conversation: Conversation,
-        parent: Node | None,
-        kind: NodeKind,
-        text: str,
-        status: NodeStatus = NodeStatus.DONE,
-    ) -> Node:
-        return Node(
-            id=self._new_id(),
-            tree_id=conversation.id,
-            parent_id=None if parent is None else parent.id,
-            kind=kind,
-            text=text,
-            status=status,
-            created_at=self._wall(),
-        )
+
+def _accepted(answer: Answer) -> NodeDelta:
+    """The change of an answer whose request the engine has now: its prompt's length is known."""
+    return NodeDelta(answer.node_id, "", NodeStatus.STREAMING, None, None)

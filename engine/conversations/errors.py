@@ -9,3 +9,7 @@ class StoreError(PravahaError):
 
 class ConversationChanged(InvalidRequest):
     """Another process has added to this conversation; it was loaded again and nothing was added."""
+
+
+class ContextFull(InvalidRequest):
+    """The messages are longer than the context: shorten it with `Branches.shorten_context`."""

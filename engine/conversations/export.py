@@ -1,11 +1,48 @@
-"""Export of a conversation tree as JSON Lines: one node per line, parents before children."""
+"""Export of a conversation: the whole tree as JSON or JSON Lines, the open path as Markdown or messages.
+
+`importing.py` reads JSON, JSON Lines and messages back.
+"""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engine.conversations.store import Store
-from engine.conversations.tree import Node
+from engine.conversations.node_words import ROLES
+from engine.conversations.store import Store, TreeContents
+from engine.conversations.tree import Node, NodeKind, NodeView
+
+FORMAT = "pravaha-conversation"
+VERSION = 1
+_OPENAI = (NodeKind.SYSTEM, NodeKind.USER, NodeKind.ASSISTANT, NodeKind.TOOL)
+
+
+def export_json(contents: TreeContents) -> str:
+    """The whole tree as one JSON object: title, nodes with tokens and logprobs, and pointers."""
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "title": contents.title,
+        "nodes": [_object(node) for node in contents.nodes],
+        "pointers": [[one.target, one.key, one.value] for one in contents.pointers],
+    }
+    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+
+
+def export_markdown(title: str, path: Sequence[NodeView]) -> str:
+    """The messages of a path as Markdown, each under a heading with its author."""
+    parts = [f"# {title}"]
+    for node in path:
+        author = ROLES[node.kind] + (f" ({node.model})" if node.model else "")
+        parts += [f"## {author}", node.text.strip()]
+    return "\n\n".join(parts) + "\n"
+
+
+def export_messages(path: Sequence[NodeView]) -> str:
+    """The messages of a path as a list of OpenAI's chat format. Notes and summaries are left out."""
+    messages = [
+        {"role": node.kind.value, "content": node.text} for node in path if node.kind in _OPENAI
+    ]
+    return json.dumps(messages, ensure_ascii=False, indent=1) + "\n"
 
 
 def export_jsonl(store: Store, tree_id: str) -> Iterator[str]:

@@ -6,10 +6,13 @@ from pathlib import Path
 
 from engine.conversations.errors import StoreError
 
+_SCRIPTS = ("schema.sql", "schema_2.sql")
+
 
 def _migrations() -> tuple[str, ...]:
     """Scripts in order: script i migrates from version i to i + 1."""
-    return (files("engine.conversations").joinpath("schema.sql").read_text(encoding="utf-8"),)
+    folder = files("engine.conversations")
+    return tuple(folder.joinpath(name).read_text(encoding="utf-8") for name in _SCRIPTS)
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:

@@ -11,7 +11,7 @@ from engine.conversations.blobs import (
     unpack_logprobs,
     unpack_top,
 )
-from engine.conversations.tree import Node, NodeKind, NodeStatus
+from engine.conversations.tree import VIEW_FIELDS, Node, NodeKind, NodeStatus, NodeView
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -69,6 +69,14 @@ def node_from_row(row: tuple[Any, ...]) -> Node:
     values["topk"] = unpack_top(values["topk"] or b"")
     values["seed"] = None if values["seed"] is None else int(values["seed"])
     return Node(**values)
+
+
+def view_from_row(row: tuple[Any, ...]) -> NodeView:
+    """The view of a row with the columns `VIEW_FIELDS`."""
+    values = dict(zip(VIEW_FIELDS, row, strict=True))
+    values["kind"], values["status"] = NodeKind(values["kind"]), NodeStatus(values["status"])
+    values["seed"] = None if values["seed"] is None else int(values["seed"])
+    return NodeView(**values)
 
 
 def storable(text: str) -> str:

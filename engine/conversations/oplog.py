@@ -33,10 +33,30 @@ def record(
     name: str,
     changes: Sequence[Assignment],
     now: float,
+    *,
+    joined: bool = False,
 ) -> None:
-    """Apply the changes and log them as `name`; discards the undone operations."""
+    """Apply the changes and log them as `name`; discards the undone operations.
+
+    With `joined`, changes that follow an operation of the same name become a part of it: undo reverts
+    them together.
+    """
     undo = [_apply(connection, tree_id, change, now) for change in changes]
     connection.execute("DELETE FROM oplog WHERE tree_id = ? AND undone = 1", (tree_id,))
+    last = connection.execute(
+        "SELECT n, name, op, undo FROM oplog WHERE tree_id = ? ORDER BY n DESC LIMIT 1", (tree_id,)
+    ).fetchone()
+    if joined and last is not None and last[1] == name:
+        connection.execute(
+            "UPDATE oplog SET op = ?, undo = ? WHERE n = ?",
+            (
+                _dump(_last_of_each([*_load(last[2]), *changes])),
+                # The inverses are applied in order, so the oldest value of each comes last and stays.
+                _dump(_last_of_each([*undo[::-1], *_load(last[3])])),
+                last[0],
+            ),
+        )
+        return
     connection.execute(
         "INSERT INTO oplog (tree_id, at, name, op, undo) VALUES (?, ?, ?, ?, ?)",
         (tree_id, now, name, _dump(changes), _dump(undo[::-1])),
@@ -143,6 +163,12 @@ def _set_flag(
         (change.value, *where),
     )
     return old
+
+
+def _last_of_each(changes: Sequence[Assignment]) -> list[Assignment]:
+    """The changes without those that a later one of the same target and key overrides."""
+    last = {(change.target, change.key): change for change in changes}
+    return list(last.values())
 
 
 def _dump(changes: Sequence[Assignment]) -> str:

@@ -51,11 +51,17 @@ class _Turn:
 
 
 class PromptBuilder:
-    """Builds prompts for the model of `client`. Use one per client."""
+    """Builds prompts for the model of `client`. Use one per client.
+
+    Attributes:
+        system_prompt_known: the last answer of `takes_system_prompt`; None before the first one.
+    """
 
     def __init__(self, client: EngineClient) -> None:
         self._client = client
         self._fingerprint: str | None = None
+        self.system_prompt_known: bool | None = None
+        self._asked_fingerprint: str | None = None
         self._encoder = ChatEncoder(client.tokenize, client.render_chat, ControlTokens({}))
 
     def build(self, path: Sequence[Node]) -> Prompt:
@@ -84,13 +90,17 @@ class PromptBuilder:
         Raises:
             EngineUnavailable: the model is not loaded.
         """
-        try:
-            self._client.render_chat(
-                [{"role": "system", "content": "x"}, {"role": "user", "content": "x"}]
-            )
-        except InvalidRequest:
-            return False
-        return True
+        fingerprint = self._client.tokenizer_fingerprint()
+        if self.system_prompt_known is None or fingerprint != self._asked_fingerprint:
+            try:
+                self._client.render_chat(
+                    [{"role": "system", "content": "x"}, {"role": "user", "content": "x"}]
+                )
+                self.system_prompt_known = True
+            except InvalidRequest:
+                self.system_prompt_known = False
+            self._asked_fingerprint = fingerprint
+        return self.system_prompt_known
 
     def _build(self, nodes: list[Node]) -> Prompt:
         messages: list[ChatMessage] = [
@@ -187,19 +197,40 @@ class PromptBuilder:
 
 
 def _turns(path: Sequence[Node], *, keep_empty: bool) -> list[Node]:
-    """The nodes to render: the last system prompt, then user messages and answers.
+    """The nodes to render: the last system prompt, then user messages and answers in the context.
 
+    A user message after a summary is preceded by it, because templates may demand alternating roles.
     Empty answers (stopped or failed before the first token) make models more likely to answer nothing;
     they are omitted unless `keep_empty`.
     """
     systems = [node for node in path if node.kind is NodeKind.SYSTEM]
-    turns = [
-        node
-        for node in path
-        if node.kind is NodeKind.USER
-        or (node.kind is NodeKind.ASSISTANT and (keep_empty or node.text))
-    ]
+    turns: list[Node] = []
+    summaries: list[str] = []
+    for node in _in_context(path):
+        if node.kind is NodeKind.SUMMARY and node.text.strip():
+            summaries.append(f"(Summary of an earlier conversation: {node.text.strip()})")
+        elif node.kind is NodeKind.USER:
+            if summaries:
+                node = replace(node, text="\n\n".join([*summaries, node.text]))
+                summaries = []
+            turns.append(node)
+        elif node.kind is NodeKind.ASSISTANT and (keep_empty or node.text):
+            turns.append(node)
     return [node for node in systems[-1:] if node.text] + turns
+
+
+def _in_context(path: Sequence[Node]) -> Sequence[Node]:
+    """The nodes of a path without those that a note or a summary took out of the context."""
+    ids = [node.id for node in path]
+    for index in range(len(path) - 1, -1, -1):
+        limit = path[index]
+        if (
+            limit.kind in (NodeKind.NOTE, NodeKind.SUMMARY)
+            and limit.forked_from in ids[: index + 1]
+        ):
+            first_kept = ids.index(limit.forked_from)
+            return [limit, *path[first_kept:index], *path[index + 1 :]]
+    return path
 
 
 def _digest(turn: Sequence[Piece]) -> str:

@@ -1,4 +1,6 @@
-"""`TreeSession`: the interface of front ends to conversations: open, send, stop, regenerate, pump.
+"""`TreeSession`: the interface of front ends to conversations: open, send, stop, pump, undo.
+
+Operations on the tree of the open conversation (fork, edit, expand, prune, …) are in `branches`.
 
 Used by one thread. No call waits for an engine step; disk writes are queued. The front end calls `pump`
 periodically: it moves tokens from the engine's mailboxes into the conversations and the store, including
@@ -7,35 +9,34 @@ those of conversations that are not open.
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import replace
 
 from engine.api.errors import InvalidRequest
 from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import SamplingParams
 from engine.clients.engine_client import EngineClient
+from engine.conversations.answer import REPETITION
 from engine.conversations.answering import Answering
+from engine.conversations.branch_sampling import Changes, change, restored, set_again
+from engine.conversations.branch_tree import BranchTree
+from engine.conversations.branches import Branches
 from engine.conversations.conversation import Conversation
+from engine.conversations.drafts import Drafts
 from engine.conversations.errors import ConversationChanged
 from engine.conversations.export import export_jsonl
+from engine.conversations.importing import read_conversation
 from engine.conversations.oplog import Assignment
-from engine.conversations.store import Store
+from engine.conversations.store import Store, TreeContents
 from engine.conversations.titles import UNTITLED, title_of
-from engine.conversations.tree import (
-    Node,
-    NodeDelta,
-    NodeKind,
-    NodeStatus,
-    NodeView,
-    TreeSummary,
-)
+from engine.conversations.tree import NodeDelta, NodeStatus, NodeView, SearchHit, TreeSummary
 from engine.conversations.ulid import new_ulid
 
 _HISTORY = 500
 
-DEFAULT_SAMPLING = SamplingChoice(SamplingParams(temperature=0.2, top_p=0.9, logprobs=0))
-"""A low temperature, for small models; the logprobs of sampled tokens are stored with every answer."""
+DEFAULT_SAMPLING = SamplingChoice(SamplingParams(temperature=0.2, top_p=0.9))
+"""A low temperature, for small models."""
 
 
 class TreeSession:
@@ -50,15 +51,18 @@ class TreeSession:
         clock: monotonic seconds; limits the rate of saves.
         wall: seconds since the epoch, for `created_at` of nodes.
         new_id: returns increasing ids.
-        sampling: sampling parameters of answers.
+        sampling: sampling parameters of branches that set none.
         system_prompt: system prompt of new conversations.
         system_required: whether the user set the system prompt; if not, it is omitted for chat
             templates that do not support one.
         resume: open the last conversation instead of an empty one.
         stop_repetition: stop answers that repeat themselves without end.
+        background: submit on a thread of its own, for a client whose calls wait for a network: `send` and
+            the operations of `branches` return at once, and a refusal ends the answer.
 
     Attributes:
-        sampling: sampling parameters of the next answers.
+        default_sampling: sampling parameters of branches that set none.
+        branches: operations on the tree of the open conversation.
     """
 
     def __init__(
@@ -74,8 +78,9 @@ class TreeSession:
         system_required: bool = True,
         resume: bool = True,
         stop_repetition: bool = True,
+        background: bool = False,
     ) -> None:
-        self.sampling = sampling
+        self.default_sampling = sampling
         self._store = store
         self._new_id = new_id
         self._default_system_prompt = system_prompt
@@ -87,12 +92,18 @@ class TreeSession:
             wall=wall,
             new_id=new_id,
             stop_repetition=stop_repetition,
+            background=background,
         )
         # Conversations that were written to, until all is on disk: the store may not have them yet.
         self._written: dict[str, Conversation] = {}
         self._history: deque[str] = deque(store.prompts(_HISTORY), maxlen=_HISTORY)
-        newest = store.trees()[:1] if resume else []
-        self._current = self._load(newest[0].id) if newest else self._empty()
+        self._drafts = Drafts(store)
+        self._closed = False
+        self._current = self._last_used() if resume else self._empty()
+        self.branches = Branches(
+            store, client, self._answering, current=lambda: self._current, writing=self._writing,
+            sampling=lambda: self.sampling,
+        )  # fmt: skip
 
     # Conversations.
 
@@ -106,11 +117,18 @@ class TreeSession:
         """The open conversation's title."""
         return self._current.title
 
-    def trees(self, query: str = "") -> list[TreeSummary]:
-        """Saved conversations, newest first; with a query, those that contain it. Waits for queued writes."""
+    def trees(self, query: str = "", *, archived: bool = False) -> list[TreeSummary]:
+        """Saved conversations, newest first; with a query, those that contain it. Waits for queued writes.
+
+        Args:
+            query: a text that the title or a message contains; case is ignored.
+            archived: list the archived ones instead.
+        """
         self._store.wait_for_writes()
         self._forget_saved()
-        trees = self._store.trees(query)
+        trees = self._store.trees(query, archived=archived)
+        if archived:
+            return trees
         listed = {tree.id for tree in trees}
         unlisted = [
             conversation.summary()
@@ -120,8 +138,11 @@ class TreeSession:
         return sorted([*unlisted, *trees], key=lambda tree: tree.updated_at, reverse=True)
 
     def new_tree(self) -> str:
-        """Open an empty conversation; returns its id. A running answer continues in the background."""
-        self._current = self._empty()
+        """Open an empty conversation; returns its id. A running answer continues in the background.
+
+        It is the one with an unsent text, if there is one.
+        """
+        self._current = self._empty(self._drafts.claim_unsaved_conversation())
         return self._current.id
 
     def open_tree(self, tree_id: str) -> None:
@@ -147,13 +168,41 @@ class TreeSession:
         """Archive a conversation: it is no longer listed, its nodes are kept. Stops its answer."""
         conversation = self._loaded(tree_id)
         if conversation is not None:
-            conversation.queued.clear()
-            self._answering.stop(conversation)
+            self._answering.stop_all(conversation)
         if conversation is None or conversation.saved:
             self._store.assign(tree_id, "archive", [Assignment("archived", "", 1)])
         self._written.pop(tree_id, None)
+        self._drafts.forget(tree_id)
         if tree_id == self._current.id:
             self.new_tree()
+
+    def unarchive_tree(self, tree_id: str) -> None:
+        """List an archived conversation again."""
+        self._store.assign(tree_id, "unarchive", [Assignment("archived", "", 0)])
+
+    def erase_trees(self, tree_ids: Sequence[str]) -> int:
+        """Delete archived conversations for good; returns how many. Cannot be undone.
+
+        Raises:
+            InvalidRequest: another process is answering in one of them; nothing was deleted.
+            StoreError: the file takes no writes.
+        """
+        claimed: list[str] = []
+        try:
+            for tree_id in tree_ids:
+                if self._store.claim(tree_id) == "elsewhere":
+                    raise InvalidRequest(
+                        "Another Pravāha process is generating an answer of one of them: wait until it "
+                        "has finished."
+                    )
+                claimed.append(tree_id)
+            if self._current.id in tree_ids:
+                self._answering.stop_all(self._current)
+                self.new_tree()
+            return self._store.erase(tree_ids)
+        finally:
+            for tree_id in claimed:
+                self._store.release(tree_id)
 
     def export(self) -> Iterator[str]:
         """The saved nodes of the open conversation as JSON Lines, all branches included.
@@ -164,9 +213,62 @@ class TreeSession:
         self._store.flush()
         return export_jsonl(self._store, self._current.id)
 
+    def contents(self) -> TreeContents | None:
+        """The saved part of the open conversation, with all branches; None if nothing is saved yet.
+
+        Raises:
+            StoreError: messages cannot be saved at present.
+        """
+        self._store.flush()
+        return self._store.contents(self._current.id)
+
+    def import_conversation(self, text: str) -> None:
+        """Add the conversation in a text and open it; formats as in `importing`.
+
+        Raises:
+            InvalidRequest: the text is no conversation; nothing was added.
+            StoreError: the file takes no writes.
+        """
+        contents = read_conversation(text, new_id=self._new_id, now=time.time())
+        self._store.restore(contents)
+        self._store.flush()
+        self.open_tree(contents.tree_id)
+
     def path(self) -> list[NodeView]:
         """The messages of the open conversation, from root to head."""
         return self._current.path()
+
+    @property
+    def tree(self) -> BranchTree:
+        """All branches of the open conversation; not to be changed by the caller."""
+        return self._current.tree
+
+    @property
+    def version(self) -> tuple[str, int]:
+        """Differs after every change of the open conversation other than new text of its answers."""
+        return self._current.id, self._current.version
+
+    @property
+    def head(self) -> str | None:
+        """The id of the last node of the open path; None if the conversation is empty."""
+        return self._current.head
+
+    def on_path(self, node_id: str) -> bool:
+        """Whether a node with new output is on the open path: such a node is among the last ones."""
+        return any(node.id == node_id for node in self._current.nodes[-4:])
+
+    def view(self, node_id: str) -> NodeView:
+        """A node of any branch of the open conversation, including the text so far."""
+        return self._current.view(node_id)
+
+    def search(self, query: str) -> list[SearchHit]:
+        """Messages that contain the query, in every branch of every conversation, newest first."""
+        self._store.wait_for_writes()
+        return self._store.search(query)
+
+    def start_search(self, query: str) -> "Future[list[SearchHit]]":
+        """`search` in the background; does not wait for queued writes. A new search cancels the last."""
+        return self._store.start_search(query)
 
     def context_used(self) -> int:
         """Tokens of the open conversation's last prompt and answer; 0 before the first answer."""
@@ -187,16 +289,46 @@ class TreeSession:
         self._current.system_prompt = text or None
         self._current.system_optional = False
 
+    @property
+    def sampling(self) -> SamplingChoice:
+        """The sampling parameters of the next answer on the open path; see `branch_sampling`."""
+        conversation = self._current
+        chosen = conversation.sampling.get(conversation.head or "")
+        if chosen is None and conversation.answer is not None:
+            chosen = set_again(self.default_sampling, conversation.answer.sampling)
+        return chosen or restored(self.default_sampling, conversation.nodes)
+
+    def change_sampling(self, changes: Changes) -> None:
+        """Set parameters of the open branch, or leave them to the settings again.
+
+        Raises:
+            InvalidRequest: a value is out of range; nothing was changed.
+        """
+        conversation = self._current
+        changed = change(self.sampling, self.default_sampling, changes)
+        conversation.sampling[conversation.head or ""] = changed
+
     # Answers.
 
     @property
     def generating(self) -> bool:
-        """Whether the open conversation has a running answer."""
+        """Whether an answer runs at the end of the open path."""
         return self._current.answer is not None
 
     @property
+    def stopped_for_repetition(self) -> bool:
+        """Whether the open path ends with an answer that was stopped because it repeated itself."""
+        nodes = self._current.nodes
+        return bool(nodes) and not self.generating and nodes[-1].finish == REPETITION
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The ids of all nodes of the open conversation whose answer runs."""
+        return tuple(self._current.answers)
+
+    @property
     def request_id(self) -> str | None:
-        """The request id of the open conversation's running answer, or None."""
+        """The request id of the answer that runs at the end of the open path, or None."""
         answer = self._current.answer
         return None if answer is None else answer.request_id
 
@@ -204,6 +336,27 @@ class TreeSession:
     def queued(self) -> tuple[str, ...]:
         """Messages to send after the running answer, oldest first."""
         return tuple(self._current.queued)
+
+    def restore_draft(self) -> str:
+        """The unsent text of the open conversation.
+
+        Messages that were queued when the process ended are queued again; `send` sends them first.
+        """
+        draft = self._drafts.read(self._current.id)
+        for node_id, queue in draft.queues.items():
+            self._current.queues.setdefault(node_id, deque(queue))
+        return draft.text
+
+    def keep_draft(self, text: str | None = None) -> None:
+        """Save the unsent text and the queued messages of the open conversation, if they changed.
+
+        Args:
+            text: the unsent text; None if it is as before.
+        """
+        current = self._current
+        self._drafts.keep(current.id, text=text, queues=current.queues)
+        if not current.saved and self._drafts.read(current.id).text:
+            self._store.claim(current.id)  # until it is sent, no other process may open this draft
 
     def withdraw(self) -> str | None:
         """Remove and return the newest queued message; None if there is none."""
@@ -221,45 +374,43 @@ class TreeSession:
         if not text.strip():
             raise InvalidRequest("The message is empty: type something to send.")
         if self._current.answer is not None:
-            self._current.queued.append(text)
+            self._current.queue(text)
         else:
             with self._writing(self._current) as conversation:
-                self._answering.ask(conversation, text, self.sampling)
+                # Messages queued before the last start come first.
+                answered, waiting = conversation.head or "", [*conversation.queued, text]
+                self._answering.ask(conversation, conversation.nodes, waiting[0], self.sampling)
+                conversation.queues.pop(answered, None)
+                for later in waiting[1:]:
+                    conversation.queue(later)
+        self._keep_queued()
         self._history.append(text)
 
-    def stop(self) -> None:
-        """Stop the running answer at the next step boundary; its text is kept."""
-        self._answering.stop(self._current)
+    def stop(self, node_id: str | None = None) -> None:
+        """Stop an answer of the open conversation at the next step boundary; its text is kept.
+
+        Args:
+            node_id: the answer, in any branch; None takes the one at the end of the open path.
+        """
+        self._answering.stop(self._current, node_id or self._current.head)
 
     def regenerate(self) -> None:
-        """Generate the last answer again, as a sibling with the next seed.
-
-        Raises:
-            InvalidRequest: an answer is running, or there is no message to answer.
-            QueueFull, EngineUnavailable: the engine accepts no requests; nothing was added.
-        """
-        with self._writing(self._current) as conversation:
-            path, sampling = list(conversation.nodes), self.sampling
-            if path and path[-1].kind is NodeKind.ASSISTANT:
-                sampling = _next_seed(sampling, path.pop())
-            if not path or path[-1].kind is not NodeKind.USER:
-                raise InvalidRequest("There is no answer to regenerate: send a message first.")
-            self._answering.answer_again(conversation, path, sampling)
+        """Generate the last answer again, as a sibling with the next seed; see `Branches.regenerate`."""
+        self.branches.regenerate()
 
     def undo(self) -> str | None:
         """Undo the last operation in the open conversation; returns its name, or None.
 
+        Running answers go on.
+
         Raises:
-            InvalidRequest: an answer is running.
+            InvalidRequest: another process is answering in the conversation.
+            StoreError: the file takes no writes.
         """
         return self._replay(self._store.undo)
 
     def redo(self) -> str | None:
-        """Redo the operation undone last; returns its name, or None.
-
-        Raises:
-            InvalidRequest: an answer is running.
-        """
+        """Redo the operation undone last; returns its name, or None. As `undo`."""
         return self._replay(self._store.redo)
 
     def pump(self) -> list[NodeDelta]:
@@ -268,7 +419,9 @@ class TreeSession:
         Costs microseconds without new output. A delta of an unknown node means that the path changed:
         read `path` again.
         """
-        return self._answering.pump()
+        deltas = self._answering.pump()
+        self._keep_queued()
+        return deltas
 
     def take_notice(self) -> str | None:
         """A sentence for the user about the store (damage, failed writes), returned once; else None."""
@@ -290,14 +443,32 @@ class TreeSession:
         Raises:
             StoreError: a queued write failed.
         """
+        self._keep_queued()
+        self._closed = True
         self._answering.close()
         self._store.flush()
 
     # Internal: conversations.
 
-    def _empty(self) -> Conversation:
+    def _keep_queued(self) -> None:
+        """Save the queued messages that changed."""
+        if self._closed:
+            return
+        for conversation in (self._current, *self._written.values()):
+            if conversation.queues or self._drafts.knows(conversation.id):
+                self._drafts.keep(conversation.id, queues=conversation.queues)
+
+    def _last_used(self) -> Conversation:
+        """The newest conversation, or the empty one with a newer draft."""
+        newest = self._store.trees()[:1]
+        unsaved = self._drafts.claim_unsaved_conversation(newest[0].updated_at if newest else 0.0)
+        if newest and unsaved is None:
+            return self._load(newest[0].id)
+        return self._empty(unsaved)
+
+    def _empty(self, tree_id: str | None = None) -> Conversation:
         return Conversation(
-            id=self._new_id(),
+            id=tree_id or self._new_id(),
             title=UNTITLED,
             system_prompt=self._default_system_prompt,
             system_optional=not self._system_required,
@@ -313,8 +484,11 @@ class TreeSession:
         return conversation
 
     def _read_path(self, conversation: Conversation) -> None:
-        head = self._store.head(conversation.id)
+        """Read tree and path from the store; answers that run here are kept."""
+        conversation.tree = self._store.branch_tree(conversation.id)
+        head = conversation.tree.head
         conversation.nodes = self._store.path(head) if head else []
+        conversation.version += 1
         conversation.system_prompt = (
             conversation.sent_system_prompt() if head else self._default_system_prompt
         )
@@ -330,19 +504,19 @@ class TreeSession:
         with self._writing(self._current) as conversation:
             name = replay(conversation.id)
             if name is not None:
-                self._current = self._load(conversation.id)
+                self._read_path(conversation)
+                summary = self._store.tree(conversation.id)
+                conversation.title = summary.title if summary else conversation.title
         return name
 
     @contextmanager
     def _writing(self, conversation: Conversation) -> Iterator[Conversation]:
-        """The right to add to the conversation; kept while an answer runs, otherwise given back.
+        """The right to change the conversation; kept while an answer runs, otherwise given back.
 
         Raises:
-            InvalidRequest: an answer is running, here or in another process.
+            InvalidRequest: another process is answering in it.
             ConversationChanged: another process has added to it.
         """
-        if conversation.answer is not None:
-            raise InvalidRequest("An answer is running: stop it first.")
         claim = self._store.claim(conversation.id)
         if claim == "elsewhere":
             raise InvalidRequest(
@@ -355,11 +529,12 @@ class TreeSession:
             self._written[conversation.id] = conversation
             yield conversation
         finally:
-            if conversation.answer is None:
+            if not conversation.answers:
                 self._store.release(conversation.id)
 
     def _reload_if_changed(self, conversation: Conversation) -> None:
         """Load the conversation again if another process has added to it, and raise."""
+        self._store.wait_for_writes()
         last = conversation.nodes[-1] if conversation.nodes else None
         head = self._store.head(conversation.id)
         known = None if last is None else last.id
@@ -379,14 +554,5 @@ class TreeSession:
             self._written = {
                 tree_id: conversation
                 for tree_id, conversation in self._written.items()
-                if conversation.answer is not None
+                if conversation.answers
             }
-
-
-def _next_seed(sampling: SamplingChoice, last: Node) -> SamplingChoice:
-    """The parameters with the seed after the last answer's: the same seed would repeat the answer."""
-    seed = sampling.params.seed
-    if seed is None:
-        return sampling
-    following = ((seed if last.seed is None else last.seed) + 1) % 2**64
-    return replace(sampling, params=replace(sampling.params, seed=following))

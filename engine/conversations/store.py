@@ -16,20 +16,32 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from engine.conversations import lease, oplog
+from engine.conversations.background_search import BackgroundSearch
+from engine.conversations.branch_tree import BranchTree
+from engine.conversations.erasing import erase
 from engine.conversations.errors import StoreError
+from engine.conversations.matching_line import matching_line
 from engine.conversations.migrations import migrate
-from engine.conversations.node_rows import NODE_COLUMNS, node_from_row, row_from_node
+from engine.conversations.node_rows import (
+    NODE_COLUMNS,
+    node_from_row,
+    row_from_node,
+    view_from_row,
+)
 from engine.conversations.oplog import Assignment
-from engine.conversations.tree import Node, TreeSummary
+from engine.conversations.tree import VIEW_FIELDS, Node, NodeKind, SearchHit, TreeSummary
 from engine.conversations.writer import WriterThread
 
 _BUSY_MS = 5000
 _MIN_TRIGRAM = 3
+MAX_HITS = 200
+"""Most messages that a search finds."""
 
 _SUMMARY = (
     "SELECT id, title, updated_at, (SELECT count(*) FROM node WHERE tree_id = tree.id "
@@ -39,6 +51,21 @@ _SUMMARY = (
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class TreeContents:
+    """A conversation with all branches and token data.
+
+    Attributes:
+        nodes: parents before children.
+        pointers: the assignments of checkout and heads.
+    """
+
+    tree_id: str
+    title: str
+    nodes: tuple[Node, ...]
+    pointers: tuple[Assignment, ...]
 
 
 class Store:
@@ -60,6 +87,7 @@ class Store:
         self._failures: list[BaseException] = []
         self._notices: deque[str] = deque([notice] if notice else [])
         self._writer = WriterThread(lambda: _connect(path), self._note_stall)
+        self._background = BackgroundSearch(lambda: _connect(path), _search)
         self.stop_orphans()
         self.wait_for_writes()
 
@@ -102,12 +130,15 @@ class Store:
             )
         )
 
-    def add_nodes(self, nodes: Sequence[Node], *, name: str) -> None:
-        """Add a chain of nodes, each the parent of the next, and move HEAD to the last.
+    def add_nodes(
+        self, nodes: Sequence[Node], *, name: str, changes: Sequence[Assignment] | None = None
+    ) -> None:
+        """Add nodes and move pointers.
 
         Args:
-            nodes: nodes of one tree, at least one.
+            nodes: nodes of one tree, at least one, parents before children.
             name: name of the operation in the oplog, e.g. `send`.
+            changes: the pointers to move; None if the nodes are a chain to whose end HEAD moves.
         """
         now = self._clock()
         rows = [
@@ -115,8 +146,10 @@ class Store:
             for node in nodes
         ]
         tree_id = nodes[-1].tree_id
-        changes = [Assignment("checkout", node.parent_id or "", node.id) for node in nodes]
-        changes.append(Assignment("head", "HEAD", nodes[-1].id))
+        if changes is None:
+            changes = [Assignment("checkout", node.parent_id or "", node.id) for node in nodes]
+            changes.append(Assignment("head", "HEAD", nodes[-1].id))
+        moves = tuple(changes)
         columns = ", ".join((*NODE_COLUMNS, "writer"))
         marks = ", ".join("?" * (len(NODE_COLUMNS) + 1))
 
@@ -125,7 +158,7 @@ class Store:
                 f"INSERT INTO node ({columns}) VALUES ({marks})",  # noqa: S608
                 rows,
             )
-            oplog.record(connection, tree_id, name, changes, now)
+            oplog.record(connection, tree_id, name, moves, now)
             # Another process may have archived it: what is added must be visible.
             connection.execute("UPDATE tree SET archived = 0 WHERE id = ?", (tree_id,))
             _touch(connection, tree_id, now)
@@ -168,10 +201,31 @@ class Store:
             )
         )
 
-    def assign(self, tree_id: str, name: str, changes: Sequence[Assignment]) -> None:
-        """Change pointers or flags; can be undone."""
-        now = self._clock()
-        self._write(lambda c: oplog.record(c, tree_id, name, changes, now))
+    def assign(
+        self, tree_id: str, name: str, changes: Sequence[Assignment], *, joined: bool = False
+    ) -> None:
+        """Change pointers or flags; can be undone.
+
+        Args:
+            tree_id: the tree.
+            name: name of the operation in the oplog.
+            changes: in order.
+            joined: undo these changes together with those of the previous operation, if that has this
+                name, too.
+        """
+        now, moves = self._clock(), tuple(changes)
+        self._write(lambda c: oplog.record(c, tree_id, name, moves, now, joined=joined))
+
+    def erase(self, tree_ids: Sequence[str]) -> int:
+        """Delete trees for good, with their nodes, pointers, drafts and history; returns how many. Waits.
+
+        Trees that are not archived are kept. Cannot be undone.
+
+        Raises:
+            StoreError: the file takes no writes.
+        """
+        doomed = tuple(tree_ids)
+        return self._run(lambda c: erase(c, doomed))
 
     def undo(self, tree_id: str) -> str | None:
         """Undo the newest operation; returns its name, or None. Waits for the commit.
@@ -200,6 +254,28 @@ class Store:
         dead = [w for (w,) in writers if w is None or not lease.is_alive(folder, w)]
         for writer in dead:
             self._write(partial(_stop_nodes_of, writer))
+
+    # Drafts; see `drafts.py`.
+
+    def write_draft(self, tree_id: str, job: Callable[[sqlite3.Connection], Any]) -> None:
+        """Queue a change of a draft, which replaces an earlier one that has not been made."""
+        self._write(job, replaces=f"draft {tree_id}")
+
+    def draft_row(self, tree_id: str) -> tuple[str, str] | None:
+        """Text and queued messages (JSON) of a conversation's draft, or None."""
+        row: tuple[str, str] | None = self._reader.execute(
+            "SELECT text, queued FROM draft WHERE tree_id = ?", (tree_id,)
+        ).fetchone()
+        return row
+
+    def unsaved_draft(self, after: float) -> str | None:
+        """The id of the newest draft since `after` whose conversation is not saved, or None."""
+        row = self._reader.execute(
+            "SELECT tree_id FROM draft WHERE updated_at >= ? AND tree_id NOT IN (SELECT id FROM tree) "
+            "ORDER BY updated_at DESC LIMIT 1",
+            (after,),
+        ).fetchone()
+        return str(row[0]) if row else None
 
     # Which process writes to a conversation.
 
@@ -249,17 +325,34 @@ class Store:
 
     # Reads: committed data.
 
-    def trees(self, query: str = "") -> list[TreeSummary]:
-        """Trees that are not archived, newest first; with a query, those that contain it.
+    def trees(self, query: str = "", *, archived: bool = False) -> list[TreeSummary]:
+        """Trees that are not archived, or those that are, newest first; with a query, those that contain it.
 
-        The query is a literal substring of the title or of a message; case is ignored.
+        The query is a literal substring of the title or of a message; case is ignored. Each tree comes with
+        the line of its newest message that contains it.
         """
-        condition, parameters = _contains(query.strip())
+        query = query.strip()
+        condition, parameters = _contains(query)
         rows = self._reader.execute(
-            f"{_SUMMARY} WHERE archived = 0 AND ({condition}) ORDER BY updated_at DESC, id DESC",
+            f"{_SUMMARY} WHERE archived = ? AND ({condition}) ORDER BY updated_at DESC, id DESC",
+            (int(archived), *parameters),
+        )
+        trees = [TreeSummary(*row) for row in rows]
+        if not query:
+            return trees
+        lines = self._matching_lines(query)
+        return [replace(tree, match=lines.get(tree.id, "")) for tree in trees]
+
+    def _matching_lines(self, query: str) -> dict[str, str]:
+        """The line that contains the query in the newest such message of each tree."""
+        condition, parameters = _message_contains(query)
+        rows = self._reader.execute(
+            # SQLite takes the other columns from the row of the maximum.
+            "SELECT node.tree_id, node.text, max(node.n) FROM node "  # noqa: S608
+            f"WHERE node.pruned_at IS NULL AND {condition} GROUP BY node.tree_id",
             parameters,
         )
-        return [TreeSummary(*row) for row in rows]
+        return {tree_id: matching_line(text, query).text for tree_id, text, _ in rows}
 
     def tree(self, tree_id: str) -> TreeSummary | None:
         """A tree by id, archived or not; None if it does not exist."""
@@ -272,6 +365,45 @@ class Store:
             "SELECT node_id FROM head WHERE tree_id = ? AND name = ?", (tree_id, name)
         ).fetchone()
         return str(row[0]) if row else None
+
+    def branch_tree(self, tree_id: str) -> BranchTree:
+        """All nodes of a tree with its pointers, without token data."""
+        nodes = self._reader.execute(
+            f"SELECT {', '.join(VIEW_FIELDS)} FROM node WHERE tree_id = ? ORDER BY n",  # noqa: S608
+            (tree_id,),
+        )
+        checkout = self._reader.execute(
+            "SELECT parent_id, child_id FROM checkout WHERE tree_id = ?", (tree_id,)
+        )
+        heads = self._reader.execute(
+            "SELECT name, node_id FROM head WHERE tree_id = ? ORDER BY used_at", (tree_id,)
+        )
+        return BranchTree(map(view_from_row, nodes), dict(checkout), dict(heads))
+
+    def contents(self, tree_id: str) -> TreeContents | None:
+        """A tree with all its nodes and pointers; None if it does not exist."""
+        summary = self.tree(tree_id)
+        if summary is None:
+            return None
+        pointers = self.branch_tree(tree_id).pointers()
+        return TreeContents(tree_id, summary.title, tuple(self.nodes(tree_id)), tuple(pointers))
+
+    def restore(self, contents: TreeContents) -> None:
+        """Add a tree that `contents` returned; its ids must not be in use."""
+        self.create_tree(contents.tree_id, contents.title)
+        if contents.nodes:
+            self.add_nodes(contents.nodes, name="restore", changes=contents.pointers)
+
+    def search(self, query: str, limit: int = MAX_HITS) -> list[SearchHit]:
+        """Messages that contain the query, in every branch of every tree that is not archived, newest first.
+
+        The query is a literal substring; case is ignored. Answers in generation are not found.
+        """
+        return _search(self._reader, query, limit)
+
+    def start_search(self, query: str) -> "Future[list[SearchHit]]":
+        """`search` on a thread of its own. A new search cancels the one before it."""
+        return self._background.start(query)
 
     def node(self, node_id: str) -> Node | None:
         """A node by id, or None."""
@@ -325,6 +457,7 @@ class Store:
     def close(self) -> None:
         """Commit queued writes and close. Idempotent."""
         self._writer.close()
+        self._background.close()
         self._reader.close()
         self._tree_leases.release_all()
         self._lease.release()
@@ -418,7 +551,7 @@ def _contains(query: str) -> tuple[str, list[str]]:
     """An SQL condition on `tree` for texts that contain the query, and its parameters."""
     if not query:
         return "1", []
-    pattern = "%" + "".join("\\" + c if c in "\\%_" else c for c in query) + "%"
+    pattern = _like(query)
     if len(query) < _MIN_TRIGRAM:  # the trigram index cannot match shorter strings
         return (
             "title LIKE ? ESCAPE '\\' OR id IN (SELECT tree_id FROM node "
@@ -432,6 +565,37 @@ def _contains(query: str) -> tuple[str, list[str]]:
         "WHERE node_fts MATCH ? AND node.pruned_at IS NULL)",
         [pattern, phrase],
     )
+
+
+def _message_contains(query: str) -> tuple[str, list[str]]:
+    """An SQL condition on `node` for finished messages that contain the query, and its parameters."""
+    finished = "node.status <> 'streaming'"
+    if not query:
+        return f"{finished} AND node.text <> ''", []
+    if len(query) < _MIN_TRIGRAM:  # the trigram index cannot match shorter strings
+        return f"{finished} AND node.text LIKE ? ESCAPE '\\'", [_like(query)]
+    phrase = '"' + query.replace('"', '""') + '"'
+    return "node.n IN (SELECT rowid FROM node_fts WHERE node_fts MATCH ?)", [phrase]
+
+
+def _search(connection: sqlite3.Connection, query: str, limit: int = MAX_HITS) -> list[SearchHit]:
+    condition, parameters = _message_contains(query.strip())
+    rows = connection.execute(
+        "SELECT node.tree_id, tree.title, node.id, node.kind, node.text, node.created_at "  # noqa: S608
+        "FROM node JOIN tree ON tree.id = node.tree_id "
+        f"WHERE tree.archived = 0 AND node.pruned_at IS NULL AND {condition} "
+        "ORDER BY node.created_at DESC, node.n DESC LIMIT ?",
+        (*parameters, limit),
+    )
+    return [
+        SearchHit(tree_id, title, node_id, NodeKind(kind), text, at)
+        for tree_id, title, node_id, kind, text, at in rows
+    ]
+
+
+def _like(query: str) -> str:
+    """A pattern of LIKE, with a backslash as escape character, for texts that contain the query."""
+    return "%" + "".join("\\" + c if c in "\\%_" else c for c in query) + "%"
 
 
 def _check(connection: sqlite3.Connection) -> None:

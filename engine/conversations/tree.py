@@ -1,13 +1,19 @@
 """Records of the conversation tree. A node is immutable once it has finished streaming."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from engine.api.request import TopLogprob
 
 
 class NodeKind(StrEnum):
-    """The kind of a node."""
+    """The kind of a node.
+
+    Attributes:
+        NOTE: a limit of the context: the messages before `Node.forked_from` are not in later prompts.
+        SUMMARY: a summary of another branch, or of the messages before `Node.forked_from`, which are then
+            not in later prompts. The next user message in a prompt is preceded by its text.
+    """
 
     SYSTEM = "system"
     USER = "user"
@@ -49,7 +55,10 @@ class Node:
         n_prompt, n_gen: number of prompt and generated tokens; `n_cached`: prompt tokens found in the
             prefix cache, None until reported.
         ttft_us, decode_us: microseconds to the first token, and from the first to the last.
-        forked_from, fork_token: the node and token index of the fork.
+        forked_from: of an answer: the node that it was forked or copied from. Of a note or a summary of
+            the context: the first message that stays in later prompts, itself if none does.
+        fork_token: number of tokens that a fork at a token has in common with `forked_from`, a forced
+            token included.
     """
 
     id: str
@@ -83,7 +92,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """A message for display: a `Node` without its token data."""
+    """A message for display: a `Node` without its token data. Fields as in `Node`."""
 
     id: str
     kind: NodeKind
@@ -97,6 +106,18 @@ class NodeView:
     ttft_us: int | None
     decode_us: int | None
     model: str | None
+    parent_id: str | None = None
+    n_cached: int | None = None
+    seed: int | None = None
+    forked_from: str | None = None
+    fork_token: int | None = None
+    label: str | None = None
+    rating: int | None = None
+    pruned_at: float | None = None
+
+    def with_flag(self, name: str, value: object) -> "NodeView":
+        """The view with another `label`, `rating` or `pruned_at`."""
+        return replace(self, **{name: value})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,33 +139,43 @@ class NodeDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchHit:
+    """A message that a search found, in any branch of any conversation.
+
+    Attributes:
+        title: the conversation's title.
+        created_at: seconds since the epoch.
+    """
+
+    tree_id: str
+    title: str
+    node_id: str
+    kind: NodeKind
+    text: str
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class TreeSummary:
     """A conversation in the list.
 
     Attributes:
         updated_at: seconds since the epoch.
         messages: number of user and assistant messages in all branches.
+        match: the line of a message that contains what the list was filtered by; empty if none does.
     """
 
     id: str
     title: str
     updated_at: float
     messages: int
+    match: str = ""
 
 
 def view_of(node: Node) -> NodeView:
     """The view of a node."""
-    return NodeView(
-        id=node.id,
-        kind=node.kind,
-        text=node.text,
-        status=node.status,
-        finish=node.finish,
-        error=node.error,
-        created_at=node.created_at,
-        n_prompt=node.n_prompt,
-        n_gen=node.n_gen,
-        ttft_us=node.ttft_us,
-        decode_us=node.decode_us,
-        model=node.model,
-    )
+    return NodeView(**{name: getattr(node, name) for name in VIEW_FIELDS})
+
+
+VIEW_FIELDS = tuple(NodeView.__dataclass_fields__)
+"""Names of the fields of `NodeView`, which are also columns of the table `node`."""

@@ -118,7 +118,11 @@ class NativeExecutor:
     @contextmanager
     def yield_core(self) -> Iterator[None]:
         """See `CoreYielder.yield_core`."""
-        core = self._core.yield_core()
+        try:
+            core = self._core.yield_core()
+        except RuntimeError:  # closed on the engine's thread, which changes its model
+            yield
+            return
         try:
             yield
         finally:

@@ -5,13 +5,14 @@ reference taken by `allocate` or `retain` is dropped by `release` exactly once. 
 engine's thread only. Cost: one call into the Rust allocator, whatever the number of blocks.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.api.snapshot import BlockCounts, BlockState, SwapCounts
+from engine.memory.allocator import Allocator
+from engine.memory.pinned_prefixes import PinnedPrefixes
 
 if TYPE_CHECKING:
     from engine.batch.rows import RowTable
@@ -19,80 +20,12 @@ if TYPE_CHECKING:
     from engine.memory.swap_tier import SwapTier
 
 
-class Stats(Protocol):
-    """Block counts by state at one instant: the part of `engine._core.AllocatorStats` used here."""
-
-    @property
-    def free(self) -> int:
-        """Refcount 0 and not indexed."""
-        ...
-
-    @property
-    def cached(self) -> int:
-        """Refcount 0, indexed by the prefix trie."""
-        ...
-
-    @property
-    def active(self) -> int:
-        """Refcount 1 or more."""
-        ...
-
-
-class Allocator(Protocol):
-    """The part of `engine._core.BlockAllocator` used here; tests substitute a naive model."""
-
-    @property
-    def num_free(self) -> int:
-        """Blocks that `allocate` can return: free and cached ones."""
-        ...
-
-    @property
-    def num_blocks(self) -> int:
-        """Blocks in the pool."""
-        ...
-
-    def allocate(self, count: int, /) -> NDArray[np.int32]:
-        """Allocate `count` blocks, or raise and allocate none."""
-        ...
-
-    def retain(self, blocks: NDArray[np.int32] | Sequence[int], /) -> None:
-        """Increment the refcount of each block."""
-        ...
-
-    def release(self, blocks: NDArray[np.int32] | Sequence[int], /) -> None:
-        """Decrement the refcount of each block, in the order given."""
-        ...
-
-    def claims(self, blocks: NDArray[np.int32] | Sequence[int], /) -> NDArray[np.int32]:
-        """[n] int32, refcount of each block, plus one if it is indexed."""
-        ...
-
-    def count_available(self, blocks: NDArray[np.int32] | Sequence[int], /) -> int:
-        """How many of `blocks` are counted in `num_free`."""
-        ...
-
-    def stats(self) -> Stats:
-        """Block counts by state. O(1)."""
-        ...
-
-    def states(self) -> NDArray[np.uint8]:
-        """[num_blocks] uint8, values of `BlockState`."""
-        ...
-
-    def refcounts(self) -> NDArray[np.uint16]:
-        """[num_blocks] uint16."""
-        ...
-
-    def check_integrity(self) -> None:
-        """Raise if an invariant is violated."""
-        ...
-
-
 class BlockManager:
     """Allocates, retains and releases the blocks of one pool.
 
     Attributes:
         prefixes: the prefix cache; None when prefix caching is off.
+        pinned: prefixes that are kept in the pool.
         tier: the swap tier that keeps evicted blocks; None if there is none, or the weights are
             still loading.
     """
@@ -107,6 +40,7 @@ class BlockManager:
     ) -> None:
         self._allocator = allocator
         self.prefixes = prefixes
+        self.pinned = PinnedPrefixes(allocator)
         self.tier: SwapTier | None = None
         self.block_size = block_size
         self.block_bytes = block_bytes
@@ -165,13 +99,20 @@ class BlockManager:
         A hint, callable from any thread: references are not incremented and both numbers may change
         at any time.
         """
+        cached, swapped = self.find_prefix(tokens, cache_salt)
+        return len(cached), swapped
+
+    def find_prefix(
+        self, tokens: NDArray[np.int32], cache_salt: bytes
+    ) -> tuple[NDArray[np.int32], int]:
+        """As `lookup_prefix`, with the blocks in the pool themselves, the first one first."""
         if self.prefixes is None:
-            return 0, 0
-        cached, tier = len(self.prefixes.match(tokens, cache_salt)), self.tier
+            return np.zeros(0, np.int32), 0
+        cached, tier = self.prefixes.match(tokens, cache_salt), self.tier
         if tier is None:
             return cached, 0
         last = (len(tokens) - 1) // self.block_size
-        return cached, len(tier.find(tokens, cached, last, cache_salt))
+        return cached, len(tier.find(tokens, len(cached), last, cache_salt))
 
     def counts(self) -> BlockCounts:
         """Block counts by state, and the block's geometry."""
@@ -181,14 +122,33 @@ class BlockManager:
             free=stats.free,
             active=stats.active,
             cached=stats.cached,
+            pinned=stats.pinned,
             swapped=0 if self.tier is None else self.tier.num_blocks,
             block_size=self.block_size,
             block_bytes=self.block_bytes,
         )
 
+    @property
+    def num_evicted(self) -> int:
+        """Cached blocks evicted since the pool was created. O(1)."""
+        return self._allocator.stats().evicted_total
+
     def swap_counts(self) -> SwapCounts:
         """Counters of the swap tier; all zero without one."""
         return SwapCounts() if self.tier is None else self.tier.counts()
+
+    @property
+    def epoch(self) -> int:
+        """Grows with every change of any block. O(1)."""
+        return self._allocator.stats().epoch
+
+    def pins(self) -> NDArray[np.uint16]:
+        """[num_blocks] uint16, pins of each block."""
+        return self._allocator.pins()
+
+    def released_at(self) -> NDArray[np.uint64]:
+        """[num_blocks] uint64, the `epoch` at which each block was last released; 0 for never."""
+        return self._allocator.released_at()
 
     def states(self) -> NDArray[np.uint8]:
         """[num_blocks] uint8, values of `BlockState`."""
@@ -209,6 +169,7 @@ class BlockManager:
             AssertionError: an invariant is violated; the message names it.
         """
         self._allocator.check_integrity()
+        self.pinned.check_integrity()
         if self.tier is not None:
             self.tier.check_integrity()
         active = int(np.count_nonzero(self.states() == BlockState.ACTIVE))

@@ -5,15 +5,19 @@ import numpy as np
 from engine.api.snapshot import BlockMap, BlockState
 from engine.batch.rows import RowTable
 from engine.memory.block_manager import BlockManager
+from engine.memory.release_times import ReleaseTimes
 
 
-def build_block_map(epoch: int, blocks: BlockManager, table: RowTable) -> BlockMap:
+def build_block_map(
+    epoch: int, blocks: BlockManager, table: RowTable, releases: ReleaseTimes
+) -> BlockMap:
     """Describe the pool at a step boundary. Engine's thread only; built on request.
 
     Args:
         epoch: number of this map.
         blocks: the pool.
         table: the rows whose block tables refer to the pool.
+        releases: when blocks were released.
     """
     total = blocks.num_blocks
     owner = np.full(total, -1, np.int32)
@@ -45,4 +49,8 @@ def build_block_map(epoch: int, blocks: BlockManager, table: RowTable) -> BlockM
         owner=owner,
         owners=owners,
         first_token=first_token,
+        pinned=blocks.pins() > 0,
+        last_used=releases.last_used(blocks.released_at(), states),
+        held_blocks=ids,
+        held_by=holder,
     )

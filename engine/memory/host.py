@@ -30,6 +30,22 @@ def available_memory(root: Path = Path("/")) -> int:
     return min(candidates)
 
 
+def resident_anonymous_memory(root: Path = Path("/")) -> int:
+    """Bytes of this process's resident pages that belong to no file; 0 if they are unknown.
+
+    Args:
+        root: directory in which `proc` is mounted; tests pass a temporary one.
+    """
+    try:
+        lines = (root / "proc/self/status").read_text().splitlines()
+    except OSError:
+        return 0
+    for line in lines:
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
 def _mem_available(root: Path) -> int | None:
     try:
         lines = (root / "proc/meminfo").read_text().splitlines()

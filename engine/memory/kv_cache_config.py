@@ -90,7 +90,7 @@ def size_pool(
     if requested_bytes is not None:
         pool = requested_bytes
     elif available is None:
-        raise ModelError("Free memory is unknown, so the KV pool needs a size: set kv_cache_bytes.")
+        raise ModelError("Free memory is unknown, so the KV cache needs a size: set --kv-cache.")
     else:
         pool = default_pool_bytes(
             max(0, available - loaded),
@@ -101,7 +101,7 @@ def size_pool(
     if pool < plan.block_bytes:
         raise ModelError(
             f"The KV cache would get {pool:,} bytes, but one block of {block_size} tokens of "
-            f"{model} takes {plan.block_bytes:,}: ask for a larger kv_cache_bytes."
+            f"{model} takes {plan.block_bytes:,}: ask for more with --kv-cache."
         )
     cache = KVCacheConfig(block_size, plan.block_bytes, num_blocks=pool // plan.block_bytes)
     if available is not None and loaded + cache.pool_bytes > available:

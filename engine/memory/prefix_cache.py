@@ -38,6 +38,18 @@ class PrefixIndex(Protocol):
         """Index blocks [start, stop) of each row; replace duplicates in `block_tables`."""
         ...
 
+    def node(
+        self, block: int, /
+    ) -> tuple[int, int | None, NDArray[np.int32], NDArray[np.int32]] | None:
+        """Depth, parent block, child blocks and tokens of an indexed block. Any thread."""
+        ...
+
+    def chains(
+        self, limit: int, /
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], bool]:
+        """Parents, lengths and blocks of runs without a fork; whether some were left out. Any thread."""
+        ...
+
 
 class PrefixCache:
     """The prefix index of one pool for one model."""
@@ -54,6 +66,24 @@ class PrefixCache:
         References are not incremented; call `retain` before the next allocation.
         """
         return self._index.match_prefix(self._salt + cache_salt, tokens)
+
+    def node(
+        self, block: int
+    ) -> tuple[int, int | None, NDArray[np.int32], NDArray[np.int32]] | None:
+        """Number of blocks up to this one, its parent, children and tokens; None if not indexed.
+
+        Any thread.
+        """
+        return self._index.node(block)
+
+    def chains(
+        self, limit: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], bool]:
+        """At most `limit` runs of blocks without a fork; see `engine._core.PrefixTrie.chains`.
+
+        Any thread.
+        """
+        return self._index.chains(limit)
 
     def index(self, table: RowTable, rows: NDArray[np.int32]) -> int:
         """Index the blocks that `rows` have filled so far. No step may be in flight.

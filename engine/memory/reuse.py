@@ -12,7 +12,7 @@ lookup hashes the prompt once; the donor search compares one block of tokens wit
 and whole prompts only where that block matches.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,12 +35,14 @@ class Reuse:
         tokens: number of tokens whose KV is reused; fewer than the request has.
         indexed: number of leading blocks that are in the prefix trie.
         swapped: [S] int64, entries of the swap tier that hold the blocks after these.
+        parent_id: the running request whose blocks these are; None if they come from the cache.
     """
 
     blocks: NDArray[np.int32]
     tokens: int
     indexed: int
     swapped: NDArray[np.int64] = field(default_factory=lambda: NO_ENTRIES)
+    parent_id: str | None = None
 
     def has_partial_block(self, block_size: int) -> bool:
         """Whether the last block is used in part, so that the request's first write goes into it."""
@@ -49,7 +51,13 @@ class Reuse:
     def whole_blocks(self, block_size: int) -> "Reuse":
         """This reuse without a partially used last block, which would have to be copied."""
         count = self.tokens // block_size
-        return Reuse(self.blocks[:count], count * block_size, min(self.indexed, count))
+        return replace(
+            self,
+            blocks=self.blocks[:count],
+            tokens=count * block_size,
+            indexed=min(self.indexed, count),
+            swapped=NO_ENTRIES,
+        )
 
 
 class ReuseFinder:
@@ -98,7 +106,8 @@ class ReuseFinder:
         if shared > hit:
             return self._from_donor(sequence, shared)
         whole = min(len(cached), hit // size)
-        return Reuse(cached, hit - len(swapped) * size, whole, swapped)
+        parent_id = sequence.donor.request_id if shared and sequence.donor is not None else None
+        return Reuse(cached, hit - len(swapped) * size, whole, swapped, parent_id)
 
     def _find_swapped(self, sequence: Sequence, first: int, last: int) -> NDArray[np.int64]:
         """Swap-tier entries of the blocks [first, last)."""
@@ -119,7 +128,7 @@ class ReuseFinder:
         table, row = self._table, sequence.donor.row
         blocks = table.block_tables[row, : self._blocks.blocks_for(shared)].copy()
         indexed = min(int(table.num_indexed[row]), shared // table.block_size)
-        return Reuse(blocks, shared, indexed)
+        return Reuse(blocks, shared, indexed, parent_id=sequence.donor.request_id)
 
     def _look_for_donor(self, sequence: Sequence, running: NDArray[np.int32], hit: int) -> None:
         """Find the running row with the longest common prefix, at least one block beyond `hit`.

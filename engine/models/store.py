@@ -81,14 +81,8 @@ class ModelStore:
             ModelNotFound: neither exists.
             ModelError: the record is damaged.
         """
-        model = self._find(str(name_or_path))
-        if model is not None:
-            if not model.path.exists():
-                raise ModelNotFound(
-                    f"The model {model.name} was at {model.path}, which no longer exists: add it again "
-                    f"or run `pravaha models remove {model.name}`."
-                )
-            return model
+        if self._find(str(name_or_path)) is not None:
+            return self.installed(str(name_or_path))
         path = Path(name_or_path).expanduser()
         if path.exists():
             path = path.resolve()
@@ -97,6 +91,21 @@ class ModelStore:
             f"No model {str(name_or_path)!r} is installed: see `pravaha models list`, "
             "or add one with `pravaha models add`."
         )
+
+    def installed(self, name: str) -> InstalledModel:
+        """An installed model by its name only; a path is not one.
+
+        Raises:
+            ModelNotFound: there is none, or its files no longer exist.
+            ModelError: the record is damaged.
+        """
+        model = self._require(name)
+        if not model.path.exists():
+            raise ModelNotFound(
+                f"The model {model.name} was at {model.path}, which no longer exists: add it again "
+                f"or run `pravaha models remove {model.name}`."
+            )
+        return model
 
     def add(
         self,

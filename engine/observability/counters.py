@@ -46,6 +46,10 @@ class StepRecord(NamedTuple):
         first_tokens: [N] float64, times to first token in seconds, one per first token of the step.
         inter_token_latencies: [N] float64 as bytes, seconds since the previous token, one per other
             token.
+        draft_tokens: draft tokens verified.
+        rows: requests in the step.
+        number: of the step, counted from 1.
+        started: when it was scheduled, monotonic seconds.
     """
 
     seconds: float
@@ -56,6 +60,10 @@ class StepRecord(NamedTuple):
     generated: int
     first_tokens: NDArray[np.float64]
     inter_token_latencies: bytes
+    draft_tokens: int = 0
+    rows: int = 0
+    number: int = 0
+    started: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +150,11 @@ class EngineCounters:
         first_tokens = np.concatenate([step.first_tokens for step in steps])
         self._ttft.observe_all(first_tokens)
         self._recent_ttft.add(first_tokens)
+
+    @property
+    def steps(self) -> int:
+        """Number of executed steps, over all models of the engine."""
+        return self._steps
 
     def record_preemptions(self, count: int) -> None:
         """Count preempted requests."""

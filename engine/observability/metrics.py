@@ -49,22 +49,26 @@ class MetricsCollector(Collector):
     def __init__(
         self,
         *,
-        model_name: str,
+        model_name: Callable[[], str],
         snapshot: Callable[[], EngineSnapshot],
         counters: Callable[[], CountersState],
     ) -> None:
         """Read from the engine at every scrape.
 
         Args:
-            model_name: value of the `model_name` label.
+            model_name: returns the value of the `model_name` label: the name of the loaded model.
             snapshot: returns the engine's snapshot of its last step boundary.
             counters: returns the engine's counters.
         """
-        self._model_name = model_name
+        self._get_model_name = model_name
         self._snapshot = snapshot
         self._counters = counters
         self.registry = CollectorRegistry(auto_describe=False)
         self.registry.register(self)
+
+    @property
+    def _model_name(self) -> str:
+        return self._get_model_name()
 
     def render(self) -> bytes:
         """The body of `GET /metrics`, of type `CONTENT_TYPE`."""

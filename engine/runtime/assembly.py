@@ -14,7 +14,8 @@ from engine.batch.request_queue import RequestQueue
 from engine.batch.rows import DEFAULT_STOP_IDS, RowTable
 from engine.batch.sampling_validator import MAX_STOP_TOKEN_IDS
 from engine.executors.base import Executor
-from engine.memory.block_manager import Allocator, BlockManager
+from engine.memory.allocator import Allocator
+from engine.memory.block_manager import BlockManager
 from engine.memory.kv_identity import kv_salt
 from engine.memory.prefix_cache import PrefixCache, PrefixIndex
 from engine.memory.swap_opening import open_swap_tier

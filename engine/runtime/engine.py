@@ -1,6 +1,6 @@
-"""`AsyncPravahaEngine`: the public interface to a loaded model.
+"""`AsyncPravahaEngine`: the public interface to a loaded model, which can be replaced by another.
 
-The engine owns one thread (`engine.runtime.engine_thread`), which loads the model and runs its steps.
+The engine owns one thread (`engine.runtime.engine_thread`), which loads models and runs their steps.
 Callers never wait for a step: they put requests into a bounded queue, read output from mailboxes
 (`RequestHandle`) and state from a frozen snapshot.
 """
@@ -11,16 +11,26 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.api.available_model import AvailableModel
+from engine.api.block_detail import MAX_CHAINS, BlockDetail, PrefixTree
 from engine.api.config import EngineConfig
 from engine.api.embeddings import Embeddings
 from engine.api.errors import InvalidRequest, PravahaError
+from engine.api.event_ring import EventBatch, EventRing
 from engine.api.events import EventBus, RequestQueued
 from engine.api.fork_price import ForkPrice
 from engine.api.grammar import Grammar
 from engine.api.request import Request, SamplingParams, new_request_id
+from engine.api.request_status import MAX_STATUSES, RequestStatus
+from engine.api.residency import Residency
 from engine.api.scheduling import Scheduling
 from engine.api.snapshot import (
     BlockMap,
@@ -28,15 +38,19 @@ from engine.api.snapshot import (
     EngineState,
     ModelInfo,
 )
+from engine.api.step_view import PlannedStep, StepEntry
 from engine.batch.sequence import Sequence, SequenceState
 from engine.embedding.embedder import Embedder
 from engine.grammar.compiler import CompiledGrammar, GrammarCompiler
 from engine.memory.kv_identity import NO_CACHE_SALT
 from engine.models.spec import ModelSpec
+from engine.models.store import ModelStore
 from engine.models.transformers_spec import TransformersSpec
 from engine.runtime.assembly import PoolFactory, rust_pool
+from engine.runtime.available_models import describe_installed
+from engine.runtime.block_details import describe_block, describe_tree
 from engine.runtime.closing import ExitHook
-from engine.runtime.engine_thread import EngineThread
+from engine.runtime.engine_thread import CurrentModel, EngineThread
 from engine.runtime.forking import (
     SamplingChange,
     child_request,
@@ -50,10 +64,21 @@ from engine.runtime.loading import (
     ExecutorFactory,
     ModelOpener,
     load_executor,
+    memory_after_unloading,
     open_from_disk,
+    pool_of,
+    read_headers,
+)
+from engine.runtime.model_change import (
+    CHANGE_DRAIN_S,
+    MAX_CHANGE_DRAIN_S,
+    ModelChange,
+    NextModel,
 )
 from engine.runtime.request_handle import RequestHandle
-from engine.step.calibration import PROBES, Calibration, Probe
+from engine.runtime.request_table import build_request_table
+from engine.step.calibration import PROBES, Probe
+from engine.step.pipeline import Pipeline
 from engine.text.detokenizer import Detokenizer
 
 if TYPE_CHECKING:
@@ -61,6 +86,17 @@ if TYPE_CHECKING:
     from engine.text.tokenizer import Tokenizer
 
 _log = logging.getLogger(__name__)
+
+
+def _checked_drain(seconds: float) -> float:
+    """The seconds; raises `InvalidRequest` unless they are a number in [0, `MAX_CHANGE_DRAIN_S`]."""
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not number or not 0 <= seconds <= MAX_CHANGE_DRAIN_S:
+        raise InvalidRequest(
+            f"drain_seconds must be between 0 and {MAX_CHANGE_DRAIN_S:.0f}, not {seconds!r:.40}.",
+            param="drain_seconds",
+        )
+    return seconds
 
 
 def _random_seed() -> int:
@@ -76,10 +112,9 @@ class _NewRequest(NamedTuple):
 
 
 class AsyncPravahaEngine:
-    """Runs one model for many callers. Every public method may be called from any thread.
+    """Runs one model at a time for many callers. Every public method may be called from any thread.
 
     Attributes:
-        config: the settings of the engine.
         events: publishes events about requests and the engine.
         embedder: the embedding model, loaded on first use.
     """
@@ -92,6 +127,7 @@ class AsyncPravahaEngine:
         model_opener: ModelOpener = open_from_disk,
         pool_factory: PoolFactory = rust_pool,
         embedder: Embedder | None = None,
+        models: ModelStore | None = None,
         grammar_compiler: Callable[["Tokenizer", int], GrammarCompiler] = GrammarCompiler,
         clock: Callable[[], float] = time.monotonic,
         draw_seed: Callable[[], int] = _random_seed,
@@ -106,14 +142,18 @@ class AsyncPravahaEngine:
             pool_factory: makes the block allocator and the index of its blocks from (number of
                 blocks, block size); without an index there is no prefix cache.
             embedder: computes embeddings; None uses the installed embedding model.
+            models: the installed models, for `load_model`; None takes the user's.
             grammar_compiler: makes the compiler from (tokenizer, vocabulary size).
             clock: monotonic seconds.
             draw_seed: returns a seed in [0, 2**64) for a request without one.
             probes: calibration steps of the step-time model, run once the engine is loaded and idle.
         """
-        self.config = config
         self.events = EventBus()
+        self._event_ring = EventRing()
+        self._event_ring.follow(self.events)
         self.embedder = embedder or Embedder(threads=config.threads, dispatch=config.dispatch)
+        self._models = models or ModelStore()
+        self._open_model = model_opener
         self._clock = clock
         self._draw_seed = draw_seed
         self._lifecycle = Lifecycle(events=self.events, clock=clock)
@@ -126,7 +166,7 @@ class AsyncPravahaEngine:
             model_opener=model_opener,
             pool_factory=pool_factory,
             grammar_compiler=grammar_compiler,
-            calibration=Calibration(probes),
+            probes=probes,
             clock=clock,
             on_stop=self._on_stop,
         )
@@ -153,12 +193,83 @@ class AsyncPravahaEngine:
             raise TimeoutError(f"{self.config.name} was not loaded after {timeout} s")
         self._lifecycle.require(EngineState.READY, EngineState.DRAINING)
 
+    @property
+    def config(self) -> EngineConfig:
+        """The settings, with the path and name of the model that was loaded last."""
+        return self._thread.config
+
+    def models(self) -> list[AvailableModel]:
+        """The installed models and whether each can be loaded. Reads their headers: takes up to 0.3 s each.
+
+        Raises:
+            ModelError: a record of the store is damaged.
+        """
+        current = self._thread.current
+        loaded = None if current is None else current.opened
+        return [
+            describe_installed(model, self.config, self._open_model, loaded)
+            for model in self._models.list()
+        ]
+
+    def load_model(self, model: str | Path, *, drain_s: float = CHANGE_DRAIN_S) -> None:
+        """Replace the model by another. Returns once the model's headers are read; see `wait_ready`.
+
+        New requests are refused from now on. Running and waiting ones have `drain_s` seconds to finish;
+        those that have not then fail with an error that names the change. Then the old model and its KV
+        blocks are freed, which includes the closing of its swap tier, and the new one is loaded with the
+        engine's other settings; `EngineSnapshot.next_model` and `loading_progress` show it. If loading
+        fails, the engine has no model, its state is `unloaded` and `last_error` says why: load one again.
+
+        A second call for the same model, while the first waits for requests, can shorten the wait.
+
+        Args:
+            model: an installed model's name, or the path of any model.
+            drain_s: seconds that running requests get, at most `MAX_CHANGE_DRAIN_S`; 0 ends them at the
+                next step boundary.
+
+        Raises:
+            InvalidRequest: `drain_s` is out of range, or the model is loaded already.
+            ModelNotFound: there is no such model.
+            ModelError: it cannot be used, or does not fit in memory; the current model was kept.
+            EngineUnavailable: loading or changing the model already, or shutting down.
+        """
+        deadline = self._clock() + _checked_drain(drain_s)
+        wanted = (
+            self._models.installed(model) if isinstance(model, str) else self._models.get(model)
+        )
+        life = self._lifecycle
+        if life.next_model == wanted.name and life.state is EngineState.DRAINING:
+            self._thread.hasten_change(deadline)
+            return
+        life.require(EngineState.READY, EngineState.UNLOADED)
+        loaded, settings = self._thread.current, self.config
+        if loaded is not None and (settings.model, settings.name) == (wanted.path, wanted.name):
+            raise InvalidRequest(f"{wanted.name} is loaded already.", param="model")
+        config = replace(settings, model=wanted.path, name=wanted.name)
+        headers = read_headers(config, self._open_model)
+        available = memory_after_unloading(
+            headers.model, config, None if loaded is None else loaded.opened
+        )
+        pool_of(headers, config, available=available)
+        self._thread.change_model(ModelChange(NextModel(config, headers), deadline))
+
+    def unload_model(self, *, drain_s: float = CHANGE_DRAIN_S) -> None:
+        """Free the model and its KV blocks; the engine runs on without one. Returns at once.
+
+        Requests in flight are treated as by `load_model`; later ones are refused until a model is loaded.
+
+        Raises:
+            InvalidRequest: `drain_s` is out of range.
+            EngineUnavailable: loading or changing the model, without one, or shutting down.
+        """
+        deadline = self._clock() + _checked_drain(drain_s)
+        self._lifecycle.require(EngineState.READY)
+        self._thread.change_model(ModelChange(None, deadline))
+
     def drain(self) -> None:
         """Accept no new requests from now on; accepted ones run to their finish. Returns at once."""
-        self._lifecycle.move_to(
-            EngineState.DRAINING, only_from=(EngineState.LOADING, EngineState.READY)
-        )
-        self._thread.wake()  # an idle engine publishes its new state
+        self._lifecycle.drain()
+        self._thread.drop_change()  # also wakes an idle engine, which publishes its new state
 
     def wait_drained(self, timeout: float | None = None) -> bool:
         """Block until no request is live; False after `timeout` seconds."""
@@ -261,11 +372,7 @@ class AsyncPravahaEngine:
             QueueFull: too many compilations are pending.
             EngineUnavailable: as `submit`.
         """
-        self._thread.wait_opened()
-        compiler = self._thread.compiler
-        if compiler is None:
-            raise self._lifecycle.unavailable()
-        return compiler.build(grammar)
+        return self._thread.wait_opened().compiler.build(grammar)
 
     def embed(self, texts: Iterable[str]) -> Embeddings:
         """Embed texts with the embedding model. Waits for it, never for a step.
@@ -288,12 +395,8 @@ class AsyncPravahaEngine:
             InvalidRequest: the tokens cannot be a prompt.
             EngineUnavailable: not started, or the model cannot be opened.
         """
-        opened = self._thread.wait_opened()
-        prompt = prompt_array(tuple(token_ids), opened)
-        pipeline = self._thread.pipeline
-        if pipeline is None:
-            raise AssertionError("a model was opened without a pipeline")
-        size = opened.kv_cache.block_size
+        prompt, pipeline = self._path(token_ids, answer_room=1)
+        size = pipeline.blocks.block_size
         cached, swapped = pipeline.blocks.lookup_prefix(prompt, NO_CACHE_SALT)
         tier = pipeline.blocks.tier
         return price_of(
@@ -310,11 +413,13 @@ class AsyncPravahaEngine:
     ) -> list[RequestHandle]:
         """Queue requests, all or none."""
         thread = self._thread
+        current = thread.wait_opened()
         new: list[_NewRequest] = []
         try:
             for request in requests:
-                new.append(self._prepare(request, parent, new[-1].sequence if new else None))
-            thread.requests.accept(*(one.sequence for one in new))
+                previous = new[-1].sequence if new else None
+                new.append(self._prepare(request, current, parent, previous))
+            thread.requests.accept(*(one.sequence for one in new), model=current.opened)
         except PravahaError:
             for one in new:
                 if one.compilation is not None:
@@ -341,10 +446,14 @@ class AsyncPravahaEngine:
         ]
 
     def _prepare(
-        self, request: Request, parent: Sequence | None, previous: Sequence | None
+        self,
+        request: Request,
+        current: CurrentModel,
+        parent: Sequence | None,
+        previous: Sequence | None,
     ) -> "_NewRequest":
         """Validate a request, start the compilation of its grammar, and look up its prefix."""
-        opened = self._thread.wait_opened()
+        opened = current.opened
         sequence, detokenizer = make_sequence(
             request,
             opened,
@@ -355,16 +464,14 @@ class AsyncPravahaEngine:
         )
         compilation = None
         if request.sampling.grammar is not None:
-            compilation = self.build_grammar(request.sampling.grammar)
+            compilation = current.compiler.build(request.sampling.grammar)
             if compilation.done():
                 attach_matcher(sequence, compilation.result())
                 compilation = None
             else:
                 sequence.state = SequenceState.WAITING_FOR_GRAMMAR
-        if self._thread.pipeline is not None:
-            lookup_prefix = self._thread.pipeline.blocks.lookup_prefix
-            blocks = sum(lookup_prefix(sequence.tokens, sequence.cache_salt))
-            sequence.record["cached_tokens_hint"] = blocks * opened.kv_cache.block_size
+        blocks = sum(current.pipeline.blocks.lookup_prefix(sequence.tokens, sequence.cache_salt))
+        sequence.record["cached_tokens_hint"] = blocks * opened.kv_cache.block_size
         return _NewRequest(sequence, detokenizer, compilation)
 
     def abort(self, request_id: str) -> None:
@@ -393,6 +500,10 @@ class AsyncPravahaEngine:
 
     # ---- state ----
 
+    def now(self) -> float:
+        """The current instant of the engine's clock, monotonic seconds."""
+        return self._clock()
+
     def snapshot(self) -> EngineSnapshot:
         """The state of the engine at a recent step boundary, with rates as of now.
 
@@ -410,6 +521,101 @@ class AsyncPravahaEngine:
         """
         return self._thread.publisher.blocks(since)
 
+    def request_table(self, limit: int = MAX_STATUSES) -> tuple[RequestStatus, ...]:
+        """The live requests, running ones first, built now on the caller's thread. Never waits.
+
+        Args:
+            limit: maximum number of requests; the last to arrive are left out.
+        """
+        pipeline = self._thread.pipeline
+        if pipeline is None:
+            return ()
+        return build_request_table(self._thread.requests.all(), pipeline.table, limit)
+
+    def block(self, block: int) -> BlockDetail | None:
+        """What one KV block holds, read now on the caller's thread; None while the model is opened.
+
+        Raises:
+            InvalidRequest: the pool has no such block.
+        """
+        pipeline = self._thread.pipeline
+        if pipeline is None:
+            return None
+        if not 0 <= block < pipeline.blocks.num_blocks:
+            raise InvalidRequest(f"The pool has no block {block}.", param="block")
+        return describe_block(
+            block,
+            pipeline.blocks,
+            pipeline.table,
+            decode=self._decode_all,
+            last_used=self._thread.publisher.last_used(block),
+        )
+
+    def prefix_tree(self, limit: int = MAX_CHAINS) -> PrefixTree | None:
+        """The prefix cache as at most `limit` chains; None while the model is opened. Never waits."""
+        pipeline = self._thread.pipeline
+        if pipeline is None:
+            return None
+        return describe_tree(pipeline.blocks, decode=self._decode_all, limit=limit)
+
+    def _decode_all(self, token_ids: Iterable[int]) -> str:
+        return self.tokenizer.decode(tuple(token_ids), skip_special=False)
+
+    def residency(self, token_ids: Iterable[int]) -> Residency:
+        """How much of a prompt is in the pool and in the swap tier, in whole blocks. Never waits.
+
+        Raises:
+            InvalidRequest: the tokens cannot be a prompt.
+            EngineUnavailable: not started, or the model cannot be opened.
+        """
+        prompt, pipeline = self._path(token_ids)
+        cached, swapped = pipeline.blocks.find_prefix(prompt, NO_CACHE_SALT)
+        size = pipeline.blocks.block_size
+        return Residency(len(prompt), len(cached) * size, swapped * size, tuple(cached.tolist()))
+
+    def pin(self, token_ids: Iterable[int], *, pin_id: str) -> None:
+        """Pin the cached blocks of a prefix at the next step boundary; a pin with this id is replaced.
+
+        The event `PrefixPinned` tells how many blocks were pinned; see `engine.memory.pinned_prefixes`.
+
+        Raises:
+            InvalidRequest: the tokens cannot be a prompt.
+            EngineUnavailable: not started, or the model cannot be opened.
+        """
+        prompt, pipeline = self._path(token_ids)
+        self._thread.send(partial(pipeline.pin, pin_id, prompt))
+
+    def unpin(self, pin_id: str) -> None:
+        """End a pin at the next step boundary; unknown ids are ignored."""
+        pipeline = self._thread.pipeline
+        if pipeline is not None:
+            self._thread.send(partial(pipeline.unpin, pin_id))
+
+    def _path(
+        self, token_ids: Iterable[int], *, answer_room: int = 0
+    ) -> tuple[NDArray[np.int32], Pipeline]:
+        """Validated tokens, with room for `answer_room` more, and the pipeline of the opened model."""
+        current = self._thread.wait_opened()
+        prompt = prompt_array(tuple(token_ids), current.opened, answer_room=answer_room)
+        return prompt, current.pipeline
+
+    def recent_steps(self, since: int) -> tuple[StepEntry, ...]:
+        """The last executed steps after step number `since`, oldest first. Never waits."""
+        pipeline = self._thread.pipeline
+        return () if pipeline is None else pipeline.steps.since(since)
+
+    def planned_step(self) -> PlannedStep | None:
+        """The plan of a recent step, or None before the first one that was asked for.
+
+        The call requests the plan of the next step; without a request the engine describes none.
+        """
+        pipeline = self._thread.pipeline
+        return None if pipeline is None else pipeline.steps.plan()
+
+    def events_since(self, since: int) -> EventBatch:
+        """The latest events from number `since` on; see `engine.api.event_ring`. Never waits."""
+        return self._event_ring.since(since)
+
     @property
     def tokenizer(self) -> "Tokenizer":
         """The model's tokenizer; waits for the headers to be read.
@@ -417,7 +623,7 @@ class AsyncPravahaEngine:
         Raises:
             EngineUnavailable: not started, or the model cannot be opened.
         """
-        return self._thread.wait_opened().model.tokenizer
+        return self._thread.wait_opened().opened.model.tokenizer
 
     @property
     def spec(self) -> ModelSpec | TransformersSpec:
@@ -426,7 +632,7 @@ class AsyncPravahaEngine:
         Raises:
             EngineUnavailable: not started, or the model cannot be opened.
         """
-        return self._thread.wait_opened().model.spec
+        return self._thread.wait_opened().opened.model.spec
 
     @property
     def model_info(self) -> ModelInfo:
@@ -446,7 +652,7 @@ class AsyncPravahaEngine:
         from engine.observability.metrics import MetricsCollector
 
         return MetricsCollector(
-            model_name=self.config.name,
+            model_name=lambda: self.config.name,
             snapshot=self.snapshot,
             counters=self._thread.counters.state,
         )

@@ -1,4 +1,4 @@
-"""`EngineThread`: the thread that loads one model and then runs its steps.
+"""`EngineThread`: the thread that loads a model, runs its steps, and replaces it on request.
 
 One iteration: run commands, schedule, execute, apply, publish. Without work the thread blocks on its
 command queue and uses no CPU time.
@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass, replace
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
@@ -38,12 +39,15 @@ from engine.runtime.loading import (
     ModelOpener,
     Opened,
     describe,
+    free_memory,
     open_with_headers,
+    with_pool,
 )
+from engine.runtime.model_change import ModelChange, NextModel
 from engine.runtime.snapshot_publisher import SnapshotPublisher
 from engine.runtime.thread_priority import lower_thread_priority
 from engine.runtime.wakeups import WakeHub
-from engine.step.calibration import Calibration
+from engine.step.calibration import Calibration, Probe
 from engine.step.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -60,17 +64,31 @@ class _LoadingStoppedError(Exception):
     """Raised from the progress callback to stop a load when the engine is shut down."""
 
 
+@dataclass(frozen=True, slots=True)
+class CurrentModel:
+    """What callers on other threads use of a model: one object, so that no call mixes two models.
+
+    Attributes:
+        opened: the model with its headers read.
+        compiler: compiles grammars.
+        pipeline: runs the requests.
+    """
+
+    opened: Opened
+    compiler: GrammarCompiler
+    pipeline: Pipeline
+
+
 class EngineThread:
-    """Loads and runs one model.
+    """Loads and runs one model at a time.
 
     Attributes:
         requests: the table of live requests.
         hub: wakes readers.
         counters: counts requests, tokens and steps.
         publisher: publishes snapshots and block maps.
-        opened: the model with its headers read; None before that, or if it failed.
-        compiler: compiles grammars; set just before `opened`.
-        pipeline: runs the requests; set just before `opened`.
+        config: the settings, with the path and name of the model that was loaded last.
+        current: the model; None until its headers are read, and while there is none.
         core_yielder: the executor, if it can yield a core; None while weights load.
     """
 
@@ -84,19 +102,20 @@ class EngineThread:
         model_opener: ModelOpener,
         pool_factory: PoolFactory,
         grammar_compiler: Callable[["Tokenizer", int], GrammarCompiler],
-        calibration: Calibration,
+        probes: tuple[Probe, ...],
         clock: Callable[[], float],
         on_stop: Callable[[], None],
     ) -> None:
         """Create the thread; when it ends, it calls `on_stop` last."""
-        self._config = config
+        self.config = config
         self._lifecycle = lifecycle
         self._events = events
         self._executor_factory = executor_factory
         self._model_opener = model_opener
         self._pool_factory = pool_factory
         self._make_compiler = grammar_compiler
-        self._calibration = calibration
+        self._probes = probes
+        self._calibration = Calibration(())
         self._clock = clock
         self._on_stop = on_stop
 
@@ -105,7 +124,12 @@ class EngineThread:
         self.hub = WakeHub()
         self.counters = EngineCounters()
         self.publisher = SnapshotPublisher(
-            lifecycle, self.requests, self.counters, config.scheduling, clock
+            lifecycle,
+            self.requests,
+            self.counters,
+            config.scheduling,
+            clock,
+            events=events,
         )
         self._commands: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._headers_settled = threading.Event()  # headers were read, or loading failed
@@ -115,11 +139,10 @@ class EngineThread:
         self._compilations: dict[Sequence, Future[CompiledGrammar]] = {}
 
         # Written by the thread alone.
-        self.opened: Opened | None = None
-        self.compiler: GrammarCompiler | None = None
-        self.pipeline: Pipeline | None = None
+        self.current: CurrentModel | None = None
         self.core_yielder: CoreYielder | None = None
         self._stopping = False
+        self._change: ModelChange | None = None  # set by commands
 
     # ---- any thread ----
 
@@ -127,6 +150,12 @@ class EngineThread:
     def started(self) -> bool:
         """Whether `start` was called."""
         return self._thread is not None
+
+    @property
+    def pipeline(self) -> Pipeline | None:
+        """Runs the requests of the current model; None without one."""
+        current = self.current
+        return None if current is None else current.pipeline
 
     def start(self) -> None:
         """Start the thread, which loads the model. Call it once."""
@@ -164,6 +193,25 @@ class EngineThread:
         self.publisher.scheduling = scheduling
         self.send(partial(self._switch, scheduling))
 
+    def change_model(self, change: ModelChange) -> None:
+        """Replace or unload the model, once its requests have finished or the deadline has passed.
+
+        Raises:
+            EngineUnavailable: another change is in progress, or the engine is not running.
+        """
+        next_model = change.next
+        self._lifecycle.begin_change(None if next_model is None else next_model.config.name)
+        self._settled.clear()
+        self.send(partial(self._begin_change, change))
+
+    def drop_change(self) -> None:
+        """Keep the model if a change of it waits for requests: the engine is shutting down."""
+        self.send(self._drop_change)
+
+    def hasten_change(self, deadline: float) -> None:
+        """Let the change that waits for requests wait no longer than until `deadline`."""
+        self.send(partial(self._hasten_change, deadline))
+
     def enqueue_after_grammar(
         self, sequence: Sequence, compilation: "Future[CompiledGrammar]"
     ) -> None:
@@ -176,20 +224,21 @@ class EngineThread:
             lambda done: self.send(partial(self._enqueue_after_grammar, sequence, done))
         )
 
-    def wait_opened(self) -> Opened:
+    def wait_opened(self) -> CurrentModel:
         """Wait until the model's headers are read.
 
         Raises:
-            EngineUnavailable: not started, running in another process, or the model is unusable.
+            EngineUnavailable: not started, running in another process, or there is no usable model.
         """
         if self._thread is None:
             raise EngineUnavailable("The engine was not started.")
         if os.getpid() != self._pid:  # threads are not copied by fork()
             raise EngineUnavailable("The engine runs in the process that this one was forked from.")
         self._headers_settled.wait()
-        if self.opened is None:
+        current = self.current
+        if current is None:
             raise self._lifecycle.unavailable()
-        return self.opened
+        return current
 
     def wait_settled(self, timeout: float | None) -> bool:
         """Wait until loading succeeded, failed or was stopped; False after `timeout` seconds."""
@@ -200,9 +249,15 @@ class EngineThread:
     def _run(self) -> None:
         try:
             lower_thread_priority(
-                self._config.niceness
+                self.config.niceness
             )  # before the executor starts its own threads
-            self._serve(self._load())
+            pipeline: Pipeline | None = self._load(
+                open_with_headers(self.config, self._model_opener)
+            )
+            while not self._stopping:
+                self._serve(pipeline)
+                if not self._stopping and (change := self._take_change()) is not None:
+                    pipeline = self._replace_model(change)
         except _LoadingStoppedError:
             pass
         except BaseException as error:  # a Rust panic is not an Exception
@@ -213,12 +268,11 @@ class EngineThread:
         finally:
             self._close_down()
 
-    def _load(self) -> Pipeline:
-        opened = open_with_headers(self._config, self._model_opener)
+    def _load(self, opened: Opened) -> Pipeline:
         model = opened.model
-        pool = build_pool(self._config, opened, self._pool_factory)
-        pipeline = self.pipeline = build_pipeline(
-            self._config,
+        pool = build_pool(self.config, opened, self._pool_factory)
+        pipeline = build_pipeline(
+            self.config,
             opened,
             pool,
             self._waiting,
@@ -227,10 +281,11 @@ class EngineThread:
             events=self._events,
             clock=self._clock,
         )
-        self.compiler = self._make_compiler(model.tokenizer, model.spec.vocab_size)
-        self.opened = opened
+        compiler = self._make_compiler(model.tokenizer, model.spec.vocab_size)
+        self.current = CurrentModel(opened, compiler, pipeline)
+        self.requests.serve(opened)
         self._headers_settled.set()
-        if self._config.generation_config == "auto" and model.generation_defaults.dry_multiplier:
+        if self.config.generation_config == "auto" and model.generation_defaults.dry_multiplier:
             # Nearly every request will use DRY: its first one need not wait 50 ms for the vocabulary.
             breakers = SamplingParams().dry_sequence_breakers
             threading.Thread(
@@ -241,16 +296,17 @@ class EngineThread:
             ).start()
         executor = self._executor_factory(
             model,
-            self._config,
+            self.config,
             num_blocks=opened.kv_cache.num_blocks,
             max_model_len=opened.max_model_len,
             progress=partial(self._on_progress, pipeline),
         )
-        install(executor, pipeline, pool, self._config)
+        install(executor, pipeline, pool, self.config)
         self.core_yielder = executor if isinstance(executor, CoreYielder) else None
-        self.publisher.model_info = describe(self._config, opened, executor.info)
+        self._calibration = Calibration(self._probes)
+        self.publisher.model_info = describe(self.config, opened, executor.info)
         self.publisher.loading_progress = 1.0
-        self._lifecycle.move_to(EngineState.READY, only_from=(EngineState.LOADING,))
+        self._lifecycle.finish_loading()
         self._publish()
         self._settled.set()
         return pipeline
@@ -266,8 +322,87 @@ class EngineThread:
         if shown:
             self.hub.run_callbacks()
 
-    def _serve(self, pipeline: Pipeline) -> None:
-        while not self._stopping:
+    def _replace_model(self, change: ModelChange) -> Pipeline | None:
+        """Unload the model and load the next one; None if there is none, or it cannot be loaded."""
+        self._unload(change.reason)
+        upcoming = change.next
+        if upcoming is None:
+            self._stay_unloaded(None)
+            return None
+        if not self._lifecycle.begin_loading():
+            self._stay_unloaded(None)
+            return None
+        self._publish()
+        try:
+            return self._load_next(upcoming)
+        except _LoadingStoppedError:
+            raise
+        except BaseException as error:  # a Rust panic is not an Exception
+            if not isinstance(error, PravahaError):
+                _log.exception("Loading %s failed.", upcoming.config.name)
+            message = f"{upcoming.config.name} could not be loaded: {error or type(error).__name__}"
+            self._unload(message)
+            self._stay_unloaded(message)
+            return None
+
+    def _load_next(self, upcoming: NextModel) -> Pipeline:
+        """Load a model whose headers were read; its KV pool is sized by what is free now."""
+        config, headers = upcoming.config, upcoming.headers
+        self.config = config
+        return self._load(with_pool(headers, config, available=free_memory(headers.model, config)))
+
+    def _unload(self, error: str) -> None:
+        """End the requests that still run, and free the model's memory."""
+        self.core_yielder = None
+        self._calibration = Calibration(())
+        current = self.current
+        if current is not None:
+            close_pipeline(current.pipeline, self.requests.all(), error)
+            current.compiler.close()
+        self._headers_settled.clear()  # late: callers of `wait_opened` wait from here on
+        if current is not None:
+            self.current = None
+            self.publisher.forget_model()
+            self.publish_and_wake(current.pipeline)
+
+    def _stay_unloaded(self, error: str | None) -> None:
+        """Publish that there is no model, and why; callers get that error."""
+        self._lifecycle.unload(error)
+        self._headers_settled.set()
+        self._publish()
+        self._settled.set()
+
+    def _begin_change(self, change: ModelChange) -> None:
+        self._change = change
+        self._publish()  # shows the next model
+
+    def _drop_change(self) -> None:
+        if self._take_change() is not None:
+            self._settled.set()
+
+    def _hasten_change(self, deadline: float) -> None:
+        if self._change is not None:
+            self._change = replace(self._change, deadline=min(deadline, self._change.deadline))
+
+    def _change_due(self) -> bool:
+        """Whether the model is to be replaced now."""
+        change = self._change
+        if change is None or self._lifecycle.closing:
+            return False
+        return self.requests.empty or self._clock() >= change.deadline
+
+    def _take_change(self) -> ModelChange | None:
+        change, self._change = self._change, None
+        return change
+
+    def _serve(self, pipeline: Pipeline | None) -> None:
+        """Run steps until the engine is to stop or to change its model."""
+        if pipeline is None:
+            while not self._stopping and not self._change_due():
+                self._commands.get()()
+                self._publish()
+            return
+        while not self._stopping and not self._change_due():
             idle = not pipeline.has_work
             saving = idle and self._save_idle(pipeline)
             if idle and not saving:
@@ -283,7 +418,7 @@ class EngineThread:
 
     def _await_command(self, pipeline: Pipeline) -> None:
         """Block until a command arrives; run pending calibration steps while none does."""
-        while self._calibration.pending:
+        while self._calibration.pending and self._change is None:
             try:
                 self._commands.get(timeout=CALIBRATION_IDLE_S)()
             except Empty:
@@ -291,7 +426,16 @@ class EngineThread:
                 self._publish()
             else:
                 return
-        self._commands.get()()
+        try:
+            self._commands.get(timeout=self._until_deadline())()
+        except Empty:
+            pass  # the change is due
+
+    def _until_deadline(self) -> float | None:
+        """Seconds until the model is changed at the latest; None if it is not going to be."""
+        if self._change is None or self._lifecycle.closing:
+            return None
+        return max(0.0, self._change.deadline - self._clock())
 
     def _save_idle(self, pipeline: Pipeline) -> bool:
         """Let the swap tier save blocks while the engine is idle; False when it has none to save."""
@@ -311,29 +455,30 @@ class EngineThread:
     ) -> None:
         self._compilations.pop(sequence, None)
         self.requests.grammar_settled(sequence)
-        if sequence.finished or self.pipeline is None:
+        current = self.current
+        if sequence.finished or current is None:
             return
         try:
             attach_matcher(sequence, compilation.result())
             sequence.move_to(SequenceState.WAITING)
             self._waiting.put(sequence)
         except PravahaError as error:
-            self.pipeline.finish(sequence, failed(str(error)))
+            current.pipeline.finish(sequence, failed(str(error)))
         except (Exception, CancelledError) as error:
             _log.exception("The compilation of a grammar failed.")
             message = f"The grammar could not be built: {error or type(error).__name__}."
-            self.pipeline.finish(sequence, failed(message))
+            current.pipeline.finish(sequence, failed(message))
 
     def _abort(self, sequence: Sequence) -> None:
         compilation = self._compilations.get(sequence)
         if compilation is not None:
             compilation.cancel()
-        if self.pipeline is not None:
-            self.pipeline.abort(sequence)
+        if self.current is not None:
+            self.current.pipeline.abort(sequence)
 
     def _switch(self, scheduling: Scheduling) -> None:
-        if self.pipeline is not None:
-            self.pipeline.scheduler.switch(scheduling)
+        if self.current is not None:
+            self.current.pipeline.scheduler.switch(scheduling)
 
     def _stop(self) -> None:
         self._stopping = True
@@ -341,20 +486,17 @@ class EngineThread:
     def _close_down(self) -> None:
         """Finish every request, free the pipeline's memory and publish the final state."""
         error = self._lifecycle.error
-        self._lifecycle.move_to(
-            EngineState.DRAINING, only_from=(EngineState.LOADING, EngineState.READY)
-        )  # from here on no request is accepted
-        pipeline = self.pipeline
-        if pipeline is not None:
-            close_pipeline(pipeline, self.requests.all(), error and error[0])
-        if self.compiler is not None:
-            self.compiler.close()
+        self._lifecycle.drain()  # from here on no request is accepted
+        current = self.current
+        if current is not None:
+            close_pipeline(current.pipeline, self.requests.all(), error and error[0])
+            current.compiler.close()
         self._lifecycle.move_to(EngineState.STOPPED, only_from=(EngineState.DRAINING,))
         self._publish()
         self._headers_settled.set()
         self._settled.set()
-        if pipeline is not None:
-            self.publish_and_wake(pipeline)
+        if current is not None:
+            self.publish_and_wake(current.pipeline)
         self._on_stop()
 
     def publish_and_wake(self, pipeline: Pipeline) -> None:
@@ -371,7 +513,7 @@ class EngineThread:
             self.hub.run_callbacks()
 
     def _publish(self) -> None:
-        if self.publisher.publish(self.pipeline):
+        if self.publisher.publish(None if self.current is None else self.current.pipeline):
             self.hub.run_callbacks()  # after publishing, so that readers see the new state
 
 

@@ -57,7 +57,9 @@ def make_sequence(
     if params.max_tokens is not None:
         limit = min(limit, len(prompt) + params.max_tokens)
     stop_ids = sampling_validator.stop_ids(params, tokenizer.eos_ids)
-    answer = len(prompt) if parent is None else min(parent.penalty_start, len(prompt))
+    answer = len(prompt) - _continued_tokens(request)
+    if parent is not None:
+        answer = min(parent.penalty_start, len(prompt))
     detokenizer = Detokenizer(
         tokenizer.incremental_detokenizer(after=int(prompt[answer - 1])),
         stop_ids=frozenset(stop_ids),
@@ -99,20 +101,19 @@ def make_sequence(
 def attach_matcher(sequence: Sequence, compiled: CompiledGrammar) -> None:
     """Set the grammar matcher of a sequence.
 
-    For a fork with its parent's grammar the matcher first consumes the parent's output; a fork with
-    another grammar starts it at the fork point.
+    The matcher first consumes the beginning of the answer: a continued answer's, or of a fork with its
+    parent's grammar the parent's output. A fork with another grammar starts it at the fork point.
 
     Raises:
-        InvalidRequest: the grammar does not allow the parent's output.
+        InvalidRequest: the grammar does not allow that beginning.
     """
     matcher = compiled.matcher()
     parent = sequence.donor
-    if parent is not None and parent.request.sampling.grammar == compiled.grammar:
+    if parent is None or parent.request.sampling.grammar == compiled.grammar:
         begun = sequence.tokens[sequence.penalty_start :].tolist()
         if not matcher.consume(begun):
-            raise InvalidRequest(
-                "The grammar does not allow the tokens that the fork keeps.", param="grammar"
-            )
+            keeps = "that the fork keeps" if parent is not None else "that the answer begins with"
+            raise InvalidRequest(f"The grammar does not allow the tokens {keeps}.", param="grammar")
     sequence.matcher = matcher
 
 
@@ -128,6 +129,27 @@ def _cache_salt(request: Request) -> bytes:
             f"cache_salt must be a string of 1 to {MAX_CACHE_SALT} characters.", param="cache_salt"
         )
     return cache_salt_digest(salt)
+
+
+def _continued_tokens(request: Request) -> int:
+    """How many of the last prompt tokens are the beginning of the answer.
+
+    Raises:
+        InvalidRequest: not a number of tokens, or all of the prompt.
+    """
+    count = request.continued_tokens
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise InvalidRequest(
+            f"continued_tokens is {count!r:.40}; it must be a number of tokens.",
+            param="continued_tokens",
+        )
+    if 0 < count >= len(request.prompt_ids):
+        raise InvalidRequest(
+            f"continued_tokens is {count}, and the prompt has {len(request.prompt_ids)} tokens: at "
+            "least one must precede the answer.",
+            param="continued_tokens",
+        )
+    return count
 
 
 def _prompt_scores(request: Request, choice_of: Sequence | None) -> PromptScores | None:

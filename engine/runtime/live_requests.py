@@ -2,11 +2,12 @@
 
 import threading
 
-from engine.api.errors import InvalidRequest, UnknownRequest
+from engine.api.errors import EngineUnavailable, InvalidRequest, UnknownRequest
 from engine.api.snapshot import EngineState
 from engine.batch.request_queue import RequestQueue
 from engine.batch.sequence import Sequence, SequenceState
 from engine.runtime.lifecycle import Lifecycle
+from engine.runtime.loading import Opened
 
 
 class LiveRequests:
@@ -20,6 +21,7 @@ class LiveRequests:
         self._lifecycle = lifecycle
         self._lock = lifecycle.lock
         self._waiting = waiting
+        self._model: Opened | None = None
         self._live: dict[str, Sequence] = {}
         self._waiting_for_grammar: set[Sequence] = set()
         self._arrivals = 0
@@ -31,16 +33,29 @@ class LiveRequests:
         """Requests without a row: queued or waiting for their grammar."""
         return len(self._waiting) + len(self._waiting_for_grammar)
 
-    def accept(self, *sequences: Sequence) -> None:
+    def serve(self, model: Opened) -> None:
+        """Accept requests for this model from now on, and no longer those for another. Engine's thread."""
+        with self._lock:
+            self._model = model
+
+    def accept(self, *sequences: Sequence, model: Opened) -> None:
         """Number new requests, all or none, and queue those whose grammar is not being compiled.
+
+        Args:
+            sequences: the requests.
+            model: the model that they were made for.
 
         Raises:
             InvalidRequest: an id is in use.
             QueueFull: not all of them fit into the queue.
-            EngineUnavailable: draining, stopped or failed.
+            EngineUnavailable: draining, stopped or failed, or the model was changed meanwhile.
         """
         with self._lock:
             self._lifecycle.require(EngineState.LOADING, EngineState.READY)
+            if model is not self._model:
+                raise EngineUnavailable(
+                    "The engine's model was changed while the request was prepared: send it again."
+                )
             by_id = {sequence.request_id: sequence for sequence in sequences}
             for number, sequence in enumerate(sequences):
                 if sequence.request_id in self._live or by_id[sequence.request_id] is not sequence:
@@ -93,8 +108,14 @@ class LiveRequests:
         """Remove a request whose finish is being delivered. Engine's thread."""
         with self._lock:
             del self._live[sequence.request_id]
+            self._waiting_for_grammar.discard(sequence)  # if it finished before its grammar
             if not self._live:
                 self._empty.set()
+
+    @property
+    def empty(self) -> bool:
+        """Whether no request is live."""
+        return self._empty.is_set()
 
     def wait_empty(self, timeout: float | None) -> bool:
         """Block until no request is live; False after `timeout` seconds."""

@@ -17,7 +17,7 @@ from engine.batch.sampling_validator import SamplingValidator
 from engine.executors.base import Executor, ExecutorInfo
 from engine.executors.memory_plan import MemoryPlan
 from engine.executors.native_settings import native_kv_dtype
-from engine.memory.host import available_memory
+from engine.memory.host import available_memory, resident_anonymous_memory
 from engine.memory.kv_cache_config import KVCacheConfig, size_pool
 from engine.models.transformers_spec import TransformersSpec
 from engine.text.sequence_breakers import BreakerCompiler
@@ -69,6 +69,19 @@ class Opened:
     breakers: BreakerCompiler
 
 
+@dataclass(frozen=True, slots=True)
+class Headers:
+    """A model whose headers and vocabulary were read; its KV pool has no size yet.
+
+    Attributes: as those of `Opened`.
+    """
+
+    model: "OpenModel"
+    max_model_len: int
+    memory: MemoryPlan
+    kv_dtype: KvDtype
+
+
 def open_with_headers(config: EngineConfig, opener: ModelOpener) -> Opened:
     """Read headers and vocabulary; determine the context length and the KV pool.
 
@@ -76,19 +89,49 @@ def open_with_headers(config: EngineConfig, opener: ModelOpener) -> Opened:
         ModelError: the model is unusable, a setting is out of range, or model and KV pool do not fit in
             memory.
     """
+    headers = read_headers(config, opener)
+    return with_pool(headers, config, available=free_memory(headers.model, config))
+
+
+def read_headers(config: EngineConfig, opener: ModelOpener) -> Headers:
+    """Read headers and vocabulary.
+
+    Raises:
+        ModelError: the model is unusable, or a setting is out of range.
+    """
     _check_limits(config)
     model = opener(config)
     max_model_len = context_length(model, config)
     kv_dtype = resolve_kv_dtype(model, config)
     memory = model.plan_memory(config, kv_dtype=kv_dtype, max_model_len=max_model_len)
-    kv_cache = size_pool(
-        memory,
+    return Headers(model, max_model_len, memory, kv_dtype)
+
+
+def pool_of(headers: Headers, config: EngineConfig, *, available: int | None) -> KVCacheConfig:
+    """The geometry of the model's KV pool with `available` bytes of free memory; None if unknown.
+
+    Raises:
+        ModelError: model and KV pool do not fit in memory.
+    """
+    return size_pool(
+        headers.memory,
         model=config.name,
         block_size=config.block_size,
-        context_length=max_model_len,
+        context_length=headers.max_model_len,
         requested_bytes=config.kv_cache_bytes,
-        available=_free_memory(model, config),
+        available=available,
     )
+
+
+def with_pool(headers: Headers, config: EngineConfig, *, available: int | None) -> Opened:
+    """The model with a KV pool for `available` bytes of free memory; None if they are unknown.
+
+    Raises:
+        ModelError: model and KV pool do not fit in memory.
+    """
+    model, memory, kv_dtype = headers.model, headers.memory, headers.kv_dtype
+    max_model_len = headers.max_model_len
+    kv_cache = pool_of(headers, config, available=available)
     _log.info(
         "Weights %.1f MiB, work buffers %.1f MiB; KV pool: %d blocks of %d tokens, %.1f MiB, %s; "
         "context %d tokens.",
@@ -122,10 +165,11 @@ def context_length(model: "OpenModel", config: EngineConfig) -> int:
     max_model_len = config.max_model_len or trained
     if max_model_len > trained:
         raise ModelError(
-            f"max_model_len is {max_model_len}, but {config.name} supports {trained} tokens."
+            f"The context of {max_model_len} tokens (--ctx) is longer than the {trained} that "
+            f"{config.name} supports."
         )
     if max_model_len < 2:
-        raise ModelError(f"max_model_len must be at least 2, not {max_model_len}.")
+        raise ModelError(f"The context (--ctx) must hold at least 2 tokens, not {max_model_len}.")
     return max_model_len
 
 
@@ -140,18 +184,42 @@ def resolve_kv_dtype(model: "OpenModel", config: EngineConfig) -> KvDtype:
     return native_kv_dtype(config.kv_dtype, model.spec, model.weight_format)
 
 
-def _free_memory(model: "OpenModel", config: EngineConfig) -> int | None:
+def free_memory(model: "OpenModel", config: EngineConfig) -> int | None:
     """Free bytes of the device that will hold the model and its KV cache; None if they are unknown."""
-    if isinstance(model.spec, TransformersSpec):
-        from engine.executors.torch.devices import free_device_memory, resolve_device
-
-        free = free_device_memory(resolve_device(config.device))
-        if free is not None:
-            return free
+    free = _free_gpu_memory(model, config)
+    if free is not None:
+        return free
     try:
         return available_memory()
     except OSError:
         return None
+
+
+def memory_after_unloading(
+    model: "OpenModel", config: EngineConfig, loaded: Opened | None
+) -> int | None:
+    """Free bytes for a model once the loaded one is unloaded, estimated; None if they are unknown.
+
+    In main memory the loaded model gives back at most what this process holds in anonymous pages: pages
+    of its files count as free already, and pages of its pool that were never written take no memory.
+    """
+    free = free_memory(model, config)
+    if free is None or loaded is None:
+        return free
+    on_gpu = _free_gpu_memory(model, config) is not None
+    if on_gpu is not (_free_gpu_memory(loaded.model, config) is not None):
+        return free
+    held = loaded.memory.weight_bytes + loaded.memory.work_bytes + loaded.kv_cache.pool_bytes
+    return free + (held if on_gpu else min(held, resident_anonymous_memory()))
+
+
+def _free_gpu_memory(model: "OpenModel", config: EngineConfig) -> int | None:
+    """Free bytes of the GPU that will hold the model; None if main memory will."""
+    if not isinstance(model.spec, TransformersSpec):
+        return None
+    from engine.executors.torch.devices import free_device_memory, resolve_device
+
+    return free_device_memory(resolve_device(config.device))
 
 
 def _check_limits(config: EngineConfig) -> None:

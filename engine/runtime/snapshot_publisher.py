@@ -8,12 +8,17 @@ between two steps.
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from engine.api.events import EventBus
 from engine.api.scheduling import Scheduling
 from engine.api.snapshot import BlockMap, EngineSnapshot, ModelInfo
 from engine.memory.block_map import build_block_map
+from engine.memory.release_times import ReleaseTimes
 from engine.observability.counters import EngineCounters
 from engine.runtime.lifecycle import Lifecycle
 from engine.runtime.live_requests import LiveRequests
+from engine.runtime.pool_events import PoolEvents
 from engine.runtime.recent_rates import RecentRates
 from engine.step.pipeline import Pipeline
 
@@ -39,8 +44,12 @@ class SnapshotPublisher:
         counters: EngineCounters,
         scheduling: Scheduling,
         clock: Callable[[], float],
+        *,
+        events: EventBus,
     ) -> None:
         """Publish the first snapshot, of an engine that has not started."""
+        self._events = events
+        self._pool_events = PoolEvents(events)
         self.model_info: ModelInfo | None = None
         self.loading_progress = 0.0
         self.scheduling = scheduling
@@ -50,8 +59,10 @@ class SnapshotPublisher:
         self._rates = RecentRates(counters, clock)
         self._clock = clock
         self._block_map: BlockMap | None = None
+        self._releases = ReleaseTimes()
         self._epoch = 0
         self._pool_changed = True
+        self._pool_epoch = -1
         self._blocks_requested = False  # set by readers, cleared by the engine's thread
         self._snapshot_read = False  # likewise
         self._snapshot = self._take_snapshot(None)
@@ -73,12 +84,28 @@ class SnapshotPublisher:
         current = self._block_map
         return current if current is not None and current.epoch > since else None
 
+    def last_used(self, block: int) -> float | None:
+        """When a block was last released, as of the last block map; None for never, or while in use."""
+        current = self._block_map
+        if current is None or np.isnan(current.last_used[block]):
+            return None
+        return float(current.last_used[block])
+
     # ---- the engine's thread ----
 
     @property
     def published(self) -> EngineSnapshot:
         """The last published snapshot, without marking it as read."""
         return self._snapshot
+
+    def forget_model(self) -> None:
+        """Publish no model and no blocks from now on: the engine's model was unloaded."""
+        self.model_info = None
+        self.loading_progress = 0.0
+        self._block_map = None
+        self._releases = ReleaseTimes()  # the next pool counts from 0 again
+        self._pool_events = PoolEvents(self._events)
+        self._pool_changed, self._pool_epoch = True, -1
 
     def note_step(self) -> None:
         """Record that the pool may have changed since the last block map."""
@@ -108,12 +135,22 @@ class SnapshotPublisher:
         before = self._snapshot.state
         self._snapshot_read = False  # cleared first, so that a read from here on is not lost
         self._snapshot = self._take_snapshot(pipeline)
+        if pipeline is not None:
+            pool_epoch = pipeline.blocks.epoch
+            if pool_epoch != self._pool_epoch:  # as by a pin, between steps
+                self._pool_epoch, self._pool_changed = pool_epoch, True
+            self._releases.note(pool_epoch, self._snapshot.time)
+            self._pool_events.observe(
+                pipeline.blocks, self._snapshot.time, idle=not pipeline.has_work
+            )
         # An idle engine has no next step boundary at which a request for the map would be seen.
         wanted = pipeline is not None and (self._blocks_requested or not pipeline.has_work)
         if pipeline is not None and wanted and self._pool_changed:
             self._blocks_requested = self._pool_changed = False
             self._epoch += 1
-            self._block_map = build_block_map(self._epoch, pipeline.blocks, pipeline.table)
+            self._block_map = build_block_map(
+                self._epoch, pipeline.blocks, pipeline.table, self._releases
+            )
         return self._snapshot.state is not before
 
     def _take_snapshot(self, pipeline: Pipeline | None) -> EngineSnapshot:
@@ -140,6 +177,7 @@ class SnapshotPublisher:
             waiting=self._requests.num_waiting,
             totals=totals,
             loading_progress=self.loading_progress,
+            next_model=self._lifecycle.next_model,
             last_error=None if error is None else error[0],
             last_error_time=None if error is None else error[1],
             **of_pipeline,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from engine.batch.request_queue import RequestQueue
 from engine.batch.rows import RowTable
-from engine.batch.sequence import Sequence
+from engine.batch.sequence import Sequence, Start
 from engine.memory.block_copies import BlockCopies
 from engine.memory.block_manager import BlockManager
 from engine.memory.reuse import Reuse, ReuseFinder
@@ -155,8 +155,11 @@ class Admission:
         """
         table, blocks = self._table, reuse.blocks
         self._blocks.retain(blocks)
+        copied = None
         if reuse.has_partial_block(table.block_size):
-            blocks[-1] = self.copies.add(int(blocks[-1]))
+            copied = self.copies.add(int(blocks[-1]))
+            blocks[-1] = copied
+        sequence.start = Start(reuse.tokens, len(blocks), copied, reuse.parent_id)
         loaded = self._swap_in(reuse.swapped)
         sequence.swapped_tokens = len(loaded) * table.block_size
         computed = reuse.tokens + sequence.swapped_tokens

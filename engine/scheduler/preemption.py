@@ -19,26 +19,28 @@ class Preemption:
     def choose_victim(self, running: NDArray[np.int32]) -> int:
         """The last row, in the policy's order, whose preemption frees at least one block.
 
-        Blocks that other rows hold as well do not become free. Falls back to the last row.
+        Blocks that other rows hold as well, or that are pinned, do not become free. Falls back to the
+        last row.
 
         Args:
             running: [R] int32, in the policy's order.
         """
         table, holders = self._table, self._blocks.refcounts()
         for row in running[:0:-1].tolist():
-            if (holders[table.block_tables[row, : table.num_blocks[row]]] == 1).any():
+            blocks = table.block_tables[row, : table.num_blocks[row]]
+            if ((holders[blocks] == 1) & self._blocks.pinned.may_be_freed(blocks)).any():
                 return int(row)
         return int(running[-1])
 
-    def choose_swap_or_recompute(self, row: int) -> None:
+    def choose_swap_or_recompute(self, row: int) -> bool:
         """Decide by measured cost whether the row's own blocks are swapped out when evicted.
 
-        The blocks stay cached until an allocation evicts them. Blocks shared with other rows are not
-        affected.
+        Returns that decision. The blocks stay cached until an allocation evicts them. Blocks shared with
+        other rows are not affected.
         """
         table, tier = self._table, self._blocks.tier
         if tier is None:
-            return
+            return False
         indexed = table.block_tables[row, : table.num_indexed[row]]
         own = indexed[self._blocks.refcounts()[indexed] == 1]
         shared = len(indexed) - len(own)
@@ -47,6 +49,7 @@ class Preemption:
         )
         if tier.is_cheaper(own, recompute):
             tier.victims_swapped += 1
-        else:
-            tier.victims_recomputed += 1
-            tier.skip_saving(own)
+            return True
+        tier.victims_recomputed += 1
+        tier.skip_saving(own)
+        return False

@@ -14,8 +14,8 @@ alone sorts nothing. While the same rows keep decoding, the last plan is updated
 (`engine.batch.steady_decode`). Only admissions and preemptions loop, over the requests concerned.
 
 Progress is guaranteed: the first row in the policy's order is never preempted while another one runs,
-a row that alone exceeds the pool fails, and nothing is admitted in a step that preempted, so a
-victim cannot reclaim its blocks at once.
+pins are given up when a request could not run otherwise, a row that alone exceeds the pool fails, and
+nothing is admitted in a step that preempted, so a victim cannot reclaim its blocks at once.
 """
 
 import numpy as np
@@ -51,6 +51,8 @@ class Scheduler:
         scheduling: the current policy and batch former.
         speculation: proposes draft tokens; the step pipeline reports how many were accepted. None if
             speculation is off.
+        step_budget: the batch former's token budget of the last pass that was not a steady decode; None
+            if it was not asked.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class Scheduler:
         self.admission = Admission(table, blocks, waiting, self._running, self._ranking)
         self._plans = PlanBuilder(table)
         self._ones = np.ones(table.max_rows, np.int32)
+        self.step_budget: int | None = None
         self._steady: Schedule | None = None  # continued while the same rows run
 
     @property
@@ -127,6 +130,8 @@ class Scheduler:
             missing = self._row_blocks.missing(batch, num_scheduled_tokens)
             if not np.count_nonzero(missing) or int(missing.sum()) <= self._blocks.num_free:
                 break
+            if len(self._running) == 1 and self._blocks.pinned.drop_oldest():
+                continue
             if len(self._running) == 1:
                 unplaceable.append(self.release(int(self._running.rows[0])))
             else:
@@ -149,6 +154,8 @@ class Scheduler:
                 self._steady = Schedule(plan, steady=SteadyDecode(self._table, plan))
             return Schedule(plan, admitted, preempted, unplaceable, scores.runs, drafts)
         if self.has_work and not preempted and not unplaceable:
+            if self._blocks.pinned.drop_oldest():
+                return self.schedule(now)
             raise AssertionError("requests are running or waiting, but none could be scheduled")
         return Schedule(None, admitted, preempted, unplaceable)
 
@@ -157,8 +164,9 @@ class Scheduler:
 
         The blocks are released; full ones stay cached until an allocation evicts them.
         """
-        self._preemption.choose_swap_or_recompute(row)
+        swap = self._preemption.choose_swap_or_recompute(row)
         sequence = self.release(row)
+        sequence.swap_on_eviction = swap
         sequence.move_to(SequenceState.PREEMPTED)
         sequence.preemptions += 1
         self._waiting.requeue(sequence)
@@ -221,6 +229,7 @@ class Scheduler:
             whether it is reserved for the shortest waiting requests.
         """
         table, batch = self._table, self._running.rows
+        self.step_budget = None
         num_pending_tokens = table.num_tokens[batch] - table.num_computed[batch]
         total = len(batch)
         if total <= self._token_budget and np.count_nonzero(num_pending_tokens == 1) == total:
@@ -270,4 +279,5 @@ class Scheduler:
         if costs is not None:
             budget = min(budget, num_decode_rows + max_chunk(costs, decode_load, context))
         self.work.note_step(decode_load, budget - num_decode_rows)
+        self.step_budget = budget
         return budget

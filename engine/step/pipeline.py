@@ -16,7 +16,12 @@ from numpy.typing import NDArray
 from engine.api.error_text import as_sentence
 from engine.api.errors import ExecutorError
 from engine.api.events import (
+    BlocksSwappedIn,
     EventBus,
+    PrefixHit,
+    PrefixPinned,
+    PrefixUnpinned,
+    RequestForked,
     RequestPreempted,
     RequestScheduled,
     StepFailed,
@@ -30,12 +35,14 @@ from engine.batch.rows import RowTable
 from engine.batch.sequence import NO_ROW, Sequence, SequenceState
 from engine.executors.base import Executor, StepPlan
 from engine.memory.block_manager import BlockManager
+from engine.memory.kv_identity import NO_CACHE_SALT
 from engine.observability.counters import EngineCounters, StepRecord
 from engine.scheduler.schedule import Schedule
 from engine.scheduler.scheduler import Scheduler
 from engine.step.calibration import Calibration
 from engine.step.finished import FinishedSequence
 from engine.step.step_applier import AppliedStep, StepApplier
+from engine.step.step_log import StepLog
 from engine.step.token_writer import TokenWriter
 
 _log = logging.getLogger(__name__)
@@ -47,6 +54,7 @@ class Pipeline:
     Attributes:
         executor: set when the weights are loaded, before the first step; until then requests can only
             be queued and aborted.
+        steps: the last steps, and on request the plan of one.
         last_error: message and instant of the last failed step, or None.
     """
 
@@ -81,9 +89,9 @@ class Pipeline:
             events=events,
             clock=clock,
         )
+        self.steps = StepLog(table, token_budget=token_budget)
         self.executor: Executor | None = None
         self._last: StepRecord | None = None
-        self._last_rows = 0
         self.last_error: tuple[str, float] | None = None
         self._finished: list[FinishedSequence] = []
         self._waiting = waiting
@@ -106,7 +114,7 @@ class Pipeline:
             last.seconds,
             last.prefill_tokens,
             last.decode_tokens,
-            self._last_rows,
+            last.rows,
             last.predicted_seconds,
         )
 
@@ -143,6 +151,9 @@ class Pipeline:
                 self._copy_blocks(self.executor)
             if len(self.table.grammars):
                 plan = self._mask(plan)
+            if self.steps.plan_wanted:
+                number = self._counters.steps + 1
+                self.steps.describe(plan, number, started, self.scheduler.step_budget)
             result = self.executor.execute(plan)
             applied = self._applier.apply(schedule, plan, result)
             for sequence, finish in applied.finished:
@@ -230,13 +241,19 @@ class Pipeline:
 
     def _report_schedule(self, schedule: Schedule, now: float) -> None:
         """Finish unplaceable requests; count and publish preemptions and admissions."""
+        self._report_dropped_pins()
         for sequence in schedule.unplaceable:
             self.finish(sequence, failed(self._too_large(sequence)))
         if schedule.preempted:
             self._counters.record_preemptions(len(schedule.preempted))
             for sequence in schedule.preempted:
                 self._events.publish(
-                    RequestPreempted(now, sequence.request_id, len(sequence.tokens))
+                    RequestPreempted(
+                        now,
+                        sequence.request_id,
+                        len(sequence.tokens),
+                        swapped=sequence.swap_on_eviction,
+                    )
                 )
         for sequence in schedule.admitted:
             if sequence.preemptions == 0 and self.blocks.prefixes is not None:
@@ -251,12 +268,53 @@ class Pipeline:
                 self._events.publish(
                     RequestScheduled(now, sequence.request_id, resumed=sequence.preemptions > 0)
                 )
+                self._report_start(sequence, now)
+
+    def pin(self, pin_id: str, tokens: NDArray[np.int32]) -> None:
+        """Pin the cached blocks of a prefix; see `engine.memory.pinned_prefixes`."""
+        prefixes = self.blocks.prefixes
+        covered = 0
+        if prefixes is not None:
+            found = prefixes.match(tokens, NO_CACHE_SALT)
+            covered = self.blocks.pinned.pin(pin_id, found)
+        self._report_dropped_pins()
+        self._events.publish(PrefixPinned(self._clock(), pin_id, len(tokens), covered))
+
+    def unpin(self, pin_id: str) -> None:
+        """End a pin; unknown ids are ignored."""
+        covered = self.blocks.pinned.unpin(pin_id)
+        if covered:
+            self._events.publish(PrefixUnpinned(self._clock(), pin_id, covered, dropped=False))
+
+    def _report_dropped_pins(self) -> None:
+        dropped = self.blocks.pinned.dropped
+        for pin_id, covered in dropped:
+            self._events.publish(PrefixUnpinned(self._clock(), pin_id, covered, dropped=True))
+        dropped.clear()
+
+    def _report_start(self, sequence: Sequence, now: float) -> None:
+        """Publish what an admitted request need not compute."""
+        start, request_id = sequence.start, sequence.request_id
+        shared = start.blocks - (start.copied_block is not None)
+        if start.tokens and start.parent_id is not None:
+            self._events.publish(
+                RequestForked(
+                    now, request_id, start.parent_id, start.tokens, shared, start.copied_block
+                )
+            )
+        elif start.tokens:
+            self._events.publish(
+                PrefixHit(now, request_id, start.tokens, shared, start.copied_block)
+            )
+        if sequence.swapped_tokens:
+            blocks = sequence.swapped_tokens // self.blocks.block_size
+            self._events.publish(BlocksSwappedIn(now, request_id, blocks))
 
     def _too_large(self, sequence: Sequence) -> str:
         blocks = self.blocks
         return (
             f"The request has {len(sequence.tokens)} tokens and the KV pool holds "
-            f"{blocks.num_blocks * blocks.block_size}: give it more memory (kv_cache_bytes) or "
+            f"{blocks.num_blocks * blocks.block_size}: give it more memory (--kv-cache) or "
             "shorten the request."
         )
 
@@ -287,9 +345,13 @@ class Pipeline:
             applied.generated,
             applied.first_tokens,
             applied.inter_token_latencies,
+            0 if schedule.drafts is None else schedule.drafts.total,
+            rows,
+            self._counters.steps + 1,
+            started,
         )
-        self._last_rows = rows
         self._counters.record_step(now, self._last)
+        self.steps.append(self._last)
 
     def _fail_step(self, message: str, sequences: list[Sequence]) -> None:
         """Finish the requests of a step that raised; the tokens of that step are lost."""

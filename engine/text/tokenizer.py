@@ -127,6 +127,24 @@ class Tokenizer:
         stream = self.incremental_detokenizer(skip_special=skip_special)
         return stream.feed(ids) + stream.flush()
 
+    def token_texts(self, token_ids: Iterable[int]) -> list[str]:
+        """The text that each token adds to the text of those before it, without control tokens.
+
+        A character (or grapheme that is certain to grow) is added whole by the token that completes it,
+        and the tokens before add nothing. The concatenation is `decode(token_ids)`.
+
+        Raises:
+            InvalidRequest: an id outside the vocabulary.
+        """
+        ids = list(token_ids)
+        for token_id in ids:
+            self._check(token_id)
+        stream = self.incremental_detokenizer()
+        texts = [stream.feed([token_id]) for token_id in ids]
+        if texts:
+            texts[-1] += stream.flush()
+        return texts
+
     def incremental_detokenizer(
         self, *, skip_special: bool = True, after: int | None = None
     ) -> IncrementalDetokenizer:

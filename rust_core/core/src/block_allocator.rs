@@ -104,6 +104,16 @@ impl BlockAllocator {
         self.blocks[block as usize].generation
     }
 
+    /// Pins of `block`.
+    pub fn pins(&self, block: BlockId) -> u16 {
+        self.blocks[block as usize].pins
+    }
+
+    /// The epoch at which `block` last lost its last reference or pin; 0 if it never did.
+    pub fn released_at(&self, block: BlockId) -> u64 {
+        self.blocks[block as usize].released_at
+    }
+
     /// Grows with every change of any block.
     pub fn epoch(&self) -> u64 {
         self.epoch

@@ -11,6 +11,7 @@ mod block_allocator;
 mod block_pool;
 mod error;
 mod free_list;
+mod prefix_chains;
 mod prefix_trie;
 pub mod prompt_lookup;
 pub mod steady;
@@ -20,6 +21,7 @@ pub use allocator_stats::AllocatorStats;
 pub use block_allocator::{BlockAllocator, BlockState};
 pub use block_pool::BlockPool;
 pub use error::{IntegrityError, PoolError};
+pub use prefix_chains::PrefixChains;
 pub use prefix_trie::{NodeId, PrefixTrie};
 
 /// Index of a block, `[0, num_blocks)`.

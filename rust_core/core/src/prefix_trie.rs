@@ -144,6 +144,23 @@ impl<S: BuildHasher> PrefixTrie<S> {
         &self.tokens[node as usize * self.block_size..][..self.block_size]
     }
 
+    /// The roots in the order in which they were created, except where an id was reused.
+    pub fn roots(&self) -> Vec<NodeId> {
+        let mut roots: Vec<NodeId> = self.roots.values().copied().collect();
+        roots.sort_unstable();
+        roots
+    }
+
+    /// The children of `node`, newest first.
+    pub fn children(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let first = self.nodes[node as usize].first_child;
+        let next = |&node: &NodeId| Some(self.nodes[node as usize].next_sibling);
+        let linked = |&node: &NodeId| node != NONE;
+        std::iter::successors(Some(first).filter(linked), move |node| {
+            next(node).filter(linked)
+        })
+    }
+
     /// The child of `parent` with these tokens: `[block_size]`.
     pub fn child(&self, parent: NodeId, tokens: &[TokenId]) -> Option<NodeId> {
         self.find(parent, tokens, self.hash(parent, tokens))

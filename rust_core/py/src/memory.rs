@@ -253,6 +253,18 @@ impl BlockAllocator {
         Ok(holders.into_pyarray(py))
     }
 
+    /// Pins of each block.
+    fn pins<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u16>>> {
+        let pins = self.per_block(py, pravaha_core::BlockAllocator::pins)?;
+        Ok(pins.into_pyarray(py))
+    }
+
+    /// Epoch at which each block last lost its last reference or pin.
+    fn released_at<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let epochs = self.per_block(py, pravaha_core::BlockAllocator::released_at)?;
+        Ok(epochs.into_pyarray(py))
+    }
+
     /// How often each block has been allocated.
     fn generations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let generations = self.per_block(py, pravaha_core::BlockAllocator::generation)?;
@@ -287,6 +299,22 @@ impl BlockAllocator {
         })
     }
 }
+
+/// Depth, parent block, child blocks and tokens of a node.
+type NodeView<'py> = (
+    usize,
+    Option<BlockId>,
+    Bound<'py, PyArray1<i32>>,
+    Bound<'py, PyArray1<i32>>,
+);
+
+/// Parents, lengths and blocks of chains, and whether some were left out.
+type ChainArrays<'py> = (
+    Bound<'py, PyArray1<i32>>,
+    Bound<'py, PyArray1<i32>>,
+    Bound<'py, PyArray1<i32>>,
+    bool,
+);
 
 /// Index of the tokens whose KV the blocks of a `BlockAllocator` hold. Thread-safe.
 #[pyclass(frozen, module = "engine._core")]
@@ -392,6 +420,44 @@ impl PrefixTrie {
             adopted += outcome.map_err(refused)?;
         }
         Ok(adopted)
+    }
+
+    /// The node of one block: depth, parent block, child blocks and tokens; None if it is not indexed.
+    fn node<'py>(&self, py: Python<'py>, block: usize) -> PyResult<Option<NodeView<'py>>> {
+        if block >= self.num_blocks {
+            return Err(refused(PoolError::NoSuchBlock {
+                block: block as i64,
+                total: self.num_blocks,
+            }));
+        }
+        let pool = self.pool.lock()?;
+        let trie = pool.trie();
+        let Some(node) = trie.node_of(block as BlockId) else {
+            return Ok(None);
+        };
+        let depth = trie.depth(node);
+        let parent = trie.parent(node).filter(|_| depth > 1);
+        let children = trie.children(node).map(|child| trie.block(child)).collect();
+        Ok(Some((
+            depth,
+            parent.map(|parent| trie.block(parent)),
+            to_array(py, children),
+            trie.tokens(node).to_vec().into_pyarray(py),
+        )))
+    }
+
+    /// The trie as chains.
+    fn chains<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<ChainArrays<'py>> {
+        let chains = py.detach(|| {
+            let pool = self.pool.lock()?;
+            Ok::<_, PyErr>(pravaha_core::PrefixChains::of(pool.trie(), limit))
+        })?;
+        Ok((
+            chains.parents.into_pyarray(py),
+            chains.lengths.into_pyarray(py),
+            to_array(py, chains.blocks),
+            chains.truncated,
+        ))
     }
 
     /// Empties the trie.

@@ -1,0 +1,30 @@
+"""`AvailableModel`: a model that is installed where the engine runs, and whether it can be loaded."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class AvailableModel:
+    """One installed model, from its headers.
+
+    Attributes:
+        name: the name that `load_model` takes.
+        size: bytes of its files.
+        architecture, parameters, weight_format, context_length: empty or 0 if it cannot be opened.
+        problem: why it cannot be loaded here; empty if it can.
+        loaded: whether it is the engine's model now.
+    """
+
+    name: str
+    size: int
+    architecture: str = ""
+    parameters: int = 0
+    weight_format: str = ""
+    context_length: int = 0
+    problem: str = ""
+    loaded: bool = False
+
+    @property
+    def fits(self) -> bool:
+        """Whether it can be loaded with the memory that is free once the current model is unloaded."""
+        return not self.problem

@@ -1,0 +1,105 @@
+"""`BackgroundSearch`: searches of the store on a thread of their own, so that typing never waits.
+
+The thread has its own read connection. A new search interrupts the one before it, whose result nobody
+waits for any more; its future is cancelled. Cost of a search: that of `Store.search`.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+
+from engine.conversations.tree import SearchHit
+
+
+class BackgroundSearch:
+    """One search at a time. `start` and `close` are called by one thread.
+
+    Args:
+        connect: opens the connection; called on the search thread.
+        search: runs the query on it.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], sqlite3.Connection],
+        search: Callable[[sqlite3.Connection, str], list[SearchHit]],
+    ) -> None:
+        self._connect = connect
+        self._search = search
+        self._changed = threading.Condition()
+        self._wanted: tuple[str, Future[list[SearchHit]]] | None = None
+        self._running: Future[list[SearchHit]] | None = None
+        self._connection: sqlite3.Connection | None = None
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def start(self, query: str) -> "Future[list[SearchHit]]":
+        """Begin a search; the one before it is cancelled if it has not finished."""
+        future: Future[list[SearchHit]] = Future()
+        with self._changed:
+            self._drop()
+            self._wanted = (query, future)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="search", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+        return future
+
+    def close(self) -> None:
+        """Cancel the search and end the thread. Idempotent."""
+        with self._changed:
+            self._closed = True
+            self._drop()
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _drop(self) -> None:
+        """Cancel what was asked before. The lock is held."""
+        if self._wanted is not None:
+            self._wanted[1].cancel()
+            self._wanted = None
+        if self._running is not None:
+            self._running.cancel()
+            if self._connection is not None:
+                self._connection.interrupt()
+
+    def _work(self) -> None:
+        connection = self._connect()
+        try:
+            while (job := self._next(connection)) is not None:
+                self._answer(connection, *job)
+        finally:
+            connection.close()
+
+    def _next(self, connection: sqlite3.Connection) -> "tuple[str, Future[list[SearchHit]]] | None":
+        """Wait for the next search; None at the end."""
+        with self._changed:
+            self._connection = connection
+            self._changed.wait_for(lambda: self._wanted is not None or self._closed)
+            job, self._wanted = self._wanted, None
+            if job is None:
+                self._connection = None
+                return None
+            self._running = job[1]
+            return job
+
+    def _answer(
+        self, connection: sqlite3.Connection, query: str, future: "Future[list[SearchHit]]"
+    ) -> None:
+        hits: list[SearchHit] = []
+        error: Exception | None = None
+        try:
+            hits = self._search(connection, query)
+        except Exception as raised:
+            error = raised
+        with self._changed:
+            self._running = None
+        with suppress(InvalidStateError):  # it was cancelled meanwhile
+            if error is None:
+                future.set_result(hits)
+            else:
+                future.set_exception(error)

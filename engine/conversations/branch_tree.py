@@ -1,0 +1,196 @@
+"""`BranchTree`: the nodes of one conversation with its pointers, in memory.
+
+It mirrors what the store holds, without token data, so that the tree can be shown and walked without
+reading the disk. Pruned nodes are kept and left out of what the methods return, unless they say so.
+
+Invariants: a node's parent was added before it; `children` lists nodes in the order of creation; the
+current child of a node is one of its children. Cost: O(1) for one node, O(depth) for a path,
+O(size) for a subtree.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from engine.conversations.oplog import Assignment
+from engine.conversations.tree import NodeView
+
+HEAD = "HEAD"
+MAIN = "main"
+"""The name of a conversation's first branch."""
+FORK = "fork"
+"""Base of the names of other branches."""
+_ROOT = ""
+
+
+class BranchTree:
+    """The tree of a conversation.
+
+    Args:
+        nodes: parents before children.
+        checkout: the current child by parent; '' is the parent of roots.
+        heads: node by branch name, `HEAD` included, those used last at the end.
+    """
+
+    def __init__(
+        self,
+        nodes: Iterable[NodeView] = (),
+        checkout: Mapping[str, str] | None = None,
+        heads: Mapping[str, str] | None = None,
+    ) -> None:
+        self._nodes: dict[str, NodeView] = {}
+        self._children: dict[str, list[str]] = {}
+        self._checkout = dict(checkout or {})
+        self._heads = dict(heads or {})
+        for node in nodes:
+            self.add(node)
+
+    # Nodes.
+
+    def __len__(self) -> int:
+        return sum(node.pruned_at is None for node in self._nodes.values())
+
+    def __contains__(self, node_id: str) -> bool:
+        return node_id in self._nodes
+
+    def __getitem__(self, node_id: str) -> NodeView:
+        return self._nodes[node_id]
+
+    def add(self, node: NodeView) -> None:
+        """Add a node, or replace the one of this id."""
+        if node.id not in self._nodes:
+            self._children.setdefault(node.parent_id or _ROOT, []).append(node.id)
+        self._nodes[node.id] = node
+
+    def children(self, node_id: str | None) -> list[str]:
+        """The children of a node; of None the roots."""
+        found = self._children.get(node_id or _ROOT, [])
+        return [child for child in found if self._nodes[child].pruned_at is None]
+
+    def siblings(self, node_id: str) -> list[str]:
+        """The nodes with this node's parent, itself included."""
+        return self.children(self._nodes[node_id].parent_id)
+
+    def current_child(self, node_id: str | None) -> str | None:
+        """The child that is current, else the newest one; None at a leaf."""
+        children = self.children(node_id)
+        current = self._checkout.get(node_id or _ROOT)
+        return current if current in children else children[-1] if children else None
+
+    def leaf(self, node_id: str | None) -> str | None:
+        """The leaf that is reached from a node (None: from the roots) by following the current children."""
+        while (child := self.current_child(node_id)) is not None:
+            node_id = child
+        return node_id
+
+    def path(self, node_id: str | None) -> list[str]:
+        """The ids from the root to this node; empty for None."""
+        ids: list[str] = []
+        while node_id is not None:
+            ids.append(node_id)
+            node_id = self._nodes[node_id].parent_id
+        return ids[::-1]
+
+    def subtree(self, node_id: str) -> Iterator[str]:
+        """The node and all nodes below it, parents before children."""
+        waiting = [node_id]
+        while waiting:
+            current = waiting.pop()
+            yield current
+            waiting += reversed(self.children(current))
+
+    def common_ancestor(self, one: str, other: str) -> str | None:
+        """The last node that the paths to both have in common; None if their roots differ."""
+        shared = None
+        for a, b in zip(self.path(one), self.path(other), strict=False):
+            if a != b:
+                break
+            shared = a
+        return shared
+
+    @property
+    def branched(self) -> bool:
+        """Whether a node, or the conversation itself, has several children. Costs O(nodes)."""
+        return any(
+            len(ids) > 1 and len(self.children(parent)) > 1
+            for parent, ids in self._children.items()
+        )
+
+    def leaves(self) -> list[str]:
+        """The nodes without children."""
+        return [
+            node.id
+            for node in self._nodes.values()
+            if node.pruned_at is None and not self.children(node.id)
+        ]
+
+    # Pointers.
+
+    @property
+    def head(self) -> str | None:
+        """The node that the conversation is open at; None if it is empty."""
+        return self._heads.get(HEAD)
+
+    def branches(self) -> dict[str, str]:
+        """Node by branch name, those used last at the end. Branches of pruned nodes are left out."""
+        return {
+            name: node_id
+            for name, node_id in self._heads.items()
+            if name != HEAD and self._nodes[node_id].pruned_at is None
+        }
+
+    def branch_at(self, node_id: str | None) -> str | None:
+        """The name of the branch that ends at a node, the one used last; None if there is none."""
+        names = [name for name, at in self._heads.items() if at == node_id and name != HEAD]
+        return names[-1] if names else None
+
+    def branch_of(self, node_id: str) -> str | None:
+        """The name of the branch that ends at the node, or else at the leaf below it."""
+        return self.branch_at(node_id) or self.branch_at(self.leaf(node_id))
+
+    def fresh_name(self, base: str) -> str:
+        """`base`, or `base` with the first number from 2 that makes it unused."""
+        name, number = base, 1
+        while name in self._heads:
+            number += 1
+            name = f"{base}-{number}"
+        return name
+
+    def pointers(self) -> list[Assignment]:
+        """The assignments that make these pointers in a tree without any."""
+        return [
+            *(Assignment("checkout", parent, child) for parent, child in self._checkout.items()),
+            *(Assignment("head", name, node_id) for name, node_id in self._heads.items()),
+        ]
+
+    # Changes: what to assign for them, and the effect of an assignment.
+
+    def moves_to(self, node_id: str, path: Iterable[str] | None = None) -> list[Assignment]:
+        """The assignments that open the conversation at a node: the checkout along the path, and HEAD.
+
+        Args:
+            node_id: the node.
+            path: ids from the root to it, if it is not in the tree yet.
+        """
+        ids = list(path) if path is not None else self.path(node_id)
+        moves = [
+            Assignment("checkout", parent, child)
+            for parent, child in zip([_ROOT, *ids], ids, strict=False)
+            if self._checkout.get(parent) != child
+        ]
+        if self.head != node_id:
+            moves.append(Assignment("head", HEAD, node_id))
+        return moves
+
+    def apply(self, changes: Iterable[Assignment]) -> None:
+        """The effect of assignments to `head`, `checkout` and the flags of nodes."""
+        for change in changes:
+            if change.target == "head":
+                self._heads.pop(change.key, None)
+                if isinstance(change.value, str):
+                    self._heads[change.key] = change.value
+            elif change.target == "checkout":
+                self._checkout.pop(change.key, None)
+                if isinstance(change.value, str):
+                    self._checkout[change.key] = change.value
+            elif change.target in ("label", "rating", "pruned_at"):
+                node = self._nodes[change.key]
+                self._nodes[change.key] = node.with_flag(change.target, change.value)

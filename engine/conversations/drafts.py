@@ -1,0 +1,98 @@
+"""`Drafts`: the unsent text and the queued messages of each conversation, kept on disk.
+
+A draft is saved only when it differs from what was saved last, and each save replaces the one before
+that has not been written yet. `TreeSession` calls `keep` when its conversation may have changed; the front
+end limits how often, because it knows when a key was pressed.
+"""
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from engine.conversations.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What was not sent yet.
+
+    Attributes:
+        text: the text in the prompt.
+        queues: messages waiting for the end of an answer, oldest first, by the answer's node id.
+    """
+
+    text: str = ""
+    queues: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+class Drafts:
+    """Drafts by conversation.
+
+    Args:
+        store: owned by the caller.
+        wall: seconds since the epoch.
+    """
+
+    def __init__(self, store: Store, wall: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._wall = wall
+        self._kept: dict[str, Draft] = {}
+
+    def read(self, tree_id: str) -> Draft:
+        """The draft of a conversation; an empty one if it has none."""
+        if tree_id not in self._kept:
+            row = self._store.draft_row(tree_id)
+            self._kept[tree_id] = Draft() if row is None else Draft(row[0], _queues(row[1]))
+        return self._kept[tree_id]
+
+    def knows(self, tree_id: str) -> bool:
+        """Whether the draft of this conversation was read or kept by this process."""
+        return tree_id in self._kept
+
+    def keep(
+        self, tree_id: str, *, text: str | None = None, queues: Mapping[str, Iterable[str]]
+    ) -> None:
+        """Save a draft; without a text, the text stays as it was. An empty draft is deleted."""
+        before = self.read(tree_id)
+        waiting = {node_id: tuple(queue) for node_id, queue in queues.items()}
+        draft = Draft(
+            before.text if text is None else text,
+            {node_id: queue for node_id, queue in waiting.items() if queue},
+        )
+        if draft == before:
+            return
+        self._kept[tree_id] = draft
+        now = self._wall()
+
+        def job(connection: sqlite3.Connection) -> None:
+            if draft == Draft():
+                connection.execute("DELETE FROM draft WHERE tree_id = ?", (tree_id,))
+            else:
+                connection.execute(
+                    "INSERT OR REPLACE INTO draft VALUES (?, ?, ?, ?)",
+                    (tree_id, draft.text, json.dumps(draft.queues), now),
+                )
+
+        self._store.write_draft(tree_id, job)
+
+    def forget(self, tree_id: str) -> None:
+        """Delete the draft of a conversation."""
+        self.keep(tree_id, text="", queues={})
+
+    def claim_unsaved_conversation(self, after: float = 0.0) -> str | None:
+        """The newest conversation that has a draft and nothing else, if no other process has it open.
+
+        Args:
+            after: seconds since the epoch; older drafts do not count.
+        """
+        self._store.wait_for_writes()
+        tree_id = self._store.unsaved_draft(after)
+        if tree_id is None or self._store.claim(tree_id) == "elsewhere":
+            return None
+        return tree_id
+
+
+def _queues(queued: str) -> dict[str, tuple[str, ...]]:
+    return {node_id: tuple(queue) for node_id, queue in json.loads(queued).items()}

@@ -1,0 +1,72 @@
+"""A message that the context has no room for: sent after earlier messages were left out or summarised."""
+
+from engine.api.errors import InvalidRequest
+from engine.conversations.branches import KEPT_MESSAGES, SUMMARY_TOKENS
+from engine.conversations.errors import ContextFull
+from engine.conversations.session import TreeSession
+from engine.conversations.tree import NodeKind, NodeView
+
+TOO_LONG = "The message alone is too long for the context: shorten it."
+
+
+def send_shortened(session: TreeSession, text: str, *, summarised: bool, length: int) -> None:
+    """Shorten the context of the open conversation as little as is enough, then send a message.
+
+    With `summarised` the message is queued until the summary is written.
+
+    Args:
+        session: its open conversation has no running answer.
+        text: the message.
+        summarised: whether a summary takes the place of the messages that are left out.
+        length: the context length in tokens.
+
+    Raises:
+        InvalidRequest: shortening does not help; the conversation is as before.
+        PravahaError: as `TreeSession.send`.
+    """
+    if summarised:
+        _send_summarised(session, text, length)
+        return
+    users = sum(node.kind is NodeKind.USER for node in session.path())
+    for keep in range(min(KEPT_MESSAGES, users - 1), -1, -1):
+        session.branches.shorten_context(summarised=False, keep=keep)
+        try:
+            session.send(text)
+        except ContextFull:
+            session.undo()
+        except BaseException:
+            session.undo()
+            raise
+        else:
+            return
+    raise InvalidRequest(TOO_LONG)
+
+
+def _send_summarised(session: TreeSession, text: str, length: int) -> None:
+    path = session.path()
+    starts = [at for at, node in enumerate(path) if node.kind is NodeKind.USER]
+    keep = next(
+        (
+            keep
+            for keep in range(KEPT_MESSAGES, 0, -1)
+            if len(starts) > keep and _fits(path, starts[-keep], text, session, length)
+        ),
+        None,
+    )
+    if keep is None:
+        raise InvalidRequest("A summary would not make enough room: leave earlier messages out.")
+    try:
+        session.branches.shorten_context(summarised=True, keep=keep)
+    except ContextFull as error:
+        raise InvalidRequest(
+            "The earlier messages are too long to be summarised: leave them out."
+        ) from error
+    session.send(text)
+
+
+def _fits(path: list[NodeView], kept: int, text: str, session: TreeSession, length: int) -> bool:
+    """Whether summary, kept messages and the new one leave room, estimated from their characters."""
+    characters = sum(len(node.text) for node in path) or 1
+    wanted = sum(len(node.text) for node in path[kept:]) + len(text)
+    used = session.context_used() or length
+    return wanted * used / characters + 2 * SUMMARY_TOKENS < length
