@@ -2,6 +2,7 @@
 
 import sys
 from importlib import metadata
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +19,7 @@ from app.commands.setting_options import (
     refuse_remote_contradictions,
     setting_options,
 )
+from app.commands.web import web
 
 cli = typer.Typer(
     name="pravaha",
@@ -28,7 +30,7 @@ cli = typer.Typer(
 )
 
 
-_TAKE_SETTINGS = {"bench", "run", "chat", "doctor"}
+_TAKE_SETTINGS = {"bench", "run", "chat", "doctor", "web"}
 
 
 def _print_version(wanted: bool) -> None:
@@ -48,6 +50,25 @@ def pravaha(
     plain: Annotated[
         bool, typer.Option("--plain", help="Chat line by line, without a screen.")
     ] = False,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            metavar="FILE",
+            help="Record the screen's session to a file, what is said included.",
+        ),
+    ] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(
+            "--replay",
+            metavar="FILE",
+            help="Play a recording; no model is needed. Space pauses, q quits.",
+        ),
+    ] = None,
+    replay_speed: Annotated[
+        float, typer.Option("--replay-speed", min=0.01, max=1000, help="Speed of --replay.")
+    ] = 1.0,
     version: Annotated[
         bool,
         typer.Option(
@@ -62,13 +83,14 @@ def pravaha(
     Without a command, opens the full-screen chat. Every option is also a setting: PRAVAHA_MODEL in
     the environment, or model in pravaha.toml.
     """
-    if serve and plain:
-        raise typer.BadParameter("--serve and --plain exclude each other")
+    modes = {"--serve": serve, "--plain": plain, "--record": record, "--replay": replay}
+    given = [name for name, value in modes.items() if value]
+    if len(given) > 1:
+        raise typer.BadParameter(f"{given[0]} and {given[1]} exclude each other")
     if context.invoked_subcommand is not None:
-        if serve or plain:
-            option = "--serve" if serve else "--plain"
+        if given:
             raise typer.BadParameter(
-                f"{option} cannot be combined with the command {context.invoked_subcommand}"
+                f"{given[0]} cannot be combined with the command {context.invoked_subcommand}"
             )
         _refuse_for(context.invoked_subcommand, flags)
         context.obj = flags
@@ -87,10 +109,17 @@ def pravaha(
             from app.commands.chat import chat_plain
 
             status = chat_plain(flags)
+        elif replay:
+            from app.commands.screen import replay_screen
+
+            refuse_groups(
+                flags, "engine", "sampling", "remote", reason="has no meaning with --replay"
+            )
+            status = replay_screen(flags, replay, speed=replay_speed)
         else:
             from app.commands.screen import open_screen
 
-            status = open_screen(flags)
+            status = open_screen(flags, record=record)
     raise typer.Exit(status)
 
 
@@ -126,6 +155,7 @@ def _serve(flags: dict[str, Any]) -> int:
 
 cli.command()(run)
 cli.command()(chat)
+cli.command()(web)
 cli.command()(doctor)
 cli.add_typer(models_app, name="models")
 cli.command()(bench)

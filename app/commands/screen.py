@@ -3,7 +3,10 @@
 import gc
 import os
 import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from app.commands.outcome import EXIT_ERROR, EXIT_USAGE
@@ -16,22 +19,53 @@ GARBAGE_THRESHOLD = 10_000
 """Allocations before a garbage collection. Drawing allocates many objects and few cycles: with Python's
 default of 700, collections took 7 % of the screen's time."""
 
+_STARTED = "started"
+"""The preference that is set once the screen has been opened."""
+
 INTERPRETER_SLICE_S = 0.0005
 """Switch interval of the interpreter. Between two steps the engine needs the GIL for 0.2 ms, and with
 Python's default it would wait up to 5 ms for it."""
 
 
-def open_screen(flags: dict[str, Any]) -> int:
+def open_screen(flags: dict[str, Any], *, record: Path | None = None) -> int:
     """Run the screen; the exit status.
 
     The model is loaded after the first frame.
+
+    Args:
+        flags: the options given.
+        record: file to record the session to.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    return _on_terminal(partial(_run_screen, flags, record))
+
+
+def replay_screen(
+    flags: dict[str, Any], path: Path, *, speed: float = 1.0, ends: bool = False
+) -> int:
+    """Play a recording on the screen; the exit status.
+
+    Args:
+        flags: the options given; those of the screen apply.
+        path: the recording.
+        speed: recorded seconds per second.
+        ends: quit when the recording ends.
+    """
+    return _on_terminal(partial(_run_replay, flags, path, speed=speed, ends=ends))
+
+
+def _on_terminal(run: Callable[[], int]) -> int:
+    """Run a screen with the collector and the interpreter set up for it."""
+    in_browser = "web_driver" in os.environ.get("TEXTUAL_DRIVER", "")  # set by textual-serve
+    if not in_browser and not (sys.stdin.isatty() and sys.stdout.isatty()):
         print(
             "pravaha: the full-screen chat needs a terminal: use `pravaha run` for one answer "
             "or `pravaha --serve` for the API.",
             file=sys.stderr,
         )
+        return EXIT_USAGE
+    problem = "" if in_browser else terminal_problem(os.environ)
+    if problem:
+        print(f"pravaha: {problem}", file=sys.stderr)
         return EXIT_USAGE
     # Objects allocated before the first frame stay alive; collections took 10 % of the start-up time.
     gc.disable()
@@ -39,57 +73,143 @@ def open_screen(flags: dict[str, Any]) -> int:
     sys.setswitchinterval(INTERPRETER_SLICE_S)
     gc.set_threshold(GARBAGE_THRESHOLD, *thresholds_before[1:])
     try:
-        return _run_screen(flags)
+        return run()
     finally:
         sys.setswitchinterval(slice_before)
         gc.set_threshold(*thresholds_before)
         gc.enable()
 
 
-def _run_screen(flags: dict[str, Any]) -> int:
+def terminal_problem(environ: Mapping[str, str]) -> str:
+    """Why the terminal cannot show the screen; empty if it can."""
+    term = environ.get("TERM", "")
+    if term in ("", "dumb", "unknown"):
+        return (
+            f"the terminal (TERM={term or 'unset'}) cannot move its cursor: use `pravaha --plain`."
+        )
+    return ""
+
+
+def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
     from importlib import metadata
 
     from app.commands.fetch_bar import fetch_bar
     from app.commands.log_file import log_to_file
+    from app.commands.recording import (
+        new_recording,
+        recorded_client,
+        recorded_ids,
+        write_start,
+    )
     from app.runtime.opening import open_client, open_session
     from app.settings.preferences import Preferences
     from app.settings.sources import load_settings
+    from app.text.log_ring import kept_log
 
     settings = load_settings(flags)
     log_to_file(settings.log)
     # The glyph table is chosen by this variable; write flags and files into it.
     os.environ["PRAVAHA_CHARSET"] = settings.charset
-    with (
-        fetch_bar() as progress,
-        open_client(settings, progress, niceness=ENGINE_NICENESS) as opened,
-    ):
+    with ExitStack() as stack:
+        log_ring = stack.enter_context(kept_log())
+        progress = stack.enter_context(fetch_bar())
+        recording = stack.enter_context(new_recording(record)) if record else None
+        opened = stack.enter_context(open_client(settings, progress, niceness=ENGINE_NICENESS))
         from app.tui.app import PravahaApp
+        from app.tui.input_events import InputRecorder
         from app.tui.native_output import native_output_to
+        from app.tui.themes import has_true_colors
 
         preferences = Preferences(settings.preferences)
-        with open_session(settings, opened.client, resume=True) as session:
+        client, new_id, inputs = opened.client, None, None
+        if recording is not None:
+            client = recorded_client(client, recording)
+            new_id = recorded_ids(recording)
+            inputs = InputRecorder(partial(recording.write, "input"))
+        first_start = preferences.get(_STARTED) is None
+        # A recording needs the order of calls that one thread gives.
+        background = settings.attach is not None and recording is None
+        with open_session(
+            settings, client, resume=True, new_id=new_id, background=background
+        ) as session:
+            theme = settings.theme or preferences.get("theme")
+            if recording is not None:
+                write_start(recording, session, settings, theme=theme)
 
             def first_frame() -> None:
                 gc.freeze()
                 gc.enable()
                 opened.start()
+                preferences.set(_STARTED, "yes")
 
             app = PravahaApp(
-                opened.client,
+                client,
                 session,
-                theme=settings.theme or preferences.get("theme"),
+                theme=theme,
+                avatar=settings.avatar,
+                avatars_dir=settings.avatars,
+                notify_by=settings.notify,
+                first_start=first_start,
+                true_colors=has_true_colors(os.environ),
                 on_theme=partial(preferences.set, "theme"),
                 themes_dir=settings.themes,
                 keymap=settings.keymap,
+                log_file=settings.log,
+                log_ring=log_ring,
                 version=metadata.version("pravaha"),
                 server=settings.attach,
                 on_first_frame=first_frame,
+                inputs=inputs,
             )
             with native_output_to(settings.log):
                 app.run()
             status = app.return_code or 0
     if status == EXIT_ERROR:
-        print(f"pravaha: the screen failed; {settings.log} has the traceback.", file=sys.stderr)
+        print(f"Pravāha crashed; details in {settings.log}.", file=sys.stderr)
     elif status == 0:
-        print("Your conversations are saved; `pravaha` opens the last one again.")
+        print("Your conversations are saved; the next start reopens the last one.")
     return status
+
+
+def _run_replay(flags: dict[str, Any], path: Path, *, speed: float, ends: bool) -> int:
+    from importlib import metadata
+
+    from app.commands.log_file import log_to_file
+    from app.commands.recording import open_replay
+    from app.settings.sources import load_settings
+    from app.text.log_ring import kept_log
+
+    settings = load_settings(flags)
+    log_to_file(settings.log)
+    os.environ["PRAVAHA_CHARSET"] = settings.charset
+    with kept_log() as log_ring, open_replay(path, speed=speed, ends=ends) as replay:
+        from app.tui.app import PravahaApp
+        from app.tui.native_output import native_output_to
+        from app.tui.themes import has_true_colors
+
+        app: PravahaApp
+
+        def first_frame() -> None:
+            gc.freeze()
+            gc.enable()
+            replay.inputs.start(app)
+
+        app = PravahaApp(
+            replay.client,
+            replay.session,
+            theme=settings.theme or replay.facts.get("theme"),
+            avatar=settings.avatar,
+            avatars_dir=settings.avatars,
+            true_colors=has_true_colors(os.environ),
+            themes_dir=settings.themes,
+            keymap=settings.keymap,
+            log_ring=log_ring,
+            version=metadata.version("pravaha"),
+            server=replay.facts.get("server"),
+            on_first_frame=first_frame,
+            inputs=replay.inputs,
+            wall_clock=replay.wall_clock,
+        )
+        with native_output_to(settings.log):
+            app.run()
+        return app.return_code or 0

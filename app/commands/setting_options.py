@@ -66,7 +66,7 @@ GROUPS: dict[str, dict[str, type]] = {
         "drain_seconds": float,
     },
     "remote": {"attach": str, "api_key": str},
-    "screen": {"theme": str, "charset": str},
+    "screen": {"theme": str, "avatar": str, "charset": str, "notify": str},
 }
 """Options by subject; each option is in one group."""
 

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from app.runtime.machine_limits import check_machine
 from app.settings.settings import DEMO_MODEL, Settings
 from engine.api.errors import EngineUnavailable, ModelNotFound
 from engine.api.snapshot import EngineSnapshot, EngineState
@@ -57,6 +58,7 @@ def engine_config(
     Raises:
         ModelError: the model is not installed, or could not be fetched.
     """
+    check_machine(settings)
     model = find_model(settings, progress)
     # In the kernels this variable takes precedence over the configured level. The settings have
     # already read it, with a lower precedence than flags.
@@ -115,10 +117,13 @@ def open_client(
             remote.close()
         return
     from engine.clients.in_process import InProcessClient
+    from engine.models.store import ModelStore
     from engine.runtime.engine import AsyncPravahaEngine
 
     config = engine_config(settings, progress, niceness=niceness)
-    engine = AsyncPravahaEngine(config, embedder=embedder(settings))
+    engine = AsyncPravahaEngine(
+        config, embedder=embedder(settings), models=ModelStore(settings.models)
+    )
     client = InProcessClient(engine)
     started = False
 
@@ -136,15 +141,28 @@ def open_client(
 
 @contextmanager
 def open_session(
-    settings: Settings, client: "EngineClient", *, resume: bool
+    settings: Settings,
+    client: "EngineClient",
+    *,
+    resume: bool,
+    new_id: Callable[[], str] | None = None,
+    background: bool = False,
 ) -> "Iterator[TreeSession]":
     """The user's conversations with `client` as their engine; saved and closed at the end.
+
+    Args:
+        settings: the settings.
+        client: the engine.
+        resume: open the last conversation instead of an empty one.
+        new_id: returns increasing ids; None takes ULIDs.
+        background: as `TreeSession`.
 
     Raises:
         StoreError: the conversation database can't be used.
     """
     from engine.conversations.session import TreeSession
     from engine.conversations.store import Store
+    from engine.conversations.ulid import new_ulid
 
     with ExitStack() as stack:
         store = Store.open(settings.conversations)
@@ -155,8 +173,10 @@ def open_session(
             sampling=settings.sampling(),
             system_prompt=settings.system,
             system_required=settings.is_set("system"),
+            new_id=new_id or new_ulid,
             resume=resume,
             stop_repetition=settings.stop_repetition,
+            background=background,
         )
         stack.callback(session.close)
         yield session
@@ -166,13 +186,15 @@ def wait_loaded(client: "EngineClient") -> EngineSnapshot:
     """Wait until the engine has loaded its model.
 
     Raises:
-        EngineUnavailable: loading failed, or the server does not answer.
+        EngineUnavailable: loading failed, no model is loaded, or the server does not answer.
     """
     while True:
         snapshot = client.snapshot()
-        if snapshot.state is EngineState.LOADING:
+        if snapshot.state is EngineState.LOADING or snapshot.changes_model:
             time.sleep(_POLL_S)
             continue
+        if snapshot.state is EngineState.UNLOADED:
+            raise EngineUnavailable(snapshot.last_error or "No model is loaded.")
         if snapshot.state in (EngineState.FAILED, EngineState.STOPPED):
             raise EngineUnavailable(snapshot.last_error or "The engine has stopped.")
         return snapshot

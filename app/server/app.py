@@ -20,11 +20,14 @@ from app.server.routes import (
     embeddings,
     fork,
     health,
+    installed_models,
     introspection,
     metrics,
     models,
+    prefixes,
     price,
     scheduling,
+    streams,
     tokenize,
 )
 from app.server.wire import errors
@@ -35,9 +38,12 @@ _ROUTERS = (
     completions.router,
     embeddings.router,
     fork.router,
+    streams.router,
+    installed_models.router,  # before the routes whose model name may contain slashes
     models.router,
     tokenize.router,
     price.router,
+    prefixes.router,
     scheduling.router,
     health.router,
     metrics.router,

@@ -53,9 +53,11 @@ HELP = {
     "drain_seconds": "Time that running requests get after the first SIGTERM.",
     "attach": "URL of a running `pravaha --serve` to use as the engine.",
     "theme": "Name of the theme.",
+    "avatar": "The figure on the screen: bindu, kamal, the name of your own, or off.",
+    "notify": "When a long answer ends unseen: auto (desktop notification), bell or off.",
     "charset": "Characters to draw with: auto, unicode or ascii.",
-    "keymap": 'Keys by action name, such as `pane.kv = "f4"` under [keymap].',
+    "keymap": 'Keys by action name, such as `pane.kv = "f4"` under [keymap]; `preset = "vim"` adds a set.',
     "data_dir": "Folder of the conversations.",
     "cache_dir": "Folder of the models and swapped KV blocks.",
-    "config_dir": "Folder of the user's pravaha.toml and themes; set only by PRAVAHA_CONFIG_DIR.",
+    "config_dir": "Folder of the user's pravaha.toml, themes and avatars; set only by PRAVAHA_CONFIG_DIR.",
 }

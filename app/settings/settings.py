@@ -28,7 +28,7 @@ from engine.api.config import (
     GenerationConfig,
     KvDtype,
 )
-from engine.api.generation_defaults import SamplingChoice
+from engine.api.generation_defaults import DEFAULTED_PARAMETERS, SamplingChoice
 from engine.api.request import SamplingParams
 from engine.api.scheduling import (
     MAX_STEP_TARGET_MS,
@@ -75,21 +75,7 @@ def _none_if_empty(value: object) -> object:
     return None if value == "" else value
 
 
-_SAMPLING = {
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "repetition_penalty",
-    "presence_penalty",
-    "frequency_penalty",
-    "dry_multiplier",
-    "dry_base",
-    "dry_allowed_length",
-    "dry_penalty_last_n",
-    "seed",
-    "max_tokens",
-}
+_SAMPLING = {*DEFAULTED_PARAMETERS, "seed", "max_tokens"}
 """Settings with the name of a sampling parameter."""
 
 ByteSize = Annotated[int, BeforeValidator(_size)]
@@ -157,7 +143,9 @@ class Settings(BaseSettings):
     # The screen.
     attach: str | None = None
     theme: str | None = None
+    avatar: str = "bindu"
     charset: Literal["auto", "unicode", "ascii"] = "auto"
+    notify: Literal["auto", "bell", "off"] = "auto"
     keymap: KeyMap = Field(default_factory=dict)
 
     # Folders.
@@ -224,6 +212,11 @@ class Settings(BaseSettings):
         return DEFAULT_SWAP if self.swap_bytes is None else self.swap_bytes
 
     @property
+    def avatars(self) -> Path:
+        """The user's own figures."""
+        return self.config_dir / "avatars"
+
+    @property
     def themes(self) -> Path:
         """The user's own themes."""
         return self.config_dir / "themes"
@@ -266,11 +259,11 @@ class Settings(BaseSettings):
         )
 
     def sampling(self) -> SamplingChoice:
-        """Sampling parameters of chat answers, which include the logprobs of sampled tokens.
+        """Sampling parameters of chat answers.
 
         Those that no source sets are left to the model.
         """
         values = {name: getattr(self, name) for name in _SAMPLING}
         return SamplingChoice(
-            SamplingParams(**values, logprobs=0), frozenset(_SAMPLING & self.model_fields_set)
+            SamplingParams(**values), frozenset(_SAMPLING & self.model_fields_set)
         )

@@ -6,88 +6,126 @@ Esc in `view/escape.py`.
 
 import asyncio
 import difflib
+import inspect
 import os
 import signal
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, TypeVar, cast
 
 from textual import events, on
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.command import CommandPalette
 from textual.containers import Horizontal, Vertical
 from textual.filter import LineFilter
 from textual.reactive import reactive
+from textual.screen import Screen, ScreenResultCallbackType
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-from app.text.safe_text import safe_line
-from app.text.scheduling_titles import POLICY_TITLES
+from app.slash import parse
+from app.text.log_ring import LogRing
 from app.tui import clipboard, slash
+from app.tui.actions.archive import ArchiveActions
+from app.tui.actions.compare import CompareActions
+from app.tui.actions.context import ContextActions
+from app.tui.actions.files import FileActions
+from app.tui.actions.go import GoActions
+from app.tui.actions.kv import KvActions
+from app.tui.actions.merge import MergeActions
+from app.tui.actions.models import ModelActions
+from app.tui.actions.sampling import SamplingActions
+from app.tui.actions.scheduler import SchedulerActions, TimeActions
+from app.tui.actions.search import SearchActions
+from app.tui.actions.tokens import TokenActions
+from app.tui.actions.tree import TreeActions
 from app.tui.ascii_filter import AsciiFilter
-from app.tui.avatar.figure import FOLDER, load_figure
+from app.tui.avatar import figures
+from app.tui.draft_keeper import DraftKeeper
+from app.tui.fork_costs import ForkCosts
+from app.tui.fork_prices import ForkPrices
+from app.tui.frame import Pane
 from app.tui.frame_clock import FrameClock
-from app.tui.glyphs import choose_glyphs
+from app.tui.glyphs import Glyphs, choose_glyphs
+from app.tui.hints import GROUPS, PRICED, build_hints_of, focused_pane
+from app.tui.input_events import InputTap, is_input
+from app.tui.key_presets import with_preset
 from app.tui.keys import APP_KEYS, bindings, hint, read_keymap, to_textual
+from app.tui.marks import Marks
+from app.tui.output.finish_notice import FinishNotice, Means
 from app.tui.palette import PravahaCommands
+from app.tui.panes import CHAT, PANES
 from app.tui.presenter import Presenter
 from app.tui.slash_actions import SlashActions
+from app.tui.surviving_app import SurvivingApp
 from app.tui.textual_workarounds.continued import repaint_when_continued
+from app.tui.textual_workarounds.ordered_input import OrderedInput
+from app.tui.textual_workarounds.paced_output import PacedOutput
 from app.tui.textual_workarounds.partial_compositor import MainScreen
-from app.tui.themes import BUILT_IN, DEFAULT, ThemeFile, load_themes
+from app.tui.themes import BUILT_IN, DEFAULT, ThemeFile, default_theme, load_themes
+from app.tui.toasts import Severity, toast
 from app.tui.view.escape import EscapeEffect, EscapeState, escape_effect
+from app.tui.view.messages import SiblingPlace
+from app.tui.view.spans import Line
 from app.tui.widgets.avatar import Avatar
+from app.tui.widgets.branches import BranchPane, BranchTreeView
+from app.tui.widgets.cards import AskCount, CardStrip
+from app.tui.widgets.compare import ComparePane
 from app.tui.widgets.confirm import ConfirmScreen
 from app.tui.widgets.conversations import ConversationOptions, Conversations
+from app.tui.widgets.crumbs import Crumbs
+from app.tui.widgets.dialog import Palette
+from app.tui.widgets.header import Header
 from app.tui.widgets.help import HelpScreen
-from app.tui.widgets.kv_map import KvMap
 from app.tui.widgets.kv_pane import KvPane
 from app.tui.widgets.lines import Lines
-from app.tui.widgets.loading import LoadingView
+from app.tui.widgets.loading import FirstKeys, LoadingView
+from app.tui.widgets.log_pane import LogPane
 from app.tui.widgets.needs_drawing import NeedsDrawing
 from app.tui.widgets.prompt import Prompt
+from app.tui.widgets.queued import Queued
+from app.tui.widgets.scheduler import SchedulerPane
 from app.tui.widgets.stats import StatsPane
 from app.tui.widgets.status_bar import MIN_COLUMNS, MIN_ROWS, StatusBar
 from app.tui.widgets.theme_picker import ThemePicker
+from app.tui.widgets.token_view import TokenView
 from app.tui.widgets.transcript import MessageScroll, Transcript
 from app.tui.widgets.vitals import Vitals
 from engine.api.errors import PravahaError
 from engine.clients.engine_client import EngineClient
-from engine.conversations.errors import ConversationChanged
+from engine.conversations.errors import ContextFull, ConversationChanged
 from engine.conversations.session import TreeSession
 from engine.conversations.tree import NodeKind
 
-Pane = Literal["chat", "kv", "stats"]
-Severity = Literal["information", "warning", "error"]
+P = TypeVar("P", bound=Widget)
+T = TypeVar("T")
 
 _QUIT_WINDOW_S = 2.0
-_FIGURE = FOLDER / "bindu.txt"
-_ALWAYS_HINTED = (
-    ("help", "keys"),
-    ("palette", "commands"),
-    ("pane.kv", "kv"),
-    ("pane.stats", "stats"),
-    ("chat.new", "new"),
-    ("quit", "quit"),
-)
-"""Actions that the status bar shows if there is room, and their labels."""
+_DOUBLE_ESC_S = 0.5
 
 
-class PravahaApp(App[None]):
+class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
     """The full-screen chat.
 
     Args:
         theme: name of the initial theme; None takes the default.
+        true_colors: whether the terminal shows 24-bit colours; otherwise themes use their 256-colour roles.
+        avatar: name of the figure, or `off`.
+        avatars_dir: the user's own figures, which override ours.
+        notify_by: how to tell that a long answer ended while the terminal was not focused.
+        first_start: whether to show the hint for someone who has not used the screen before.
         themes_dir: the user's own themes, which override ours.
-        keymap: action id → keys, for remapping.
+        keymap: action id → keys, for remapping; `preset` names a set of `key_presets`.
         server: the address of the engine's server; None for an engine in this process.
+        log_file: where tracebacks are, for messages about failures.
+        log_ring: the records of the log pane; None for none.
         on_theme: called with the name of a theme that was chosen, to save it.
         on_first_frame: called after the first frame is drawn; starts loading the model.
+        inputs: sees every input event first, to record or replay them.
     """
 
     CSS_PATH = "styles/pravaha.tcss"
@@ -103,7 +141,7 @@ class PravahaApp(App[None]):
     ]
     VERTICAL_BREAKPOINTS = [(0, "-short"), (24, "-tall")]  # noqa: RUF012
 
-    pane: reactive[Pane] = reactive("chat", init=False)
+    pane: reactive[str] = reactive(CHAT, init=False)
     maximised: reactive[bool] = reactive(False, init=False)
 
     def __init__(
@@ -114,10 +152,18 @@ class PravahaApp(App[None]):
         version: str,
         server: str | None = None,
         theme: str | None = None,
+        true_colors: bool = True,
+        avatar: str = figures.DEFAULT,
+        avatars_dir: Path | None = None,
+        notify_by: Means = "off",
+        first_start: bool = False,
         themes_dir: Path | None = None,
         keymap: dict[str, str] | None = None,
+        log_file: Path | None = None,
+        log_ring: LogRing | None = None,
         on_theme: Callable[[str], None] = lambda name: None,
         on_first_frame: Callable[[], None] = lambda: None,
+        inputs: InputTap | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
@@ -129,28 +175,72 @@ class PravahaApp(App[None]):
         self.theme_files: dict[str, ThemeFile] = load_themes(
             [BUILT_IN, *([themes_dir] if themes_dir else [])]
         )
-        self._wanted_theme = theme or DEFAULT
+        self._wanted_theme = theme or default_theme(os.environ)
         # The stylesheet refers to our theme variables: register a theme before it is parsed.
         for found in self.theme_files.values():
-            if found.theme is not None:
-                self.register_theme(found.theme)
+            palette = found.theme if true_colors else found.theme_256
+            if palette is not None:
+                self.register_theme(palette)
         self.theme = DEFAULT
-        self.keymap, self._key_problems = read_keymap(keymap or {})
+        entries, unknown = with_preset(keymap or {})
+        self.keymap, problems = read_keymap(entries)
+        self._key_problems = [*unknown, *problems]
+        self._log_file = log_file
+        self._log_ring = log_ring or LogRing()
         self._on_theme = on_theme
         self._on_first_frame = on_first_frame
+        self._inputs = inputs
         self._clock = clock
-        self._wall_clock = wall_clock
-        self._glyphs = choose_glyphs(os.environ)
+        self.wall_clock = wall_clock
+        self._glyphs = choose_glyphs(os.environ, sys.stdout.encoding)
         self._ascii = AsciiFilter(enabled=self._glyphs.name == "ascii")
-        figure = load_figure(_FIGURE)
+        roles = self.get_theme_variable_defaults() | self.current_theme.variables
+        figure, self._avatar_problem = figures.choose_figure(avatar, roles, avatars_dir)
         animate, colored = self.animation_level != "none", not self.no_color
+        self._first_start = first_start
         self._avatars = tuple(
             Avatar(figure, self._glyphs, animate=animate, colored=colored) for _ in range(2)
         )
+        for shown in self._avatars:
+            shown.display = avatar != figures.OFF
         self._slash = SlashActions(self)
+        self._tree, self._go = TreeActions(self), GoActions(self)
+        self.tokens = TokenActions(self, self._glyphs)
+        self.marks = Marks()
+        self.compare = CompareActions(self)
+        self.kv = KvActions(self)
+        self.search = SearchActions(self)
+        self.context = ContextActions(self)
+        self.merge = MergeActions(self)
+        self.archive = ArchiveActions(self)
+        self.files = FileActions(self)
+        self.scheduler = SchedulerActions(self)
+        self._actions: dict[str, object] = {
+            "tokens": self.tokens,
+            "archive": self.archive,
+            "files": self.files,
+            "merge": self.merge,
+            "scheduler": self.scheduler,
+            "search": self.search,
+            "time": TimeActions(self),
+            "kv": self.kv,
+            "tree": self._tree,
+            "go": self._go,
+            "compare": self.compare,
+        }
+        self.fork_prices = ForkPrices(session, client, remote=server is not None, clock=clock)
+        self.fork_costs = ForkCosts(self.notify_safely)
+        self.models = ModelActions(self)
+        self.sampling = SamplingActions(self)
+        self.panes: list[Pane] = [self.models, self.tokens, self.kv]
+        self._notice = FinishNotice(
+            notify_by, os.environ, focused=lambda: self.app_focus, write=self.write_sequence
+        )
+        self._drafts = DraftKeeper(session)
         self._presenter: Presenter | None = None
         self.frame_clock = FrameClock(self._tick, on_error=self._tick_failed, clock=clock)
         self._interrupted_at = float("-inf")
+        self._escaped_at = float("-inf")
         self._focused_before: Widget | None = None
 
     # -- composition ---------------------------------------------------------------------------
@@ -162,50 +252,85 @@ class PravahaApp(App[None]):
     def compose(self) -> ComposeResult:
         """Header, three columns, status bar."""
         glyphs = self._glyphs
-        yield Lines(id="header")
+        yield self._joined(Header(self._avatars[1], glyphs, id="header"))
         with Horizontal(id="body"):
-            yield Conversations(glyphs, wall_clock=self._wall_clock, id="chats")
+            with Vertical(id="left"):
+                yield Conversations(glyphs, wall_clock=self.wall_clock, id="chats")
+                yield self._joined(
+                    BranchPane(self.session, self.fork_prices, glyphs, id="branches")
+                )
             with Vertical(id="center"):
-                yield LoadingView(self._avatars[0], glyphs, id="welcome")
-                yield Transcript(glyphs, id="transcript")
-                yield StatsPane(glyphs, id="stats")
-                yield Lines(id="queued")
+                yield self._joined(Crumbs(glyphs, id="crumbs"))
+                yield self._joined(
+                    LoadingView(self._avatars[0], glyphs, first=self._first_keys(), id="welcome")
+                )
+                yield Transcript(glyphs, place_of=self._place_of, id="transcript")
+                yield self._joined(StatsPane(glyphs, id="stats", classes="center-pane"))
+                yield self._joined(SchedulerPane(glyphs, id="scheduler", classes="center-pane"))
+                yield self._joined(LogPane(self._log_ring, id="logs", classes="center-pane"))
+                yield Lines(id="token-bar")
+                yield self._joined(ComparePane(glyphs, id="compare", classes="center-pane"))
+                yield CardStrip(glyphs, self.marks, id="cards")
+                yield self._joined(Queued(glyphs, id="queued"))
+                yield AskCount(glyphs, id="ask-count")
                 yield Lines(id="completions")
                 yield Prompt(id="prompt")
             with Vertical(id="side"):
-                yield KvPane(glyphs, colored=not self.no_color, id="kv")
-                yield Vitals(self._avatars[1], glyphs, id="vitals")
-        yield StatusBar(id="status")
+                yield self._joined(KvPane(glyphs, colored=not self.no_color, id="kv"))
+                yield self._joined(Vitals(self._avatars[1], glyphs, id="vitals"))
+        yield self._joined(StatusBar(glyphs, id="status"))
+        self.panes.extend((self._notice, *self._avatars, self.context, self.fork_costs))
+
+    def _first_keys(self) -> FirstKeys | None:
+        if not self._first_start:
+            return None
+        names = ("send", "navigate", "fork", "expand", "help")
+        return FirstKeys(*(hint(name, "", self.keymap)[0] for name in names))
+
+    def _joined(self, pane: P) -> P:
+        """Draw this pane from every frame."""
+        self.panes.append(cast("Pane", pane))
+        return pane
 
     async def on_mount(self) -> None:
         """Apply theme and keys, show the open conversation, start the clock, load the model."""
         self._choose_theme()
         self._apply_keymap()
+        if self._avatar_problem:
+            self.notify_safely(self._avatar_problem, "warning")
         self.screen.add_class(f"-pane-{self.pane}")
+        self.screen.set_class(self._avatars[1].has_small, "-small-figure")
         self.query_one("#completions").display = False
         prompt = self.query_one(Prompt)
         prompt.set_history(self.session.prompt_history())
+        prompt.show_draft(self._drafts.enter())
         prompt.focus()
+        self.marks.listen(lambda: self.query_one(Transcript).show_marked(self.marks.ids))
+        self.marks.listen(self.draw_all)
         self._presenter = Presenter(
-            self.screen,
             self.client,
             self.session,
-            self._glyphs,
-            avatars=self._avatars,
+            transcript=self.query_one(Transcript),
+            panes=self.panes,
+            streams=[self.query_one(CardStrip)],
             on_settled=self.refresh_list,
-            mode=lambda: "PROMPT" if self._typing else "NAVIGATE",
+            mode=lambda: "PROMPT" if self._typing else f"NAVIGATE{self.compare.pending_key}",
             hints=self._hints,
             server=self._server,
+            retry_key=hint("regen", "", self.keymap)[0],
         )
-        await self._show_chat()
+        await self.show_chat()
         self.refresh_list()
         self._restore_on_signals()
         self.client.on_wake(self.frame_clock.wake)
+        self._log_ring.listen(self._recorded)
         self.frame_clock.start()
         self.call_after_refresh(self._on_first_frame)
+        self.call_after_refresh(self.survive_failures)
 
     async def on_unmount(self) -> None:
         """Stop the clock: no tick may follow the removal of the widgets."""
+        self._drafts.leave()
         await self.frame_clock.stop()
 
     def _choose_theme(self) -> None:
@@ -235,11 +360,18 @@ class PravahaApp(App[None]):
         """Textual's filters, and `AsciiFilter` for ASCII terminals."""
         return [*super().get_line_filters(), *([self._ascii] if self._ascii.enabled else [])]
 
+    async def on_event(self, event: events.Event) -> None:
+        """Handle an event, unless it is input that a replay does not let through."""
+        if self._inputs is None or not is_input(event) or self._inputs.takes(event):
+            await super().on_event(event)
+
     # -- drawing -------------------------------------------------------------------------------
 
     async def _tick(self, now: float) -> bool:
         if self._presenter is None or not self.is_running:
             return False
+        if self.draw_deferred() or self.pace.resting:
+            return True
         notice = self.session.take_notice()
         if notice:
             self.notify_safely(notice, "warning")
@@ -249,6 +381,10 @@ class PravahaApp(App[None]):
         self.frame_clock.expect_first_token(self._presenter.awaits_first_text)
         return more
 
+    def on_deferred(self) -> None:
+        """Let the clock tick until it is drawn: the terminal may not answer."""
+        self.frame_clock.wake()
+
     def _drawing_context(self) -> AbstractContextManager[None]:
         """The context of all drawing: under load, the engine yields one core to the screen.
 
@@ -257,40 +393,80 @@ class PravahaApp(App[None]):
         crowded = self._presenter is not None and self._presenter.crowded
         return self.client.yield_core() if crowded else nullcontext()
 
-    def _draw_all(self) -> None:
+    def draw_all(self) -> None:
         """Draw everything at the next tick, and wake the clock."""
+        self.pace.hurry()
         if self._presenter is not None:
             self._presenter.draw_all()
         self.frame_clock.wake()
 
-    def _tick_failed(self, error: Exception) -> None:
-        self.notify_safely(f"Drawing failed: {error}. The log has the details.", "error")
+    def go_in_time(self, seconds: float | None) -> None:
+        """Show the engine so many seconds later (negative: earlier); None shows the present."""
+        if self._presenter is not None:
+            self._presenter.go_in_time(seconds)
+            self.draw_all()
 
-    async def _show_chat(self) -> None:
-        """Load the open conversation's messages."""
+    def _tick_failed(self, error: Exception) -> None:
+        if not self.survive(error):
+            self._handle_exception(error)
+
+    def on_failure(self, error: BaseException) -> None:
+        """Report an exception that the app survived."""
+        where = f"details in {self._log_file}" if self._log_file else "the log has the details"
+        self.notify_safely(f"This failed: {type(error).__name__}: {error}; {where}.", "error")
+
+    async def show_chat(self) -> None:
+        """Show the messages of the open path."""
         path = self.session.path()
         self.screen.set_class(not path, "-empty")
-        await self.query_one(Transcript).load(path)
-        self._draw_all()
+        await self.screen_stack[0].query_one(Transcript).load(path)
+        self._tree.leave_lost_edit()
+        self.draw_all()
+
+    def _place_of(self, node_id: str) -> SiblingPlace:
+        siblings = self.session.tree.siblings(node_id)
+        return SiblingPlace(siblings.index(node_id) + 1, len(siblings))
+
+    @property
+    def glyphs(self) -> Glyphs:
+        """The characters of this terminal."""
+        return self._glyphs
+
+    @property
+    def tree_focused(self) -> bool:
+        """Whether the branch tree has the focus."""
+        return self.screen_stack[0].query_one(BranchPane).tree_view.has_focus
+
+    @property
+    def selected_node(self) -> str | None:
+        """The node under the tree's cursor if the tree has the focus, else the selected message."""
+        main = self.screen_stack[0]
+        tree = main.query_one(BranchPane).tree_view
+        return tree.cursor if tree.has_focus else main.query_one(Transcript).selected_id
 
     def refresh_list(self) -> None:
         """Reload the conversation list."""
         chats = self.query_one(Conversations)
-        chats.show(self.session.trees(chats.filter), self.session.tree_id)
+        trees = self.session.trees(chats.filter, archived=chats.archived)
+        chats.show(trees, self.session.tree_id)
 
     def notify_safely(self, text: str, severity: Severity = "information") -> None:
         """Show a notification, with control sequences removed."""
-        self.notify(safe_line(text), severity=severity, markup=False)
+        toast(self, text, severity)
 
-    def watch_pane(self, old: Pane, new: Pane) -> None:
-        """Set the screen's class, by which the stylesheet shows the pane."""
-        self.screen.remove_class(f"-pane-{old}").add_class(f"-pane-{new}")
-        self._draw_all()
+    def watch_pane(self, old: str, new: str) -> None:
+        """Set the classes by which the stylesheet shows the pane."""
+        main = self.screen_stack[0]
+        main.remove_class(f"-pane-{old}").add_class(f"-pane-{new}")
+        main.set_class(new in PANES and PANES[new].place == "center", "-center-open")
+        for pane in main.query(".center-pane"):
+            pane.set_class(pane.id == new, "-open")
+        self.draw_all()
 
     def watch_maximised(self, maximised: bool) -> None:
         """Set the screen's class."""
         self.screen.set_class(maximised, "-maximised")
-        self._draw_all()
+        self.draw_all()
 
     def on_resize(self, event: events.Resize) -> None:
         """Redraw; show a message if the terminal is too small."""
@@ -303,15 +479,23 @@ class PravahaApp(App[None]):
             elif self._focused_before is not None:
                 self.call_after_refresh(self._focused_before.focus)
         main.set_class(too_small, "-hopeless")
-        self._draw_all()
+        self.draw_all()
+
+    def _recorded(self) -> None:
+        """A record was logged, on any thread."""
+        if self.pane == "logs":
+            self.frame_clock.wake()
 
     @on(NeedsDrawing)
     def _wake_clock(self) -> None:
-        self._draw_all()
+        self.draw_all()
 
     def on_descendant_focus(self) -> None:
-        """Redraw: the mode in the status bar depends on the focus."""
-        self._draw_all()
+        """Redraw: the mode in the status bar depends on the focus. The list is over the chat only with it."""
+        main = self.screen_stack[0]
+        if main.focused is not None and not main.query_one("#left").has_focus_within:
+            main.remove_class("-list")
+        self.draw_all()
 
     @property
     def _typing(self) -> bool:
@@ -319,55 +503,73 @@ class PravahaApp(App[None]):
         return isinstance(self.screen_stack[0].focused, TextArea | Input)
 
     def _hints(self) -> Sequence[tuple[str, str, str]]:
-        if self.session.generating:
-            first = [("copy_or_stop", "stop")]
-        elif self._typing:
-            first = [("send", "send")]
-        else:
-            first = [("prompt", "type"), ("regen", "again")]
-        return [hint(name, word, self.keymap) for name, word in (*first, *_ALWAYS_HINTED)]
+        focused = self.screen_stack[0].focused
+        selected = self.selected_node
+        pane = focused_pane(focused, selected=selected is not None)
+        prices: dict[str, str] = {}
+        if pane in PRICED:
+            prices = self.fork_prices.texts(selected or self.session.head)
+        return build_hints_of(pane, self.keymap, generating=self.session.generating, prices=prices)
+
+    @on(TokenView.Pointed)
+    async def _pointed_at_token(self, event: TokenView.Pointed) -> None:
+        await self.tokens.point(event.node_id, event.unit)
 
     # -- conversations -------------------------------------------------------------------------
 
     @on(Prompt.Submitted)
     async def _submitted(self, event: Prompt.Submitted) -> None:
-        match slash.read(event.text):
-            case slash.Plain(text):
+        if event.editing is not None:
+            await self._tree.finish_edit(event.editing, event.text)
+            return
+        match parse.read(event.text, "screen"):
+            case parse.Plain(text):
                 await self.send(text)
-            case slash.Invocation() as invocation:
+            case parse.Invocation() as invocation:
                 await self._slash.run(invocation)
-            case slash.Unknown(name, near):
-                hint = f" Did you mean {' or '.join('/' + one for one in near)}?" if near else ""
-                self.notify_safely(f"There is no /{name}; // sends a slash.{hint}", "warning")
+            case parse.Refused(sentence):
+                self.notify_safely(sentence, "warning")
                 self.query_one(Prompt).insert_unsent(event.text)
 
     async def send(self, text: str) -> None:
         """Send a message; if it is refused, its text returns to the prompt."""
+        sent = text
         try:
-            self.session.send(text)
+            sent = self.files.expanded(text)
+            self.session.send(sent)
+        except ContextFull:
+            self.context.ask(sent)
+            return
         except PravahaError as error:
             self.notify_safely(str(error), "error")
             self.query_one(Prompt).insert_unsent(text)
             if isinstance(error, ConversationChanged):
-                await self._show_chat()
+                await self.show_chat()
             return
+        await self.show_sent()
+
+    async def show_sent(self) -> None:
+        """Show the message that was sent and follow its answer."""
+        self._drafts.leave()
         self.query_one(Prompt).set_history(self.session.prompt_history())
-        if self.pane == "stats" and not self.maximised:
-            self.pane = "chat"
-        await self._show_chat()
-        self.query_one(MessageScroll).anchor()
+        if self.pane in PANES and PANES[self.pane].place == "center" and not self.maximised:
+            self.pane = CHAT
+        await self.show_chat()
+        await self.query_one(Transcript).select("end")
         self.refresh_list()
 
     async def open_chat(self, tree_id: str) -> None:
         """Open another conversation."""
+        self._drafts.leave()
         try:
             self.session.open_tree(tree_id)
         except PravahaError as error:
             self.notify_safely(str(error), "error")
             return
-        self.pane, self.maximised = "chat", False
+        self.query_one(Prompt).show_draft(self._drafts.enter())
+        self.pane, self.maximised = CHAT, False
         self.screen.remove_class("-list")
-        await self._show_chat()
+        await self.show_chat()
         self.refresh_list()
         self.query_one(Prompt).focus()
 
@@ -381,36 +583,57 @@ class PravahaApp(App[None]):
 
     @on(ConversationOptions.DeleteAsked)
     def _delete_asked(self, event: ConversationOptions.DeleteAsked) -> None:
-        self.ask_delete(event.tree_id)
+        archived = self.query_one(Conversations).archived
+        (self.archive.ask_erase if archived else self.ask_delete)(event.tree_id)
 
     def ask_delete(self, tree_id: str) -> None:
         """Archive a conversation after confirmation; it is kept in the database."""
 
         async def answered(yes: bool | None) -> None:
             if yes:
+                self._drafts.leave()
                 self.session.delete_tree(tree_id)
-                await self._show_chat()
+                self.query_one(Prompt).show_draft(self._drafts.enter())
+                await self.show_chat()
                 self.refresh_list()
 
-        self.push_screen(ConfirmScreen("Archive this conversation?"), answered)
+        self.open_dialog(ConfirmScreen("Archive this conversation?"), answered)
+
+    def show_left_column(self) -> None:
+        """Show the conversations and branches, over the messages if there is no room beside them."""
+        self.screen_stack[0].add_class("-list").remove_class("-hide-list")
+        self.maximised = False
+
+    def close_overlay(self) -> bool:
+        """Hide the left column if it is over the messages; whether it was."""
+        main = self.screen_stack[0]
+        was_over = main.has_class("-list") and not self._wide_enough_for_list
+        main.remove_class("-list")
+        return was_over
 
     def show_list(self, query: str = "") -> None:
         """Show and focus the conversation list, filtered by `query`."""
-        self.screen.add_class("-list").remove_class("-hide-list")
-        self.maximised = False
+        self.show_left_column()
         chats = self.query_one(Conversations)
         if query:
             self.query_one("#chat-filter", Input).value = query
         self.call_after_refresh(chats.options.focus)
 
+    @on(AskCount.Answered)
+    async def _count_answered(self, event: AskCount.Answered) -> None:
+        await self.compare.answer_count(event.count)
+
     # -- completions ---------------------------------------------------------------------------
 
     @on(TextArea.Changed, "#prompt")
     def _show_completions(self, event: TextArea.Changed) -> None:
-        lines = slash.build_completions(event.text_area.text)
+        lines: Sequence[Line] = ()
+        if self.query_one(Prompt).editing is None:  # an edited message is no draft and no command
+            self._drafts.changed(event.text_area.text)
+            lines = slash.build_completions(event.text_area.text)
         completions = self.query_one("#completions", Lines)
         completions.display = bool(lines)
-        completions.show(lines)
+        completions.show_lines(lines)
 
     # -- actions -------------------------------------------------------------------------------
 
@@ -426,9 +649,41 @@ class PravahaApp(App[None]):
             reasons["regen"] = "there is no answer yet"
         return reasons
 
+    async def action_perform(self, group: str, name: str, *arguments: str | int) -> None:
+        """Call a method of a group of actions; shows an error that it raises as a notification."""
+        method = getattr(self._actions[group], name)
+
+        async def call() -> None:
+            done = method(*arguments)
+            if inspect.isawaitable(done):
+                await done
+
+        await self.guarded(call())
+
+    def action_perform_later(self, group: str, name: str, *arguments: str | int) -> None:
+        """As `perform`, for a click on a message, which the action may remove.
+
+        The message would handle its click and wait for its own removal.
+        """
+        self.call_later(self.action_perform, group, name, *arguments)
+
+    @on(BranchTreeView.Opened)
+    async def _branch_opened(self) -> None:
+        await self.action_perform("go", "enter")
+
+    async def guarded(self, action: Awaitable[None]) -> None:
+        """Wait for an action; shows an error that it raises as a notification."""
+        try:
+            await action
+        except PravahaError as error:
+            self.notify_safely(str(error), "warning")
+            if isinstance(error, ConversationChanged):
+                await self.show_chat()
+
     def action_help(self) -> None:
         """Show all keys and commands."""
-        self.push_screen(HelpScreen(self.keymap, self.disabled_reasons()))
+        first = GROUPS[focused_pane(self.focused, selected=False)]
+        self.open_dialog(HelpScreen(self.keymap, self.disabled_reasons(), first))
 
     def action_copy_or_stop(self) -> None:
         """Ctrl+C: copy a selection, else stop the answer, else quit on the second press in 2 s."""
@@ -436,7 +691,7 @@ class PravahaApp(App[None]):
         if isinstance(self.focused, TextArea) and self.focused.selected_text:
             selected = self.focused.selected_text
         if selected:
-            self._copy(selected)
+            self.copy_text(selected)
             self.screen.clear_selection()
         elif self.session.generating:
             self.action_stop()
@@ -448,25 +703,45 @@ class PravahaApp(App[None]):
 
     async def action_escape(self) -> None:
         """Undo one thing; see `view/escape.py` for the order."""
+        chats = self.query_one(Conversations)
         overlay = self.screen.has_class("-list") and not self._wide_enough_for_list
         transcript = self.query_one(Transcript)
+        prompt, tree = self.query_one(Prompt), self.query_one(BranchPane).tree_view
+        asked = self._tree.drop_question()
         state = EscapeState(
-            popup=overlay,
-            maximised=self.maximised or self.pane != "chat",
-            selection=transcript.selected is not None or bool(self.screen.get_selected_text()),
+            popup=(overlay and not chats.narrowed) or tree.has_focus,
+            in_past=self._presenter is not None and self._presenter.in_past,
+            maximised=self.maximised or self.pane != CHAT,
+            selection=asked
+            or transcript.selected is not None
+            or len(self.marks) > 0
+            or bool(self.screen.get_selected_text())
+            or chats.narrowed,
+            editing=prompt.editing is not None,
             queued=bool(self.session.queued),
             generating=self.session.generating,
             prompting=self._typing,
         )
         match escape_effect(state):
             case EscapeEffect.CLOSE_POPUP:
-                self.screen.remove_class("-list")
-                self.query_one(Prompt).focus()
+                if tree.has_focus:
+                    self._go.close_tree()
+                else:
+                    self.screen.remove_class("-list")
+                    prompt.focus()
+            case EscapeEffect.RETURN_TO_NOW:
+                self.go_in_time(None)
             case EscapeEffect.RESTORE_PANE:
-                self.action_pane("chat")
+                self.action_pane(CHAT)
+            case EscapeEffect.DROP_SELECTION if chats.narrowed:
+                chats.widen()
             case EscapeEffect.DROP_SELECTION:
-                transcript.clear_selection()
-                self.screen.clear_selection()
+                if not self.tokens.drop():
+                    transcript.clear_selection()
+                    self.screen.clear_selection()
+                    self.marks.clear()
+            case EscapeEffect.LEAVE_EDIT:
+                self._tree.leave_edit()
             case EscapeEffect.WITHDRAW_QUEUED:
                 withdrawn = self.session.withdraw()
                 if withdrawn is not None:
@@ -476,8 +751,11 @@ class PravahaApp(App[None]):
                 self.action_stop()
             case EscapeEffect.NAVIGATE:
                 self.action_navigate()
+                self._escaped_at = float("-inf") if prompt.text else self._clock()
             case EscapeEffect.NOTHING:
-                pass
+                if self._clock() - self._escaped_at <= _DOUBLE_ESC_S:
+                    self._go.open_tree_at_last_question()
+                self._escaped_at = float("-inf")
 
     @property
     def _wide_enough_for_list(self) -> bool:
@@ -485,20 +763,13 @@ class PravahaApp(App[None]):
 
     async def action_new_chat(self) -> None:
         """Open an empty conversation; a running answer continues in the background."""
+        self._drafts.leave()
         self.session.new_tree()
-        self.pane, self.maximised = "chat", False
-        await self._show_chat()
+        self.query_one(Prompt).show_draft(self._drafts.enter())
+        self.pane, self.maximised = CHAT, False
+        await self.show_chat()
         self.refresh_list()
         self.query_one(Prompt).focus()
-
-    def action_conversations(self) -> None:
-        """Show and focus the list, or hide it if it has the focus."""
-        chats = self.query_one(Conversations)
-        if chats.has_focus_within:
-            self.screen.remove_class("-list")
-            self.query_one(Prompt).focus()
-        else:
-            self.show_list()
 
     def action_theme(self) -> None:
         """Open the theme list with live preview."""
@@ -507,7 +778,7 @@ class PravahaApp(App[None]):
             if name is not None:
                 self._on_theme(name)
 
-        self.push_screen(ThemePicker(self.theme_files, self.theme), chosen)
+        self.open_dialog(ThemePicker(self.theme_files, self.theme), chosen)
 
     def use_theme(self, name: str) -> None:
         """Switch to a theme by name and save the choice."""
@@ -525,42 +796,28 @@ class PravahaApp(App[None]):
         self.notify_safely(f"There is no theme {name}.{hint}", "warning")
         return False
 
-    def change_scheduling(self, **changes: str) -> None:
-        """Change policy or batch former for all requests of this engine."""
-        try:
-            wanted = replace(self.client.snapshot().scheduling, **changes)  # type: ignore[arg-type]
-            self.client.set_scheduling(wanted)
-        except PravahaError as error:
-            self.notify_safely(str(error), "error")
-            return
-        steps = f"{wanted.batch_former} steps"
-        if wanted.batch_former == "timed":
-            steps += f" of {wanted.step_target_ms:g} ms"
-        self.notify_safely(f"Scheduling: {POLICY_TITLES[wanted.policy]}; {steps}.")
-
     async def action_quit(self) -> None:
         """Quit; the conversation is saved. Asks first if it cannot be."""
         reason = self.session.unsaved
         if reason is None:
             self.exit()
-        elif not isinstance(self.screen, ConfirmScreen):
+        else:
             confirm = ConfirmScreen("Quit and lose the last messages?", f"Not saved: {reason}.")
-            self.push_screen(confirm, lambda yes: self.exit() if yes else None)
+            self.open_dialog(confirm, lambda yes: self.exit() if yes else None)
 
-    def action_pane(self, name: Pane) -> None:
+    def action_pane(self, name: str) -> None:
         """Show and focus a pane; a second call maximises it, a third restores the chat."""
-        if name == "chat":
-            self.pane, self.maximised = "chat", False
+        if name == CHAT:
+            self.pane, self.maximised = CHAT, False
             self.query_one(Prompt).focus()
             return
         if self.pane == name and self.maximised:
-            self.action_pane("chat")
+            self.action_pane(CHAT)
             return
-        beside = name == "stats" or self.screen.has_class("-wide")
+        beside = PANES[name].place == "center" or self.screen.has_class("-wide")
         self.maximised = self.pane == name or not beside
         self.pane = name
-        target = KvMap if name == "kv" else StatsPane
-        self.call_after_refresh(lambda: self.query_one(target).focus())
+        self.call_after_refresh(lambda: self.query_one(PANES[name].focus).focus())
 
     def action_scroll_messages(self, pages: int) -> None:
         """Scroll the messages by pages, whichever widget has the focus."""
@@ -578,21 +835,16 @@ class PravahaApp(App[None]):
     async def action_message(self, where: str) -> None:
         """Move the cursor over the messages."""
         await self.query_one(Transcript).select(where)
+        self.draw_all()  # the token cursor is on the selected message only
 
     async def action_regenerate(self) -> None:
-        """Regenerate the last answer as a sibling."""
-        try:
-            self.session.regenerate()
-        except PravahaError as error:
-            self.notify_safely(str(error), "warning")
-            if not isinstance(error, ConversationChanged):
-                return
-        await self._show_chat()
+        """Regenerate the selected answer, else the last one, as a sibling."""
+        await self.action_perform("tree", "regenerate")
 
     def action_stop(self) -> None:
         """Stop the answer at the engine's next step; its text is kept."""
         self.session.stop()
-        self._draw_all()
+        self.draw_all()
 
     def action_copy(self) -> None:
         """Copy the selected message, else the last answer, as Markdown."""
@@ -603,15 +855,31 @@ class PravahaApp(App[None]):
             if (node.id == selected.id if selected else node.kind is NodeKind.ASSISTANT)
         ]
         if nodes:
-            self._copy(nodes[-1].text)
+            self.copy_text(nodes[-1].text)
         else:
             self.notify_safely("There is no answer to copy yet.", "warning")
 
-    def _copy(self, text: str) -> None:
+    def write_sequence(self, sequence: str) -> None:
+        """Write a control sequence that draws nothing to the terminal."""
+        if self._driver is not None:
+            self._driver.write(sequence)
+
+    def copy_text(self, text: str) -> None:
+        """Copy a text to the clipboard and say which way it took."""
         name = clipboard.copy(text, clipboard.choose_path(os.environ), self.copy_to_clipboard)
         self.notify_safely(f"{len(text)} characters copied with {name}.")
 
     def action_command_palette(self) -> None:
         """Open the command palette."""
-        if not isinstance(self.screen, CommandPalette):
-            self.push_screen(CommandPalette(id="--command-palette"))
+        self.open_dialog(Palette(id="--command-palette"))
+
+    def action_repaint(self) -> None:
+        """Draw the whole screen again, whatever another program has written over it."""
+        self.screen.refresh()
+
+    def open_dialog(
+        self, dialog: Screen[T], answered: ScreenResultCallbackType[T] | None = None
+    ) -> None:
+        """Open a dialog over the screen; no effect if one of its kind is open already."""
+        if not any(type(screen) is type(dialog) for screen in self.screen_stack):
+            self.push_screen(dialog, answered)

@@ -19,13 +19,14 @@ _DRAWN = {
     ".": "·…•░▒",
     "*": "●◆★",
     "o": "○◦▪",
-    ">": "▶▸❯",
+    ">": "▶▸❯›→",
     "^": "▲↑",
     "v": "▼↓",
-    "x": "✗",
+    "x": "✗×",
     "u": "µ",
+    "~": "≈",
     "a": "ā",
-    "<": "⟨",
+    "<": "⟨◀‹",
     "]": "⟩",
 }
 ASCII_TABLE = str.maketrans({glyph: plain for plain, glyphs in _DRAWN.items() for glyph in glyphs})

@@ -147,8 +147,8 @@ class FrameClock:
             more = await self._tick(began)
             self._failing = False
         except Exception as error:
-            log.exception("a tick failed")
             if not self._failing:
+                log.exception("a tick failed")
                 self._on_error(error)
             self._failing = True
             more = True

@@ -19,7 +19,14 @@ class Glyphs:
         spark: ramp from empty to full for sparklines.
         bar_full, bar_empty: filled and unfilled part of a gauge.
         kv: glyph form of the KV map, by cell code (`app.tui.view.kv_cells.Cell`).
+        phases: bars of the timeline: queued, prefill, decode, preempted.
         half_blocks: whether `▀` and `▄` may be used.
+        on_path: mark of the nodes of the open path in the branch tree.
+        resident, partly_resident, cold: how much of a branch's KV is in the pool.
+        fork, last_fork, beside: connectors of the branch tree.
+        earlier, later: arrows around the number of a sibling.
+        crumb: between the parts of the breadcrumb.
+        newline, tab, space, answer_end: marks in the text of tokens.
     """
 
     name: str
@@ -44,6 +51,23 @@ class Glyphs:
     half_blocks: bool
     ellipsis: str
     current: str
+    on_path: str
+    bookmark: str
+    resident: str
+    partly_resident: str
+    cold: str
+    fork: str
+    last_fork: str
+    beside: str
+    earlier: str
+    later: str
+    crumb: str
+    phases: str
+    newline: str
+    tab: str
+    space: str
+    answer_end: str
+    mark: str
 
 
 UNICODE = Glyphs(
@@ -65,10 +89,27 @@ UNICODE = Glyphs(
     spark=" ▁▂▃▄▅▆▇█",
     bar_full="━",
     bar_empty="─",
-    kv="·▒■█◆",
+    kv="·▒■▓█▣◆",
     half_blocks=True,
     ellipsis="…",
     current="▸",
+    on_path="•",
+    bookmark="★",
+    resident="●",
+    partly_resident="◐",
+    cold="○",
+    fork="├",
+    last_fork="└",
+    beside="│",
+    earlier="◀",
+    later="▶",
+    crumb="›",
+    phases="·▒█╳",
+    newline="⏎",
+    tab="⇥",
+    space="·",
+    answer_end="∎",
+    mark="◆",
 )
 
 ASCII = Glyphs(
@@ -90,10 +131,27 @@ ASCII = Glyphs(
     spark=" .:-=+*#@",
     bar_full="#",
     bar_empty="-",
-    kv=".-o#@",
+    kv=".-oO#%@",
     half_blocks=False,
     ellipsis="...",
     current=">",
+    on_path=".",
+    bookmark="!",
+    resident="*",
+    partly_resident="+",
+    cold="-",
+    fork="+",
+    last_fork="`",
+    beside="|",
+    earlier="<",
+    later=">",
+    crumb=">",
+    phases=".=#x",
+    newline="$",
+    tab=">",
+    space="_",
+    answer_end="#",
+    mark="@",
 )
 
 
@@ -101,8 +159,12 @@ class CharsetError(ValueError):
     """`PRAVAHA_CHARSET` is not auto, unicode or ascii."""
 
 
-def choose_glyphs(environ: Mapping[str, str]) -> Glyphs:
+def choose_glyphs(environ: Mapping[str, str], output_encoding: str | None = None) -> Glyphs:
     """The table for this terminal.
+
+    Args:
+        environ: the environment.
+        output_encoding: the encoding of standard output, if known.
 
     Raises:
         CharsetError: the variable has another value.
@@ -114,8 +176,10 @@ def choose_glyphs(environ: Mapping[str, str]) -> Glyphs:
         case "ascii":
             return ASCII
         case "auto":
-            encoding = locale.getpreferredencoding(False).lower().replace("-", "")
-            plain = environ.get("TERM") == "linux" or encoding not in {"utf8", "cp65001"}
+            encodings = {locale.getpreferredencoding(False), output_encoding or "utf-8"}
+            plain = environ.get("TERM") == "linux" or any(
+                each.lower().replace("-", "") not in {"utf8", "cp65001"} for each in encodings
+            )
             return ASCII if plain else UNICODE
     raise CharsetError(f"PRAVAHA_CHARSET is {wanted!r}; use auto, unicode or ascii.")
 

@@ -20,8 +20,14 @@ class Group(StrEnum):
     PANES = "Panes"
     PROMPT = "Prompt"
     NAVIGATE = "Navigate"
+    BRANCHES = "Branch tree"
     LIST = "Conversation list"
     KV = "KV map"
+    TRIE = "Prefix tree"
+    SCHEDULER = "Scheduler"
+    LOG = "Log"
+    CARDS = "Answers side by side"
+    COMPARE = "Compare"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,31 +65,64 @@ APP_KEYS: tuple[Key, ...] = (
     Key("copy_or_stop", "ctrl+c", "copy_or_stop", "stop", "Copy the selection; else stop the answer; twice quits", Group.GLOBAL, True, False),
     Key("escape", "escape", "escape", "back", "Undo one thing: popup, selection, queued message, answer, mode", Group.GLOBAL, False, False),
     Key("chat.new", "ctrl+n", "new_chat", "new", "Start a new conversation", Group.GLOBAL, True),
-    Key("tree.toggle", "ctrl+t", "conversations", "chats", "Show and focus the conversations", Group.GLOBAL, True),
+    Key("tree.toggle", "ctrl+t", "perform('go','toggle')", "branches", "Focus the branches, then the conversations, then the prompt", Group.GLOBAL, True),
+    Key("search.all", "ctrl+f", "perform('search','open')", "search", "Search every branch of every conversation", Group.GLOBAL, True),
     Key("theme", "f9", "theme", "theme", "Choose a theme, with a live preview", Group.GLOBAL, True),
-    Key("quit", "ctrl+q", "quit", "quit", "Quit; conversations are saved", Group.GLOBAL, True),
+    Key("quit", "ctrl+q", "quit", "quit", "Quit", Group.GLOBAL, True),
+    Key("repaint", "ctrl+l", "repaint", "repaint", "Draw the whole screen again", Group.GLOBAL, True),
+    Key("suspend", "ctrl+z", "suspend_process", "suspend", "Suspend the process; fg continues it", Group.GLOBAL, False, False),
     Key("pane.chat", "f2,1", "pane('chat')", "chat", "The conversation", Group.PANES, True),
-    Key("pane.kv", "f3,2", "pane('kv')", "kv", "The KV blocks; press again to maximise", Group.PANES, True),
-    Key("pane.stats", "f5,4", "pane('stats')", "stats", "The engine's figures; press again to maximise", Group.PANES, True),
+    Key("pane.kv", "f3,2", "pane('kv')", "kv", "KV cache blocks (again: maximise)", Group.PANES, True),
+    Key("pane.stats", "f5,4", "pane('stats')", "stats", "Engine stats (again: maximise)", Group.PANES, True),
+    Key("pane.logs", "f7,6", "pane('logs')", "log", "Log of engine and app (again: maximise)", Group.PANES, True),
+    Key("pane.scheduler", "f10,8", "pane('scheduler')", "scheduler", "Scheduler: step plan and requests over time (again: maximise)", Group.PANES, True),
+    Key("time.back", "less_than_sign", "perform('time','back')", "earlier", "Show the engine a second earlier", Group.PANES, False, False),
+    Key("time.forward", "greater_than_sign", "perform('time','forward')", "later", "Show the engine a second later", Group.PANES, False, False),
+    Key("time.far_back", "left_parenthesis", "perform('time','far_back')", "earlier", "Show the engine ten seconds earlier", Group.PANES, False, False),
+    Key("time.far_forward", "right_parenthesis", "perform('time','far_forward')", "later", "Show the engine ten seconds later", Group.PANES, False, False),
+    Key("time.live", "0", "perform('time','live')", "live", "Show the engine as it is now", Group.PANES),
     Key("prompt", "i", "prompt", "prompt", "Focus the prompt", Group.NAVIGATE),
     Key("navigate", "shift+tab", "navigate", "navigate", "Move from the prompt to the messages", Group.PROMPT, False, False),
     Key("msg.next", "j", "message('next')", "next", "Select the next message", Group.NAVIGATE, False, False),
     Key("msg.prev", "k", "message('previous')", "previous", "Select the previous message", Group.NAVIGATE, False, False),
     Key("path.first", "g", "message('first')", "first", "Select the first message", Group.NAVIGATE),
     Key("path.last", "G", "message('last')", "last", "Select the last message", Group.NAVIGATE),
-    Key("regen", "r", "regenerate", "again", "Regenerate the last answer", Group.NAVIGATE),
-    Key("stop", "s", "stop", "stop", "Stop the answer and keep its text", Group.NAVIGATE),
+    Key("tok.prev", "H,shift+left", "perform('tokens','previous')", "token", "Move the token cursor to the previous token", Group.NAVIGATE, False, False),
+    Key("tok.next", "L,shift+right", "perform('tokens','next')", "token", "Move the token cursor to the next token", Group.NAVIGATE),
+    Key("tok.prev_word", "ctrl+left", "perform('tokens','previous_word')", "word", "Move the token cursor to the previous word", Group.NAVIGATE, False, False),
+    Key("tok.next_word", "ctrl+right", "perform('tokens','next_word')", "word", "Move the token cursor to the next word", Group.NAVIGATE, False, False),
+    Key("alternatives", "full_stop", "perform('tokens','alternatives')", "alternatives", "Show other tokens with their probabilities; enter forks", Group.NAVIGATE),
+    Key("tint", "t", "perform('tokens','tint')", "tint", "Tint tokens by how unlikely they were", Group.NAVIGATE),
+    Key("surprise.prev", "left_curly_bracket", "perform('tokens','surprise_previous')", "surprising", "Move the token cursor to the previous unlikely token", Group.NAVIGATE, False, False),
+    Key("surprise.next", "right_curly_bracket", "perform('tokens','surprise_next')", "surprising", "Move the token cursor to the next unlikely token", Group.NAVIGATE),
+    Key("expand", "x", "perform('compare','ask_count')", "expand", "Generate 2 to 9 answers side by side: x, then their number", Group.NAVIGATE),
+    Key("mark", "space", "perform('compare','mark')", "mark", "Mark the selected message, else the last one, for a comparison", Group.NAVIGATE),
+    Key("compare", "c", "perform('compare','compare')", "compare", "Compare the marked messages, else an answer with the one before it", Group.NAVIGATE),
+    Key("search", "slash", "perform('search','find')", "find", "Find words in the messages of the open branch", Group.NAVIGATE),
+    Key("search.next", "n", "perform('search','next')", "further", "Go to the next message that was found", Group.NAVIGATE, False, False),
+    Key("search.prev", "N", "perform('search','previous')", "before", "Go to the previous message that was found", Group.NAVIGATE, False, False),
+    Key("merge", "M", "perform('merge','open')", "merge", "Merge another branch into this one", Group.NAVIGATE),
+    Key("copy.code", "Y", "perform('files','copy_code')", "code", "Copy a code block of the selected message or last answer", Group.NAVIGATE),
+    Key("editor", "ctrl+g", "perform('files','edit')", "editor", "Edit the prompt in $EDITOR", Group.PROMPT, True),
+    Key("regen", "r", "regenerate", "again", "Regenerate the selected answer, else the last one", Group.NAVIGATE),
+    Key("kv.pin", "p", "perform('kv','pin')", "pin", "Keep the KV of the path to the message in the pool, or no longer", Group.NAVIGATE),
+    Key("kv.warm", "w", "perform('kv','warm')", "warm", "Compute the KV of the path to the message, at the lowest priority", Group.NAVIGATE),
+    Key("kv.show", "v", "perform('kv','show_blocks')", "blocks", "Show the KV blocks of the path to the message", Group.NAVIGATE),
+    Key("undo", "u", "perform('tree','undo')", "undo", "Undo the last operation on the conversation", Group.NAVIGATE),
+    Key("redo", "U", "perform('tree','redo')", "redo", "Redo what was undone last", Group.NAVIGATE),
+    Key("stop", "s", "perform('tree','stop')", "stop", "Stop the selected answer, else the last one; its text is kept", Group.NAVIGATE),
     Key("copy", "y", "copy", "copy", "Copy the selected message, else the last answer, as Markdown", Group.NAVIGATE),
 )  # fmt: skip
 
 PROMPT_KEYS: tuple[Key, ...] = (
     Key("send", "enter", "send", "send", "Send; queues while an answer runs", Group.PROMPT, False, False),
     Key("newline", "ctrl+j,shift+enter", "newline", "newline", "A new line (also a backslash, then enter)", Group.PROMPT, False, False),
+    Key("text.undo", "ctrl+z", "undo_or_suspend", "undo", "Undo the last edit; with nothing to undo, suspend", Group.PROMPT, False, False),
     Key("history.prev", "up", "history_up", "history", "At the first line: the previous prompt", Group.PROMPT, False, False),
     Key("history.next", "down", "history_down", "history", "At the last line: the next prompt", Group.PROMPT, False, False),
     Key("scroll.up", "pageup", "app.scroll_messages(-1)", "up", "Scroll the messages up", Group.PROMPT, False, False),
     Key("scroll.down", "pagedown", "app.scroll_messages(1)", "down", "Scroll the messages down", Group.PROMPT, False, False),
-    Key("complete", "tab", "complete", "complete", "Complete a /command", Group.PROMPT, False, False),
+    Key("complete", "tab", "complete", "complete", "Complete a /command or an @file", Group.PROMPT, False, False),
 )  # fmt: skip
 
 TRANSCRIPT_KEYS: tuple[Key, ...] = (
@@ -91,10 +130,42 @@ TRANSCRIPT_KEYS: tuple[Key, ...] = (
     Key("path.end", "end", "app.message('end')", "end", "Go to the end and follow the newest text", Group.NAVIGATE, False, False),
 )  # fmt: skip
 
+NAVIGATE_KEYS: tuple[Key, ...] = (
+    Key("adopt", "enter", "app.perform('go','enter')", "open", "Open the branch of the node; on the open branch: edit the message or continue from the answer", Group.NAVIGATE, False, False),
+    Key("fork", "f", "app.perform('tree','fork')", "fork", "Begin a branch at the token cursor, else after the message", Group.NAVIGATE),
+    Key("edit", "e", "app.perform('tree','edit')", "edit", "Edit the message in the prompt; the result is a sibling", Group.NAVIGATE),
+    Key("regen.params", "R", "app.perform('tree','regenerate_with')", "sampled", "Regenerate with another temperature", Group.NAVIGATE),
+    Key("sib.prev", "h", "app.perform('go','sibling',-1)", "earlier", "The earlier sibling: another answer or wording", Group.NAVIGATE),
+    Key("sib.next", "l", "app.perform('go','sibling',1)", "later", "The later sibling: another answer or wording", Group.NAVIGATE),
+    Key("fork.next", "J", "app.perform('go','branch_point',1)", "down", "The next message with siblings", Group.NAVIGATE, False, False),
+    Key("fork.prev", "K", "app.perform('go','branch_point',-1)", "up", "The previous message with siblings", Group.NAVIGATE, False, False),
+    Key("head.prev", "left_square_bracket", "app.perform('go','branch',-1)", "previous", "The previous branch", Group.NAVIGATE),
+    Key("head.next", "right_square_bracket", "app.perform('go','branch',1)", "next", "The next branch", Group.NAVIGATE),
+    Key("head.last", "grave_accent", "app.perform('go','last_branch')", "last", "The branch that was open before", Group.NAVIGATE),
+    Key("bookmark", "b", "app.perform('tree','bookmark')", "bookmark", "Set or remove a bookmark", Group.NAVIGATE),
+    Key("bookmarks", "B", "app.perform('go','bookmarks')", "bookmarks", "List bookmarks and labels, and go to one", Group.NAVIGATE),
+    Key("label", "m", "app.perform('tree','label')", "label", "Label the message", Group.NAVIGATE),
+    Key("prune", "D", "app.perform('tree','prune')", "prune", "Remove the message and all below it; u restores", Group.NAVIGATE),
+    Key("promote", "P", "app.perform('tree','promote')", "promote", "Make the branch the main one", Group.NAVIGATE),
+)  # fmt: skip
+
+BRANCH_KEYS: tuple[Key, ...] = (
+    Key("branches.next", "j,down", "cursor(1)", "next", "Next node", Group.BRANCHES, False, False),
+    Key("branches.prev", "k,up", "cursor(-1)", "previous", "Previous node", Group.BRANCHES, False, False),
+    Key("branches.page_down", "pagedown", "page(1)", "down", "A page down", Group.BRANCHES, False, False),
+    Key("branches.page_up", "pageup", "page(-1)", "up", "A page up", Group.BRANCHES, False, False),
+    Key("branches.first", "g,home", "edge(0)", "first", "First node", Group.BRANCHES, False, False),
+    Key("branches.last", "G,end", "edge(1)", "last", "Last node", Group.BRANCHES, False, False),
+    Key("fold", "z", "fold", "fold", "Hide or show what is below the node", Group.BRANCHES, False, False),
+    Key("hoist", "Z", "hoist", "only", "Show only what is below the node, or everything again", Group.BRANCHES, False, False),
+)  # fmt: skip
+
 LIST_KEYS: tuple[Key, ...] = (
     Key("chat.open", "enter", "select_cursor", "open", "Open the conversation", Group.LIST, False, False),
     Key("chat.filter", "slash", "filter", "filter", "Filter by the words of titles and messages", Group.LIST, False, False),
-    Key("chat.delete", "delete", "delete", "delete", "Archive the conversation; asks", Group.LIST, False, False),
+    Key("chat.delete", "delete", "delete", "delete", "Archive the conversation; in the archive delete it for good; asks", Group.LIST, False, False),
+    Key("chat.archive", "A", "app.perform('archive','toggle')", "archive", "Show the archived conversations, or the others again", Group.LIST, False, False),
+    Key("chat.restore", "u", "app.perform('archive','restore')", "restore", "Bring an archived conversation back", Group.LIST, False, False),
     Key("list.next", "j,down", "cursor_down", "next", "Next conversation", Group.LIST, False, False),
     Key("list.prev", "k,up", "cursor_up", "previous", "Previous conversation", Group.LIST, False, False),
 )  # fmt: skip
@@ -106,14 +177,95 @@ KV_KEYS: tuple[Key, ...] = (
     Key("kv.down", "down,j", "move(0,1)", "down", "Move the cursor", Group.KV, False, False),
     Key("kv.zoom_in", "plus,equals_sign", "zoom(-1)", "finer", "Fewer blocks a cell", Group.KV, False, False),
     Key("kv.zoom_out", "minus", "zoom(1)", "coarser", "More blocks a cell", Group.KV, False, False),
-    Key("kv.owner", "enter", "light_owner", "owner", "Highlight all blocks of this block's request", Group.KV, False, False),
+    Key("kv.tint", "t", "tint", "colours", "Colour by state, request, age, fill or references", Group.KV, False, False),
+    Key("kv.owner", "enter", "light_owner", "owner", "Highlight all blocks of this block's request, then of its next one", Group.KV, False, False),
 )  # fmt: skip
 
-ALL_KEYS = (*APP_KEYS, *PROMPT_KEYS, *TRANSCRIPT_KEYS, *LIST_KEYS, *KV_KEYS)
+KV_PANE_KEYS: tuple[Key, ...] = (
+    Key("kv.tree", "v", "toggle_tree", "tree", "Show the prefix cache as a tree, or the map again", Group.KV, False, False),
+)  # fmt: skip
+
+TRIE_KEYS: tuple[Key, ...] = (
+    Key("trie.next", "j,down", "move(1)", "next", "The next chain of blocks", Group.TRIE, False, False),
+    Key("trie.prev", "k,up", "move(-1)", "previous", "The previous chain of blocks", Group.TRIE, False, False),
+    Key("trie.page_down", "pagedown", "page(1)", "down", "A page down", Group.TRIE, False, False),
+    Key("trie.page_up", "pageup", "page(-1)", "up", "A page up", Group.TRIE, False, False),
+    Key("trie.first", "g,home", "edge(-1)", "first", "The first chain", Group.TRIE, False, False),
+    Key("trie.last", "G,end", "edge(1)", "last", "The last chain", Group.TRIE, False, False),
+    Key("trie.light", "enter", "light", "light", "Show the chain's blocks in the map", Group.TRIE, False, False),
+)  # fmt: skip
+
+SCHEDULER_KEYS: tuple[Key, ...] = (
+    Key("scheduler.policy", "o", "app.perform('scheduler','policy')", "policy", "The next scheduling policy", Group.SCHEDULER, False, False),
+    Key("scheduler.steps", "O", "app.perform('scheduler','steps')", "steps", "The next way of forming steps", Group.SCHEDULER, False, False),
+)  # fmt: skip
+
+LOG_KEYS: tuple[Key, ...] = (
+    Key("logs.level", "l", "level", "level", "Show all records, then warnings, then errors", Group.LOG, False, False),
+    Key("logs.find", "slash", "find", "find", "Show only records with a text", Group.LOG, False, False),
+    Key("logs.unfilter", "escape", "unfilter", "all", "Show all records again", Group.LOG, False, False),
+    Key("logs.down", "j,down", "scroll(1)", "down", "The next record", Group.LOG, False, False),
+    Key("logs.up", "k,up", "scroll(-1)", "up", "The previous record", Group.LOG, False, False),
+    Key("logs.page_down", "pagedown", "page(1)", "down", "A page down", Group.LOG, False, False),
+    Key("logs.page_up", "pageup", "page(-1)", "up", "A page up", Group.LOG, False, False),
+    Key("logs.first", "g,home", "edge(-1)", "first", "The oldest record", Group.LOG, False, False),
+    Key("logs.last", "G,end", "edge(1)", "last", "The newest record, and follow", Group.LOG, False, False),
+)  # fmt: skip
+
+COUNT_KEYS: tuple[Key, ...] = (
+    Key("expand.drop", "escape", "drop", "drop", "After x: generate nothing", Group.CARDS, False, False),
+)  # fmt: skip
+
+CARD_KEYS: tuple[Key, ...] = (
+    Key("card.prev", "h,left", "move(-1)", "previous", "Select the previous answer (also its number)", Group.CARDS, False, False),
+    Key("card.next", "l,right", "move(1)", "next", "Select the next answer (also its number)", Group.CARDS, False, False),
+    Key("card.adopt", "enter", "app.perform('compare','adopt_card')", "adopt", "Go on with this answer; the others stay in the tree", Group.CARDS, False, False),
+    Key("card.prune", "D", "app.perform('compare','prune_card')", "prune", "Prune this answer; undo brings it back", Group.CARDS, False, False),
+    Key("card.stop", "s", "app.perform('compare','stop_card')", "stop", "Stop this answer and keep its text", Group.CARDS, False, False),
+    Key("card.close", "escape", "app.perform('compare','close_cards')", "close", "Close the answers; they go on", Group.CARDS, False, False),
+)  # fmt: skip
+
+COMPARE_KEYS: tuple[Key, ...] = (
+    Key("compare.down", "j,down", "scroll(1)", "down", "Scroll all columns down", Group.COMPARE, False, False),
+    Key("compare.up", "k,up", "scroll(-1)", "up", "Scroll all columns up", Group.COMPARE, False, False),
+    Key("compare.page_down", "pagedown", "page(1)", "down", "Scroll down by a page", Group.COMPARE, False, False),
+    Key("compare.page_up", "pageup", "page(-1)", "up", "Scroll up by a page", Group.COMPARE, False, False),
+    Key("compare.first", "g,home", "edge(-1)", "first", "Go to the first row", Group.COMPARE, False, False),
+    Key("compare.last", "G,end", "edge(1)", "last", "Go to the last row", Group.COMPARE, False, False),
+    Key("compare.next", "n", "difference(1)", "next", "Go to the next difference", Group.COMPARE, False, False),
+    Key("compare.prev", "N", "difference(-1)", "previous", "Go to the previous difference", Group.COMPARE, False, False),
+    Key("compare.left", "h,left", "select(-1)", "left", "Select the column to the left (also its number)", Group.COMPARE, False, False),
+    Key("compare.right", "l,right", "select(1)", "right", "Select the column to the right (also its number)", Group.COMPARE, False, False),
+    Key("compare.adopt", "enter", "app.perform('compare','adopt_column')", "adopt", "Go on with the selected column's branch", Group.COMPARE, False, False),
+    Key("compare.close", "escape", "app.perform('compare','close_comparison')", "close", "Close the comparison", Group.COMPARE, False, False),
+)  # fmt: skip
+
+SCOPES: dict[str, tuple[Key, ...]] = {
+    "app": APP_KEYS,
+    "prompt": PROMPT_KEYS,
+    "transcript": (*TRANSCRIPT_KEYS, *NAVIGATE_KEYS),
+    "branches": (*BRANCH_KEYS, *NAVIGATE_KEYS),
+    "list": LIST_KEYS,
+    "kv": (*KV_KEYS, *KV_PANE_KEYS),
+    "trie": (*TRIE_KEYS, *KV_PANE_KEYS),
+    "scheduler": SCHEDULER_KEYS,
+    "log": LOG_KEYS,
+    "count": COUNT_KEYS,
+    "cards": CARD_KEYS,
+    "compare": COMPARE_KEYS,
+}
+"""The actions that have keys in the same widget, whose keys must differ."""
+
+ALL_KEYS = tuple(dict.fromkeys(key for keys in SCOPES.values() for key in keys))
 
 _NAMES = {
     "question_mark": "?", "slash": "/", "plus": "+", "equals_sign": "=", "minus": "-",
-    "escape": "esc", "delete": "del",
+    "escape": "esc", "delete": "del", "left_square_bracket": "[", "right_square_bracket": "]",
+    "grave_accent": "`",
+    "less_than_sign": "<", "greater_than_sign": ">",
+    "left_parenthesis": "(", "right_parenthesis": ")",
+    "full_stop": ".", "left_curly_bracket": "{",
+    "right_curly_bracket": "}",
 }  # fmt: skip
 
 
@@ -168,6 +320,8 @@ def hint(name: str, word: str, keymap: Mapping[str, str]) -> tuple[str, str, str
     """
     key = next(key for key in ALL_KEYS if key.id == name)
     click = f"app.{key.action}" if key in APP_KEYS else ""
+    if key.action.startswith("app."):
+        click = key.action
     return shown(key, keymap).split()[0], word, click
 
 
@@ -218,8 +372,7 @@ def _problem(name: str, keymap: Mapping[str, str]) -> str:
 
 def _scope(key: Key) -> tuple[Key, ...]:
     """The actions in the same scope, whose keys must differ."""
-    tables = (APP_KEYS, PROMPT_KEYS, TRANSCRIPT_KEYS, LIST_KEYS, KV_KEYS)
-    return next(table for table in tables if key in table)
+    return next(table for table in SCOPES.values() if key in table)
 
 
 _KEY_NAMES = frozenset(str(key.value) for key in Keys)

@@ -22,8 +22,11 @@ def native_output_to(log: Path) -> Iterator[None]:
         sink = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     except OSError:
         sink = os.open(os.devnull, os.O_WRONLY)
-    encoding = sys.stdout.encoding
-    terminals = [open(fd, "w", encoding=encoding, closefd=False) for fd in saved]  # noqa: SIM115
+    # In another encoding, the first character outside it would end Textual's writer thread.
+    terminals = [
+        open(fd, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
+        for fd in saved
+    ]
     sys.__stdout__, sys.__stderr__ = terminals  # type: ignore[misc]
     os.dup2(sink, 1)
     os.dup2(sink, 2)

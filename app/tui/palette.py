@@ -41,6 +41,8 @@ class PravahaCommands(Provider):
                 else partial(app.run_action, key.action)
             )
             yield Entry(key.help, note, run)
+        yield Entry("Switch model", "/model: choose an installed model", app.models.choose)
+        yield Entry("Sampling parameters", "/sampling: of this conversation", app.sampling.edit)
         for tree in app.session.trees():
             yield Entry(
                 f"Open: {safe_line(tree.title)}", "conversation", partial(app.open_chat, tree.id)
@@ -49,10 +51,10 @@ class PravahaCommands(Provider):
             if theme.theme is not None:
                 yield Entry(f"Theme: {name}", theme.title, partial(app.use_theme, name))
         for policy, title in POLICY_TITLES.items():
-            run = partial(app.change_scheduling, policy=policy)
+            run = partial(app.scheduler.change, policy=policy)
             yield Entry(f"Scheduling: {policy}", f"{title}, from the next step on", run)
         for former, title in BATCH_FORMER_TITLES.items():
-            run = partial(app.change_scheduling, batch_former=former)
+            run = partial(app.scheduler.change, batch_former=former)
             yield Entry(f"Steps: {former}", title, run)
 
     async def discover(self) -> Hits:

@@ -1,36 +1,21 @@
-"""One tick of the screen: pulls new data from session and engine and passes it to the visible widgets.
+"""One tick of the screen: pulls new data from session and engine and passes it to the visible panes.
 
-Guard: costs microseconds if nothing changed; widgets compare before they draw. Nothing here may wait for
+Guard: costs microseconds if nothing changed; panes compare before they draw. Nothing here may wait for
 the engine. While the engine works, text is drawn on every tick but figures only every `FIGURES_S`, to
 leave processor time to the engine.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
-from textual.css.query import NoMatches
-
-from app.tui.glyphs import Glyphs
-from app.tui.view.bars import StatusFacts, build_header
-from app.tui.view.mood import MoodState, MoodTracker
-from app.tui.view.spans import Line, Span, fit
+from app.tui.engine_history import EngineHistory, as_client
+from app.tui.frame import Frame, Pane
+from app.tui.view.mood import MoodTracker
 from app.tui.view.stats import History, is_busy
-from app.tui.widgets.avatar import Avatar
-from app.tui.widgets.kv_pane import KvPane
-from app.tui.widgets.lines import Lines
-from app.tui.widgets.loading import LoadingView
-from app.tui.widgets.stats import StatsPane
-from app.tui.widgets.status_bar import StatusBar
 from app.tui.widgets.transcript import Transcript
-from app.tui.widgets.vitals import Vitals
 from engine.api.snapshot import EngineSnapshot, EngineState
 from engine.clients.engine_client import EngineClient
 from engine.conversations.session import TreeSession
 from engine.conversations.tree import NodeStatus
-
-if TYPE_CHECKING:
-    from textual.screen import Screen
-
 
 FIGURES_S = 0.25
 """Seconds between two drawings of the figures while the engine works."""
@@ -40,59 +25,51 @@ CROWD = 8
 """Number of running requests from which on less is drawn, to leave processor time to the engine."""
 
 
-def build_queued(queued: Sequence[str], glyphs: Glyphs, cells: int) -> list[Line]:
-    """Messages that wait for the running answer, the newest last."""
-    rows: list[Line] = [
-        (
-            Span(f"{glyphs.queued} ", "$warning"),
-            Span(fit(" ".join(text.split()), max(8, cells - 6)), "$muted"),
-        )
-        for text in queued[-3:]
-    ]
-    if rows:
-        rows.append((Span("  esc takes the last one back", "$faint"),))
-    return rows
-
-
 class Presenter:
     """Draws the main screen from the session and the engine's snapshot.
 
     Args:
-        screen: the main screen, mounted.
+        transcript: shows the new text of every tick.
+        panes: drawn from a `Frame` when the figures are due.
+        streams: panes that show the text of answers: drawn on every tick with new text, too.
         on_settled: called after an answer has finished, to refresh lists.
         mode: returns the keyboard mode, `PROMPT` or `NAVIGATE`.
         hints: returns the keys to show in the status bar.
         server: the address of the engine's server; None for an engine in this process.
+        retry_key: regenerates an answer.
     """
 
     def __init__(
         self,
-        screen: "Screen[object]",
         client: EngineClient,
         session: TreeSession,
-        glyphs: Glyphs,
         *,
-        avatars: Sequence[Avatar],
+        transcript: Transcript,
+        panes: Sequence[Pane],
+        streams: Sequence[Pane],
         on_settled: Callable[[], None],
         mode: Callable[[], str],
         hints: Callable[[], Sequence[tuple[str, str, str]]],
         server: str | None,
+        retry_key: str,
     ) -> None:
-        self._screen = screen
         self._client = client
         self._session = session
-        self._glyphs = glyphs
-        self._avatars = avatars
+        self._transcript = transcript
+        self._panes = panes
+        self._streams = streams
         self._on_settled = on_settled
         self._mode = mode
         self._hints = hints
         self._server = server
+        self._retry_key = retry_key
         self._tracker = MoodTracker()
-        self._epoch = -1
         self._text_arrived = False
         self._drawn_at = float("-inf")
         self._drawn_for: tuple[object, ...] = ()
         self._moving = False
+        self._engine = EngineHistory(client)
+        self._shown_at: float | None = None  # the instant that panes show; None for the present
         self.history = History()
         self.snapshot = client.snapshot()
 
@@ -106,6 +83,11 @@ class Presenter:
         """Whether so many requests run that less should be drawn."""
         return self.snapshot.running >= CROWD
 
+    @property
+    def in_past(self) -> bool:
+        """Whether panes show an earlier instant."""
+        return self._shown_at is not None
+
     async def tick(self, now: float) -> bool:
         """Draw what changed; True while further changes are expected."""
         deltas = self._session.pump()
@@ -114,17 +96,29 @@ class Presenter:
         for delta in deltas:
             if delta.text or delta.status is not NodeStatus.STREAMING:
                 self._text_arrived = delta.status is NodeStatus.STREAMING
-        if deltas:
-            transcript = self._screen.query_one(Transcript)
-            await transcript.apply(deltas, self._session.path, crowded=self.crowded)
-            if any(delta.status is not NodeStatus.STREAMING for delta in deltas):
-                self._on_settled()
+        shown = [delta for delta in deltas if self._session.on_path(delta.node_id)]
+        if shown:
+            await self._transcript.apply(shown, self._session.path, crowded=self.crowded)
+        if deltas and any(delta.status is not NodeStatus.STREAMING for delta in deltas):
+            self._on_settled()
         if self._figures_due(snapshot, now):
             self.history.add(now, snapshot)
-            self._moving = self._draw(snapshot, self._tracker.advance(snapshot, now), now)
+            self._engine.add(now, snapshot)
+            self._moving = self._draw(snapshot, now, [*self._panes, *self._streams])
+        elif deltas and any(pane.in_view for pane in self._streams):
+            self._draw(snapshot, now, self._streams)
         working = is_busy(snapshot) or snapshot.state in (EngineState.LOADING, EngineState.DRAINING)
         busy = self._session.generating or self._session.saving
         return bool(deltas) or working or self._moving or busy
+
+    def go_in_time(self, seconds: float | None) -> None:
+        """Show the engine so many seconds later (negative: earlier); None, or beyond now: the present."""
+        if seconds is None:
+            self._shown_at = None
+            return
+        engine = self._engine
+        wanted = (engine.now if self._shown_at is None else self._shown_at) + seconds
+        self._shown_at = None if wanted >= engine.now else max(wanted, engine.oldest)
 
     def draw_all(self) -> None:
         """Draw the figures at the next tick too, as after a pane was opened or resized."""
@@ -142,59 +136,27 @@ class Presenter:
         self._drawn_at, self._drawn_for = now, about
         return True
 
-    def _draw(self, snapshot: EngineSnapshot, state: MoodState, now: float) -> bool:
-        screen, glyphs = self._screen, self._glyphs
-        cells = screen.size.width
-        header = build_header(snapshot, self._session.title, glyphs, cells, server=self._server)
-        screen.query_one("#header", Lines).show([header])
-        facts = StatusFacts(
+    def _draw(self, snapshot: EngineSnapshot, now: float, panes: Sequence[Pane]) -> bool:
+        """Draw those of the panes that are visible; True if one of them is animated."""
+        engine = self._engine
+        mood = self._tracker.advance(snapshot, now, repeated=self._session.stopped_for_repetition)
+        shown, behind = as_client(engine), 0.0
+        if self._shown_at is not None:
+            shown = as_client(engine.past(self._shown_at))
+            snapshot, behind = shown.snapshot(), now - self._shown_at
+        frame = Frame(
+            now=now,
+            snapshot=snapshot,
+            history=self.history,
+            mood=mood,
+            client=shown,
+            session=self._session,
+            selected=self._transcript.selected_id,
             mode=self._mode(),
-            context_used=self._session.context_used(),
-            generating=self._session.generating,
             hints=self._hints(),
-            unsaved=self._session.unsaved is not None,
+            server=self._server,
+            retry_key=self._retry_key,
+            behind=behind,
         )
-        screen.query_one(StatusBar).show_status(snapshot, facts, glyphs)
-        queued = screen.query_one("#queued", Lines)
-        queued.show(build_queued(self._session.queued, glyphs, queued.size.width or cells))
-        queued.display = bool(self._session.queued)
-        moving = False
-        for avatar in self._avatars:
-            if _visible(avatar):
-                moving |= avatar.show(state, snapshot, now)
-        welcome = screen.query_one(LoadingView)
-        if _visible(welcome):
-            welcome.show(snapshot)
-        stats = screen.query_one(StatsPane)
-        if _visible(stats):
-            stats.show(snapshot, self.history)
-        vitals = screen.query_one(Vitals)
-        if _visible(vitals):
-            vitals.show(snapshot, self.history, state)
-        self._draw_blocks(snapshot)
-        return moving
-
-    def _draw_blocks(self, snapshot: EngineSnapshot) -> None:
-        try:
-            pane = self._screen.query_one(KvPane)
-        except NoMatches:
-            return
-        if not _visible(pane):
-            return
-        blocks = self._client.blocks(self._epoch)
-        if blocks is not None:
-            self._epoch = blocks.epoch
-        pane.show(snapshot.blocks, blocks, self._session.request_id)
-
-
-def _visible(widget: Avatar | LoadingView | StatsPane | Vitals | KvPane) -> bool:
-    """Whether the widget and all its ancestors are displayed and it has a size."""
-    return (
-        widget.is_on_screen
-        and widget.size.area > 0
-        and all(
-            ancestor.display
-            for ancestor in widget.ancestors_with_self
-            if hasattr(ancestor, "display")
-        )
-    )
+        moving = [pane.show(frame) for pane in panes if pane.in_view]
+        return any(moving)

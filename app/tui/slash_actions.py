@@ -1,28 +1,36 @@
-"""The actions of the slash commands, one method for each; the table in `slash.py` names them."""
+"""The slash commands on the screen, one method for each command of the table in `app.slash.commands`."""
 
 from typing import TYPE_CHECKING
 
+from app.slash.files import export_to_file, import_from_file
+from app.slash.parse import Invocation, method_name
 from app.text.safe_text import safe_line
-from app.tui.numbers import compact, size
-from app.tui.slash import Invocation
+from app.tui.keys import ALL_KEYS
+from app.tui.widgets.transcript import Transcript
+from engine.api.errors import InvalidRequest, PravahaError
+from engine.conversations.node_words import find_branch
 
 if TYPE_CHECKING:
     from app.tui.app import PravahaApp
 
+EXPANSION = 4
+"""Number of answers that /expand generates without a number."""
+
 
 class SlashActions:
-    """Runs slash commands of the app."""
+    """Runs slash commands of the app. Each method gets the argument text, empty if there is none."""
 
     def __init__(self, app: "PravahaApp") -> None:
         self._app = app
 
     async def run(self, invocation: Invocation) -> None:
-        """Run a command of the table; one that takes no argument does nothing if it is given one."""
-        command = invocation.command
-        if invocation.argument and not command.argument:
-            self._app.notify_safely(f"/{command.name} takes no argument.", "warning")
-            return
-        await getattr(self, invocation.command.action)(invocation.argument)
+        """Run a command of the table; shows the error if it fails."""
+        try:
+            await getattr(self, method_name(invocation.command.name))(invocation.argument)
+        except PravahaError as error:
+            self._app.notify_safely(str(error), "warning")
+
+    # Conversations.
 
     async def new(self, argument: str) -> None:
         """Start a new conversation; send `argument` if it is not empty."""
@@ -31,20 +39,111 @@ class SlashActions:
             await self._app.send(argument)
 
     async def resume(self, argument: str) -> None:
-        """Show the list, filtered."""
-        self._app.show_list(argument)
+        """Show the list, filtered; a number opens the conversation at that place of the list."""
+        trees = self._app.session.trees()
+        if argument.isdecimal() and 1 <= int(argument) <= len(trees):
+            await self._app.open_chat(trees[int(argument) - 1].id)
+        else:
+            self._app.show_list(argument)
 
     async def rename(self, argument: str) -> None:
         """Rename this conversation."""
-        if not argument:
-            self._app.notify_safely("/rename needs a title.", "warning")
-            return
         self._app.session.rename_tree(self._app.session.tree_id, argument)
         self._app.refresh_list()
 
     async def delete(self, argument: str) -> None:
         """Archive this conversation, after a question."""
         self._app.ask_delete(self._app.session.tree_id)
+
+    async def archive(self, argument: str) -> None:
+        """Show the archived conversations."""
+        self._app.archive.toggle()
+
+    async def gc(self, argument: str) -> None:
+        """Delete all archived conversations for good, after a question."""
+        self._app.archive.ask_erase_all()
+
+    async def search(self, argument: str) -> None:
+        """Search every branch of every conversation."""
+        self._app.search.open(argument)
+
+    async def export(self, argument: str) -> None:
+        """Write the conversation to a file."""
+        self._app.notify_safely(f"Written: {export_to_file(self._app.session, argument)}")
+
+    async def import_(self, argument: str) -> None:
+        """Read a conversation from a file and open it."""
+        import_from_file(self._app.session, argument)
+        await self._app.open_chat(self._app.session.tree_id)
+
+    # Branches.
+
+    async def tree(self, argument: str) -> None:
+        """Show the tree, as its key does."""
+        await self._press("tree.toggle")
+
+    async def fork(self, argument: str) -> None:
+        """Begin a branch after the selected message, else after the last one."""
+        name = self._app.session.branches.fork(self._node(argument))
+        self._app.notify_safely(f"Branch {name} begins here.")
+        await self._app.show_chat()
+
+    async def switch(self, argument: str) -> None:
+        """Go to a branch by name, or to a message by its number on the open path."""
+        session = self._app.session
+        named = find_branch(session.tree, argument)
+        if named is not None:
+            session.branches.rewind(named)
+        else:
+            session.branches.adopt(self._node(argument))
+        await self._app.show_chat()
+
+    async def branch(self, argument: str) -> None:
+        """Name the open branch."""
+        self._app.session.branches.rename_branch(argument)
+        self._app.notify_safely(f"This branch is named {argument}.")
+
+    async def label(self, argument: str) -> None:
+        """Label the selected message, else the last one; without a text remove its label."""
+        self._app.session.branches.label(self._node(""), argument)
+        await self._app.show_chat()
+
+    async def expand(self, argument: str) -> None:
+        """Generate several answers side by side."""
+        if argument and not argument.isdecimal():
+            raise InvalidRequest("/expand takes a number of answers.")
+        self._app.session.branches.expand(int(argument or EXPANSION), self._node(""))
+        await self._app.show_chat()
+
+    async def prune(self, argument: str) -> None:
+        """Hide the selected message, else the last one, and all below it."""
+        count = self._app.session.branches.prune(self._node(argument))
+        self._app.notify_safely(f"{count} hidden; /undo brings back what was pruned.")
+        await self._app.show_chat()
+
+    async def promote(self, argument: str) -> None:
+        """Make the open branch the main one."""
+        self._app.session.branches.promote(self._node(argument))
+        self._app.notify_safely("This is the main branch now.")
+        await self._app.show_chat()
+
+    async def merge(self, argument: str) -> None:
+        """Merge another branch into the open one."""
+        await self._app.merge.run(argument)
+
+    async def undo(self, argument: str) -> None:
+        """Undo the last operation."""
+        await self._press("undo")
+
+    async def redo(self, argument: str) -> None:
+        """Redo the operation that was undone last."""
+        await self._press("redo")
+
+    # Answers.
+
+    async def shorten(self, argument: str) -> None:
+        """Leave earlier messages out of the context, or summarise them."""
+        await self._app.context.shorten(argument)
 
     async def system(self, argument: str) -> None:
         """Show, set or clear the system prompt."""
@@ -57,17 +156,15 @@ class SlashActions:
         )
 
     async def model(self, argument: str) -> None:
-        """Show the model and its executor."""
-        model = self._app.client.snapshot().model
-        if model is None:
-            self._app.notify_safely("No model is loaded yet.")
-            return
-        self._app.notify_safely(
-            f"{safe_line(model.name)}: {model.architecture}, {compact(model.parameters)} parameters, "
-            f"{model.weight_format} in {size(model.weight_bytes)}, KV {model.kv_dtype}, context "
-            f"{model.context_length}; {model.executor} executor, {model.dispatch}, "
-            f"{model.threads} threads."
-        )
+        """Open the model picker, or load the named model."""
+        if argument:
+            self._app.models.switch(argument)
+        else:
+            self._app.models.choose()
+
+    async def sampling(self, argument: str) -> None:
+        """Edit, set or reset the sampling parameters of this conversation."""
+        self._app.sampling.run(argument)
 
     async def regen(self, argument: str) -> None:
         """Regenerate the last answer."""
@@ -78,8 +175,21 @@ class SlashActions:
         self._app.action_stop()
 
     async def copy(self, argument: str) -> None:
-        """Copy the last answer."""
-        self._app.action_copy()
+        """Copy the last answer, one of its code blocks, or the whole branch."""
+        if argument == "code":
+            self._app.files.copy_code()
+        elif argument == "branch":
+            self._app.files.copy_branch()
+        elif argument:
+            raise InvalidRequest("/copy takes code, branch or nothing.")
+        else:
+            self._app.action_copy()
+
+    async def attach(self, argument: str) -> None:
+        """Name a file in the prompt."""
+        self._app.files.attach(argument)
+
+    # The screen.
 
     async def kv(self, argument: str) -> None:
         """Show the KV blocks."""
@@ -100,6 +210,28 @@ class SlashActions:
         """Show every key and command."""
         self._app.action_help()
 
+    async def help(self, argument: str) -> None:
+        """Show every key and command."""
+        self._app.action_help()
+
     async def quit(self, argument: str) -> None:
         """Quit."""
         await self._app.action_quit()
+
+    # Internal.
+
+    async def _press(self, key_id: str) -> None:
+        """Run the action of a key."""
+        await self._app.run_action(next(key.action for key in ALL_KEYS if key.id == key_id))
+
+    def _node(self, argument: str) -> str:
+        """The message of a number on the open path, else the selected one, else the last one."""
+        path = self._app.session.path()
+        if not path:
+            raise InvalidRequest("The conversation is empty: send a message first.")
+        if not argument:
+            selected = self._app.query_one(Transcript).selected
+            return selected.id if selected is not None else path[-1].id
+        if not argument.isdecimal() or not 1 <= int(argument) <= len(path):
+            raise InvalidRequest(f"There is no message {argument}: the last one is {len(path)}.")
+        return path[int(argument) - 1].id

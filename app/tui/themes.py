@@ -5,11 +5,16 @@
     title: River at night
     base: {primary: "#4fc1c0", background: "#0b1418", foreground: "#d6e4e5"}
     kv:   {own: "$accent"}
+    heat: ["#16303a", …]        # six steps
+    ansi256: {background: 233, primary: 80, kv-own: 215}
 
 A theme is named after its file. Only `base.primary`, `base.background` and `base.foreground` are
 required; the defaults of all other roles derive from them. A value is a colour or a reference, `$role`
 or `$group-role`. A file with errors is listed as disabled, with all of its errors, and does not prevent
 the start. No colour is defined anywhere else.
+
+`ansi256` holds hand-picked palette numbers of flattened roles, for terminals without 24-bit colours, as tmux
+and Terminal.app by default. Roles that it leaves out take the nearest colour of the palette.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from rich.color import Color as RichColor
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
@@ -27,6 +33,7 @@ BUILT_IN = Path(__file__).resolve().parents[2] / "themes"
 """The themes of the project: beside `app/` in a checkout and in a wheel."""
 
 DEFAULT = "ganga"
+DEFAULT_LIGHT = "dawn"
 
 BASE_ROLES = (
     "primary", "secondary", "accent", "background", "surface", "panel", "foreground", "muted",
@@ -50,9 +57,33 @@ GROUP_DEFAULTS: Mapping[str, Mapping[str, str]] = {
         "free": "$panel",
         "cached": "$faint",
         "active": "$primary",
+        "shared": "$warning",
+        "pinned": "$success",
         "own": "$accent",
         "lit": "$foreground",
         "cursor": "$error",
+        "swapped": "$error",
+        "hue-0": "$primary",
+        "hue-1": "$accent",
+        "hue-2": "$success",
+        "hue-3": "$warning",
+        "hue-4": "$secondary",
+        "hue-5": "$error",
+        "hue-6": "$foreground",
+        "hue-7": "$muted",
+        "step-0": "$faint",
+        "step-1": "$muted",
+        "step-2": "$kv-cached",
+        "step-3": "$kv-active",
+        "step-4": "$kv-lit",
+    },
+    "heat": {
+        "0": "$panel",
+        "1": "$faint",
+        "2": "$muted",
+        "3": "$secondary",
+        "4": "$accent",
+        "5": "$foreground",
     },
     "spark": {"decode": "$primary", "prefill": "$secondary", "kv": "$accent"},
     "status": {
@@ -87,6 +118,7 @@ class ThemeFile:
     Attributes:
         title: a few words for the list.
         theme: ready to register, or None if `problems` is not empty.
+        theme_256: the same for terminals without 24-bit colours.
         problems: all errors of the file, one sentence each.
     """
 
@@ -94,6 +126,7 @@ class ThemeFile:
     path: Path
     title: str = ""
     theme: Theme | None = None
+    theme_256: Theme | None = None
     problems: tuple[str, ...] = ()
 
 
@@ -124,7 +157,9 @@ def load_theme(path: Path) -> ThemeFile:
 
 def _build(path: Path, data: dict[Any, Any]) -> ThemeFile:
     problems: list[str] = []
-    known = {"dark", "ansi", "title", "base", *GROUP_DEFAULTS}
+    known = {"dark", "ansi", "title", "base", "ansi256", *GROUP_DEFAULTS}
+    if isinstance(data.get("heat"), list):
+        data = data | {"heat": {str(step): value for step, value in enumerate(data["heat"])}}
     problems.extend(
         f"`{safe_line(str(key))}` is not a group or setting" for key in data if key not in known
     )
@@ -141,10 +176,46 @@ def _build(path: Path, data: dict[Any, Any]) -> ThemeFile:
     # A missing required role was already reported; do not report the roles that refer to it.
     if any(role not in raw for role in _REQUIRED):
         return ThemeFile(path.stem, path, safe_line(title), problems=tuple(problems))
+    picked = _palette_colors(data.get("ansi256", {}), raw, problems)
     colors = {name: _resolve(name, raw, problems, ansi) for name in raw}
     if problems:
         return ThemeFile(path.stem, path, safe_line(title), problems=tuple(problems))
-    return ThemeFile(path.stem, path, safe_line(title), _theme(path.stem, dark, ansi, colors))
+    palette = raw | picked
+    colors_256 = {name: _resolve(name, palette, problems, ansi) for name in palette}
+    return ThemeFile(
+        path.stem,
+        path,
+        safe_line(title),
+        _theme(path.stem, dark, ansi, colors),
+        _theme(path.stem, dark, ansi, colors_256),
+    )
+
+
+def _palette_colors(given: object, known: Mapping[str, str], problems: list[str]) -> dict[str, str]:
+    """The colours of `ansi256` by flattened role."""
+    if not isinstance(given, dict):
+        problems.append("`ansi256` must be a mapping of roles to palette numbers")
+        return {}
+    colors = {}
+    for role, number in given.items():
+        if role not in known:
+            problems.append(f"`ansi256.{safe_line(str(role))}` is not a role")
+        elif not isinstance(number, int) or not 16 <= number <= 255:
+            problems.append(f"`ansi256.{role}` must be a palette number from 16 to 255")
+        else:
+            colors[str(role)] = RichColor.from_ansi(number).get_truecolor().hex
+    return colors
+
+
+def has_true_colors(environ: Mapping[str, str]) -> bool:
+    """Whether the terminal says that it shows 24-bit colours, by Rich's rule."""
+    return environ.get("COLORTERM", "").strip().lower() in ("truecolor", "24bit")
+
+
+def default_theme(environ: Mapping[str, str]) -> str:
+    """The theme of a user who chose none: a light one if the terminal names a light background."""
+    background = environ.get("COLORFGBG", "").rpartition(";")[2]
+    return DEFAULT_LIGHT if background in ("7", "15") else DEFAULT
 
 
 _FLAGS = (("dark", True), ("ansi", False))

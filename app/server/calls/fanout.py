@@ -91,6 +91,7 @@ async def fan_out(
     priority: int = 0,
     deadline_ms: float | None = None,
     cache_salt: str | None = None,
+    continued_tokens: int = 0,
 ) -> AsyncIterator[Choices]:
     """Submit `n` choices of each prompt, prompt by prompt.
 
@@ -109,6 +110,7 @@ async def fan_out(
                 priority=priority,
                 deadline_ms=deadline_ms,
                 cache_salt=cache_salt,
+                continued_tokens=continued_tokens,
             )
             requests.append(request)
     choices = Choices(engine.submit_all(requests))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 
 from app.server.calls.fanout import Choices, fan_out
+from app.server.calls.resumable import check_resumable
 from app.server.calls.structured import build_grammar
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext
@@ -38,6 +39,7 @@ async def begin(
     sampling: SamplingParams,
     *,
     candidates: int | None = None,
+    continued_tokens: int = 0,
 ) -> Generation:
     """Admit the call and submit its choices.
 
@@ -48,6 +50,7 @@ async def begin(
         prompts: one or more, each a tuple of token ids.
         sampling: parameters of each choice.
         candidates: answers to generate for each prompt; None generates `body.choices`.
+        continued_tokens: as in `Request`, for each prompt.
 
     Raises:
         ApiError: 400 for too many choices or a grammar that is refused, 503 while draining.
@@ -56,6 +59,7 @@ async def begin(
     """
     n = candidates or body.choices
     check_choices(context, n, len(prompts), param="n" if n == body.choices else "best_of")
+    check_resumable(context, body)
     async with AsyncExitStack() as stack:
         stack.enter_context(context.drain.work())
         await build_grammar(request, context, body, sampling.grammar)
@@ -69,6 +73,7 @@ async def begin(
                 priority=body.priority or 0,
                 deadline_ms=body.deadline_ms,
                 cache_salt=body.cache_salt,
+                continued_tokens=continued_tokens,
             )
         )
         return Generation(prompts, n, choices, stack.pop_all())

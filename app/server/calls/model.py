@@ -1,4 +1,4 @@
-"""The one model that this server has, and checks of requests against it."""
+"""The one model that this server has loaded, and checks of requests against it."""
 
 import asyncio
 import hashlib
@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from app.server.process.context import ServerContext
 from app.server.wire.errors import ApiError, bad_request, unavailable
-from engine.api.snapshot import ModelInfo
+from engine.api.snapshot import EngineState, ModelInfo
 from engine.text.tokenizer import Tokenizer
 
 Result = TypeVar("Result")
@@ -48,8 +48,16 @@ def loaded_model(context: ServerContext, name: str | None) -> LoadedModel:
         check_name(context, name)
     info = context.engine.snapshot().model
     if info is None:
-        raise unavailable("The model is still loading.", code="model_loading")
+        raise _without_model(context)
     return LoadedModel(info, context.engine.tokenizer)
+
+
+def _without_model(context: ServerContext) -> ApiError:
+    snapshot = context.engine.snapshot()
+    if snapshot.state is EngineState.UNLOADED:
+        reason = snapshot.last_error or "No model is loaded."
+        return unavailable(reason, code="model_not_loaded")
+    return unavailable("The model is still loading.", code="model_loading")
 
 
 def check_name(context: ServerContext, name: str) -> None:

@@ -8,24 +8,15 @@ from app.server.wire.schemas import (
     CompletionRequest,
     SamplingFields,
 )
-from engine.api.generation_defaults import GenerationDefaults, SamplingChoice
+from engine.api.generation_defaults import (
+    DEFAULTED_PARAMETERS,
+    GenerationDefaults,
+    SamplingChoice,
+)
 from engine.api.request import SamplingParams
 from engine.api.snapshot import ModelInfo
 
-_FIELDS = (
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "repetition_penalty",
-    "presence_penalty",
-    "frequency_penalty",
-    "dry_multiplier",
-    "dry_base",
-    "dry_allowed_length",
-    "dry_penalty_last_n",
-    "dry_sequence_breakers",
-)
+_FIELDS = (*DEFAULTED_PARAMETERS, "dry_sequence_breakers")
 """Fields with the name and the values of a sampling parameter. Its default is the API's."""
 
 

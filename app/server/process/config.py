@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 DRAIN_S = 30.0
+RESUME_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class ServerConfig:
         max_choices: largest `n`, and the largest number of prompts times `n`.
         keep_alive_s: seconds of silence in a stream before a comment line is sent.
         drain_s: seconds that running requests get after the first SIGTERM.
+        resume_s: seconds that a `resumable` request goes on without its client.
         stall_s: seconds without an engine step, with work to do, before `/ready` says no.
     """
 
@@ -35,6 +37,7 @@ class ServerConfig:
     max_choices: int = 64
     keep_alive_s: float = 12.0
     drain_s: float = DRAIN_S
+    resume_s: float = RESUME_S
     stall_s: float = 60.0
 
     @property

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
+from app.server.process.block_history import BlockHistory
 from app.server.process.config import ServerConfig
 from app.server.process.counters import ServerCounters
 from app.server.process.drain import Drain
+from app.server.process.kept_streams import KeptStreams
 from engine.runtime.engine import AsyncPravahaEngine
 
 
@@ -19,7 +21,13 @@ class ServerContext:
     config: ServerConfig
     drain: Drain = field(default_factory=Drain)
     counters: ServerCounters = field(default_factory=ServerCounters)
+    kept_streams: KeptStreams = field(init=False)
+    block_history: BlockHistory = field(default_factory=BlockHistory)
     created: int = field(default_factory=lambda: int(time.time()))
+
+    def __post_init__(self) -> None:
+        kept = KeptStreams(self.drain, resume_s=self.config.resume_s)
+        object.__setattr__(self, "kept_streams", kept)
 
 
 def server_context(request: Request) -> ServerContext:

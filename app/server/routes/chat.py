@@ -4,11 +4,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.server.calls.chat_answer import ChatAnswer
-from app.server.calls.event_stream import EventStream
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.generation import begin, finish
 from app.server.calls.model import check_length, loaded_model
 from app.server.calls.prompts import chat_ids
+from app.server.calls.resumable import stream_response
 from app.server.calls.sampling import chat_sampling
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
@@ -34,5 +34,5 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
     generation = await begin(request, context, body, [prompt], sampling)
     answer = ChatAnswer(body, model, generation)
     if body.stream:
-        return EventStream(answer.events(), context, generation.resources)
+        return await stream_response(context, body, answer.events(), generation.resources)
     return json_response(answer.response_body(await finish(request, context, generation)))

@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 from app.server.calls.best_of import check_best_of
 from app.server.calls.completion_answer import CompletionAnswer
-from app.server.calls.event_stream import EventStream
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.generation import begin, finish
 from app.server.calls.model import check_length, loaded_model
 from app.server.calls.prompts import prompt_ids
+from app.server.calls.resumable import stream_response
 from app.server.calls.sampling import completion_sampling
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
@@ -44,8 +44,16 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
     prompts = [await prompt_ids(model, prompt, add_bos=add_bos) for prompt in body.prompts]
     for prompt in prompts:
         check_length(prompt, model.info, param="prompt", answer_room=int(sampling.max_tokens != 0))
-    generation = await begin(request, context, body, prompts, sampling, candidates=body.candidates)
+    generation = await begin(
+        request,
+        context,
+        body,
+        prompts,
+        sampling,
+        candidates=body.candidates,
+        continued_tokens=body.continued_tokens or 0,
+    )
     answer = CompletionAnswer(body, model, generation)
     if body.stream:
-        return EventStream(answer.events(), context, generation.resources)
+        return await stream_response(context, body, answer.events(), generation.resources)
     return json_response(answer.response_body(await finish(request, context, generation)))

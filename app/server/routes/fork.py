@@ -13,11 +13,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.server.calls.completion_answer import CompletionAnswer
-from app.server.calls.event_stream import EventStream
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.fanout import Choices
 from app.server.calls.generation import Generation, check_choices, finish
 from app.server.calls.model import loaded_model
+from app.server.calls.resumable import check_resumable, stream_response
 from app.server.calls.sampling import sampling_fields
 from app.server.calls.structured import GRAMMAR_FIELDS, build_grammar
 from app.server.middleware.auth import requires
@@ -49,7 +49,7 @@ async def fork(body: ForkRequest, request: Request) -> Response:
     answer = CompletionAnswer(body.model_copy(update={"logprobs": logprobs}), model, generation)
     response: Response
     if body.stream:
-        response = EventStream(answer.events(), context, generation.resources)
+        response = await stream_response(context, body, answer.events(), generation.resources)
     else:
         response = json_response(answer.response_body(await finish(request, context, generation)))
     response.headers[FORKED_AT] = str(len(prompt))
@@ -93,6 +93,7 @@ async def _begin(
     """
     n = body.choices
     check_choices(context, n, 1)
+    check_resumable(context, body)
     base = body.request_id or new_request_id()
     async with AsyncExitStack() as stack:
         stack.enter_context(context.drain.work())

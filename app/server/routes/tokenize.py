@@ -62,7 +62,12 @@ async def detokenize(body: DetokenizeRequest, request: Request) -> Response:
         len(body.tokens),
         lambda: model.tokenizer.decode(body.tokens, skip_special=body.skip_special_tokens),
     )
-    return json_response({"prompt": text})
+    answer: dict[str, Any] = {"prompt": text}
+    if body.return_token_texts:
+        answer["token_texts"] = await off_loop(
+            len(body.tokens), lambda: model.tokenizer.token_texts(body.tokens)
+        )
+    return json_response(answer)
 
 
 @router.post("/apply-template")

@@ -18,7 +18,9 @@ from pydantic import (
 )
 
 from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS
+from engine.api.residency import new_pin_id
 from engine.api.scheduling import MAX_STEP_TARGET_MS, MIN_STEP_TARGET_MS, BatchFormerName, Policy
+from engine.runtime.model_change import CHANGE_DRAIN_S, MAX_CHANGE_DRAIN_S
 
 MAX_MESSAGES = 4096
 MAX_TOOL_CALLS = 128
@@ -160,6 +162,7 @@ class SamplingFields(Body):
     return_token_ids: bool | None = None
     return_timings: bool | None = None
     request_id: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:-]{1,128}$")] | None = None
+    resumable: bool | None = None
 
     @property
     def choices(self) -> int:
@@ -293,6 +296,7 @@ class CompletionRequest(SamplingFields):
     echo: bool | None = None
     add_special_tokens: bool | None = None
     return_tokens_as_token_ids: bool | None = None
+    continued_tokens: Annotated[int, Field(ge=0, lt=2**31)] | None = None
 
     @property
     def candidates(self) -> int:
@@ -370,6 +374,7 @@ class DetokenizeRequest(Body):
     model: str | None = None
     tokens: list[TokenId]
     skip_special_tokens: bool = False
+    return_token_texts: bool = False
 
 
 class PriceRequest(Body):
@@ -377,6 +382,25 @@ class PriceRequest(Body):
 
     model: str | None = None
     tokens: list[TokenId]
+
+
+class ResidencyRequest(Body):
+    """Body of `POST /residency`."""
+
+    tokens: list[TokenId]
+
+
+class PinRequest(Body):
+    """Body of `POST /pin`; a pin with this id is replaced."""
+
+    tokens: list[TokenId]
+    pin_id: Annotated[str, Field(min_length=1, max_length=64)] = Field(default_factory=new_pin_id)
+
+
+class UnpinRequest(Body):
+    """Body of `POST /unpin`."""
+
+    pin_id: Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class SchedulingRequest(Body):
@@ -387,6 +411,12 @@ class SchedulingRequest(Body):
     step_target_ms: Annotated[float, Field(ge=MIN_STEP_TARGET_MS, le=MAX_STEP_TARGET_MS)] | None = (
         None
     )
+
+
+class ModelChangeRequest(Body):
+    """Body of `POST /v1/models/{id}/load` and `/unload`."""
+
+    drain_seconds: Annotated[float, Field(ge=0, le=MAX_CHANGE_DRAIN_S)] = CHANGE_DRAIN_S
 
 
 class ApplyTemplateRequest(Body):

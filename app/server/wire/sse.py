@@ -16,6 +16,11 @@ def event(data: Mapping[str, Any]) -> bytes:
     return b"data: " + orjson.dumps(data) + b"\n\n"
 
 
+def numbered(number: int, data: bytes) -> bytes:
+    """An event with its number, which a client sends back as `Last-Event-ID` to get those after it."""
+    return b"id: %d\n" % number + data
+
+
 def error_event(error: ApiError) -> bytes:
     """The event that stands for an HTTP error once the status line has gone out."""
     return event(error_body(error.status_code, error.detail, param=error.param, code=error.code))

@@ -7,7 +7,12 @@
     frame decode 0
     ......oooo......
     …
+    size2 10x4
+    frame2 decode 0
+    ....oooo..
+    …
 
+`size2` and `frame2`, which may be left out, are the form of two text rows, shown in the header.
 `order`, if given, is the sequence in which a state's frames are shown. Play modes: `loop`; `once`
 (hold the last frame); `progress` (the frame follows a share of 0–1, not time). `.` is transparent.
 The loader reports all errors of a file at once.
@@ -46,12 +51,14 @@ class State:
     Attributes:
         faces: the ASCII form, in the order of the frames; may be empty.
         frames: rows of palette letters, `height` rows of `width` letters each.
+        small: the same in the form of two text rows, one for each frame; may be empty.
     """
 
     fps: int
     play: Play
     faces: tuple[str, ...]
     frames: tuple[tuple[str, ...], ...]
+    small: tuple[tuple[str, ...], ...] = ()
 
     def index(self, elapsed: float, *, fps: int | None = None, progress: float = 0.0) -> int:
         """The frame shown `elapsed` seconds after the state began."""
@@ -107,6 +114,8 @@ class _Parser:
         self.palette: dict[str, str] = {}
         self.headers: dict[Mood, tuple[int, Play, tuple[str, ...]]] = {}
         self.frames: dict[Mood, list[tuple[str, ...]]] = {}
+        self.small_size: tuple[int, int] | None = None
+        self.small: dict[Mood, list[tuple[str, ...]]] = {}
         self.orders: dict[Mood, tuple[int, ...]] = {}
 
     def problem(self, number: int, text: str) -> None:
@@ -131,10 +140,15 @@ class _Parser:
                 case "order":
                     self._order(number, line)
                 case "frame":
-                    number = self._frame(number, line, lines)
+                    number = self._frame(number, line, lines, self.size, self.frames)
+                case "size2":
+                    self._small_size(number, line)
+                case "frame2":
+                    number = self._frame(number, line, lines, self.small_size, self.small)
                 case _:
                     self.problem(
-                        number, f"{line!r} is neither size, palette, state, order nor frame"
+                        number,
+                        f"{line!r} is neither size, palette, state, order, frame, size2 nor frame2",
                     )
         return self._figure()
 
@@ -145,6 +159,13 @@ class _Parser:
             self.problem(number, "the size must be WIDTHxHEIGHT, at most 64x64, the height even")
         else:
             self.size = width, height
+
+    def _small_size(self, number: int, line: str) -> None:
+        match = re.fullmatch(r"size2 (\d+)x4", line)
+        if match is None or not 1 <= int(match[1]) <= 20:
+            self.problem(number, "size2 must be WIDTHx4, at most 20x4")
+        else:
+            self.small_size = int(match[1]), 4
 
     def _palette(self, number: int, line: str) -> None:
         for entry in line.split()[1:]:
@@ -171,34 +192,41 @@ class _Parser:
         else:
             self.orders[Mood(match[1])] = tuple(map(int, match[2].split()))
 
-    def _frame(self, number: int, line: str, lines: list[str]) -> int:
-        height = self.size[1] if self.size else 0
+    def _frame(
+        self,
+        number: int,
+        line: str,
+        lines: list[str],
+        size: tuple[int, int] | None,
+        found: dict[Mood, list[tuple[str, ...]]],
+    ) -> int:
+        height = size[1] if size else 0
         rows = tuple(row.rstrip() for row in lines[number : number + height])
-        match = re.fullmatch(r"frame (\w+) (\d+)", line)
-        if match is None or match[1] not in _MOODS:
-            self.problem(number, f"{line!r} is not `frame MOOD N`")
+        match = re.fullmatch(r"(frame2?) (\w+) (\d+)", line)
+        if match is None or match[2] not in _MOODS:
+            self.problem(number, f"{line!r} is not `{line.split(' ')[0]} MOOD N`")
             return number + height
-        frames = self.frames.setdefault(Mood(match[1]), [])
-        if int(match[2]) != len(frames):
-            self.problem(number, f"frame {match[2]} of {match[1]} is out of order")
+        frames = found.setdefault(Mood(match[2]), [])
+        if int(match[3]) != len(frames):
+            self.problem(number, f"{match[1]} {match[3]} of {match[2]} is out of order")
         frames.append(rows)
-        self._rows(number, rows)
+        self._rows(number, rows, size)
         return number + height
 
-    def _rows(self, number: int, rows: tuple[str, ...]) -> None:
-        if self.size is None:
+    def _rows(self, number: int, rows: tuple[str, ...], size: tuple[int, int] | None) -> None:
+        if size is None:
             self.problem(number, "a frame before the size")
             return
-        if len(rows) != self.size[1]:
-            self.problem(number, f"the frame has {len(rows)} rows, not {self.size[1]}")
+        if len(rows) != size[1]:
+            self.problem(number, f"the frame has {len(rows)} rows, not {size[1]}")
         for offset, row in enumerate(rows, start=1):
-            if len(row) != self.size[0]:
-                self.problem(number + offset, f"the row is {len(row)} wide, not {self.size[0]}")
+            if len(row) != size[0]:
+                self.problem(number + offset, f"the row is {len(row)} wide, not {size[0]}")
             if unknown := set(row) - set(self.palette) - {"."}:
                 self.problem(number + offset, f"{''.join(sorted(unknown))!r} is not in the palette")
 
     def _figure(self) -> Figure:
-        for mood in self.frames:
+        for mood in self.frames.keys() | self.small.keys():
             if mood not in self.headers:
                 self.problems.append(f"frames of {mood} without a state line")
         for mood in self.headers:
@@ -221,7 +249,18 @@ class _Parser:
         frames = self.frames[mood]
         order = self.orders.get(mood, range(len(frames)))
         shown_faces = tuple(faces[i % len(faces)] for i in order) if faces else ()
-        return State(fps, play, shown_faces, tuple(frames[i] for i in order))
+        small = self.small.get(mood, [])
+        if play is Play.PROGRESS:  # spread over the progress, however many there are
+            small = (
+                [small[i * len(small) // len(order)] for i in range(len(order))] if small else []
+            )
+        return State(
+            fps,
+            play,
+            shown_faces,
+            tuple(frames[i] for i in order),
+            tuple(small[i % len(small)] for i in order) if small else (),
+        )
 
 
 def parse_figure(text: str, name: str) -> Figure:

@@ -12,6 +12,10 @@ from textual.geometry import Region
 from textual.screen import Screen
 from textual.strip import Strip
 
+from app.tui.textual_workarounds.closed_screen import NotifiesOfSelectionAtOnce
+from app.tui.textual_workarounds.paced_output import PacedOutput
+from app.tui.textual_workarounds.removed_under_pointer import RemovedUnderPointer
+
 
 def bands_of(regions: Iterable[Region]) -> list[Region]:
     """Disjoint ranges of rows that cover all of `regions`, top to bottom."""
@@ -57,18 +61,38 @@ class PartialCompositor(Compositor):
                 yield region, rows, widget.render_lines(rows.translate(-region.offset))
 
 
-class MainScreen(Screen[None]):
-    """The app's main screen, with a `PartialCompositor`.
+class MainScreen(RemovedUnderPointer, NotifiesOfSelectionAtOnce, Screen[None]):
+    """The app's main screen, with a `PartialCompositor`, drawn when the terminal has taken the last frame.
 
     Args:
         drawing_context: returns the context of layouts and repaints.
     """
+
+    app: PacedOutput
 
     def __init__(self, drawing_context: Callable[[], AbstractContextManager[None]]) -> None:
         super().__init__(id="_default")
         self._compositor = PartialCompositor()
         self._drawing_context = drawing_context
 
+    def draw_deferred(self) -> None:
+        """Draw what changed while the terminal was busy."""
+        self._on_timer_update()
+        self._compositor_refresh()
+
     def _on_timer_update(self) -> None:
+        if self.is_current and self.app.pace.congested:
+            self._update_timer.pause()
+            self.app.defer_drawing(self)
+            if self._callbacks:
+                self.call_next(self._invoke_and_clear_callbacks)
+            return
         with self._drawing_context():
             super()._on_timer_update()
+
+    def _compositor_refresh(self) -> None:
+        # The dirty regions stay in the compositor.
+        if self.is_current and self.app.pace.congested:
+            self.app.defer_drawing(self)
+            return
+        super()._compositor_refresh()

@@ -2,13 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
+
+from rich.cells import cell_len
 
 from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs, gauge
 from app.tui.numbers import compact, duration, percent, rate
-from app.tui.view.spans import Line, Span, cut, fit, justify, width
+from app.tui.view.spans import Line, Span, cut, fit, justify, plain, width
 from app.tui.view.stats import is_busy
-from engine.api.snapshot import EngineSnapshot, EngineState
+from engine.api.snapshot import EngineSnapshot, EngineState, Totals
+
+_WITHOUT_MODEL = frozenset({EngineState.FAILED, EngineState.UNLOADED})
+_TITLE_ROOM = 24
+"""Cells of the header that are kept for the title before the least important figures are shown."""
+_NO_REASON = {
+    EngineState.FAILED: "The engine stopped for an unknown reason.",
+    EngineState.UNLOADED: "No model is loaded: /model chooses one.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,28 +42,70 @@ class StatusFacts:
 
 
 def build_header(
-    snapshot: EngineSnapshot, title: str, glyphs: Glyphs, cells: int, *, server: str | None = None
+    snapshot: EngineSnapshot,
+    title: str,
+    glyphs: Glyphs,
+    cells: int,
+    *,
+    server: str | None = None,
+    behind: float = 0.0,
+    face: str = "",
 ) -> Line:
-    """Name, model, server and conversation on the left; the engine's figures on the right."""
+    """Face, name, server, model and conversation on the left; the engine's figures on the right.
+
+    The server's address is always shown whole, if need be in place of figures.
+    """
     dot = f" {glyphs.separator} "
     left = [Span(f" {glyphs.assistant} ", "bold $accent"), Span("Pravāha", "bold $primary")]
+    if face:
+        left.insert(1, Span(f"{face} ", "$primary"))
+    if server is not None:
+        left += [Span("  "), Span(safe_line(server), "$foreground")]
+    needed = width(left)
     if snapshot.model is not None:
         left.append(Span("  "))
         left.append(Span(safe_line(snapshot.model.name), "$foreground"))
         left.append(Span(f"{dot}{safe_line(snapshot.model.weight_format)}", "$muted"))
-    if server is not None:
-        left.append(Span(f"{dot}{safe_line(server)}", "$muted"))
+    elif snapshot.next_model is not None:
+        left += [Span("  "), Span(safe_line(snapshot.next_model), "$muted")]
     right = [
         Span(f"{rate(snapshot.rates.decode_tokens_per_second)} tok/s", _fresh(snapshot)),
-        Span(f"{dot}{snapshot.running} run{dot}{snapshot.waiting} wait", "$muted"),
+        Span(f"{dot}{snapshot.running} running{dot}{snapshot.waiting} queued", "$muted"),
         Span(f"{dot}KV {percent(snapshot.blocks.usage)} ", "$muted"),
     ]
+    shares = build_shares(snapshot.totals, glyphs)
+    if width(left) + width(right) + width(shares) + _TITLE_ROOM <= cells:
+        right += shares
+    if behind:
+        right.insert(
+            0,
+            Span(
+                f"{duration(behind)} ago, esc returns{dot}",
+                "bold $warning",
+                "app.perform('time','live')",
+            ),
+        )
+    while server is not None and right and needed + 1 + width(right) > cells:
+        right.pop()
     if title and cells >= 100:
         left.append(Span("   "))
         left.append(
             Span(fit(safe_line(title), max(8, cells - width(left) - width(right) - 4)), "$muted")
         )
     return justify(left, right, cells)
+
+
+def build_shares(totals: Totals, glyphs: Glyphs) -> Line:
+    """`· hit 87% · draft 62%` since start: cached prompt tokens and accepted draft tokens.
+
+    A share of nothing is left out.
+    """
+    parts = []
+    if totals.prefix_cache_queries:
+        parts.append(f"hit {percent(totals.prefix_cache_hits / totals.prefix_cache_queries)}")
+    if totals.draft_tokens:
+        parts.append(f"draft {percent(totals.accepted_draft_tokens / totals.draft_tokens)}")
+    return tuple(Span(f"{glyphs.separator} {part} ", "$muted") for part in parts)
 
 
 def _fresh(snapshot: EngineSnapshot) -> str:
@@ -69,6 +122,13 @@ def build_state(snapshot: EngineSnapshot, generating: bool, glyphs: Glyphs) -> t
             )
         case EngineState.FAILED:
             return Span(f"{glyphs.failed} ", "$status-failed"), Span("failed", "$status-failed")
+        case EngineState.UNLOADED:
+            return Span(f"{glyphs.failed} ", "$status-failed"), Span("no model", "$status-failed")
+        case EngineState.DRAINING if snapshot.changes_model:
+            name = fit(safe_line(snapshot.next_model or ""), 24)
+            return Span(f"{glyphs.ring} ", "$status-loading"), Span(
+                f"changing to {name}", "$status-loading"
+            )
         case EngineState.DRAINING | EngineState.STOPPED:
             return Span(f"{glyphs.ring} ", "$muted"), Span(snapshot.state.value, "$muted")
         case EngineState.READY:
@@ -98,7 +158,7 @@ def build_context(used: int, limit: int, glyphs: Glyphs, *, bar: int = 10) -> Li
 def build_status(snapshot: EngineSnapshot, facts: StatusFacts, glyphs: Glyphs, cells: int) -> Line:
     """Mode, state, context and speed; key hints fill the remaining cells.
 
-    If the engine has failed, the reason stands in place of all but mode and state.
+    If the engine has failed and the reason fits, it stands in place of all but mode and state.
     """
     mode_style = (
         "bold $status-mode on $primary"
@@ -110,8 +170,8 @@ def build_status(snapshot: EngineSnapshot, facts: StatusFacts, glyphs: Glyphs, c
     left += build_state(snapshot, facts.generating, glyphs)
     if facts.unsaved:
         left += [gap, Span(f"{glyphs.failed} not saved", "bold $error")]
-    if snapshot.state is EngineState.FAILED and snapshot.last_error:
-        reason = fit(safe_line(snapshot.last_error), cells - width(left) - 3)
+    reason = _reason(snapshot)
+    if reason and width(left) + cell_len(reason) + 3 <= cells:
         return justify([*left, gap, Span(reason, "$status-failed")], [], cells)
     limit = snapshot.model.context_length if snapshot.model else 0
     parts: list[Line] = []
@@ -128,6 +188,30 @@ def build_status(snapshot: EngineSnapshot, facts: StatusFacts, glyphs: Glyphs, c
             left += [gap, *part]
     right = build_hints(facts.hints, cells - width(left) - 3)
     return justify(left, right, cells)
+
+
+def build_reason(
+    snapshot: EngineSnapshot, status: Line, glyphs: Glyphs, cells: int, *, rows: int = 4
+) -> list[Line]:
+    """Why the engine has failed, in whole sentences; no row if it did not, or if `status` says it."""
+    reason = _reason(snapshot)
+    if not reason or reason in plain([status]):
+        return []
+    wrapped = wrap(reason, max(8, cells - 4), break_on_hyphens=False)
+    if len(wrapped) > rows:
+        wrapped[rows - 1 :] = [" ".join(wrapped[rows - 1 :])]
+    return [
+        (
+            Span(f" {glyphs.failed if row == 0 else ' '} ", "$error"),
+            Span(fit(text, cells - 4), "$error"),
+        )
+        for row, text in enumerate(wrapped)
+    ]
+
+
+def _reason(snapshot: EngineSnapshot) -> str:
+    failed = snapshot.state in _WITHOUT_MODEL
+    return safe_line(snapshot.last_error) if failed and snapshot.last_error else ""
 
 
 def build_hints(hints: Sequence[tuple[str, str, str]], cells: int) -> Line:
@@ -148,12 +232,13 @@ def build_too_small(cells: int) -> Line:
 
 def build_load_line(snapshot: EngineSnapshot, glyphs: Glyphs, cells: int) -> list[Line]:
     """Progress of loading, or the reason of its failure."""
-    if snapshot.state is EngineState.FAILED:
-        reason = safe_line(snapshot.last_error or "The engine stopped for an unknown reason.")
+    if snapshot.state in _WITHOUT_MODEL:
+        reason = safe_line(snapshot.last_error or _NO_REASON[snapshot.state])
         return [(Span(f"{glyphs.failed} ", "$error"), Span(reason, "$error"))]
     full, empty = gauge(glyphs, snapshot.loading_progress, max(4, cells - 6))
+    of = "" if snapshot.next_model is None else f" of {safe_line(snapshot.next_model)}"
     return [
-        (Span("loading the weights", "$muted"),),
+        (Span(f"loading the weights{of}", "$muted"),),
         (
             Span(full, "$primary"),
             Span(empty, "$panel"),
@@ -163,12 +248,12 @@ def build_load_line(snapshot: EngineSnapshot, glyphs: Glyphs, cells: int) -> lis
 
 
 def build_timing(tokens: int, ttft_us: int | None, decode_us: int | None) -> str:
-    """`64 tokens · 0.12 s to the first · 41.2 tok/s`, without the unknown parts."""
+    """`64 tokens · 0.12 s to first token · 41.2 tok/s`, without the unknown parts."""
     parts = []
     if tokens:
         parts.append(f"{tokens} token{'' if tokens == 1 else 's'}")
     if ttft_us is not None:
-        parts.append(f"{duration(ttft_us / 1e6)} to the first")
+        parts.append(f"{duration(ttft_us / 1e6)} to first token")
     if decode_us and tokens > 1:
         parts.append(f"{rate((tokens - 1) * 1e6 / decode_us)} tok/s")
     return " · ".join(parts)

@@ -8,8 +8,10 @@ class EscapeEffect(Enum):
     """The things that Esc can undo, in order of precedence."""
 
     CLOSE_POPUP = auto()
+    RETURN_TO_NOW = auto()
     RESTORE_PANE = auto()
     DROP_SELECTION = auto()
+    LEAVE_EDIT = auto()
     WITHDRAW_QUEUED = auto()
     STOP = auto()
     NAVIGATE = auto()
@@ -21,8 +23,10 @@ class EscapeState:
     """Which things can be undone now."""
 
     popup: bool = False
+    in_past: bool = False
     maximised: bool = False
     selection: bool = False
+    editing: bool = False
     queued: bool = False
     generating: bool = False
     prompting: bool = False
@@ -32,8 +36,10 @@ def escape_effect(state: EscapeState) -> EscapeEffect:
     """The thing to undo."""
     for applies, effect in (
         (state.popup, EscapeEffect.CLOSE_POPUP),
+        (state.in_past, EscapeEffect.RETURN_TO_NOW),
         (state.maximised, EscapeEffect.RESTORE_PANE),
         (state.selection, EscapeEffect.DROP_SELECTION),
+        (state.editing, EscapeEffect.LEAVE_EDIT),
         (state.queued, EscapeEffect.WITHDRAW_QUEUED),
         (state.generating, EscapeEffect.STOP),
         (state.prompting, EscapeEffect.NAVIGATE),

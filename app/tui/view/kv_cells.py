@@ -10,6 +10,8 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from app.tui.glyphs import Glyphs
+from app.tui.view.kv_colors import HUE_0, STEP_0
 from engine.api.snapshot import BlockCounts, BlockMap, BlockState
 
 ZOOMS = (1, 2, 4, 8)
@@ -22,22 +24,33 @@ class Cell(IntEnum):
     FREE = 0
     CACHED = 1
     ACTIVE = 2
-    OWN = 3
-    LIT = 4
+    SHARED = 3
+    OWN = 4
+    PINNED = 5
+    LIT = 6
 
+
+LIT_ABOVE = 99
+"""Code of a highlighted block in a mode that does not show states, above hues and steps."""
+FLASH = 100
+"""Code of a block that an event made flash, above every other one."""
 
 WORDS = {
     Cell.FREE: "free",
     Cell.CACHED: "cached",
     Cell.ACTIVE: "active",
+    Cell.SHARED: "shared",
     Cell.OWN: "this chat",
+    Cell.PINNED: "pinned",
     Cell.LIT: "selected",
 }
 ROLES = {
     Cell.FREE: "kv-free",
     Cell.CACHED: "kv-cached",
     Cell.ACTIVE: "kv-active",
+    Cell.SHARED: "kv-shared",
     Cell.OWN: "kv-own",
+    Cell.PINNED: "kv-pinned",
     Cell.LIT: "kv-lit",
 }
 """Cell → theme variable."""
@@ -46,7 +59,6 @@ ROLES = {
 _BY_STATE = np.zeros(len(BlockState), dtype=np.uint8)
 _BY_STATE[BlockState.FREE] = Cell.FREE
 _BY_STATE[BlockState.CACHED] = Cell.CACHED
-
 _BY_STATE[BlockState.ACTIVE] = Cell.ACTIVE
 
 
@@ -56,26 +68,54 @@ class BlockInfo:
 
     block: int
     state: str
-    owner: str | None
+    owners: tuple[str, ...]
     refs: int
+    pinned: bool
     fill: int
     first_token: int
 
 
-def block_cells(blocks: BlockMap, own: str | None, lit: str | None) -> NDArray[np.uint8]:
-    """[blocks] `Cell` of every block.
+def block_cells(
+    blocks: BlockMap,
+    own: str | None,
+    lit: str | None,
+    *,
+    colored_by: NDArray[np.uint8] | None = None,
+    flashing: NDArray[np.int32] | None = None,
+    lit_blocks: NDArray[np.int32] | None = None,
+) -> NDArray[np.uint8]:
+    """[blocks] the code of every block: its `Cell`, or what a colour mode says.
 
     Args:
         blocks: the map.
         own: request of the open conversation, drawn in a separate colour; None for none.
         lit: request whose blocks are highlighted; None for none.
+        colored_by: [blocks] codes of `kv_colors.mode_codes` for blocks that are not free; None shows
+            states.
+        flashing: blocks to draw as flashing.
+        lit_blocks: further blocks that are highlighted.
     """
     cells = _BY_STATE[blocks.state]
-    for request, value in ((own, Cell.OWN), (lit, Cell.LIT)):
-        if request is not None and request in blocks.owners:
-            index = blocks.owners.index(request)
-            cells[(blocks.owner == index) & (blocks.state == BlockState.ACTIVE)] = value
+    if colored_by is None:
+        if own is not None:
+            cells[blocks.blocks_of(own)] = Cell.OWN
+        cells[blocks.refcount > 1] = Cell.SHARED
+        cells[blocks.pinned] = Cell.PINNED
+    else:
+        cells = np.where((cells == Cell.FREE) | (colored_by == 0), cells, colored_by)
+    if lit is not None:
+        cells[blocks.blocks_of(lit)] = Cell.LIT if colored_by is None else LIT_ABOVE
+    if lit_blocks is not None:
+        cells[lit_blocks] = Cell.LIT if colored_by is None else LIT_ABOVE
+    if flashing is not None:
+        cells[flashing] = FLASH
     return cells
+
+
+def state_counts(blocks: BlockMap, own: str | None) -> dict[Cell, int]:
+    """How many blocks are in each state, as the map shows them without a selection."""
+    numbers = np.bincount(block_cells(blocks, own, None), minlength=len(Cell))
+    return {cell: int(numbers[cell]) for cell in Cell}
 
 
 def counted(blocks: BlockMap, counts: BlockCounts) -> BlockCounts:
@@ -86,6 +126,7 @@ def counted(blocks: BlockMap, counts: BlockCounts) -> BlockCounts:
         free=int(number[BlockState.FREE]),
         active=int(number[BlockState.ACTIVE]),
         cached=int(number[BlockState.CACHED]),
+        pinned=int(np.count_nonzero(blocks.pinned)),
     )
 
 
@@ -135,13 +176,35 @@ def runs(upper: NDArray[np.int16], lower: NDArray[np.int16]) -> list[tuple[int, 
 
 
 def block_info(blocks: BlockMap, block: int) -> BlockInfo:
-    """State, owner, references and fill of one block."""
-    owner = int(blocks.owner[block])
+    """State, owners, references and fill of one block."""
     return BlockInfo(
         block=block,
         state=BlockState(int(blocks.state[block])).name.lower(),
-        owner=blocks.owners[owner] if 0 <= owner < len(blocks.owners) else None,
+        owners=blocks.owners_of(block),
         refs=int(blocks.refcount[block]),
+        pinned=bool(blocks.pinned[block]),
         fill=int(blocks.fill[block]),
         first_token=int(blocks.first_token[block]),
     )
+
+
+def role_of(code: int) -> str:
+    """The theme variable of a code."""
+    if code in (FLASH, LIT_ABOVE):
+        return ROLES[Cell.LIT]
+    if code >= STEP_0:
+        return f"kv-step-{code - STEP_0}"
+    if code >= HUE_0:
+        return f"kv-hue-{code - HUE_0}"
+    return ROLES[Cell(code)]
+
+
+def glyph_of(code: int, glyphs: Glyphs) -> str:
+    """The character of a code on a screen without colour: a letter for a hue, a digit for a step."""
+    if code in (FLASH, LIT_ABOVE):
+        return glyphs.kv[Cell.LIT]
+    if code >= STEP_0:
+        return str(code - STEP_0)
+    if code >= HUE_0:
+        return chr(ord("a") + code - HUE_0)
+    return glyphs.kv[code]

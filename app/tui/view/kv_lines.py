@@ -1,34 +1,38 @@
-"""Text around the KV map: the legend and the description of one block."""
+"""Text around the KV map: the legend, the swap tier's gauge and the description of one block."""
+
+from collections.abc import Mapping, Sequence
 
 from app.text.safe_text import safe_line
-from app.tui.glyphs import Glyphs
-from app.tui.numbers import percent, size
+from app.tui.glyphs import Glyphs, gauge
+from app.tui.numbers import age, compact, percent, size
 from app.tui.view.kv_cells import ROLES, WORDS, BlockInfo, Cell
-from app.tui.view.spans import Line, Span
-from engine.api.snapshot import BlockCounts
+from app.tui.view.kv_colors import SCALES, ColorMode, hue_of
+from app.tui.view.kv_events import request_span
+from app.tui.view.spans import Line, Span, cut, width
+from engine.api.block_detail import BlockDetail
+from engine.api.snapshot import BlockCounts, SwapCounts
+
+_ROWS = ((Cell.ACTIVE, Cell.SHARED, Cell.OWN), (Cell.PINNED, Cell.CACHED, Cell.FREE))
+_ALWAYS = (Cell.ACTIVE, Cell.CACHED, Cell.FREE)
+_GAUGE_CELLS = 12
 
 
-def build_legend(counts: BlockCounts, glyphs: Glyphs, *, own: int, colored: bool) -> list[Line]:
+def build_legend(states: Mapping[Cell, int], glyphs: Glyphs, *, colored: bool) -> list[Line]:
     """Swatch, name and count of each state: blocks in use in the first row, the others in the second.
 
     Args:
-        counts: blocks by state.
+        states: number of blocks in each state.
         glyphs: the character table.
-        own: number of active blocks of the open conversation.
         colored: whether swatches are coloured squares instead of glyphs.
     """
-    rows = (
-        ((Cell.ACTIVE, counts.active - own), (Cell.OWN, own)),
-        ((Cell.CACHED, counts.cached), (Cell.FREE, counts.free)),
-    )
     return [
         tuple(
             span
-            for cell, count in row
-            if count or cell is not Cell.OWN
-            for span in _entry(cell, count, glyphs, colored)
+            for cell in row
+            if states.get(cell) or cell in _ALWAYS
+            for span in _entry(cell, states.get(cell, 0), glyphs, colored)
         )
-        for row in rows
+        for row in _ROWS
     ]
 
 
@@ -41,6 +45,60 @@ def _entry(cell: Cell, count: int, glyphs: Glyphs, colored: bool) -> Line:
     )
 
 
+def build_mode_legend(
+    mode: ColorMode, owners: Sequence[str], glyphs: Glyphs, *, colored: bool, cells: int
+) -> list[Line]:
+    """Two rows: what the colours of a mode other than the state mean.
+
+    Args:
+        mode: the mode.
+        owners: ids of the requests in the map.
+        glyphs: the character table.
+        colored: whether swatches are coloured squares instead of letters and digits.
+        cells: width of a row.
+    """
+    square = colored and glyphs.half_blocks
+    entries: list[Line]
+    if mode is ColorMode.REQUEST:
+        entries = [
+            (
+                Span(
+                    f"{'■' if square else chr(ord('a') + hue_of(one))} ", f"$kv-hue-{hue_of(one)}"
+                ),
+                request_span(one),
+                Span("  "),
+            )
+            for one in owners
+        ]
+    else:
+        entries = [
+            (
+                Span(f"{'■' if square else step} ", f"$kv-step-{step}"),
+                Span(f"{word}  ", "$muted"),
+            )
+            for step, word in enumerate(SCALES[mode])
+        ]
+    rows: list[list[Span]] = [[Span(f"{mode.value}  ", "bold")], []]
+    for entry in entries:
+        target = rows[0] if not rows[1] and width([*rows[0], *entry]) <= cells else rows[1]
+        target.extend(entry)
+    return [cut(row, cells) for row in rows]
+
+
+def build_swap_gauge(swap: SwapCounts, glyphs: Glyphs, cells: int) -> list[Line]:
+    """One row of at most `cells`: how full the swap tier is and what was copied; none without a tier."""
+    if not swap.capacity:
+        return []
+    name = Span("swap ", "$muted")
+    figures = (
+        Span(f" {compact(swap.blocks)}/{compact(swap.capacity)}"),
+        Span(f"  in {compact(swap.swapped_in)}  out {compact(swap.swapped_out)}", "$muted"),
+    )
+    room = cells - width((name, *figures))
+    full, empty = gauge(glyphs, swap.blocks / swap.capacity, max(1, min(_GAUGE_CELLS, room)))
+    return [cut((name, Span(full, "$secondary"), Span(empty, "$panel"), *figures), cells)]
+
+
 def build_summary(counts: BlockCounts) -> str:
     """Pool use for the map's border: `37/2048 · 2% · 24 MiB`."""
     if not counts.total:
@@ -49,22 +107,56 @@ def build_summary(counts: BlockCounts) -> str:
     return f"{counts.active}/{counts.total} · {percent(counts.usage)} of {nbytes}"
 
 
-def build_block_line(info: BlockInfo | None, block_size: int, zoom: int) -> list[Line]:
-    """Two rows about the block under the cursor; a hint if there is none."""
+def build_block_line(
+    info: BlockInfo | None,
+    block_size: int,
+    zoom: int,
+    *,
+    detail: BlockDetail | None = None,
+    now: float = 0.0,
+    cells: int = 80,
+) -> list[Line]:
+    """Two rows about the block under the cursor, and its text if it is known; a hint without a block.
+
+    Args:
+        info: the block by the map.
+        block_size: tokens in a block.
+        zoom: blocks in a cell.
+        detail: the same block by the engine, or None.
+        now: the current instant, on the clock of `BlockDetail.last_used`.
+        cells: width of a row.
+    """
     if info is None:
         return [(Span("point at a cell, or focus and move", "$faint"),), (Span(""),)]
     scale = f" (cell of {zoom})" if zoom > 1 else ""
+    pinned = " pinned" if info.pinned else ""
     head = (
         Span(f"block {info.block}{scale}", "bold"),
-        Span(f"  {info.state}", "$muted"),
+        Span(f"  {info.state}{pinned}", "$muted"),
         Span(f"  refs {info.refs}", "$muted"),
         Span(f"  fill {info.fill}/{block_size}", "$muted"),
     )
-    if info.owner is None or info.first_token < 0:
-        return [head, (Span("no request holds it", "$faint"),)]
-    last = info.first_token + max(info.fill, 1) - 1
-    tail = (
-        Span(f"tokens {info.first_token}–{last}", "$muted"),
-        Span(f"  {safe_line(info.owner)[:16]}", "$muted"),
-    )
-    return [head, tail]
+    known = detail if detail is not None and detail.block == info.block else None
+    rows = [cut(head, cells), cut(_held_by(info, known, now), cells)]
+    if known is not None and known.text:
+        text = Span(safe_line(known.text), "italic")
+        rows.append(cut((text,), cells))
+    return rows
+
+
+def _held_by(info: BlockInfo, detail: BlockDetail | None, now: float) -> Line:
+    """Positions and owners; for a block without owner, when it was used."""
+    if info.owners and info.first_token >= 0:
+        last = info.first_token + max(info.fill, 1) - 1
+        owners = tuple(
+            Span(f"  {safe_line(one)[:16]}", f"$kv-hue-{hue_of(one)}") for one in info.owners
+        )
+        return (Span(f"tokens {info.first_token}–{last}", "$muted"), *owners)
+    used = ""
+    if detail is not None and detail.last_used is not None and info.fill:
+        since = age(max(0.0, now - detail.last_used))
+        used = ", just used" if since == "now" else f", used {since} ago"
+    position = ""
+    if detail is not None and detail.first_token is not None and detail.fill:
+        position = f"tokens {detail.first_token}–{detail.first_token + detail.fill - 1}, "
+    return (Span(f"{position}no request holds it{used}", "$faint"),)

@@ -1,14 +1,16 @@
 """Rows around a message: the head with its author, and the mark with its figures and status."""
 
 import time
+from dataclasses import dataclass
 
 from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs
 from app.tui.view.bars import build_timing
-from app.tui.view.spans import Line, Span
+from app.tui.view.spans import Line, Span, fit
 from engine.conversations.answer import REPETITION
 from engine.conversations.tree import NodeKind, NodeStatus, NodeView
 
+_LABEL_CELLS = 24
 _NAMES = {
     NodeKind.USER: "you",
     NodeKind.SYSTEM: "system",
@@ -18,15 +20,61 @@ _NAMES = {
 }
 
 
-def build_head(node: NodeView, glyphs: Glyphs) -> Line:
-    """Glyph, author and time of day."""
+@dataclass(frozen=True, slots=True)
+class SiblingPlace:
+    """Which of its siblings a message is, in the order of creation.
+
+    Attributes:
+        number: from 1 to `count`.
+        count: siblings, the message included.
+    """
+
+    number: int = 1
+    count: int = 1
+
+
+ONLY_CHILD = SiblingPlace()
+
+
+def build_head(
+    node: NodeView, glyphs: Glyphs, place: SiblingPlace = ONLY_CHILD, *, marked: bool = False
+) -> Line:
+    """Glyph, author, time of day, `◀ 2/3 ▶` if there are siblings, bookmark, label and mark."""
     clock = Span(time.strftime("  %H:%M", time.localtime(node.created_at)), "$faint")
+    head = (_author(node, glyphs), clock, *_siblings(node, place, glyphs), *_flags(node, glyphs))
+    return (*head, Span(f"  {glyphs.mark} marked", "bold $warning")) if marked else head
+
+
+def _author(node: NodeView, glyphs: Glyphs) -> Span:
     if node.kind is NodeKind.ASSISTANT:
         name = safe_line(node.model or "assistant")
-        return (Span(f"{glyphs.assistant} {name}", "bold $role-assistant"), clock)
+        return Span(f"{glyphs.assistant} {name}", "bold $role-assistant")
     if node.kind is NodeKind.USER:
-        return (Span(f"{glyphs.user} you", "bold $role-user"), clock)
-    return (Span(f"{glyphs.system} {_NAMES[node.kind]}", "bold $role-system"), clock)
+        return Span(f"{glyphs.user} you", "bold $role-user")
+    return Span(f"{glyphs.system} {_NAMES[node.kind]}", "bold $role-system")
+
+
+def _siblings(node: NodeView, place: SiblingPlace, glyphs: Glyphs) -> Line:
+    if place.count < 2:
+        return ()
+    first, last = place.number == 1, place.number == place.count
+    earlier = "" if first else f"app.perform_later('go','sibling',-1,{node.id!r})"
+    later = "" if last else f"app.perform_later('go','sibling',1,{node.id!r})"
+    return (
+        Span("  "),
+        Span(f"{glyphs.earlier} ", "$faint" if first else "$accent", earlier),
+        Span(f"{place.number}/{place.count}", "$muted"),
+        Span(f" {glyphs.later}", "$faint" if last else "$accent", later),
+    )
+
+
+def _flags(node: NodeView, glyphs: Glyphs) -> Line:
+    spans: list[Span] = []
+    if node.rating:
+        spans.append(Span(f"  {glyphs.bookmark}", "$warning"))
+    if node.label:
+        spans.append(Span(f"  [{fit(safe_line(node.label), _LABEL_CELLS)}]", "$accent"))
+    return tuple(spans)
 
 
 def build_mark(node: NodeView, glyphs: Glyphs) -> Line:
@@ -45,7 +93,7 @@ def build_mark(node: NodeView, glyphs: Glyphs) -> Line:
         case NodeStatus.DONE:
             if node.finish != "length":
                 return (Span(timing, "$faint"),) if timing else ()
-            mark = Span(f"{glyphs.stopped} cut at the token limit", "$warning")
+            mark = Span(f"{glyphs.stopped} max tokens reached", "$warning")
     return (mark, Span(f"  {timing}" if timing else "", "$faint"))
 
 
@@ -57,6 +105,9 @@ def _stop_words(node: NodeView) -> str:
 
 
 def build_waiting(glyphs: Glyphs, *, prompt_tokens: int | None) -> Line:
-    """The row in place of an answer's text until its first token."""
-    count = f" {prompt_tokens} tokens" if prompt_tokens else ""
-    return (Span(f"{glyphs.queued} reading{count}", "$faint"),)
+    """The row in place of an answer's text until its first token.
+
+    `prompt_tokens` is None until the engine has the request: it is being sent, or the model is loading.
+    """
+    words = "sending" if prompt_tokens is None else f"reading {prompt_tokens} tokens"
+    return (Span(f"{glyphs.queued} {words}", "$faint"),)

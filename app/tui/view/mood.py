@@ -27,6 +27,7 @@ class Mood(StrEnum):
     DECODE = "decode"
     DONE = "done"
     CANCELLED = "cancelled"
+    DIZZY = "dizzy"
     IDLE = "idle"
 
 
@@ -34,11 +35,19 @@ ONE_SHOTS = frozenset({Mood.DONE, Mood.CANCELLED})
 _URGENT = frozenset({Mood.ERROR, Mood.LOADING})
 
 
-def mood(snapshot: EngineSnapshot, previous: EngineSnapshot | None) -> Mood:
-    """The mood of `snapshot`; differences from `previous` show preemptions and finished requests."""
+def mood(
+    snapshot: EngineSnapshot, previous: EngineSnapshot | None, *, repeated: bool = False
+) -> Mood:
+    """The mood of `snapshot`; differences from `previous` show preemptions and finished requests.
+
+    Args:
+        snapshot: the engine.
+        previous: its snapshot before.
+        repeated: whether the open conversation's last answer was stopped because it repeated itself.
+    """
     if snapshot.state in {EngineState.FAILED, EngineState.STOPPED} or _recent_error(snapshot):
         return Mood.ERROR
-    if snapshot.state is EngineState.LOADING:
+    if snapshot.state is EngineState.LOADING or snapshot.changes_model:
         return Mood.LOADING
     if previous and snapshot.totals.preemptions > previous.totals.preemptions:
         return Mood.SWAPPING
@@ -49,6 +58,8 @@ def mood(snapshot: EngineSnapshot, previous: EngineSnapshot | None) -> Mood:
     if snapshot.running > 0:
         step = snapshot.last_step
         return Mood.PREFILL if step.prefill_tokens > step.decode_tokens else Mood.DECODE
+    if repeated:
+        return Mood.DIZZY
     if previous:
         if _finished(snapshot, "abort") > _finished(previous, "abort"):
             return Mood.CANCELLED
@@ -80,8 +91,8 @@ def decode_fps(tokens_per_second: float) -> int:
     return max(step for step in (2, 3, 4, 6, 8, 12) if step <= wanted)
 
 
-def build_mood_words(shown: Mood, snapshot: EngineSnapshot) -> str:
-    """The caption and tooltip of a mood."""
+def build_mood_words(shown: Mood, snapshot: EngineSnapshot, *, retry_key: str = "r") -> str:
+    """The caption and tooltip of a mood; `retry_key` regenerates an answer."""
     match shown:
         case Mood.ERROR:
             return "stopped by an error"
@@ -101,6 +112,8 @@ def build_mood_words(shown: Mood, snapshot: EngineSnapshot) -> str:
             return "done"
         case Mood.CANCELLED:
             return "stopped"
+        case Mood.DIZZY:
+            return f"{retry_key} tries again"
         case Mood.IDLE:
             return "idle"
 
@@ -122,9 +135,9 @@ class MoodTracker:
         self._preempted_at: float | None = None
         self.state = MoodState(Mood.IDLE, 0.0)
 
-    def advance(self, snapshot: EngineSnapshot, now: float) -> MoodState:
-        """The mood to show at time `now`, given the newest snapshot."""
-        wanted = mood(snapshot, self._previous)
+    def advance(self, snapshot: EngineSnapshot, now: float, *, repeated: bool = False) -> MoodState:
+        """The mood to show at time `now`, given the newest snapshot; `repeated` as for `mood`."""
+        wanted = mood(snapshot, self._previous, repeated=repeated)
         if self._previous and snapshot.totals.preemptions > self._previous.totals.preemptions:
             self._preempted_at = now
         self._previous = snapshot

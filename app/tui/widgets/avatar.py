@@ -13,14 +13,16 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from app.tui.avatar.figure import Figure
-from app.tui.avatar.half_blocks import render_frame
+from app.tui.avatar.half_blocks import render_frame, small_lines
+from app.tui.frame import Frame
 from app.tui.glyphs import Glyphs
 from app.tui.view.mood import Mood, MoodState, build_mood_words, decode_fps
+from app.tui.view.spans import Line
+from app.tui.widgets.needs_drawing import DrawnOnTicks
 from app.tui.widgets.theme_colors import parsed
-from engine.api.snapshot import EngineSnapshot
 
 
-class Avatar(Widget):
+class Avatar(DrawnOnTicks, Widget):
     """A figure in half-blocks, or its ASCII face on terminals without colour or Unicode."""
 
     def __init__(
@@ -55,22 +57,50 @@ class Avatar(Widget):
         """Half the figure's pixel rows."""
         return self._figure.height // 2
 
-    def show(self, state: MoodState, snapshot: EngineSnapshot, now: float) -> bool:
-        """Show the frame for `now`; True if a later frame of this mood follows."""
-        frames = self._figure.state(state.mood)
-        elapsed = now - state.since if self._moves else 0.0
-        speed = snapshot.rates.decode_tokens_per_second
-        fps = decode_fps(speed) if state.mood is Mood.DECODE else None
-        index = frames.index(elapsed, fps=fps, progress=snapshot.loading_progress)
+    def show(self, frame: Frame) -> bool:
+        """Show the figure's frame for this time; True if a later one of this mood follows."""
+        state, frames = frame.mood, self._figure.state(frame.mood.mood)
+        index, moving = self._index(frame)
         before, self._shown = self._shown, (state.mood, index)
         # Most steps of an order repeat a frame and need no redrawing.
         if before[0] is not state.mood or frames.frames[index] != frames.frames[before[1]]:
             self.refresh()
-        words = build_mood_words(state.mood, snapshot)
+        words = build_mood_words(state.mood, frame.snapshot, retry_key=frame.retry_key)
         if words != self._words:
             self._words = words
             self.tooltip = words
-        return self._moves and not frames.still(elapsed)
+        return moving
+
+    def _index(self, frame: Frame) -> tuple[int, bool]:
+        """The frame for this time, and whether a later one of this mood follows."""
+        state, snapshot = frame.mood, frame.snapshot
+        frames = self._figure.state(state.mood)
+        elapsed = frame.now - state.since if self._moves else 0.0
+        fps = None
+        if state.mood is Mood.DECODE:
+            fps = decode_fps(snapshot.rates.decode_tokens_per_second)
+        index = frames.index(elapsed, fps=fps, progress=snapshot.loading_progress)
+        return index, self._moves and not frames.still(elapsed)
+
+    @property
+    def has_small(self) -> bool:
+        """Whether the figure can be drawn in two text rows."""
+        return self.display and self._pixels and bool(self._figure.state(Mood.IDLE).small)
+
+    def small(self, frame: Frame) -> tuple[list[Line], bool]:
+        """The figure in two text rows, and whether it will look different later."""
+        index, moving = self._index(frame)
+        state = self._figure.state(frame.mood.mood)
+        rows = state.small or self._figure.state(Mood.IDLE).small
+        return small_lines(rows[index % len(rows)], self._figure.palette), moving
+
+    def face(self, state: MoodState, now: float) -> str:
+        """The mood as a few characters, for screens without room for the figure; empty if there is none."""
+        frames = self._figure.state(state.mood)
+        if not frames.faces or not self.display:
+            return ""
+        elapsed = now - state.since if self._moves else 0.0
+        return frames.faces[frames.index(elapsed) % len(frames.faces)]
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """The rows of `crop`, cached by theme, style, crop and frame."""
@@ -102,5 +132,6 @@ class Avatar(Widget):
         return [Strip(row) for row in render_frame(state.frames[index], self._colors())]
 
     def _colors(self) -> Mapping[str, Color]:
-        variables = self.app.theme_variables
+        # The stylesheet's variables change only after the theme's name, which the strips are cached by.
+        variables = self.app.current_theme.variables
         return {letter: parsed(variables[role]) for letter, role in self._figure.palette.items()}

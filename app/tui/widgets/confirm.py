@@ -4,13 +4,13 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 
 from app.tui.view.spans import Span
+from app.tui.widgets.dialog import Dialog
 from app.tui.widgets.lines import Lines
 
 
-class ConfirmScreen(ModalScreen[bool]):
+class ConfirmScreen(Dialog[bool]):
     """Dismisses with True for `y` only."""
 
     BINDINGS: ClassVar = [("y", "answer(True)", "yes"), ("n,escape,enter", "answer(False)", "no")]
@@ -32,7 +32,7 @@ class ConfirmScreen(ModalScreen[bool]):
             Span("n", "bold $accent"), Span(" no", "$muted"),
         )  # fmt: skip
         asked = [(Span(text),) for text in (self._reason, self._question) if text]
-        self.query_one("#confirm-lines", Lines).show([*asked, (), keys])
+        self.query_one("#confirm-lines", Lines).show_lines([*asked, (), keys])
 
     def action_answer(self, yes: bool) -> None:
         """Close with the answer."""

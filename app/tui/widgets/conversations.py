@@ -14,6 +14,7 @@ from textual.widgets.option_list import Option
 
 from app.tui.glyphs import Glyphs
 from app.tui.keys import LIST_KEYS, bindings
+from app.tui.textual_workarounds.paged_options import PagedOptions
 from app.tui.view.content import to_content
 from app.tui.view.conversations import build_row
 from app.tui.view.spans import Span
@@ -21,7 +22,7 @@ from app.tui.widgets.lines import Lines
 from engine.conversations.tree import TreeSummary
 
 
-class ConversationOptions(OptionList):
+class ConversationOptions(PagedOptions):
     """The rows of the list, with our key bindings."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(LIST_KEYS)
@@ -80,6 +81,8 @@ class Conversations(Vertical):
         self._wall_clock = wall_clock
         self._rows: tuple[TreeSummary, ...] = ()
         self._current: str | None = None
+        self.archived = False
+        """Whether the archived conversations are listed."""
         self._shown: object = None
 
     def compose(self) -> ComposeResult:
@@ -92,6 +95,25 @@ class Conversations(Vertical):
     def filter(self) -> str:
         """The text of the filter."""
         return self.query_one("#chat-filter", Input).value
+
+    @property
+    def highlighted(self) -> str | None:
+        """The id of the highlighted conversation; None if the list is empty."""
+        option = self.options.highlighted_option
+        return None if option is None else option.id
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether the list has the focus and shows less than all, or the archive: Esc undoes that."""
+        return self.has_focus_within and (bool(self.filter) or self.archived)
+
+    def widen(self) -> None:
+        """Clear the filter, else leave the archive."""
+        if self.filter:
+            self.query_one("#chat-filter", Input).value = ""
+        else:
+            self.archived = False
+            self.post_message(self.Filtered(""))
 
     @property
     def options(self) -> ConversationOptions:
@@ -108,7 +130,7 @@ class Conversations(Vertical):
         self._draw()
 
     def _draw(self) -> None:
-        cells = self.options.scrollable_content_region.width - 2
+        cells = self.options.scrollable_content_region.width
         if cells <= 0:
             return
         now = self._wall_clock()
@@ -116,12 +138,19 @@ class Conversations(Vertical):
             (
                 tree.id,
                 to_content(
-                    build_row(tree, now, self._glyphs, cells, current=tree.id == self._current)
+                    build_row(
+                        tree,
+                        now,
+                        self._glyphs,
+                        cells,
+                        current=tree.id == self._current,
+                        query=self.filter.strip(),
+                    )
                 ),
             )
             for tree in self._rows
         ]
-        key = tuple((tree_id, content.plain) for tree_id, content in rows)
+        key = (self.archived, *((tree_id, content.plain) for tree_id, content in rows))
         if key == self._shown:
             return
         self._shown = key
@@ -133,9 +162,17 @@ class Conversations(Vertical):
         if ids:
             options.highlighted = ids.index(kept) if kept in ids else 0
         none = self.query_one("#chat-none", Lines)
-        none.display = not rows
-        text = "nothing matches" if self.filter else "no conversations yet"
-        none.show([(Span(text, "$faint"),)])
+        none.display = not rows or self.archived
+        text = (
+            "archive: u brings back, esc leaves"
+            if rows
+            else "nothing matches"
+            if self.filter
+            else "the archive is empty"
+            if self.archived
+            else "no conversations yet"
+        )
+        none.show_lines([(Span(text, "$faint"),)])
 
     @on(OptionList.OptionSelected)
     def _choose(self, event: OptionList.OptionSelected) -> None:

@@ -6,27 +6,34 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
-from textual.screen import ModalScreen
 
+from app.slash.parse import available
 from app.tui.keys import ALL_KEYS, Group, shown
-from app.tui.slash import COMMANDS
 from app.tui.view.spans import Line, Span, width
+from app.tui.widgets.dialog import Dialog
 from app.tui.widgets.lines import Lines
 
 _KEYS = 18
 """Width of the column of keys in cells."""
 
 
-def build_help(keymap: Mapping[str, str], disabled: Mapping[str, str], cells: int) -> list[Line]:
+def build_help(
+    keymap: Mapping[str, str],
+    disabled: Mapping[str, str],
+    cells: int,
+    first: Group | None = None,
+) -> list[Line]:
     """Headings and rows, in two columns from 100 cells on.
 
     Args:
         keymap: action id → keys, after remapping.
         disabled: action id → the reason why it is not available now.
         cells: width.
+        first: the group that comes first, of the pane that has the focus.
     """
     column = cells if cells < 100 else (cells - 4) // 2
-    blocks = [_group(group, keymap, disabled, column) for group in Group]
+    groups = sorted(Group, key=lambda group: group is not first)
+    blocks = [_group(group, keymap, disabled, column) for group in groups]
     blocks.append(_commands(column))
     if cells < 100:
         return [line for block in blocks for line in block]
@@ -52,7 +59,7 @@ def _group(
 
 
 def _commands(cells: int) -> list[Line]:
-    rows = [(f"/{c.name} {c.argument}".strip(), c.help, "") for c in COMMANDS]
+    rows = [(f"/{c.name} {c.argument}".strip(), c.help, "") for c in available("screen")]
     rows.append(("//", "send text that begins with a slash", ""))
     return [_heading("Commands", cells), *_rows(rows, cells), ()]
 
@@ -66,7 +73,7 @@ def _rows(rows: Sequence[tuple[str, str, str]], cells: int) -> list[Line]:
     lines: list[Line] = []
     for keys, meaning, why_not in rows:
         note = f" ({why_not})" if why_not else ""
-        pieces = textwrap.wrap(meaning + note, max(12, cells - _KEYS - 1))
+        pieces = textwrap.wrap(meaning + note, max(12, cells - max(_KEYS, len(keys)) - 1))
         for number, piece in enumerate(pieces):
             shown_keys = keys if number == 0 else ""
             lines.append(
@@ -81,12 +88,15 @@ def _rows(rows: Sequence[tuple[str, str, str]], cells: int) -> list[Line]:
 class HelpPage(VerticalScroll, can_focus=True):
     """The rows, laid out again when the width changes."""
 
-    def __init__(self, keymap: Mapping[str, str], disabled: Mapping[str, str]) -> None:
+    def __init__(
+        self, keymap: Mapping[str, str], disabled: Mapping[str, str], first: Group | None
+    ) -> None:
         super().__init__(id="help-page")
+        self._first = first
         self._keymap = keymap
         self._disabled = disabled
         self.border_title = "Keys and commands"
-        self.border_subtitle = "esc closes"
+        self.border_subtitle = "letters and digits work outside the prompt (shift+tab); esc closes"
 
     def compose(self) -> ComposeResult:
         """One widget of lines."""
@@ -95,19 +105,27 @@ class HelpPage(VerticalScroll, can_focus=True):
     def on_resize(self) -> None:
         """Redraw in one or two columns."""
         cells = self.scrollable_content_region.width
-        self.query_one("#help-lines", Lines).show(build_help(self._keymap, self._disabled, cells))
+        self.query_one("#help-lines", Lines).show_lines(
+            build_help(self._keymap, self._disabled, cells, self._first)
+        )
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Dialog[None]):
     """The help as a modal screen; escape, f1, ? or q close it."""
 
     BINDINGS: ClassVar = [("escape,f1,question_mark,q", "dismiss", "close")]
 
-    def __init__(self, keymap: Mapping[str, str], disabled: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        keymap: Mapping[str, str],
+        disabled: Mapping[str, str],
+        first: Group | None = None,
+    ) -> None:
         super().__init__()
+        self._first = first
         self._keymap = keymap
         self._disabled = disabled
 
     def compose(self) -> ComposeResult:
         """A scrolling page."""
-        yield HelpPage(self._keymap, self._disabled)
+        yield HelpPage(self._keymap, self._disabled, self._first)

@@ -22,23 +22,28 @@ from textual.strip import Strip
 from app.tui.glyphs import Glyphs
 from app.tui.keys import KV_KEYS, bindings
 from app.tui.view.kv_cells import (
-    ROLES,
     ZOOMS,
     BlockInfo,
     Cell,
     block_cells,
     block_info,
     changed_lines,
+    glyph_of,
     paired,
+    role_of,
     rows_of,
     runs,
+    state_counts,
     zoomed,
 )
+from app.tui.view.kv_colors import ColorMode, mode_codes, next_mode
+from app.tui.widgets.needs_drawing import NeedsDrawing
 from app.tui.widgets.theme_colors import rich_color
 from engine.api.snapshot import BlockMap
 
 _NOTHING = -1
 _EMPTY: NDArray[np.int16] = np.zeros((0, 0), dtype=np.int16)
+_NO_BLOCKS: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
 
 
 class KvMap(ScrollView, can_focus=True):
@@ -60,8 +65,13 @@ class KvMap(ScrollView, can_focus=True):
         self._half_blocks = glyphs.half_blocks and colored
         self._blocks: BlockMap | None = None
         self._own: str | None = None
-        self._own_blocks = 0
+        self._states: dict[Cell, int] = {}
+        self._mode = ColorMode.STATE
+        self._flashing = _NO_BLOCKS
+        self._block_size = 1
+        self._now = 0.0
         self._lit: str | None = None
+        self._lit_blocks = _NO_BLOCKS
         self._zoom = ZOOMS[0]
         self._grid = _EMPTY
         self._cursor: int | None = None
@@ -85,24 +95,51 @@ class KvMap(ScrollView, can_focus=True):
         return self._cursor
 
     @property
-    def own_blocks(self) -> int:
-        """Number of blocks of the open conversation's request."""
-        return self._own_blocks
+    def states(self) -> dict[Cell, int]:
+        """Number of blocks in each state."""
+        return self._states
+
+    @property
+    def mode(self) -> ColorMode:
+        """What the colours mean."""
+        return self._mode
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """The requests in the map."""
+        return () if self._blocks is None else self._blocks.owners
 
     @property
     def lit(self) -> str | None:
         """The request whose blocks are highlighted."""
         return self._lit
 
-    def show(self, blocks: BlockMap | None, own: str | None) -> None:
-        """Draw a newer map, or with `blocks` None the last one for another request `own`."""
-        if blocks is None and own == self._own:
+    def show(
+        self,
+        blocks: BlockMap | None,
+        own: str | None,
+        *,
+        block_size: int,
+        now: float,
+        flashing: NDArray[np.int32] = _NO_BLOCKS,
+    ) -> None:
+        """Draw what changed.
+
+        Args:
+            blocks: a newer map, or None for the last one.
+            own: request of the open conversation, or None.
+            block_size: tokens in a block.
+            now: the current instant, on the clock of `BlockMap.last_used`.
+            flashing: blocks that flash.
+        """
+        unchanged = own == self._own and np.array_equal(flashing, self._flashing)
+        if blocks is None and unchanged and self._mode is not ColorMode.AGE:
             return
         self._blocks = blocks or self._blocks
-        self._own = own
+        self._own, self._flashing = own, flashing
+        self._block_size, self._now = block_size, now
         if self._blocks is not None:
-            own_cells = block_cells(self._blocks, own, None) == Cell.OWN
-            self._own_blocks = int(np.count_nonzero(own_cells))
+            self._states = state_counts(self._blocks, own)
         self._redraw()
         if self._cursor is None and self.has_focus:
             self.action_move(0, 0)
@@ -112,7 +149,17 @@ class KvMap(ScrollView, can_focus=True):
         columns = self.scrollable_content_region.width
         if self._blocks is None or columns <= 0:
             return
-        cells = zoomed(block_cells(self._blocks, self._own, self._lit), self._zoom)
+        codes = block_cells(
+            self._blocks,
+            self._own,
+            self._lit,
+            colored_by=mode_codes(
+                self._mode, self._blocks, block_size=self._block_size, now=self._now
+            ),
+            flashing=self._flashing,
+            lit_blocks=self._lit_blocks[self._lit_blocks < len(self._blocks.state)],
+        )
+        cells = zoomed(codes, self._zoom)
         grid = rows_of(cells, columns)
         if self._half_blocks:
             grid = paired(grid)
@@ -162,7 +209,7 @@ class KvMap(ScrollView, can_focus=True):
         ]
         return Strip(segments, len(upper))
 
-    _CURSOR = 100
+    _CURSOR = 200
 
     def _with_cursor(self, row: NDArray[np.int16], index: int) -> NDArray[np.int16]:
         cell = (self._cursor or 0) // self._zoom
@@ -180,11 +227,12 @@ class KvMap(ScrollView, can_focus=True):
         segments = []
         for cell, _, length in runs(row, row):
             if cell == self._CURSOR:
-                glyph, style = self._glyphs.kv[self._under_cursor()], Style(reverse=True)
+                glyph = glyph_of(self._under_cursor(), self._glyphs)
+                style = Style(reverse=True)
             elif cell == _NOTHING:
                 glyph, style = " ", self.rich_style
             else:
-                glyph, style = self._glyphs.kv[cell], self._style(cell, _NOTHING)
+                glyph, style = glyph_of(cell, self._glyphs), self._style(cell, _NOTHING)
             segments.append(Segment(glyph * length, style))
         return Strip(segments, len(row))
 
@@ -204,7 +252,7 @@ class KvMap(ScrollView, can_focus=True):
         if cell == _NOTHING:
             background = self.rich_style.bgcolor
             return background.name if background else None
-        role = "kv-cursor" if cell == self._CURSOR else ROLES[Cell(cell)]
+        role = "kv-cursor" if cell == self._CURSOR else role_of(cell)
         return rich_color(self.app.theme_variables[role])
 
     def action_move(self, columns: int, rows: int) -> None:
@@ -238,13 +286,34 @@ class KvMap(ScrollView, can_focus=True):
             self._redraw()
             self._post_pointed()
 
+    def light(self, blocks: NDArray[np.int32]) -> None:
+        """Highlight these blocks and go to the first; `enter` ends it."""
+        self._lit, self._lit_blocks = None, blocks
+        self._redraw()
+        if len(blocks):
+            if self._grid.size:
+                self._move_to(int(blocks[0]))
+            else:
+                self._cursor = int(blocks[0])  # it is being opened
+        self.post_message(NeedsDrawing())
+
     def action_light_owner(self) -> None:
         """Highlight the request of the block under the cursor, or end its highlighting."""
         if self._blocks is None or self._cursor is None:
             return
-        owner = block_info(self._blocks, self._cursor).owner
-        self._lit = None if owner == self._lit else owner
+        owners = block_info(self._blocks, self._cursor).owners
+        self._lit_blocks = _NO_BLOCKS
+        # Of a shared block, each key press takes the next owner, and after the last one none.
+        after = owners.index(self._lit) + 1 if self._lit in owners else 0
+        self._lit = owners[after] if after < len(owners) else None
         self._redraw()
+        self.post_message(NeedsDrawing())
+
+    def action_tint(self) -> None:
+        """Colour the map by the next property of blocks."""
+        self._mode = next_mode(self._mode)
+        self._redraw()
+        self.post_message(NeedsDrawing())
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Move the cursor to the block under the pointer."""

@@ -10,7 +10,7 @@ from app.tui.view.spans import Line
 
 
 class Lines(CachedStrips, Static):
-    """Static rows of spans; `show` writes nothing if the rows are equal."""
+    """Static rows of spans; `show_lines` writes nothing if the rows are equal."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__("", id=id, classes=classes, markup=False)
@@ -23,7 +23,7 @@ class Lines(CachedStrips, Static):
         """The current rows."""
         return self._shown
 
-    def show(self, lines: Sequence[Line]) -> None:
+    def show_lines(self, lines: Sequence[Line]) -> None:
         """Show these rows; only a change of their number causes a layout."""
         new = tuple(lines)
         if new == self._shown:

@@ -8,6 +8,7 @@ An answer is streamed with at most one write a tick:
 """
 
 import logging
+from dataclasses import replace
 from typing import Literal
 
 from textual.app import ComposeResult
@@ -22,8 +23,15 @@ from app.tui.textual_workarounds.laid_out_once import LaidOutOnce
 from app.tui.textual_workarounds.plain_fence import FENCE_LIMIT, PlainFence
 from app.tui.textual_workarounds.uniform_rows import UniformRows
 from app.tui.view.fences import FenceTracker
-from app.tui.view.messages import build_head, build_mark, build_waiting
+from app.tui.view.messages import (
+    ONLY_CHILD,
+    SiblingPlace,
+    build_head,
+    build_mark,
+    build_waiting,
+)
 from app.tui.widgets.lines import Lines
+from app.tui.widgets.token_view import ShownTokens, TokenView
 from engine.conversations.tree import NodeKind, NodeStatus, NodeView
 
 log = logging.getLogger(__name__)
@@ -36,17 +44,21 @@ _Body = Literal["typed", "markdown", "fallback"]
 
 
 class Message(UniformRows, LaidOutOnce, Vertical):
-    """A message; those of the assistant are Markdown, all others plain text."""
+    """A message; what the model wrote is Markdown, all others are plain text."""
 
-    def __init__(self, node: NodeView, glyphs: Glyphs) -> None:
+    def __init__(self, node: NodeView, glyphs: Glyphs, place: SiblingPlace = ONLY_CHILD) -> None:
         super().__init__(classes=f"message -{node.kind.value}")
         self.node = node
+        self._place = place
         self._glyphs = glyphs
-        self._body: _Body = "markdown" if node.kind is NodeKind.ASSISTANT else "typed"
+        self._marked = False
+        generated = node.kind in (NodeKind.ASSISTANT, NodeKind.SUMMARY)
+        self._body: _Body = "markdown" if generated else "typed"
         self._stream = SafeStream()
         self._source = ""
         self._fences = FenceTracker()
         self._plain_fence = PlainFence()
+        self._token_view: TokenView | None = None
 
     def compose(self) -> ComposeResult:
         """Head, body and mark."""
@@ -74,6 +86,27 @@ class Message(UniformRows, LaidOutOnce, Vertical):
         """The sanitised text, as shown and copied."""
         return self._source
 
+    @property
+    def token_view(self) -> TokenView | None:
+        """The tokens, if they are shown in place of the text."""
+        return self._token_view
+
+    def show_tokens(self, shown: ShownTokens | None) -> None:
+        """Show tokens in place of the text, or with None the text again."""
+        view = self._token_view
+        if shown is None and view is None:
+            return
+        if shown is not None and view is not None:
+            view.show(shown)
+        elif shown is not None:
+            self._token_view = TokenView(shown, self._glyphs)
+            self.mount(self._token_view, before=self.query_one(".message-mark"))
+        elif view is not None:
+            self._token_view = None
+            view.remove()
+        for body in self.query_children(".message-body"):
+            body.display = shown is None
+
     async def write(self, text: str, *, crowded: bool = False) -> None:
         """Append new text of a streaming answer.
 
@@ -85,6 +118,11 @@ class Message(UniformRows, LaidOutOnce, Vertical):
             self.query_one(AnswerMarkdown).reserve = CROWDED_RESERVE if crowded else 0
         await self._append(self._stream.feed(text))
 
+    def wait(self, node: NodeView) -> None:
+        """The engine has the request: show its prompt's length until the first token."""
+        self.node = node
+        self._show_mark()
+
     async def finish(self, node: NodeView) -> None:
         """The node is no longer streamed: flush the text, complete the Markdown, show the mark."""
         self.node = node
@@ -94,8 +132,21 @@ class Message(UniformRows, LaidOutOnce, Vertical):
         await self._complete()
         self._show_mark()
 
+    def show_place(self, node: NodeView, place: SiblingPlace) -> None:
+        """The tree changed around the message: show its flags and which of its siblings it is."""
+        self.node = replace(self.node, label=node.label, rating=node.rating)
+        self._place = place
+        self._show_head()
+
+    def set_marked(self, marked: bool) -> None:
+        """Show whether the message is marked for comparison."""
+        if marked is not self._marked:
+            self._marked = marked
+            self._show_head()
+
     def _show_head(self) -> None:
-        self.query_one(".message-head", Lines).show([build_head(self.node, self._glyphs)])
+        head = build_head(self.node, self._glyphs, self._place, marked=self._marked)
+        self.query_one(".message-head", Lines).show_lines([head])
 
     def _show_mark(self) -> None:
         mark = build_mark(self.node, self._glyphs)
@@ -103,7 +154,7 @@ class Message(UniformRows, LaidOutOnce, Vertical):
             mark = build_waiting(self._glyphs, prompt_tokens=self.node.n_prompt)
         widget = self.query_one(".message-mark", Lines)
         widget.display = bool(mark)
-        widget.show([mark] if mark else [])
+        widget.show_lines([mark] if mark else [])
 
     async def _append(self, text: str) -> None:
         if not text:

@@ -1,6 +1,7 @@
-"""The message by which a widget requests a tick of the frame clock after a layout."""
+"""Widgets that are drawn on ticks of the frame clock, and the message by which they request one."""
 
 from textual.message import Message
+from textual.widget import Widget
 
 
 class NeedsDrawing(Message):
@@ -13,6 +14,16 @@ class DrawnOnTicks:
     A pane that is opened while the clock sleeps would otherwise remain empty, because the clock is woken
     by the key and ticks before the layout.
     """
+
+    @property
+    def in_view(self) -> bool:
+        """Whether the widget and all its ancestors are displayed and it has a size."""
+        widget: Widget = self  # type: ignore[assignment]  # mixed into widgets only
+        return (
+            widget.is_on_screen
+            and widget.size.area > 0
+            and all(getattr(one, "display", True) for one in widget.ancestors_with_self)
+        )
 
     def on_show(self) -> None:
         """Request a tick."""

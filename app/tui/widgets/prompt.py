@@ -1,28 +1,35 @@
 """The prompt, a multi-line editor: enter sends; ctrl+j, shift+enter or backslash-enter break the line."""
 
+import os
 from typing import ClassVar
 
 from textual import events
 from textual.binding import BindingType
 from textual.message import Message
-from textual.widgets import TextArea
+from textual.strip import Strip
 
+from app.slash.attachments import complete_path
+from app.slash.parse import matches
 from app.tui.keys import PROMPT_KEYS, bindings
-from app.tui.slash import matches
-from app.tui.textual_workarounds.legacy_shift_enter import LEGACY_SHIFT_ENTER
+from app.tui.textual_workarounds.undo_with_scrollbar import UndoWithScrollbar
 
 
-class Prompt(TextArea):
+class Prompt(UndoWithScrollbar):
     """Editor of the next message. Up in the first line and down in the last one browse the history."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(PROMPT_KEYS)
 
     class Submitted(Message):
-        """Enter was pressed on a prompt that is not blank."""
+        """Enter was pressed on a prompt that is not blank.
 
-        def __init__(self, text: str) -> None:
+        Attributes:
+            editing: the node whose text this is instead, or None for a new message.
+        """
+
+        def __init__(self, text: str, editing: str | None = None) -> None:
             super().__init__()
             self.text = text
+            self.editing = editing
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(
@@ -38,20 +45,52 @@ class Prompt(TextArea):
         self._history: list[str] = []
         self._at: int | None = None
         self._draft = ""
+        self._editing: str | None = None
+        self._unsent = ""
+
+    @property
+    def editing(self) -> str | None:
+        """The node whose text is edited, or None for a new message."""
+        return self._editing
+
+    def begin_edit(self, node_id: str, text: str, what: str) -> None:
+        """Edit a node's text; the current text is kept for afterwards.
+
+        Args:
+            what: `message` or `answer`.
+        """
+        if self._editing is None:
+            self._unsent = self.text
+        self._editing = node_id
+        self.border_title = f"editing the {what}"
+        self.border_subtitle = "enter adds it beside the old one, esc leaves"
+        self.add_class("-editing")
+        self._replace(text)
+
+    def end_edit(self) -> None:
+        """Show the text again that was there before the editing."""
+        if self._editing is not None:
+            self._leave_edit()
+            self._replace(self._unsent)
+
+    def _leave_edit(self) -> None:
+        self._editing = None
+        self.border_title = self.border_subtitle = None
+        self.remove_class("-editing")
 
     def set_history(self, prompts: list[str]) -> None:
         """Earlier prompts, oldest first."""
         self._history = prompts
         self._at = None
 
+    def render_line(self, y: int) -> Strip:
+        """A row; an empty one if there is no room, for which Textual 8.2.8 cannot wrap the placeholder."""
+        return super().render_line(y) if self.content_size.width else Strip.blank(0)
+
     async def _on_key(self, event: events.Key) -> None:
         if event.key == "enter":
             # TextArea would insert a newline before the bindings are checked.
             event.prevent_default()
-        elif event.key == LEGACY_SHIFT_ENTER:
-            event.stop()
-            event.prevent_default()
-            self.action_newline()
         else:
             await super()._on_key(event)
 
@@ -65,9 +104,17 @@ class Prompt(TextArea):
         text = self.text
         if not text.strip():
             return
+        editing, self._at = self._editing, None
         self.text = ""
-        self._at = None
-        self.post_message(self.Submitted(text))
+        self.end_edit()
+        self.post_message(self.Submitted(text, editing))
+
+    async def action_undo_or_suspend(self) -> None:
+        """Undo the last edit; with nothing to undo, suspend the process."""
+        if self.history.undo_stack:
+            self.undo()
+        else:
+            await self.run_action("app.suspend_process")
 
     def action_newline(self) -> None:
         """Break the line at the cursor."""
@@ -97,21 +144,32 @@ class Prompt(TextArea):
             self._replace(self._history[self._at])
 
     def action_complete(self) -> None:
-        """Complete a slash command to its name, or to the common prefix of several."""
+        """Complete a slash command or a file name, or to the common prefix of several."""
         found = matches(self.text)
         if not found:
+            self._complete_path()
             return
-        names = [command.name for command in found]
-        common = names[0]
-        for name in names[1:]:
-            while not name.startswith(common):
-                common = common[:-1]
-        done = len(names) == 1
+        common = os.path.commonprefix([one.name for one in found])  # noqa: RUF071 - no paths
+        done = len(found) == 1
         self._replace(f"/{common}" + (" " if done and found[0].argument else ""))
 
-    def insert_unsent(self, text: str) -> None:
-        """Insert the text of a message that was not sent before the current text."""
-        self._replace(f"{text}\n{self.text}" if self.text.strip() else text)
+    def _complete_path(self) -> None:
+        """Complete the file name after `@` before the cursor."""
+        row, column = self.cursor_location
+        before = str(self.document[row])[:column]
+        if found := complete_path(before):
+            common = os.path.commonprefix(found)  # noqa: RUF071 - also a part of a name
+            self.replace(common, (row, 0), (row, column))
+
+    def show_draft(self, text: str) -> None:
+        """Show the unsent text of the conversation that was opened."""
+        self._leave_edit()
+        if text != self.text:
+            self._replace(text)
+
+    def insert_unsent(self, text: str, *, replace: bool = False) -> None:
+        """Insert the text of a message that was not sent before the current text, or in its place."""
+        self._replace(f"{text}\n{self.text}" if self.text.strip() and not replace else text)
 
     def _replace(self, text: str) -> None:
         self.text = text

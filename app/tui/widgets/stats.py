@@ -3,28 +3,35 @@
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 
+from app.tui.frame import Frame
 from app.tui.glyphs import Glyphs
-from app.tui.view.stats import History, build_stats
+from app.tui.view.stats import build_stats
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.needs_drawing import DrawnOnTicks
-from engine.api.snapshot import EngineSnapshot
 
 
 class StatsPane(DrawnOnTicks, VerticalScroll, can_focus=True):
     """All figures, in one or two columns."""
 
-    def __init__(self, glyphs: Glyphs, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id)
+    def __init__(
+        self,
+        glyphs: Glyphs,
+        *,
+        id: str | None = None,  # noqa: A002
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(id=id, classes=classes)
         self._glyphs = glyphs
 
     def compose(self) -> ComposeResult:
         """One widget of lines."""
         yield Lines(id="stats-lines")
 
-    def show(self, snapshot: EngineSnapshot, history: History) -> None:
+    def show(self, frame: Frame) -> bool:
         """Draw the figures that changed."""
         cells = self.scrollable_content_region.width - 4
         if cells > 20:
-            self.query_one("#stats-lines", Lines).show(
-                build_stats(snapshot, history, self._glyphs, cells)
+            self.query_one("#stats-lines", Lines).show_lines(
+                build_stats(frame.snapshot, frame.history, self._glyphs, cells)
             )
+        return False

@@ -1,20 +1,38 @@
-"""The last row: mode, state, context, speed and key hints."""
+"""The last row: mode, state, context, speed and key hints; above it why the engine failed."""
 
+from app.tui.frame import Frame
 from app.tui.glyphs import Glyphs
-from app.tui.view.bars import StatusFacts, build_status, build_too_small
+from app.tui.view.bars import StatusFacts, build_reason, build_status, build_too_small
 from app.tui.widgets.lines import Lines
-from engine.api.snapshot import EngineSnapshot
+from app.tui.widgets.needs_drawing import DrawnOnTicks
 
 MIN_COLUMNS, MIN_ROWS = 40, 10
 
 
-class StatusBar(Lines):
-    """One row; on a terminal that is too small it states the minimum size."""
+class StatusBar(DrawnOnTicks, Lines):
+    """One row, and more while the reason of a failure needs them.
 
-    def show_status(self, snapshot: EngineSnapshot, facts: StatusFacts, glyphs: Glyphs) -> None:
+    On a terminal that is too small it states the minimum size.
+    """
+
+    def __init__(self, glyphs: Glyphs, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._glyphs = glyphs
+
+    def show(self, frame: Frame) -> bool:
         """Draw what changed."""
         cells, rows = self.app.size
         if cells < MIN_COLUMNS or rows < MIN_ROWS:
-            self.show([build_too_small(cells)])
-        else:
-            self.show([build_status(snapshot, facts, glyphs, cells)])
+            self.show_lines([build_too_small(cells)])
+            return False
+        session = frame.session
+        facts = StatusFacts(
+            mode=frame.mode,
+            context_used=session.context_used(),
+            generating=session.generating,
+            hints=frame.hints,
+            unsaved=session.unsaved is not None,
+        )
+        status = build_status(frame.snapshot, facts, self._glyphs, cells)
+        self.show_lines([*build_reason(frame.snapshot, status, self._glyphs, cells), status])
+        return False

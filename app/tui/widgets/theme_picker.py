@@ -6,16 +6,17 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from app.tui.textual_workarounds.paged_options import PagedOptions
 from app.tui.themes import ThemeFile
 from app.tui.view.content import to_content
 from app.tui.view.spans import Span
+from app.tui.widgets.dialog import Dialog
 
 
-class ThemePicker(ModalScreen[str | None]):
+class ThemePicker(Dialog[str | None]):
     """Dismisses with the chosen name, or with None after restoring the previous theme."""
 
     BINDINGS: ClassVar = [("escape", "restore", "back")]
@@ -30,7 +31,9 @@ class ThemePicker(ModalScreen[str | None]):
         with Vertical(id="theme-box") as box:
             box.border_title = "Theme"
             box.border_subtitle = "enter keeps, esc restores"
-            yield OptionList(*map(_option, self._themes.values()), id="theme-list", compact=True)
+            names = max(map(len, self._themes), default=0)
+            options = [_option(theme, names) for theme in self._themes.values()]
+            yield PagedOptions(*options, id="theme-list", compact=True)
 
     def on_mount(self) -> None:
         """Highlight the current theme."""
@@ -54,9 +57,9 @@ class ThemePicker(ModalScreen[str | None]):
         self.dismiss(None)
 
 
-def _option(theme: ThemeFile) -> Option:
+def _option(theme: ThemeFile, name_cells: int) -> Option:
     if theme.problems:
         why = f"{theme.name} is disabled: {'; '.join(theme.problems)}"
         return Option(to_content([(Span(why),)]), id=theme.name, disabled=True)
-    line = (Span(theme.name.ljust(12), "bold"), Span(theme.title, "$muted"))
+    line = (Span(theme.name.ljust(name_cells + 2), "bold"), Span(theme.title, "$muted"))
     return Option(to_content([line]), id=theme.name)

@@ -5,22 +5,25 @@ counts new lines. Ten more messages are mounted when either end of the mounted r
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
+from textual.geometry import Region
 from textual.message import Message as Event
 
 from app.tui.glyphs import Glyphs
-from app.tui.keys import TRANSCRIPT_KEYS, bindings
+from app.tui.keys import NAVIGATE_KEYS, TRANSCRIPT_KEYS, bindings
 from app.tui.textual_workarounds.laid_out_once import LaidOutOnce
 from app.tui.textual_workarounds.uniform_rows import UniformRows
+from app.tui.view.messages import ONLY_CHILD, SiblingPlace
 from app.tui.view.spans import Span
 from app.tui.view.window import Window
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.message import Message
+from app.tui.widgets.needs_drawing import NeedsDrawing
 from engine.conversations.tree import NodeDelta, NodeStatus, NodeView
 
 _RECENT = 4
@@ -30,7 +33,7 @@ _RECENT = 4
 class MessageScroll(UniformRows, LaidOutOnce, VerticalScroll, can_focus=True):
     """The scroll container. Reports movement, so that the transcript can load messages and count lines."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(TRANSCRIPT_KEYS)
+    BINDINGS: ClassVar[list[BindingType]] = bindings((*TRANSCRIPT_KEYS, *NAVIGATE_KEYS))
 
     class Moved(Event):
         """The scroll position changed."""
@@ -43,14 +46,27 @@ class MessageScroll(UniformRows, LaidOutOnce, VerticalScroll, can_focus=True):
 
 
 class Transcript(Vertical):
-    """Messages of the path from the root to the head, and the cursor of navigate mode."""
+    """Messages of the path from the root to the head, and the cursor of navigate mode.
 
-    def __init__(self, glyphs: Glyphs, *, id: str | None = None) -> None:  # noqa: A002
+    Args:
+        place_of: returns which of its siblings a node is.
+    """
+
+    def __init__(
+        self,
+        glyphs: Glyphs,
+        *,
+        place_of: Callable[[str], SiblingPlace] = lambda node_id: ONLY_CHILD,
+        id: str | None = None,  # noqa: A002
+    ) -> None:
         super().__init__(id=id)
         self._glyphs = glyphs
+        self._place_of = place_of
         self._path: tuple[NodeView, ...] = ()
         self._window = Window(0, 0, 0)
         self._selected: str | None = None
+        self._reported: str | None = None
+        self._marked: frozenset[str] = frozenset()
         self._left_at: int | None = None  # height of the content when the view left its end
         self._loading_earlier = False
         # Ticks, actions and scrolling mount messages, and a message must be mounted before text is
@@ -84,6 +100,11 @@ class Transcript(Vertical):
         return next((node for node in self._path if node.id == self._selected), None)
 
     @property
+    def selected_id(self) -> str | None:
+        """The id of the message under the cursor of navigate mode."""
+        return self._selected
+
+    @property
     def messages(self) -> list[Message]:
         """Mounted messages, in order."""
         return list(self.scroll.query_children(Message))
@@ -99,7 +120,7 @@ class Transcript(Vertical):
         )
         window = self._window.grown(len(path)) if same and self._path else Window.at_end(len(path))
         self._path = tuple(path)
-        if not same:
+        if not any(node.id == self._selected for node in path):
             self._selected = None
         await self._mount(window)
         if not same:
@@ -132,7 +153,7 @@ class Transcript(Vertical):
         mounted = {message.node.id: message for message in self.messages}
         known = {node.id for node in self._path[-_RECENT:]}
         if any(
-            delta.node_id not in known or delta.status is not NodeStatus.STREAMING
+            delta.node_id not in known or delta.status is not NodeStatus.STREAMING or not delta.text
             for delta in deltas
         ):
             path = read_path()
@@ -148,8 +169,12 @@ class Transcript(Vertical):
                 continue
             if delta.text:
                 await message.write(delta.text, crowded=crowded)
-            if delta.status is not NodeStatus.STREAMING and delta.node_id in nodes:
+            if delta.node_id not in nodes:
+                continue
+            if delta.status is not NodeStatus.STREAMING:
                 await message.finish(nodes[delta.node_id])
+            elif not delta.text:
+                message.wait(nodes[delta.node_id])
         if not self._following:
             # The height of new lines is known only after the next layout.
             self.call_after_refresh(self._show_edges)
@@ -169,8 +194,10 @@ class Transcript(Vertical):
             for node_id, node in wanted.items():
                 if node_id in kept:
                     seen_kept = True
+                    kept[node_id].show_place(node, self._place_of(node_id))
                     continue
-                (tail if seen_kept else head).append(Message(node, self._glyphs))
+                message = Message(node, self._glyphs, self._place_of(node_id))
+                (tail if seen_kept else head).append(message)
             if head:
                 await self.scroll.mount_all(head, before=before)
             if tail:
@@ -216,7 +243,9 @@ class Transcript(Vertical):
         count = self._window.start
         earlier.display = count > 0
         if count:
-            earlier.show([(Span(f"{self._glyphs.more_up} {count} earlier messages", "$faint"),)])
+            earlier.show_lines(
+                [(Span(f"{self._glyphs.more_up} {count} earlier messages", "$faint"),)]
+            )
         newer = self.query_one("#newer", Lines)
         height = self.scroll.virtual_size.height
         if self._following:
@@ -236,7 +265,7 @@ class Transcript(Vertical):
             text = f"{self._glyphs.more_down} more below (End)"
         newer.display = bool(text)
         if text:
-            newer.show([(Span(text, "$accent", "app.message('end')"),)])
+            newer.show_lines([(Span(text, "$accent", "app.message('end')"),)])
 
     async def select(self, where: str) -> None:
         """Move the cursor to the `next`, `previous`, `first` or `last` message.
@@ -269,6 +298,39 @@ class Transcript(Vertical):
         self._mark_selected()
         self._show_edges()
 
+    async def select_node(self, node_id: str, *, scroll: bool = True) -> bool:
+        """Move the cursor to a message of the path; False if it is not on it.
+
+        Args:
+            node_id: the message.
+            scroll: show its beginning also if a part of it is visible.
+        """
+        async with self._mount_lock:
+            ids = [node.id for node in self._path]
+            if node_id not in ids:
+                return False
+            self._selected = node_id
+            if scroll or not any(message.node.id == node_id for message in self.messages):
+                await self._scroll_to_message(ids.index(node_id))
+            self._mark_selected()
+            self._show_edges()
+        return True
+
+    def scroll_to_token(self, node_id: str, unit: int) -> bool:
+        """Scroll so that a token is visible; False if its tokens have not been laid out yet."""
+        for message in self.messages:
+            view = message.token_view
+            if message.node.id != node_id or view is None or not view.content_size.width:
+                continue
+            scroll = self.scroll
+            row = view.content_region.y - scroll.content_region.y + view.row_of(unit)
+            if not 0 <= row < scroll.content_region.height:
+                scroll.release_anchor()
+                region = Region(0, row + round(scroll.scroll_y), 1, 1)
+                scroll.scroll_to_region(region, animate=False, force=True)
+            return True
+        return False
+
     async def _scroll_to_message(self, index: int) -> None:
         window = self._window
         while index < window.start:
@@ -289,6 +351,15 @@ class Transcript(Vertical):
         self._mark_selected()
         return had
 
+    def show_marked(self, node_ids: Iterable[str]) -> None:
+        """Show which messages are marked for comparison."""
+        self._marked = frozenset(node_ids)
+        self._mark_selected()
+
     def _mark_selected(self) -> None:
         for message in self.messages:
+            message.set_marked(message.node.id in self._marked)
             message.set_class(message.node.id == self._selected, "-selected")
+        if self._selected != self._reported:
+            self._reported = self._selected
+            self.post_message(NeedsDrawing())  # hints and branch tree follow the cursor

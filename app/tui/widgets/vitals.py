@@ -3,14 +3,14 @@
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
+from app.tui.frame import Frame
 from app.tui.glyphs import Glyphs
-from app.tui.view.mood import MoodState, build_mood_words
+from app.tui.view.mood import build_mood_words
 from app.tui.view.spans import Span
-from app.tui.view.stats import History, build_vitals
+from app.tui.view.stats import build_vitals
 from app.tui.widgets.avatar import Avatar
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.needs_drawing import DrawnOnTicks
-from engine.api.snapshot import EngineSnapshot
 
 
 class Vitals(DrawnOnTicks, Horizontal):
@@ -28,11 +28,12 @@ class Vitals(DrawnOnTicks, Horizontal):
             yield Lines(id="mood-words")
         yield Lines(id="vitals-lines")
 
-    def show(self, snapshot: EngineSnapshot, history: History, state: MoodState) -> None:
-        """Draw the figures that changed; the avatar is shown by the presenter."""
-        words = build_mood_words(state.mood, snapshot)
-        self.query_one("#mood-words", Lines).show([(Span(words, "$muted"),)])
+    def show(self, frame: Frame) -> bool:
+        """Draw the figures that changed; the avatar is a pane of its own."""
+        words = build_mood_words(frame.mood.mood, frame.snapshot, retry_key=frame.retry_key)
+        self.query_one("#mood-words", Lines).show_lines([(Span(words, "$muted"),)])
         lines = self.query_one("#vitals-lines", Lines)
         cells = lines.content_region.width
         if cells > 8:
-            lines.show(build_vitals(snapshot, history, self._glyphs, cells))
+            lines.show_lines(build_vitals(frame.snapshot, frame.history, self._glyphs, cells))
+        return False

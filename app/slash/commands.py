@@ -1,0 +1,79 @@
+"""The table of slash commands, one for the screen and for line mode.
+
+A front end has one method per command, named after it, or the table says why it has none.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+FrontEnd = Literal["screen", "plain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One slash command.
+
+    Attributes:
+        argument: the argument as shown in help, in brackets if it may be left out; empty if there is none.
+        not_on_screen: why the screen does not have the command; empty if it has.
+        not_plain: why line mode does not have it; empty if it has.
+    """
+
+    name: str
+    help: str
+    argument: str = ""
+    not_on_screen: str = ""
+    not_plain: str = ""
+
+    @property
+    def needs_argument(self) -> bool:
+        """Whether the command is refused without an argument."""
+        return bool(self.argument) and not self.argument.startswith("[")
+
+    def missing_in(self, front_end: FrontEnd) -> str:
+        """Why a front end does not have the command; empty if it has."""
+        return self.not_on_screen if front_end == "screen" else self.not_plain
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command("new", "start a new conversation", "[TEXT]"),
+    Command("resume", "list conversations, those that contain WORDS, or open number N", "[WORDS|N]"),
+    Command("rename", "rename this conversation", "TITLE"),
+    Command("delete", "archive this conversation"),
+    Command("archive", "list archived conversations; in line mode, N brings one back", "[N]"),
+    Command("gc", "delete all archived conversations for good; asks first", "[yes]"),
+    Command("tree", "show the branches of this conversation"),
+    Command("fork", "begin a branch after a message", "[N]"),
+    Command("switch", "go to a branch by its name, or to message N", "NAME|N"),
+    Command("branch", "name the open branch", "NAME"),
+    Command("label", "label a message", "[TEXT]"),
+    Command("expand", "generate several answers side by side; 4 without a number", "[COUNT]"),
+    Command("compare", "show where two messages differ", "A B",
+            not_on_screen="Mark two messages with space and press c."),
+    Command("prune", "hide a message and all below it; /undo brings them back", "[N]"),
+    Command("promote", "make a branch the main one", "[N]"),
+    Command("merge", "bring BRANCH into the open one by graft, summary or pick", "[KIND] [BRANCH]"),
+    Command("undo", "undo the last operation on this conversation"),
+    Command("redo", "redo what was undone"),
+    Command("search", "find messages in every branch of every conversation", "[WORDS]"),
+    Command("shorten", "leave earlier messages out of the context, or summarise them", "drop|summarise"),
+    Command("system", "show or set the system prompt", "[TEXT|clear]"),
+    Command("model", "choose a model, or load the named one; in line mode show it", "[NAME]"),
+    Command("sampling", "edit or set sampling parameters", "[NAME=N]",
+            not_plain="Set them with flags: see pravaha chat --help."),
+    Command("regen", "regenerate the last answer"),
+    Command("stop", "stop the answer", not_plain="Ctrl+C stops an answer."),
+    Command("history", "print this conversation", not_on_screen="It is on the screen."),
+    Command("attach", "add a text file to the message; @FILE in the text does the same", "FILE"),
+    Command("export", "write this conversation to FILE.json, .jsonl, .md or .messages.json", "FILE"),
+    Command("import", "read a conversation from a .json or .jsonl file, also a message list", "FILE"),
+    Command("copy", "copy the last answer, a code block, or the whole branch", "[code|branch]",
+            not_plain="Line mode has no clipboard: select the text in the terminal."),
+    Command("kv", "show the KV blocks", not_plain="/stats prints the number of KV blocks."),
+    Command("stats", "show the engine's stats"),
+    Command("theme", "choose a theme, or name one", "[NAME]", not_plain="Line mode has no colours."),
+    Command("keys", "show every key and command",
+            not_plain="Ctrl+C stops an answer; /help lists the commands."),
+    Command("help", "show the commands"),
+    Command("quit", "quit"),
+)  # fmt: skip

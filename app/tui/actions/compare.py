@@ -1,0 +1,166 @@
+"""The keys of answers side by side: expand, adopt, mark and compare."""
+
+from typing import TYPE_CHECKING
+
+from app.tui.comparison import before_this, compare
+from app.tui.keys import hint
+from app.tui.panes import CHAT
+from app.tui.widgets.cards import AskCount, CardStrip
+from app.tui.widgets.compare import ComparePane
+from app.tui.widgets.transcript import Transcript
+from engine.api.errors import InvalidRequest, PravahaError
+from engine.conversations.tree import NodeKind, NodeView
+
+if TYPE_CHECKING:
+    from app.tui.app import PravahaApp
+
+
+class CompareActions:
+    """Answers generated side by side, and marked messages beside each other."""
+
+    def __init__(self, app: "PravahaApp") -> None:
+        self._app = app
+
+    # Generating answers side by side.
+
+    async def ask_count(self) -> None:
+        """Ask for the number of answers; the next key is it."""
+        node = self._target()
+        if node is None:
+            raise InvalidRequest("Nothing to answer: send a message first.")
+        self._app.query_one(AskCount).ask(self._prefill(node))
+
+    @property
+    def pending_key(self) -> str:
+        """The key that waits for a number, for the status bar; empty if there is none."""
+        asking = self._app.screen_stack[0].query_one(AskCount).display
+        return f" {hint('expand', '', self._app.keymap)[0]}…" if asking else ""
+
+    async def answer_count(self, count: int) -> None:
+        """Generate the number of answers that was asked for."""
+        try:
+            await self.expand(count)
+        except PravahaError as error:
+            self._app.notify_safely(str(error), "warning")
+
+    async def expand(self, count: int) -> None:
+        """Generate `count` answers side by side to the selected message, else to the last one.
+
+        Raises:
+            PravahaError: as `Branches.expand`.
+        """
+        node = self._target()
+        ids = self._app.session.branches.expand(count, node.id if node else None)
+        await self._app.show_chat()
+        self._strip.open(self._app.session, ids)
+
+    async def adopt_card(self) -> None:
+        """Open the selected card's branch and close the strip; the others stay as siblings."""
+        node_id = self._strip.selected
+        if node_id is not None:
+            self._app.session.branches.adopt(node_id)
+            self._strip.close()
+            await self._app.show_chat()
+            self._app.action_prompt()
+
+    async def prune_card(self) -> None:
+        """Prune the selected card's answer; `undo` brings it back."""
+        node_id = self._strip.selected
+        if node_id is not None:
+            self._app.session.branches.prune(node_id)
+            await self._app.show_chat()
+            if not self._strip.node_ids:
+                await self.close_cards()
+
+    async def stop_card(self) -> None:
+        """Stop the selected card's answer; its text is kept."""
+        self._app.session.stop(self._strip.selected)
+        self._app.frame_clock.wake()
+
+    async def close_cards(self) -> None:
+        """Close the strip; the answers go on."""
+        self._strip.close()
+        self._focus_messages()
+
+    # Comparing.
+
+    async def mark(self) -> None:
+        """Mark the selected message, else the last one, or remove its mark."""
+        node = self._target()
+        if node is None:
+            raise InvalidRequest("Nothing to mark: send a message first.")
+        self._app.marks.keep(self._app.session.tree.__contains__)
+        self._app.marks.toggle(node.id)
+
+    async def compare(self) -> None:
+        """Compare the marked messages.
+
+        One marked message is compared with the selected one, else with the last one. If nothing is
+        marked, that one is compared with the sibling before it.
+        """
+        self._app.screen_stack[0].query_one(ComparePane).open(
+            compare(self._app.session, self._compared())
+        )
+        if self._app.pane != "compare":
+            self._app.action_pane("compare")
+
+    async def adopt_column(self) -> None:
+        """Open the branch of the selected column and close the comparison."""
+        node_id = self._app.query_one(ComparePane).selected
+        if node_id is not None:
+            self._app.session.branches.adopt(node_id)
+            self._app.marks.clear()
+            self._strip.close()
+            self._app.action_pane(CHAT)
+            await self._app.show_chat()
+
+    async def close_comparison(self) -> None:
+        """Close the comparison; the marks stay."""
+        self._app.action_pane(CHAT)
+        self._focus_messages()
+
+    def _compared(self) -> list[str]:
+        session = self._app.session
+        self._app.marks.keep(session.tree.__contains__)
+        tree = session.tree
+        marked = [one for one in self._app.marks.ids if tree[one].pruned_at is None]
+        if len(marked) > 1:
+            return marked
+        current = self._target()
+        if current is None:
+            raise InvalidRequest("Nothing to compare: send a message first.")
+        other = marked[0] if marked and marked[0] != current.id else before_this(session, current)
+        if other is None:
+            raise InvalidRequest(
+                "Nothing to compare: mark messages with space, or generate another answer with r."
+            )
+        return [other, current.id]
+
+    # Internal.
+
+    def _focus_messages(self) -> None:
+        """Focus the cards if they are open, else the messages."""
+        if self._strip.is_open:
+            self._strip.focus()
+        else:
+            self._app.action_navigate()
+
+    @property
+    def _strip(self) -> CardStrip:
+        return self._app.screen_stack[0].query_one(CardStrip)
+
+    def _target(self) -> NodeView | None:
+        """The selected card if the cards have the focus; else the selected message, else the last one."""
+        session = self._app.session
+        if self._strip.has_focus and self._strip.selected is not None:
+            return session.view(self._strip.selected)
+        selected = self._app.query_one(Transcript).selected
+        return selected or (session.view(session.head) if session.head else None)
+
+    def _prefill(self, node: NodeView) -> int | None:
+        """Prompt tokens to compute for answers to a message; None if that cannot be told."""
+        asked = node.parent_id if node.kind is NodeKind.ASSISTANT else node.id
+        try:
+            return self._app.session.branches.price(asked or node.id).prefill_tokens
+        except PravahaError:
+            return None

@@ -1,0 +1,121 @@
+"""Text in and out of the prompt: attached files, an outside editor, and what is copied."""
+
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual.app import SuspendNotSupported
+
+from app.slash.attachments import attach_files, mention
+from app.text.safe_text import safe_line
+from app.tui.widgets.choice import Choice, ChoiceScreen
+from app.tui.widgets.prompt import Prompt
+from app.tui.widgets.transcript import Transcript
+from engine.api.errors import InvalidRequest
+from engine.conversations.export import export_markdown
+from engine.conversations.tree import NodeKind
+
+if TYPE_CHECKING:
+    from app.tui.app import PravahaApp
+
+_CODE = re.compile(r"^ *(`{3,}|~{3,})[^\n]*\n(.*?)^ *\1[`~]* *$", re.MULTILINE | re.DOTALL)
+_DIGITS = 9
+
+
+class FileActions:
+    """Keys and commands for files, the editor and copying."""
+
+    def __init__(self, app: "PravahaApp") -> None:
+        self._app = app
+
+    def expanded(self, text: str) -> str:
+        """A message with the files that it names.
+
+        Raises:
+            InvalidRequest: a file is not text, or too large for the context.
+        """
+        if "@" not in text:
+            return text
+        client = self._app.client
+        model = client.snapshot().model
+        length = model.context_length if model else 0
+        return attach_files(
+            text, count=lambda one: len(client.tokenize(one)) if length else 0, length=length
+        )
+
+    def attach(self, name: str) -> None:
+        """Name a file in the prompt."""
+        if not Path(name).expanduser().is_file():
+            raise InvalidRequest(f"There is no file {name}.")
+        prompt = self._app.query_one(Prompt)
+        prompt.insert_unsent(f"{mention(name)} {prompt.text}".rstrip() + " ", replace=True)
+        prompt.focus()
+
+    def edit(self) -> None:
+        """Edit the prompt in $VISUAL or $EDITOR."""
+        command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+        if not command:
+            raise InvalidRequest(
+                "No editor is set: set EDITOR, or type here (ctrl+j breaks lines)."
+            )
+        prompt = self._app.query_one(Prompt)
+        with tempfile.TemporaryDirectory(prefix="pravaha-") as folder:
+            file = Path(folder, "prompt.md")
+            file.write_text(prompt.text, encoding="utf-8")
+            try:
+                with self._app.suspend():
+                    done = subprocess.run([*shlex.split(command), str(file)], check=False)
+            except SuspendNotSupported:
+                raise InvalidRequest(
+                    "An editor cannot be opened in this terminal: type here (ctrl+j breaks lines)."
+                ) from None
+            except (OSError, ValueError) as error:
+                raise InvalidRequest(f"{command} can't be started: {error}.") from error
+            if done.returncode == 0:
+                text = file.read_text(encoding="utf-8", errors="replace")
+                prompt.insert_unsent(text.rstrip("\n"), replace=True)
+
+    def copy_code(self) -> None:
+        """Copy a code block of the selected message, else of the last answer; asks if there are several.
+
+        Raises:
+            InvalidRequest: there is none.
+        """
+        blocks = find_code(self._message())
+        if not blocks:
+            raise InvalidRequest("The message has no code block.")
+        if len(blocks) == 1:
+            self._app.copy_text(blocks[0])
+            return
+        choices = [
+            Choice(str(number), safe_line(block.split("\n", 1)[0])[:60], ())
+            for number, block in enumerate(blocks[:_DIGITS], start=1)
+        ]
+
+        def chosen(key: str | None) -> None:
+            if key is not None:
+                self._app.copy_text(blocks[int(key) - 1])
+
+        self._app.open_dialog(ChoiceScreen("Copy which code block?", (), choices), chosen)
+
+    def copy_branch(self) -> None:
+        """Copy all messages of the open branch as Markdown."""
+        session = self._app.session
+        self._app.copy_text(export_markdown(session.title, session.path()))
+
+    def _message(self) -> str:
+        selected = self._app.query_one(Transcript).selected
+        path = self._app.session.path()
+        if selected is not None:
+            return next((node.text for node in path if node.id == selected.id), "")
+        answers = [node.text for node in path if node.kind is NodeKind.ASSISTANT]
+        return answers[-1] if answers else ""
+
+
+def find_code(text: str) -> list[str]:
+    """The fenced code blocks of a Markdown text, without their fences."""
+    return [found[2].rstrip("\n") for found in _CODE.finditer(text)]

@@ -1,0 +1,147 @@
+"""Keys for the KV of a path: pin it, warm it, show its blocks. Notifications give the engine's figures."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.tui.frame import Frame
+from app.tui.view.kv_words import build_pinned, build_shown, build_unpinned, build_warmed
+from app.tui.widgets.kv_pane import KvPane
+from engine.api.errors import InvalidRequest, PravahaError
+from engine.api.events import (
+    Event,
+    PrefixHit,
+    PrefixPinned,
+    PrefixUnpinned,
+    RequestFinished,
+    RequestForked,
+)
+
+if TYPE_CHECKING:
+    from app.tui.app import PravahaApp
+
+_PATIENCE_S = 10.0
+"""After so many seconds without an answer of the engine none is expected any more."""
+
+
+@dataclass(slots=True)
+class _Warming:
+    """A request that computes KV only.
+
+    Attributes:
+        cached: tokens that it found in the pool.
+    """
+
+    cached: int = 0
+
+
+class KvActions:
+    """Acts on the path to the selected node. A pane without a widget: `show` follows the events."""
+
+    in_view = True
+
+    def __init__(self, app: "PravahaApp") -> None:
+        self._app = app
+        self._pins: dict[str, str] = {}  # node id → pin id
+        self._pinning: set[str] = set()  # pins and unpins whose event has not arrived
+        self._warming: dict[str, _Warming] = {}
+        self._shown_path: tuple[int, ...] | None = None  # waits for its residency
+        self._next_event: int | None = None
+        self._acted_at: float | None = None
+
+    async def pin(self) -> None:
+        """Pin the path to the node, or end its pin."""
+        node_id = self._node()
+        self._follow()
+        pin_id = self._pins.pop(node_id, None)
+        if pin_id is None:
+            pin_id = self._app.client.pin(self._app.session.branches.prompt_ids(node_id))
+            self._pins[node_id] = pin_id
+        else:
+            self._app.client.unpin(pin_id)
+        self._pinning.add(pin_id)
+
+    async def warm(self) -> None:
+        """Compute the KV of the path to the node."""
+        node_id = self._node()
+        self._follow()
+        self._warming[self._app.session.branches.warm(node_id)] = _Warming()
+
+    async def show_blocks(self) -> None:
+        """Open the KV map with the blocks of the path to the node highlighted."""
+        ids = self._app.session.branches.prompt_ids(self._node())
+        self._follow()
+        if self._app.pane != "kv":
+            self._app.action_pane("kv")
+        self._shown_path = ids
+
+    def show(self, frame: Frame) -> bool:
+        """Report what the engine did; True while an answer is expected."""
+        self._show_path()
+        if self._pinning or self._warming or self._pins:
+            batch = self._app.client.events(self._next_event or 0)
+            self._next_event = batch.next
+            for event in batch.events:
+                self._report(event)
+        expected = bool(self._pinning or self._warming) or self._shown_path is not None
+        if not expected:
+            self._acted_at = None
+            return False
+        if self._acted_at is None:
+            self._acted_at = frame.now
+        return frame.now - self._acted_at < _PATIENCE_S
+
+    def _node(self) -> str:
+        node_id = self._app.selected_node or self._app.session.head
+        if node_id is None:
+            raise InvalidRequest("The conversation is empty: send a message first.")
+        return node_id
+
+    def _follow(self) -> None:
+        """Read events from now on."""
+        if not (self._pinning or self._warming or self._pins):
+            self._next_event = self._app.client.events(self._next_event or 0).next
+        self._acted_at = None
+        self._app.draw_all()
+
+    def _show_path(self) -> None:
+        if self._shown_path is None:
+            return
+        try:
+            found = self._app.client.residency(self._shown_path)
+        except PravahaError as error:
+            self._shown_path = None
+            self._app.notify_safely(str(error), "warning")
+            return
+        if found is not None:
+            self._shown_path = None
+            self._app.query_one(KvPane).light(found.blocks)
+            self._app.notify_safely(build_shown(found))
+
+    def _report(self, event: Event) -> None:
+        match event:
+            case PrefixPinned(pin_id=pin_id) if pin_id in self._pinning:
+                self._pinning.discard(pin_id)
+                if not event.blocks:
+                    self._forget(pin_id)
+                self._app.notify_safely(build_pinned(event, self._block_size))
+            case PrefixUnpinned(pin_id=pin_id) if pin_id in self._pinning or self._forget(pin_id):
+                self._pinning.discard(pin_id)
+                self._app.notify_safely(
+                    build_unpinned(event), "warning" if event.dropped else "information"
+                )
+            case PrefixHit(request_id=name) | RequestForked(request_id=name):
+                if name in self._warming:
+                    self._warming[name].cached = event.tokens
+            case RequestFinished(request_id=name) if name in self._warming:
+                self._app.notify_safely(build_warmed(event, self._warming.pop(name).cached))
+
+    def _forget(self, pin_id: str) -> bool:
+        """Whether it was one of ours."""
+        nodes = [node for node, one in self._pins.items() if one == pin_id]
+        for node in nodes:
+            del self._pins[node]
+        return bool(nodes)
+
+    @property
+    def _block_size(self) -> int:
+        return self._app.client.snapshot().blocks.block_size

@@ -1,0 +1,114 @@
+"""Merging another branch into the open path: which branch, which kind, and what each kind costs."""
+
+from typing import TYPE_CHECKING
+
+from app.slash.arguments import read_merge
+from app.text.safe_text import safe_line
+from app.tui.view.spans import Span
+from app.tui.widgets.choice import Choice, ChoiceScreen
+from app.tui.widgets.pick import PickScreen
+from engine.api.errors import InvalidRequest, PravahaError
+from engine.conversations.merging import MergeKind, merge, merge_cost, other_branches
+from engine.conversations.node_words import ROLES, find_branch, first_words
+
+if TYPE_CHECKING:
+    from app.tui.app import PravahaApp
+
+_KINDS: dict[str, tuple[MergeKind, str, str]] = {
+    "g": ("graft", "Graft", "Copy the messages of the other branch after this one."),
+    "s": (
+        "summary",
+        "Summary",
+        "The model summarises the other branch; later prompts contain that.",
+    ),
+    "c": ("pick", "Cherry-pick", "Copy the one answer beside the last answer of this branch."),
+}
+
+
+class MergeActions:
+    """The key and the command of merging."""
+
+    def __init__(self, app: "PravahaApp") -> None:
+        self._app = app
+
+    def open(self) -> None:
+        """Ask for the branch, then for the kind.
+
+        Raises:
+            InvalidRequest: there is no other branch.
+        """
+        app = self._app
+        others = other_branches(app.session)
+        if not others:
+            raise InvalidRequest("There is no other branch to merge.")
+        if len(others) == 1:
+            self.ask(others[0])
+            return
+
+        def picked(node_id: str | None) -> None:
+            if node_id is not None:
+                self.ask(node_id)
+
+        items = [(node_id, [self._row(node_id)]) for node_id in others]
+        app.open_dialog(PickScreen("Merge which branch?", items), picked)
+
+    def ask(self, node_id: str) -> None:
+        """Ask how to merge the branch of a node, with the cost of each kind, and do it."""
+        app = self._app
+
+        async def chosen(key: str | None) -> None:
+            if key is not None:
+                await self._merge(node_id, _KINDS[key][0])
+
+        choices = [
+            Choice(key, name, (effect, self._cost(node_id, kind)))
+            for key, (kind, name, effect) in _KINDS.items()
+        ]
+        other = safe_line(first_words(app.session.view(node_id), 60))
+        app.open_dialog(ChoiceScreen("Merge into this branch", (other,), choices), chosen)
+
+    async def run(self, argument: str) -> None:
+        """`/merge [KIND] [BRANCH]`: ask for what is missing.
+
+        Raises:
+            InvalidRequest: there is no such branch.
+        """
+        kind, name = read_merge(argument)
+        session = self._app.session
+        if not name:
+            others = other_branches(session)
+            if kind is None or len(others) != 1:
+                self.open()
+            else:
+                await self._merge(others[0], kind)
+            return
+        node_id = find_branch(session.tree, name)
+        if node_id is None:
+            raise InvalidRequest(f"There is no branch {name}.")
+        if kind is None:
+            self.ask(node_id)
+        else:
+            await self._merge(node_id, kind)
+
+    async def _merge(self, node_id: str, kind: MergeKind) -> None:
+        try:
+            self._app.notify_safely(merge(self._app.session, node_id, kind))
+        except PravahaError as error:
+            self._app.notify_safely(str(error), "warning")
+        await self._app.show_chat()
+
+    def _cost(self, node_id: str, kind: MergeKind) -> str:
+        try:
+            cost = merge_cost(self._app.session, node_id, kind)
+        except PravahaError as error:
+            return f"The cost is not known: {safe_line(str(error))}"
+        recomputed, total = (f"{n:,}".replace(",", " ") for n in (cost.recomputed, cost.total))
+        return f"Only the common prefix shares KV: {recomputed} of {total} tokens recomputed."
+
+    def _row(self, node_id: str) -> tuple[Span, ...]:
+        session = self._app.session
+        node = session.view(node_id)
+        name = session.tree.branch_at(node_id)
+        label = (Span(f"{safe_line(name)}  ", "bold $accent"),) if name else ()
+        text = Span(safe_line(first_words(node, 70)), "$muted")
+        return (*label, Span(f"{ROLES[node.kind]}: ", "$faint"), text)

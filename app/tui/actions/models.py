@@ -1,0 +1,124 @@
+"""Choosing and changing the engine's model from the screen.
+
+The list and the change read model files, so they run on a worker thread; the screen stays responsive. What
+follows (waiting for answers, loading, failure) is in the snapshot, which the panes draw.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING
+
+from app.text.safe_text import safe_line
+from app.tui.frame import Frame
+from app.tui.view.model_lines import build_answered_by, build_loaded, build_near
+from app.tui.widgets.model_picker import ModelPicker, PickedModel
+from engine.api.available_model import AvailableModel
+from engine.api.errors import ModelNotFound, PravahaError
+from engine.conversations.tree import NodeKind
+from engine.runtime.model_change import CHANGE_DRAIN_S
+
+if TYPE_CHECKING:
+    from app.tui.app import PravahaApp
+
+_NOW = " now"
+
+
+class ModelActions:
+    """The model picker, `/model NAME`, and the hint about the model of a conversation.
+
+    It joins the panes: `show` notices when another conversation is open.
+    """
+
+    def __init__(self, app: "PravahaApp") -> None:
+        self._app = app
+        self._hinted_for = ""  # the conversation last looked at
+
+    def choose(self) -> None:
+        """Open the picker."""
+        self._work(self._choose())
+
+    def switch(self, argument: str) -> None:
+        """Load the named model; `NAME now` stops running answers."""
+        now = argument.endswith(_NOW)
+        name = argument.removesuffix(_NOW).strip()
+        self._work(self._load(name, 0.0 if now else CHANGE_DRAIN_S))
+
+    @property
+    def in_view(self) -> bool:
+        """Always: the hint concerns the open conversation, whatever is visible."""
+        return True
+
+    def show(self, frame: Frame) -> bool:
+        """Give the hint once for each conversation that is opened while a model is loaded."""
+        session, model = frame.session, frame.snapshot.model
+        if model is None or session.tree_id == self._hinted_for:
+            return False
+        self._hinted_for = session.tree_id
+        answered = [
+            node.model
+            for node in session.path()
+            if node.kind is NodeKind.ASSISTANT and node.model is not None
+        ]
+        if answered and answered[-1] != model.name and not session.generating:
+            self._work(self._hint(answered[-1]))
+        return False
+
+    def _picked(self, picked: PickedModel | None) -> None:
+        if picked is not None:
+            self._work(self._load(picked.name, picked.drain_s))
+
+    async def _choose(self) -> None:
+        if isinstance(self._app.screen, ModelPicker):
+            return
+        snapshot = self._app.client.snapshot()
+        picker = ModelPicker(build_loaded(snapshot.model), snapshot.running + snapshot.waiting)
+        await self._app.push_screen(picker, self._picked)
+        try:
+            models = await self._installed()
+        except PravahaError as error:
+            if picker.is_current:
+                picker.show_problem(safe_line(str(error)))
+            return
+        if picker.is_current:
+            picker.show_models(models)
+
+    async def _load(self, name: str, drain_s: float) -> None:
+        app = self._app
+        running = app.client.snapshot().running
+        try:
+            await asyncio.to_thread(app.client.load_model, name, drain_s=drain_s)
+        except ModelNotFound as error:
+            await self._explain(name, error)
+        except PravahaError as error:
+            app.notify_safely(str(error), "warning")
+        else:
+            if running and drain_s:
+                app.notify_safely(
+                    f"Changing to {name} once running answers have finished, in {drain_s:.0f} s at "
+                    f"the latest; /model {name}{_NOW} stops them."
+                )
+        app.frame_clock.wake()
+
+    async def _explain(self, name: str, error: ModelNotFound) -> None:
+        """Name the models that the user may have meant, or repeat what is wrong with this one."""
+        try:
+            models = await self._installed()
+        except PravahaError as problem:
+            self._app.notify_safely(str(problem), "warning")
+            return
+        known = any(one.name.lower() == name.lower() for one in models)
+        self._app.notify_safely(str(error) if known else build_near(name, models), "warning")
+
+    async def _hint(self, name: str) -> None:
+        try:
+            models = await self._installed()
+        except PravahaError:
+            return  # a hint is not worth an error
+        if any(one.name == name for one in models):
+            self._app.notify_safely(build_answered_by(name))
+
+    async def _installed(self) -> Sequence[AvailableModel]:
+        return await asyncio.to_thread(self._app.client.models)
+
+    def _work(self, work: Coroutine[object, object, None]) -> None:
+        self._app.run_worker(work, group="models", exit_on_error=False)

@@ -1,0 +1,56 @@
+"""`/sampling`: show, edit, set and reset the sampling parameters of the open conversation."""
+
+from typing import TYPE_CHECKING
+
+from app.tui.view.sampling_lines import applies_otherwise, build_summary, value_of
+from app.tui.widgets.sampling_editor import SamplingEditor
+from engine.api.errors import InvalidRequest
+from engine.api.generation_defaults import GenerationDefaults
+from engine.conversations.branch_sampling import PARAMETERS, read_changes
+from engine.conversations.submission import default_max_tokens
+
+if TYPE_CHECKING:
+    from app.tui.app import PravahaApp
+
+RESET = "reset"
+
+
+class SamplingActions:
+    """The sampling editor and the arguments of `/sampling`."""
+
+    def __init__(self, app: "PravahaApp") -> None:
+        self._app = app
+
+    def run(self, argument: str) -> None:
+        """Open the editor; with `NAME=VALUE …` set those; with `reset` leave all to the model."""
+        session = self._app.session
+        if not argument:
+            self.edit()
+            return
+        try:
+            reset = argument.lower() == RESET
+            session.change_sampling(dict.fromkeys(PARAMETERS) if reset else read_changes(argument))
+        except InvalidRequest as error:
+            self._app.notify_safely(str(error), "warning")
+            return
+        self._tell()
+
+    def edit(self) -> None:
+        """Open the editor."""
+        if isinstance(self._app.screen, SamplingEditor):
+            return
+        session, model = self._app.session, self._app.client.snapshot().model
+        defaults = GenerationDefaults() if model is None else model.generation_defaults
+        limit = None if model is None else default_max_tokens(model)
+        editor = SamplingEditor(
+            {name: value_of(session.sampling, name) for name in PARAMETERS},
+            {
+                name: applies_otherwise(session.default_sampling, defaults, name, max_tokens=limit)
+                for name in PARAMETERS
+            },
+            session.change_sampling,
+        )
+        self._app.open_dialog(editor, lambda applied: self._tell() if applied else None)
+
+    def _tell(self) -> None:
+        self._app.notify_safely(build_summary(self._app.session.sampling))

@@ -1,0 +1,225 @@
+"""Keys that change the conversation tree: fork, edit, regenerate, prune, promote, label, undo.
+
+They act on the selected node: the one under the cursor of the branch tree if that has the focus, else
+the selected message, else the end of the open path. Moves are in `go.py`.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from app.text.safe_text import safe_line, safe_text
+from app.tui.widgets.ask_text import AskText
+from app.tui.widgets.prompt import Prompt
+from app.tui.widgets.transcript import Transcript
+from engine.api.errors import InvalidRequest, PravahaError
+from engine.conversations.session import TreeSession
+from engine.conversations.tree import NodeKind
+
+if TYPE_CHECKING:
+    from app.tui.app import PravahaApp
+
+_NAMED = 3
+"""Most branches that the question before pruning names."""
+MAX_TEMPERATURE = 2.0
+
+
+class TreeActions:
+    """Operations on the tree of the open conversation."""
+
+    def __init__(self, app: "PravahaApp") -> None:
+        self._app = app
+        self._prune_asked: tuple[object, ...] | None = None
+
+    @property
+    def _session(self) -> TreeSession:
+        return self._app.session
+
+    def _node(self, otherwise: str = "The conversation is empty") -> str:
+        node_id = self._app.selected_node or self._session.head
+        if node_id is None:
+            raise InvalidRequest(f"{otherwise}: send a message first.")
+        return node_id
+
+    # New branches.
+
+    async def fork(self) -> None:
+        """Begin a branch at the token cursor, else after the node; after a user message its answer begins."""
+        if not self._app.tree_focused and await self._app.tokens.fork():
+            return
+        node_id = self._node()
+        name = self._session.branches.fork(node_id)
+        answered = self._session.tree[node_id].kind is NodeKind.USER
+        self._app.fork_costs.expect("Fork", self._session.head if answered else None)
+        if answered:
+            await self._show_answer()
+            return
+        await self._app.show_chat()
+        self._app.query_one(Transcript).clear_selection()
+        self._app.notify_safely(f"Branch {name} begins here: the next message continues it.")
+        self._app.close_overlay()
+        self._app.action_prompt()
+
+    async def edit(self) -> None:
+        """Put the node's text into the prompt, to add a changed version beside it."""
+        node_id = self._node()
+        node = self._session.view(node_id)
+        if node_id in self._session.running:
+            raise InvalidRequest("The answer is running: stop it first.")
+        if node.kind not in (NodeKind.USER, NodeKind.ASSISTANT):
+            raise InvalidRequest("Only messages and answers can be edited.")
+        self._app.close_overlay()
+        what = "message" if node.kind is NodeKind.USER else "answer"
+        self._prompt.begin_edit(node_id, safe_text(node.text), what)
+        self._app.action_prompt()
+
+    async def finish_edit(self, node_id: str, text: str) -> None:
+        """Add the edited text as a sibling; if it is refused, the editor stays open."""
+        node = self._session.tree[node_id]
+        what = "message" if node.kind is NodeKind.USER else "answer"
+        try:
+            if text == safe_text(node.text):
+                raise InvalidRequest(f"The {what} is unchanged: change it, or leave with esc.")
+            self._session.branches.edit(node_id, text)
+        except PravahaError as error:
+            self._app.notify_safely(str(error), "warning")
+            self._prompt.begin_edit(node_id, text, what)
+            return
+        if node.kind is NodeKind.USER:
+            self._app.fork_costs.expect("Edit", self._session.head)
+        await self._show_answer()
+
+    def leave_edit(self) -> None:
+        """Leave the editing of a message; the draft returns to the prompt."""
+        self._prompt.end_edit()
+
+    def leave_lost_edit(self) -> None:
+        """Leave the editing of a message that is not in the open conversation."""
+        node_id = self._prompt.editing
+        tree = self._session.tree
+        if node_id is not None and (node_id not in tree or tree[node_id].pruned_at is not None):
+            self._prompt.end_edit()
+
+    async def regenerate(self) -> None:
+        """Generate the selected answer again, as a sibling with the next seed."""
+        await self._regenerate(self._node("Nothing to regenerate"))
+
+    async def regenerate_with(self) -> None:
+        """Ask for a temperature and generate the selected answer again with it."""
+        node_id = self._node()
+
+        async def given(text: str | None) -> None:
+            if text is not None:
+                await self._app.guarded(self._regenerate(node_id, _temperature(text)))
+
+        now = self._session.sampling.params.temperature
+        dialog = AskText("Regenerate with temperature", f"{now:g}", hint="0 to 2")
+        self._app.open_dialog(dialog, given)
+
+    async def _regenerate(self, node_id: str, temperature: float | str | None = None) -> None:
+        if isinstance(temperature, str):
+            raise InvalidRequest(temperature)
+        sampling = None
+        if temperature is not None:
+            choice = self._session.sampling
+            params = replace(choice.params, temperature=temperature)
+            sampling = replace(choice, params=params, chosen=choice.chosen | {"temperature"})
+        answer = self._session.branches.regenerate(node_id, sampling=sampling)
+        self._app.fork_costs.expect("Regenerate", answer)
+        await self._show_answer()
+
+    async def _show_answer(self) -> None:
+        """Show the open path, whose end is a new answer, and follow it."""
+        self._app.close_overlay()
+        await self._app.show_chat()
+        await self._app.query_one(Transcript).select("end")
+        self._app.refresh_list()
+
+    # Flags and pointers.
+
+    async def prune(self) -> None:
+        """Hide the node and all below it; asks for a second key if several branches end there."""
+        node_id = self._node()
+        tree = self._session.tree
+        below = set(tree.subtree(node_id))
+        names = [name for name, at in tree.branches().items() if at in below]
+        asked = (node_id, self._session.version)
+        if len(names) > 1 and self._prune_asked != asked:
+            self._prune_asked = asked
+            shown = ", ".join(names[-_NAMED:])
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            self._app.notify_safely(
+                f"{len(names)} branches end below: {shown}{more}. D again prunes them.", "warning"
+            )
+            return
+        self._prune_asked = None
+        count = self._session.branches.prune(node_id)
+        await self._app.show_chat()
+        messages = "message" if count == 1 else "messages"
+        self._app.notify_safely(f"{count} {messages} pruned; u restores.")
+
+    def drop_question(self) -> bool:
+        """Forget that a second `D` would prune several branches; whether it would have."""
+        asked, self._prune_asked = self._prune_asked, None
+        return asked is not None and asked[1] == self._session.version
+
+    async def promote(self) -> None:
+        """Make the node's branch the main one."""
+        self._session.branches.promote(self._node())
+        await self._app.show_chat()
+        self._app.notify_safely("This branch is main now; u restores.")
+
+    async def bookmark(self) -> None:
+        """Set the node's bookmark, or remove it."""
+        node_id = self._node()
+        marked = bool(self._session.tree[node_id].rating)
+        self._session.branches.rate(node_id, None if marked else 1)
+        await self._app.show_chat()
+        self._app.notify_safely("Bookmark removed." if marked else "Bookmarked; B lists bookmarks.")
+
+    async def label(self) -> None:
+        """Ask for the node's label; an empty one removes it."""
+        node_id = self._node()
+
+        async def given(text: str | None) -> None:
+            if text is not None:
+                await self._app.guarded(self._label(node_id, text))
+
+        now = safe_line(self._session.tree[node_id].label or "")
+        self._app.open_dialog(AskText("Label", now, hint="empty removes it"), given)
+
+    async def _label(self, node_id: str, text: str) -> None:
+        self._session.branches.label(node_id, text)
+        await self._app.show_chat()
+
+    async def stop(self) -> None:
+        """Stop the selected answer, else the one at the end of the open path."""
+        node_id = self._app.selected_node
+        self._session.stop(node_id if node_id in self._session.running else None)
+        self._app.draw_all()
+
+    async def undo(self) -> None:
+        """Undo the last operation."""
+        name = self._session.undo()
+        self._app.notify_safely(f"Undone: {name}; U redoes." if name else "Nothing to undo.")
+        await self._app.show_chat()
+
+    async def redo(self) -> None:
+        """Redo the operation that was undone last."""
+        name = self._session.redo()
+        self._app.notify_safely(f"Redone: {name}." if name else "Nothing to redo.")
+        await self._app.show_chat()
+
+    @property
+    def _prompt(self) -> Prompt:
+        return self._app.screen_stack[0].query_one(Prompt)
+
+
+def _temperature(text: str) -> float | str:
+    """A temperature, or why the text is none."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if 0 <= value <= MAX_TEMPERATURE:
+        return value
+    return f"A temperature is a number from 0 to {MAX_TEMPERATURE:g}."

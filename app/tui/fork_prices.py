@@ -1,0 +1,114 @@
+"""`ForkPrices`: what it would cost to continue nodes of the open conversation, from the engine's `price`.
+
+A price is kept until the engine has executed a step or the tree has changed. To price a node, its prompt
+is assembled, which takes time in proportion to the branch; therefore branches of more than
+`LONGEST_BRANCH` messages are not priced, and neither is anything on an engine behind a connection, where
+each price would be a round trip.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.tui.view.price import build_price
+from app.tui.view.tree_lines import Residency, residency_of
+from engine.api.errors import PravahaError
+from engine.api.fork_price import ForkPrice
+from engine.clients.engine_client import EngineClient
+from engine.conversations.session import TreeSession
+from engine.conversations.tree import NodeKind
+
+LONGEST_BRANCH = 200
+"""Most messages of a branch that is priced."""
+BUSY_S = 1.0
+"""Seconds that a price is kept while the engine works."""
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A price and the number of tokens that it is about."""
+
+    price: ForkPrice
+    prompt_tokens: int
+
+
+class ForkPrices:
+    """Prices of the open conversation's nodes.
+
+    Args:
+        remote: whether the engine is behind a connection; nothing is priced then.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        session: TreeSession,
+        client: EngineClient,
+        *,
+        remote: bool,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._session = session
+        self._client = client
+        self._remote = remote
+        self._clock = clock
+        self._known: dict[str, Priced | None] = {}
+        self._known_for: tuple[object, ...] = ()
+        self._known_at = float("-inf")
+
+    def price(self, node_id: str | None) -> ForkPrice | None:
+        """The price of continuing a node; None if it is unknown."""
+        found = self._priced(node_id)
+        return None if found is None else found.price
+
+    def texts(self, node_id: str | None) -> dict[str, str]:
+        """What forking at a node and regenerating it would cost, by the action's id, as far as known."""
+        tree = self._session.tree
+        if node_id is None or node_id not in tree or node_id in self._session.running:
+            return {}
+        node = tree[node_id]
+        asked = node.parent_id if node.kind is NodeKind.ASSISTANT else node_id
+        prices = {"fork": self.price(node_id), "regen": self.price(asked)}
+        return {name: build_price(price) for name, price in prices.items() if price is not None}
+
+    def residency(self, node_id: str) -> Residency | None:
+        """How much of the KV of the branch that ends at a node is in the pool; None if unknown."""
+        found = self._priced(node_id)
+        if found is None:
+            return None
+        block_size = self._client.snapshot().blocks.block_size
+        return residency_of(found.prompt_tokens, found.price.prefill_tokens, block_size)
+
+    def is_known(self, node_id: str) -> bool:
+        """Whether the node's price, or that it has none, is known, so that asking costs nothing."""
+        self._forget_old()
+        return self._remote or node_id in self._known
+
+    def _forget_old(self) -> None:
+        snapshot = self._client.snapshot()
+        state = (self._session.version, snapshot.step, snapshot.state)
+        if state == self._known_for:
+            return
+        busy = bool(snapshot.running) and self._known_for[:1] == state[:1]
+        if busy and self._clock() - self._known_at < BUSY_S:
+            return
+        self._known.clear()
+        self._known_for, self._known_at = state, self._clock()
+
+    def _priced(self, node_id: str | None) -> Priced | None:
+        if node_id is None or self._remote:
+            return None
+        self._forget_old()
+        if node_id not in self._known:
+            self._known[node_id] = self._ask(node_id)
+        return self._known[node_id]
+
+    def _ask(self, node_id: str) -> Priced | None:
+        tree = self._session.tree
+        if node_id not in tree or len(tree.path(node_id)) > LONGEST_BRANCH:
+            return None
+        try:
+            ids = self._session.branches.prompt_ids(node_id)
+            return Priced(self._client.price(ids), len(ids))
+        except PravahaError:
+            return None  # the model is loading, or the template refuses the messages

@@ -1,0 +1,61 @@
+"""`Frame`: what a tick of the frame clock shows, and `Pane`, the Protocol by which a widget joins it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from app.tui.view.mood import MoodState
+from app.tui.view.stats import History
+from engine.api.snapshot import EngineSnapshot
+from engine.clients.engine_client import EngineClient
+from engine.conversations.session import TreeSession
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The data of one drawing of the figures.
+
+    Attributes:
+        now: monotonic seconds.
+        snapshot: the engine at its last step boundary.
+        history: samples of the last two minutes, for sparklines.
+        mood: the avatar's mood and when it began.
+        client: for data that is not in the snapshot, such as the blocks.
+        session: the open conversation.
+        selected: the message under the cursor of navigate mode.
+        mode: keyboard mode, `PROMPT` or `NAVIGATE`.
+        hints: (key, label, action) to show in the status bar if there is room.
+        server: the address of the engine's server; None for an engine in this process.
+        retry_key: regenerates an answer.
+        behind: how many seconds ago the engine was as it is shown; 0 for the present.
+    """
+
+    now: float
+    snapshot: EngineSnapshot
+    history: History
+    mood: MoodState
+    client: EngineClient
+    session: TreeSession
+    selected: str | None
+    mode: str
+    hints: Sequence[tuple[str, str, str]]
+    server: str | None
+    retry_key: str
+    behind: float = 0.0
+
+
+class Pane(Protocol):
+    """A widget that is drawn from frames. `PravahaApp.panes` lists them; nothing else is to be wired."""
+
+    @property
+    def in_view(self) -> bool:
+        """Whether the widget is visible; `show` is not called otherwise."""
+        ...
+
+    def show(self, frame: Frame) -> bool:
+        """Draw what changed since the last frame.
+
+        Returns:
+            Whether it will look different at a later time even if nothing happens (an animation).
+        """
+        ...

@@ -1,0 +1,134 @@
+"""The key hints of the status bar: those of the focused pane, the help, then a few that work everywhere."""
+
+from collections.abc import Mapping, Sequence
+
+from textual.widget import Widget
+from textual.widgets import TextArea
+
+from app.tui.keys import Group, hint
+
+Hint = tuple[str, str]
+"""An action's id and its label in the status bar."""
+
+PROMPT: tuple[Hint, ...] = (("send", "send"), ("navigate", "navigate"))
+MESSAGES: tuple[Hint, ...] = (
+    ("prompt", "type"),
+    ("fork", "fork"),
+    ("regen", "again"),
+    ("edit", "edit"),
+    ("msg.prev", "select"),
+    ("copy", "copy"),
+)
+SELECTED: tuple[Hint, ...] = (
+    ("fork", "fork"),
+    ("regen", "again"),
+    ("edit", "edit"),
+    ("prune", "prune"),
+    ("undo", "undo"),
+    ("label", "label"),
+)
+BRANCHES: tuple[Hint, ...] = (("adopt", "open"), *SELECTED, ("fold", "fold"))
+LIST: tuple[Hint, ...] = (
+    ("chat.open", "open"),
+    ("chat.filter", "filter"),
+    ("chat.delete", "archive"),
+)
+KV: tuple[Hint, ...] = (
+    ("kv.owner", "owner"),
+    ("kv.tree", "tree"),
+    ("kv.zoom_in", "finer"),
+    ("kv.zoom_out", "coarser"),
+)
+SCHEDULER: tuple[Hint, ...] = (("scheduler.policy", "policy"), ("scheduler.steps", "steps"))
+LOG: tuple[Hint, ...] = (("logs.level", "level"), ("logs.find", "find"))
+STATS: tuple[Hint, ...] = (("pane.chat", "chat"),)
+HELP: Hint = ("help", "keys")
+EVERYWHERE: tuple[Hint, ...] = (
+    ("palette", "commands"),
+    ("tree.toggle", "branches"),
+    ("pane.kv", "kv"),
+    ("pane.stats", "stats"),
+    ("chat.new", "new"),
+    ("quit", "quit"),
+)
+
+_OF_PANE = {
+    "prompt": PROMPT,
+    "messages": MESSAGES,
+    "selected": SELECTED,
+    "branches": BRANCHES,
+    "list": LIST,
+    "kv": KV,
+    "stats": STATS,
+    "scheduler": SCHEDULER,
+    "logs": LOG,
+}
+
+
+PRICED = frozenset({"messages", "selected", "branches"})
+"""The panes in which the keys act on a node, so that their hints say what that would cost."""
+
+
+_PANE_OF_WIDGET = {
+    "chats": "list",
+    "branches": "branches",
+    "kv": "kv",
+    "stats": "stats",
+    "scheduler": "scheduler",
+    "logs": "logs",
+}
+
+
+GROUPS: dict[str, Group] = {
+    "prompt": Group.PROMPT,
+    "messages": Group.NAVIGATE,
+    "selected": Group.NAVIGATE,
+    "branches": Group.BRANCHES,
+    "list": Group.LIST,
+    "kv": Group.KV,
+    "stats": Group.PANES,
+    "scheduler": Group.SCHEDULER,
+    "logs": Group.LOG,
+}
+"""The group of keys that the help shows first, by the pane that has the focus."""
+
+
+def focused_pane(focused: Widget | None, *, selected: bool) -> str:
+    """The entry of the table for the widget that has the focus.
+
+    Args:
+        selected: whether a node is selected.
+    """
+    if isinstance(focused, TextArea):
+        return "prompt"
+    names = {widget.id for widget in focused.ancestors_with_self} if focused else set()
+    for widget_id, pane in _PANE_OF_WIDGET.items():
+        if widget_id in names:
+            return pane
+    return "selected" if selected else "messages"
+
+
+def build_hints_of(
+    pane: str,
+    keymap: Mapping[str, str],
+    *,
+    generating: bool = False,
+    prices: Mapping[str, str] | None = None,
+) -> Sequence[tuple[str, str, str]]:
+    """(key, label, action) in the order of their importance.
+
+    Args:
+        pane: what has the focus: a key of the table, `selected` for the messages with a cursor.
+        generating: whether an answer runs, which can be stopped.
+        prices: text after the label by action id, such as `1 tok+1 blk`.
+    """
+    first = (("copy_or_stop", "stop"),) if generating else ()
+    own = _OF_PANE[pane][1:] if generating and pane == "prompt" else _OF_PANE[pane]
+    prices = prices or {}
+    listed = [*first, *own]
+    # The list of all keys is among the two or three for which a narrow terminal has room.
+    shown = [*listed[:1], HELP, *listed[1:], *(one for one in EVERYWHERE if one not in own)]
+    return [
+        hint(name, f"{word} {prices[name]}" if prices.get(name) else word, keymap)
+        for name, word in shown
+    ]

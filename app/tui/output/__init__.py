@@ -1,0 +1,1 @@
+"""Output to the terminal: what is written, and when."""

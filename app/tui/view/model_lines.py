@@ -1,0 +1,65 @@
+"""Rows of the model picker, and the sentences about models; pure functions."""
+
+import difflib
+from collections.abc import Sequence
+
+from app.text.safe_text import safe_line
+from app.tui.numbers import compact, size
+from app.tui.view.spans import Line, Span, fit
+from engine.api.available_model import AvailableModel
+from engine.api.snapshot import ModelInfo
+
+NAME_CELLS = 24
+
+
+def build_model(model: AvailableModel, cells: int) -> list[Line]:
+    """A star for the loaded one, name, size, parameters, quantisation, architecture and context.
+
+    Below that the reason why it cannot be loaded, if it cannot.
+    """
+    name = fit(safe_line(model.name), NAME_CELLS).ljust(NAME_CELLS)
+    style = "bold $accent" if model.loaded else "bold"
+    facts = f"{size(model.size):>8}"
+    if model.parameters:
+        facts += f"  {compact(model.parameters):>5}  {safe_line(model.weight_format):<6}"
+        facts += f"  {safe_line(model.architecture)}, {compact(model.context_length)} tokens"
+    lines: list[Line] = [
+        (
+            Span("* " if model.loaded else "  ", "$accent"),
+            Span(name, style),
+            Span(facts, "$muted"),
+        )
+    ]
+    if model.problem:
+        lines.append(
+            (Span(f"    {fit(safe_line(model.problem), max(20, cells - 6))}", "$warning"),)
+        )
+    return lines
+
+
+def build_loaded(model: ModelInfo | None) -> str:
+    """One sentence about the loaded model and its executor."""
+    if model is None:
+        return "No model is loaded."
+    return (
+        f"{safe_line(model.name)}: {safe_line(model.architecture)}, {compact(model.parameters)} "
+        f"parameters, {safe_line(model.weight_format)} in {size(model.weight_bytes)}, KV "
+        f"{model.kv_dtype}, context {model.context_length}; {model.executor} executor, "
+        f"{model.dispatch}, {model.threads} threads."
+    )
+
+
+def build_near(name: str, models: Sequence[AvailableModel]) -> str:
+    """The sentence for a name that no installed model has, with the names nearest to it."""
+    names = {one.name.lower(): one.name for one in models}
+    near = [names[one] for one in difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.4)]
+    near += [one for low, one in names.items() if name.lower() in low and one not in near]
+    hint = (
+        f" Did you mean {' or '.join(near[:3])}?" if near else " /model lists the installed ones."
+    )
+    return safe_line(f"No model called {name} is installed.{hint}")
+
+
+def build_answered_by(name: str) -> str:
+    """The hint for a conversation whose last answer came from another installed model."""
+    return safe_line(f"Answered by {name}; /model {name} switches to it.")

@@ -1,0 +1,45 @@
+"""`Dialog`: base of the modal screens. It dismisses at most once, and only while it is on top."""
+
+from typing import Generic, TypeVar, cast
+
+from textual.await_complete import AwaitComplete
+from textual.command import CommandList
+from textual.screen import ModalScreen, Screen
+
+from app.tui.textual_workarounds.closed_screen import NotifiesOfSelectionAtOnce, SearchesWhileOpen
+from app.tui.textual_workarounds.paged_options import has_rows
+from app.tui.textual_workarounds.removed_under_pointer import RemovedUnderPointer
+
+T = TypeVar("T")
+
+
+class DismissedOnce(Generic[T]):
+    """Mixin of screens that ignore answers after the first one.
+
+    A double click, or `enter` twice before the screen is gone, would otherwise close the screen below.
+    """
+
+    _dismissed = False
+
+    def dismiss(self, result: T | None = None) -> AwaitComplete:
+        """Close with a result; no effect if it is closing already or below another screen."""
+        screen = cast("Screen[T]", self)
+        if self._dismissed or screen.app.screen is not screen:
+            return AwaitComplete()
+        self._dismissed = True
+        closed: AwaitComplete = super().dismiss(result)  # type: ignore[misc]  # mixed into screens
+        return closed
+
+
+class Dialog(DismissedOnce[T], RemovedUnderPointer, NotifiesOfSelectionAtOnce, ModalScreen[T]):
+    """A modal screen of ours."""
+
+
+class Palette(
+    DismissedOnce[None], RemovedUnderPointer, NotifiesOfSelectionAtOnce, SearchesWhileOpen
+):
+    """Textual's command palette."""
+
+    def _action_command_list(self, action: str) -> None:
+        if has_rows(self.query_one(CommandList)):
+            super()._action_command_list(action)
