@@ -43,6 +43,7 @@ from engine.executors.base import Executor, ExecutorInfo, StepPlan, StepResult
 from engine.memory.block_manager import BlockManager
 from engine.memory.prefix_cache import PrefixCache
 from engine.runtime.engine import AsyncPravahaEngine
+from engine.runtime.engine_thread import CurrentModel
 from engine.runtime.loading import load_executor
 from engine.step.pipeline import Pipeline
 
@@ -114,7 +115,7 @@ def steady_pipeline(
         clock=time.monotonic,
     )
     pipeline.executor = executor
-    engine._thread.pipeline = pipeline
+    engine._thread.current = CurrentModel(None, None, pipeline)
     for number in range(rows):
         waiting.put(sequence(number, params))
     pipeline.step()
