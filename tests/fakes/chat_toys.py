@@ -11,13 +11,20 @@ from contextlib import AbstractContextManager, nullcontext
 
 import jinja2
 
+from engine.api.available_model import AvailableModel
+from engine.api.block_detail import BlockDetail, PrefixTree
 from engine.api.chat import ChatMessage
 from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
+from engine.api.event_ring import EventBatch, EventRing
 from engine.api.fork_price import ForkPrice
 from engine.api.generation_defaults import GenerationDefaults
-from engine.api.request import FinishReason, Request, Timings, TokenBatch
+from engine.api.request import FinishReason, Request, Timings, TokenBatch, TopLogprob
+from engine.api.request_status import RequestStatus
+from engine.api.residency import Residency
 from engine.api.scheduling import Scheduling
 from engine.api.snapshot import BlockMap, EngineSnapshot, EngineState, ModelInfo
+from engine.api.step_view import PlannedStep, StepEntry
+from engine.runtime.model_change import CHANGE_DRAIN_S
 from engine.text.control_tokens import ControlTokens
 
 CHATML = (
@@ -90,7 +97,14 @@ class ToyClient:
     Attributes:
         requests: everything submitted, in order.
         cancelled: ids that were cancelled.
+        event_ring: the engine events that `events` returns; a test may append to it.
+        pins: the pinned prefixes by pin id.
         refuse: raised by the next submissions while set.
+        next_model: the model that the engine is changing to, or None.
+        installed: the models that `models` returns.
+        loads: name and wait of every call of `load_model`.
+        refuse_load: raised by `load_model` while set.
+        logprobs: token id → its logarithm in every answer; -0.5 for all others.
     """
 
     def __init__(
@@ -107,9 +121,16 @@ class ToyClient:
         self.parameters = 1
         self.generation_defaults = GenerationDefaults()
         self.refuse: PravahaError | None = None
+        self.logprobs: dict[int, float] = {}
         self.state = state
+        self.next_model: str | None = None
+        self.installed: list[AvailableModel] = []
+        self.loads: list[tuple[str, float]] = []
+        self.refuse_load: PravahaError | None = None
         self.closed = False
         self._context_length = context_length
+        self.event_ring = EventRing()
+        self.pins: dict[str, tuple[int, ...]] = {}
         self._mail: dict[str, deque[TokenBatch]] = {}
         environment = jinja2.Environment()
         environment.globals["raise_exception"] = _raise
@@ -138,7 +159,13 @@ class ToyClient:
                 text=text,
                 timings=Timings(0.0, 0.25, 0.5, 1.5),
                 seed=request.sampling.seed or 0,
-                logprobs=tuple(-0.5 for _ in ids) if wants else (),
+                logprobs=tuple(self.logprobs.get(one, -0.5) for one in ids) if wants else (),
+                top_logprobs=tuple(
+                    (TopLogprob(one, self.logprobs.get(one, -0.5)), TopLogprob(1120, -1.5))
+                    for one in ids
+                )
+                if request.sampling.logprobs
+                else (),
                 finish_reason=finish,
                 error="the step failed" if finish is FinishReason.ERROR else None,
                 cached_tokens=cached,
@@ -180,10 +207,38 @@ class ToyClient:
             generation_defaults=self.generation_defaults,
         )
         loading = self.state is EngineState.LOADING
-        return EngineSnapshot(step=0, time=0.0, state=self.state, model=None if loading else model)
+        return EngineSnapshot(
+            step=0,
+            time=0.0,
+            state=self.state,
+            model=None if loading else model,
+            next_model=self.next_model,
+        )
+
+    def models(self) -> Sequence[AvailableModel]:
+        return tuple(self.installed)
+
+    def load_model(self, name: str, *, drain_s: float = CHANGE_DRAIN_S) -> None:
+        if self.refuse_load is not None:
+            raise self.refuse_load
+        self.loads.append((name, drain_s))
+        self.next_model = name
+        self.state = EngineState.DRAINING
+
+    def unload_model(self, *, drain_s: float = CHANGE_DRAIN_S) -> None:
+        self.state = EngineState.UNLOADED
+
+    def fork(self, request_id, *, at=None, n=1, sampling=None) -> list[str]:
+        parent = next(one for one in self.requests if one.request_id == request_id)
+        assert at == len(parent.prompt_ids), "the toy forks at the end of the prompt only"
+        sampling = sampling or parent.sampling
+        return [self.submit(Request(parent.prompt_ids, sampling)) for _ in range(n)]
 
     def price(self, token_ids: Sequence[int]) -> ForkPrice:
         return ForkPrice(len(token_ids), 0, None)
+
+    def price_hint(self, token_ids: Sequence[int]) -> ForkPrice | None:
+        return self.price(token_ids)
 
     scheduling = Scheduling()
 
@@ -192,6 +247,35 @@ class ToyClient:
 
     def blocks(self, since: int) -> BlockMap | None:
         return None
+
+    def request_table(self) -> tuple[RequestStatus, ...]:
+        return ()
+
+    def block(self, block: int) -> BlockDetail | None:
+        return None
+
+    def prefix_tree(self) -> PrefixTree | None:
+        return None
+
+    def residency(self, token_ids: Sequence[int]) -> Residency | None:
+        return Residency(len(token_ids), 0, 0)
+
+    def pin(self, token_ids: Sequence[int]) -> str:
+        pin_id = f"pin-{len(self.pins)}"
+        self.pins[pin_id] = tuple(token_ids)
+        return pin_id
+
+    def unpin(self, pin_id: str) -> None:
+        self.pins.pop(pin_id, None)
+
+    def recent_steps(self, since: int) -> tuple[StepEntry, ...]:
+        return ()
+
+    def planned_step(self) -> PlannedStep | None:
+        return None
+
+    def events(self, since: int) -> EventBatch:
+        return self.event_ring.since(since)
 
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
         return self.tokenizer.encode(text, special=special)
@@ -204,6 +288,9 @@ class ToyClient:
 
     def detokenize(self, token_ids: Sequence[int], *, skip_special: bool = True) -> str:
         return self.tokenizer.decode(token_ids, skip_special=skip_special)
+
+    def token_texts(self, token_ids: Sequence[int]) -> list[str]:
+        return [self.tokenizer.decode([one]) for one in token_ids]
 
     def render_chat(
         self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool = True

@@ -18,6 +18,8 @@ class NaiveAllocator:
         self.block_size = block_size
         self._counts = [0] * num_blocks
         self._free = deque(range(num_blocks))
+        self._epoch = 0
+        self._released_at = [0] * num_blocks
 
     @property
     def num_free(self):
@@ -43,6 +45,8 @@ class NaiveAllocator:
             self._counts[block] -= 1
             if self._counts[block] == 0:
                 self._free.append(block)
+                self._epoch += 1
+                self._released_at[block] = self._epoch
 
     def claims(self, blocks):
         return np.array([self._counts[int(block)] for block in blocks], np.int32)
@@ -52,7 +56,25 @@ class NaiveAllocator:
 
     def stats(self):
         free = len(self._free)
-        return SimpleNamespace(free=free, cached=0, active=self.num_blocks - free)
+        return SimpleNamespace(
+            free=free,
+            cached=0,
+            active=self.num_blocks - free,
+            pinned=0,
+            evicted_total=0,
+            epoch=self._epoch,
+        )
+
+    def pin(self, blocks):
+        raise AssertionError("nothing is indexed, so there is nothing to pin")
+
+    unpin = pin
+
+    def pins(self):
+        return np.zeros(self.num_blocks, np.uint16)
+
+    def released_at(self):
+        return np.array(self._released_at, np.uint64)
 
     def states(self):
         active = np.array(self._counts) > 0

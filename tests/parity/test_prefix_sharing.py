@@ -19,7 +19,7 @@ def greedy(**params):
 
 def count_steps(engine):
     """Record, for each later step, the requests that have generated a token after it."""
-    pipeline, steps = engine._thread.pipeline, []
+    pipeline, steps = engine._thread.current.pipeline, []
     step = pipeline.step
 
     def counted():

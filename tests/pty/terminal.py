@@ -63,23 +63,32 @@ class Terminal:
 
     def _read(self) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        while True:
-            try:
-                data = os.read(self._fd, _CHUNK)
-            except OSError:  # EIO: the program closed its side
-                data = b""
+        answered = 0  # the output before was searched for questions
+        for data in self._receive():
             with self._changed:
-                if ASKS_FOR_FRAMES in data:
-                    os.write(self._fd, HAS_FRAMES)
                 self.output += data
+                while (asked := self.output.find(ASKS_FOR_FRAMES, answered)) >= 0:
+                    os.write(self._fd, HAS_FRAMES)
+                    answered = asked + len(ASKS_FOR_FRAMES)
+                answered = max(answered, len(self.output) - len(ASKS_FOR_FRAMES))
                 if self._unread is None:
                     self._show(decoder.decode(data))
                 else:
                     self._unread.append(decoder.decode(data))
                 self._closed = not data
                 self._changed.notify_all()
-            if not data:
-                return
+
+    def _receive(self) -> Iterator[bytes]:
+        """The program's output in pieces; the last one is empty."""
+        while data := self._from_program(_CHUNK):
+            yield data
+        yield b""
+
+    def _from_program(self, size: int) -> bytes:
+        try:
+            return os.read(self._fd, size)
+        except OSError:  # EIO: the program closed its side
+            return b""
 
     def _show(self, text: str) -> None:
         """Draw all complete frames."""

@@ -50,9 +50,9 @@ def open_pravaha(demo_model, tmp_path):
     }
     engine = ("--model", str(demo_model), *ENGINE)
 
-    def open_one(*options):
-        command = [PRAVAHA, *(options or engine), "--temperature", "0"]
-        terminal = Terminal(command, environ)
+    def open_one(*options, temperature="0", **variables):
+        command = [PRAVAHA, *(options or engine), "--temperature", temperature]
+        terminal = Terminal(command, environ | variables)
         terminal.database = tmp_path / "data" / "conversations.db"
         opened.append(terminal)
         terminal.wait_for("ready")
@@ -96,11 +96,14 @@ def saved_answer(terminal, question=LONG, *, first=None):
     return status, text.split()[:first]
 
 
+def not_restored(terminal):
+    entered = terminal.output.rindex(b"\x1b[?1049h")
+    return [what for what, code in RESTORED.items() if code not in terminal.output[entered:]]
+
+
 def assert_restored(terminal):
     assert not terminal.left_raw
-    entered = terminal.output.rindex(b"\x1b[?1049h")
-    missing = [what for what, code in RESTORED.items() if code not in terminal.output[entered:]]
-    assert not missing
+    assert not not_restored(terminal)
 
 
 def test_words_stream_ctrl_c_stops_ctrl_q_quits_and_the_next_start_shows_the_history(open_pravaha):
@@ -136,18 +139,34 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_60_an_idle_screen_and_engine_cost_no_cpu(open_pravaha):
-    """Screen, engine and compute threads of the real program after an answer: under 2 % of a core."""
+F3, F10, CTRL_T = "\x1bOR", "\x1b[21~", "\x14"
+
+
+def idle_window(terminal):
+    """Seconds of processor time and bytes written in two seconds without input."""
+    seconds, written = cpu_seconds(terminal.pid), len(terminal.output)
+    threading.Event().wait(2)
+    return cpu_seconds(terminal.pid) - seconds, len(terminal.output) - written
+
+
+@pytest.mark.parametrize(
+    ("key", "opened"),
+    [("", "● ready"), (F3, "no request holds it"), (F10, "Last steps"), (CTRL_T, "enter open")],
+    ids=["chat", "kv", "scheduler", "tree"],
+)
+def test_60_an_idle_screen_and_engine_cost_no_cpu(open_pravaha, key, opened):
+    """Screen, engine and compute threads after an answer: under 2 % of a core, and no byte is written."""
     terminal = open_pravaha()
     ask(terminal, CAPITAL)
     terminal.wait_until(lambda text: "Paris" in text and "● ready" in text, "the answer")
     assert cpu_seconds(terminal.pid) > 0.5  # it has worked until now
-    used: list[float] = []
-    while len(used) < 15 and (not used or used[-1] > 0.04):
-        before = cpu_seconds(terminal.pid)  # calibration steps and the last animation come first
-        threading.Event().wait(2)
-        used.append(cpu_seconds(terminal.pid) - before)
-    assert used[-1] <= 0.04
+    terminal.type(key)
+    terminal.wait_for(opened)
+    for _ in range(15):  # calibration steps and the last animation come first
+        seconds, written = idle_window(terminal)
+        if seconds <= 0.04 and not written:
+            return
+    pytest.fail(f"{seconds:.2f} s of processor time and {written} bytes in two idle seconds")
 
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
@@ -178,7 +197,8 @@ def test_stopped_and_continued_the_whole_screen_is_back(open_pravaha):
         terminal.signal(number)
         terminal.wait_stopped()
         if number == signal.SIGTSTP:  # nothing can be done about SIGSTOP
-            assert_restored(terminal)
+            # What was written before the stop may not have been read yet.
+            terminal.wait_until(lambda _: not not_restored(terminal), "the restored terminal")
             assert not terminal.is_raw
         terminal.clear()
         terminal.signal(signal.SIGCONT)
@@ -277,3 +297,144 @@ def test_attached_to_a_server_that_dies_and_comes_back(open_pravaha, demo_model)
         terminal.wait_until(lambda text: "Rome" in text and "● ready" in text, "the answer")
     terminal.type(CTRL_Q)
     assert terminal.exit_status() == 0
+
+
+def test_a_fork_is_pruned_restored_and_there_after_a_restart(open_pravaha):
+    first = open_pravaha()
+    ask(first, CAPITAL)
+    first.wait_until(lambda text: "Paris" in text and "● ready" in text, "the answer")
+    first.type(SHIFT_TAB)
+    first.wait_for("NAVIGATE", "f fork", "r again")
+    first.type("k")
+    first.type("f")
+    first.wait_for("Branch fork begins here", "PROMPT")
+    ask(first, "And of Italy?")
+    first.wait_until(lambda text: "prompt tokens computed" in text, "the cost")
+    first.wait_until(lambda text: "Rome" in text and "● ready" in text, "the second answer")
+    first.type(SHIFT_TAB)
+    first.wait_for("NAVIGATE")
+    first.type("kk")
+    first.type("r")  # answers the selected message again, beside its first answer
+    first.wait_for("◀ 2/2 ▶", "branches")
+    first.wait_for("● ready")
+    first.type("D")
+    first.wait_until(lambda text: "◀" not in text and "pruned; u restores" in text, "the pruning")
+    first.type("u")
+    first.wait_for("◀ 2/2 ▶", "Undone: prune")
+    first.type(CTRL_Q)
+    assert first.exit_status() == 0
+
+    second = open_pravaha()
+    second.wait_for("◀ 2/2 ▶", "branches", "Rome")
+    second.type(SHIFT_TAB)
+    second.wait_for("NAVIGATE")
+    second.type("h")
+    second.wait_for("◀ 1/2 ▶", "Rome")
+    second.type(CTRL_Q)
+    assert second.exit_status() == 0
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"PYTHONIOENCODING": "latin-1"},
+        {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+    ],
+    ids=["encoding", "locale"],
+)
+def test_an_output_that_is_not_utf8_gets_ascii_glyphs(open_pravaha, variables):
+    terminal = open_pravaha(**variables)
+    terminal.wait_for("PROMPT   * ready")
+    terminal.type(CTRL_Q)
+    assert terminal.exit_status() == 0
+    for state, sequence in RESTORED.items():
+        assert sequence in terminal.output, state
+
+
+def test_a_terminal_without_cursor_movement_is_refused_in_one_sentence():
+    terminal = Terminal([PRAVAHA], dict(os.environ) | {"TERM": "dumb"})
+    assert terminal.exit_status() == 2
+    assert b"--plain" in terminal.output
+    assert b"\x1b" not in terminal.output
+
+
+def test_the_log_holds_no_chat_text(open_pravaha):
+    terminal = open_pravaha()
+    terminal.type("Say zyzzyva and stop.")
+    terminal.wait_for("zyzzyva")
+    terminal.type(SEND)
+    terminal.wait_for("to first token")
+    terminal.type(CTRL_Q)
+    assert terminal.exit_status() == 0
+    log = terminal.database.with_name("pravaha.log")
+    assert "zyzzyva" not in (log.read_text() if log.exists() else "")
+
+
+def test_a_notification_covers_neither_prompt_nor_newest_text(open_pravaha):
+    terminal = open_pravaha()
+    terminal.type(CTRL_C)
+    words = "again to quit"
+    terminal.wait_for(words)
+    (row,) = [row for row, text in enumerate(terminal.text.splitlines()) if words in text]
+    assert row <= 2
+
+
+def test_a_fork_at_a_token_continues_the_answer_with_another_token(open_pravaha):
+    terminal = open_pravaha()
+    ask(terminal, CAPITAL)
+    terminal.wait_until(lambda text: "Paris" in text and "● ready" in text, "the answer")
+    terminal.type(SHIFT_TAB)
+    terminal.wait_for("NAVIGATE")
+    terminal.type("L")
+    terminal.wait_for("token 1/", "f fork", "perplexity")
+    terminal.type("L")
+    terminal.wait_for("token 2/")
+    terminal.type(".")
+    terminal.wait_for("Alternatives", "▸ ━")
+    terminal.type("\r")
+    terminal.wait_until(lambda text: "token 2/" not in text and "● ready" in text, "the fork")
+    query = "SELECT text, forked_from, fork_token FROM node WHERE kind = 'assistant' ORDER BY n"
+    terminal.type(CTRL_Q)
+    assert terminal.exit_status() == 0
+    with closing(sqlite3.connect(terminal.database)) as connection:
+        (first, _, _), (second, origin, kept) = connection.execute(query).fetchall()
+    assert kept == 2
+    assert origin is not None
+    assert second.split()[0] == first.split()[0]
+    assert second.split()[1] != first.split()[1]
+
+
+def test_four_answers_side_by_side_the_third_is_adopted_and_compared(open_pravaha):
+    terminal = open_pravaha(temperature="1")
+    ask(terminal, "Write two sentences about a river.")
+    terminal.wait_until(lambda text: "to first token" in text and "● ready" in text, "the answer")
+    terminal.type(SHIFT_TAB)
+    terminal.wait_for("NAVIGATE")
+    terminal.type("x")
+    terminal.wait_for("how many answers side by side?")
+    terminal.type("4")
+    terminal.wait_for("4 answers", "prefilled")
+    terminal.wait_until(
+        lambda text: "running" not in text.partition("4 answers")[2], "four answers"
+    )
+    terminal.type("3")
+    terminal.type(SEND)
+    terminal.wait_for("PROMPT")
+    terminal.type(SHIFT_TAB)
+    terminal.wait_for("NAVIGATE")
+    terminal.type("c")
+    text = terminal.wait_for("part at token", "3/5", "4/5", "ppl", "TTFT")
+    assert "4 answers" not in text
+    terminal.type("n")
+    terminal.wait_for("difference 2 of")
+    terminal.type(CTRL_Q)
+    assert terminal.exit_status() == 0
+    with closing(sqlite3.connect(terminal.database)) as connection:
+        (head,) = connection.execute("SELECT node_id FROM head WHERE name = 'HEAD'").fetchone()
+        answers = [
+            one
+            for (one,) in connection.execute(
+                "SELECT id FROM node WHERE kind = 'assistant' ORDER BY n"
+            )
+        ]
+    assert answers.index(head) == 3  # after the first answer and two of the four

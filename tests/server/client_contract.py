@@ -4,16 +4,27 @@ A subclass gives `client` and `engine`; the engine is the real one with the toy 
 """
 
 import threading
+import time
 from dataclasses import replace
 
 import pytest
 
 from engine.api.errors import InvalidRequest, UnknownRequest
+from engine.api.events import (
+    FirstToken,
+    PrefixPinned,
+    PrefixUnpinned,
+    RequestFinished,
+    RequestQueued,
+    RequestScheduled,
+)
 from engine.api.generation_defaults import GenerationDefaults
 from engine.api.grammar import Grammar
 from engine.api.request import FinishReason, Request, SamplingParams
+from engine.api.request_status import RequestState
+from engine.api.residency import Residency
 from engine.api.scheduling import Scheduling
-from engine.api.snapshot import EngineState
+from engine.api.snapshot import BlockState, EngineState
 from engine.clients.engine_client import EngineClient
 from engine.runtime.forking import child_seed
 from tests.server.byte_engine import is_quiet, wait_until
@@ -253,6 +264,122 @@ class ClientContract:
         drain_all(slow_client, request_id)
         wait_until(lambda: is_quiet(slow_engine))
 
+    def test_the_request_table_shows_a_running_request(self, slow_client, slow_engine):
+        request = ask("a request to be listed", max_tokens=400)
+        request = replace(request, priority=3, deadline_ms=60_000)
+        request_id = slow_client.submit(request)
+
+        def status():
+            named = [s for s in slow_client.request_table() if s.request_id == request_id]
+            return named[0] if named else None
+
+        wait_until(lambda: (seen := status()) is not None and seen.generated_tokens > 2)
+        seen = status()
+        assert seen.state is RequestState.DECODE
+        assert seen.prompt_tokens == len(request.prompt_ids)
+        assert seen.blocks >= 1
+        assert seen.computed_tokens >= seen.prompt_tokens
+        assert seen.ttft > 0
+        assert seen.itl > 0
+        assert seen.priority == 3
+        now = time.monotonic()
+        assert now - 60 < seen.queued_at < now < seen.deadline < now + 60
+        slow_client.cancel(request_id)
+        drain_all(slow_client, request_id)
+        wait_until(lambda: is_quiet(slow_engine))
+        wait_until(lambda: slow_client.request_table() == ())
+
+    def test_a_block_is_described_with_its_text_and_owner(self, slow_client, slow_engine):
+        prompt = "the first block of this prompt is full"
+        request_id = slow_client.submit(ask(prompt, max_tokens=400))
+        held = []
+
+        def holds():
+            block_map = slow_client.blocks(-1)
+            if block_map is not None:
+                held[:] = block_map.blocks_of(request_id).tolist()
+            return bool(held)
+
+        wait_until(holds)
+        wait_until(lambda: (seen := slow_client.block(held[0])) is not None and seen.fill == 16)
+        seen = slow_client.block(held[0])
+        assert seen == replace(slow_engine.block(held[0]), children=seen.children)
+        assert seen.text == prompt[:16]
+        assert [one.request_id for one in seen.owners] == [request_id]
+        assert (seen.state, seen.first_token, seen.parent) == (BlockState.ACTIVE, 0, None)
+        wait_until(lambda: (tree := slow_client.prefix_tree()) is not None and tree.chains)
+        assert prompt[:16] in {chain.text for chain in slow_client.prefix_tree().chains}
+        slow_client.cancel(request_id)
+        drain_all(slow_client, request_id)
+        wait_until(lambda: is_quiet(slow_engine))
+
+    def test_a_pinned_prefix_is_told_and_seen(self, slow_client, slow_engine):
+        prompt = "this prefix will be kept in the pool by a pin"
+        drain_all(slow_client, slow_client.submit(ask(prompt, max_tokens=1)))
+        tokens = tuple(prompt.encode())
+        whole = len(tokens) // 16 * 16
+        wait_until(lambda: slow_client.residency(tokens) is not None)
+        blocks = slow_engine.residency(tokens).blocks
+        assert len(blocks) == whole // 16
+        assert slow_client.residency(tokens) == Residency(len(tokens), whole, 0, blocks)
+        assert slow_client.price(tokens) == slow_engine.price(tokens)
+        wait_until(lambda: slow_client.price_hint(tokens) == slow_engine.price(tokens))
+        pin_id = slow_client.pin(tokens)
+
+        def told(kind):
+            events = slow_client.events(0).events
+            return [e for e in events if isinstance(e, kind) and e.pin_id == pin_id]
+
+        wait_until(lambda: told(PrefixPinned))
+        (event,) = told(PrefixPinned)
+        assert (event.tokens, event.blocks) == (len(tokens), whole // 16)
+        wait_until(lambda: slow_client.snapshot().blocks.pinned == whole // 16)
+        wait_until(lambda: slow_client.blocks(-1).pinned.sum() == whole // 16)
+        slow_client.unpin(pin_id)
+        wait_until(lambda: told(PrefixUnpinned))
+        wait_until(lambda: slow_client.snapshot().blocks.pinned == 0)
+
+    def test_steps_and_the_plan_of_one_are_shown(self, slow_client, slow_engine):
+        request_id = slow_client.submit(ask(max_tokens=400))
+        plans = []
+
+        def planned():
+            plan = slow_client.planned_step()
+            if plan is not None and any(row.request_id == request_id for row in plan.rows):
+                plans.append(plan)
+            return bool(plans)
+
+        wait_until(planned)
+        wait_until(lambda: len(slow_client.recent_steps(0)) > 2)
+        steps = slow_client.recent_steps(0)
+        numbers = [step.number for step in steps]
+        assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+        assert slow_client.recent_steps(numbers[-2])[0].number == numbers[-1]
+        now = time.monotonic()
+        assert all(now - 600 < step.started < now for step in steps)
+        slow_client.cancel(request_id)
+        drain_all(slow_client, request_id)
+        wait_until(lambda: is_quiet(slow_engine))
+
+    def test_events_tell_a_request_from_its_queueing_to_its_finish(self, client, engine):
+        request_id = client.submit(ask("a request to be told"))
+        drain_all(client, request_id)
+        told = []
+        at = 0
+
+        def finished():
+            nonlocal at
+            batch = client.events(at)
+            told.extend(e for e in batch.events if getattr(e, "request_id", None) == request_id)
+            at = batch.next
+            return any(isinstance(event, RequestFinished) for event in told)
+
+        wait_until(finished)
+        assert {RequestQueued, RequestScheduled, FirstToken} <= {type(event) for event in told}
+        assert client.events(at).events == ()
+        now = time.monotonic()
+        assert all(now - 60 < event.time <= now for event in told)
+
     def test_text_and_ids(self, client, engine):
         tokenizer = engine.tokenizer
         for special in (False, True):
@@ -417,3 +544,32 @@ class ClientContract:
             cached.append(drain_all(client, client.submit(request))[-1].cached_tokens)
         assert cached[:3] == [0, 0, 0]
         assert cached[3] >= 16
+
+    def test_a_continued_answer_goes_on_as_if_it_had_not_stopped(self, client):
+        sampling = {"max_tokens": 12, "frequency_penalty": 1.5, "presence_penalty": 0.5}
+        first = drain_all(client, client.submit(ask("go on, and on", **sampling)))
+        ids = tuple(token for batch in first for token in batch.token_ids)
+        text = "".join(batch.text for batch in first)
+        for kept in (1, 5, 11):
+            request = ask("go on, and on", **{**sampling, "max_tokens": 12 - kept})
+            prompt = request.prompt_ids + ids[:kept]
+            batches = drain_all(
+                client, client.submit(replace(request, prompt_ids=prompt, continued_tokens=kept))
+            )
+            assert ids[kept:] == tuple(token for batch in batches for token in batch.token_ids)
+            begun = "".join(client.token_texts(ids)[:kept])
+            assert begun + "".join(batch.text for batch in batches) == text
+
+    @pytest.mark.parametrize("count", [-1, 6, 2**40])
+    def test_a_continued_answer_needs_a_prompt(self, client, count):
+        request = ask("hello", max_tokens=1)
+        prompt = request.prompt_ids[:6]
+        with pytest.raises(InvalidRequest, match="continued_tokens"):
+            client.submit(replace(request, prompt_ids=prompt, continued_tokens=count))
+
+    @pytest.mark.parametrize("text", ["", "plain", "naïve 日本 👨‍👩‍👧 प्रवाह"])
+    def test_the_texts_of_tokens_add_up(self, client, text):
+        ids = client.tokenize(text)
+        texts = client.token_texts(ids)
+        assert len(texts) == len(ids)
+        assert "".join(texts) == client.detokenize(ids) == text

@@ -105,6 +105,9 @@ class ScriptedEngine:
         self.aborted.append(request_id)
         self.was_aborted.set()
 
+    def now(self) -> float:
+        return time.monotonic()
+
     def snapshot(self) -> EngineSnapshot:
         return EngineSnapshot(
             1, self.time, self.state, self.info, running=self.running, blocks=BlockCounts(total=4)

@@ -45,6 +45,8 @@ def client(server):
         ("BREW", "/v1/models", 405),
         ("GET", "/blocks?since=x", 400),
         ("GET", "/blocks?since=-2", 400),
+        ("GET", "/events?since=-1", 400),
+        ("GET", "/steps?since=x", 400),
         ("GET", "/docs", 404),
         ("GET", "/openapi.json", 404),
     ],

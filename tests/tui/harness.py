@@ -84,7 +84,11 @@ class Harness:
 
     async def press(self, *keys: str) -> None:
         """Press keys and let the app settle."""
-        await self.pilot.press(*keys)
+        for key in keys:
+            await self.pilot.press(key)
+            await self.until(
+                lambda: not (self.app.is_running and self.app.input_pending), "the effect of a key"
+            )
 
     async def type(self, text: str) -> None:
         """Type into whatever has the focus."""
@@ -168,6 +172,9 @@ async def open_screen(
             harness = Harness(app, pilot, client, session, clock)
             await harness.until(lambda: app.frame_clock.ticks > 0, "the first tick")
             yield harness
+        # The app survives exceptions; a test does not, unless it took them from the list.
+        for failure in app.failures.first:
+            raise failure
     finally:
         session.close()
         store.close()

@@ -83,7 +83,7 @@ async def test_archiving_asks_and_no_is_the_default(screen):
 
 async def test_on_a_narrow_screen_the_list_lies_over_the_transcript(screen):
     async with screen(prepare=three_chats, size=(80, 24)) as ui:
-        chats = ui.app.query_one(Conversations)
+        chats = ui.app.query_one("#left")
         assert not chats.display
         width = ui.transcript.size.width
         await ui.press("ctrl+t")
@@ -100,7 +100,7 @@ async def test_on_a_narrow_screen_the_list_lies_over_the_transcript(screen):
 )
 async def test_what_fits_is_shown(screen, size, chats, side):
     async with screen(prepare=three_chats, size=size) as ui:
-        assert ui.app.query_one("#chats").display is chats
+        assert ui.app.query_one("#left").display is chats
         assert ui.app.query_one("#side").display is side
         await ui.shown("All about clouds.", "PROMPT", "ready", "tok/s")
 
@@ -110,3 +110,57 @@ async def test_with_no_room_at_all_one_line_says_so(screen):
         await ui.shown("Pravāha needs 40×10 or more")
         await ui.pilot.resize_terminal(80, 24)
         await ui.shown("send what you typed")
+
+
+async def test_a_filtered_row_shows_the_matching_line_and_escape_clears_the_filter(screen):
+    async with screen(prepare=three_chats) as ui:
+        chats = ui.app.query_one(Conversations)
+        await ui.press("ctrl+t", "slash")
+        await ui.type("about MOUNT")
+        await ui.until(lambda: chats.options.option_count == 1)
+        await ui.shown("All about mountains.")
+        await ui.press("escape")
+        await ui.until(lambda: chats.options.option_count == 3)
+        assert chats.has_focus_within
+
+
+async def test_the_archive_is_shown_undone_and_deleted_for_good(screen):
+    async with screen(prepare=three_chats) as ui:
+        chats = ui.app.query_one(Conversations)
+        await ui.press("ctrl+t", "delete", "y")
+        await ui.until(lambda: chats.options.option_count == 2)
+        await ui.press("A")
+        await ui.shown("archive: u brings back", "Tell me of clouds")
+        await ui.press("u")
+        await ui.shown("the archive is empty")
+        await ui.press("escape")
+        await ui.until(lambda: chats.options.option_count == 3)
+        await ui.press("delete", "y")
+        await ui.until(lambda: chats.options.option_count == 2)
+        await ui.press("A", "delete")
+        await ui.shown("Delete this conversation for good?", "This cannot be undone.")
+        await ui.press("enter")
+        assert len(ui.session.trees(archived=True)) == 1
+        await ui.press("delete", "y")
+        await ui.shown("the archive is empty")
+        assert ui.session.trees(archived=True) == []
+
+
+async def test_gc_empties_the_archive(screen):
+    async with screen(prepare=three_chats) as ui:
+        await ui.ask("/gc")
+        await ui.until(lambda: "The archive is empty." in ui.toasts)
+        ui.session.delete_tree(ui.session.trees()[0].id)
+        await ui.ask("/gc")
+        await ui.shown("Delete all archived conversations (1) for good?")
+        await ui.press("y")
+        await ui.until(lambda: ui.session.trees(archived=True) == [])
+
+
+async def test_the_list_over_the_chat_closes_when_something_else_gets_the_focus(screen):
+    async with screen(size=(120, 36), prepare=three_chats) as ui:
+        await ui.press("ctrl+t", "f2")
+        await ui.pilot.resize_terminal(60, 20)
+        await ui.until(lambda: ui.app.size.width == 60, "the resize")
+        await ui.shown("All about clouds.")
+        assert not ui.app.query_one(Conversations).display or "filter" not in ui.text

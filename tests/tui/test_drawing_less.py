@@ -168,7 +168,7 @@ async def test_figures_wait_for_their_turn_while_text_does_not(screen, monkeypat
         await ui.shown("word")
         shown = []
         show = KvMap.show
-        monkeypatch.setattr(KvMap, "show", lambda *a: shown.append(a) or show(*a))
+        monkeypatch.setattr(KvMap, "show", lambda *a, **b: shown.append(a) or show(*a, **b))
         ui.client.step(3)
         ui.clock.now += 0.9 * pause
         await ui.shown("word word word word")

@@ -107,7 +107,10 @@ async def test_regenerating_writes_a_sibling(screen):
         await ui.press("shift+tab", "r")
         await ui.answered()
         await ui.shown("second answer")
-        await ui.gone("first answer")
+        assert [message.source for message in ui.transcript.messages] == [
+            "question",
+            "second answer",
+        ]
         assert ui.session.path()[-1].id != first.id
 
 

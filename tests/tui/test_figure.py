@@ -40,6 +40,49 @@ def test_frames_follow_time_or_progress():
     assert [progress.index(99, progress=share) for share in (0, 0.4, 1)] == [0, 1, 2]
 
 
+def test_the_small_form_of_a_progress_is_spread_over_it():
+    text = (
+        GOOD.replace("loop", "progress").replace("order idle 0 0 1\n", "")
+        + "frame idle 2\naa\naa\n"
+    )
+    small = SMALL + "frame2 idle 1\na..\na..\na..\na..\n"
+    first, second, third = parse_figure(text + small, "dot").state(Mood.IDLE).small
+    assert first == second != third
+
+
+SMALL = "size2 3x4\nframe2 idle 0\na..\n.a.\n..a\n...\n"
+
+
+def test_the_small_form_repeats_for_each_frame():
+    idle = parse_figure(GOOD + SMALL, "dot").state(Mood.IDLE)
+    assert idle.small == (("a..", ".a.", "..a", "..."),) * 3
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("size2 3x4", "size2 3x6", "size2 must be WIDTHx4"),
+        ("..a\n...\n", "..a\n", "the frame has 3 rows, not 4"),
+        ("frame2 idle 0", "frame2 idle 1", "frame2 1 of idle is out of order"),
+        ("frame2 idle 0", "frame2 error 0", "frames of error without a state line"),
+        ("size2 3x4\n", "", "a frame before the size"),
+    ],
+)
+def test_mistakes_of_the_small_form_are_reported(old, new, problem):
+    with pytest.raises(FigureError, match=problem):
+        parse_figure(GOOD + SMALL.replace(old, new), "dot")
+
+
+@pytest.mark.parametrize("name", ["bindu", "kamal"])
+def test_our_figures_have_every_mood_in_both_forms(name):
+    figure = load_figure(FOLDER / f"{name}.txt")
+    missing = set(Mood) - set(figure.states)
+    assert missing <= {Mood.SWAPPING}  # falls back to the pressure of the KV pool
+    for state in figure.states.values():
+        assert len(state.small) == len(state.frames)
+        assert state.faces
+
+
 def test_moods_without_frames_fall_back():
     figure = parse_figure(GOOD, "dot")
     assert all(figure.state(mood) is figure.state(Mood.IDLE) for mood in Mood)

@@ -1,9 +1,17 @@
 """The KV map: cursor, zoom, hover and owner tell each block's request and tokens."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from app.tui.presenter import FIGURES_S
+from app.tui.view.kv_cells import FLASH
+from app.tui.view.kv_colors import ColorMode
+from app.tui.view.kv_events import short_id
+from app.tui.view.kv_flash import BLINK_S
 from app.tui.widgets.kv_map import KvMap
+from engine.api.events import RequestForked
 from tests.fakes.fake_client import BLOCK_SIZE
 from tests.tui.harness import converse
 
@@ -107,3 +115,81 @@ async def test_a_change_repaints_its_rows_only(open_map, monkeypatch):
         ui.clock.now += FIGURES_S
         await ui.until(lambda: painted, "the repaint")
         assert len(painted) < kv_map(ui).size.height / 2
+
+
+async def test_the_blocks_text_is_under_the_map(open_map):
+    async with open_map() as ui:
+        block = own_block(ui)
+        await ui.press("f3", *["l"] * block)
+        await ui.shown(f"text of block {block}")
+
+
+async def test_t_goes_through_the_colour_modes(open_map):
+    async with open_map() as ui:
+        await ui.press("f3", "t")
+        assert kv_map(ui).mode is ColorMode.REQUEST
+        await ui.shown("request  ", short_id(ui.client.requests[-1].request_id))
+        await ui.press("t", "t")
+        await ui.shown("fill  ", "full")
+        await ui.press("t", "t")
+        assert kv_map(ui).mode is ColorMode.STATE
+        await ui.shown("active")
+
+
+async def test_a_fork_is_told_and_its_copied_block_flashes(open_map):
+    async with open_map() as ui:
+        ui.client.step()
+        block = own_block(ui)
+        request = ui.client.requests[-1].request_id
+        lit = flashing_blocks(ui)
+        assert lit() == []
+        fork = RequestForked(ui.client.time, request, "req-parent", 40, 2, block + 3)
+        ui.client.event_ring.append(fork)
+        ui.clock.now += FIGURES_S
+        await ui.shown("fork", "40 tok 2+1 blk")
+        assert lit() == [block, block + 1, block + 3]
+        ui.clock.now += BLINK_S
+        await ui.until(lambda: lit() == [], "the end of the flash")
+
+
+async def test_an_old_event_is_told_and_does_not_flash(open_map):
+    async with open_map() as ui:
+        lit = flashing_blocks(ui)
+        old = RequestForked(ui.client.time - 60, "req-child", "req-parent", 4, 0, None)
+        ui.client.event_ring.append(old)
+        ui.clock.now += FIGURES_S
+        await ui.shown("4 tok 0 blk")
+        assert lit() == []
+
+
+async def test_maximised_the_pane_lists_the_requests(open_map):
+    async with open_map() as ui:
+        request = ui.client.requests[-1].request_id
+        await ui.gone("priority")
+        await ui.press("f3", "f3")
+        ui.clock.now += FIGURES_S
+        await ui.shown("priority", "decode", short_id(request))
+        ui.client.finish()
+        await ui.gone("priority")
+
+
+async def test_text_of_a_block_cannot_reach_the_terminal(open_map, monkeypatch):
+    async with open_map() as ui:
+        block = own_block(ui)
+        describe = ui.client.block
+        monkeypatch.setattr(
+            ui.client, "block", lambda one: replace(describe(one), text="a\x1b]52;c;eA==\x07b")
+        )
+        await ui.press("f3", *["l"] * block)
+        await ui.shown("ab")
+        assert "\x1b" not in ui.text
+
+
+def flashing_blocks(ui):
+    """A function that returns the cells that flash now."""
+
+    def lit():
+        grid = kv_map(ui)._grid
+        return np.flatnonzero(grid.reshape(-1) == FLASH).tolist()
+
+    return lit

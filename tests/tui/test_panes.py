@@ -3,8 +3,8 @@
 import pytest
 from textual.command import CommandPalette
 
+from app.slash import parse
 from app.tui.keys import ALL_KEYS, shown
-from app.tui.slash import COMMANDS
 from app.tui.widgets.help import HelpScreen, build_help
 from app.tui.widgets.kv_map import KvMap
 from app.tui.widgets.stats import StatsPane
@@ -21,10 +21,10 @@ async def test_stats_show_maximise_and_restore(screen):
         await ui.press("f5")
         await ui.shown("Throughput", "first token", "120 ms")
         assert isinstance(ui.app.focused, StatsPane)
-        assert ui.app.query_one("#chats").display
+        assert ui.app.query_one("#left").display
         await ui.press("f5")
         assert ui.app.maximised
-        assert not ui.app.query_one("#chats").display
+        assert not ui.app.query_one("#left").display
         await ui.press("f5")
         await ui.shown("All about rivers.")
         assert not ui.app.maximised
@@ -62,7 +62,7 @@ def test_help_lists_every_key_and_command_within_its_width(cells):
     assert all(len(row) <= cells for row in rows)
     for key in ALL_KEYS:
         assert shown(key, {"quit": "ctrl+x"}) in words
-    for command in COMMANDS:
+    for command in parse.available("screen"):
         assert f"/{command.name}" in words
     assert "ctrl+q" not in words
 
@@ -80,8 +80,8 @@ async def test_help_opens_on_f1_and_question_mark_and_scrolls(screen):
 async def test_the_palette_runs_an_action(screen):
     async with screen(prepare=rivers) as ui:
         await ui.press("ctrl+p")
-        await ui.type("figures")
-        await ui.shown("The engine's figures; press again to maximise")
+        await ui.type("stats")
+        await ui.shown("Engine stats (again: maximise)")
         await ui.press("enter")
         await ui.shown("Throughput")
 
@@ -121,7 +121,7 @@ async def test_the_palette_opens_a_conversation_whatever_its_title_is(screen):
 async def test_the_palette_gives_the_reason_for_what_cannot_be_done(screen):
     async with screen() as ui:
         await ui.press("ctrl+p")
-        await ui.type("keep its text")
+        await ui.type("text is kept")
         await ui.shown("s: no answer is being generated")
         await ui.press("enter")
         await ui.until(lambda: not isinstance(ui.app.screen, CommandPalette), "the closing")

@@ -3,12 +3,18 @@
 `pytest tests/tui/test_snapshots.py --snapshot-update` renews them; look at every one that changed.
 """
 
+import itertools
+from types import SimpleNamespace
+
 import pytest
 
 from app.tui.themes import BUILT_IN, load_themes
+from engine.api.generation_defaults import SamplingChoice
+from engine.api.request import SamplingParams
 from engine.api.snapshot import EngineState
 from tests.fakes.fake_client import FakeClient
 from tests.tui.harness import Clock, Harness, converse, make_app, make_session
+from tests.tui.models import HUGE, LOADED, OTHER
 
 SMALL, MEDIUM, WIDE = (80, 24), (120, 36), (160, 48)
 
@@ -46,6 +52,14 @@ def chats(session, client):
 
 def nothing(session, client):
     pass
+
+
+@pytest.fixture(autouse=True)
+def numbered_requests(monkeypatch):
+    """Request ids, which the KV pane shows, are the same in every run."""
+    numbers = itertools.count(1)
+    made = SimpleNamespace(uuid4=lambda: SimpleNamespace(hex=f"{next(numbers):032x}"[::-1]))
+    monkeypatch.setattr("engine.api.request.uuid", made)
 
 
 @pytest.fixture
@@ -143,12 +157,73 @@ def test_stopped(compare):
     assert compare(stop)
 
 
+async def cards(ui):
+    ui.client.answers.extend(
+        [ANSWER, "Downhill, **always**.", "流れる水は腐らず。" * 9, ANSWER[:90]]
+    )
+    await ui.press("shift+tab", "x", "4")
+    ui.client.step(12)
+    await ui.until(lambda: "4 answers" in ui.text, "the cards")
+    await ui.press("l", "s")
+    ui.client.step(12)
+    ui.clock.now += 1
+    await ui.shown("prefilled")
+
+
+@pytest.mark.parametrize(
+    "size", [(60, 24), SMALL, (100, 30), WIDE], ids=lambda size: f"{size[0]}x{size[1]}"
+)
+def test_answers_side_by_side(compare, size):
+    assert compare(cards, size=size)
+
+
+async def compared(ui):
+    other = ANSWER.replace("feed", "swell").replace("grow", "become wide").replace("Tapi", "Kaveri")
+    ui.client.answers.append(other)
+    await ui.press("shift+tab", "r")
+    await ui.answered()
+    await ui.press("c", "n")
+    await ui.shown("difference 2 of")
+
+
+@pytest.mark.parametrize("size", [SMALL, WIDE], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_comparison(compare, size):
+    assert compare(compared, size=size)
+
+
 def test_stats(compare):
     assert compare(press("f5"), size=WIDE)
 
 
 def test_kv_map_maximised(compare):
     assert compare(kv_maximised, size=WIDE)
+
+
+def surprised(session, client):
+    """An answer whose letters have the surprisals of all six steps."""
+    bits = (0.1, 0.7, 1.5, 3.0, 6.0, 9.0)
+    letters = dict(zip("aeioun", bits, strict=True))
+    client.logprobs = {client.tokenize(one)[0]: -0.693147 * bit for one, bit in letters.items()}
+    session.default_sampling = SamplingChoice(SamplingParams(logprobs=5))
+    converse(
+        session,
+        client,
+        ("How does a river flow?", "Rain, snow:\n\tit **runs** downhill. प्रवाह 日本"),
+    )
+
+
+@pytest.mark.parametrize("theme", ["ganga", "dawn", "ansi"])
+def test_heat_map(compare, theme):
+    assert compare(press("shift+tab", "t", "L", "L", "L"), prepare=surprised, theme=theme)
+
+
+def test_heat_map_without_colour(compare, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert compare(press("shift+tab", "t"), prepare=surprised)
+
+
+def test_alternatives(compare):
+    assert compare(press("shift+tab", "L", "L", "L", "full_stop"), prepare=surprised)
 
 
 def test_help(compare):
@@ -159,12 +234,68 @@ def test_conversations_over_a_narrow_screen(compare):
     assert compare(press("ctrl+t"), size=SMALL)
 
 
+def branches(session, client):
+    chats(session, client)
+    session.branches.fork(session.path()[2].id)
+    converse(session, client, ("And where does it end?", "In a sea, a lake or a desert."))
+    client.answers.append("Most end in a sea.")
+    session.regenerate()
+    client.finish()
+    session.pump()
+    session.branches.rate(session.path()[-1].id, 1)
+    session.branches.label(session.path()[-2].id, "ends")
+
+
+@pytest.mark.parametrize("size", [SMALL, MEDIUM, WIDE], ids=["80x24", "120x36", "160x48"])
+def test_branch_tree(compare, size):
+    assert compare(press("ctrl+t", "k"), size=size, prepare=branches)
+
+
+def test_editing_a_message(compare):
+    assert compare(press("shift+tab", "k", "k", "e"), prepare=branches)
+
+
+def test_bookmarks(compare):
+    assert compare(press("shift+tab", "B"), prepare=branches)
+
+
 def test_theme_picker(compare):
     assert compare(press("f9"))
 
 
 def test_confirm(compare):
     assert compare(press("ctrl+t", "delete"))
+
+
+async def pick_model(ui):
+    await ui.ask("/model")
+    await ui.shown("qwen3-0.6b")
+
+
+async def edit_sampling(ui):
+    ui.session.change_sampling({"temperature": 0.7})
+    await ui.ask("/sampling")
+    await ui.type("x")
+    await ui.press("enter")
+    await ui.shown("must be a number")
+
+
+@pytest.mark.parametrize("size", [SMALL, MEDIUM], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_model_picker(compare, size):
+    client = FakeClient(blocks=2048)
+    client.installed = [LOADED, HUGE, OTHER]
+    assert compare(pick_model, size=size, client=client)
+
+
+def test_changing_the_model(compare):
+    client = FakeClient(state=EngineState.LOADING)
+    client.next_model, client.progress = "qwen3-0.6b", 0.4
+    assert compare(prepare=nothing, client=client)
+
+
+@pytest.mark.parametrize("size", [SMALL, MEDIUM], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_sampling_editor(compare, size):
+    assert compare(edit_sampling, size=size)
 
 
 def test_ascii(compare, monkeypatch):

@@ -166,3 +166,4 @@ async def test_a_tick_that_raises_is_reported_once_and_drawing_continues(screen,
         await ui.shown("one two three")
         told = [toast for toast in ui.toasts if "no pump today" in toast]
         assert len(told) == 1
+        ui.app.failures.first.clear()

@@ -1,20 +1,35 @@
 """Theme files: every mistake at once, the user's folder on top; and the contrast of ours."""
 
+import itertools
 import re
 
 import pytest
+from rich.color import Color as RichColor
+from textual.color import Color
 
 from app.tui.avatar.figure import FOLDER, load_figure
-from app.tui.themes import BASE_ROLES, BUILT_IN, DEFAULT, GROUP_DEFAULTS, load_theme, load_themes
-from tests.tui.contrast import contrast
+from app.tui.themes import (
+    BASE_ROLES,
+    BUILT_IN,
+    DEFAULT,
+    GROUP_DEFAULTS,
+    default_theme,
+    has_true_colors,
+    load_theme,
+    load_themes,
+)
+from tests.tui.contrast import contrast, luminance
 
 MINIMAL = 'base: {primary: "#ff0000", background: "#000000", foreground: "#ffffff"}\n'
 OURS = load_themes([BUILT_IN])
 COLORED = [name for name, found in OURS.items() if found.theme is not None and not found.theme.ansi]
 
 
-def colors(name):
-    theme = OURS[name].theme
+PALETTES = [(name, true_colors) for name in COLORED for true_colors in (True, False)]
+
+
+def colors(name, true_colors=True):
+    theme = OURS[name].theme if true_colors else OURS[name].theme_256
     base = {role: getattr(theme, role, None) or theme.variables.get(role) for role in BASE_ROLES}
     return {**base, **theme.variables}
 
@@ -29,11 +44,11 @@ def write(tmp_path):
     return write_one
 
 
-def test_at_least_four_themes_are_shipped_and_none_is_broken():
+def test_at_least_eight_themes_are_shipped_and_none_is_broken():
     assert {name: found.problems for name, found in OURS.items() if found.problems} == {}
-    assert len(OURS) >= 4
+    assert len(OURS) >= 8
     assert DEFAULT in OURS
-    assert any(not found.theme.dark for found in OURS.values())
+    assert sum(not found.theme.dark for found in OURS.values()) >= 3
     assert any(found.theme.ansi for found in OURS.values())
     assert all(found.title for found in OURS.values())
 
@@ -108,6 +123,7 @@ def test_contrast_is_that_of_wcag():
     assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
 
 
+KV_STATES = ("active", "own", "lit", "cached", "cursor", "shared", "pinned", "swapped")
 TEXT = [
     "foreground", "muted", "faint", "primary", "secondary", "accent", "success", "warning", "error",
     "role-user", "role-assistant", "role-system", "status-ready", "status-busy", "status-loading",
@@ -115,9 +131,9 @@ TEXT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", COLORED)
-def test_text_can_be_read(name):
-    found = colors(name)
+@pytest.mark.parametrize(("name", "true_colors"), PALETTES)
+def test_text_can_be_read(name, true_colors):
+    found = colors(name, true_colors)
     pairs = [(text, ground) for text in TEXT for ground in ("background", "surface")]
     pairs += [(text, "panel") for text in ("foreground", "muted", "accent")]
     pairs += [("status-mode", "primary"), ("status-mode", "accent")]
@@ -129,10 +145,10 @@ def test_text_can_be_read(name):
     assert weak == {}
 
 
-@pytest.mark.parametrize("name", COLORED)
-def test_glyphs_can_be_seen(name):
-    found = colors(name)
-    glyphs = [f"kv-{state}" for state in ("active", "own", "lit", "cached", "cursor")]
+@pytest.mark.parametrize(("name", "true_colors"), PALETTES)
+def test_glyphs_can_be_seen(name, true_colors):
+    found = colors(name, true_colors)
+    glyphs = [f"kv-{state}" for state in KV_STATES]
     glyphs += ["spark-kv", "avatar-outline"]
     weak = {
         glyph: round(contrast(found[glyph], found["background"]), 2)
@@ -140,6 +156,43 @@ def test_glyphs_can_be_seen(name):
         if contrast(found[glyph], found["background"]) < 3
     }
     assert weak == {}
+
+
+@pytest.mark.parametrize("name", COLORED)
+def test_heat_steps_are_told_apart_in_greyscale(name):
+    steps = [colors(name)[f"heat-{step}"] for step in range(6)]
+    ratios = [contrast(first, second) for first, second in itertools.pairwise(steps)]
+    assert min(ratios) > 1.25, ratios
+    grey = [luminance(Color.parse(step)) for step in steps]
+    assert grey in (sorted(grey), sorted(grey, reverse=True))
+
+
+@pytest.mark.parametrize("name", COLORED)
+def test_every_theme_has_hand_picked_colours_of_the_256(name):
+    assert OURS[name].theme_256 != OURS[name].theme
+    cube = {RichColor.from_ansi(number).get_truecolor().hex for number in range(16, 256)}
+    found = colors(name, true_colors=False)
+    assert {role: found[role] for role in BASE_ROLES if found[role] not in cube} == {}
+
+
+def test_palette_numbers_are_checked(write):
+    found = load_theme(write(MINIMAL + "ansi256: {primary: 80, muted: 7, river: 20}\n"))
+    assert found.problems == (
+        "`ansi256.muted` must be a palette number from 16 to 255",
+        "`ansi256.river` is not a role",
+    )
+
+
+def test_a_light_background_that_the_terminal_names_gets_a_light_theme():
+    assert default_theme({}) == DEFAULT
+    assert default_theme({"COLORFGBG": "15;0"}) == DEFAULT
+    for background in ("0;15", "0;default;15", "0;7"):
+        assert not OURS[default_theme({"COLORFGBG": background})].theme.dark
+
+
+def test_true_colors_are_those_that_the_terminal_names():
+    assert has_true_colors({"COLORTERM": "truecolor"})
+    assert not has_true_colors({"TERM": "tmux-256color"})
 
 
 def test_colours_are_nowhere_but_in_theme_files():

@@ -14,6 +14,12 @@ async def test_moving_previews_and_esc_restores(screen):
         assert chosen == []
 
 
+async def test_the_titles_of_the_themes_are_in_a_column(screen):
+    async with screen() as ui:
+        await ui.press("f9")
+        await ui.shown("contrast-light  high contrast, light", "ansi            the terminal's own")
+
+
 async def test_enter_keeps_and_remembers(screen, tmp_path):
     path = tmp_path / "preferences.json"
     async with screen(on_theme=lambda name: Preferences(path).set("theme", name)) as ui:

@@ -5,6 +5,7 @@ from rich.cells import cell_len
 
 from app.tui.view.window import LIMIT
 from app.tui.widgets.message import Message
+from engine.conversations.branch_tree import BranchTree
 from engine.conversations.tree import NodeKind, NodeStatus, NodeView
 from tests.tui.harness import converse
 
@@ -23,12 +24,20 @@ def node(number):
         ttft_us=None,
         decode_us=None,
         model="fake",
+        parent_id=f"{number - 1:026d}" if number else None,
     )
+
+
+def show_messages(monkeypatch, session, count):
+    """Let the session's open path have so many messages."""
+    nodes = [node(number) for number in range(count)]
+    monkeypatch.setattr(session, "path", lambda: nodes)
+    session._current.tree = BranchTree(nodes)
 
 
 async def test_of_five_thousand_messages_at_most_sixty_are_mounted(screen, monkeypatch):
     def earlier(session, client):
-        monkeypatch.setattr(session, "path", lambda: [node(number) for number in range(5000)])
+        show_messages(monkeypatch, session, 5000)
 
     async with screen(prepare=earlier) as ui:
         await ui.shown("message 4999", "▲ 4980 earlier messages")
@@ -44,7 +53,7 @@ async def test_of_five_thousand_messages_at_most_sixty_are_mounted(screen, monke
 
 async def test_scrolling_to_the_top_mounts_ten_more_and_keeps_what_was_read(screen, monkeypatch):
     def earlier(session, client):
-        monkeypatch.setattr(session, "path", lambda: [node(number) for number in range(200)])
+        show_messages(monkeypatch, session, 200)
 
     async with screen(prepare=earlier) as ui:
         await ui.shown("▲ 180 earlier messages")

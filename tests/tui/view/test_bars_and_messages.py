@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from app.tui.glyphs import ASCII, UNICODE
-from app.tui.presenter import build_queued
 from app.tui.view.bars import (
     StatusFacts,
     build_context,
     build_header,
     build_hints,
     build_load_line,
+    build_reason,
     build_status,
     build_timing,
     build_too_small,
@@ -23,7 +23,8 @@ from app.tui.view.messages import build_head, build_mark, build_waiting
 from app.tui.view.spans import plain, width
 from app.tui.view.stats import History, build_stats, build_vitals
 from app.tui.widgets.loading import build_welcome
-from engine.api.snapshot import EngineSnapshot, EngineState
+from app.tui.widgets.queued import build_queued
+from engine.api.snapshot import EngineSnapshot, EngineState, Totals
 from engine.conversations.tree import NodeKind, NodeStatus, NodeView, TreeSummary
 from tests.fakes.fake_client import MODEL, RATES, FakeClient
 
@@ -55,6 +56,17 @@ def test_bars_are_never_wider_than_the_screen(snapshot, cells):
     for glyphs in (UNICODE, ASCII):
         assert width(build_header(snapshot, "a title " * 20, glyphs, cells)) <= cells
         assert width(build_status(snapshot, FACTS, glyphs, cells)) <= cells
+
+
+def test_the_header_counts_cached_and_drafted_tokens_where_there_is_room():
+    totals = Totals(
+        prefix_cache_queries=100, prefix_cache_hits=87, draft_tokens=50, accepted_draft_tokens=31
+    )
+    busy = replace(READY, totals=totals)
+    shown = plain([build_header(busy, "a title", UNICODE, 160)])
+    assert shown.endswith("KV 0% · hit 87% · draft 62% ")
+    assert "hit" not in plain([build_header(busy, "a title", UNICODE, 80)])
+    assert "hit" not in plain([build_header(READY, "a title", UNICODE, 160)])
 
 
 @pytest.mark.parametrize("cells", [30, *WIDTHS])
@@ -113,8 +125,37 @@ def test_why_the_engine_failed_takes_the_place_of_the_hints():
     words = plain([build_status(FAILED, FACTS, UNICODE, 120)])
     assert "No such file." in words
     assert "f1" not in words
-    assert "No such fi… " in plain([build_status(FAILED, FACTS, UNICODE, 32)])
     assert "ctx" not in words
+    assert build_reason(FAILED, build_status(FAILED, FACTS, UNICODE, 120), UNICODE, 120) == []
+
+
+@pytest.mark.parametrize("cells", [40, 80, 120])
+def test_a_reason_that_does_not_fit_has_rows_of_its_own(cells):
+    sentence = (
+        "The server at http://10.11.12.13:8000 does not answer (ConnectError), and nothing "
+        "came from it. Trying again."
+    )
+    snapshot = replace(FAILED, last_error=sentence)
+    status = build_status(snapshot, FACTS, UNICODE, cells)
+    rows = build_reason(snapshot, status, UNICODE, cells)
+    assert " ".join(plain([row]).strip(" ✗") for row in rows) == sentence
+    assert all(width(row) <= cells for row in [status, *rows])
+    assert "failed" in plain([status])
+    assert "f1" in plain([status]) or cells == 40
+
+
+def test_a_reason_of_many_rows_is_shortened_at_its_end():
+    snapshot = replace(FAILED, last_error="word " * 200)
+    rows = build_reason(snapshot, (), UNICODE, 60)
+    assert len(rows) == 4
+    assert plain(rows[-1:]).endswith("…")
+
+
+@pytest.mark.parametrize("cells", [40, 60, 80, 100, 140])
+def test_the_header_shows_the_whole_address_of_the_server(cells):
+    line = build_header(READY, "rivers", UNICODE, cells, server="http://127.0.0.1:8000")
+    assert "http://127.0.0.1:8000" in plain([line])
+    assert width(line) <= cells
 
 
 def test_the_header_names_the_server():
@@ -146,8 +187,8 @@ def test_the_welcome_names_model_and_first_keys():
 @pytest.mark.parametrize(
     ("figures", "text"),
     [
-        ((64, 120_000, 1_500_000), "64 tokens · 120 ms to the first · 42.0 tok/s"),
-        ((1, 120_000, 0), "1 token · 120 ms to the first"),
+        ((64, 120_000, 1_500_000), "64 tokens · 120 ms to first token · 42.0 tok/s"),
+        ((1, 120_000, 0), "1 token · 120 ms to first token"),
         ((0, None, None), ""),
     ],
 )
@@ -170,7 +211,7 @@ def test_timings(figures, text):
             "■ interrupted: the text up to there is kept",
         ),
         ({"status": NodeStatus.ERROR, "error": "out \x1b]0;x\x07of blocks"}, "✗ out of blocks"),
-        ({"finish": "length"}, "■ cut at the token limit"),
+        ({"finish": "length"}, "■ max tokens reached"),
         ({"kind": NodeKind.USER}, ""),
     ],
 )
@@ -190,7 +231,7 @@ def test_heads_name_the_speaker_and_the_time(kind, words, monkeypatch):
 
 def test_waiting_for_the_first_token():
     assert plain([build_waiting(UNICODE, prompt_tokens=12)]) == "⋯ reading 12 tokens"
-    assert plain([build_waiting(UNICODE, prompt_tokens=None)]) == "⋯ reading"
+    assert plain([build_waiting(UNICODE, prompt_tokens=None)]) == "⋯ sending"
 
 
 def test_a_row_of_the_list():

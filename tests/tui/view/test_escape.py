@@ -2,7 +2,16 @@ import itertools
 
 from app.tui.view.escape import EscapeEffect, EscapeState, escape_effect
 
-FIELDS = ("popup", "maximised", "selection", "queued", "generating", "prompting")
+FIELDS = (
+    "popup",
+    "in_past",
+    "maximised",
+    "selection",
+    "editing",
+    "queued",
+    "generating",
+    "prompting",
+)
 
 
 def test_the_first_that_applies_is_undone_in_every_combination():

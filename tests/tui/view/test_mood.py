@@ -52,6 +52,14 @@ def test_each_row_of_the_table_wins_over_those_below(snapshot, expected):
     assert mood(snapshot, CALM) is expected
 
 
+def test_a_repeating_answer_makes_dizzy_once_nothing_runs():
+    assert mood(CALM, CALM, repeated=True) is Mood.DIZZY
+    assert mood(DONE, CALM, repeated=True) is Mood.DIZZY
+    running = replace(CALM, running=1)
+    assert mood(running, CALM, repeated=True) in (Mood.DECODE, Mood.PREFILL)
+    assert build_mood_words(Mood.DIZZY, CALM, retry_key="f12") == "f12 tries again"
+
+
 def test_without_a_previous_snapshot_nothing_has_just_happened():
     assert mood(DONE, None) is Mood.IDLE
     assert mood(PREEMPTED, None) is Mood.KV_PRESSURE

@@ -197,7 +197,7 @@ def test_plain_chat_over_a_pipe(pravaha):
     for arguments in (["chat", "--plain"], ["--plain"]):
         done = pravaha(*arguments, stdin="hello\nmore\n", toy="paris")
         assert (done.returncode, done.stdout, done.stderr) == (0, "It is Paris.\n" * 2, "")
-    done = pravaha("--plain", stdin="/trees\n", toy="paris")
+    done = pravaha("--plain", stdin="/resume\n", toy="paris")
     assert "1. hello (4 messages" in done.stdout
     assert "2. hello (4 messages" in done.stdout
 
@@ -216,7 +216,7 @@ def test_ctrl_c_in_a_plain_pipe_keeps_the_partial_answer(environ, pravaha):
     child.send_signal(signal.SIGINT)
     _, err = child.communicate()
     assert (child.returncode, err) == (130, "")
-    shown = pravaha("--plain", stdin="/open 1\n/history\n", toy="paris").stdout
+    shown = pravaha("--plain", stdin="/resume 1\n/history\n", toy="paris").stdout
     assert "Pravāha: word 0 word 1 " in shown
     assert shown.endswith("(stopped)\n")
 

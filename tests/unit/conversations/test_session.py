@@ -217,7 +217,7 @@ def test_after_an_engine_error_the_conversation_can_continue(session, client):
 
 
 def test_regenerate_adds_a_sibling_with_the_next_seed(session, client, store):
-    session.sampling = SamplingChoice(SamplingParams(seed=7, logprobs=0))
+    session.change_sampling({"seed": 7})
     session.send("hello")
     client.write("a", eos=True)
     session.pump()
@@ -238,7 +238,7 @@ def test_regenerate_adds_a_sibling_with_the_next_seed(session, client, store):
 
 
 def test_regenerate_is_refused_without_an_answer_and_during_one(session, client):
-    with pytest.raises(InvalidRequest, match="no answer"):
+    with pytest.raises(InvalidRequest, match="Nothing to regenerate"):
         session.regenerate()
     session.send("hello")
     with pytest.raises(InvalidRequest, match="stop it first"):
@@ -380,6 +380,32 @@ def test_a_message_sent_while_the_model_loads_waits_for_it(session, client):
     client.write("hi", eos=True)
     session.pump()
     assert session.path()[-1].text == "hi"
+
+
+def test_a_message_sent_while_the_model_is_changed_waits_for_the_next_one(session, client):
+    client.next_model, client.state = "other", EngineState.DRAINING
+    client.refuse = EngineUnavailable("The engine is changing its model.")
+    session.send("hello")
+    client.state = EngineState.LOADING
+    assert session.pump() == []
+    assert session.generating
+    client.next_model, client.state, client.refuse = None, EngineState.READY, None
+    session.pump()
+    assert len(client.requests) == 1
+
+
+def test_a_queued_message_waits_for_the_next_model(session, client):
+    session.send("hello")
+    session.send("and then")
+    client.next_model, client.state = "other", EngineState.DRAINING
+    client.refuse = EngineUnavailable("The engine is changing its model.")
+    client.write("hi", eos=True)
+    session.pump()
+    assert session.generating
+    assert session.queued == ()
+    client.next_model, client.state, client.refuse = None, EngineState.READY, None
+    session.pump()
+    assert len(client.requests) == 2
 
 
 def test_stopping_before_the_request_is_submitted(session, client, store):

@@ -1,11 +1,13 @@
-"""`docs/reliability.md` names tests; each of them exists."""
+"""`docs/reliability.md` and `docs/ui.md` name tests; each of them exists."""
 
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs/reliability.md").read_text()
-NAMED = re.findall(r"`((?:tests|rust_core)/[\w/]+\.(?:py|rs))(?:::(\w+))?`", TEXT)
+SCREEN = (ROOT / "docs/ui.md").read_text()
+_TEST = r"`((?:tests|rust_core)/[\w/]+\.(?:py|rs))(?:::(\w+))?`"
+NAMED = re.findall(_TEST, TEXT)
 
 
 def exists(path, name):
@@ -16,7 +18,8 @@ def exists(path, name):
 
 
 def test_the_table_names_tests_that_exist():
-    missing = [f"{path}::{name}" for path, name in sorted(set(NAMED)) if not exists(path, name)]
+    named = {*NAMED, *re.findall(_TEST, SCREEN)}
+    missing = [f"{path}::{name}" for path, name in sorted(named) if not exists(path, name)]
     assert missing == []
 
 

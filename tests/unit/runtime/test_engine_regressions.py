@@ -106,7 +106,7 @@ def test_30_ten_thousand_requests_with_random_aborts_leak_nothing():
         toy.handles.clear()
         _forget_finished(toy)
 
-    traffic(1_000)
+    traffic(3_000)  # more steps than the step log keeps
     before = _live_objects()
     traffic(11_000)
     assert (_live_objects() - before).total() < 100  # a leak of a hundredth of the requests

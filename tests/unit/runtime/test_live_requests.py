@@ -38,8 +38,10 @@ def waiting():
 
 
 @pytest.fixture
-def live(lifecycle, waiting):
-    return LiveRequests(lifecycle, waiting)
+def live(lifecycle, waiting, opened):
+    live = LiveRequests(lifecycle, waiting)
+    live.serve(opened)
+    return live
 
 
 @pytest.fixture
@@ -54,9 +56,9 @@ def make(opened):
     return make
 
 
-def test_an_accepted_request_is_live_and_queued(live, waiting, make):
+def test_an_accepted_request_is_live_and_queued(live, waiting, make, opened):
     sequence = make()
-    live.accept(sequence)
+    live.accept(sequence, model=opened)
     assert live.get(sequence.request_id) is sequence
     assert live.all() == (sequence,)
     assert list(waiting) == [sequence]
@@ -70,17 +72,17 @@ def test_an_unknown_id_is_not_live(live):
     assert live.wait_empty(0)
 
 
-def test_requests_are_numbered_in_the_order_of_acceptance(live, make):
+def test_requests_are_numbered_in_the_order_of_acceptance(live, make, opened):
     sequences = [make() for _ in range(LIMIT)]
     for sequence in sequences:
-        live.accept(sequence)
+        live.accept(sequence, model=opened)
     assert [sequence.arrival for sequence in sequences] == [0, 1, 2]
 
 
-def test_a_removed_request_is_no_longer_live(live, make):
+def test_a_removed_request_is_no_longer_live(live, make, opened):
     first, second = make(), make()
-    live.accept(first)
-    live.accept(second)
+    live.accept(first, model=opened)
+    live.accept(second, model=opened)
     live.remove(first)
     assert live.get(first.request_id) is None
     assert live.all() == (second,)
@@ -90,47 +92,49 @@ def test_a_removed_request_is_no_longer_live(live, make):
     assert live.wait_empty(0)
 
 
-def test_an_id_may_be_used_again_after_its_request_was_removed(live, waiting, make):
+def test_an_id_may_be_used_again_after_its_request_was_removed(live, waiting, make, opened):
     sequence = make()
-    live.accept(sequence)
+    live.accept(sequence, model=opened)
     twin = make(request=sequence.request)
     with pytest.raises(InvalidRequest, match=f"{sequence.request_id} is in use") as error:
-        live.accept(twin)
+        live.accept(twin, model=opened)
     assert error.value.param == "request_id"
     assert live.all() == (sequence,)
     waiting.remove(sequence)
     live.remove(sequence)
-    live.accept(twin)
+    live.accept(twin, model=opened)
     assert live.get(sequence.request_id) is twin
 
 
-def test_a_request_that_the_queue_refuses_leaves_nothing_behind(live, waiting, make):
+def test_a_request_that_the_queue_refuses_leaves_nothing_behind(live, waiting, make, opened):
     for _ in range(LIMIT):
-        live.accept(make())
+        live.accept(make(), model=opened)
     refused = make()
     with pytest.raises(QueueFull):
-        live.accept(refused)
+        live.accept(refused, model=opened)
     assert live.get(refused.request_id) is None
     assert len(live.all()) == len(waiting) == LIMIT
     accepted = waiting.pop(0)
     live.remove(accepted)
-    live.accept(refused)
+    live.accept(refused, model=opened)
     assert refused.arrival == LIMIT  # the refused attempt took no number
 
 
 @pytest.mark.parametrize("state", [EngineState.DRAINING, EngineState.STOPPED, EngineState.FAILED])
-def test_an_engine_that_takes_no_work_accepts_no_request(live, lifecycle, waiting, make, state):
+def test_an_engine_that_takes_no_work_accepts_no_request(
+    live, lifecycle, waiting, make, state, opened
+):
     lifecycle.move_to(state)
     with pytest.raises(EngineUnavailable):
-        live.accept(make())
+        live.accept(make(), model=opened)
     assert live.all() == ()
     assert len(waiting) == 0
     assert live.wait_empty(0)
 
 
-def test_a_request_that_waits_for_its_grammar_is_live_but_not_queued(live, waiting, make):
+def test_a_request_that_waits_for_its_grammar_is_live_but_not_queued(live, waiting, make, opened):
     sequence = make(state=SequenceState.WAITING_FOR_GRAMMAR)
-    live.accept(sequence)
+    live.accept(sequence, model=opened)
     assert live.all() == (sequence,)
     assert len(waiting) == 0
     assert live.num_waiting == 1
@@ -139,9 +143,9 @@ def test_a_request_that_waits_for_its_grammar_is_live_but_not_queued(live, waiti
     assert live.all() == (sequence,)
 
 
-def test_forks_are_numbered_from_one_over_all_calls(live, make):
+def test_forks_are_numbered_from_one_over_all_calls(live, make, opened):
     parent = make()
-    live.accept(parent)
+    live.accept(parent, model=opened)
     assert live.reserve_fork_numbers(parent.request_id, 2) == (parent, 1)
     assert live.reserve_fork_numbers(parent.request_id, 3) == (parent, 3)
     assert parent.forks == 5
@@ -150,9 +154,9 @@ def test_forks_are_numbered_from_one_over_all_calls(live, make):
         live.reserve_fork_numbers(parent.request_id, 1)
 
 
-def test_a_thread_that_waits_for_the_table_to_be_empty_is_released(live, make):
+def test_a_thread_that_waits_for_the_table_to_be_empty_is_released(live, make, opened):
     sequence = make()
-    live.accept(sequence)
+    live.accept(sequence, model=opened)
     seen = []
     thread = threading.Thread(target=lambda: seen.append(live.wait_empty(PATIENCE_S)))
     thread.start()

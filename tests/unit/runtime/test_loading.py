@@ -21,7 +21,7 @@ def test_the_models_own_context_is_the_default():
 
 
 def test_a_context_longer_than_trained_is_refused():
-    with pytest.raises(ModelError, match="max_model_len is 257, but toy supports 256"):
+    with pytest.raises(ModelError, match=r"257 tokens \(--ctx\).*the 256 that toy"):
         opened(max_model_len=257)
 
 

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from app.plain.commands import COMMANDS
 from app.plain.repl import PlainChat
+from app.slash.parse import available
 from engine.api.request import FinishReason
 from engine.conversations.session import TreeSession
 from engine.conversations.store import Store
@@ -87,7 +87,7 @@ def test_a_backslash_continues_a_line_and_two_slashes_send_one(chat):
 
 
 def test_an_unknown_command_is_not_sent_and_a_near_one_named(chat):
-    assert "did you mean /trees?" in chat("/tress")
+    assert "Did you mean /tree" in chat("/tress")
     assert chat.client.requests == []
     assert not chat.succeeded
 
@@ -100,15 +100,15 @@ def test_a_failed_answer_is_told_and_the_chat_goes_on(chat):
 
 def test_conversations_are_listed_and_opened(chat):
     chat("about rivers", "/new", "about hills")
-    shown = chat("/trees", "/open 2", "/history", "/trees HILLS", "/open 9")
+    shown = chat("/resume", "/resume 2", "/history", "/resume HILLS", "/resume 9")
     assert "1. about hills (2 messages" in shown
     assert "2. about rivers (2 messages" in shown
     assert "You: about rivers\nPravāha: ok\n" in shown
-    assert "/open takes a number from 1 to 1" in shown
+    assert "/resume takes a number from 1 to 1" in shown
 
 
 def test_the_system_prompt_is_shown_set_and_removed(chat):
-    shown = chat("/system", "/system be brief", "/system", "hello", "/system -", "more")
+    shown = chat("/system", "/system be brief", "/system", "hello", "/system clear", "more")
     assert shown.startswith("There is no system prompt.\nSystem: be brief\nSystem: be brief\n")
     texts = [chat.client.detokenize(r.prompt_ids) for r in chat.client.requests]
     assert ["be brief" in text for text in texts] == [True, False]
@@ -122,26 +122,27 @@ def test_regen_undo_redo_rename_and_delete(chat):
     assert "Undone: regenerate.\nYou: hello\nPravāha: one\n" in shown
     assert "Redone: regenerate.\nYou: hello\nPravāha: two\n" in shown
     assert shown.endswith("Conversation: T\nArchived: T\n")
-    assert chat("/trees") == "No conversations.\n"
+    assert chat("/resume") == "No conversations.\n"
 
 
 def test_export_writes_every_node_and_overwrites_nothing(chat, tmp_path):
     file = tmp_path / "out.jsonl"
-    assert f"2 nodes written to {file}" in chat("hello", f"/export {file}")
+    assert f"Written: {file}" in chat("hello", f"/export {file}")
     assert len(file.read_text().splitlines()) == 2
     assert "can't be written" in chat("hello", f"/export {file}")
 
 
 def test_every_command_can_be_given_without_an_argument(chat):
-    for name in COMMANDS:
-        shown = chat("hello", f"/{name}")
+    for command in available("plain"):
+        shown = chat("hello", f"/{command.name}")
         assert "\x1b" not in shown
         assert "no command" not in shown
 
 
 def test_help_names_every_command(chat):
     shown = chat("/help")
-    assert all(f"/{name}: " in shown for name in COMMANDS)
+    for command in available("plain"):
+        assert f"/{command.name} {command.argument}".strip() + f": {command.help}" in shown
 
 
 def test_a_notice_of_the_store_is_told_once(chat):
@@ -150,7 +151,128 @@ def test_a_notice_of_the_store_is_told_once(chat):
 
 
 def test_a_surplus_argument_is_refused(chat):
-    shown = chat("/delete OTHER", "/new conversation", "/quit")
+    shown = chat("/delete OTHER", "/quit now")
     assert "/delete takes no argument." in shown
-    assert "/new takes no argument." in shown
+    assert "/quit takes no argument." in shown
     assert "archived" not in shown.lower()
+
+
+def controls(text):
+    return [c for c in text if (ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0]
+
+
+def test_branches_are_an_outline_whose_numbers_stay(chat):
+    chat.client.replies = [(one, FinishReason.STOP) for one in ("one", "two", "three")]
+    shown = chat("hello", "/regen", "/tree", "/switch 2", "more", "/tree")
+    first, second = shown.split("You are at message 2. Pravāha: one\nthree\n")
+    assert first.endswith(
+        "1. You: hello; 2 branches follow\n"
+        "2. Pravāha: one\n"
+        "3. Pravāha: two; after 1; end of branch main; you are here\n"
+    )
+    assert second == (
+        "1. You: hello; 2 branches follow\n"
+        "2. Pravāha: one\n"
+        "4. You: more\n"
+        "5. Pravāha: three; you are here\n"
+        "3. Pravāha: two; after 1; end of branch main\n"
+    )
+
+
+def test_expand_prints_each_answer_with_its_number(chat):
+    chat.client.replies = [(one, FinishReason.STOP) for one in ("one", "two", "three words")]
+    shown = chat("hello", "/tree", "/expand 2", "/switch 4", "/compare 2 4")
+    assert "Answer 3: two\nAnswer 4: three words\n/switch N goes on from one of them.\n" in shown
+    assert "You are at message 4. Pravāha: three words\n" in shown
+    assert "message 2 says 'one', message 4 says 'three words'." in shown
+
+
+def test_fork_name_prune_undo_and_promote(chat):
+    shown = chat(
+        "hello", "/tree", "/fork 2", "/branch ideas", "more", "/switch main", "/switch IDEAS",
+        "/prune 9", "/tree", "/prune 3", "/undo", "/switch ideas", "/promote",
+    )  # fmt: skip
+    assert "Branch fork begins here." in shown
+    assert "This branch is named ideas." in shown
+    assert "Error: There is no message or branch 9: see /tree.\n" in shown
+    assert "Hidden messages: 2. /undo brings them back.\n" in shown
+    assert "Undone: prune.\n" in shown
+    assert shown.endswith("This is the main branch now.\n")
+
+
+def test_search_finds_other_branches_and_opens_them(chat):
+    chat.client.replies = [(one, FinishReason.STOP) for one in ("a Heron\nflies", "two", "ok")]
+    shown = chat("hello", "/regen", "/new", "more", "/search hERON", "/resume 1", "/search zebra")
+    assert ". Pravāha: a Heron\n/resume N opens one.\n" in shown
+    assert "You are at message 2. Pravāha: a Heron\nflies\n" in shown
+    assert shown.endswith("No message contains that.\n")
+
+
+def test_line_mode_prints_no_control_characters(chat):
+    hostile = "a\x1b[2J\x07\x9b1m\x85b"
+    chat.client.replies = [(hostile, FinishReason.STOP)] * 3
+    shown = chat(
+        f"hello {hostile}", "/regen", "/tree", f"/branch x{hostile}", f"/label {hostile}", "/tree",
+        "/history", f"/search {hostile}", "/search a", "/compare 2 3", f"/rename {hostile}",
+        "/resume", f"/{hostile}", f"/switch {hostile}", "/help", typed=True,
+    )  # fmt: skip
+    assert controls(shown) == []
+
+
+def test_a_message_without_room_is_sent_after_shortening(tmp_path):
+    chat = Chat(tmp_path)
+    chat.client._context_length = 1500
+    chat.client.replies = [("first " + "xy" * 500, FinishReason.STOP)]
+    message = "next " + "ab" * 300
+    shown = chat("one", message, "/shorten it", "/shorten drop", "/shorten drop")
+    assert "Error: The message does not fit into the context with all earlier ones." in shown
+    assert "Error: /shorten takes drop or summarise.\n" in shown
+    assert "Earlier messages are left out of the context.\nok\n" in shown
+    prompt = chat.client.tokenizer.decode(chat.client.requests[-1].prompt_ids)
+    assert message in prompt
+    assert "first" not in prompt
+    assert shown.endswith("Error: The conversation has no earlier messages to leave out.\n")
+    chat.store.close()
+
+
+def test_a_branch_is_merged_by_number(chat):
+    chat.client.replies = [(one, FinishReason.STOP) for one in ("one", "two", "the gist")]
+    shown = chat(
+        "hello", "/regen", "/tree", "/merge graft 2", "/undo", "/merge summary 2", "/merge 2"
+    )
+    assert "Messages copied after this branch: 1.\n" in shown
+    assert "tokens recomputed.\nthe gist\n" in shown
+    assert "Error: /merge takes graft, summary or pick" in shown
+
+
+def test_the_archive_in_line_mode(chat):
+    shown = chat(
+        "rivers", "/delete", "/archive", "/archive 1", "/resume", "/resume 1", "/delete", "/gc",
+        "/gc yes", "/gc",
+    )  # fmt: skip
+    assert "/archive N brings one back.\nBrought back: rivers\n1. rivers (" in shown
+    assert "Archived conversations: 1. /gc yes deletes them for good" in shown
+    assert shown.endswith("Conversations deleted: 1.\nThe archive is empty.\n")
+
+
+def test_a_conversation_is_exported_and_imported(chat, tmp_path):
+    for name in ("a.json", "a.jsonl", "a.messages.json"):
+        file = tmp_path / name
+        shown = chat("hello", f"/export {file}", f"/import {file}", "/history")
+        assert shown.endswith("Conversation: hello\nYou: hello\nPravāha: ok\n")
+    shown = chat("hello", f"/export {tmp_path / 'a.md'}", "/export a.txt", "/import no such file")
+    assert (
+        tmp_path / "a.md"
+    ).read_text() == "# hello\n\n## You\n\nhello\n\n## Pravāha (toy)\n\nok\n"
+    assert "Error: The name must end in .json" in shown
+    assert shown.endswith("Error: no such file can't be read: No such file or directory.\n")
+
+
+def test_an_attached_file_goes_with_the_next_message(chat, tmp_path):
+    file = tmp_path / "notes.md"
+    file.write_text("the notes")
+    shown = chat(f"/attach {file}", "read it", "/attach nothing there", "more")
+    assert "Error: There is no file nothing there.\n" in shown
+    prompts = [chat.client.tokenizer.decode(one.prompt_ids) for one in chat.client.requests]
+    assert f"@{file} read it\n\nnotes.md:\n```\nthe notes\n```" in prompts[0]
+    assert prompts[1].count("the notes") == 1

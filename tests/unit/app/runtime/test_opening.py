@@ -43,3 +43,19 @@ def test_a_session_is_saved_and_its_store_closed_even_after_an_error(tmp_path):
 def test_waiting_for_a_model_that_cannot_be_loaded_ends(tmp_path):
     with pytest.raises(EngineUnavailable):
         wait_loaded(ToyClient(state=EngineState.FAILED))
+
+
+def test_an_engine_without_a_model_is_not_ready():
+    with pytest.raises(EngineUnavailable, match="No model is loaded"):
+        wait_loaded(ToyClient(state=EngineState.UNLOADED))
+
+
+def test_a_change_of_the_model_is_waited_for(monkeypatch):
+    client = ToyClient(state=EngineState.DRAINING)
+    client.next_model = "other"
+
+    def changed(seconds):
+        client.next_model, client.state = None, EngineState.READY
+
+    monkeypatch.setattr("app.runtime.opening.time.sleep", changed)
+    assert wait_loaded(client).state is EngineState.READY

@@ -1,0 +1,78 @@
+"""The text in the prompt: saved while it is typed, one for each conversation."""
+
+from engine.conversations.store import Store
+from tests.tui.harness import converse, open_screen
+
+
+def saved_text(folder, tree_id):
+    store = Store.open(folder / "conversations.db")
+    try:
+        row = store.draft_row(tree_id)
+        return None if row is None else row[0]
+    finally:
+        store.close()
+
+
+async def test_what_is_typed_is_saved_without_another_key(screen, tmp_path):
+    async with screen() as ui:
+        writes = []
+        keep = ui.session.keep_draft
+        ui.session.keep_draft = lambda text=None: writes.append(text) or keep(text)
+        await ui.type("half")
+        await ui.type(" a thought")
+        await ui.until(
+            lambda: saved_text(tmp_path, ui.session.tree_id) == "half a thought", "the save"
+        )
+        assert len(writes) < len("half a thought")
+
+
+async def test_the_next_start_shows_it(screen):
+    async with screen() as ui:
+        await ui.type("half a thought")
+    async with screen() as ui:
+        assert ui.prompt.text == "half a thought"
+        await ui.press("x")
+        assert ui.prompt.text == "half a thoughtx"
+
+
+async def test_a_sent_message_is_no_draft(screen, tmp_path):
+    async with screen("answer") as ui:
+        await ui.type("question")
+        await ui.press("enter")
+        await ui.answered()
+        tree_id = ui.session.tree_id
+        await ui.until(lambda: saved_text(tmp_path, tree_id) is None, "the end of the draft")
+    async with screen() as ui:
+        assert ui.prompt.text == ""
+
+
+async def test_each_conversation_shows_its_own_text(tmp_path):
+    def earlier(session, client):
+        converse(session, client, ("one", "first answer"))
+        session.new_tree()
+        converse(session, client, ("two", "second answer"))
+
+    async with open_screen(tmp_path, prepare=earlier) as ui:
+        second, first = [tree.id for tree in ui.session.trees()]
+        await ui.type("for two")
+        await ui.app.open_chat(first)
+        assert ui.prompt.text == ""
+        await ui.type("for one")
+        await ui.press("ctrl+n")
+        assert ui.prompt.text == ""
+        await ui.app.open_chat(second)
+        assert ui.prompt.text == "for two"
+        await ui.app.open_chat(first)
+        assert ui.prompt.text == "for one"
+
+
+async def test_queued_messages_are_shown_again_and_esc_takes_one_back(screen):
+    async with screen("an answer") as ui:
+        await ui.ask("first")
+        await ui.ask("second")
+        await ui.shown("⋯ second")
+    async with screen("later") as ui:
+        await ui.shown("⋯ second")
+        await ui.press("escape")
+        assert ui.prompt.text == "second"
+        await ui.gone("⋯ second")

@@ -1,0 +1,123 @@
+"""Search over all branches, and in the open one."""
+
+import threading
+from concurrent.futures import Future
+
+from app.tui.view.hits import build_hit
+from app.tui.view.spans import plain
+from engine.conversations.tree import NodeKind, SearchHit
+from tests.tui.harness import converse
+
+
+def two_chats(session, client):
+    converse(session, client, ("Tell me of rivers", "A heron\nstands in [/] the river."))
+    client.answers.append("Another answer.")
+    session.regenerate()
+    client.finish()
+    session.pump()
+    session.new_tree()
+    converse(session, client, ("Tell me of clouds", "All about clouds."), ("and rain?", "Wet."))
+
+
+async def test_a_hit_on_another_branch_of_another_conversation_is_opened(screen):
+    async with screen(prepare=two_chats) as ui:
+        await ui.press("ctrl+f")
+        await ui.shown("Search all conversations", "type what to look for")
+        await ui.type("stands IN")
+        await ui.shown("Tell me of rivers", "Pravāha: stands in [/] the river.")
+        await ui.press("enter")
+        await ui.gone("Search all")
+        await ui.shown("A heron")
+        assert [node.text for node in ui.session.path()][1].startswith("A heron")
+        assert ui.transcript.selected.id == ui.session.path()[1].id
+        assert not ui.prompt.has_focus
+
+
+async def test_escape_changes_nothing(screen):
+    async with screen(prepare=two_chats) as ui:
+        before = ui.session.version, ui.session.head
+        await ui.type("draft")
+        await ui.press("ctrl+f")
+        await ui.type("heron")
+        await ui.shown("A heron")
+        await ui.press("escape")
+        await ui.gone("Search all")
+        assert (ui.session.version, ui.session.head) == before
+        assert ui.prompt.text == "draft"
+        assert ui.prompt.has_focus
+
+
+async def test_what_is_not_there_is_said_and_enter_does_nothing(screen):
+    async with screen(prepare=two_chats) as ui:
+        await ui.press("ctrl+f")
+        await ui.type("zebra")
+        await ui.shown("no message contains that")
+        await ui.press("enter", "down", "up")
+        await ui.shown("Search all conversations")
+
+
+async def test_up_and_down_move_over_the_hits_while_typing(screen):
+    async with screen(prepare=two_chats) as ui:
+        await ui.press("ctrl+f")
+        await ui.type("tell me")
+        await ui.shown("You: Tell me of clouds", "You: Tell me of rivers")
+        await ui.press("down", "enter")
+        await ui.gone("Search all")
+        assert ui.session.title == "Tell me of rivers"
+
+
+async def test_an_overtaken_search_is_not_shown(screen):
+    async with screen(prepare=two_chats) as ui:
+        asked: list[tuple[str, Future]] = []
+
+        def start(query):
+            if asked:
+                asked[-1][1].cancel()
+            asked.append((query, Future()))
+            return asked[-1][1]
+
+        ui.session.start_search = start
+        await ui.press("ctrl+f")
+        await ui.type("cl")
+        await ui.until(lambda: asked and asked[-1][0] == "cl")
+        hit = SearchHit("t", "the title", "n", NodeKind.USER, "clouds", 0.0)
+        threading.Thread(target=asked[-1][1].set_result, args=([hit],)).start()
+        await ui.shown("the title")
+        assert all(future.cancelled() for _, future in asked[:-1])
+
+
+async def test_slash_search_takes_its_words(screen):
+    async with screen(prepare=two_chats) as ui:
+        await ui.ask("/search heron")
+        await ui.shown("Search all conversations", "A heron")
+
+
+async def test_finding_in_the_open_branch(screen):
+    async with screen(prepare=two_chats) as ui:
+        path = [node.id for node in ui.session.path()]
+        await ui.press("escape", "slash")
+        await ui.shown("Find in this branch")
+        await ui.type("CLOUDS")
+        await ui.press("enter")
+        await ui.until(lambda: ui.transcript.selected is not None)
+        assert ui.transcript.selected.id == path[0]
+        await ui.press("n")
+        assert ui.transcript.selected.id == path[1]
+        await ui.press("n")
+        assert ui.transcript.selected.id == path[0]
+        await ui.press("N")
+        assert ui.transcript.selected.id == path[1]
+        await ui.press("slash")
+        await ui.type("zebra")
+        await ui.press("enter")
+        await ui.until(lambda: ui.toasts)
+        assert ui.toasts == ["No message of this branch contains zebra."]
+
+
+def test_a_hit_has_title_age_author_and_line():
+    hit = SearchHit(
+        "t", "A \x1b[2Jtitle", "n", NodeKind.ASSISTANT, "one\nthe heron \x07flew", 100.0
+    )
+    lines = build_hit(hit, "heron", 160.0, 60)
+    assert plain(lines) == "A title  1m\n  Pravāha: the heron flew"
+    assert [span.text for span in lines[1] if "underline" in span.style] == ["heron"]

@@ -1,0 +1,34 @@
+"""Notifications: a few at a time, repeated in the log."""
+
+import logging
+
+from textual.widgets._toast import Toast
+
+from app.tui.toasts import MAX_TOASTS
+
+
+async def test_a_further_one_replaces_the_oldest(screen):
+    async with screen() as ui:
+        for number in range(MAX_TOASTS + 2):
+            ui.app.notify_safely(f"number {number}")
+        await ui.until(lambda: len(ui.toasts) == MAX_TOASTS, "three toasts")
+        assert ui.toasts == [f"number {number}" for number in (2, 3, 4)]
+
+
+async def test_they_are_repeated_in_the_log(screen, caplog):
+    with caplog.at_level(logging.INFO, "app.tui.toasts"):
+        async with screen() as ui:
+            ui.app.notify_safely("The disk is full.", "error")
+    assert ("app.tui.toasts", logging.ERROR, "The disk is full.") in caplog.record_tuples
+
+
+async def test_one_that_expires_while_it_is_shown_is_removed_and_stops_nothing(screen):
+    async with screen() as ui:
+        ui.app.notify_safely("late")
+        await ui.shown("late")
+        (notification,) = ui.app._notifications
+        notification.raised_at -= 60
+        late = Toast(notification)
+        assert late._timeout > 0  # else its timer would never return
+        await ui.app.screen.mount(late)
+        await ui.until(lambda: not late.is_attached, "the end of the notification")

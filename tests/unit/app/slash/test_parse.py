@@ -1,0 +1,96 @@
+import inspect
+from pathlib import Path
+
+import pytest
+
+from app.plain.commands import PlainCommands
+from app.slash.commands import COMMANDS
+from app.slash.parse import Invocation, Plain, Refused, available, matches, method_name, read
+from app.tui.slash import build_completions
+from app.tui.slash_actions import SlashActions
+from app.tui.view.spans import plain
+
+FRONT_ENDS = [("screen", SlashActions), ("plain", PlainCommands)]
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"), [("hello", "hello"), ("//usr", "/usr"), ("a /new", "a /new"), ("//", "/")]
+)
+def test_plain_text_is_sent(text, sent):
+    assert read(text, "screen") == read(text, "plain") == Plain(sent)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "argument"),
+    [
+        ("/new", "new", ""),
+        ("/rename  My title ", "rename", "My title"),
+        ("/QUIT", "quit", ""),
+        ("/new\nseveral\nlines", "new", "several\nlines"),
+    ],
+)
+def test_commands_are_read_with_their_argument(text, name, argument):
+    found = read(text, "screen")
+    assert isinstance(found, Invocation)
+    assert (found.command.name, found.argument) == (name, argument)
+
+
+@pytest.mark.parametrize(
+    ("text", "near"), [("/thme", "/theme"), ("/nwe x", "/new"), ("/usr/bin", ""), ("/", "")]
+)
+def test_unknown_commands_name_their_neighbours(text, near):
+    found = read(text, "screen")
+    assert isinstance(found, Refused)
+    assert "// sends a slash" in found.sentence
+    assert near in found.sentence
+
+
+def test_a_command_of_the_other_front_end_says_why():
+    assert read("/theme dark", "plain") == Refused(
+        "/theme is not for line mode. Line mode has no colours."
+    )
+    assert "/theme" not in read("/thme", "plain").sentence
+
+
+@pytest.mark.parametrize(("front_end", "commands"), FRONT_ENDS)
+def test_a_front_end_has_one_method_per_command(front_end, commands):
+    methods = {
+        name
+        for name, _ in inspect.getmembers(commands, inspect.isfunction)
+        if not name.startswith("_") and name != "run"
+    }
+    assert methods == {method_name(command.name) for command in available(front_end)}
+
+
+def test_a_missing_command_has_a_sentence():
+    for command in COMMANDS:
+        for sentence in (command.not_on_screen, command.not_plain):
+            assert not sentence or (not sentence[0].islower() and sentence.endswith("."))
+
+
+def test_surplus_and_missing_arguments_are_refused():
+    for text in ("/regen twice", "/delete OTHER", "/quit now"):
+        name = text.split()[0]
+        assert read(text, "screen") == Refused(f"{name} takes no argument.")
+    assert read("/rename", "plain") == Refused("/rename needs an argument: TITLE.")
+
+
+def test_completion_stops_once_an_argument_began():
+    assert [command.name for command in matches("/re")] == ["resume", "rename", "redo", "regen"]
+    assert len(matches("/")) == len(available("screen"))
+    for text in ("hello", "//", "/rename x", ""):
+        assert matches(text) == ()
+
+
+def test_long_lists_say_how_much_is_left_out():
+    left = len(available("screen")) - 7
+    assert plain(build_completions("/")).splitlines()[-1] == f"{left} more; f1 lists all"
+    assert plain(build_completions("/q")).split(maxsplit=1)[0] == "/quit"
+
+
+def test_the_documentation_lists_every_command():
+    page = (Path(__file__).parents[4] / "docs" / "tui.md").read_text(encoding="utf-8")
+    for command in COMMANDS:
+        argument = f" {command.argument}" if command.argument else ""
+        shown = f"`/{command.name}{argument}`".replace("|", "\\|")
+        assert f"| {shown} | {command.help} |" in page

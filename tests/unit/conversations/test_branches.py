@@ -1,0 +1,611 @@
+"""`TreeSession.branches` with a toy engine and a real store."""
+
+import itertools
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.api.errors import EngineUnavailable, InvalidRequest, QueueFull
+from engine.api.generation_defaults import SamplingChoice
+from engine.api.request import FinishReason, SamplingParams
+from engine.conversations.branch_tree import MAIN
+from engine.conversations.branches import CONTEXT_NOTE, KEPT_MESSAGES
+from engine.conversations.errors import ContextFull
+from engine.conversations.session import TreeSession
+from engine.conversations.store import Store
+from engine.conversations.tree import NodeKind, NodeStatus
+from tests.fakes.chat_toys import EOS, ToyClient
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store.open(tmp_path / "conversations.db")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def client():
+    return ToyClient()
+
+
+@pytest.fixture
+def session(store, client):
+    return TreeSession(store, client, stop_repetition=False)
+
+
+def chat(session, client, text, answer):
+    """Send a message and give its answer; the two nodes' ids."""
+    session.send(text)
+    client.write(answer, eos=True)
+    session.pump()
+    return tuple(view.id for view in session.path()[-2:])
+
+
+def texts(session):
+    return [view.text for view in session.path()]
+
+
+def reopened(session, store, client):
+    """The conversation as another process would see it."""
+    store.flush()
+    other = TreeSession(store, client)
+    other.open_tree(session.tree_id)
+    return other
+
+
+def assert_saved(session, store, client):
+    other = reopened(session, store, client)
+    assert texts(other) == texts(session)
+    assert other.tree.branches() == session.tree.branches()
+    ids = [node.id for node in store.nodes(session.tree_id)]
+    for one in ids:
+        assert other.tree[one].pruned_at == session.tree[one].pruned_at
+        assert other.tree.children(one) == session.tree.children(one)
+        assert other.tree.current_child(one) == session.tree.current_child(one)
+
+
+def test_a_fork_after_an_answer_leaves_the_first_branch_as_it_was(session, client, store):
+    _, answer = chat(session, client, "one", "1")
+    chat(session, client, "two", "2")
+    name = session.branches.fork(answer)
+    assert texts(session) == ["one", "1"]
+    chat(session, client, "three", "3")
+    assert texts(session) == ["one", "1", "three", "3"]
+    branches = session.tree.branches()
+    assert [session.tree[branches[one]].text for one in (MAIN, name)] == ["2", "3"]
+    assert_saved(session, store, client)
+
+
+def test_a_fork_after_a_message_answers_it_on_a_branch_of_its_own(session, client):
+    question, answer = chat(session, client, "one", "1")
+    name = session.branches.fork(question)
+    client.write("uno", eos=True)
+    session.pump()
+    assert texts(session) == ["one", "uno"]
+    assert session.tree.branches()[MAIN] == answer
+    assert session.tree.branch_at(session.head) == name
+    assert session.tree.siblings(answer) == [answer, session.head]
+
+
+def test_a_fork_at_a_token_continues_from_the_stored_ids(session, client, store):
+    _, answer = chat(session, client, "one", "abba c")
+    ids = store.node(answer).token_ids if store.flush() is None else ()
+    prompt = client.requests[0].prompt_ids
+    new = session.branches.fork_at_token(answer, 2)
+    request = client.requests[-1]
+    assert request.prompt_ids == prompt + ids[:2]
+    assert request.continued_tokens == 2
+    assert session.view(new).text == "abb"  # the toy's tokenizer joins pairs of letters
+    client.write("le", eos=True)
+    session.pump()
+    node = session.view(new)
+    assert (node.text, node.forked_from, node.fork_token) == ("abble", answer, 2)
+    store.flush()
+    stored = store.node(new)
+    assert stored.token_ids[:2] == ids[:2]
+    assert len(stored.logprobs) == len(stored.token_ids) == len(stored.topk)
+    assert session.view(answer).text == "abba c"
+
+
+def test_a_forced_token_follows_the_kept_ones(session, client):
+    session.default_sampling = SamplingChoice(SamplingParams(logprobs=2))
+    _, answer = chat(session, client, "one", "abc")
+    tokens = session.branches.tokens(answer)
+    other = tokens.topk[1][1]
+    new = session.branches.fork_at_token(answer, 1, forced=other.token_id)
+    assert client.requests[-1].prompt_ids[-2:] == (tokens.token_ids[0], other.token_id)
+    assert session.view(new).text == "ax"
+    client.write("y", eos=True)
+    session.pump()
+    assert session.view(new).text == "axy"
+    assert session.branches.tokens(new).logprobs[1] == pytest.approx(other.logprob, abs=1e-3)
+
+
+def test_a_fork_before_the_first_token_is_a_plain_answer(session, client):
+    _, answer = chat(session, client, "one", "abc")
+    session.branches.fork_at_token(answer, 0)
+    assert client.requests[-1].prompt_ids == client.requests[0].prompt_ids
+    assert client.requests[-1].continued_tokens == 0
+
+
+@pytest.mark.parametrize("at", [-1, 5, 99])
+def test_a_fork_beyond_the_answer_is_refused(session, client, at):
+    _, answer = chat(session, client, "one", "abc")
+    with pytest.raises(InvalidRequest, match="4 tokens"):
+        session.branches.fork_at_token(answer, at)
+
+
+def test_the_tokens_of_an_answer_add_up_to_its_text(session, client):
+    _, answer = chat(session, client, "one", "abba c")
+    tokens = session.branches.tokens(answer)
+    assert "".join(tokens.texts) == "abba c"
+    assert len(tokens.token_ids) == len(tokens.texts) == len(tokens.logprobs) == len(tokens.topk)
+    assert tokens.token_ids[-1] == EOS
+    assert not any(map(math.isnan, tokens.logprobs))
+
+
+def test_tokens_of_a_message_or_of_another_model_are_refused(session, client):
+    question, answer = chat(session, client, "one", "abc")
+    with pytest.raises(InvalidRequest, match="generated answers"):
+        session.branches.tokens(question)
+    client.tokenizer.fingerprint = "toy-2"
+    with pytest.raises(InvalidRequest, match="from toy"):
+        session.branches.tokens(answer)
+
+
+def test_an_edited_message_is_answered_and_the_old_one_kept(session, client, store):
+    question, answer = chat(session, client, "one", "1")
+    chat(session, client, "two", "2")
+    edited = session.branches.edit(question, "uno")
+    client.write("I", eos=True)
+    session.pump()
+    assert texts(session) == ["uno", "I"]
+    assert session.tree.siblings(question) == [question, edited]
+    session.branches.adopt(question)
+    assert texts(session) == ["one", "1", "two", "2"]
+    assert session.view(answer).text == "1"
+    assert_saved(session, store, client)
+
+
+def test_an_edited_answer_is_not_answered(session, client):
+    _, answer = chat(session, client, "one", "1")
+    edited = session.branches.edit(answer, "eleven")
+    assert (texts(session), session.generating) == (["one", "eleven"], False)
+    assert session.view(edited).status is NodeStatus.DONE
+    session.send("and two?")
+    assert "eleven" in client.tokenizer.decode(client.requests[-1].prompt_ids)
+
+
+def test_the_perplexity_of_an_answer_is_known_while_it_runs_and_afterwards(session, client):
+    chat(session, client, "a", "one")
+    one, other = session.branches.expand(2)
+    client.write("xyz", at=-2)
+    session.pump()
+    assert session.branches.perplexity(one) == pytest.approx(math.exp(0.5))
+    assert session.branches.perplexity(other) is None
+    client.write("", eos=True, at=-2)
+    client.write("", eos=True, at=-1)
+    session.pump()
+    assert session.branches.perplexity(one) == pytest.approx(math.exp(0.5))
+
+
+def test_one_of_several_answers_is_stopped(session, client):
+    chat(session, client, "a", "one")
+    _, other = session.branches.expand(2)
+    session.stop(other)
+    assert client.cancelled == [client.requests[-1].request_id]
+
+
+def test_warming_computes_a_path_without_an_answer(session, client):
+    _, answer = chat(session, client, "Hello", "Hi there")
+    before = texts(session)
+    request_id = session.branches.warm(answer)
+    request = client.requests[-1]
+    assert request.request_id == request_id
+    assert request.prompt_ids == session.branches.prompt_ids(answer)
+    assert request.sampling.max_tokens == 0
+    assert request.priority > client.requests[0].priority
+    client.write("", finish=FinishReason.LENGTH)
+    session.pump()
+    assert client.drain(request_id) is None
+    assert texts(session) == before
+
+
+def test_expand_streams_answers_side_by_side(session, client, store):
+    _, answer = chat(session, client, "one", "1")
+    ids = session.branches.expand(3)
+    assert session.running == tuple(ids)
+    assert session.head == ids[0]
+    assert len({one.prompt_ids for one in client.requests}) == 1
+    for at, piece in enumerate("abc"):
+        client.write(piece, at=at + 1)
+    session.pump()
+    assert [session.view(one).text for one in ids] == ["a", "b", "c"]
+    for at in range(3):
+        client.write("!", eos=True, at=at + 1)
+    session.pump()
+    assert session.running == ()
+    assert session.tree.siblings(answer) == [answer, *ids]
+    session.branches.adopt(ids[2])
+    assert texts(session) == ["one", "c!"]
+    assert_saved(session, store, client)
+
+
+def test_going_on_from_another_answer_begins_a_named_branch(session, client):
+    _, answer = chat(session, client, "one", "1")
+    ids = session.branches.expand(2)
+    for at in (1, 2):
+        client.write("!", eos=True, at=at)
+    session.pump()
+    session.branches.adopt(ids[1])
+    _, last = chat(session, client, "two", "2")
+    assert session.tree.branches() == {MAIN: ids[0], "fork": last}
+    assert session.tree.branch_at(answer) is None
+
+
+def test_expansions_with_a_chosen_seed_differ(store, client):
+    sampling = SamplingChoice(SamplingParams(seed=7))
+    session = TreeSession(store, client, sampling=sampling)
+    chat(session, client, "one", "1")
+    session.branches.regenerate()
+    assert client.requests[-1].sampling.seed == 8
+
+
+def test_a_refused_expansion_adds_nothing(session, client):
+    chat(session, client, "one", "1")
+    size = len(session.tree)
+    client.refuse = QueueFull("full")
+    with pytest.raises(QueueFull):
+        session.branches.expand(2)
+    assert (len(session.tree), session.running) == (size, ())
+    with pytest.raises(InvalidRequest, match="1 to 9"):
+        session.branches.expand(10)
+
+
+def test_other_branches_can_be_read_and_continued_while_an_answer_runs(session, client, store):
+    _, answer = chat(session, client, "one", "1")
+    session.send("two")
+    running = session.head
+    session.branches.rewind(answer)
+    assert (texts(session), session.generating) == (["one", "1"], False)
+    session.send("three")
+    client.write("slow", at=1)
+    client.write("quick", eos=True, at=2)
+    session.pump()
+    assert texts(session) == ["one", "1", "three", "quick"]
+    assert session.running == (running,)
+    client.write(" one", eos=True, at=1)
+    session.pump()
+    session.branches.adopt(running)
+    assert texts(session)[-2:] == ["two", "slow one"]
+    assert_saved(session, store, client)
+
+
+def test_a_queued_message_follows_the_answer_that_it_was_queued_at(session, client):
+    _, answer = chat(session, client, "one", "1")
+    session.send("two")
+    session.send("later")
+    assert session.queued == ("later",)
+    session.branches.rewind(answer)
+    assert session.queued == ()
+    client.write("2", eos=True)
+    session.pump()
+    assert texts(session) == ["one", "1"]
+    client.write("3", eos=True)
+    session.pump()
+    session.branches.adopt(answer)
+    assert texts(session) == ["one", "1", "two", "2", "later", "3"]
+
+
+def test_prune_hides_a_branch_and_undo_brings_it_back(session, client, store):
+    question, answer = chat(session, client, "one", "1")
+    second, _ = chat(session, client, "two", "2")
+    session.branches.regenerate(question)
+    client.write("uno", eos=True)
+    session.pump()
+    session.branches.adopt(answer)
+    assert session.branches.prune(answer) == 3
+    assert texts(session) == ["one", "uno"]
+    assert second not in session.tree.path(session.head)
+    assert_saved(session, store, client)
+    assert session.undo() == "prune"
+    assert texts(session) == ["one", "1", "two", "2"]
+    assert session.redo() == "prune"
+    assert texts(session) == ["one", "uno"]
+    assert_saved(session, store, client)
+
+
+def test_pruning_stops_answers_below(session, client):
+    _, answer = chat(session, client, "one", "1")
+    session.send("two")
+    question = session.path()[-2].id
+    session.branches.prune(question)
+    assert client.cancelled == [client.requests[-1].request_id]
+    client.write("", finish=FinishReason.ABORT)
+    session.pump()
+    assert (session.running, session.head) == ((), answer)
+    with pytest.raises(InvalidRequest, match="whole conversation"):
+        session.branches.prune(session.path()[0].id)
+
+
+def test_promote_names_the_branch_main(session, client, store):
+    _, answer = chat(session, client, "one", "1")
+    chat(session, client, "two", "2")
+    first = session.head
+    session.branches.fork(answer)
+    chat(session, client, "three", "3")
+    session.branches.adopt(first)
+    leaf = session.tree.branches()["fork"]
+    session.branches.promote(leaf)
+    assert session.tree.branches() == {"old-main": first, MAIN: leaf}
+    assert session.tree.leaf(answer) == leaf == session.head
+    session.undo()
+    assert session.tree.branches() == {"fork": leaf, MAIN: first}
+    assert session.head == first
+    assert_saved(session, store, client)
+
+
+def test_consecutive_moves_are_undone_together(session, client):
+    question, first = chat(session, client, "one", "1")
+    for _ in range(3):
+        session.branches.regenerate(question)
+        client.write("x", eos=True)
+        session.pump()
+    last = session.head
+    for one in session.tree.siblings(first):
+        session.branches.adopt(one)
+    session.branches.adopt(first)
+    assert session.undo() == "go to"
+    assert session.head == last
+    assert session.redo() == "go to"
+    assert session.head == first
+
+
+def test_graft_copies_messages_after_head(session, client, store):
+    _, answer = chat(session, client, "one", "1")
+    chat(session, client, "two", "2")
+    other = session.head
+    session.branches.fork(answer)
+    chat(session, client, "three", "3")
+    assert session.branches.graft(other) == 2
+    assert texts(session) == ["one", "1", "three", "3", "two", "2"]
+    with pytest.raises(InvalidRequest, match="open path already"):
+        session.branches.graft(answer)
+    ids = store.node(other).token_ids
+    session.send("four")
+    prompt = client.requests[-1].prompt_ids
+    assert any(prompt[i : i + len(ids)] == ids for i in range(len(prompt)))
+    assert_saved(session, store, client)
+
+
+def test_cherry_pick_copies_an_answer_beside_the_last_one(session, client):
+    _, answer = chat(session, client, "one", "1")
+    chat(session, client, "two", "2")
+    picked = session.head
+    session.branches.fork(answer)
+    chat(session, client, "three", "3")
+    last = session.head
+    copy = session.branches.cherry_pick(picked)
+    assert texts(session) == ["one", "1", "three", "2"]
+    assert session.tree.siblings(last) == [last, copy]
+    assert session.view(copy).forked_from == picked
+
+
+def test_a_summary_of_another_branch_precedes_the_next_message(session, client, store):
+    _, answer = chat(session, client, "one", "1")
+    chat(session, client, "two", "2")
+    other = session.head
+    session.branches.fork(answer)
+    session.branches.summarise(other)
+    prompt = client.tokenizer.decode(client.requests[-1].prompt_ids)
+    assert "two" in prompt and "Summarise" in prompt  # noqa: PT018
+    client.write("they talked of two", eos=True)
+    session.pump()
+    assert session.path()[-1].kind is NodeKind.SUMMARY
+    session.send("three")
+    prompt = client.tokenizer.decode(client.requests[-1].prompt_ids)
+    assert prompt.count("they talked of two") == 1
+    assert prompt.index("they talked") < prompt.index("three")
+    assert session.path()[-2].text == "three"
+    assert_saved(session, store, client)
+
+
+@pytest.mark.parametrize("summarised", [False, True])
+def test_a_shortened_context_keeps_the_last_messages(session, client, summarised):
+    with pytest.raises(InvalidRequest, match="no earlier messages"):
+        session.branches.shorten_context(summarised=summarised)
+    session.system_prompt = "the rule"
+    for number in range(KEPT_MESSAGES + 2):
+        chat(session, client, f"question{number}", f"answer{number}")
+    session.branches.shorten_context(summarised=summarised)
+    if summarised:
+        client.write("the gist", eos=True)
+        session.pump()
+    else:
+        assert texts(session)[-1] == CONTEXT_NOTE
+    session.send("next")
+    prompt = client.tokenizer.decode(client.requests[-1].prompt_ids)
+    assert "the rule" in prompt
+    assert ("the gist" in prompt) is summarised
+    assert [f"question{n}" in prompt for n in range(4)] == [False, False, True, True]
+    assert CONTEXT_NOTE not in prompt
+
+
+@pytest.mark.parametrize("merge", ["graft", "cherry_pick", "summarise"])
+def test_a_pruned_branch_cannot_be_merged(session, client, merge):
+    _, answer = chat(session, client, "one", "abc")
+    session.regenerate()
+    client.write("def", eos=True)
+    session.pump()
+    session.branches.prune(answer)
+    with pytest.raises(InvalidRequest, match="not in this conversation any more"):
+        getattr(session.branches, merge)(answer)
+
+
+def test_a_full_context_has_an_error_of_its_own(store):
+    client = ToyClient(context_length=40)
+    session = TreeSession(store, client)
+    with pytest.raises(ContextFull, match="--ctx"):
+        session.send("many words, " * 10)
+
+
+def test_search_finds_messages_of_every_branch_but_pruned_ones(session, client):
+    question, answer = chat(session, client, "the white whale", "Moby Dick")
+    edited = session.branches.edit(question, "a blue whale")
+    client.write("no book", eos=True)
+    session.pump()
+    found = session.search("whale")
+    assert {hit.node_id for hit in found} == {question, edited}
+    assert [hit.text for hit in session.search("moby")] == ["Moby Dick"]
+    assert [hit.node_id for hit in session.search("k")] == [session.head, answer]
+    session.branches.prune(question)
+    assert [hit.node_id for hit in session.search("whale")] == [edited]
+
+
+def test_the_price_of_a_fork_is_that_of_its_tokens(session, client, store):
+    question, answer = chat(session, client, "one", "abc")
+    prompt = len(client.requests[0].prompt_ids)
+    store.flush()
+    answered = len(store.node(answer).token_ids)
+    price = session.branches.price
+    assert price(question).prefill_tokens == prompt
+    assert price(answer).prefill_tokens == prompt + answered
+    assert price(answer, at=1).prefill_tokens == prompt + 1
+
+
+OPERATIONS = (
+    "send", "regenerate", "expand", "fork", "fork_token", "edit", "prune", "promote", "adopt",
+    "rewind", "graft", "pick", "label", "undo", "redo", "finish",
+)  # fmt: skip
+_stores = itertools.count()
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(steps=st.lists(st.tuples(st.sampled_from(OPERATIONS), st.integers(0, 30)), max_size=30))
+def test_memory_and_store_agree_after_any_operations(tmp_path: Path, steps):
+    client = ToyClient()
+    store = Store.open(tmp_path / f"{next(_stores)}.db")
+    session = TreeSession(store, client, stop_repetition=False)
+    try:
+        chat(session, client, "one", "abc")
+        store.flush()
+        for operation, number in steps:
+            nodes = [node.id for node in store.nodes(session.tree_id)]
+            node = nodes[number % len(nodes)]
+            try:
+                _run(session, client, operation, node, number)
+            except InvalidRequest:
+                pass
+            store.flush()
+        for at in range(len(client.requests)):
+            client.write(".", eos=True, at=at)
+        session.pump()
+        assert_saved(session, store, client)
+        store.check_integrity()
+        path = session.path()
+        assert all(one.pruned_at is None for one in path)
+        assert [one.parent_id for one in path[1:]] == [one.id for one in path[:-1]]
+        while session.undo():
+            pass
+        assert session.path() == []
+        while session.redo():
+            pass
+        assert_saved(session, store, client)
+    finally:
+        store.close()
+
+
+def _run(session, client, operation, node, number):
+    branches = session.branches
+    match operation:
+        case "send":
+            session.send(f"message {number}")
+        case "regenerate":
+            branches.regenerate(node)
+        case "expand":
+            branches.expand(2, node)
+        case "fork":
+            branches.fork(node)
+        case "fork_token":
+            branches.fork_at_token(node, number % 4)
+        case "edit":
+            branches.edit(node, f"edited {number}")
+        case "prune":
+            branches.prune(node)
+        case "promote":
+            branches.promote(node)
+        case "adopt":
+            branches.adopt(node)
+        case "rewind":
+            branches.rewind(node)
+        case "graft":
+            branches.graft(node)
+        case "pick":
+            branches.cherry_pick(node)
+        case "label":
+            branches.label(node, f"label {number}")
+        case "undo":
+            session.undo()
+        case "redo":
+            session.redo()
+        case "finish":
+            client.write("x", eos=True, at=number % len(client.requests))
+            session.pump()
+
+
+def test_the_open_path_shows_labels_and_bookmarks_as_they_are(session, client):
+    question, answer = chat(session, client, "one", "1")
+    session.branches.label(question, "idea")
+    session.branches.rate(answer, 1)
+    assert [(view.label, view.rating) for view in session.path()] == [("idea", None), (None, 1)]
+    session.branches.label(question, "")
+    assert session.path()[0].label is None
+
+
+def test_an_answer_of_another_branch_can_be_stopped(session, client):
+    _, answer = chat(session, client, "one", "1")
+    running = session.branches.regenerate()
+    session.branches.adopt(answer)
+    assert not session.generating
+    session.stop(running)
+    assert client.cancelled == [client.requests[-1].request_id]
+
+
+def test_a_conversation_is_branched_while_a_message_has_siblings_that_are_not_pruned(
+    session, client
+):
+    chat(session, client, "one", "1")
+    assert not session.tree.branched
+    again = session.branches.regenerate()
+    assert session.tree.branched
+    session.branches.prune(again)
+    assert not session.tree.branched
+
+
+def test_the_next_tokens_are_computed_after_the_kept_ones(session, client):
+    _, answer = chat(session, client, "one", "abc")
+    tokens = session.branches.tokens(answer)
+    asked = session.branches.next_tokens(answer, 2)
+    request = client.requests[-1]
+    assert request.prompt_ids[-2:] == tokens.token_ids[:2]
+    assert (request.continued_tokens, request.sampling.max_tokens) == (2, 1)
+    assert asked.poll() is None
+    (token_id,) = client.write("x", finish=FinishReason.LENGTH)
+    found = asked.poll()
+    assert found is not None
+    assert found[0].token_id == token_id
+    assert session.pump() == []
+
+
+def test_next_tokens_that_cannot_be_computed_raise(session, client):
+    _, answer = chat(session, client, "one", "abc")
+    asked = session.branches.next_tokens(answer, 0)
+    client.write("", finish=FinishReason.ERROR)
+    with pytest.raises(EngineUnavailable, match="the step failed"):
+        asked.poll()
