@@ -174,7 +174,7 @@ def test_branches_are_an_outline_whose_numbers_stay(chat):
         "1. You: hello; 2 branches follow\n"
         "2. Pravāha: one\n"
         "4. You: more\n"
-        "5. Pravāha: three; you are here\n"
+        "5. Pravāha: three; end of branch fork; you are here\n"
         "3. Pravāha: two; after 1; end of branch main\n"
     )
 
