@@ -183,7 +183,10 @@ class Terminal:
         The program must write once more before it notices, because the reader waits for output.
         """
         self._hung_up = True
-        os.close(self._fd)
+        # The descriptor stays open, without the terminal: the reader may be about to use its number.
+        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nothing, self._fd)
+        os.close(nothing)
 
     def exit_status(self) -> int:
         """Wait for the end; the exit status, negative for a signal."""
@@ -193,7 +196,7 @@ class Terminal:
             self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
             if not self._hung_up:
                 self.left_raw = self.is_raw
-                os.close(self._fd)
+            os.close(self._fd)
         return self._status
 
     def kill(self) -> int:
