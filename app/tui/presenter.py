@@ -32,7 +32,7 @@ class Presenter:
         transcript: shows the new text of every tick.
         panes: drawn from a `Frame` when the figures are due.
         streams: panes that show the text of answers: drawn on every tick with new text, too.
-        on_settled: called after an answer has finished, to refresh lists.
+        on_settled: called after an answer has finished and is on disk, to refresh lists.
         mode: returns the keyboard mode, `PROMPT` or `NAVIGATE`.
         hints: returns the keys to show in the status bar.
         server: the address of the engine's server; None for an engine in this process.
@@ -65,6 +65,7 @@ class Presenter:
         self._retry_key = retry_key
         self._tracker = MoodTracker()
         self._text_arrived = False
+        self._settled = False  # an answer has ended, and `on_settled` was not called yet
         self._drawn_at = float("-inf")
         self._drawn_for: tuple[object, ...] = ()
         self._moving = False
@@ -99,7 +100,10 @@ class Presenter:
         shown = [delta for delta in deltas if self._session.on_path(delta.node_id)]
         if shown:
             await self._transcript.apply(shown, self._session.path, crowded=self.crowded)
-        if deltas and any(delta.status is not NodeStatus.STREAMING for delta in deltas):
+        self._settled |= any(delta.status is not NodeStatus.STREAMING for delta in deltas)
+        # The list is read from disk, after all queued writes: on a slow disk, keys would wait with it.
+        if self._settled and (self._session.unsaved or not self._session.saving):
+            self._settled = False
             self._on_settled()
         if self._figures_due(snapshot, now):
             self.history.add(now, snapshot)

@@ -2,6 +2,7 @@
 
 from app.tui.widgets.confirm import ConfirmScreen
 from tests.fakes.full_disk import full_disk
+from tests.fakes.slow_disk import slow_disk
 
 
 async def test_a_full_disk_is_told_once_and_quitting_asks_first(screen, tmp_path):
@@ -52,3 +53,23 @@ async def test_a_conversation_that_another_process_continued_is_shown(screen, tm
         await ui.press("enter")
         await ui.answered()
         await ui.shown("from beside", "two", "last")
+
+
+async def test_a_slow_disk_delays_the_list_and_no_key(screen):
+    async with screen("first") as ui:
+        await ui.ask("one")
+        trees, listed_while_saving = ui.session.trees, []
+
+        def list_trees(*arguments, **options):
+            listed_while_saving.append(ui.session.saving)
+            return trees(*arguments, **options)
+
+        ui.session.trees = list_trees
+        with slow_disk(ui.session._store) as waited_too_long:
+            ui.client.finish()
+            await ui.until(lambda: not ui.session.generating, "the end of the answer")
+            await ui.type("typed")
+            await ui.shown("typed")
+            assert not waited_too_long.is_set()
+        await ui.until(lambda: listed_while_saving, "the list")
+        assert listed_while_saving == [False]
