@@ -4,12 +4,17 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from engine.models.demo import SMOLLM2
 from engine.models.store import ModelStore
 
 # Commands that a test runs find nothing that an earlier one swapped out, and leave nothing behind.
 os.environ["PRAVAHA_SWAP_BYTES"] = "0"
+
+# A loaded machine makes a test slow, never wrong.
+settings.register_profile("pravaha", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("pravaha")
 
 
 @pytest.fixture(scope="session")

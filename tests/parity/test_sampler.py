@@ -288,7 +288,7 @@ SMALLEST_AND_LARGEST = {
 }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.fixed_dictionaries(
         {},

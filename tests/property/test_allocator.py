@@ -164,7 +164,7 @@ class Traffic(RuleBasedStateMachine):
 
 
 TestTraffic = Traffic.TestCase
-TestTraffic.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestTraffic.settings = settings(max_examples=60, stateful_step_count=40)
 
 
 @pytest.mark.parametrize("blocks", [[-1], [4], [2**31 - 1], np.array([9], np.int32)])

@@ -109,9 +109,7 @@ def test_the_intact_file_is_read(valid: bytes, tmp_path: Path) -> None:
     assert metadata["flags"] == [True, False]
 
 
-@settings(
-    max_examples=500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=500, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=damage())
 def test_a_damaged_file_is_read_or_refused_with_one_sentence(
     valid: bytes, tmp_path: Path, changes: list[tuple[str, int, int]]

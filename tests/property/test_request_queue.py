@@ -85,5 +85,5 @@ class QueueMachine(RuleBasedStateMachine):
         assert (columns.deadline == np.inf).all()
 
 
-QueueMachine.TestCase.settings = settings(deadline=None, max_examples=25, stateful_step_count=25)
+QueueMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=25)
 TestQueue = QueueMachine.TestCase

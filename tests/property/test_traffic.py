@@ -11,7 +11,7 @@ from dataclasses import replace
 from tempfile import TemporaryDirectory
 
 import hypothesis.strategies as st
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from engine._core import BlockAllocator
@@ -285,9 +285,4 @@ class Traffic(RuleBasedStateMachine):
 
 
 TestTraffic = Traffic.TestCase
-TestTraffic.settings = settings(
-    max_examples=100,
-    stateful_step_count=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+TestTraffic.settings = settings(max_examples=100, stateful_step_count=40)

@@ -22,7 +22,6 @@ def check(writer, count, *, derandomize):
 
     @settings(
         max_examples=count,
-        deadline=None,
         derandomize=derandomize,
         database=None,
         suppress_health_check=list(HealthCheck),

@@ -70,7 +70,7 @@ def test_no_prompt_logprobs_unless_requested():
     blocks=st.integers(14, 60),
     max_tokens=st.integers(0, 12),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_prompt_logprobs_do_not_depend_on_chunking_batch_cache_or_preemption(
     budget, lengths, alternatives, blocks, max_tokens
 ):
@@ -241,7 +241,7 @@ def test_requests_that_differ_share_no_scores():
         st.tuples(st.integers(0, 4), st.integers(0, 4), st.booleans()), max_size=4
     ),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_scorer_that_loses_its_row_is_replaced(budget, blocks, n, disturbances):
     toy = cached_toy(budget=budget, blocks=blocks, rows=4)
     targets = scored_targets(toy)

@@ -128,7 +128,7 @@ def test_columns_read_before_the_queue_grows_keep_their_values():
     assert after.arrival.tolist() == [-one for one in after.priority.tolist()] == [*range(200)]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.data())
 def test_columns_stay_aligned_while_the_queue_grows_and_shrinks(data):
     """Against a list of dicts that removes as the queue does: the last takes the free index."""

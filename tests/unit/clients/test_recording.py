@@ -240,7 +240,7 @@ def sample(tmp_path_factory):
     return path.read_text()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(seed=st.integers(0, 2**32))
 def test_a_damaged_recording_is_read_or_refused(sample, seed):
     rng = random.Random(seed)

@@ -484,9 +484,7 @@ OPERATIONS = (
 _stores = itertools.count()
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(st.tuples(st.sampled_from(OPERATIONS), st.integers(0, 30)), max_size=30))
 def test_memory_and_store_agree_after_any_operations(tmp_path: Path, steps):
     client = ToyClient()

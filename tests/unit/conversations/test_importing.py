@@ -136,9 +136,7 @@ POINTERS = st.lists(
 )
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.fixed_dictionaries(
         {"nodes": st.lists(OBJECTS, max_size=4)}, optional={"title": VALUES, "pointers": POINTERS}

@@ -52,7 +52,7 @@ def evict_all(toy):
     evictions=st.sets(st.integers(0, 7)),
     swap=st.sampled_from([0, 400]),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_a_salt_is_like_a_pool_of_its_own(requests, evictions, swap):
     shared = salted_toy(blocks=200, swap=swap)
     own = {salt: salted_toy(blocks=200, swap=swap) for salt in SALTS}

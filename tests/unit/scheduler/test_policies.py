@@ -231,7 +231,7 @@ REQUESTS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(requests=REQUESTS, policies=st.lists(st.sampled_from(POLICIES), min_size=1, max_size=4))
 def test_every_policy_gives_the_same_answers(requests, policies):
     """No livelock in a small pool under any policy and any number of switches."""
@@ -277,7 +277,7 @@ def naive_order(policy, work, sequences, now):
     return sorted(sequences, key=key)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(data=st.data(), policy=st.sampled_from(["fcfs", "priority", "edf", "lrs"]))
 def test_picks_match_a_plain_sort(data, policy):
     toy = ToyPipeline()

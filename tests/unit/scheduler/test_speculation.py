@@ -70,7 +70,7 @@ def answer(toy, request):
     stop=st.sampled_from([(), ("a", "b", "zz"), ("q",)]),
     max_tokens=st.integers(1, 16),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_52_answers_are_equal_with_and_without_speculation(
     prompts, right, length, budget, tokens, block_size, stop, penalty, dry, bias, **params
 ):
@@ -297,7 +297,7 @@ def test_a_row_with_low_acceptance_stops_drafting_and_retries_later():
     constant=st.floats(0.01, 10),
     decode=st.floats(0.001, 10),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_number_of_draft_tokens_is_the_best_by_the_estimates(matched, length, constant, decode):
     """Compared with all combinations of prefixes of each row's draft."""
     costs = StepCosts(constant, 1.0, decode, 0.0)

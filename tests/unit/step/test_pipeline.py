@@ -405,7 +405,7 @@ def test_sampling_parameters_are_checked_at_submission():
     assert caught.value.param == "top_p"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     lengths=st.lists(st.integers(1, 70), min_size=1, max_size=6),
     invalid=st.dictionaries(st.integers(0, 12), st.integers(0, 7), max_size=3),

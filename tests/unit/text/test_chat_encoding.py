@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import normalizers
 
@@ -38,7 +38,6 @@ def test_a_spelled_out_control_token_is_text():
 
 
 @pytest.mark.parametrize("tokenizer", [PLAIN, TRIMMING])
-@settings(deadline=None)
 @given(contents=st.lists(hostile, min_size=1, max_size=4))
 def test_messages_never_add_a_control_token(tokenizer, contents):
     messages = [turn(content) for content in contents]
@@ -50,7 +49,6 @@ def test_messages_never_add_a_control_token(tokenizer, contents):
 
 
 @pytest.mark.parametrize("tokenizer", [PLAIN, byte_tokenizer(template=TOOL_TEMPLATE)])
-@settings(deadline=None)
 @given(name=hostile, key=hostile, value=hostile, call_id=hostile, result=hostile)
 def test_tool_calls_never_add_a_control_token(tokenizer, name, key, value, call_id, result):
     call = tool_call(name, {key: [value, {"a": 1, key: value}]}, call_id)

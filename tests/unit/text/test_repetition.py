@@ -17,7 +17,7 @@ def fed(tokens, chunk=1):
     return None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     before=st.lists(st.integers(0, 50_000), max_size=300),
     period=st.lists(st.integers(0, 50_000), min_size=1, max_size=MAX_PERIOD),
