@@ -1,5 +1,6 @@
 """Resumable streams: a lost connection neither ends an answer nor changes its text."""
 
+import itertools
 import json
 import random
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pytest
 from engine.api.errors import EngineUnavailable
 from engine.api.request import FinishReason, new_request_id
 from engine.clients.http_client import HttpClient
+from engine.clients.http_streams import RESUME_S
 from engine.clients.in_process import InProcessClient
 from engine.clients.sse_decoder import SseDecoder, SseEvent
 from tests.server.byte_engine import byte_engine, is_quiet, wait_until
@@ -85,6 +87,23 @@ def test_the_request_goes_on_while_the_network_is_away(paced):
         finally:
             client.close()
     assert last.finish_reason is FinishReason.LENGTH
+
+
+def test_a_network_that_stays_away_fails_the_answer_with_the_reason(paced):
+    engine, server = paced
+    with cutting_proxy(server.address) as proxy:
+        client = HttpClient(proxy.url, clock=itertools.count(0.0, RESUME_S / 4).__next__)
+        try:
+            request_id = client.submit(ask(max_tokens=400, ignore_eos=True))
+            wait_until(lambda: client.drain(request_id) is not None)
+            proxy.cut()
+            last = drain_all(client, request_id)[-1]
+        finally:
+            client.close()
+    assert last.finish_reason is FinishReason.ERROR
+    assert "did not come back in 30 seconds" in last.error
+    engine.abort(request_id)
+    wait_until(lambda: is_quiet(engine))
 
 
 def test_a_request_whose_client_does_not_come_back_is_aborted():
