@@ -86,6 +86,16 @@ async def test_an_overtaken_search_is_not_shown(screen):
         assert all(future.cancelled() for _, future in asked[:-1])
 
 
+async def test_a_result_that_comes_when_the_dialog_is_closed_is_not_shown(screen):
+    async with screen(prepare=two_chats) as ui:
+        await ui.press("ctrl+f")
+        dialog = ui.app.screen
+        await ui.press("escape")
+        await dialog.remove()
+        await dialog._search("")
+        await dialog._search("heron")
+
+
 async def test_slash_search_takes_its_words(screen):
     async with screen(prepare=two_chats) as ui:
         await ui.ask("/search heron")

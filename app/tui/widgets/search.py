@@ -85,17 +85,21 @@ class SearchScreen(Dialog[SearchHit | None]):
         self.run_worker(self._search(event.value.strip()), exclusive=True)
 
     async def _search(self, query: str) -> None:
-        if not query:
-            self._show(query, ())
+        hits: Sequence[SearchHit] = ()
+        failure = ""
+        if query:
+            try:
+                hits = await asyncio.wrap_future(self._start(query))
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:
+                failure = f"The search failed: {error}."
+        if self._dismissed:  # its widgets may be gone
             return
-        try:
-            hits = await asyncio.wrap_future(self._start(query))
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:
-            self._note(f"The search failed: {error}.")
-            return
-        self._show(query, hits)
+        if failure:
+            self._note(failure)
+        else:
+            self._show(query, hits)
 
     def _show(self, query: str, hits: Sequence[SearchHit]) -> None:
         self._hits = hits
