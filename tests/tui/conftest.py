@@ -7,10 +7,14 @@ from typing import Protocol
 
 import pytest
 from textual import constants
+from textual.app import App
 
 from tests.tui.harness import Harness, open_screen
 
 FOREIGN = ("NO_COLOR", "TMUX", "SSH_TTY", "SSH_CONNECTION", "DISPLAY", "WAYLAND_DISPLAY")
+
+NOTIFICATION_S = 600.0
+"""Seconds that a notification stays: on a loaded machine, five pass before a test has looked."""
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +25,7 @@ def _same_everywhere(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.setattr(constants, "TEXTUAL_ANIMATIONS", "none")
+    monkeypatch.setattr(App, "NOTIFICATION_TIMEOUT", NOTIFICATION_S)
     time.tzset()
     yield
     monkeypatch.undo()

@@ -27,7 +27,7 @@ async def test_one_that_expires_while_it_is_shown_is_removed_and_stops_nothing(s
         ui.app.notify_safely("late")
         await ui.shown("late")
         (notification,) = ui.app._notifications
-        notification.raised_at -= 60
+        notification.raised_at -= notification.timeout + 1
         late = Toast(notification)
         assert late._timeout > 0  # else its timer would never return
         await ui.app.screen.mount(late)
