@@ -40,9 +40,12 @@ loom: $(VENV)/.cargo-checked ## the pool's threads in every interleaving of smal
 	RUSTFLAGS="--cfg loom" CARGO_PROFILE_DEV_OPT_LEVEL=1 cargo test -p pravaha-kernels --locked --lib \
 		--target-dir target/loom pool::interleavings
 
+# The tests of the real engine use every core by themselves; the others run in two processes.
+WHOLE_MACHINE := tests/parity tests/pty
+
 pytest: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest --durations=25 --ignore=tests/tui
-	$(BIN)/python -m pytest --durations=25 --numprocesses=2 --dist=loadfile tests/tui
+	$(BIN)/python -m pytest --durations=15 --numprocesses=2 --dist=loadfile $(WHOLE_MACHINE:%=--ignore=%)
+	$(BIN)/python -m pytest --durations=15 $(WHOLE_MACHINE)
 
 bench: $(VENV)/.installed-dev ## this machine's figures: throughput, latency, roofline
 	$(BIN)/pravaha bench
