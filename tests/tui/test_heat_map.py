@@ -138,3 +138,13 @@ async def test_the_theme_may_change_under_the_heat_map(screen):
         await ui.pilot.pause()
         ground = styles(ui.transcript.messages[1])["f"].bgcolor.name
         assert ground == ui.app.theme_variables["heat-5"].lower()
+
+
+async def test_a_message_that_is_being_removed_is_not_tinted(screen):
+    async with screen(prepare=asked) as ui:
+        await ui.last.remove_children()
+        await ui.press("shift+tab", "t")
+        await ui.shown("perplexity 8.0")
+        first, second = (ui.transcript.messages[at] for at in (1, 3))
+        assert first.token_view is not None
+        assert second.token_view is None

@@ -99,8 +99,11 @@ class Message(UniformRows, LaidOutOnce, Vertical):
         if shown is not None and view is not None:
             view.show(shown)
         elif shown is not None:
+            marks = self.query_children(".message-mark")
+            if not marks:  # not composed yet, or being removed
+                return
             self._token_view = TokenView(shown, self._glyphs)
-            self.mount(self._token_view, before=self.query_one(".message-mark"))
+            self.mount(self._token_view, before=marks.first())
         elif view is not None:
             self._token_view = None
             view.remove()
