@@ -85,7 +85,7 @@ class SearchScreen(Dialog[SearchHit | None]):
         self.run_worker(self._search(event.value.strip()), exclusive=True)
 
     async def _search(self, query: str) -> None:
-        hits: Sequence[SearchHit] = ()
+        hits: list[SearchHit] = []
         failure = ""
         if query:
             try:
