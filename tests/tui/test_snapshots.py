@@ -182,6 +182,8 @@ async def compared(ui):
     ui.client.answers.append(other)
     await ui.press("shift+tab", "r")
     await ui.answered()
+    if ui.app.size.width < WIDE[0]:
+        ui.app.clear_notifications()  # it covers the head
     await ui.press("c", "n")
     await ui.shown("difference 2 of")
 
