@@ -326,3 +326,11 @@ async def test_a_tree_that_was_hidden_opens_with_the_cursor_on_the_open_path(scr
         assert not ui.app.query_one("#left").display
         await ui.press("ctrl+t")
         assert under_cursor(ui) == "six"
+
+
+async def test_a_row_of_a_conversation_that_was_just_left_is_blank(screen):
+    async with screen(prepare=forked) as ui:
+        view = pane(ui).tree_view
+        assert view.render_line(0).text.strip()
+        ui.session.new_tree()  # drawn before the next tick
+        assert not view.render_line(0).text.strip()
