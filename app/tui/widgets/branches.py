@@ -163,7 +163,9 @@ class BranchTreeView(ScrollView, can_focus=True):
         if at >= len(self._rows) or cells < 8:
             return Strip.blank(cells, self.rich_style)
         row = self._rows[at]
-        if row.node_id not in self._session.tree:  # another conversation was opened since the last tick
+        if (
+            row.node_id not in self._session.tree
+        ):  # another conversation was opened since the last tick
             return Strip.blank(cells, self.rich_style)
         if row.node_id == self._cursor:
             name = "cursor-focused" if self.has_focus else "cursor"
