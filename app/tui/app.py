@@ -41,9 +41,11 @@ from app.tui.actions.models import ModelActions
 from app.tui.actions.sampling import SamplingActions
 from app.tui.actions.scheduler import SchedulerActions, TimeActions
 from app.tui.actions.search import SearchActions
+from app.tui.actions.target import EMPTY
 from app.tui.actions.tokens import TokenActions
 from app.tui.actions.tree import TreeActions
 from app.tui.ascii_filter import AsciiFilter
+from app.tui.availability import disabled_reasons
 from app.tui.avatar import figures
 from app.tui.draft_keeper import DraftKeeper
 from app.tui.fork_costs import ForkCosts
@@ -257,7 +259,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             with Vertical(id="left"):
                 yield Conversations(glyphs, wall_clock=self.wall_clock, id="chats")
                 yield self._joined(
-                    BranchPane(self.session, self.fork_prices, glyphs, id="branches")
+                    BranchPane(self.session, self.fork_prices, self.marks, glyphs, id="branches")
                 )
             with Vertical(id="center"):
                 yield self._joined(Crumbs(glyphs, id="crumbs"))
@@ -439,10 +441,12 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
 
     @property
     def selected_node(self) -> str | None:
-        """The node under the tree's cursor if the tree has the focus, else the selected message."""
+        """What has the focus decides: the node under the tree's cursor, the selected card, else message."""
         main = self.screen_stack[0]
-        tree = main.query_one(BranchPane).tree_view
-        return tree.cursor if tree.has_focus else main.query_one(Transcript).selected_id
+        tree, cards = main.query_one(BranchPane).tree_view, main.query_one(CardStrip)
+        if tree.has_focus:
+            return tree.cursor
+        return cards.selected if cards.has_focus else main.query_one(Transcript).selected_id
 
     def refresh_list(self) -> None:
         """Reload the conversation list."""
@@ -505,7 +509,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
     def _hints(self) -> Sequence[tuple[str, str, str]]:
         focused = self.screen_stack[0].focused
         selected = self.selected_node
-        pane = focused_pane(focused, selected=selected is not None)
+        pane = focused_pane(focused, selected=selected is not None, empty=self.session.head is None)
         prices: dict[str, str] = {}
         if pane in PRICED:
             prices = self.fork_prices.texts(selected or self.session.head)
@@ -639,15 +643,13 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
 
     def disabled_reasons(self) -> dict[str, str]:
         """Action id → the reason why it is not available now."""
-        reasons = {}
-        if not self.session.generating:
-            reasons["stop"] = "no answer is being generated"
-        else:
-            reasons["regen"] = "an answer is being generated"
-        if not any(node.kind is NodeKind.ASSISTANT for node in self.session.path()):
-            reasons["copy"] = "there is no answer yet"
-            reasons["regen"] = "there is no answer yet"
-        return reasons
+        session, selected = self.session, self.selected_node
+        return disabled_reasons(
+            empty=session.head is None,
+            answered=any(node.kind is NodeKind.ASSISTANT for node in session.path()),
+            running=(selected or session.head) in session.running,
+            stoppable=session.generating or selected in session.running,
+        )
 
     async def action_perform(self, group: str, name: str, *arguments: str | int) -> None:
         """Call a method of a group of actions; shows an error that it raises as a notification."""
@@ -682,7 +684,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
 
     def action_help(self) -> None:
         """Show all keys and commands."""
-        first = GROUPS[focused_pane(self.focused, selected=False)]
+        first = GROUPS[focused_pane(self.focused)]
         self.open_dialog(HelpScreen(self.keymap, self.disabled_reasons(), first))
 
     def action_copy_or_stop(self) -> None:
@@ -834,30 +836,15 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
 
     async def action_message(self, where: str) -> None:
         """Move the cursor over the messages."""
+        if self.session.head is None:
+            self.notify_safely(EMPTY, "warning")
         await self.query_one(Transcript).select(where)
         self.draw_all()  # the token cursor is on the selected message only
-
-    async def action_regenerate(self) -> None:
-        """Regenerate the selected answer, else the last one, as a sibling."""
-        await self.action_perform("tree", "regenerate")
 
     def action_stop(self) -> None:
         """Stop the answer at the engine's next step; its text is kept."""
         self.session.stop()
         self.draw_all()
-
-    def action_copy(self) -> None:
-        """Copy the selected message, else the last answer, as Markdown."""
-        selected = self.query_one(Transcript).selected
-        nodes = [
-            node
-            for node in self.session.path()
-            if (node.id == selected.id if selected else node.kind is NodeKind.ASSISTANT)
-        ]
-        if nodes:
-            self.copy_text(nodes[-1].text)
-        else:
-            self.notify_safely("There is no answer to copy yet.", "warning")
 
     def write_sequence(self, sequence: str) -> None:
         """Write a control sequence that draws nothing to the terminal."""

@@ -112,8 +112,7 @@ class SlashActions:
         """Generate several answers side by side."""
         if argument and not argument.isdecimal():
             raise InvalidRequest("/expand takes a number of answers.")
-        self._app.session.branches.expand(int(argument or EXPANSION), self._node(""))
-        await self._app.show_chat()
+        await self._app.compare.expand(int(argument or EXPANSION), self._node(""))
 
     async def prune(self, argument: str) -> None:
         """Hide the selected message, else the last one, and all below it."""
@@ -168,11 +167,11 @@ class SlashActions:
 
     async def regen(self, argument: str) -> None:
         """Regenerate the last answer."""
-        await self._app.action_regenerate()
+        await self._press("regen")
 
     async def stop(self, argument: str) -> None:
         """Stop the answer."""
-        self._app.action_stop()
+        await self._press("stop")
 
     async def copy(self, argument: str) -> None:
         """Copy the last answer, one of its code blocks, or the whole branch."""
@@ -183,7 +182,7 @@ class SlashActions:
         elif argument:
             raise InvalidRequest("/copy takes code, branch or nothing.")
         else:
-            self._app.action_copy()
+            self._app.files.copy()
 
     async def attach(self, argument: str) -> None:
         """Name a file in the prompt."""

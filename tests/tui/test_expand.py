@@ -158,7 +158,7 @@ async def test_esc_closes_the_strip_and_the_answers_go_on(screen):
 async def test_an_expansion_that_the_engine_refuses_is_reported(screen):
     async with screen() as ui:
         await ui.press("shift+tab", "x")
-        assert ui.toasts == ["Nothing to answer: send a message first."]
+        assert ui.toasts == ["The conversation is empty: send a message first."]
 
 
 async def test_another_conversation_has_no_strip(screen):

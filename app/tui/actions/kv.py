@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from app.tui.actions.target import target
 from app.tui.frame import Frame
 from app.tui.view.kv_words import build_pinned, build_shown, build_unpinned, build_warmed
 from app.tui.widgets.kv_pane import KvPane
-from engine.api.errors import InvalidRequest, PravahaError
+from engine.api.errors import PravahaError
 from engine.api.events import (
     Event,
     PrefixHit,
@@ -50,7 +51,7 @@ class KvActions:
 
     async def pin(self) -> None:
         """Pin the path to the node, or end its pin."""
-        node_id = self._node()
+        node_id = target(self._app)
         self._follow()
         pin_id = self._pins.pop(node_id, None)
         if pin_id is None:
@@ -62,13 +63,13 @@ class KvActions:
 
     async def warm(self) -> None:
         """Compute the KV of the path to the node."""
-        node_id = self._node()
+        node_id = target(self._app)
         self._follow()
         self._warming[self._app.session.branches.warm(node_id)] = _Warming()
 
     async def show_blocks(self) -> None:
         """Open the KV map with the blocks of the path to the node highlighted."""
-        ids = self._app.session.branches.prompt_ids(self._node())
+        ids = self._app.session.branches.prompt_ids(target(self._app))
         self._follow()
         if self._app.pane != "kv":
             self._app.action_pane("kv")
@@ -89,12 +90,6 @@ class KvActions:
         if self._acted_at is None:
             self._acted_at = frame.now
         return frame.now - self._acted_at < _PATIENCE_S
-
-    def _node(self) -> str:
-        node_id = self._app.selected_node or self._app.session.head
-        if node_id is None:
-            raise InvalidRequest("The conversation is empty: send a message first.")
-        return node_id
 
     def _follow(self) -> None:
         """Read events from now on."""

@@ -105,10 +105,13 @@ class TokenActions:
     async def tint(self) -> None:
         """Show or hide the heat map of the selected answer, or of all answers if none is selected."""
         self._without_tokens.clear()
+        await self._follow_tree()
         selected = self._transcript.selected
         target = selected.id if selected is not None else _ALL
         if selected is not None:
             self._answer(selected)  # raises if it has no tokens
+        elif not any(one.kind is NodeKind.ASSISTANT for one in self._transcript.path):
+            raise InvalidRequest(_NO_ANSWER)
         self._tinted = None if self._tinted in (target, _ALL) else target
         self._sync()
 
@@ -121,6 +124,7 @@ class TokenActions:
 
     async def alternatives(self) -> None:
         """Show the most likely tokens at the token cursor."""
+        await self._follow_tree()
         cursor = self._cursor or await self._place(1)
         known = cursor.answer.topk[cursor.unit] or self._computed.get(_place_of(cursor), ())
         rows = self._rows(cursor, known) if known else None
@@ -167,6 +171,7 @@ class TokenActions:
         return self._app.screen_stack[0].query_one(Transcript)
 
     async def _step(self, step: int, *, by_word: bool = False) -> None:
+        await self._follow_tree()
         if self._cursor is None:
             await self._place(step)
             return
@@ -175,6 +180,7 @@ class TokenActions:
         self._move(answer, min(max(target, 0), len(answer.units) - 1))
 
     async def _to_surprise(self, step: int) -> None:
+        await self._follow_tree()
         if self._cursor is None:
             answer, unit = await self._place(step)
             unit -= step  # the first or last token may be surprising, too
@@ -188,6 +194,21 @@ class TokenActions:
             )
         self._move(answer, min(ahead) if step > 0 else max(ahead))
 
+    async def _follow_tree(self) -> None:
+        """If the branch tree has the focus: select its node's message, where its tokens can be seen.
+
+        Raises:
+            InvalidRequest: the node is on another branch.
+        """
+        node_id = self._app.selected_node
+        if not self._app.tree_focused or node_id is None:
+            return
+        if not await self._transcript.select_node(node_id, scroll=False):
+            raise InvalidRequest("The message is on another branch: enter opens it.")
+        self._app.close_overlay()
+        self._app.action_navigate()
+        self._sync()
+
     async def _place(self, step: int) -> TokenCursor:
         """Put the cursor on the first or last token of the selected, else of the last answer.
 
@@ -199,7 +220,7 @@ class TokenActions:
             (one for one in reversed(transcript.path) if one.kind is NodeKind.ASSISTANT), None
         )
         if node is None:
-            raise InvalidRequest("There is no answer yet.")
+            raise InvalidRequest(_NO_ANSWER)
         answer = self._answer(node)
         await transcript.select_node(node.id, scroll=False)
         return self._move(answer, 0 if step > 0 else len(answer.units) - 1)
@@ -354,6 +375,7 @@ class TokenActions:
 
 
 _ALL = "*"
+_NO_ANSWER = "There is no answer yet."
 _BAR_PADDING = 2
 _HINTS = (
     ("fork", "fork"),

@@ -17,6 +17,7 @@ from app.tui.keys import COMPARE_KEYS, bindings
 from app.tui.marks import MAX_MARKS
 from app.tui.view.compare_lines import (
     AlignedRows,
+    CompareColumn,
     align_rows,
     build_column_head,
     build_compare_head,
@@ -68,6 +69,11 @@ class ComparePane(DrawnOnTicks, Vertical, can_focus=True):
         for index, column in enumerate(self.query(".compare-column")):
             column.display = index < len(comparison.columns)
         self.post_message(NeedsDrawing())
+
+    @property
+    def columns(self) -> tuple[CompareColumn, ...]:
+        """The texts, left to right."""
+        return () if self._comparison is None else self._comparison.columns
 
     @property
     def selected(self) -> str | None:
