@@ -72,6 +72,7 @@ from app.tui.themes import BUILT_IN, DEFAULT, ThemeFile, default_theme, load_the
 from app.tui.toasts import Severity, toast
 from app.tui.view.escape import EscapeEffect, EscapeState, escape_effect
 from app.tui.view.messages import SiblingPlace
+from app.tui.view.price import build_price
 from app.tui.view.spans import Line
 from app.tui.widgets.avatar import Avatar
 from app.tui.widgets.branches import BranchPane, BranchTreeView
@@ -513,6 +514,9 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         prices: dict[str, str] = {}
         if pane in PRICED:
             prices = self.fork_prices.texts(selected or self.session.head)
+            if self.tokens.cursor is not None and not self.tree_focused:
+                at_token = self.tokens.fork_price
+                prices["fork"] = build_price(at_token) if at_token is not None else ""
         return build_hints_of(pane, self.keymap, generating=self.session.generating, prices=prices)
 
     @on(TokenView.Pointed)

@@ -25,7 +25,7 @@ def strip(ui):
 async def test_x_waits_for_a_number_and_the_status_bar_says_so(screen):
     async with screen(prepare=rivers) as ui:
         await ui.press("shift+tab", "x")
-        await ui.shown("how many answers side by side? 2–9", "prefill 34 tok", "NAVIGATE x…")
+        await ui.shown("how many answers side by side? 2–9", "34 tok, shared by all", "NAVIGATE x…")
         assert len(ui.client.requests) == 1
 
 

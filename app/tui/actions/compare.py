@@ -10,7 +10,6 @@ from app.tui.widgets.cards import AskCount, CardStrip
 from app.tui.widgets.compare import ComparePane
 from app.tui.widgets.transcript import MessageScroll
 from engine.api.errors import InvalidRequest, PravahaError
-from engine.conversations.tree import NodeKind, NodeView
 
 if TYPE_CHECKING:
     from app.tui.app import PravahaApp
@@ -31,7 +30,8 @@ class CompareActions:
         self._asked = node_id = target(self._app)
         if self._app.close_overlay():  # the focus returns to the messages, not to the hidden tree
             self._app.screen.set_focus(self._app.query_one(MessageScroll))
-        self._app.query_one(AskCount).ask(self._prefill(self._app.session.view(node_id)))
+        price = self._app.fork_prices.texts(node_id).get("regen", "")
+        self._app.query_one(AskCount).ask(price)
 
     @property
     def pending_key(self) -> str:
@@ -146,11 +146,3 @@ class CompareActions:
     @property
     def _strip(self) -> CardStrip:
         return self._app.screen_stack[0].query_one(CardStrip)
-
-    def _prefill(self, node: NodeView) -> int | None:
-        """Prompt tokens to compute for answers to a message; None if that cannot be told."""
-        asked = node.parent_id if node.kind is NodeKind.ASSISTANT else node.id
-        try:
-            return self._app.session.branches.price(asked or node.id).prefill_tokens
-        except PravahaError:
-            return None

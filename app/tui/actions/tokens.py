@@ -76,6 +76,11 @@ class TokenActions:
         """The token cursor."""
         return self._cursor
 
+    @property
+    def fork_price(self) -> ForkPrice | None:
+        """The price of a fork at the token cursor; None if there is no cursor, or it is unknown."""
+        return None if self._cursor is None else self._current_price(self._cursor)
+
     # Keys.
 
     async def previous(self) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from app.text.safe_text import safe_text
 from app.tui.glyphs import Glyphs
 from app.tui.numbers import rate
+from app.tui.view.price import spaced
 from app.tui.view.spans import Line, Span, cut, justify
 from app.tui.view.wrapping import last_rows
 from engine.conversations.answer import REPETITION
@@ -123,24 +124,20 @@ def build_saving(nodes: Sequence[NodeView]) -> str:
         return ""
     prompts = {node.n_prompt or 0 for node in nodes}
     computed = sum((node.n_prompt or 0) - (node.n_cached or 0) for node in nodes)
-    total = f"{len(nodes)} × {_grouped(max(prompts))}"
-    return f"{total} → {_grouped(computed)} prefilled"
+    total = f"{len(nodes)} × {spaced(max(prompts))}"
+    return f"{total} → {spaced(computed)} prefilled"
 
 
-def _grouped(count: int) -> str:
-    return f"{count:,}".replace(",", " ")
-
-
-def build_ask_count(most: int, shared: int | None, glyphs: Glyphs) -> Line:
+def build_ask_count(most: int, price: str, glyphs: Glyphs) -> Line:
     """The row that is shown between `x` and the number.
 
     Args:
         most: the largest number.
-        shared: prompt tokens to compute once for all answers; None if unknown.
+        price: what is computed once for all answers; empty if unknown.
         glyphs: for the separator.
     """
     dot = f" {glyphs.separator} "
-    cost = f"{dot}prefill {_grouped(shared)} tok, shared by all" if shared is not None else ""
+    cost = f"{dot}{price}, shared by all" if price else ""
     return (
         Span("x… ", "bold $accent"),
         Span(f"how many answers side by side? 2–{most}"),
