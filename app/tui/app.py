@@ -272,7 +272,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
                 yield self._joined(SchedulerPane(glyphs, id="scheduler", classes="center-pane"))
                 yield self._joined(LogPane(self._log_ring, id="logs", classes="center-pane"))
                 yield Lines(id="token-bar")
-                yield self._joined(ComparePane(glyphs, id="compare", classes="center-pane"))
+                yield ComparePane(glyphs, id="compare", classes="center-pane")
                 yield CardStrip(glyphs, self.marks, id="cards")
                 yield self._joined(Queued(glyphs, id="queued"))
                 yield AskCount(glyphs, id="ask-count")
@@ -315,7 +315,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             self.session,
             transcript=self.query_one(Transcript),
             panes=self.panes,
-            streams=[self.query_one(CardStrip)],
+            streams=[self.query_one(CardStrip), self.query_one(ComparePane)],
             on_settled=self.refresh_list,
             mode=lambda: "PROMPT" if self._typing else f"NAVIGATE{self.compare.pending_key}",
             hints=self._hints,
