@@ -71,6 +71,7 @@ from app.tui.textual_workarounds.partial_compositor import MainScreen
 from app.tui.themes import BUILT_IN, DEFAULT, ThemeFile, default_theme, load_themes
 from app.tui.toasts import Severity, toast
 from app.tui.view.escape import EscapeEffect, EscapeState, escape_effect
+from app.tui.view.key_hints import KeyHint
 from app.tui.view.messages import SiblingPlace
 from app.tui.view.price import build_price
 from app.tui.view.spans import Line
@@ -507,7 +508,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         """Whether letters go into a text field of the main screen, also while a dialog is over it."""
         return isinstance(self.screen_stack[0].focused, TextArea | Input)
 
-    def _hints(self) -> Sequence[tuple[str, str, str]]:
+    def _hints(self) -> Sequence[KeyHint]:
         focused = self.screen_stack[0].focused
         selected = self.selected_node
         pane = focused_pane(focused, selected=selected is not None, empty=self.session.head is None)

@@ -1,11 +1,12 @@
 """The key hints of the status bar: those of the focused pane, the help, then a few that work everywhere."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from textual.widget import Widget
 from textual.widgets import TextArea
 
 from app.tui.keys import Group, hint
+from app.tui.view.key_hints import KeyHint
 
 Hint = tuple[str, str]
 """An action's id and its label in the status bar."""
@@ -153,14 +154,14 @@ def build_hints_of(
     *,
     generating: bool = False,
     prices: Mapping[str, str] | None = None,
-) -> Sequence[tuple[str, str, str]]:
-    """(key, label, action) in the order of their importance.
+) -> list[KeyHint]:
+    """The hints in the order of their importance.
 
     Args:
         pane: what has the focus: a key of the table, `selected` for the messages with a cursor, `empty` if
             there are none.
         generating: whether an answer runs, which can be stopped.
-        prices: text after the label by action id, such as `1 tok+1 blk`.
+        prices: by action id, such as `1 tok+1 blk`.
     """
     first = (("copy_or_stop", "stop"),) if generating else ()
     own = _OF_PANE[pane][1:] if generating and pane == "prompt" else _OF_PANE[pane]
@@ -168,7 +169,4 @@ def build_hints_of(
     listed = [*first, *own]
     # The list of all keys is among the two or three for which a narrow terminal has room.
     shown = [*listed[:1], HELP, *listed[1:], *(one for one in EVERYWHERE if one not in own)]
-    return [
-        hint(name, f"{word} {prices[name]}" if prices.get(name) else word, keymap)
-        for name, word in shown
-    ]
+    return [KeyHint(*hint(name, word, keymap), price=prices.get(name, "")) for name, word in shown]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from app.tui.engine_history import EngineHistory, as_client
 from app.tui.frame import Frame, Pane
+from app.tui.view.key_hints import KeyHint
 from app.tui.view.mood import MoodTracker
 from app.tui.view.stats import History, is_busy
 from app.tui.widgets.transcript import Transcript
@@ -49,7 +50,7 @@ class Presenter:
         streams: Sequence[Pane],
         on_settled: Callable[[], None],
         mode: Callable[[], str],
-        hints: Callable[[], Sequence[tuple[str, str, str]]],
+        hints: Callable[[], Sequence[KeyHint]],
         server: str | None,
         retry_key: str,
     ) -> None:
