@@ -162,7 +162,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 inputs=inputs,
             )
             with native_output_to(settings.log):
-                app.run()
+                app.run(mouse=settings.mouse)
             status = app.return_code or 0
     if status == EXIT_ERROR:
         print(f"Pravāha crashed; details in {settings.log}.", file=sys.stderr)
@@ -211,5 +211,5 @@ def _run_replay(flags: dict[str, Any], path: Path, *, speed: float, ends: bool) 
             wall_clock=replay.wall_clock,
         )
         with native_output_to(settings.log):
-            app.run()
+            app.run(mouse=settings.mouse)
         return app.return_code or 0

@@ -65,6 +65,7 @@ from app.tui.presenter import Presenter
 from app.tui.slash_actions import SlashActions
 from app.tui.surviving_app import SurvivingApp
 from app.tui.textual_workarounds.continued import repaint_when_continued
+from app.tui.textual_workarounds.mouse_driver import MouseDriver
 from app.tui.textual_workarounds.ordered_input import OrderedInput
 from app.tui.textual_workarounds.paced_output import PacedOutput
 from app.tui.textual_workarounds.partial_compositor import MainScreen
@@ -99,7 +100,7 @@ from app.tui.widgets.theme_picker import ThemePicker
 from app.tui.widgets.token_view import TokenView
 from app.tui.widgets.transcript import MessageScroll, Transcript
 from app.tui.widgets.vitals import Vitals
-from engine.api.errors import PravahaError
+from engine.api.errors import InvalidRequest, PravahaError
 from engine.clients.engine_client import EngineClient
 from engine.conversations.errors import ContextFull, ConversationChanged
 from engine.conversations.session import TreeSession
@@ -855,6 +856,16 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         """Write a control sequence that draws nothing to the terminal."""
         if self._driver is not None:
             self._driver.write(sequence)
+
+    def report_mouse(self, on: bool) -> None:
+        """Use the mouse, or leave it to the terminal's own selection of text.
+
+        Raises:
+            InvalidRequest: not on this terminal.
+        """
+        if not isinstance(self._driver, MouseDriver):
+            raise InvalidRequest("The mouse cannot be switched on this terminal.")
+        self._driver.report_mouse(on)
 
     def copy_text(self, text: str) -> None:
         """Copy a text to the clipboard and say which way it took."""

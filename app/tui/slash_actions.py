@@ -73,8 +73,10 @@ class SlashActions:
 
     async def import_(self, argument: str) -> None:
         """Read a conversation from a file and open it."""
-        import_from_file(self._app.session, argument)
-        await self._app.open_chat(self._app.session.tree_id)
+        session = self._app.session
+        import_from_file(session, argument)
+        await self._app.open_chat(session.tree_id)
+        self._app.notify_safely(f"Imported: {len(session.tree)} messages. /delete archives them.")
 
     # Branches.
 
@@ -204,6 +206,17 @@ class SlashActions:
             self._app.use_theme(argument)
         else:
             self._app.action_theme()
+
+    async def mouse(self, argument: str) -> None:
+        """Use the mouse, or leave it to the terminal."""
+        if argument not in ("on", "off"):
+            raise InvalidRequest("/mouse takes on or off.")
+        self._app.report_mouse(argument == "on")
+        self._app.notify_safely(
+            "The mouse works here; most terminals select text with shift+drag."
+            if argument == "on"
+            else "The mouse is the terminal's: drag selects text; /mouse on takes it back."
+        )
 
     async def keys(self, argument: str) -> None:
         """Show every key and command."""

@@ -131,13 +131,17 @@ class Store:
         )
 
     def add_nodes(
-        self, nodes: Sequence[Node], *, name: str, changes: Sequence[Assignment] | None = None
+        self,
+        nodes: Sequence[Node],
+        *,
+        name: str | None,
+        changes: Sequence[Assignment] | None = None,
     ) -> None:
         """Add nodes and move pointers.
 
         Args:
             nodes: nodes of one tree, at least one, parents before children.
-            name: name of the operation in the oplog, e.g. `send`.
+            name: name of the operation in the oplog, e.g. `send`; None for one that cannot be undone.
             changes: the pointers to move; None if the nodes are a chain to whose end HEAD moves.
         """
         now = self._clock()
@@ -158,7 +162,10 @@ class Store:
                 f"INSERT INTO node ({columns}) VALUES ({marks})",  # noqa: S608
                 rows,
             )
-            oplog.record(connection, tree_id, name, moves, now)
+            if name is None:
+                oplog.apply(connection, tree_id, moves, now)
+            else:
+                oplog.record(connection, tree_id, name, moves, now)
             # Another process may have archived it: what is added must be visible.
             connection.execute("UPDATE tree SET archived = 0 WHERE id = ?", (tree_id,))
             _touch(connection, tree_id, now)
@@ -389,10 +396,13 @@ class Store:
         return TreeContents(tree_id, summary.title, tuple(self.nodes(tree_id)), tuple(pointers))
 
     def restore(self, contents: TreeContents) -> None:
-        """Add a tree that `contents` returned; its ids must not be in use."""
+        """Add a tree that `contents` returned; its ids must not be in use.
+
+        It cannot be undone: that would leave an empty conversation.
+        """
         self.create_tree(contents.tree_id, contents.title)
         if contents.nodes:
-            self.add_nodes(contents.nodes, name="restore", changes=contents.pointers)
+            self.add_nodes(contents.nodes, name=None, changes=contents.pointers)
 
     def search(self, query: str, limit: int = MAX_HITS) -> list[SearchHit]:
         """Messages that contain the query, in every branch of every tree that is not archived, newest first.
