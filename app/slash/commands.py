@@ -66,7 +66,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("history", "print this conversation", not_on_screen="It is on the screen."),
     Command("attach", "add a text file to the message; @FILE in the text does the same", "FILE"),
     Command("export", "write this conversation to FILE.json, .jsonl, .md or .messages.json", "FILE"),
-    Command("import", "open a conversation from a .json or .jsonl file, also a message list; /delete archives it",
+    Command("import", "open a conversation or message list from a .json or .jsonl file; /delete archives it",
             "FILE"),
     Command("copy", "copy the last answer, a code block, or the whole branch", "[code|branch]",
             not_plain="Line mode has no clipboard: select the text in the terminal."),
