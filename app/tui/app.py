@@ -323,6 +323,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             hints=self._hints,
             server=self._server,
             retry_key=hint("regen", "", self.keymap)[0],
+            wall_clock=self.wall_clock,
         )
         await self.show_chat()
         self.refresh_list()
@@ -405,11 +406,15 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             self._presenter.draw_all()
         self.frame_clock.wake()
 
-    def go_in_time(self, seconds: float | None) -> None:
-        """Show the engine so many seconds later (negative: earlier); None shows the present."""
-        if self._presenter is not None:
-            self._presenter.go_in_time(seconds)
-            self.draw_all()
+    def go_in_time(self, seconds: float | None) -> bool:
+        """Show the engine so many seconds later (negative: earlier); None shows the present.
+
+        Returns:
+            Whether that is another instant than before.
+        """
+        moved = self._presenter is not None and self._presenter.go_in_time(seconds)
+        self.draw_all()
+        return moved
 
     def _tick_failed(self, error: Exception) -> None:
         if not self.survive(error):
@@ -519,7 +524,13 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             if self.tokens.cursor is not None and not self.tree_focused:
                 at_token = self.tokens.fork_price
                 prices["fork"] = build_price(at_token) if at_token is not None else ""
-        return build_hints_of(pane, self.keymap, generating=self.session.generating, prices=prices)
+        return build_hints_of(
+            pane,
+            self.keymap,
+            generating=self.session.generating,
+            in_past=self._presenter is not None and self._presenter.in_past,
+            prices=prices,
+        )
 
     @on(TokenView.Pointed)
     async def _pointed_at_token(self, event: TokenView.Pointed) -> None:

@@ -28,7 +28,7 @@ class Frame:
         hints: to show in the status bar if there is room.
         server: the address of the engine's server; None for an engine in this process.
         retry_key: regenerates an answer.
-        behind: how many seconds ago the engine was as it is shown; 0 for the present.
+        as_of: when the engine was as it is shown, seconds since the epoch; None for the present.
     """
 
     now: float
@@ -42,7 +42,7 @@ class Frame:
     hints: Sequence[KeyHint]
     server: str | None
     retry_key: str
-    behind: float = 0.0
+    as_of: float | None = None
 
 
 class Pane(Protocol):

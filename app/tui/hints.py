@@ -153,6 +153,7 @@ def build_hints_of(
     keymap: Mapping[str, str],
     *,
     generating: bool = False,
+    in_past: bool = False,
     prices: Mapping[str, str] | None = None,
 ) -> list[KeyHint]:
     """The hints in the order of their importance.
@@ -161,9 +162,12 @@ def build_hints_of(
         pane: what has the focus: a key of the table, `selected` for the messages with a cursor, `empty` if
             there are none.
         generating: whether an answer runs, which can be stopped.
+        in_past: whether an earlier instant is shown.
         prices: by action id, such as `1 tok+1 blk`.
     """
-    first = (("copy_or_stop", "stop"),) if generating else ()
+    first: tuple[Hint, ...] = (("copy_or_stop", "stop"),) if generating else ()
+    if in_past:
+        first = (("escape" if pane == "prompt" else "time.live", "now"), *first)
     own = _OF_PANE[pane][1:] if generating and pane == "prompt" else _OF_PANE[pane]
     prices = prices or {}
     listed = [*first, *own]

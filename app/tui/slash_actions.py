@@ -76,7 +76,7 @@ class SlashActions:
         session = self._app.session
         import_from_file(session, argument)
         await self._app.open_chat(session.tree_id)
-        self._app.notify_safely(f"Imported: {len(session.tree)} messages. /delete archives them.")
+        self._app.notify_safely("Imported; /delete archives this conversation.")
 
     # Branches.
 

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs, gauge
-from app.tui.numbers import compact, duration, percent, rate
+from app.tui.numbers import clock_time, compact, duration, percent, rate
 from app.tui.view.key_hints import KeyHint, build_hints, wanted_cells
 from app.tui.view.spans import Line, Span, cut, fit, justify, plain, width
 from app.tui.view.stats import is_busy
@@ -35,6 +35,7 @@ class StatusFacts:
         generating: whether an answer of this conversation runs.
         hints: shown as far as there is room.
         unsaved: whether messages cannot be saved at present.
+        as_of: when the engine was as it is shown, seconds since the epoch; None for the present.
     """
 
     mode: str
@@ -42,6 +43,7 @@ class StatusFacts:
     generating: bool
     hints: Sequence[KeyHint]
     unsaved: bool = False
+    as_of: float | None = None
 
 
 def build_header(
@@ -51,7 +53,7 @@ def build_header(
     cells: int,
     *,
     server: str | None = None,
-    behind: float = 0.0,
+    as_of: float | None = None,
     face: str = "",
 ) -> Line:
     """Face, name, server, model and conversation on the left; the engine's figures on the right.
@@ -79,11 +81,11 @@ def build_header(
     shares = build_shares(snapshot.totals, glyphs)
     if width(left) + width(right) + width(shares) + _TITLE_ROOM <= cells:
         right += shares
-    if behind:
+    if as_of is not None:
         right.insert(
             0,
             Span(
-                f"{duration(behind)} ago, esc returns{dot}",
+                f"as of {clock_time(as_of)}, esc returns{dot}",
                 "bold $warning",
                 "app.perform('time','live')",
             ),
@@ -164,6 +166,8 @@ def build_context(used: int, limit: int, glyphs: Glyphs, *, bar: int = 10) -> Li
 def build_status(snapshot: EngineSnapshot, facts: StatusFacts, glyphs: Glyphs, cells: int) -> Line:
     """Mode, state, context and speed as far as they leave room for two key hints, which fill the rest.
 
+    For an earlier instant its time stands in place of the state.
+
     If the engine has failed and the reason fits, it stands in place of all but mode and state.
     """
     mode_style = (
@@ -173,7 +177,10 @@ def build_status(snapshot: EngineSnapshot, facts: StatusFacts, glyphs: Glyphs, c
     )
     gap = Span("  ")
     left: list[Span] = [Span(f" {facts.mode} ", mode_style), gap]
-    left += build_state(snapshot, facts.generating, glyphs)
+    if facts.as_of is None:
+        left += build_state(snapshot, facts.generating, glyphs)
+    else:
+        left.append(Span(f"as of {clock_time(facts.as_of)}", "bold $warning"))
     if facts.unsaved:
         left += [gap, Span(f"{glyphs.failed} not saved", "bold $error")]
     reason = _reason(snapshot)
