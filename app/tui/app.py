@@ -449,7 +449,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
 
     @property
     def selected_node(self) -> str | None:
-        """What has the focus decides: the node under the tree's cursor, the selected card, else message."""
+        """The node under the tree's cursor, or the selected card, if it has the focus; else the message."""
         main = self.screen_stack[0]
         tree, cards = main.query_one(BranchPane).tree_view, main.query_one(CardStrip)
         if tree.has_focus:
