@@ -2,8 +2,9 @@
 
     python docs/make_demo.py [--theme ganga]
 
-The session is recorded as by `pravaha --record`, and the frames are taken from its replay at the recorded speed. Run it
-while nothing else does: the figures in the frames are measured on this machine.
+The session is recorded as by `pravaha --record`. The frames are taken from a slow replay, so that taking one
+does not change what the next one shows; the animation has the recorded speed. Run it while nothing else
+does: the figures in the frames are measured on this machine.
 """
 
 import argparse
@@ -13,7 +14,7 @@ import sys
 import tempfile
 import time
 from bisect import bisect_right
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -22,6 +23,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from app.commands.recording import (
+    Replay,
     new_recording,
     open_replay,
     recorded_client,
@@ -34,11 +36,12 @@ from app.tui.app import PravahaApp
 from app.tui.input_events import InputRecorder
 from docs.pictures.animation import Frame, build_animation, joined
 from docs.pictures.driven_screen import DrivenScreen, driven
-from docs.pictures.screen_svg import Palette
+from docs.pictures.screen_svg import Colors, Palette
 
 IMAGE = Path(__file__).parent / "images" / "demo.svg"
-SIZE = (140, 36)
+SIZE = (140, 31)
 FRAMES_A_SECOND = 6
+REPLAY_SPEED = 0.3
 SETTINGS = {
     "kv_cache": "128MiB",
     "block_size": 16,
@@ -51,7 +54,7 @@ SETTINGS = {
 LOOK_S = 2.5
 """Seconds to look at something that does not move."""
 STILL = "four answers"
-"""Word of the caption whose last frame is shown where nothing moves."""
+"""Words of the caption whose middle frame is shown where nothing moves."""
 
 Say = Callable[[str], None]
 
@@ -104,14 +107,16 @@ async def perform(screen: DrivenScreen, say: Say) -> None:
         await asyncio.sleep(0.5)
         await screen.press("j")
     await asyncio.sleep(LOOK_S)
-    say("f10: the scheduler, every request over time")
-    await screen.press("f10")
-    await asyncio.sleep(LOOK_S)
-    say("<: the engine a second earlier, and earlier")
-    for _ in range(3):
+    say("x 9, f10: nine more answers, and the scheduler that runs them")
+    await screen.press("escape", "x", "9", "f10")
+    await screen.begun()
+    await screen.until(lambda: not screen.client.snapshot().running, "the end of all answers")
+    await asyncio.sleep(0.5)
+    say("<: the engine as it was a second earlier, and another one")
+    for _ in range(2):
         await screen.press("<")
-        await asyncio.sleep(0.7)
-    await asyncio.sleep(1)
+        await asyncio.sleep(1.2)
+    await asyncio.sleep(LOOK_S)
 
 
 async def record(path: Path, folder: Path, theme: str) -> list[tuple[float, str]]:
@@ -146,47 +151,48 @@ async def record(path: Path, folder: Path, theme: str) -> list[tuple[float, str]
 
 async def frames_of(
     path: Path, captions: list[tuple[float, str]], palette: Palette
-) -> AsyncIterator[tuple[Frame, PravahaApp]]:
-    """Replay the session, and take a frame at equal intervals from the first to the last caption."""
+) -> tuple[list[Frame], Colors]:
+    """Frames of the replayed session, at equal intervals from the first to the last caption."""
     begins = [at for at, _ in captions]
-    with open_replay(path) as replay:
+    frames: list[Frame] = []
+    with open_replay(path, speed=REPLAY_SPEED) as replay:
         app = PravahaApp(
             replay.client,
             replay.session,
             version=metadata.version("pravaha"),
             theme=replay.facts["theme"],
             inputs=replay.inputs,
+            clock=replay.wall_clock,
             wall_clock=replay.wall_clock,
         )
+        began = float(replay.facts["time"])
         async with driven(app, replay.client, replay.session, SIZE) as screen:
             replay.inputs.start(app)
             at = begins[0]
             while at < begins[-1]:
-                await screen.until(
-                    lambda at=at: replay.wall_clock() - replay.facts["time"] >= at, f"second {at}"
-                )
+                await screen.until(partial(_reached, replay, began + at), f"second {at:.1f}")
                 caption = captions[bisect_right(begins, at) - 1][1]
-                yield Frame(1 / FRAMES_A_SECOND, tuple(screen.rows(palette)), caption), app
+                frames.append(Frame(1 / FRAMES_A_SECOND, screen.rows(palette), caption))
                 at += 1 / FRAMES_A_SECOND
+            return joined(frames), screen.colors
+
+
+def _reached(replay: Replay, time_: float) -> bool:
+    return replay.wall_clock() >= time_
 
 
 async def make(path: Path, folder: Path, theme: str) -> str:
     """Record, replay and draw."""
     captions = await record(path, folder, theme)
     palette = Palette()
-    frames: list[Frame] = []
-    async for frame, app in frames_of(path, captions, palette):
-        frames.append(frame)
-        colors = app.current_theme
-    frames = joined(frames)
-    still = max(index for index, frame in enumerate(frames) if STILL in frame.caption)
+    frames, colors = await frames_of(path, captions, palette)
+    stills = [index for index, frame in enumerate(frames) if STILL in frame.caption]
     return build_animation(
         frames,
         palette,
         SIZE[0],
-        still=still,
-        foreground=colors.foreground or "#ffffff",
-        background=colors.background or "#000000",
+        colors,
+        still=stills[len(stills) // 2],
         title="Pravāha: a question, four answers side by side, a comparison, a fork at a token, the tree",
     )
 

@@ -126,11 +126,13 @@ async def narrow(screen: DrivenScreen) -> None:
 
 
 SCENES = {
-    "expand": Scene((120, 30), "Four answers to one question, generated side by side", expand),
+    "expand": Scene((116, 30), "Four answers to one question, generated side by side", expand),
     "compare": Scene((110, 26), "Two answers side by side, their differences marked", compare),
     "tokens": Scene((110, 29), "An answer tinted by surprisal, alternatives to a token", tokens),
     "branches": Scene((110, 32), "The tree of a conversation", branches),
-    "chat": Scene((140, 40), "Conversations and branches, the chat, the KV map and the figure", chat),
+    "chat": Scene(
+        (140, 40), "Conversations and branches, the chat, the KV map and the figure", chat
+    ),
     "kv": Scene((104, 34), "The KV map, live requests and events", kv),
     "scheduler": Scene((104, 38), "The plan of a step and every request over time", scheduler),
     "narrow": Scene((80, 24), "The chat on a terminal of 80 columns and 24 rows", narrow),
@@ -155,9 +157,7 @@ async def take(
     """Play the scenes one after the other, in one conversation, and write a picture of each."""
     for name, scene in scenes.items():
         began = time.monotonic()
-        app = PravahaApp(
-            opened.client, session, version=metadata.version("pravaha"), theme=theme
-        )
+        app = PravahaApp(opened.client, session, version=metadata.version("pravaha"), theme=theme)
         async with driven(app, opened.client, session, scene.size) as screen:
             await scene.play(screen)
             await screen.still()

@@ -1,4 +1,4 @@
-"""The Markdown parser of answers: GitHub's dialect, with raw HTML as text, visible link targets and line breaks.
+"""The Markdown parser of answers: GitHub's dialect, with raw HTML as text, link targets and line breaks.
 
 Textual omits HTML blocks, so that `<think>…` would disappear from an answer. It also shows a link's
 text without its target, which a malicious answer could exploit. A single line break, which is a blank in

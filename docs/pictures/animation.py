@@ -1,15 +1,15 @@
 """Several screens as one animated SVG without scripts.
 
-Every distinct row is in the file once. A frame refers to its rows; the frames lie side by side, and one CSS animation moves
-the film behind a window, as one animation costs a browser less than one for every row. Where nothing moves, by
-a wish of the reader or of the viewer, the frame that the caller chose stays.
+Every distinct part of a row is in the file once, and a frame refers to its parts. Frames lie side by side,
+and one CSS animation moves them behind a window: it costs a browser less than one animation for each part.
+Viewers without animations, and readers who want no motion, see one of the frames.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from docs.pictures.screen_svg import CELL_HEIGHT, CELL_WIDTH, Palette, document
+from docs.pictures.screen_svg import CELL_HEIGHT, CELL_WIDTH, Colors, Palette, document
 
 CAPTION_ROWS = 2
 """Rows below the screen, of which the second holds the caption."""
@@ -21,12 +21,12 @@ class Frame:
 
     Attributes:
         seconds: how long it is shown.
-        rows: as `screen_svg.build_row` makes them.
+        rows: the parts of each row, as `screen_svg.build_row` makes them.
         caption: what happens, or the keys that are pressed.
     """
 
     seconds: float
-    rows: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
     caption: str
 
 
@@ -46,10 +46,9 @@ def build_animation(
     frames: Sequence[Frame],
     palette: Palette,
     columns: int,
+    colors: Colors,
     *,
     still: int,
-    foreground: str,
-    background: str,
     title: str,
 ) -> str:
     """The animation, which begins again after its last frame.
@@ -64,12 +63,13 @@ def build_animation(
     step = 2 * width  # the frames beside the window must not be seen in its margin
     height = len(frames[0].rows) + CAPTION_ROWS
     ids: dict[str, int] = {}
-    film = []
+    film: list[str] = []
     for index, frame in enumerate(frames):
         uses = "".join(
-            f'<use href="#r{ids.setdefault(row, len(ids))}" y="{y * CELL_HEIGHT}"/>'
+            f'<use href="#p{ids.setdefault(part, len(ids))}" y="{y * CELL_HEIGHT}"/>'
             for y, row in enumerate(frame.rows)
-            if row
+            for part in row
+            if part
         )
         caption = (
             f'<text x="{width // 2}" y="{height * CELL_HEIGHT - 5}" class="caption">'
@@ -77,20 +77,21 @@ def build_animation(
         )
         film.append(f'<g transform="translate({index * step})">{uses}{caption}</g>\n')
     total = sum(frame.seconds for frame in frames)
-    stops, passed = [], 0.0
+    stops: list[str] = []
+    passed = 0.0
     for index, frame in enumerate(frames):
         stops.append(f"{100 * passed / total:.3f}%{{transform:translateX({-index * step}px)}}")
         passed += frame.seconds
     css = (
-        f"{palette.css}.caption{{fill:{foreground};text-anchor:middle;font-size:16px}}"
+        f"{palette.css}.caption{{fill:{colors.foreground};text-anchor:middle;font-size:16px}}"
         f".film{{animation:film {total:.2f}s step-end infinite}}"
         f"@keyframes film{{{''.join(stops)}}}"
         "@media(prefers-reduced-motion:reduce){.film{animation:none}}"
     )
-    rows = "".join(f'<g id="r{number}">{row}</g>\n' for row, number in ids.items())
+    parts = "".join(f'<g id="p{number}">{part}</g>\n' for part, number in ids.items())
     content = (
-        f"<defs>\n{rows}</defs>\n"
+        f"<defs>\n{parts}</defs>\n"
         f'<svg width="{width}" height="{height * CELL_HEIGHT}">'
         f'<g class="film" transform="translate({-still * step})">\n{"".join(film)}</g></svg>\n'
     )
-    return document(content, css, columns, height, background=background, title=title)
+    return document(content, css, columns, height, colors, title=title)

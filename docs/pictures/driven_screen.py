@@ -2,18 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from textual import events
-from textual._compositor import visible_screen_stack
+from textual._compositor import visible_screen_stack  # type: ignore[attr-defined]
 from textual.keys import _character_to_key
-from textual.pilot import Pilot
+from textual.strip import Strip
 
 from app.tui.app import PravahaApp
 from app.tui.widgets.prompt import Prompt
-from docs.pictures.screen_svg import Palette, build_picture, build_row
+from docs.pictures.screen_svg import Colors, Palette, build_picture, build_row
 from engine.clients.engine_client import EngineClient
 from engine.conversations.session import TreeSession
 
@@ -30,14 +30,13 @@ class StepTimedOut(RuntimeError):
 class DrivenScreen:
     """A running screen.
 
-    Keys are posted to the app, as a replay does it. `Pilot.press` waits for a process without work instead, which
-    one with a running engine is not: every key would take a second.
+    Keys are posted to the app, as in a replay. `Pilot.press` waits for a process without work instead: with a
+    running engine, every key would take a second.
     """
 
     app: PravahaApp
     client: EngineClient
     session: TreeSession
-    pilot: Pilot[None]
 
     async def until(self, condition: Callable[[], object], what: str) -> None:
         """Wait until `condition` holds.
@@ -117,21 +116,34 @@ class DrivenScreen:
         """The screen, row by row."""
         return "\n".join(strip.text.rstrip() for strip in self._strips())
 
+    @property
+    def colors(self) -> Colors:
+        """The theme's colours for text and for what is behind it."""
+        theme = self.app.current_theme
+        return Colors(theme.foreground or "#ffffff", theme.background or "#000000")
+
+    def rows(self, palette: Palette) -> tuple[tuple[str, ...], ...]:
+        """The rows of the screen as elements of SVG, each in the parts that belong to one pane."""
+        main = self.app.screen_stack[0]
+        edges = {main.query_one(pane).region.x for pane in ("#center", "#side")} - {0}
+        ends = [*sorted(edges), self.app.size.width]
+        begins = [0, *ends[:-1]]
+        return tuple(
+            tuple(
+                build_row(part, palette, self.colors, begin)
+                for part, begin in zip(strip.divide(ends), begins, strict=True)
+            )
+            for strip in self._strips()
+        )
+
     def picture(self, title: str) -> str:
         """The screen as SVG."""
         palette = Palette()
-        rows = self.rows(palette)
-        background = self.app.current_theme.background or "#000000"
-        return build_picture(rows, palette, self.app.size.width, background=background, title=title)
+        rows = ["".join(parts) for parts in self.rows(palette)]
+        return build_picture(rows, palette, self.app.size.width, self.colors, title=title)
 
-    def rows(self, palette: Palette) -> list[str]:
-        """The rows of the screen as elements of SVG."""
-        theme = self.app.current_theme
-        colors = {"foreground": theme.foreground or "#ffffff", "background": theme.background or "#000000"}
-        return [build_row(strip, palette, **colors) for strip in self._strips()]
-
-    def _strips(self):
-        visible_screen_stack.set(self.app._background_screens)
+    def _strips(self) -> list[Strip]:
+        visible_screen_stack.set(self.app._background_screens)  # what a dialog is over
         return self.app.screen._compositor.render_strips()
 
 
@@ -144,8 +156,8 @@ async def driven(
     Args:
         size: columns and rows.
     """
-    async with app.run_test(size=size, notifications=True) as pilot:
-        screen = DrivenScreen(app, client, session, pilot)
+    async with app.run_test(size=size, notifications=True):
+        screen = DrivenScreen(app, client, session)
         await screen.until(lambda: client.snapshot().model is not None, "the model")
         await screen.still()
         yield screen

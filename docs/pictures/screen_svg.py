@@ -1,7 +1,7 @@
 """A screen as SVG, row by row: text as text, blocks and box drawing as shapes.
 
-Rich's own export draws every glyph with a font that the page has to fetch, and the half blocks of the KV map and
-the avatar show gaps with any other. Here the cells are filled, text keeps to the columns in every
+Rich's own export draws every glyph with a font that the page has to fetch; with another one, the half blocks
+of the KV map and the avatar show gaps. Here blocks fill their cells, text keeps to its columns in every
 monospace font, and the file refers to nothing outside itself.
 """
 
@@ -35,7 +35,12 @@ def _block_shapes() -> dict[str, tuple[float, float, float, float]]:
     """Left, top, right and bottom of the filled part of each block element, as shares of the cell."""
     shapes = {char: (0.0, 1 - n / 8, 1.0, 1.0) for n, char in enumerate(_EIGHTHS, start=1)}
     shapes |= {char: (0.0, 0.0, n / 8, 1.0) for n, char in enumerate(_LEFT_EIGHTHS, start=1)}
-    shapes |= {"▀": (0, 0, 1, 0.5), "▐": (0.5, 0, 1, 1), "▔": (0, 0, 1, 1 / 8), "▕": (7 / 8, 0, 1, 1)}
+    shapes |= {
+        "▀": (0, 0, 1, 0.5),
+        "▐": (0.5, 0, 1, 1),
+        "▔": (0, 0, 1, 1 / 8),
+        "▕": (7 / 8, 0, 1, 1),
+    }
     return shapes
 
 
@@ -48,6 +53,18 @@ _BOXES = {  # the sides that lines go to: left, right, up, down; capitals are he
     "╵": "u", "━": "LR", "┃": "UD", "╸": "L", "╺": "R", "╹": "U", "╻": "D",
 }  # fmt: skip
 _ROUNDED = "╭╮╰╯"
+
+
+class Colors(NamedTuple):
+    """Colours of a theme.
+
+    Attributes:
+        foreground: of text that has no other.
+        background: of the picture.
+    """
+
+    foreground: str
+    background: str
 
 
 class Palette:
@@ -66,24 +83,23 @@ class Palette:
         return _FONT + "".join(f".{name}{{{what}}}" for what, name in self._names.items())
 
 
-def build_row(strip: Strip, palette: Palette, *, foreground: str, background: str) -> str:
-    """A row of the screen as elements whose top is at y = 0.
+def build_row(strip: Strip, palette: Palette, colors: Colors, column: int = 0) -> str:
+    """A row of the screen, or a part of one, as elements whose top is at y = 0.
 
     Args:
         strip: the row.
         palette: gets the styles that the row needs.
-        foreground: colour of text without one.
-        background: colour of the picture, which is not drawn again.
+        colors: of cells without their own; the background is not drawn again.
+        column: where the strip begins.
     """
     fills: dict[str, list[Rectangle]] = defaultdict(list)
     lines: dict[tuple[str, bool], list[str]] = defaultdict(list)
     texts: list[str] = []
-    column = 0
     for segment in strip.simplify():
         style = segment.style or Style.null()
-        front, back = _colors(style, foreground, background)
+        front, back = _front_and_back(style, colors)
         width = cell_len(segment.text)
-        if back != background:
+        if back != colors.background:
             fills[_fill(back)].append(_rectangle(column, _WHOLE, width))
         word, begin = "", column
         for char in segment.text:
@@ -112,7 +128,7 @@ def build_row(strip: Strip, palette: Palette, *, foreground: str, background: st
 
 
 def build_picture(
-    rows: Sequence[str], palette: Palette, columns: int, *, background: str, title: str
+    rows: Sequence[str], palette: Palette, columns: int, colors: Colors, *, title: str
 ) -> str:
     """A whole picture from the rows of `build_row`.
 
@@ -122,24 +138,23 @@ def build_picture(
     placed = "".join(
         f'<g transform="translate(0 {y * CELL_HEIGHT})">{row}</g>\n' for y, row in enumerate(rows)
     )
-    return document(placed, palette.css, columns, len(rows), background=background, title=title)
+    return document(placed, palette.css, columns, len(rows), colors, title=title)
 
 
-def document(
-    content: str, css: str, columns: int, rows: int, *, background: str, title: str
-) -> str:
+def document(content: str, css: str, columns: int, rows: int, colors: Colors, *, title: str) -> str:
     """The document around a screen: size, style, background and title."""
     width, height = columns * CELL_WIDTH + 2 * MARGIN, rows * CELL_HEIGHT + 2 * MARGIN
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">\n'
         f"<title>{escape(title)}</title>\n<style>{css}</style>\n"
-        f'<rect width="{width}" height="{height}" rx="10" fill="{background}"/>\n'
+        f'<rect width="{width}" height="{height}" rx="10" fill="{colors.background}"/>\n'
         f'<g transform="translate({MARGIN} {MARGIN})" xml:space="preserve">\n{content}</g>\n</svg>\n'
     )
 
 
-def _colors(style: Style, foreground: str, background: str) -> tuple[str, str]:
-    front, back = _hex(style.color, foreground), _hex(style.bgcolor, background)
+def _front_and_back(style: Style, colors: Colors) -> tuple[str, str]:
+    front = _hex(style.color, colors.foreground)
+    back = _hex(style.bgcolor, colors.background)
     return (back, front) if style.reverse else (front, back)
 
 

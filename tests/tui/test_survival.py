@@ -92,7 +92,7 @@ async def test_a_tick_whose_widgets_are_removed_when_the_app_ends_is_no_failure(
 
         async def tick(now):
             begun.set()
-            while ui.app.is_running:
+            while ui.app.is_running:  # noqa: ASYNC110 - the app has no event for its end
                 await asyncio.sleep(0.005)
             fail()
 
