@@ -95,6 +95,11 @@ async def test_four_answers_fit_beside_each_other(screen, columns):
         assert len(cards) == 4
         assert not ui.app.query_one("#left").display
         await ui.answered()
+        await ui.press("ctrl+t")
+        assert ui.app.query_one("#left").display
+        assert ui.app.tree_focused
+        await ui.press("escape")
+        assert not ui.app.query_one("#left").display
 
 
 async def test_h_l_and_digits_select_and_page(screen):

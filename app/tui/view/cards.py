@@ -54,7 +54,7 @@ def card_page(count: int, selected: int, cells: int) -> CardPage:
 
 
 def build_card(card: CardFacts, cells: int, rows: int, glyphs: Glyphs) -> list[Line]:
-    """Exactly `rows` rows: state, the end of the text, figures. The speed is left out where it does not fit."""
+    """Exactly `rows` rows: state, the end of the text, figures; the speed only where it fits."""
     node = card.node
     number = f"{card.number} "
     number += f"{glyphs.current} " if card.open else ""
