@@ -111,11 +111,9 @@ async def perform(screen: DrivenScreen, say: Say) -> None:
     await screen.press("escape", "x", "9", "f10")
     await screen.begun()
     await screen.until(lambda: not screen.client.snapshot().running, "the end of all answers")
-    await asyncio.sleep(0.5)
-    say("<: the engine as it was a second earlier, and another one")
-    for _ in range(2):
-        await screen.press("<")
-        await asyncio.sleep(1.2)
+    await asyncio.sleep(0.3)
+    say("<: the engine as it was a second earlier")
+    await screen.press("<")
     await asyncio.sleep(LOOK_S)
 
 

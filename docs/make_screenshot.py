@@ -1,9 +1,8 @@
 """Writes the pictures of the README: the real application with the demo model.
 
-    python docs/make_screenshot.py [--theme ganga] [NAME ...]
+    python docs/make_screenshot.py [--theme ganga]
 
-The names are those of `SCENES`; without one all are written. The figures in the pictures are measured on this
-machine: run it while nothing else does.
+The figures in the pictures are measured on this machine: run it while nothing else does.
 """
 
 import argparse
@@ -125,6 +124,7 @@ async def narrow(screen: DrivenScreen) -> None:
     await screen.running(words=30)
 
 
+# In this order: each goes on with the conversation of the one before.
 SCENES = {
     "expand": Scene((116, 30), "Four answers to one question, generated side by side", expand),
     "compare": Scene((110, 26), "Two answers side by side, their differences marked", compare),
@@ -151,11 +151,9 @@ def converse(session: TreeSession) -> None:
     session.new_tree()
 
 
-async def take(
-    scenes: dict[str, Scene], theme: str, opened: OpenClient, session: TreeSession
-) -> None:
+async def take(theme: str, opened: OpenClient, session: TreeSession) -> None:
     """Play the scenes one after the other, in one conversation, and write a picture of each."""
-    for name, scene in scenes.items():
+    for name, scene in SCENES.items():
         began = time.monotonic()
         app = PravahaApp(opened.client, session, version=metadata.version("pravaha"), theme=theme)
         async with driven(app, opened.client, session, scene.size) as screen:
@@ -171,10 +169,8 @@ def main() -> None:
     """Write the pictures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--theme", default="ganga")
-    parser.add_argument("names", nargs="*", choices=[[], *SCENES], metavar="NAME")
     arguments = parser.parse_args()
     os.environ.pop("NO_COLOR", None)
-    wanted = {name: SCENES[name] for name in arguments.names or SCENES}
     with tempfile.TemporaryDirectory() as folder:
         settings = load_settings(SETTINGS | {"data_dir": Path(folder)})
         with (
@@ -185,7 +181,7 @@ def main() -> None:
             wait_loaded(opened.client)
             converse(session)
             IMAGES.mkdir(exist_ok=True)
-            asyncio.run(take(wanted, arguments.theme, opened, session))
+            asyncio.run(take(arguments.theme, opened, session))
 
 
 if __name__ == "__main__":
