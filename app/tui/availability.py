@@ -7,6 +7,7 @@ from app.tui.keys import APP_KEYS, NAVIGATE_KEYS, TRANSCRIPT_KEYS, Group
 
 _WITHOUT_MESSAGES = frozenset({"prompt", "adopt", "undo", "redo"})
 """Keys of navigate mode that also have an effect in an empty conversation."""
+_NOTHING_RUNS = "no answer is being generated"
 _OF_A_FINISHED_ANSWER = ("fork", "edit", "regen", "regen.params", "tok.next", "alternatives")
 
 
@@ -24,12 +25,12 @@ def disabled_reasons(
     if empty:
         keys = (*APP_KEYS, *TRANSCRIPT_KEYS, *NAVIGATE_KEYS)
         ids = {key.id for key in keys if key.group is Group.NAVIGATE} - _WITHOUT_MESSAGES
-        return dict.fromkeys(ids, "the conversation is empty")
+        return dict.fromkeys(ids, "the conversation is empty") | {"stop": _NOTHING_RUNS}
     reasons: dict[str, str] = {}
     if running:
         reasons |= dict.fromkeys(_OF_A_FINISHED_ANSWER, "the answer is being generated")
     if not stoppable:
-        reasons["stop"] = "no answer is being generated"
+        reasons["stop"] = _NOTHING_RUNS
     if not answered:
         reasons["copy"] = reasons["copy.code"] = "there is no answer yet"
     return reasons
