@@ -228,7 +228,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             "go": self._go,
             "compare": self.compare,
         }
-        self.fork_prices = ForkPrices(session, client, remote=server is not None, clock=clock)
+        self.fork_prices = ForkPrices(session, client, clock=clock)
         self.fork_costs = ForkCosts(self.notify_safely)
         self.models = ModelActions(self)
         self.sampling = SamplingActions(self)

@@ -57,8 +57,8 @@ class TreeSession:
             templates that do not support one.
         resume: open the last conversation instead of an empty one.
         stop_repetition: stop answers that repeat themselves without end.
-        background: submit on a thread of its own, for a client whose calls wait for a network: `send` and
-            the operations of `branches` return at once, and a refusal ends the answer.
+        background: submit on a thread of its own, for a client whose `submit` waits for a network: `send`
+            and the operations of `branches` return at once, and a refusal by the engine ends the answer.
 
     Attributes:
         default_sampling: sampling parameters of branches that set none.

@@ -160,7 +160,5 @@ class CompareActions:
     def _prefill(self, node: NodeView) -> int | None:
         """Prompt tokens to compute for answers to a message; None if that cannot be told."""
         asked = node.parent_id if node.kind is NodeKind.ASSISTANT else node.id
-        try:
-            return self._app.session.branches.price(asked or node.id).prefill_tokens
-        except PravahaError:
-            return None
+        price = self._app.fork_prices.price(asked or node.id)
+        return None if price is None else price.prefill_tokens
