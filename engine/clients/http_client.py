@@ -27,7 +27,7 @@ from engine.api.scheduling import Scheduling
 from engine.api.snapshot import BlockMap, EngineSnapshot
 from engine.api.step_view import PlannedStep, StepEntry
 from engine.clients.detail_wire import block_detail, prefix_tree, residency
-from engine.clients.http_connection import READ_TIMEOUT_S, HttpConnection
+from engine.clients.http_connection import READ_TIMEOUT_S, SILENCE_S, HttpConnection
 from engine.clients.http_lookups import HttpLookups
 from engine.clients.http_polling import EnginePoller
 from engine.clients.http_streams import TokenStreams
@@ -60,9 +60,16 @@ class HttpClient:
         url: str,
         *,
         api_key: str | None = None,
+        silence_s: float = SILENCE_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Join the server at `url` (with or without a trailing `/v1`); returns before it answers.
+
+        Args:
+            url: the server.
+            api_key: its key.
+            silence_s: how long it may be silent before it counts as away; more than its keep-alive interval.
+            clock: monotonic seconds.
 
         Raises:
             InvalidRequest: the URL is not an http(s) one.
@@ -71,7 +78,7 @@ class HttpClient:
         if not url.startswith(("http://", "https://")):
             raise InvalidRequest(f"{url!r} is not the URL of a server: it must start with http://.")
         self._wake_callbacks: list[Callable[[], None]] = []
-        self._connection = HttpConnection(url, api_key=api_key)
+        self._connection = HttpConnection(url, api_key=api_key, silence_s=silence_s)
         self._streams = TokenStreams(self._connection, wake=self._wake, clock=clock)
         self._poller = EnginePoller(self._connection, wake=self._wake, clock=clock)
         self._lookups = HttpLookups(self._connection, clock, self._wake)
@@ -132,7 +139,7 @@ class HttpClient:
 
     def models(self) -> Sequence[AvailableModel]:
         """See `EngineClient`; one round trip, during which the server reads the models' headers."""
-        work = self._connection.get("/installed_models", silence_s=READ_TIMEOUT_S)
+        work = self._connection.get("/installed_models", within_s=READ_TIMEOUT_S)
         return available_models(self._connection.call(work, wait_s=READ_TIMEOUT_S))
 
     def load_model(self, name: str, *, drain_s: float = CHANGE_DRAIN_S) -> None:
@@ -150,7 +157,7 @@ class HttpClient:
     def embed(self, texts: Sequence[str]) -> Embeddings:
         """See `EngineClient`; one round trip, which lasts as long as the embedding."""
         body = {"model": MINILM.name, "input": list(texts), "encoding_format": "base64"}
-        work = self._connection.post("/v1/embeddings", body, silence_s=READ_TIMEOUT_S)
+        work = self._connection.post("/v1/embeddings", body, within_s=READ_TIMEOUT_S)
         return embeddings(self._connection.call(work, wait_s=READ_TIMEOUT_S))
 
     def snapshot(self) -> EngineSnapshot:
@@ -261,7 +268,7 @@ class HttpClient:
     def _change_model(self, name: str, change: str, drain_s: float) -> None:
         path = f"/v1/models/{quote(name, safe='')}/{change}"
         body = {"drain_seconds": drain_s}
-        work = self._connection.post(path, body, silence_s=READ_TIMEOUT_S)
+        work = self._connection.post(path, body, within_s=READ_TIMEOUT_S)
         self._connection.call(work, wait_s=READ_TIMEOUT_S)
         self._connection.call(self._poller.refresh_snapshot())
 

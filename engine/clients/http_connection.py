@@ -36,8 +36,10 @@ class ServerSilent(EngineUnavailable):
 class HttpConnection:
     """Requests to one server. Coroutines run on the background loop; `call` runs one from any thread."""
 
-    def __init__(self, url: str, *, api_key: str | None) -> None:
+    def __init__(self, url: str, *, api_key: str | None, silence_s: float = SILENCE_S) -> None:
+        """`silence_s`: how long the server may be silent before it counts as away."""
         self.url = url
+        self._silence_s = silence_s
         self._headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
         self._closed = False
         self._loop = asyncio.new_event_loop()
@@ -95,23 +97,23 @@ class HttpConnection:
             return future
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    async def get(self, path: str, *, silence_s: float = SILENCE_S) -> Any:
+    async def get(self, path: str, *, within_s: float | None = None) -> Any:
         """The JSON object that answers a GET; None for 204. Args and raises as `post`."""
-        return await self._exchange("GET", path, silence_s)
+        return await self._exchange("GET", path, within_s)
 
-    async def post(self, path: str, body: dict[str, Any], *, silence_s: float = SILENCE_S) -> Any:
+    async def post(self, path: str, body: dict[str, Any], *, within_s: float | None = None) -> Any:
         """The JSON object that answers a POST; None for 204.
 
         Args:
             path: the endpoint.
             body: as JSON.
-            silence_s: how long the server may take.
+            within_s: how long the server may take, if it computes something.
 
         Raises:
             ServerSilent: no answer in that time.
             PravahaError: the error that the server reports, or that it does not answer.
         """
-        return await self._exchange("POST", path, silence_s, content=orjson.dumps(body))
+        return await self._exchange("POST", path, within_s, content=orjson.dumps(body))
 
     async def download(self, path: str, progress: Callable[[float], None]) -> bytes:
         """The body that answers a GET, however long it takes while data arrive.
@@ -168,7 +170,7 @@ class HttpConnection:
 
     async def _open(self, method: str, path: str, **options: Any) -> httpx.Response:
         request = self._http.build_request(
-            method, path, timeout=httpx.Timeout(SILENCE_S), **options
+            method, path, timeout=httpx.Timeout(self._silence_s), **options
         )
         try:
             response = await self._http.send(request, stream=True)
@@ -186,10 +188,10 @@ class HttpConnection:
         return WireError(f"The server at {self.url} is not a Pravāha server.")
 
     async def _exchange(
-        self, method: str, path: str, silence_s: float, *, content: bytes | None = None
+        self, method: str, path: str, within_s: float | None, *, content: bytes | None = None
     ) -> Any:
         headers = _JSON if content is not None else {}
-        timeout = httpx.Timeout(SILENCE_S, read=silence_s)
+        timeout = httpx.Timeout(self._silence_s, read=within_s or self._silence_s)
         try:
             response = await self._http.request(
                 method, path, content=content, headers=headers, timeout=timeout

@@ -1,9 +1,9 @@
 """`EnginePoller`: polls the server's snapshot and feeds (`http_feeds`) for `HttpClient`.
 
 Polling pauses `WANTED_S` after the last read. Until the tokenizer of the server's model has arrived, the
-snapshot has the state `loading` and no model: a front end can do as little as without one. While the server does not answer, the snapshot has the state
-`failed` and the reason in `last_error`, and polling continues with back-off, even if nothing reads: an idle
-screen reads again when it is woken by the server's return.
+snapshot has the state `loading` and no model: a front end can do as little as without one. While the server
+does not answer, the snapshot has the state `failed` and the reason in `last_error`, and polling continues
+with back-off, even if nothing reads: an idle screen reads again when it is woken by the server's return.
 """
 
 import asyncio

@@ -3,17 +3,21 @@
 import re
 import threading
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 
+from app.commands.recording import open_replay, recorded_ids, write_start
+from app.settings.settings import Settings
+from app.tui.input_events import InputRecorder
 from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import SamplingParams
 from engine.clients.http_client import HttpClient
 from engine.clients.http_connection import HttpConnection
 from engine.clients.recording_client import Recording, RecordingClient
-from engine.clients.replay_client import RecordedLines
 from engine.conversations.session import TreeSession
 from engine.conversations.store import Store
+from engine.conversations.ulid import new_ulid
 from tests.server.byte_engine import byte_engine
 from tests.server.cutting_proxy import cutting_proxy
 from tests.server.live import live
@@ -47,9 +51,11 @@ async def attached(url, folder, *, size=(140, 40), recording=None):
     seen = client if recording is None else RecordingClient(client, recording)
     store = Store.open(folder / "conversations.db")
     sampling = SamplingChoice(SamplingParams(temperature=0.0, max_tokens=8))
-    session = TreeSession(store, seen, sampling=sampling, background=True)
+    new_id = new_ulid if recording is None else recorded_ids(recording)
+    session = TreeSession(store, seen, sampling=sampling, background=True, new_id=new_id)
     clock = Clock()
-    app = make_app(seen, session, clock, server=url)
+    inputs = None if recording is None else InputRecorder(partial(recording.write, "input"))
+    app = make_app(seen, session, clock, server=url, inputs=inputs)
     try:
         async with app.run_test(size=size, notifications=True) as pilot:
             yield Harness(app, pilot, seen, session, clock)
@@ -114,15 +120,31 @@ async def test_no_key_waits_for_the_server(server, tmp_path):
             await walk(screen, tmp_path)
 
 
-async def test_recording_an_attached_screen_does_not_wait_either(server, tmp_path):
+async def test_a_recording_of_an_attached_screen_plays_the_same_conversation(server, tmp_path):
     recording = Recording(tmp_path / "recording")
     async with attached(server.url, tmp_path, recording=recording) as screen:
-        await walk(screen, tmp_path)
-        ids = [one.id for one in screen.session.path()]
-        assert ids
+        write_start(recording, screen.session, Settings(attach=server.url), theme=None)
+        await screen.shown("toy", "ready")
+        await screen.type("hello")
+        await screen.press("enter")
+        await answered(screen)
+        await screen.press("shift+tab", "L", "L", "f")
+        await answered(screen)
+        said = [(one.text, one.fork_token) for one in screen.session.path()]
     recording.close()
     assert recording.error is None
-    RecordedLines.open(recording.path)  # every line can be decoded
+    assert said[-1][1] == 1
+    with open_replay(recording.path, speed=4.0) as replay:
+        app = make_app(
+            replay.client, replay.session, Clock(), inputs=replay.inputs, server=server.url
+        )
+        async with app.run_test(size=(140, 40)) as pilot:
+            screen = Harness(app, pilot, replay.client, replay.session, Clock())
+            replay.inputs.start(app)
+            await screen.until(
+                lambda: [(one.text, one.fork_token) for one in replay.session.path()] == said,
+                "the same conversation",
+            )
 
 
 async def test_a_server_that_is_away_is_named_with_the_whole_reason(tmp_path):
