@@ -106,6 +106,8 @@ T = TypeVar("T")
 
 _QUIT_WINDOW_S = 2.0
 _DOUBLE_ESC_S = 0.5
+_FOLLOW_S = 0.5
+"""Seconds between two looks at what other processes have written; a running answer is saved as often."""
 
 
 class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
@@ -325,6 +327,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.client.on_wake(self.frame_clock.wake)
         self._log_ring.listen(self._recorded)
         self.frame_clock.start()
+        self.set_interval(_FOLLOW_S, self._follow_others)
         self.call_after_refresh(self._on_first_frame)
         self.call_after_refresh(self.survive_failures)
 
@@ -380,6 +383,11 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.frame_clock.governor.crowded = self._presenter.crowded
         self.frame_clock.expect_first_token(self._presenter.awaits_first_text)
         return more
+
+    def _follow_others(self) -> None:
+        """Show what another process adds to the open conversation."""
+        if self.session.follow():
+            self.frame_clock.wake()
 
     def on_deferred(self) -> None:
         """Let the clock tick until it is drawn: the terminal may not answer."""
