@@ -71,53 +71,56 @@ async def answered(screen):
     await screen.until(lambda: not screen.session.running, "the answer")
 
 
-async def walk(screen, folder):
-    """Every action that asks the engine about tokens, templates, prices or KV, or submits a request."""
-    (folder / "notes.txt").write_text("water")
-    await screen.shown("toy", "ready")
-    await screen.ask("hello")
-    assert "hello" in screen.text  # at once, while the server has not seen it
-    await answered(screen)
-    await screen.press("shift+tab", "r")
-    await answered(screen)
-    # Tokens: the cursor, the price of a fork at it, the heat map, alternatives, a forced token.
-    await screen.press("L", "L", "t")
-    await screen.shown("token 2/", "f fork prefill")
-    await screen.press("full_stop")
-    await screen.until(lambda: "%" in screen.text.partition("Alternatives")[2], "alternatives")
-    await screen.press("j", "enter")
-    await answered(screen)
-    assert screen.session.path()[-1].fork_token == 2
-    # The KV of the path.
-    await screen.press("shift+tab", "w")
-    await screen.until(lambda: any("Computed" in text for text in screen.toasts), "warmth")
-    await screen.press("p")
-    await screen.until(lambda: any("pinned" in text.lower() for text in screen.toasts), "the pin")
-    # Comparing, several answers, and what they would cost.
-    await screen.press("c")
-    await screen.shown("part at token")
-    await screen.press("escape", "x")
-    await screen.shown("how many answers")
-    await screen.press("2")
-    await answered(screen)
-    await screen.press("escape", "k")
-    await screen.until(
-        lambda: re.search(r"f fork \d+ tok", screen.text), "the price in the status bar"
-    )
-    # A file, and a message that is too long.
-    await screen.ask(f"@{folder / 'notes.txt'}")
-    await answered(screen)
-    assert "water" in screen.session.path()[-2].text
-    await screen.ask("long " * 120)
-    await screen.shown("Context full")
-    await screen.press("escape")
-    assert screen.prompt.text.startswith("long long")
-
-
 async def test_no_key_waits_for_the_server(server, tmp_path):
+    """Walks every action that asks about tokens, templates, prices or KV, or submits a request."""
     with cutting_proxy(server.address, delay_s=0.05) as proxy:
         async with attached(proxy.url, tmp_path) as screen:
-            await walk(screen, tmp_path)
+            (tmp_path / "notes.txt").write_text("water")
+            await screen.shown("toy", "ready")
+            await screen.ask("hello")
+            assert "hello" in screen.text  # at once, while the server has not seen it
+            await answered(screen)
+            await screen.press("shift+tab", "r")
+            await answered(screen)
+            # Tokens: the cursor, the price of a fork at it, the heat map, alternatives, a forced token.
+            await screen.press("L", "L", "t")
+            await screen.shown("token 2/", "f fork prefill")
+            await screen.press("full_stop")
+            await screen.until(
+                lambda: "%" in screen.text.partition("Alternatives")[2], "alternatives"
+            )
+            await screen.press("j", "enter")
+            await answered(screen)
+            assert screen.session.path()[-1].fork_token == 2
+            # The KV of the path.
+            await screen.press("shift+tab", "w")
+            await screen.until(lambda: any("Computed" in text for text in screen.toasts), "warmth")
+            await screen.press("p")
+            await screen.until(
+                lambda: any("pinned" in text.lower() for text in screen.toasts), "the pin"
+            )
+            await screen.press("v")
+            await screen.until(lambda: any("KV pool" in text for text in screen.toasts), "blocks")
+            await screen.press("escape", "shift+tab")
+            # Comparing, several answers, and what they would cost.
+            await screen.press("c")
+            await screen.shown("part at token")
+            await screen.press("escape", "x")
+            await screen.shown("how many answers")
+            await screen.press("2")
+            await answered(screen)
+            await screen.press("escape", "k")
+            await screen.until(
+                lambda: re.search(r"f fork \d+ tok", screen.text), "the price in the status bar"
+            )
+            # A file, and a message that is too long.
+            await screen.ask(f"@{tmp_path / 'notes.txt'}")
+            await answered(screen)
+            assert "water" in screen.session.path()[-2].text
+            await screen.ask("long " * 120)
+            await screen.shown("Context full")
+            await screen.press("escape")
+            assert screen.prompt.text.startswith("long long")
 
 
 async def test_a_recording_of_an_attached_screen_plays_the_same_conversation(server, tmp_path):
