@@ -127,8 +127,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
             new_id = recorded_ids(recording)
             inputs = InputRecorder(partial(recording.write, "input"))
         first_start = preferences.get(_STARTED) is None
-        # A recording needs the order of calls that one thread gives.
-        background = settings.attach is not None and recording is None
+        background = settings.attach is not None
         with open_session(
             settings, client, resume=True, new_id=new_id, background=background
         ) as session:

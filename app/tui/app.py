@@ -111,6 +111,8 @@ T = TypeVar("T")
 
 _QUIT_WINDOW_S = 2.0
 _DOUBLE_ESC_S = 0.5
+_FOLLOW_S = 0.5
+"""Seconds between two looks at what other processes have written; a running answer is saved as often."""
 
 
 class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
@@ -233,7 +235,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             "go": self._go,
             "compare": self.compare,
         }
-        self.fork_prices = ForkPrices(session, client, remote=server is not None, clock=clock)
+        self.fork_prices = ForkPrices(session, client, clock=clock)
         self.fork_costs = ForkCosts(self.notify_safely)
         self.models = ModelActions(self)
         self.sampling = SamplingActions(self)
@@ -331,6 +333,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.client.on_wake(self.frame_clock.wake)
         self._log_ring.listen(self._recorded)
         self.frame_clock.start()
+        self.set_interval(_FOLLOW_S, self._follow_others)
         self.call_after_refresh(self._on_first_frame)
         self.call_after_refresh(self.survive_failures)
 
@@ -391,6 +394,11 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.frame_clock.governor.crowded = self._presenter.crowded
         self.frame_clock.expect_first_token(self._presenter.awaits_first_text)
         return more
+
+    def _follow_others(self) -> None:
+        """Show what another process adds to the open conversation."""
+        if self.session.follow():
+            self.frame_clock.wake()
 
     def on_deferred(self) -> None:
         """Let the clock tick until it is drawn: the terminal may not answer."""

@@ -84,6 +84,7 @@ class Store:
         self._lease = lease.WriterLease(_lease_folder(path))
         self._tree_leases = lease.TreeLeases(_lease_folder(path))
         self._reader = _connect(path)
+        self._data_version: int | None = None
         self._failures: list[BaseException] = []
         self._notices: deque[str] = deque([notice] if notice else [])
         self._writer = WriterThread(lambda: _connect(path), self._note_stall)
@@ -365,6 +366,12 @@ class Store:
         """A tree by id, archived or not; None if it does not exist."""
         row = self._reader.execute(f"{_SUMMARY} WHERE id = ?", (tree_id,)).fetchone()
         return TreeSummary(*row) if row else None
+
+    def written_since(self) -> bool:
+        """Whether anyone, this process included, has written since the last call. Costs microseconds."""
+        before = self._data_version
+        (self._data_version,) = self._reader.execute("PRAGMA data_version").fetchone()
+        return before != self._data_version
 
     def head(self, tree_id: str, name: str = "HEAD") -> str | None:
         """The node id of a head, or None."""

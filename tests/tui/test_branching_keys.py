@@ -1,5 +1,7 @@
 """Keys that change the conversation tree, and what the status bar says before and after."""
 
+from concurrent.futures import Future
+
 import pytest
 
 from app.tui.keys import ALL_KEYS
@@ -154,10 +156,16 @@ async def test_p_makes_a_branch_the_main_one(screen):
         assert ui.session.tree[ui.session.tree.branches()["main"]].text == "four"
 
 
+def answered(price):
+    future = Future()
+    future.set_result(price)
+    return future
+
+
 async def test_the_price_is_in_the_status_bar_before_the_key(screen):
     def earlier(session, client):
         two_turns(session, client)
-        client.price = lambda ids: (
+        client.price = lambda ids: answered(
             ForkPrice(1812, 1, 0.412) if len(ids) > 50 else ForkPrice(1, 0, 0.001)
         )
 
@@ -166,16 +174,6 @@ async def test_the_price_is_in_the_status_bar_before_the_key(screen):
         await ui.shown("f fork 1 812 tok+1 blk ≈ 412 ms", "r again 1 tok")
         await ui.press("g")
         await ui.shown("f fork 1 tok  f1 keys  r again 1 tok")
-
-
-async def test_an_engine_behind_a_connection_is_not_asked_for_prices(screen):
-    def earlier(session, client):
-        forked(session, client)
-        client.price = None
-
-    async with screen(prepare=earlier, server="http://other:1") as ui:
-        await ui.press("shift+tab", "k")
-        await ui.shown("f fork  f1 keys  r again")
 
 
 @pytest.mark.parametrize(

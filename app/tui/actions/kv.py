@@ -1,5 +1,6 @@
 """Keys for the KV of a path: pin it, warm it, show its blocks. Notifications give the engine's figures."""
 
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,9 +30,11 @@ class _Warming:
     """A request that computes KV only.
 
     Attributes:
+        submitted: fails if the engine refuses it.
         cached: tokens that it found in the pool.
     """
 
+    submitted: "Future[str]"
     cached: int = 0
 
 
@@ -65,7 +68,8 @@ class KvActions:
         """Compute the KV of the path to the node."""
         node_id = target(self._app)
         self._follow()
-        self._warming[self._app.session.branches.warm(node_id)] = _Warming()
+        request_id, submitted = self._app.session.branches.warm(node_id)
+        self._warming[request_id] = _Warming(submitted)
 
     async def show_blocks(self) -> None:
         """Open the KV map with the blocks of the path to the node highlighted."""
@@ -78,6 +82,7 @@ class KvActions:
     def show(self, frame: Frame) -> bool:
         """Report what the engine did; True while an answer is expected."""
         self._show_path()
+        self._drop_refused()
         if self._pinning or self._warming or self._pins:
             batch = self._app.client.events(self._next_event or 0)
             self._next_event = batch.next
@@ -97,6 +102,12 @@ class KvActions:
             self._next_event = self._app.client.events(self._next_event or 0).next
         self._acted_at = None
         self._app.draw_all()
+
+    def _drop_refused(self) -> None:
+        for request_id, warming in list(self._warming.items()):
+            if warming.submitted.done() and (error := warming.submitted.exception()) is not None:
+                del self._warming[request_id]
+                self._app.notify_safely(str(error), "warning")
 
     def _show_path(self) -> None:
         if self._shown_path is None:

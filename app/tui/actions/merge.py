@@ -103,7 +103,8 @@ class MergeActions:
 
     def _cost(self, node_id: str, kind: MergeKind) -> str:
         try:
-            cost = merge_cost(self._app.session, node_id, kind)
+            price = self._app.fork_prices.price(node_id)
+            cost = merge_cost(self._app.session, node_id, kind, price)
         except PravahaError as error:
             return f"The cost is not known: {safe_line(str(error))}"
         recomputed, total = (f"{n:,}".replace(",", " ") for n in (cost.recomputed, cost.total))

@@ -5,6 +5,7 @@ the text of their tokens instead of Markdown. `show` runs at every drawing of th
 messages that were mounted since are shown in the same way.
 """
 
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple
 
 from textual.css.query import NoMatches
@@ -68,7 +69,7 @@ class TokenActions:
         self._answers: dict[str, TokenAnswer] = {}
         self._without_tokens: set[str] = set()
         """Finished answers that cannot be tinted; asked again after the next `t`."""
-        self._price: tuple[object, ForkPrice | None] = ((), None)
+        self._price: tuple[object, Future[ForkPrice] | None] = ((), None)
         self._computing: dict[tuple[str, int], NextTokens] = {}
         self._computed: dict[tuple[str, int], tuple[TopLogprob, ...]] = {}
         self._popup: tuple[tuple[str, int], AlternativesScreen] | None = None
@@ -168,11 +169,10 @@ class TokenActions:
     def show(self, frame: Frame) -> bool:
         """Show tokens in newly mounted messages, the row of the cursor, and computed alternatives."""
         self._poll()
-        if self._cursor is None and self._tint is None:
-            return False
-        self._sync()
-        self._scroll_to_cursor()
-        return False
+        if self._cursor is not None or self._tint is not None:
+            self._sync()
+            self._scroll_to_cursor()
+        return bool(self._computing)  # a refusal wakes nobody
 
     # Internal: the cursor.
 
@@ -309,15 +309,21 @@ class TokenActions:
         )
 
     def _current_price(self, cursor: TokenCursor) -> ForkPrice | None:
-        """The price of a fork at the cursor, computed once for each place and version of the tree."""
+        """The price of a fork at the cursor, computed once for each place and version of the tree.
+
+        A server's arrives later; while the cursor moves on, the next one is not asked for.
+        """
         key = (_place_of(cursor), self._app.session.version)
-        if key != self._price[0]:
+        priced, price = self._price
+        if key != priced and (price is None or price.done()):
             try:
                 price = self._app.session.branches.price(cursor.answer.node_id, at=cursor.token)
             except PravahaError:
                 price = None
-            self._price = (key, price)
-        return self._price[1]
+            self._price = priced, price = key, price
+        if key != priced or price is None or not price.done() or price.exception() is not None:
+            return None
+        return price.result()
 
     def _scroll_to_cursor(self) -> None:
         """Scroll to the cursor once after each move, as soon as its tokens are laid out."""

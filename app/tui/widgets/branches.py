@@ -160,7 +160,7 @@ class BranchTreeView(ScrollView, can_focus=True):
             if residency is not None and residency is not self._residency.get(node_id):
                 self._residency[node_id] = residency
                 self._refresh_row(node_id)
-            if fresh and time.perf_counter() > until:
+            if fresh and (self._prices.waiting or time.perf_counter() > until):
                 return True
         return False
 
