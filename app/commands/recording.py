@@ -136,6 +136,7 @@ def open_replay(path: Path, *, speed: float = 1.0, ends: bool = False) -> Iterat
             system_prompt=facts.get("system"),
             system_required=bool(facts.get("system_required")),
             stop_repetition=bool(facts.get("stop_repetition", True)),
+            background=facts.get("server") is not None,
         )
         stack.callback(session.close)
         replayer = InputReplayer(inputs, clock, duration=recorded.duration, ends=ends)

@@ -127,8 +127,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
             new_id = recorded_ids(recording)
             inputs = InputRecorder(partial(recording.write, "input"))
         first_start = preferences.get(_STARTED) is None
-        # A recording needs the order of calls that one thread gives.
-        background = settings.attach is not None and recording is None
+        background = settings.attach is not None
         with open_session(
             settings, client, resume=True, new_id=new_id, background=background
         ) as session:
@@ -162,7 +161,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 inputs=inputs,
             )
             with native_output_to(settings.log):
-                app.run()
+                app.run(mouse=settings.mouse)
             status = app.return_code or 0
     if status == EXIT_ERROR:
         print(f"Pravāha crashed; details in {settings.log}.", file=sys.stderr)
@@ -211,5 +210,5 @@ def _run_replay(flags: dict[str, Any], path: Path, *, speed: float, ends: bool) 
             wall_clock=replay.wall_clock,
         )
         with native_output_to(settings.log):
-            app.run()
+            app.run(mouse=settings.mouse)
         return app.return_code or 0

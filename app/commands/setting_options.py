@@ -66,7 +66,7 @@ GROUPS: dict[str, dict[str, type]] = {
         "drain_seconds": float,
     },
     "remote": {"attach": str, "api_key": str},
-    "screen": {"theme": str, "avatar": str, "charset": str, "notify": str},
+    "screen": {"theme": str, "avatar": str, "charset": str, "notify": str, "mouse": bool},
 }
 """Options by subject; each option is in one group."""
 
@@ -77,7 +77,7 @@ _PANELS = {
     "remote": "Remote engine",
     "screen": "Screen",
 }
-_SWITCHES = {"prefix_caching", "speculation", "stop_repetition"}
+_SWITCHES = {"prefix_caching", "speculation", "stop_repetition", "mouse"}
 """Options that are on by default and therefore also have a `--no-` form."""
 _LIST_SHORT = {"model": "-m"}
 

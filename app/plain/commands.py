@@ -219,7 +219,8 @@ class PlainCommands:
             )
         named = find_branch(self._session.tree, name)
         node_id = named if named is not None else self._node(name)
-        cost = merge_cost(self._session, node_id, kind)
+        price = self._session.branches.price(node_id).result() if kind == "summary" else None
+        cost = merge_cost(self._session, node_id, kind, price)
         self._say(merge(self._session, node_id, kind))
         self._say(
             f"Only the common prefix shares KV: {cost.recomputed} of {cost.total} tokens recomputed."

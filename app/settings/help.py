@@ -56,6 +56,7 @@ HELP = {
     "avatar": "The figure on the screen: bindu, kamal, the name of your own, or off.",
     "notify": "When a long answer ends unseen: auto (desktop notification), bell or off.",
     "charset": "Characters to draw with: auto, unicode or ascii.",
+    "mouse": "Use the mouse; without, the terminal selects text. /mouse switches it.",
     "keymap": 'Keys by action name, such as `pane.kv = "f4"` under [keymap]; `preset = "vim"` adds a set.',
     "data_dir": "Folder of the conversations.",
     "cache_dir": "Folder of the models and swapped KV blocks.",

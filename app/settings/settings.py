@@ -146,6 +146,7 @@ class Settings(BaseSettings):
     avatar: str = "bindu"
     charset: Literal["auto", "unicode", "ascii"] = "auto"
     notify: Literal["auto", "bell", "off"] = "auto"
+    mouse: bool = True
     keymap: KeyMap = Field(default_factory=dict)
 
     # Folders.

@@ -41,9 +41,11 @@ from app.tui.actions.models import ModelActions
 from app.tui.actions.sampling import SamplingActions
 from app.tui.actions.scheduler import SchedulerActions, TimeActions
 from app.tui.actions.search import SearchActions
+from app.tui.actions.target import EMPTY
 from app.tui.actions.tokens import TokenActions
 from app.tui.actions.tree import TreeActions
 from app.tui.ascii_filter import AsciiFilter
+from app.tui.availability import disabled_reasons
 from app.tui.avatar import figures
 from app.tui.draft_keeper import DraftKeeper
 from app.tui.fork_costs import ForkCosts
@@ -63,13 +65,16 @@ from app.tui.presenter import Presenter
 from app.tui.slash_actions import SlashActions
 from app.tui.surviving_app import SurvivingApp
 from app.tui.textual_workarounds.continued import repaint_when_continued
+from app.tui.textual_workarounds.mouse_driver import MouseDriver
 from app.tui.textual_workarounds.ordered_input import OrderedInput
 from app.tui.textual_workarounds.paced_output import PacedOutput
 from app.tui.textual_workarounds.partial_compositor import MainScreen
 from app.tui.themes import BUILT_IN, DEFAULT, ThemeFile, default_theme, load_themes
 from app.tui.toasts import Severity, toast
 from app.tui.view.escape import EscapeEffect, EscapeState, escape_effect
+from app.tui.view.key_hints import KeyHint
 from app.tui.view.messages import SiblingPlace
+from app.tui.view.price import build_price
 from app.tui.view.spans import Line
 from app.tui.widgets.avatar import Avatar
 from app.tui.widgets.branches import BranchPane, BranchTreeView
@@ -95,7 +100,7 @@ from app.tui.widgets.theme_picker import ThemePicker
 from app.tui.widgets.token_view import TokenView
 from app.tui.widgets.transcript import MessageScroll, Transcript
 from app.tui.widgets.vitals import Vitals
-from engine.api.errors import PravahaError
+from engine.api.errors import InvalidRequest, PravahaError
 from engine.clients.engine_client import EngineClient
 from engine.conversations.errors import ContextFull, ConversationChanged
 from engine.conversations.session import TreeSession
@@ -106,6 +111,8 @@ T = TypeVar("T")
 
 _QUIT_WINDOW_S = 2.0
 _DOUBLE_ESC_S = 0.5
+_FOLLOW_S = 0.5
+"""Seconds between two looks at what other processes have written; a running answer is saved as often."""
 
 
 class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
@@ -228,7 +235,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             "go": self._go,
             "compare": self.compare,
         }
-        self.fork_prices = ForkPrices(session, client, remote=server is not None, clock=clock)
+        self.fork_prices = ForkPrices(session, client, clock=clock)
         self.fork_costs = ForkCosts(self.notify_safely)
         self.models = ModelActions(self)
         self.sampling = SamplingActions(self)
@@ -257,7 +264,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             with Vertical(id="left"):
                 yield Conversations(glyphs, wall_clock=self.wall_clock, id="chats")
                 yield self._joined(
-                    BranchPane(self.session, self.fork_prices, glyphs, id="branches")
+                    BranchPane(self.session, self.fork_prices, self.marks, glyphs, id="branches")
                 )
             with Vertical(id="center"):
                 yield self._joined(Crumbs(glyphs, id="crumbs"))
@@ -269,7 +276,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
                 yield self._joined(SchedulerPane(glyphs, id="scheduler", classes="center-pane"))
                 yield self._joined(LogPane(self._log_ring, id="logs", classes="center-pane"))
                 yield Lines(id="token-bar")
-                yield self._joined(ComparePane(glyphs, id="compare", classes="center-pane"))
+                yield ComparePane(glyphs, id="compare", classes="center-pane")
                 yield CardStrip(glyphs, self.marks, id="cards")
                 yield self._joined(Queued(glyphs, id="queued"))
                 yield AskCount(glyphs, id="ask-count")
@@ -312,12 +319,13 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             self.session,
             transcript=self.query_one(Transcript),
             panes=self.panes,
-            streams=[self.query_one(CardStrip)],
+            streams=[self.query_one(CardStrip), self.query_one(ComparePane)],
             on_settled=self.refresh_list,
             mode=lambda: "PROMPT" if self._typing else f"NAVIGATE{self.compare.pending_key}",
             hints=self._hints,
             server=self._server,
             retry_key=hint("regen", "", self.keymap)[0],
+            wall_clock=self.wall_clock,
         )
         await self.show_chat()
         self.refresh_list()
@@ -325,6 +333,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.client.on_wake(self.frame_clock.wake)
         self._log_ring.listen(self._recorded)
         self.frame_clock.start()
+        self.set_interval(_FOLLOW_S, self._follow_others)
         self.call_after_refresh(self._on_first_frame)
         self.call_after_refresh(self.survive_failures)
 
@@ -375,11 +384,21 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         notice = self.session.take_notice()
         if notice:
             self.notify_safely(notice, "warning")
-        with self._drawing_context():
-            more = await self._presenter.tick(now)
+        try:
+            with self._drawing_context():
+                more = await self._presenter.tick(now)
+        except Exception:
+            if not self.is_running:  # the app ended meanwhile, and its widgets are removed
+                return False
+            raise
         self.frame_clock.governor.crowded = self._presenter.crowded
         self.frame_clock.expect_first_token(self._presenter.awaits_first_text)
         return more
+
+    def _follow_others(self) -> None:
+        """Show what another process adds to the open conversation."""
+        if self.session.follow():
+            self.frame_clock.wake()
 
     def on_deferred(self) -> None:
         """Let the clock tick until it is drawn: the terminal may not answer."""
@@ -400,11 +419,15 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             self._presenter.draw_all()
         self.frame_clock.wake()
 
-    def go_in_time(self, seconds: float | None) -> None:
-        """Show the engine so many seconds later (negative: earlier); None shows the present."""
-        if self._presenter is not None:
-            self._presenter.go_in_time(seconds)
-            self.draw_all()
+    def go_in_time(self, seconds: float | None) -> bool:
+        """Show the engine so many seconds later (negative: earlier); None shows the present.
+
+        Returns:
+            Whether that is another instant than before.
+        """
+        moved = self._presenter is not None and self._presenter.go_in_time(seconds)
+        self.draw_all()
+        return moved
 
     def _tick_failed(self, error: Exception) -> None:
         if not self.survive(error):
@@ -439,10 +462,12 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
 
     @property
     def selected_node(self) -> str | None:
-        """The node under the tree's cursor if the tree has the focus, else the selected message."""
+        """The node under the tree's cursor, or the selected card, if it has the focus; else the message."""
         main = self.screen_stack[0]
-        tree = main.query_one(BranchPane).tree_view
-        return tree.cursor if tree.has_focus else main.query_one(Transcript).selected_id
+        tree, cards = main.query_one(BranchPane).tree_view, main.query_one(CardStrip)
+        if tree.has_focus:
+            return tree.cursor
+        return cards.selected if cards.has_focus else main.query_one(Transcript).selected_id
 
     def refresh_list(self) -> None:
         """Reload the conversation list."""
@@ -502,14 +527,23 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         """Whether letters go into a text field of the main screen, also while a dialog is over it."""
         return isinstance(self.screen_stack[0].focused, TextArea | Input)
 
-    def _hints(self) -> Sequence[tuple[str, str, str]]:
+    def _hints(self) -> Sequence[KeyHint]:
         focused = self.screen_stack[0].focused
         selected = self.selected_node
-        pane = focused_pane(focused, selected=selected is not None)
+        pane = focused_pane(focused, selected=selected is not None, empty=self.session.head is None)
         prices: dict[str, str] = {}
         if pane in PRICED:
             prices = self.fork_prices.texts(selected or self.session.head)
-        return build_hints_of(pane, self.keymap, generating=self.session.generating, prices=prices)
+            if self.tokens.cursor is not None and not self.tree_focused:
+                at_token = self.tokens.fork_price
+                prices["fork"] = build_price(at_token) if at_token is not None else ""
+        return build_hints_of(
+            pane,
+            self.keymap,
+            generating=self.session.generating,
+            in_past=self._presenter is not None and self._presenter.in_past,
+            prices=prices,
+        )
 
     @on(TokenView.Pointed)
     async def _pointed_at_token(self, event: TokenView.Pointed) -> None:
@@ -639,15 +673,13 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
 
     def disabled_reasons(self) -> dict[str, str]:
         """Action id → the reason why it is not available now."""
-        reasons = {}
-        if not self.session.generating:
-            reasons["stop"] = "no answer is being generated"
-        else:
-            reasons["regen"] = "an answer is being generated"
-        if not any(node.kind is NodeKind.ASSISTANT for node in self.session.path()):
-            reasons["copy"] = "there is no answer yet"
-            reasons["regen"] = "there is no answer yet"
-        return reasons
+        session, selected = self.session, self.selected_node
+        return disabled_reasons(
+            empty=session.head is None,
+            answered=any(node.kind is NodeKind.ASSISTANT for node in session.path()),
+            running=(selected or session.head) in session.running,
+            stoppable=session.generating or selected in session.running,
+        )
 
     async def action_perform(self, group: str, name: str, *arguments: str | int) -> None:
         """Call a method of a group of actions; shows an error that it raises as a notification."""
@@ -682,7 +714,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
 
     def action_help(self) -> None:
         """Show all keys and commands."""
-        first = GROUPS[focused_pane(self.focused, selected=False)]
+        first = GROUPS[focused_pane(self.focused)]
         self.open_dialog(HelpScreen(self.keymap, self.disabled_reasons(), first))
 
     def action_copy_or_stop(self) -> None:
@@ -834,35 +866,30 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
 
     async def action_message(self, where: str) -> None:
         """Move the cursor over the messages."""
+        if self.session.head is None:
+            self.notify_safely(EMPTY, "warning")
         await self.query_one(Transcript).select(where)
         self.draw_all()  # the token cursor is on the selected message only
-
-    async def action_regenerate(self) -> None:
-        """Regenerate the selected answer, else the last one, as a sibling."""
-        await self.action_perform("tree", "regenerate")
 
     def action_stop(self) -> None:
         """Stop the answer at the engine's next step; its text is kept."""
         self.session.stop()
         self.draw_all()
 
-    def action_copy(self) -> None:
-        """Copy the selected message, else the last answer, as Markdown."""
-        selected = self.query_one(Transcript).selected
-        nodes = [
-            node
-            for node in self.session.path()
-            if (node.id == selected.id if selected else node.kind is NodeKind.ASSISTANT)
-        ]
-        if nodes:
-            self.copy_text(nodes[-1].text)
-        else:
-            self.notify_safely("There is no answer to copy yet.", "warning")
-
     def write_sequence(self, sequence: str) -> None:
         """Write a control sequence that draws nothing to the terminal."""
         if self._driver is not None:
             self._driver.write(sequence)
+
+    def report_mouse(self, on: bool) -> None:
+        """Use the mouse, or leave it to the terminal's own selection of text.
+
+        Raises:
+            InvalidRequest: not on this terminal.
+        """
+        if not isinstance(self._driver, MouseDriver):
+            raise InvalidRequest("The mouse cannot be switched on this terminal.")
+        self._driver.report_mouse(on)
 
     def copy_text(self, text: str) -> None:
         """Copy a text to the clipboard and say which way it took."""

@@ -1,9 +1,10 @@
 """Reads the texts of a comparison from the session: which messages, their figures, and where they part."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
+from app.text.safe_text import safe_text
 from app.tui.view.compare_lines import CompareColumn, Parting, part_at_token, part_at_word
 from engine.api.errors import PravahaError
 from engine.conversations.branch_tree import BranchTree
@@ -13,10 +14,15 @@ from engine.conversations.tree import NodeKind, NodeView
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Texts side by side, as they were when the comparison was made."""
+    """Texts side by side, as they were when they were read; `followed` reads them again."""
 
     columns: tuple[CompareColumn, ...]
     parting: Parting
+
+    @property
+    def running(self) -> bool:
+        """Whether one of the answers ran."""
+        return any(column.running for column in self.columns)
 
 
 def compare(session: TreeSession, node_ids: Sequence[str]) -> Comparison:
@@ -27,8 +33,28 @@ def compare(session: TreeSession, node_ids: Sequence[str]) -> Comparison:
     """
     slices = _slices(session.tree, node_ids)
     columns = tuple(_column(session, ids) for ids in slices)
-    parting = _token_parting(session, slices) or part_at_word([one.text for one in columns])
-    return Comparison(columns, parting)
+    return Comparison(columns, _parting(session, slices, columns))
+
+
+def followed(session: TreeSession, comparison: Comparison) -> Comparison:
+    """The comparison with the present texts of its answers; the same object if none has changed.
+
+    Costs a set lookup per column unless an answer runs or has just finished; only those are read.
+    """
+    ids = [column.node_id for column in comparison.columns]
+    running = set(session.running)
+    if not (comparison.running or running.intersection(ids)):
+        return comparison
+    if not all(one in session.tree for one in ids):
+        return comparison  # another conversation is open
+    slices = _slices(session.tree, ids)
+    columns = tuple(
+        _column(session, path) if old.running or old.node_id in running else old
+        for old, path in zip(comparison.columns, slices, strict=True)
+    )
+    if columns == comparison.columns:
+        return comparison
+    return Comparison(columns, _parting(session, slices, columns))
 
 
 def before_this(session: TreeSession, node: NodeView) -> str | None:
@@ -66,6 +92,7 @@ def _column(session: TreeSession, ids: Sequence[str]) -> CompareColumn:
         tokens=last.n_gen if generated else None,
         perplexity=session.branches.perplexity(last.id) if generated else None,
         ttft_us=last.ttft_us,
+        running=last.id in session.running,
     )
 
 
@@ -73,6 +100,21 @@ def _author(node: NodeView) -> str:
     if node.kind is NodeKind.ASSISTANT:
         return node.model or "assistant"
     return "you" if node.kind is NodeKind.USER else node.kind.value
+
+
+def _parting(
+    session: TreeSession, slices: Sequence[Sequence[str]], columns: Sequence[CompareColumn]
+) -> Parting:
+    if not any(column.running for column in columns):
+        found = _token_parting(session, slices)
+        return found or part_at_word([column.text for column in columns])
+    found = part_at_word([column.text for column in columns])
+    unfinished = any(
+        column.running and not safe_text(column.text)[offset:].strip()
+        for column, offset in zip(columns, found.offsets, strict=True)
+    )
+    # The rest of such an answer may still be equal.
+    return replace(found, number=None) if unfinished else found
 
 
 def _token_parting(session: TreeSession, slices: Sequence[Sequence[str]]) -> Parting | None:

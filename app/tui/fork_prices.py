@@ -2,12 +2,14 @@
 
 A price is kept until the engine has executed a step or the tree has changed. To price a node, its prompt
 is assembled, which takes time in proportion to the branch; therefore branches of more than
-`LONGEST_BRANCH` messages are not priced, and neither is anything on an engine behind a connection, where
-each price would be a round trip.
+`LONGEST_BRANCH` messages are not priced. A server's prices arrive later: until then the old ones are shown,
+and no further node is asked for, so that a slow connection is left to keys and answers.
 """
 
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 
 from app.tui.view.price import build_price
@@ -36,7 +38,6 @@ class ForkPrices:
     """Prices of the open conversation's nodes.
 
     Args:
-        remote: whether the engine is behind a connection; nothing is priced then.
         clock: monotonic seconds.
     """
 
@@ -45,14 +46,14 @@ class ForkPrices:
         session: TreeSession,
         client: EngineClient,
         *,
-        remote: bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._session = session
         self._client = client
-        self._remote = remote
         self._clock = clock
         self._known: dict[str, Priced | None] = {}
+        self._outdated: dict[str, Priced] = {}
+        self._asked: tuple[str, int, Future[ForkPrice]] | None = None  # node, prompt tokens, price
         self._known_for: tuple[object, ...] = ()
         self._known_at = float("-inf")
 
@@ -82,7 +83,14 @@ class ForkPrices:
     def is_known(self, node_id: str) -> bool:
         """Whether the node's price, or that it has none, is known, so that asking costs nothing."""
         self._forget_old()
-        return self._remote or node_id in self._known
+        self._collect()
+        return node_id in self._known
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a price is on its way: another node's can be asked for when it has arrived."""
+        self._collect()
+        return self._asked is not None
 
     def _forget_old(self) -> None:
         snapshot = self._client.snapshot()
@@ -92,23 +100,38 @@ class ForkPrices:
         busy = bool(snapshot.running) and self._known_for[:1] == state[:1]
         if busy and self._clock() - self._known_at < BUSY_S:
             return
+        self._collect()
+        if self._known_for[:1] == state[:1]:
+            fresh = {node: found for node, found in self._known.items() if found is not None}
+            self._outdated |= fresh
+        else:  # the tree changed, or another one is open
+            self._outdated = {}
         self._known.clear()
         self._known_for, self._known_at = state, self._clock()
 
     def _priced(self, node_id: str | None) -> Priced | None:
-        if node_id is None or self._remote:
+        if node_id is None:
             return None
-        self._forget_old()
-        if node_id not in self._known:
-            self._known[node_id] = self._ask(node_id)
-        return self._known[node_id]
+        if not self.is_known(node_id) and self._asked is None:
+            self._ask(node_id)
+            self._collect()  # an engine in this process has answered
+        return self._known.get(node_id) or self._outdated.get(node_id)
 
-    def _ask(self, node_id: str) -> Priced | None:
+    def _ask(self, node_id: str) -> None:
         tree = self._session.tree
+        self._known[node_id] = None
         if node_id not in tree or len(tree.path(node_id)) > LONGEST_BRANCH:
-            return None
-        try:
+            return
+        with suppress(PravahaError):  # the model is loading, or the template refuses the messages
             ids = self._session.branches.prompt_ids(node_id)
-            return Priced(self._client.price(ids), len(ids))
-        except PravahaError:
-            return None  # the model is loading, or the template refuses the messages
+            self._asked = (node_id, len(ids), self._client.price(ids))
+            del self._known[node_id]
+
+    def _collect(self) -> None:
+        """Take the price that was asked for, if it has arrived."""
+        if self._asked is None or not self._asked[2].done():
+            return
+        (node_id, prompt_tokens, future), self._asked = self._asked, None
+        self._known[node_id] = None
+        with suppress(PravahaError):
+            self._known[node_id] = Priced(future.result(), prompt_tokens)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from app.tui.view.key_hints import KeyHint
 from app.tui.view.mood import MoodState
 from app.tui.view.stats import History
 from engine.api.snapshot import EngineSnapshot
@@ -24,10 +25,10 @@ class Frame:
         session: the open conversation.
         selected: the message under the cursor of navigate mode.
         mode: keyboard mode, `PROMPT` or `NAVIGATE`.
-        hints: (key, label, action) to show in the status bar if there is room.
+        hints: to show in the status bar if there is room.
         server: the address of the engine's server; None for an engine in this process.
         retry_key: regenerates an answer.
-        behind: how many seconds ago the engine was as it is shown; 0 for the present.
+        as_of: when the engine was as it is shown, seconds since the epoch; None for the present.
     """
 
     now: float
@@ -38,10 +39,10 @@ class Frame:
     session: TreeSession
     selected: str | None
     mode: str
-    hints: Sequence[tuple[str, str, str]]
+    hints: Sequence[KeyHint]
     server: str | None
     retry_key: str
-    behind: float = 0.0
+    as_of: float | None = None
 
 
 class Pane(Protocol):

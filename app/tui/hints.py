@@ -1,16 +1,18 @@
 """The key hints of the status bar: those of the focused pane, the help, then a few that work everywhere."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from textual.widget import Widget
 from textual.widgets import TextArea
 
 from app.tui.keys import Group, hint
+from app.tui.view.key_hints import KeyHint
 
 Hint = tuple[str, str]
 """An action's id and its label in the status bar."""
 
 PROMPT: tuple[Hint, ...] = (("send", "send"), ("navigate", "navigate"))
+EMPTY: tuple[Hint, ...] = (("prompt", "type"),)
 MESSAGES: tuple[Hint, ...] = (
     ("prompt", "type"),
     ("fork", "fork"),
@@ -27,7 +29,35 @@ SELECTED: tuple[Hint, ...] = (
     ("undo", "undo"),
     ("label", "label"),
 )
-BRANCHES: tuple[Hint, ...] = (("adopt", "open"), *SELECTED, ("fold", "fold"))
+BRANCHES: tuple[Hint, ...] = (
+    ("adopt", "open"),
+    ("fork", "fork"),
+    ("regen", "again"),
+    ("expand", "expand"),
+    ("mark", "mark"),
+    ("compare", "compare"),
+    ("edit", "edit"),
+    ("prune", "prune"),
+    ("undo", "undo"),
+    ("label", "label"),
+    ("fold", "fold"),
+)
+CARDS: tuple[Hint, ...] = (
+    ("card.adopt", "adopt"),
+    ("card.next", "select"),
+    ("mark", "mark"),
+    ("compare", "compare"),
+    ("copy", "copy"),
+    ("card.prune", "prune"),
+    ("card.close", "close"),
+)
+COMPARE: tuple[Hint, ...] = (
+    ("compare.adopt", "adopt"),
+    ("compare.next", "difference"),
+    ("compare.right", "select"),
+    ("compare.down", "scroll"),
+    ("compare.close", "close"),
+)
 LIST: tuple[Hint, ...] = (
     ("chat.open", "open"),
     ("chat.filter", "filter"),
@@ -54,9 +84,12 @@ EVERYWHERE: tuple[Hint, ...] = (
 
 _OF_PANE = {
     "prompt": PROMPT,
+    "empty": EMPTY,
     "messages": MESSAGES,
     "selected": SELECTED,
     "branches": BRANCHES,
+    "cards": CARDS,
+    "compare": COMPARE,
     "list": LIST,
     "kv": KV,
     "stats": STATS,
@@ -72,6 +105,8 @@ PRICED = frozenset({"messages", "selected", "branches"})
 _PANE_OF_WIDGET = {
     "chats": "list",
     "branches": "branches",
+    "cards": "cards",
+    "compare": "compare",
     "kv": "kv",
     "stats": "stats",
     "scheduler": "scheduler",
@@ -81,9 +116,12 @@ _PANE_OF_WIDGET = {
 
 GROUPS: dict[str, Group] = {
     "prompt": Group.PROMPT,
+    "empty": Group.NAVIGATE,
     "messages": Group.NAVIGATE,
     "selected": Group.NAVIGATE,
     "branches": Group.BRANCHES,
+    "cards": Group.CARDS,
+    "compare": Group.COMPARE,
     "list": Group.LIST,
     "kv": Group.KV,
     "stats": Group.PANES,
@@ -93,11 +131,13 @@ GROUPS: dict[str, Group] = {
 """The group of keys that the help shows first, by the pane that has the focus."""
 
 
-def focused_pane(focused: Widget | None, *, selected: bool) -> str:
+def focused_pane(focused: Widget | None, *, selected: bool = False, empty: bool = False) -> str:
     """The entry of the table for the widget that has the focus.
 
     Args:
+        focused: the widget.
         selected: whether a node is selected.
+        empty: whether the conversation has no message.
     """
     if isinstance(focused, TextArea):
         return "prompt"
@@ -105,7 +145,7 @@ def focused_pane(focused: Widget | None, *, selected: bool) -> str:
     for widget_id, pane in _PANE_OF_WIDGET.items():
         if widget_id in names:
             return pane
-    return "selected" if selected else "messages"
+    return "empty" if empty else "selected" if selected else "messages"
 
 
 def build_hints_of(
@@ -113,22 +153,24 @@ def build_hints_of(
     keymap: Mapping[str, str],
     *,
     generating: bool = False,
+    in_past: bool = False,
     prices: Mapping[str, str] | None = None,
-) -> Sequence[tuple[str, str, str]]:
-    """(key, label, action) in the order of their importance.
+) -> list[KeyHint]:
+    """The hints in the order of their importance.
 
     Args:
-        pane: what has the focus: a key of the table, `selected` for the messages with a cursor.
+        pane: what has the focus: a key of the table, `selected` for the messages with a cursor, `empty` if
+            there are none.
         generating: whether an answer runs, which can be stopped.
-        prices: text after the label by action id, such as `1 tok+1 blk`.
+        in_past: whether an earlier instant is shown.
+        prices: by action id, such as `1 tok+1 blk`.
     """
-    first = (("copy_or_stop", "stop"),) if generating else ()
+    first: tuple[Hint, ...] = (("copy_or_stop", "stop"),) if generating else ()
+    if in_past:
+        first = (("escape" if pane == "prompt" else "time.live", "now"), *first)
     own = _OF_PANE[pane][1:] if generating and pane == "prompt" else _OF_PANE[pane]
     prices = prices or {}
     listed = [*first, *own]
     # The list of all keys is among the two or three for which a narrow terminal has room.
     shown = [*listed[:1], HELP, *listed[1:], *(one for one in EVERYWHERE if one not in own)]
-    return [
-        hint(name, f"{word} {prices[name]}" if prices.get(name) else word, keymap)
-        for name, word in shown
-    ]
+    return [KeyHint(*hint(name, word, keymap), price=prices.get(name, "")) for name, word in shown]

@@ -82,7 +82,6 @@ APP_KEYS: tuple[Key, ...] = (
     Key("time.far_forward", "right_parenthesis", "perform('time','far_forward')", "later", "Show the engine ten seconds later", Group.PANES, False, False),
     Key("time.live", "0", "perform('time','live')", "live", "Show the engine as it is now", Group.PANES),
     Key("prompt", "i", "prompt", "prompt", "Focus the prompt", Group.NAVIGATE),
-    Key("navigate", "shift+tab", "navigate", "navigate", "Move from the prompt to the messages", Group.PROMPT, False, False),
     Key("msg.next", "j", "message('next')", "next", "Select the next message", Group.NAVIGATE, False, False),
     Key("msg.prev", "k", "message('previous')", "previous", "Select the previous message", Group.NAVIGATE, False, False),
     Key("path.first", "g", "message('first')", "first", "Select the first message", Group.NAVIGATE),
@@ -104,17 +103,18 @@ APP_KEYS: tuple[Key, ...] = (
     Key("merge", "M", "perform('merge','open')", "merge", "Merge another branch into this one", Group.NAVIGATE),
     Key("copy.code", "Y", "perform('files','copy_code')", "code", "Copy a code block of the selected message or last answer", Group.NAVIGATE),
     Key("editor", "ctrl+g", "perform('files','edit')", "editor", "Edit the prompt in $EDITOR", Group.PROMPT, True),
-    Key("regen", "r", "regenerate", "again", "Regenerate the selected answer, else the last one", Group.NAVIGATE),
+    Key("regen", "r", "perform('tree','regenerate')", "again", "Regenerate the selected answer, else the last one", Group.NAVIGATE),
     Key("kv.pin", "p", "perform('kv','pin')", "pin", "Keep the KV of the path to the message in the pool, or no longer", Group.NAVIGATE),
     Key("kv.warm", "w", "perform('kv','warm')", "warm", "Compute the KV of the path to the message, at the lowest priority", Group.NAVIGATE),
     Key("kv.show", "v", "perform('kv','show_blocks')", "blocks", "Show the KV blocks of the path to the message", Group.NAVIGATE),
     Key("undo", "u", "perform('tree','undo')", "undo", "Undo the last operation on the conversation", Group.NAVIGATE),
     Key("redo", "U", "perform('tree','redo')", "redo", "Redo what was undone last", Group.NAVIGATE),
     Key("stop", "s", "perform('tree','stop')", "stop", "Stop the selected answer, else the last one; its text is kept", Group.NAVIGATE),
-    Key("copy", "y", "copy", "copy", "Copy the selected message, else the last answer, as Markdown", Group.NAVIGATE),
+    Key("copy", "y", "perform('files','copy')", "copy", "Copy the selected message, else the last answer, as Markdown", Group.NAVIGATE),
 )  # fmt: skip
 
 PROMPT_KEYS: tuple[Key, ...] = (
+    Key("navigate", "shift+tab", "app.navigate", "navigate", "Move from the prompt to the messages", Group.PROMPT, False, False),
     Key("send", "enter", "send", "send", "Send; queues while an answer runs", Group.PROMPT, False, False),
     Key("newline", "ctrl+j,shift+enter", "newline", "newline", "A new line (also a backslash, then enter)", Group.PROMPT, False, False),
     Key("text.undo", "ctrl+z", "undo_or_suspend", "undo", "Undo the last edit; with nothing to undo, suspend", Group.PROMPT, False, False),

@@ -1,5 +1,7 @@
 """Formats numbers for display: short, aligned, with units. Pure functions; `–` means "no sample yet"."""
 
+import time
+
 NONE = "–"
 
 
@@ -70,3 +72,8 @@ def size(nbytes: int) -> str:
             return f"{value:.0f} {unit}" if value >= 9.95 or unit == "B" else f"{value:.1f} {unit}"
         value /= 1024
     return f"{value:.1f} TiB"
+
+
+def clock_time(seconds: float) -> str:
+    """`14:05:09`, the local time of day of seconds since the epoch."""
+    return time.strftime("%H:%M:%S", time.localtime(seconds))

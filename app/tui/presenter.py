@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from app.tui.engine_history import EngineHistory, as_client
 from app.tui.frame import Frame, Pane
+from app.tui.view.key_hints import KeyHint
 from app.tui.view.mood import MoodTracker
 from app.tui.view.stats import History, is_busy
 from app.tui.widgets.transcript import Transcript
@@ -37,6 +38,7 @@ class Presenter:
         hints: returns the keys to show in the status bar.
         server: the address of the engine's server; None for an engine in this process.
         retry_key: regenerates an answer.
+        wall_clock: seconds since the epoch.
     """
 
     def __init__(
@@ -49,9 +51,10 @@ class Presenter:
         streams: Sequence[Pane],
         on_settled: Callable[[], None],
         mode: Callable[[], str],
-        hints: Callable[[], Sequence[tuple[str, str, str]]],
+        hints: Callable[[], Sequence[KeyHint]],
         server: str | None,
         retry_key: str,
+        wall_clock: Callable[[], float],
     ) -> None:
         self._client = client
         self._session = session
@@ -63,6 +66,7 @@ class Presenter:
         self._hints = hints
         self._server = server
         self._retry_key = retry_key
+        self._wall_clock = wall_clock
         self._tracker = MoodTracker()
         self._text_arrived = False
         self._settled = False  # an answer has ended, and `on_settled` was not called yet
@@ -115,14 +119,18 @@ class Presenter:
         busy = self._session.generating or self._session.saving
         return bool(deltas) or working or self._moving or busy
 
-    def go_in_time(self, seconds: float | None) -> None:
-        """Show the engine so many seconds later (negative: earlier); None, or beyond now: the present."""
-        if seconds is None:
-            self._shown_at = None
-            return
-        engine = self._engine
-        wanted = (engine.now if self._shown_at is None else self._shown_at) + seconds
-        self._shown_at = None if wanted >= engine.now else max(wanted, engine.oldest)
+    def go_in_time(self, seconds: float | None) -> bool:
+        """Show the engine so many seconds later (negative: earlier); None, or beyond now: the present.
+
+        Returns:
+            Whether that is another instant than before.
+        """
+        engine, before = self._engine, self._shown_at
+        self._shown_at = None
+        if seconds is not None:
+            wanted = max((engine.now if before is None else before) + seconds, engine.oldest)
+            self._shown_at = wanted if wanted < engine.now else None
+        return self._shown_at != before
 
     def draw_all(self) -> None:
         """Draw the figures at the next tick too, as after a pane was opened or resized."""
@@ -144,10 +152,10 @@ class Presenter:
         """Draw those of the panes that are visible; True if one of them is animated."""
         engine = self._engine
         mood = self._tracker.advance(snapshot, now, repeated=self._session.stopped_for_repetition)
-        shown, behind = as_client(engine), 0.0
+        shown, as_of = as_client(engine), None
         if self._shown_at is not None:
             shown = as_client(engine.past(self._shown_at))
-            snapshot, behind = shown.snapshot(), now - self._shown_at
+            snapshot, as_of = shown.snapshot(), self._wall_clock() - (now - self._shown_at)
         frame = Frame(
             now=now,
             snapshot=snapshot,
@@ -160,7 +168,7 @@ class Presenter:
             hints=self._hints(),
             server=self._server,
             retry_key=self._retry_key,
-            behind=behind,
+            as_of=as_of,
         )
         moving = [pane.show(frame) for pane in panes if pane.in_view]
         return any(moving)

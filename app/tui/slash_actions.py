@@ -73,8 +73,10 @@ class SlashActions:
 
     async def import_(self, argument: str) -> None:
         """Read a conversation from a file and open it."""
-        import_from_file(self._app.session, argument)
-        await self._app.open_chat(self._app.session.tree_id)
+        session = self._app.session
+        import_from_file(session, argument)
+        await self._app.open_chat(session.tree_id)
+        self._app.notify_safely("Imported; /delete archives this conversation.")
 
     # Branches.
 
@@ -112,8 +114,7 @@ class SlashActions:
         """Generate several answers side by side."""
         if argument and not argument.isdecimal():
             raise InvalidRequest("/expand takes a number of answers.")
-        self._app.session.branches.expand(int(argument or EXPANSION), self._node(""))
-        await self._app.show_chat()
+        await self._app.compare.expand(int(argument or EXPANSION), self._node(""))
 
     async def prune(self, argument: str) -> None:
         """Hide the selected message, else the last one, and all below it."""
@@ -168,11 +169,11 @@ class SlashActions:
 
     async def regen(self, argument: str) -> None:
         """Regenerate the last answer."""
-        await self._app.action_regenerate()
+        await self._press("regen")
 
     async def stop(self, argument: str) -> None:
         """Stop the answer."""
-        self._app.action_stop()
+        await self._press("stop")
 
     async def copy(self, argument: str) -> None:
         """Copy the last answer, one of its code blocks, or the whole branch."""
@@ -183,7 +184,7 @@ class SlashActions:
         elif argument:
             raise InvalidRequest("/copy takes code, branch or nothing.")
         else:
-            self._app.action_copy()
+            self._app.files.copy()
 
     async def attach(self, argument: str) -> None:
         """Name a file in the prompt."""
@@ -205,6 +206,17 @@ class SlashActions:
             self._app.use_theme(argument)
         else:
             self._app.action_theme()
+
+    async def mouse(self, argument: str) -> None:
+        """Use the mouse, or leave it to the terminal."""
+        if argument not in ("on", "off"):
+            raise InvalidRequest("/mouse takes on or off.")
+        self._app.report_mouse(argument == "on")
+        self._app.notify_safely(
+            "The mouse works here; most terminals select text with shift+drag."
+            if argument == "on"
+            else "The mouse is the terminal's: drag selects text; /mouse on takes it back."
+        )
 
     async def keys(self, argument: str) -> None:
         """Show every key and command."""

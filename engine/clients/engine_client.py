@@ -6,6 +6,7 @@ does not use it: `app.server` calls `AsyncPravahaEngine` directly.
 """
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -30,6 +31,8 @@ class EngineClient(Protocol):
 
     Threads: every method may be called from any one thread at a time; none waits for an engine step.
     `models`, `load_model` and `unload_model` read files and may run on another thread beside that one.
+    Over HTTP, `submit`, `fork`, `embed`, `set_scheduling` and those three are a round trip; all others
+    return at once.
     Tokens are never dropped: they stay in the request's mailbox until they are drained. Draining the
     final batch (the one with `finish_reason`) removes the request.
     """
@@ -78,23 +81,12 @@ class EngineClient(Protocol):
         """
         ...
 
-    def price(self, token_ids: Sequence[int]) -> ForkPrice:
+    def price(self, token_ids: Sequence[int]) -> "Future[ForkPrice]":
         """The predicted cost of a request with these tokens.
 
-        Raises:
-            InvalidRequest: the tokens are not a valid prompt.
-            EngineUnavailable: the model cannot be opened, or the server does not answer.
-        """
-        ...
-
-    def price_hint(self, token_ids: Sequence[int]) -> ForkPrice | None:
-        """As `price`, but never waits: over HTTP None until the answer has arrived, then the last one.
-
-        For what is drawn before a key is pressed; `on_wake` callbacks run when the answer is there.
-
-        Raises:
-            InvalidRequest: the tokens are not a valid prompt (in process only).
-            EngineUnavailable: the model cannot be opened (in process only).
+        In process the future is done at once; over HTTP `on_wake` callbacks run when it is. It fails
+        with `InvalidRequest` if the tokens are not a valid prompt, and with `EngineUnavailable` if the
+        model cannot be opened or the server does not answer.
         """
         ...
 

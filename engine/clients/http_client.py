@@ -1,12 +1,13 @@
 """`HttpClient`: an engine in another process, driven over its HTTP API (`pravaha --attach URL`).
 
 A facade over four parts: `HttpConnection` (the background thread and its requests), `TokenStreams`
-(an SSE stream and a mailbox for each request), `EnginePoller` (snapshot, KV blocks, events, requests, steps)
-and `HttpLookups` (questions about blocks and prefixes).
+(an SSE stream and a mailbox for each request), `EnginePoller` (snapshot, KV blocks, events, requests, steps
+and the tokenizer) and `HttpLookups` (questions about blocks and prefixes).
 """
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from typing import Any
@@ -26,7 +27,7 @@ from engine.api.scheduling import Scheduling
 from engine.api.snapshot import BlockMap, EngineSnapshot
 from engine.api.step_view import PlannedStep, StepEntry
 from engine.clients.detail_wire import block_detail, prefix_tree, residency
-from engine.clients.http_connection import READ_TIMEOUT_S, HttpConnection
+from engine.clients.http_connection import READ_TIMEOUT_S, SILENCE_S, HttpConnection
 from engine.clients.http_lookups import HttpLookups
 from engine.clients.http_polling import EnginePoller
 from engine.clients.http_streams import TokenStreams
@@ -41,13 +42,17 @@ from engine.clients.http_wire import (
 from engine.models.demo import MINILM
 from engine.runtime.model_change import CHANGE_DRAIN_S
 from engine.text.control_tokens import ControlTokens
+from engine.text.tokenizer import Tokenizer
 
 
 class HttpClient:
     """`EngineClient` over HTTP.
 
-    Threads: `submit`, `fork` and the questions about tokens and templates may run on one thread beside the
-    one that calls all others (`engine.conversations.background`).
+    Questions about tokens and templates are answered by a copy of the server's tokenizer. Until it has
+    arrived the engine is `loading`, and they raise `EngineUnavailable`.
+
+    Threads: `submit` and `fork` may run on one thread beside the one that calls all others
+    (`engine.conversations.background`).
     """
 
     def __init__(
@@ -55,9 +60,16 @@ class HttpClient:
         url: str,
         *,
         api_key: str | None = None,
+        silence_s: float = SILENCE_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Join the server at `url` (with or without a trailing `/v1`); returns before it answers.
+
+        Args:
+            url: the server.
+            api_key: its key.
+            silence_s: how long it may be silent before it counts as away; more than its keep-alive interval.
+            clock: monotonic seconds.
 
         Raises:
             InvalidRequest: the URL is not an http(s) one.
@@ -66,7 +78,7 @@ class HttpClient:
         if not url.startswith(("http://", "https://")):
             raise InvalidRequest(f"{url!r} is not the URL of a server: it must start with http://.")
         self._wake_callbacks: list[Callable[[], None]] = []
-        self._connection = HttpConnection(url, api_key=api_key)
+        self._connection = HttpConnection(url, api_key=api_key, silence_s=silence_s)
         self._streams = TokenStreams(self._connection, wake=self._wake, clock=clock)
         self._poller = EnginePoller(self._connection, wake=self._wake, clock=clock)
         self._lookups = HttpLookups(self._connection, clock, self._wake)
@@ -110,9 +122,15 @@ class HttpClient:
             raise
         return children
 
-    def price(self, token_ids: Sequence[int]) -> ForkPrice:
-        """See `EngineClient`; one round trip."""
-        return fork_price(self._post("/price", {"tokens": list(token_ids)}))
+    def price(self, token_ids: Sequence[int]) -> "Future[ForkPrice]":
+        """See `EngineClient`; never waits."""
+
+        async def ask() -> ForkPrice:
+            return fork_price(await self._connection.post("/price", {"tokens": list(token_ids)}))
+
+        future = self._connection.begin(ask())
+        future.add_done_callback(lambda _: self._wake())
+        return future
 
     def set_scheduling(self, scheduling: Scheduling) -> None:
         """See `EngineClient`; one round trip."""
@@ -121,7 +139,7 @@ class HttpClient:
 
     def models(self) -> Sequence[AvailableModel]:
         """See `EngineClient`; one round trip, during which the server reads the models' headers."""
-        work = self._connection.get("/installed_models")
+        work = self._connection.get("/installed_models", within_s=READ_TIMEOUT_S)
         return available_models(self._connection.call(work, wait_s=READ_TIMEOUT_S))
 
     def load_model(self, name: str, *, drain_s: float = CHANGE_DRAIN_S) -> None:
@@ -131,7 +149,7 @@ class HttpClient:
     def unload_model(self, *, drain_s: float = CHANGE_DRAIN_S) -> None:
         """See `EngineClient`; two round trips."""
         self._connection.call(self._poller.refresh_snapshot())
-        model = self._poller.latest.model
+        model = self._poller.model
         if model is None:
             raise EngineUnavailable(f"The server at {self._connection.url} has no model loaded.")
         self._change_model(model.name, "unload", drain_s)
@@ -139,7 +157,7 @@ class HttpClient:
     def embed(self, texts: Sequence[str]) -> Embeddings:
         """See `EngineClient`; one round trip, which lasts as long as the embedding."""
         body = {"model": MINILM.name, "input": list(texts), "encoding_format": "base64"}
-        work = self._connection.post("/v1/embeddings", body)
+        work = self._connection.post("/v1/embeddings", body, within_s=READ_TIMEOUT_S)
         return embeddings(self._connection.call(work, wait_s=READ_TIMEOUT_S))
 
     def snapshot(self) -> EngineSnapshot:
@@ -180,15 +198,6 @@ class HttpClient:
 
         return self._lookups.get(("residency", tokens), ask)
 
-    def price_hint(self, token_ids: Sequence[int]) -> ForkPrice | None:
-        """See `EngineClient`; the last answer, never waits."""
-        tokens = tuple(token_ids)
-
-        async def ask() -> ForkPrice:
-            return fork_price(await self._connection.post("/price", {"tokens": list(tokens)}))
-
-        return self._lookups.get(("price", tokens), ask)
-
     def pin(self, token_ids: Sequence[int]) -> str:
         """See `EngineClient`; returns before the server has answered."""
         pin_id = new_pin_id()
@@ -212,50 +221,34 @@ class HttpClient:
         return self._poller.events.since(since)
 
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
-        """See `EngineClient`; one round trip."""
-        body = {"prompt": text, "add_special_tokens": False, "parse_special": special}
-        tokens: list[int] = self._post("/tokenize", body)["tokens"]
-        return tokens
+        """See `EngineClient`; no round trip."""
+        return self._tokenizer.encode(text, special=special)
 
     def control_tokens(self) -> ControlTokens:
-        """See `EngineClient`; one round trip."""
-        info = self._connection.call(self._connection.get("/tokenizer_info"))
-        return ControlTokens(info["control_tokens"])
+        """See `EngineClient`; no round trip."""
+        return self._tokenizer.control_tokens
 
     def bos_id(self) -> int | None:
-        """See `EngineClient`; one round trip."""
-        tokens: list[int] = self._post("/tokenize", {"prompt": ""})["tokens"]
-        return tokens[0] if tokens else None
+        """See `EngineClient`; no round trip."""
+        return self._tokenizer.bos_id if self._tokenizer.add_bos else None
 
     def detokenize(self, token_ids: Sequence[int], *, skip_special: bool = True) -> str:
-        """See `EngineClient`; one round trip."""
-        body = {"tokens": list(token_ids), "skip_special_tokens": skip_special}
-        return str(self._post("/detokenize", body)["prompt"])
+        """See `EngineClient`; no round trip."""
+        return self._tokenizer.decode(token_ids, skip_special=skip_special)
 
     def token_texts(self, token_ids: Sequence[int]) -> list[str]:
-        """See `EngineClient`; one round trip."""
-        body = {"tokens": list(token_ids), "return_token_texts": True}
-        texts: list[str] = self._post("/detokenize", body)["token_texts"]
-        return texts
+        """See `EngineClient`; no round trip."""
+        return self._tokenizer.token_texts(token_ids)
 
     def render_chat(
         self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool = True
     ) -> str:
-        """See `EngineClient`; one round trip."""
-        body = {"messages": list(messages), "add_generation_prompt": add_generation_prompt}
-        return str(self._post("/apply-template", body)["prompt"])
+        """See `EngineClient`; no round trip."""
+        return self._tokenizer.render_chat(messages, add_generation_prompt=add_generation_prompt)
 
     def tokenizer_fingerprint(self) -> str:
-        """See `EngineClient`; a round trip until the server has answered once.
-
-        Raises:
-            EngineUnavailable: the server does not answer, or still loads its model.
-        """
-        if self._poller.fingerprint is None:
-            self._connection.call(self._poller.refresh_snapshot())
-        if self._poller.fingerprint is None:
-            raise self._still_loading()
-        return self._poller.fingerprint
+        """See `EngineClient`; no round trip."""
+        return self._tokenizer.fingerprint
 
     def on_wake(self, callback: Callable[[], None]) -> None:
         """See `EngineClient`; the callback runs on the connection's thread."""
@@ -274,16 +267,19 @@ class HttpClient:
 
     def _change_model(self, name: str, change: str, drain_s: float) -> None:
         path = f"/v1/models/{quote(name, safe='')}/{change}"
-        work = self._connection.post(path, {"drain_seconds": drain_s})
+        body = {"drain_seconds": drain_s}
+        work = self._connection.post(path, body, within_s=READ_TIMEOUT_S)
         self._connection.call(work, wait_s=READ_TIMEOUT_S)
         self._connection.call(self._poller.refresh_snapshot())
 
     async def _submit(self, request: Request) -> None:
-        if self._poller.latest.model is None:
+        if self._poller.model is None:
             await self._poller.refresh_snapshot()
-        model = self._poller.latest.model
+        model = self._poller.model
         if model is None:
-            raise self._still_loading()
+            raise EngineUnavailable(
+                f"The server at {self._connection.url} is still loading its model."
+            )
         try:
             await self._streams.open(
                 request.request_id,
@@ -308,10 +304,15 @@ class HttpClient:
         except (KeyError, ValueError) as error:
             raise self._connection.format_error() from error
 
-    def _still_loading(self) -> EngineUnavailable:
-        return EngineUnavailable(
-            f"The server at {self._connection.url} is still loading its model."
-        )
+    @property
+    def _tokenizer(self) -> Tokenizer:
+        tokenizer = self._poller.tokenizer.current
+        if tokenizer is None:
+            reason = self._poller.snapshot().last_error
+            raise EngineUnavailable(
+                reason or f"The server at {self._connection.url} is still loading its model."
+            )
+        return tokenizer
 
     def _wake(self) -> None:
         for callback in self._wake_callbacks:

@@ -17,8 +17,9 @@ ROUND_TRIP_S = 10.0
 """Timeout of a call; no call waits for an engine step."""
 READ_TIMEOUT_S = 60.0
 """Read timeout of calls that compute something."""
-STREAM_SILENCE_S = 30.0
-"""Silence after which a stream counts as broken; the server sends a keep-alive comment every 12 s."""
+SILENCE_S = 6.0
+"""Silence after which the server counts as away, and a stream as broken: three times the interval of the
+keep-alive comments in a stream (`ServerConfig.keep_alive_s`)."""
 DELETE_S = 2.0
 """Timeout of a DELETE, which also bounds `close`."""
 
@@ -28,11 +29,17 @@ _JSON = {"content-type": "application/json"}
 Result = TypeVar("Result")
 
 
+class ServerSilent(EngineUnavailable):
+    """The server did not answer in time: it hangs, or the network loses everything."""
+
+
 class HttpConnection:
     """Requests to one server. Coroutines run on the background loop; `call` runs one from any thread."""
 
-    def __init__(self, url: str, *, api_key: str | None) -> None:
+    def __init__(self, url: str, *, api_key: str | None, silence_s: float = SILENCE_S) -> None:
+        """`silence_s`: how long the server may be silent before it counts as away."""
         self.url = url
+        self._silence_s = silence_s
         self._headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
         self._closed = False
         self._loop = asyncio.new_event_loop()
@@ -78,17 +85,59 @@ class HttpConnection:
                 f"The server at {self.url} did not answer in {wait_s:.0f} seconds."
             ) from None
 
-    async def get(self, path: str) -> Any:
-        """The JSON object that answers a GET; None for 204. Raises as `post`."""
-        return await self._exchange("GET", path)
+    def begin(self, work: Coroutine[Any, Any, Result]) -> "Future[Result]":
+        """Run a coroutine on the loop without waiting for it; from any thread.
 
-    async def post(self, path: str, body: dict[str, Any]) -> Any:
+        The future fails with `EngineUnavailable` if the connection is closed.
+        """
+        if self._closed:
+            work.close()
+            future: Future[Result] = Future()
+            future.set_exception(EngineUnavailable("This client is closed."))
+            return future
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    async def get(self, path: str, *, within_s: float | None = None) -> Any:
+        """The JSON object that answers a GET; None for 204. Args and raises as `post`."""
+        return await self._exchange("GET", path, within_s)
+
+    async def post(self, path: str, body: dict[str, Any], *, within_s: float | None = None) -> Any:
         """The JSON object that answers a POST; None for 204.
 
+        Args:
+            path: the endpoint.
+            body: as JSON.
+            within_s: how long the server may take, if it computes something.
+
         Raises:
+            ServerSilent: no answer in that time.
             PravahaError: the error that the server reports, or that it does not answer.
         """
-        return await self._exchange("POST", path, content=orjson.dumps(body))
+        return await self._exchange("POST", path, within_s, content=orjson.dumps(body))
+
+    async def download(self, path: str, progress: Callable[[float], None]) -> bytes:
+        """The body that answers a GET, however long it takes while data arrive.
+
+        Args:
+            path: the endpoint.
+            progress: called with the share that has arrived.
+
+        Raises:
+            PravahaError: as `post`.
+        """
+        response = await self._open("GET", path)
+        parts: list[bytes] = []
+        size = int(response.headers.get("content-length", 0))
+        try:
+            async for part in response.aiter_bytes():
+                parts.append(part)
+                if size:
+                    progress(min(1.0, response.num_bytes_downloaded / size))
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        finally:
+            await response.aclose()
+        return b"".join(parts)
 
     async def open_stream(self, path: str, body: dict[str, Any]) -> httpx.Response:
         """Post a body that is answered by a stream; the caller reads and closes the response.
@@ -115,13 +164,13 @@ class HttpConnection:
     async def _delete(self, path: str) -> None:
         try:
             async with asyncio.timeout(DELETE_S):
-                await self._exchange("DELETE", path)
+                await self._exchange("DELETE", path, DELETE_S)
         except (PravahaError, TimeoutError) as error:
             _log.debug("DELETE %s failed: %s", path, error)
 
     async def _open(self, method: str, path: str, **options: Any) -> httpx.Response:
         request = self._http.build_request(
-            method, path, timeout=httpx.Timeout(ROUND_TRIP_S, read=STREAM_SILENCE_S), **options
+            method, path, timeout=httpx.Timeout(self._silence_s), **options
         )
         try:
             response = await self._http.send(request, stream=True)
@@ -138,10 +187,15 @@ class HttpConnection:
         """The error for an answer that is not in the format of Pravāha's API."""
         return WireError(f"The server at {self.url} is not a Pravāha server.")
 
-    async def _exchange(self, method: str, path: str, *, content: bytes | None = None) -> Any:
+    async def _exchange(
+        self, method: str, path: str, within_s: float | None, *, content: bytes | None = None
+    ) -> Any:
         headers = _JSON if content is not None else {}
+        timeout = httpx.Timeout(self._silence_s, read=within_s or self._silence_s)
         try:
-            response = await self._http.request(method, path, content=content, headers=headers)
+            response = await self._http.request(
+                method, path, content=content, headers=headers, timeout=timeout
+            )
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
         return self._decode(response)
@@ -160,6 +214,8 @@ class HttpConnection:
         return data
 
     def _unreachable(self, error: Exception) -> EngineUnavailable:
+        if isinstance(error, httpx.TimeoutException):
+            return ServerSilent(f"No word from the server at {self.url} in time.")
         return EngineUnavailable(
             f"The server at {self.url} does not answer ({type(error).__name__})."
         )
@@ -169,7 +225,6 @@ class HttpConnection:
         self._http = httpx.AsyncClient(
             base_url=self.url,
             headers=self._headers,
-            timeout=httpx.Timeout(ROUND_TRIP_S, read=READ_TIMEOUT_S),
             limits=httpx.Limits(max_connections=None),
             trust_env=False,  # a proxy between the screen and its engine would only add latency
         )

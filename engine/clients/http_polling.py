@@ -1,33 +1,38 @@
 """`EnginePoller`: polls the server's snapshot and feeds (`http_feeds`) for `HttpClient`.
 
-Polling pauses `WANTED_S` after the last read. While the server does not answer, the snapshot has the state
-`failed` and the reason in `last_error`, and polling continues with back-off, even if nothing reads: an idle
-screen reads again when it is woken by the server's return.
+Polling pauses `WANTED_S` after the last read. Until the tokenizer of the server's model has arrived, the
+snapshot has the state `loading` and no model: a front end can do as little as without one. While the server
+does not answer, the snapshot has the state `failed` and the reason in `last_error`, and polling continues
+with back-off, even if nothing reads: an idle screen reads again when it is woken by the server's return.
 """
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from engine.api.errors import PravahaError
-from engine.api.snapshot import EngineSnapshot, EngineState
-from engine.clients.http_connection import HttpConnection
+from engine.api.snapshot import EngineSnapshot, EngineState, ModelInfo
+from engine.clients.http_connection import HttpConnection, ServerSilent
 from engine.clients.http_feeds import WANTED_S, BlockFeed, EventFeed, Feed, RequestFeed, StepFeed
 from engine.clients.http_wire import engine_snapshot
+from engine.clients.remote_tokenizer import RemoteTokenizer
 
 POLL_S = 0.2
 BACK_OFF_S = (0.5, 1.0, 2.0)
 
 
 class EnginePoller:
-    """Holds the newest snapshot, feeds and tokenizer fingerprint of one server.
+    """Holds the newest snapshot, feeds and tokenizer of one server.
 
     Attributes:
+        tokenizer: the tokenizer of the server's model.
+        model: the server's model, also while its tokenizer is on its way.
         blocks: the KV blocks.
         events: the engine's events.
         requests: the live requests.
         steps: the last steps and the plan of one.
 
-    Threads: `snapshot`, the feeds and `fingerprint` may be read from any thread; coroutines run on the
+    Threads: `snapshot`, the feeds, `tokenizer` and `model` may be read from any thread; coroutines run on the
     connection's loop.
     """
 
@@ -42,7 +47,9 @@ class EnginePoller:
         self._connection = connection
         self._wake = wake
         self._clock = clock
-        self.fingerprint: str | None = None
+        self.tokenizer = RemoteTokenizer(connection)
+        self.model: ModelInfo | None = None
+        self._heard_at = clock()  # when the server answered last
         self._snapshot = EngineSnapshot(
             step=0, time=clock(), state=EngineState.LOADING, loading_progress=0.0
         )
@@ -60,11 +67,6 @@ class EnginePoller:
         """What to add to the server's instants to get this process's; infinite before the first answer."""
         return self._shift
 
-    @property
-    def latest(self) -> EngineSnapshot:
-        """The newest snapshot, without a request for newer ones."""
-        return self._snapshot
-
     def snapshot(self) -> EngineSnapshot:
         """The newest snapshot: at most `POLL_S` and a round trip old if it is read continuously."""
         self._snapshot_wanted = self._clock() + WANTED_S
@@ -81,6 +83,9 @@ class EnginePoller:
                     await self._wanted.wait()
             try:
                 await self.refresh_snapshot()
+                if self.model is not None and not self.tokenizer.belongs_to(self.model.name):
+                    await self.tokenizer.fetch(self.model.name, self._report_progress)
+                    await self.refresh_snapshot()
                 wanted = [feed.refresh(self._shift) for feed in self._feeds if feed.wanted]
                 await asyncio.gather(*wanted)
                 failures = 0
@@ -91,7 +96,7 @@ class EnginePoller:
                 failures += 1
 
     async def refresh_snapshot(self) -> None:
-        """Fetch the snapshot and the tokenizer fingerprint now.
+        """Fetch the snapshot now.
 
         Raises:
             PravahaError: the error that the server reports, or that it does not answer.
@@ -99,9 +104,12 @@ class EnginePoller:
         data = await self._connection.get("/snapshot")
         if "snapshot" not in data:
             raise self._connection.format_error()
-        self.fingerprint = data.get("tokenizer_fingerprint")
-        now = self._clock()
-        self._replace_snapshot(engine_snapshot(data["snapshot"], now=now))
+        self._heard_at = now = self._clock()
+        snapshot = engine_snapshot(data["snapshot"], now=now)
+        self.model = snapshot.model
+        if snapshot.model is not None and not self.tokenizer.belongs_to(snapshot.model.name):
+            snapshot = _without_tokenizer(snapshot, 0.0)
+        self._replace_snapshot(snapshot)
         # The least difference is the one with the least delay, so the nearest to that of the clocks.
         self._shift = min(self._shift, now - data.get("now", data["snapshot"]["time"]))
 
@@ -115,6 +123,10 @@ class EnginePoller:
 
     def _report_failure(self, error: PravahaError) -> None:
         now = self._clock()
+        reason = str(error)
+        if isinstance(error, ServerSilent):
+            silence = now - self._heard_at
+            reason = f"No word from the server at {self._connection.url} for {silence:.0f} s."
         self._shift = float("inf")
         for feed in self._feeds:
             feed.reset()
@@ -124,13 +136,21 @@ class EnginePoller:
                 time=now,
                 state=EngineState.FAILED,
                 model=self._snapshot.model,
-                last_error=f"{error} Trying again.",
+                last_error=f"{reason} Trying again.",
                 last_error_time=now,
             )
         )
 
+    def _report_progress(self, share: float) -> None:
+        self._heard_at = self._clock()
+        self._replace_snapshot(_without_tokenizer(self._snapshot, share))
+
     def _replace_snapshot(self, snapshot: EngineSnapshot) -> None:
-        changed = snapshot.state is not self._snapshot.state
-        self._snapshot = snapshot
-        if changed:
+        before, self._snapshot = self._snapshot, snapshot
+        if (snapshot.state, snapshot.last_error) != (before.state, before.last_error):
             self._wake()
+
+
+def _without_tokenizer(snapshot: EngineSnapshot, share: float) -> EngineSnapshot:
+    """What a front end sees of a server whose tokenizer is on its way."""
+    return replace(snapshot, state=EngineState.LOADING, model=None, loading_progress=share)

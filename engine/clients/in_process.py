@@ -1,12 +1,14 @@
 """`InProcessClient`: the `EngineClient` of an engine in this process."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 
 from engine.api.available_model import AvailableModel
 from engine.api.block_detail import BlockDetail, PrefixTree
 from engine.api.chat import ChatMessage
 from engine.api.embeddings import Embeddings
+from engine.api.errors import PravahaError
 from engine.api.event_ring import EventBatch
 from engine.api.fork_price import ForkPrice
 from engine.api.request import Request, SamplingParams, TokenBatch
@@ -59,13 +61,14 @@ class InProcessClient:
         self._handles |= {handle.request_id: handle for handle in handles}
         return [handle.request_id for handle in handles]
 
-    def price(self, token_ids: Sequence[int]) -> ForkPrice:
-        """The predicted cost of a request with these tokens."""
-        return self._engine.price(token_ids)
-
-    def price_hint(self, token_ids: Sequence[int]) -> ForkPrice | None:
-        """The predicted cost of a request with these tokens."""
-        return self._engine.price(token_ids)
+    def price(self, token_ids: Sequence[int]) -> "Future[ForkPrice]":
+        """The predicted cost of a request with these tokens, done at once."""
+        future: Future[ForkPrice] = Future()
+        try:
+            future.set_result(self._engine.price(token_ids))
+        except PravahaError as error:
+            future.set_exception(error)
+        return future
 
     def set_scheduling(self, scheduling: Scheduling) -> None:
         """Change policy and batch former."""

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -96,6 +97,7 @@ class RecordingClient:
         self._snapshot: dict[str, Any] = {}
         self._blocks: BlockMap | None = None
         self._last: OrderedDict[str, Any] = OrderedDict()
+        self._lock = threading.Lock()  # over HTTP, answers are submitted on a thread of their own
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._client, name)
@@ -107,9 +109,11 @@ class RecordingClient:
         try:
             result = method(*args, **options)
         except PravahaError as error:
-            self._recording.write("error", name, given, type(error).__name__, str(error))
+            self._write_error(name, given, error)
             raise
-        if name == "snapshot":
+        if isinstance(result, Future):
+            result.add_done_callback(partial(self._write_outcome, name, given))
+        elif name == "snapshot":
             self._write_snapshot(encode(result))
         elif name == "blocks":
             self._write_blocks(result)
@@ -138,12 +142,25 @@ class RecordingClient:
 
     def _write_if_different(self, name: str, given: Any, result: Any) -> None:
         key = f"{name} {json.dumps(given)}"
-        if self._last.get(key, _NOTHING) != result:
-            self._recording.write("call", name, given, result)
-        self._last[key] = result
-        self._last.move_to_end(key)
-        if len(self._last) > _REMEMBERED:
-            self._last.popitem(last=False)
+        with self._lock:
+            if self._last.get(key, _NOTHING) != result:
+                self._recording.write("call", name, given, result)
+            self._last[key] = result
+            self._last.move_to_end(key)
+            if len(self._last) > _REMEMBERED:
+                self._last.popitem(last=False)
+
+    def _write_outcome(self, name: str, given: Any, future: "Future[Any]") -> None:
+        if future.cancelled():
+            return
+        error = future.exception()
+        if error is None:
+            self._write_if_different(name, given, encode(future.result()))
+        elif isinstance(error, PravahaError):
+            self._write_error(name, given, error)
+
+    def _write_error(self, name: str, given: Any, error: PravahaError) -> None:
+        self._recording.write("error", name, given, type(error).__name__, str(error))
 
 
 _NOTHING = object()

@@ -8,6 +8,7 @@ import json
 import typing
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from functools import cache, partial
@@ -163,7 +164,18 @@ class ReplayClient:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(EngineClient, name):
             raise AttributeError(name)
+        if _is_future(name):
+            return partial(self._answer_later, name)
         return partial(self._answer, name)
+
+    def _answer_later(self, name: str, *args: Any, **options: Any) -> "Future[Any]":
+        """The answer as a future, which is done."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(self._answer(name, *args, **options))
+        except PravahaError as error:
+            future.set_exception(error)
+        return future
 
     def _answer(self, name: str, *args: Any, **options: Any) -> Any:
         if name in IN_ORDER:
@@ -219,7 +231,14 @@ def _result_type(name: str) -> Any:
     method = getattr(EngineClient, name, None)
     if method is None or name.startswith("_"):
         raise ValueError(f"there is no call {name!r:.40}")
-    return typing.get_type_hints(method)["return"]
+    declared = typing.get_type_hints(method)["return"]
+    return typing.get_args(declared)[0] if typing.get_origin(declared) is Future else declared
+
+
+@cache
+def _is_future(name: str) -> bool:
+    declared = typing.get_type_hints(getattr(EngineClient, name))["return"]
+    return typing.get_origin(declared) is Future
 
 
 def _changed_blocks(old: BlockMap | None, changes: dict[str, Any]) -> BlockMap:

@@ -11,11 +11,12 @@ begin ──submit──▶ streaming ──drain, save ≤ 2/s──▶ finishe
 
 import logging
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 
 from engine.api.errors import EngineUnavailable, PravahaError
 from engine.api.generation_defaults import SamplingChoice
-from engine.api.request import FinishReason
+from engine.api.request import FinishReason, Request
 from engine.api.snapshot import EngineState
 from engine.clients.engine_client import EngineClient
 from engine.conversations.answer import Answer, Beginning
@@ -24,7 +25,7 @@ from engine.conversations.branch_tree import FORK, MAIN
 from engine.conversations.conversation import Conversation, system_prompt_of
 from engine.conversations.oplog import Assignment
 from engine.conversations.store import Store
-from engine.conversations.submission import Submitter
+from engine.conversations.submission import PreparedAnswers, Submitter
 from engine.conversations.titles import UNTITLED, title_of
 from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus, view_of
 
@@ -53,8 +54,8 @@ class Answering:
         wall: seconds since the epoch.
         new_id: returns increasing ids.
         stop_repetition: stop answers that repeat themselves without end.
-        background: submit on a thread of its own, for a client whose calls wait for a network. Errors of
-            the submission then end the answer instead of being raised.
+        background: submit on a thread of its own, for a client whose `submit` waits for a network. A
+            refusal by the engine, such as a full queue, then ends the answer instead of being raised.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class Answering:
         self._new_id = new_id
         self._submitter = Submitter(client)
         self.builder = self._submitter.builder
-        self._background = BackgroundSubmitter(self._submitter) if background else None
+        self._background = BackgroundSubmitter(client, self._submitter) if background else None
         self._active: dict[str, tuple[Conversation, Answer]] = {}  # by node id
         self._pending_deltas: list[NodeDelta] = []  # of answers that finished outside `pump`
 
@@ -164,13 +165,15 @@ class Answering:
         for answer in answers:
             answer.refer(prompt=prompt, forked_from=forked_from)
             answer.limit = limit
-        tokenized: tuple[Node, ...] = ()
+        prepared: PreparedAnswers | None = None
         try:
-            # The model's generation defaults are known once it is loaded; `pump` submits it then.
             if self._background is not None:
                 self._refuse_if_away()
-            elif not self._is_loading():
-                tokenized = self._submit(answers)
+            # The model's generation defaults are known once it is loaded; `pump` submits it then.
+            if not self._is_loading():
+                prepared = self._submitter.prepare(answers)
+                if self._background is None:
+                    prepared.record(answers, self._submitter.submit(prepared))
         except PravahaError as error:
             if not keep_failed:
                 raise
@@ -187,9 +190,10 @@ class Answering:
             answer.mark_saved(self._clock())
             conversation.answers[node.id] = answer
             self._active[node.id] = (conversation, answer)
-        self._store_turn_ids(conversation, tokenized)
-        if self._background is not None and not self._is_loading() and not answers[0].finished:
-            self._background.begin(conversation, tuple(answers))
+        if prepared is not None:
+            self._store_turn_ids(conversation, prepared.tokenized)
+            if self._background is not None:
+                self._background.begin(tuple(answers), prepared)
         return answers
 
     def add_nodes(
@@ -276,9 +280,28 @@ class Answering:
         for node_id in list(conversation.answers):
             self.stop(conversation, node_id)
 
-    def warm(self, token_ids: tuple[int, ...]) -> str:
-        """See `Submitter.warm`."""
-        return self._submitter.warm(token_ids)
+    def submit_aside(self, request: Request) -> "Future[str]":
+        """Submit a request that is no answer; its id. The future is done at once unless in `background`.
+
+        It fails as `EngineClient.submit` does.
+        """
+        if self._background is not None:
+            return self._background.submit(request)
+        future: Future[str] = Future()
+        try:
+            future.set_result(self._client.submit(request))
+        except PravahaError as error:
+            future.set_exception(error)
+        return future
+
+    def discard_output(self, submitted: "Future[str]") -> None:
+        """Discard the output of a request that is no answer, once it is submitted."""
+
+        def done(future: "Future[str]") -> None:
+            if not future.cancelled() and future.exception() is None:
+                self._submitter.abandoned.add(future.result())
+
+        submitted.add_done_callback(done)
 
     def pump(self) -> list[NodeDelta]:
         """Drain the engine's output; returns the changes. Costs microseconds if there are none."""
@@ -336,11 +359,10 @@ class Answering:
     def _leave_out_optional_system(self, conversation: Conversation) -> None:
         if not conversation.system_optional or conversation.nodes:
             return
+        if self._background is not None and self._is_loading():
+            return  # the template is not known yet
         try:
-            if self._background is None:
-                takes = self.builder.takes_system_prompt()
-            else:
-                takes = self.builder.system_prompt_known is not False
+            takes = self.builder.takes_system_prompt()
         except EngineUnavailable:
             return  # `begin` reports the error or waits for the model
         if not takes:
@@ -353,16 +375,6 @@ class Answering:
             conversation.title = title_of(asked[-1].text)
         self._store.create_tree(conversation.id, conversation.title)
         conversation.saved = True
-
-    def _submit(self, answers: Sequence[Answer]) -> tuple[Node, ...]:
-        """Submit answers to the same nodes; returns the user nodes with new token ids."""
-        first = answers[0]
-        begun = () if first.beginning is None else first.beginning.token_ids
-        submission = self._submitter.submit(
-            first.prompt, first.sampling, begun=begun, count=len(answers), limit=first.limit
-        )
-        submission.record(answers)
-        return submission.tokenized
 
     def _collect_submissions(self, deltas: list[NodeDelta]) -> None:
         """Record what was submitted in the background; a refusal ends the answers."""
@@ -379,10 +391,8 @@ class Answering:
                     for answer in waiting
                 ]
                 continue
-            submission = pending.future.result()
-            submission.record(pending.answers)
+            pending.prepared.record(pending.answers, pending.future.result())
             deltas += [_accepted(answer) for answer in waiting]
-            self._store_turn_ids(pending.conversation, submission.tokenized)
 
     def _refuse_if_away(self) -> None:
         """Refuse a message for an engine that is known not to answer: the text stays in the prompt.
@@ -420,15 +430,19 @@ class Answering:
     def _advance(self, conversation: Conversation, answer: Answer, deltas: list[NodeDelta]) -> None:
         if answer.request_id is not None:
             self._drain(answer, answer.request_id, deltas)
-        elif self._background is not None:
-            if not self._background.holds(answer) and not self._is_loading():
-                self._background.begin(conversation, (answer,))
-        elif not self._is_loading():
-            try:
-                self._store_turn_ids(conversation, self._submit([answer]))
+            return
+        if self._is_loading() or (self._background is not None and self._background.holds(answer)):
+            return
+        try:
+            prepared = self._submitter.prepare([answer])
+            self._store_turn_ids(conversation, prepared.tokenized)
+            if self._background is not None:
+                self._background.begin((answer,), prepared)
+            else:
+                prepared.record([answer], self._submitter.submit(prepared))
                 deltas.append(_accepted(answer))
-            except PravahaError as error:
-                deltas.append(answer.finish(NodeStatus.ERROR, FinishReason.ERROR, str(error)))
+        except PravahaError as error:
+            deltas.append(answer.finish(NodeStatus.ERROR, FinishReason.ERROR, str(error)))
 
     def _drain(self, answer: Answer, request_id: str, deltas: list[NodeDelta]) -> None:
         try:

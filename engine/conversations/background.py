@@ -1,54 +1,46 @@
-"""`BackgroundSubmitter`: submits answers on one thread, for clients whose calls wait for a network.
+"""`BackgroundSubmitter`: submits requests on one thread, for clients whose `submit` waits for a network.
 
-The session stays on its own thread: it passes immutable nodes in and collects results with `finished`. The
-order of submissions is kept.
+Prompts are built by the session's thread; this one gets immutable requests, and its results are collected
+with `finished`. The order of submissions is kept.
 """
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from engine.api.errors import PravahaError
+from engine.api.request import Request
+from engine.clients.engine_client import EngineClient
 from engine.conversations.answer import Answer
-from engine.conversations.conversation import Conversation
-from engine.conversations.submission import Submission, Submitter
+from engine.conversations.submission import PreparedAnswers, Submitter
 
 
 @dataclass(frozen=True, slots=True)
 class PendingSubmission:
-    """Answers that are being submitted together."""
+    """Answers that are being submitted together; the future has the ids of their requests."""
 
-    conversation: Conversation
     answers: tuple[Answer, ...]
-    future: "Future[Submission]"
+    prepared: PreparedAnswers
+    future: "Future[tuple[str, ...]]"
 
 
 class BackgroundSubmitter:
-    """Runs a `Submitter` on a thread. Its methods are called by the session's thread."""
+    """Submits on a thread. Its methods are called by the session's thread."""
 
-    def __init__(self, submitter: Submitter) -> None:
+    def __init__(self, client: EngineClient, submitter: Submitter) -> None:
+        self._client = client
         self._submitter = submitter
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="pravaha-submit")
         self._pending: list[PendingSubmission] = []
-        self._thread.submit(self._learn_template)
 
-    def begin(self, conversation: Conversation, answers: tuple[Answer, ...]) -> None:
+    def begin(self, answers: tuple[Answer, ...], prepared: PreparedAnswers) -> None:
         """Submit answers to the same nodes."""
-        first = answers[0]
-        begun = () if first.beginning is None else first.beginning.token_ids
-        work = partial(
-            self._submitter.submit,
-            first.prompt,
-            first.sampling,
-            begun=begun,
-            count=len(answers),
-            limit=first.limit,
-        )
-        future = self._thread.submit(work)
-        self._pending.append(PendingSubmission(conversation, answers, future))
-        self._thread.submit(self._learn_template)
+        future = self._thread.submit(self._submitter.submit, prepared)
+        self._pending.append(PendingSubmission(answers, prepared, future))
+
+    def submit(self, request: Request) -> "Future[str]":
+        """Submit a request that belongs to no answer."""
+        return self._thread.submit(self._client.submit, request)
 
     def holds(self, answer: Answer) -> bool:
         """Whether an answer is being submitted."""
@@ -79,11 +71,6 @@ class BackgroundSubmitter:
     def _find(self, answer: Answer) -> PendingSubmission | None:
         return next((one for one in self._pending if answer in one.answers), None)
 
-    def _abandon(self, index: int, future: "Future[Submission]") -> None:
+    def _abandon(self, index: int, future: "Future[tuple[str, ...]]") -> None:
         if not future.cancelled() and future.exception() is None:
-            self._submitter.abandon(future.result().request_ids[index])
-
-    def _learn_template(self) -> None:
-        """Find out whether the model takes a system prompt, before a new conversation needs it."""
-        with suppress(PravahaError):
-            self._submitter.builder.takes_system_prompt()
+            self._submitter.abandon(future.result()[index])

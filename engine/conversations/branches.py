@@ -8,6 +8,7 @@ continue from stored token ids, so that the engine finds their KV in its prefix 
 import math
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
@@ -24,6 +25,7 @@ from engine.conversations.next_tokens import NextTokens
 from engine.conversations.oplog import Assignment
 from engine.conversations.perplexity import perplexity
 from engine.conversations.store import Store
+from engine.conversations.submission import warm_request
 from engine.conversations.token_sources import TokenSource, token_sources
 from engine.conversations.tree import Node, NodeKind, NodeStatus, NodeView
 
@@ -443,8 +445,10 @@ class Branches:
         begun = (last.token_ids or ())[:at]
         return self._answering.builder.build(path[:-1]).token_ids + begun
 
-    def price(self, node_id: str, *, at: int | None = None) -> ForkPrice:
+    def price(self, node_id: str, *, at: int | None = None) -> "Future[ForkPrice]":
         """The predicted cost of continuing a node, with the cache as it is now; arguments as `prompt_ids`.
+
+        The future is that of `EngineClient.price`.
 
         Raises:
             PravahaError: as `prompt_ids`.
@@ -455,20 +459,26 @@ class Branches:
         """Begin to compute the most likely tokens after the first `at` tokens of an answer.
 
         Raises:
-            PravahaError: as `prompt_ids`, or the engine accepts no requests.
+            PravahaError: as `prompt_ids`.
         """
-        prompt = self.prompt_ids(node_id, at=at)
-        return NextTokens(self._client, prompt, continued=at)
+        request = NextTokens.request(self.prompt_ids(node_id, at=at), continued=at)
+        return NextTokens(self._client, self._answering.submit_aside(request))
 
-    def warm(self, node_id: str) -> str:
-        """Compute the KV of the path to a node and keep it in the prefix cache; the request's id.
+    def warm(self, node_id: str) -> tuple[str, "Future[str]"]:
+        """Compute the KV of the path to a node and keep it in the prefix cache.
 
         It has the lowest priority. What it did is in its events, `PrefixHit` and `RequestFinished`.
 
+        Returns:
+            The request's id, and a future that fails if the engine accepts no requests.
+
         Raises:
-            PravahaError: as `prompt_ids`; or the engine accepts no requests.
+            PravahaError: as `prompt_ids`.
         """
-        return self._answering.warm(self.prompt_ids(node_id))
+        request = warm_request(self.prompt_ids(node_id))
+        submitted = self._answering.submit_aside(request)
+        self._answering.discard_output(submitted)
+        return request.request_id, submitted
 
     # Internal.
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.api.errors import InvalidRequest
+from engine.api.fork_price import ForkPrice
 from engine.conversations.session import TreeSession
 from engine.conversations.tree import NodeKind
 
@@ -23,10 +24,18 @@ class MergeCost:
     recomputed: int
 
 
-def merge_cost(session: TreeSession, node_id: str, kind: MergeKind) -> MergeCost:
+def merge_cost(
+    session: TreeSession, node_id: str, kind: MergeKind, price: ForkPrice | None
+) -> MergeCost:
     """The predicted cost of merging a node's branch into the open path.
 
     A summary is written from a prompt that continues the other branch; the others add to the open path.
+
+    Args:
+        session: the session.
+        node_id: the other branch's last node.
+        kind: how to merge.
+        price: that of continuing the node; without it a summary counts as computed from its first token.
 
     Raises:
         PravahaError: the model is not loaded, or the chat template rejects the messages.
@@ -34,7 +43,7 @@ def merge_cost(session: TreeSession, node_id: str, kind: MergeKind) -> MergeCost
     branches = session.branches
     if kind == "summary":
         total = len(branches.prompt_ids(node_id))
-        return MergeCost(total, min(total, branches.price(node_id).prefill_tokens))
+        return MergeCost(total, total if price is None else min(total, price.prefill_tokens))
     other = len(branches.prompt_ids(node_id))
     if kind == "graft":
         parted = session.tree.common_ancestor(session.head or "", node_id)

@@ -1,5 +1,7 @@
 """`NextTokens`: the most likely tokens after a prompt, computed by a request of one token."""
 
+from concurrent.futures import Future
+
 from engine.api.errors import EngineUnavailable
 from engine.api.request import FinishReason, Request, SamplingParams, TopLogprob
 from engine.clients.engine_client import EngineClient
@@ -12,29 +14,31 @@ class NextTokens:
     """A running request. `poll` it until it has a result: otherwise its output stays in its mailbox.
 
     Args:
-        prompt_ids: the tokens before.
-        continued: how many of them are the beginning of an answer.
-
-    Raises:
-        PravahaError: as `EngineClient.submit`.
+        client: the engine.
+        submitted: the id of the request, once it is submitted.
     """
 
-    def __init__(
-        self, client: EngineClient, prompt_ids: tuple[int, ...], *, continued: int
-    ) -> None:
+    def __init__(self, client: EngineClient, submitted: "Future[str]") -> None:
         self._client = client
+        self._submitted = submitted
         self._found: tuple[TopLogprob, ...] = ()
+
+    @staticmethod
+    def request(prompt_ids: tuple[int, ...], *, continued: int) -> Request:
+        """The request to submit: its prompt, of which `continued` tokens are the beginning of an answer."""
         sampling = SamplingParams(temperature=0.0, max_tokens=1, logprobs=COUNT)
-        request = Request(prompt_ids, sampling, continued_tokens=continued)
-        self._request_id = client.submit(request)
+        return Request(prompt_ids, sampling, continued_tokens=continued)
 
     def poll(self) -> tuple[TopLogprob, ...] | None:
         """The alternatives, most likely first, or None; not to be called after a result. Never waits.
 
         Raises:
-            EngineUnavailable: the request failed.
+            PravahaError: the request was refused, or failed.
         """
-        batch = self._client.drain(self._request_id)
+        if not self._submitted.done():
+            return None
+        request_id = self._submitted.result()
+        batch = self._client.drain(request_id)
         if batch is None:
             return None
         if batch.top_logprobs:

@@ -27,6 +27,14 @@ class Assignment:
     value: str | int | float | None
 
 
+def apply(
+    connection: sqlite3.Connection, tree_id: str, changes: Sequence[Assignment], now: float
+) -> None:
+    """Apply the changes without logging them, so that they cannot be undone."""
+    for change in changes:
+        _apply(connection, tree_id, change, now)
+
+
 def record(
     connection: sqlite3.Connection,
     tree_id: str,

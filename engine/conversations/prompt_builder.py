@@ -51,16 +51,12 @@ class _Turn:
 
 
 class PromptBuilder:
-    """Builds prompts for the model of `client`. Use one per client.
-
-    Attributes:
-        system_prompt_known: the last answer of `takes_system_prompt`; None before the first one.
-    """
+    """Builds prompts for the model of `client`. Use one per client."""
 
     def __init__(self, client: EngineClient) -> None:
         self._client = client
         self._fingerprint: str | None = None
-        self.system_prompt_known: bool | None = None
+        self._takes_system_prompt: bool | None = None
         self._asked_fingerprint: str | None = None
         self._encoder = ChatEncoder(client.tokenize, client.render_chat, ControlTokens({}))
 
@@ -91,16 +87,16 @@ class PromptBuilder:
             EngineUnavailable: the model is not loaded.
         """
         fingerprint = self._client.tokenizer_fingerprint()
-        if self.system_prompt_known is None or fingerprint != self._asked_fingerprint:
+        if self._takes_system_prompt is None or fingerprint != self._asked_fingerprint:
             try:
                 self._client.render_chat(
                     [{"role": "system", "content": "x"}, {"role": "user", "content": "x"}]
                 )
-                self.system_prompt_known = True
+                self._takes_system_prompt = True
             except InvalidRequest:
-                self.system_prompt_known = False
+                self._takes_system_prompt = False
             self._asked_fingerprint = fingerprint
-        return self.system_prompt_known
+        return self._takes_system_prompt
 
     def _build(self, nodes: list[Node]) -> Prompt:
         messages: list[ChatMessage] = [

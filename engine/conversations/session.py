@@ -57,8 +57,8 @@ class TreeSession:
             templates that do not support one.
         resume: open the last conversation instead of an empty one.
         stop_repetition: stop answers that repeat themselves without end.
-        background: submit on a thread of its own, for a client whose calls wait for a network: `send` and
-            the operations of `branches` return at once, and a refusal ends the answer.
+        background: submit on a thread of its own, for a client whose `submit` waits for a network: `send`
+            and the operations of `branches` return at once, and a refusal by the engine ends the answer.
 
     Attributes:
         default_sampling: sampling parameters of branches that set none.
@@ -99,6 +99,7 @@ class TreeSession:
         self._history: deque[str] = deque(store.prompts(_HISTORY), maxlen=_HISTORY)
         self._drafts = Drafts(store)
         self._closed = False
+        self._followed: list[NodeDelta] = []
         self._current = self._last_used() if resume else self._empty()
         self.branches = Branches(
             store, client, self._answering, current=lambda: self._current, writing=self._writing,
@@ -413,13 +414,41 @@ class TreeSession:
         """Redo the operation undone last; returns its name, or None. As `undo`."""
         return self._replay(self._store.redo)
 
+    def follow(self) -> bool:
+        """Read what another process has added to the end of the open path; whether `pump` has news of it.
+
+        Costs microseconds if nothing was written. A process that opened another branch of the conversation
+        is not followed: the next message here reports it.
+        """
+        current = self._current
+        if not current.saved or current.answers or not current.nodes or self._store.saving:
+            return False
+        last = current.nodes[-1]
+        if last.status is NodeStatus.STREAMING:
+            self._store.stop_orphans()
+        head = self._store.head(current.id) if self._store.written_since() else None
+        path = self._store.path(head) if head else []
+        begun = len(current.nodes)
+        if [node.id for node in path[:begun]] != [node.id for node in current.nodes]:
+            return False
+        grown, added = path[begun - 1], path[begun:]
+        if not added and (grown.text, grown.status) == (last.text, last.status):
+            return False
+        self._read_path(current)
+        text = grown.text.removeprefix(last.text)
+        self._followed.append(NodeDelta(grown.id, text, grown.status, grown.finish, grown.error))
+        self._followed += [
+            NodeDelta(node.id, "", node.status, node.finish, node.error) for node in added
+        ]
+        return True
+
     def pump(self) -> list[NodeDelta]:
-        """Drain the engine's output; returns the changes. Called periodically by the front end.
+        """Drain the engine's output; returns the changes, those of `follow` too. Called periodically.
 
         Costs microseconds without new output. A delta of an unknown node means that the path changed:
         read `path` again.
         """
-        deltas = self._answering.pump()
+        deltas, self._followed = [*self._followed, *self._answering.pump()], []
         self._keep_queued()
         return deltas
 

@@ -84,6 +84,7 @@ class Store:
         self._lease = lease.WriterLease(_lease_folder(path))
         self._tree_leases = lease.TreeLeases(_lease_folder(path))
         self._reader = _connect(path)
+        self._data_version: int | None = None
         self._failures: list[BaseException] = []
         self._notices: deque[str] = deque([notice] if notice else [])
         self._writer = WriterThread(lambda: _connect(path), self._note_stall)
@@ -131,13 +132,17 @@ class Store:
         )
 
     def add_nodes(
-        self, nodes: Sequence[Node], *, name: str, changes: Sequence[Assignment] | None = None
+        self,
+        nodes: Sequence[Node],
+        *,
+        name: str | None,
+        changes: Sequence[Assignment] | None = None,
     ) -> None:
         """Add nodes and move pointers.
 
         Args:
             nodes: nodes of one tree, at least one, parents before children.
-            name: name of the operation in the oplog, e.g. `send`.
+            name: name of the operation in the oplog, e.g. `send`; None for one that cannot be undone.
             changes: the pointers to move; None if the nodes are a chain to whose end HEAD moves.
         """
         now = self._clock()
@@ -158,7 +163,10 @@ class Store:
                 f"INSERT INTO node ({columns}) VALUES ({marks})",  # noqa: S608
                 rows,
             )
-            oplog.record(connection, tree_id, name, moves, now)
+            if name is None:
+                oplog.apply(connection, tree_id, moves, now)
+            else:
+                oplog.record(connection, tree_id, name, moves, now)
             # Another process may have archived it: what is added must be visible.
             connection.execute("UPDATE tree SET archived = 0 WHERE id = ?", (tree_id,))
             _touch(connection, tree_id, now)
@@ -359,6 +367,12 @@ class Store:
         row = self._reader.execute(f"{_SUMMARY} WHERE id = ?", (tree_id,)).fetchone()
         return TreeSummary(*row) if row else None
 
+    def written_since(self) -> bool:
+        """Whether anyone, this process included, has written since the last call. Costs microseconds."""
+        before = self._data_version
+        (self._data_version,) = self._reader.execute("PRAGMA data_version").fetchone()
+        return before != self._data_version
+
     def head(self, tree_id: str, name: str = "HEAD") -> str | None:
         """The node id of a head, or None."""
         row = self._reader.execute(
@@ -389,10 +403,13 @@ class Store:
         return TreeContents(tree_id, summary.title, tuple(self.nodes(tree_id)), tuple(pointers))
 
     def restore(self, contents: TreeContents) -> None:
-        """Add a tree that `contents` returned; its ids must not be in use."""
+        """Add a tree that `contents` returned; its ids must not be in use.
+
+        It cannot be undone: that would leave an empty conversation.
+        """
         self.create_tree(contents.tree_id, contents.title)
         if contents.nodes:
-            self.add_nodes(contents.nodes, name="restore", changes=contents.pointers)
+            self.add_nodes(contents.nodes, name=None, changes=contents.pointers)
 
     def search(self, query: str, limit: int = MAX_HITS) -> list[SearchHit]:
         """Messages that contain the query, in every branch of every tree that is not archived, newest first.

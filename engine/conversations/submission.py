@@ -1,13 +1,13 @@
 """`Submitter`: turns the nodes before an answer into a prompt and submits its requests to the engine.
 
-It reads immutable nodes and calls the client, and knows nothing of conversations or the store: `Answering`
-may call it on a thread of its own where the client's calls wait for a network.
+It reads immutable nodes and calls the client, and knows nothing of conversations or the store. These are two
+steps, so that `Answering` can submit on a thread of its own where that waits for a network.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from engine.api.errors import PravahaError
+from engine.api.errors import PravahaError, UnknownRequest
 from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import MAX_PRIORITY, Request, SamplingParams
 from engine.api.snapshot import ModelInfo
@@ -44,31 +44,33 @@ def _for_model(choice: SamplingChoice, model: ModelInfo | None) -> SamplingParam
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
-    """Submitted requests, and what is to be recorded of them.
+class PreparedAnswers:
+    """Answers to the same nodes that can be submitted, and what is to be recorded of them.
 
     Attributes:
-        request_ids: one for each answer.
-        tokenized: the user nodes with new token ids.
-        n_prompt: tokens of the prompt, the answers' beginning included.
+        token_ids: the prompt, the answers' beginning included.
+        begun: how many of them are that beginning.
+        count: number of answers.
+        tokenized: user nodes with new token ids.
         tokenizer: the tokenizer's fingerprint.
         model: the model's name.
         sampling: the sampling parameters that are used.
     """
 
-    request_ids: tuple[str, ...]
+    token_ids: tuple[int, ...]
+    begun: int
+    count: int
     tokenized: tuple[Node, ...]
-    n_prompt: int
     tokenizer: str
     model: str | None
     sampling: SamplingParams
 
-    def record(self, answers: Sequence[Answer]) -> None:
+    def record(self, answers: Sequence[Answer], request_ids: Sequence[str]) -> None:
         """Record the submission in its answers."""
-        for answer, request_id in zip(answers, self.request_ids, strict=True):
+        for answer, request_id in zip(answers, request_ids, strict=True):
             answer.submitted(
                 request_id,
-                n_prompt=self.n_prompt,
+                n_prompt=len(self.token_ids),
                 tokenizer=self.tokenizer,
                 model=self.model,
                 sampling=self.sampling,
@@ -76,7 +78,7 @@ class Submission:
 
 
 class Submitter:
-    """Submits answers. One thread at a time.
+    """Prepares and submits answers. `prepare` asks nothing of a server; `submit` may wait for one.
 
     Attributes:
         builder: builds the prompts.
@@ -88,30 +90,16 @@ class Submitter:
         self.builder = PromptBuilder(client)
         self.abandoned: set[str] = set()
 
-    def submit(
-        self,
-        prompt_nodes: Sequence[Node],
-        choice: SamplingChoice,
-        *,
-        begun: tuple[int, ...] = (),
-        count: int = 1,
-        limit: int | None = None,
-    ) -> Submission:
-        """Submit `count` answers to the same nodes.
-
-        Those after the first are forks of its request at the prompt's end: they share its KV.
-
-        Args:
-            prompt_nodes: the nodes that the prompt is made from, root first.
-            choice: sampling parameters.
-            begun: the tokens that each answer begins with.
-            count: number of answers.
-            limit: most tokens of each answer; None takes that of the sampling parameters.
+    def prepare(self, answers: Sequence[Answer]) -> PreparedAnswers:
+        """The requests of answers to the same nodes.
 
         Raises:
-            PravahaError: the chat template or the engine rejects the messages; nothing was submitted.
+            ContextFull: the prompt has no room in the context.
+            PravahaError: the chat template rejects the messages, or the model is not loaded.
         """
-        prompt = self.builder.build(prompt_nodes)
+        first = answers[0]
+        begun = () if first.beginning is None else first.beginning.token_ids
+        prompt = self.builder.build(first.prompt)
         ids = prompt.token_ids + begun
         model = self._client.snapshot().model
         if model is not None and len(ids) >= model.context_length:
@@ -120,40 +108,44 @@ class Submitter:
                 f"{model.context_length} including the answer: start a new conversation, shorten the "
                 "message, or restart with a larger --ctx if the model allows it."
             )
-        sampling = _for_model(choice, model)
-        if limit is not None:
-            sampling = replace(sampling, max_tokens=limit)
+        sampling = _for_model(first.sampling, model)
+        if first.limit is not None:
+            sampling = replace(sampling, max_tokens=first.limit)
         if sampling.max_tokens is not None and begun:
             sampling = replace(sampling, max_tokens=max(1, sampling.max_tokens - len(begun)))
-        requests = [self._client.submit(Request(ids, sampling, continued_tokens=len(begun)))]
-        if count > 1:
-            try:
-                requests += self._client.fork(
-                    requests[0], at=len(ids), n=count - 1, sampling=sampling
-                )
-            except PravahaError:
-                self.abandon(requests[0])
-                raise
-        return Submission(
-            tuple(requests),
+        return PreparedAnswers(
+            ids,
+            len(begun),
+            len(answers),
             prompt.tokenized,
-            len(ids),
             self._client.tokenizer_fingerprint(),
             None if model is None else model.name,
             sampling,
         )
 
-    def warm(self, token_ids: tuple[int, ...]) -> str:
-        """Compute the KV of tokens without an answer, after all other requests; the request's id.
+    def submit(self, prepared: PreparedAnswers) -> tuple[str, ...]:
+        """Submit answers; the ids of their requests. May run on another thread than the other methods.
+
+        Those after the first are forks of its request at the prompt's end: they share its KV.
 
         Raises:
-            InvalidRequest: the tokens are not a valid prompt.
-            QueueFull, EngineUnavailable: the engine accepts no requests.
+            PravahaError: the engine rejects them; nothing was submitted.
         """
-        request = Request(token_ids, SamplingParams(max_tokens=0), priority=WARM_PRIORITY)
-        request_id = self._client.submit(request)
-        self.abandoned.add(request_id)
-        return request_id
+        ids, sampling = prepared.token_ids, prepared.sampling
+        first = self._client.submit(Request(ids, sampling, continued_tokens=prepared.begun))
+        if prepared.count == 1:
+            return (first,)
+        try:
+            others = self._client.fork(first, at=len(ids), n=prepared.count - 1, sampling=sampling)
+        except UnknownRequest:  # it has finished: a short answer, or a slow connection
+            others = [
+                self._client.submit(Request(ids, one, continued_tokens=prepared.begun))
+                for one in _with_own_seeds(sampling, prepared.count - 1)
+            ]
+        except PravahaError:
+            self.abandon(first)
+            raise
+        return (first, *others)
 
     def abandon(self, request_id: str) -> None:
         """Cancel a request whose answer is not wanted any more."""
@@ -170,3 +162,16 @@ class Submitter:
                 continue
             if batch is not None and batch.finish_reason is not None:
                 self.abandoned.discard(request_id)
+
+
+def _with_own_seeds(sampling: SamplingParams, count: int) -> list[SamplingParams]:
+    """The parameters of further answers: with the same seed they would be the same."""
+    seed = sampling.seed
+    if seed is None:
+        return [sampling] * count
+    return [replace(sampling, seed=(seed + 1 + at) % 2**64) for at in range(count)]
+
+
+def warm_request(token_ids: tuple[int, ...]) -> Request:
+    """A request that computes the KV of tokens without an answer, after all other requests."""
+    return Request(token_ids, SamplingParams(max_tokens=0), priority=WARM_PRIORITY)

@@ -40,6 +40,7 @@ class ChatTemplate:
     Attributes:
         source: its Jinja source.
         is_fallback: whether the model has no template and this is ChatML.
+        tokens: texts of special tokens by template variable.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class ChatTemplate:
         """
         self.is_fallback = source is None
         self.source = CHATML if source is None else source
-        self._tokens = dict(tokens)
+        self.tokens = dict(tokens)
         self._sandbox = sandbox
 
     def render(
@@ -120,7 +121,7 @@ class ChatTemplate:
             tools=None,
             documents=None,
             add_generation_prompt=add_generation_prompt,
-            **self._tokens,
+            **self.tokens,
         )
         for piece in pieces:
             length += len(piece)

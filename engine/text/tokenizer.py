@@ -5,12 +5,14 @@ and complete text are equal. Thread-safe.
 """
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import tokenizers
 
 from engine.api.chat import ChatMessage
+from engine.api.error_text import first_line
 from engine.api.errors import InvalidRequest, ModelError
 from engine.text.chat_encoding import ChatEncoder
 from engine.text.chat_template import ChatTemplate
@@ -66,6 +68,8 @@ class Tokenizer:
         """
         added = encoder.get_added_tokens_decoder()
         self._encoder = encoder
+        self._pieces = pieces
+        self._scheme = scheme
         self._plain_encoder = _special_as_text(encoder)
         self.vocab_size = max(vocab_size, encoder.get_vocab_size(with_added_tokens=True))
         self.special_ids = frozenset(i for i, token in added.items() if token.special)
@@ -81,6 +85,64 @@ class Tokenizer:
         self.eos_ids = eos_ids
         self.add_bos = add_bos
         self.fingerprint = fingerprint
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> "Tokenizer":
+        """The tokenizer that `to_fields` described.
+
+        Raises:
+            ModelError: a field is missing or damaged.
+        """
+        try:
+            encoder = tokenizers.Tokenizer.from_str(fields["encoder"])
+            pieces = None
+            if fields["pieces"] is not None:
+                named = {int(token_id): piece for token_id, piece in fields["pieces"].items()}
+                pieces = [
+                    named.get(token_id) or encoder.id_to_token(token_id) or ""
+                    for token_id in range(fields["num_pieces"])
+                ]
+            template = fields["chat_template"]
+            return cls(
+                encoder,
+                pieces=pieces,
+                scheme=fields["scheme"],
+                vocab_size=fields["vocab_size"],
+                bos_id=fields["bos_id"],
+                eos_ids=frozenset(fields["eos_ids"]),
+                add_bos=fields["add_bos"],
+                strip_leading_space=fields["strip_leading_space"],
+                chat_template=ChatTemplate(template["source"], tokens=template["tokens"]),
+                fingerprint=fields["fingerprint"],
+            )
+        except Exception as error:  # the library raises plain Exception for damaged text
+            raise ModelError(f"The tokenizer is damaged: {first_line(error)}.") from error
+
+    def to_fields(self) -> dict[str, Any]:
+        """JSON values from which `from_fields` makes an equal tokenizer; megabytes of text."""
+        pieces = None
+        if self._pieces is not None:  # only those that the encoder does not know under this id
+            pieces = {
+                str(token_id): piece
+                for token_id, piece in enumerate(self._pieces)
+                if self._encoder.id_to_token(token_id) != piece
+            }
+        return {
+            "encoder": self._encoder.to_str(),
+            "pieces": pieces,
+            "num_pieces": 0 if self._pieces is None else len(self._pieces),
+            "scheme": self._scheme,
+            "vocab_size": self.vocab_size,
+            "bos_id": self.bos_id,
+            "eos_ids": sorted(self.eos_ids),
+            "add_bos": self.add_bos,
+            "strip_leading_space": self._strip_leading_space,
+            "chat_template": {
+                "source": None if self._chat_template.is_fallback else self._chat_template.source,
+                "tokens": dict(self._chat_template.tokens),
+            },
+            "fingerprint": self.fingerprint,
+        }
 
     @property
     def has_chat_template(self) -> bool:

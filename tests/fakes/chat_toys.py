@@ -7,6 +7,7 @@ character its own, and knows a few control tokens. No thread: tests deliver the 
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 
 import jinja2
@@ -239,11 +240,10 @@ class ToyClient:
         sampling = sampling or parent.sampling
         return [self.submit(Request(parent.prompt_ids, sampling)) for _ in range(n)]
 
-    def price(self, token_ids: Sequence[int]) -> ForkPrice:
-        return ForkPrice(len(token_ids), 0, None)
-
-    def price_hint(self, token_ids: Sequence[int]) -> ForkPrice | None:
-        return self.price(token_ids)
+    def price(self, token_ids: Sequence[int]) -> "Future[ForkPrice]":
+        future: Future[ForkPrice] = Future()
+        future.set_result(ForkPrice(len(token_ids), 0, None))
+        return future
 
     scheduling = Scheduling()
 

@@ -51,12 +51,12 @@ def open_pravaha(demo_model, tmp_path):
     }
     engine = ("--model", str(demo_model), *ENGINE)
 
-    def open_one(*options, temperature="0", **variables):
+    def open_one(*options, temperature="0", shown="ready", **variables):
         command = [PRAVAHA, *(options or engine), "--temperature", temperature]
         terminal = Terminal(command, environ | variables)
         terminal.database = tmp_path / "data" / "conversations.db"
         opened.append(terminal)
-        terminal.wait_for("ready")
+        terminal.wait_for(shown)
         return terminal
 
     yield open_one
@@ -298,6 +298,36 @@ def test_attached_to_a_server_that_dies_and_comes_back(open_pravaha, demo_model)
         terminal.wait_until(lambda text: "Rome" in text and "● ready" in text, "the answer")
     terminal.type(CTRL_Q)
     assert terminal.exit_status() == 0
+
+
+def test_a_second_terminal_attached_to_the_server_follows_and_continues_the_conversation(
+    open_pravaha, demo_model, tmp_path
+):
+    with pravaha_process(demo_model, *ENGINE, "--threads", "1") as server:
+        first = open_pravaha("--attach", server.url)
+        stream_words(first, 5)
+        second = open_pravaha("--attach", server.url, shown="working")
+        # One process at a time adds to a conversation.
+        ask(second, CAPITAL)
+        second.wait_for("Another Pravāha process is generating")
+        first.type(CTRL_C)
+        second.wait_for("■ stopped", "● ready", CAPITAL)
+        last_word = saved_answer(first)[1][-1]
+        assert last_word in second.text.partition("■ stopped")[0].split()[-8:]
+        second.type(SEND)
+        second.wait_until(lambda text: "Paris" in text and "● ready" in text, "the answer")
+        first.wait_for("Paris")
+        first.type(CTRL_Q)
+        assert first.exit_status() == 0
+        second.type(CTRL_Q)
+        assert second.exit_status() == 0
+        again = open_pravaha("--attach", server.url)
+        again.wait_for("Paris")
+        # Conversations are those of the data folder, not of the server.
+        elsewhere = open_pravaha(
+            "--attach", server.url, PRAVAHA_DATA_DIR=str(tmp_path / "other folder")
+        )
+        assert "Paris" not in elsewhere.wait_for("Ask anything")
 
 
 def test_a_fork_is_pruned_restored_and_there_after_a_restart(open_pravaha):

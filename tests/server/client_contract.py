@@ -322,8 +322,7 @@ class ClientContract:
         blocks = slow_engine.residency(tokens).blocks
         assert len(blocks) == whole // 16
         assert slow_client.residency(tokens) == Residency(len(tokens), whole, 0, blocks)
-        assert slow_client.price(tokens) == slow_engine.price(tokens)
-        wait_until(lambda: slow_client.price_hint(tokens) == slow_engine.price(tokens))
+        assert slow_client.price(tokens).result(30) == slow_engine.price(tokens)
         pin_id = slow_client.pin(tokens)
 
         def told(kind):
@@ -480,16 +479,16 @@ class ClientContract:
     def test_price_is_the_engines(self, client, engine):
         # Both transports' tests share an engine, and so what it has cached.
         tokens = tuple(f"{type(client).__name__} says this again and again ".encode() * 3)
-        assert client.price(tokens).prefill_tokens == len(tokens)
+        assert client.price(tokens).result(30).prefill_tokens == len(tokens)
         request_id = client.submit(ask(bytes(tokens).decode(), max_tokens=1))
         drain_all(client, request_id)
-        quoted = client.price(tokens)
+        quoted = client.price(tokens).result(30)
         assert quoted == engine.price(tokens)
         assert quoted.prefill_tokens < len(tokens)
 
     def test_a_price_of_nothing_is_refused(self, client):
         with pytest.raises(InvalidRequest):
-            client.price(())
+            client.price(()).result(30)
 
     def test_a_switch_of_policy_is_in_the_snapshot_and_what_runs_goes_on(self, client, engine):
         before = engine.scheduling

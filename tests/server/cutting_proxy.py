@@ -1,4 +1,4 @@
-"""A TCP relay to a server that cuts connections: a network that goes away while the server stays."""
+"""A TCP relay to a server that cuts or loses connections: a network that goes away while the server stays."""
 
 import asyncio
 import threading
@@ -23,6 +23,9 @@ class CuttingProxy:
         self.cuts = 0
         self.requests: list[str] = []
         self.up = True
+        self.silent = False
+        """Whether data are kept back: a network that loses every packet for a while."""
+        self._lost: set[asyncio.StreamWriter] = set()
         self._target = target
         self._cut_after = cut_after
         self._delay_s = delay_s
@@ -33,6 +36,14 @@ class CuttingProxy:
         """Cut all connections; refuse new ones until `up` is set."""
         self.up = False
         self._loop.call_soon_threadsafe(self._abort_all)
+
+    def lose(self) -> None:
+        """Never pass anything on open connections again, without closing them; new ones work."""
+        self._loop.call_soon_threadsafe(lambda: self._lost.update(self._writers))
+
+    async def _passes(self, writer: asyncio.StreamWriter) -> None:
+        while self.silent or writer in self._lost:  # noqa: ASYNC110 - set by another thread
+            await asyncio.sleep(0.01)
 
     def _abort_all(self) -> None:
         for writer in self._writers:
@@ -57,6 +68,7 @@ class CuttingProxy:
         with suppress(OSError, asyncio.CancelledError):
             while data := await there.read(65536):
                 await asyncio.sleep(self._delay_s)
+                await self._passes(writer)
                 if left is not None and len(data) > left:
                     writer.write(data[:left])
                     await writer.drain()
@@ -76,6 +88,7 @@ class CuttingProxy:
                 if data[:5] in (b"POST ", b"GET /", b"DELET"):
                     self.requests.append(data.split(b"\r\n", 1)[0].decode())
                 await asyncio.sleep(self._delay_s)
+                await self._passes(back)
                 back.write(data)
                 await back.drain()
             back.close()

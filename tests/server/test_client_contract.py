@@ -31,6 +31,7 @@ def test_both_transports_know_the_token_that_plain_completions_begin_with(add_bo
     with byte_engine(add_bos=add_bos) as engine, live(engine) as server:
         remote = HttpClient(server.url)
         try:
+            wait_until(lambda: remote.snapshot().state is EngineState.READY)
             expected = engine.tokenizer.bos_id if add_bos else None
             assert InProcessClient(engine).bos_id() == expected
             assert remote.bos_id() == expected
@@ -52,6 +53,7 @@ class TestHttp(ClientContract):
     @pytest.fixture(scope="class")
     def client(self, server):
         client = HttpClient(server.url)
+        wait_until(lambda: client.snapshot().state is EngineState.READY)
         yield client
         client.close()
 
@@ -59,6 +61,7 @@ class TestHttp(ClientContract):
     def slow_client(self, slow_engine):
         with live(slow_engine, api_key="k") as server:
             client = HttpClient(f"{server.url}/v1/", api_key="k")
+            wait_until(lambda: client.snapshot().state is EngineState.READY)
             yield client
             client.close()
 
@@ -169,7 +172,9 @@ def test_a_closed_client_says_so():
     client.close()
     client.close()
     with pytest.raises(EngineUnavailable, match="closed"):
-        client.tokenize("x")
+        client.submit(ask())
+    with pytest.raises(EngineUnavailable, match="closed"):
+        client.price((1,)).result()
 
 
 def test_a_server_that_is_back_wakes_a_client_that_nobody_reads(join, engine):
@@ -178,10 +183,10 @@ def test_a_server_that_is_back_wakes_a_client_that_nobody_reads(join, engine):
     wait_until(lambda: client.snapshot().state is EngineState.FAILED)
     now[0] += 1000.0
     woken = []
-    client.on_wake(lambda: woken.append(client._poller.latest.state))
+    client.on_wake(lambda: woken.append(client._poller._snapshot.state))
     port = int(client._connection.url.rpartition(":")[2])
     with live(engine, port=port):
-        wait_until(lambda: woken == [EngineState.READY])
+        wait_until(lambda: woken == [EngineState.LOADING, EngineState.READY])
 
 
 def test_without_requests_the_client_does_not_poll(join, engine):
@@ -197,5 +202,5 @@ def test_without_requests_the_client_does_not_poll(join, engine):
 
         wait_until(lambda: not client._poller._wanted.is_set())
         before = polls()
-        client.tokenize("x")  # the connection itself works
+        client.price((1,)).result(30)  # the connection itself works
         assert polls() == before

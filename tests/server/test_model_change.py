@@ -225,7 +225,7 @@ def test_an_idle_attached_client_learns_of_a_change_that_it_did_not_make(engine,
         engine.wait_ready(PATIENCE_S)
         with pytest.raises(EngineUnavailable, match="no longer has the model first"):
             client.submit(ask())
-        assert client.snapshot().model.name == "second"
+        wait_until(changed_to(client, "second"))
         assert drain_all(client, client.submit(ask()))[-1].finish_reason is FinishReason.LENGTH
     finally:
         client.close()

@@ -10,12 +10,13 @@ import pytest
 
 from engine.api.errors import EngineUnavailable
 from engine.api.request import FinishReason, new_request_id
+from engine.api.snapshot import EngineState
 from engine.clients.http_client import HttpClient
 from engine.clients.http_streams import RESUME_S
 from engine.clients.in_process import InProcessClient
 from engine.clients.sse_decoder import SseDecoder, SseEvent
 from tests.server.byte_engine import byte_engine, is_quiet, wait_until
-from tests.server.client_contract import ask, drain_all
+from tests.server.client_contract import add_batch, ask, drain_all
 from tests.server.cutting_proxy import cutting_proxy
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, batch
@@ -125,6 +126,34 @@ def test_a_network_that_stays_away_fails_the_answer_with_the_reason(paced):
     assert "did not come back in 30 seconds" in last.error
     engine.abort(request_id)
     wait_until(lambda: is_quiet(engine))
+
+
+@pytest.mark.parametrize("connections", ["kept", "lost"])
+def test_a_network_that_loses_everything_is_noticed_and_the_answer_goes_on(connections):
+    with (
+        byte_engine(step_s=0.01) as engine,
+        live(engine, keep_alive_s=0.1) as server,
+        cutting_proxy(server.address) as proxy,
+    ):
+        client = HttpClient(proxy.url, silence_s=0.6)
+        try:
+            request = question(7)
+            batches = []
+            request_id = client.submit(request)
+            wait_until(lambda: add_batch(client, request_id, batches) and batches)
+            proxy.silent = True
+            wait_until(lambda: client.snapshot().state is EngineState.FAILED)
+            reason = client.snapshot().last_error
+            assert reason.startswith(f"No word from the server at {proxy.url} for 1 s.")
+            if connections == "lost":
+                proxy.lose()
+            proxy.silent = False
+            wait_until(lambda: client.snapshot().state is EngineState.READY)
+            wait_until(lambda: add_batch(client, request_id, batches) and batches[-1].finish_reason)
+            ids = [one for batch in batches for one in batch.token_ids]
+            assert ids == answer(InProcessClient(engine), request)[0]
+        finally:
+            client.close()
 
 
 def test_a_request_whose_client_does_not_come_back_is_aborted():

@@ -1,7 +1,10 @@
 """Keys that change the conversation tree, and what the status bar says before and after."""
 
+from concurrent.futures import Future
+
 import pytest
 
+from app.tui.keys import ALL_KEYS
 from engine.api.fork_price import ForkPrice
 from engine.conversations.tree import NodeKind, NodeStatus
 from tests.tui.harness import converse
@@ -153,10 +156,16 @@ async def test_p_makes_a_branch_the_main_one(screen):
         assert ui.session.tree[ui.session.tree.branches()["main"]].text == "four"
 
 
+def answered(price):
+    future = Future()
+    future.set_result(price)
+    return future
+
+
 async def test_the_price_is_in_the_status_bar_before_the_key(screen):
     def earlier(session, client):
         two_turns(session, client)
-        client.price = lambda ids: (
+        client.price = lambda ids: answered(
             ForkPrice(1812, 1, 0.412) if len(ids) > 50 else ForkPrice(1, 0, 0.001)
         )
 
@@ -165,16 +174,6 @@ async def test_the_price_is_in_the_status_bar_before_the_key(screen):
         await ui.shown("f fork 1 812 tok+1 blk ≈ 412 ms", "r again 1 tok")
         await ui.press("g")
         await ui.shown("f fork 1 tok  f1 keys  r again 1 tok")
-
-
-async def test_an_engine_behind_a_connection_is_not_asked_for_prices(screen):
-    def earlier(session, client):
-        forked(session, client)
-        client.price = None
-
-    async with screen(prepare=earlier, server="http://other:1") as ui:
-        await ui.press("shift+tab", "k")
-        await ui.shown("f fork  f1 keys  r again")
 
 
 @pytest.mark.parametrize(
@@ -195,15 +194,45 @@ async def test_the_hints_follow_the_focused_pane(screen, keys, hints):
         await ui.shown(hints)
 
 
-@pytest.mark.parametrize(
-    "key",
-    [*"feRhlbmDP", "left_square_bracket", "grave_accent", "B", "J", "K", "u", "U", "s", "enter"],
-)
-async def test_a_key_without_effect_says_why_and_breaks_nothing(screen, key):
+async def test_keys_without_effect_in_an_empty_conversation_say_why(screen):
     async with screen() as ui:
-        await ui.press("shift+tab", key)
-        assert ui.app.is_running
+        await ui.press("shift+tab")
+        await ui.shown("NAVIGATE", "i type  f1 keys  ctrl+p commands")
+        disabled = [key for key in ALL_KEYS if key.id in ui.app.disabled_reasons()]
+        assert {"f", "r", "x", "D", "space", "s", "j", "t", "slash", "M"} <= {
+            key.keys for key in disabled
+        }
+        for key in disabled:
+            await ui.press(key.keys.split(",")[0])
+            assert ui.toasts, key.id
+            assert ui.toasts[-1].endswith("."), key.id
+            ui.app.clear_notifications()
+        assert len(ui.app.screen_stack) == 1
         assert ui.session.path() == []
+        for key, said in (("u", "Nothing to undo."), ("U", "Nothing to redo.")):
+            await ui.press(key)
+            assert ui.toasts[-1] == said
+        await ui.press("enter")
+        assert ui.prompt.has_focus
+
+
+async def test_keys_that_need_a_finished_answer_say_so_while_it_runs(screen):
+    async with screen("a b c", prepare=two_turns) as ui:
+        await ui.ask("five")
+        ui.client.step()
+        await ui.press("shift+tab")
+        for key in ("fork", "edit", "regen", "regen.params", "tok.next", "alternatives"):
+            assert ui.app.disabled_reasons()[key] == "the answer is being generated"
+        for key in ("f", "e", "r", "R", "L", "full_stop"):
+            await ui.press(key)
+            assert ui.toasts[-1].endswith("stop it first.")
+            ui.app.clear_notifications()
+        for key in "JK":
+            await ui.press(key)
+            assert "has siblings" in ui.toasts[-1]
+        await ui.answered()
+        await ui.press("s")
+        assert ui.toasts[-1] == "No answer is running on the open branch."
 
 
 async def test_other_branches_go_on_while_one_is_read(screen):

@@ -99,6 +99,39 @@ async def test_n_goes_to_the_next_difference_and_back(screen):
         await ui.shown("difference 1 of 2", "▸ LINE 3")
 
 
+async def test_a_comparison_follows_running_answers(screen):
+    words = [f"word{number}\n\n" for number in range(60)]
+    one, other = ["Same ", "start, ", *words, "end."], ["Same ", "start, ", "BUT ", "brief."]
+
+    async with screen(one, other, prepare=two, size=(160, 30)) as ui:
+        await ui.press("shift+tab", "x", "2")
+        ui.client.step(2)
+        await ui.press("space", "l", "space", "c")
+        await ui.shown("the same text so far", "≋ running")
+        ui.client.step(4)
+        await ui.shown("part at word 3", "BUT", "word3")
+        ui.client.finish()
+        # The end was visible, so that it stays visible while the text grows.
+        await ui.shown("end.", "part at token")
+        await ui.gone("≋ running")
+        await ui.press("g")
+        await ui.shown("BUT brief.", "row 1 of")
+        await ui.settled()
+
+
+async def test_a_comparison_without_running_answers_is_not_read_again(screen, monkeypatch):
+    async with screen("a b c", prepare=two) as ui:
+        await ui.press("shift+tab", "c")
+        await ui.shown("part at")
+        before = pane(ui).columns
+        monkeypatch.setattr("app.tui.widgets.compare.align_rows", None)
+        monkeypatch.setattr("app.tui.comparison._column", None)
+        ui.session.send("And lakes?")
+        ui.client.finish()
+        await ui.until(lambda: not ui.session.generating)
+        assert pane(ui).columns is before
+
+
 async def test_esc_closes_the_comparison(screen):
     async with screen(prepare=two) as ui:
         await ui.press("shift+tab", "c")
@@ -165,10 +198,7 @@ async def test_a_lone_answer_has_nothing_to_be_compared_with(screen):
 async def test_nothing_is_marked_or_compared_in_an_empty_conversation(screen):
     async with screen() as ui:
         await ui.press("shift+tab", "space", "c")
-        assert [toast.split(":")[0] for toast in ui.toasts] == [
-            "Nothing to mark",
-            "Nothing to compare",
-        ]
+        assert ui.toasts == ["The conversation is empty: send a message first."] * 2
 
 
 async def test_marks_of_another_conversation_do_not_count(screen):

@@ -68,15 +68,24 @@ async def test_the_keys_show_an_earlier_instant_and_the_present_again(screen):
             ui.client.step()
             ui.app.frame_clock.wake()
             await ui.pilot.pause()
-        await ui.press("shift+tab")
+        await ui.press("shift+tab", "greater_than_sign")
+        assert ui.toasts[-1] == "The engine is shown as it is now; < goes back."
         await ui.press("less_than_sign")
-        await ui.shown("ago, esc returns")
+        # In the header and, also where that has no room, in the status bar.
+        await ui.shown("as of 23:13:19, esc returns", "NAVIGATE   as of 23:13:19", "0 now")
+        await ui.pilot.resize_terminal(60, 20)
+        await ui.gone("esc returns")
+        await ui.shown("NAVIGATE   as of 23:13:19", "0 now")
+        await ui.pilot.resize_terminal(120, 36)
         await ui.press("0")
-        await ui.gone("ago, esc returns")
+        await ui.gone("as of")
         await ui.press("left_parenthesis", "greater_than_sign")
-        await ui.shown("ago, esc returns")
+        await ui.shown("as of")
+        ui.app.clear_notifications()
+        await ui.press("left_parenthesis", "left_parenthesis")
+        assert ui.toasts[-1] == "Nothing earlier of the engine is kept."
         await ui.press("right_parenthesis")
-        await ui.gone("ago, esc returns")
+        await ui.gone("as of")
 
 
 async def test_esc_in_the_prompt_returns_to_the_present(screen):
@@ -88,9 +97,9 @@ async def test_esc_in_the_prompt_returns_to_the_present(screen):
             ui.app.frame_clock.wake()
             await ui.pilot.pause()
         await ui.press("shift+tab", "less_than_sign", "i")
-        await ui.shown("PROMPT", "ago, esc returns")
+        await ui.shown("PROMPT   as of 23:13:19", "esc now")
         await ui.press("escape")
-        await ui.gone("ago, esc returns")
+        await ui.gone("as of")
         assert "PROMPT" in ui.text
 
 

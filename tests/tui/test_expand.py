@@ -25,7 +25,7 @@ def strip(ui):
 async def test_x_waits_for_a_number_and_the_status_bar_says_so(screen):
     async with screen(prepare=rivers) as ui:
         await ui.press("shift+tab", "x")
-        await ui.shown("how many answers side by side? 2–9", "prefill 34 tok", "NAVIGATE x…")
+        await ui.shown("how many answers side by side? 2–9", "34 tok, shared by all", "NAVIGATE x…")
         assert len(ui.client.requests) == 1
 
 
@@ -87,17 +87,32 @@ async def test_enter_adopts_the_selected_card_and_keeps_the_others_as_siblings(s
         assert ui.last.source == ANSWERS[2]
 
 
+@pytest.mark.parametrize("columns", [120, 140])
+async def test_four_answers_fit_beside_each_other(screen, columns):
+    async with screen(*ANSWERS, prepare=rivers, size=(columns, 36)) as ui:
+        await expanded(ui)
+        cards = [card for card in ui.app.query(Card) if card.display]
+        assert len(cards) == 4
+        assert not ui.app.query_one("#left").display
+        await ui.answered()
+        await ui.press("ctrl+t")
+        assert ui.app.query_one("#left").display
+        assert ui.app.tree_focused
+        await ui.press("escape")
+        assert not ui.app.query_one("#left").display
+
+
 async def test_h_l_and_digits_select_and_page(screen):
     async with screen(*ANSWERS, prepare=rivers, size=(80, 30)) as ui:
         await expanded(ui)
         await ui.answered()
-        await ui.shown("1–2 of 4", ANSWERS[0][:8])
-        await ui.press("l", "l")
-        await ui.shown("3–4 of 4", "answer 3")
+        await ui.shown("1–3 of 4", ANSWERS[0][:8])
+        await ui.press("l", "l", "l")
+        await ui.shown("  4 of 4", "answer 4")
         await ui.press("h")
-        await ui.shown("1–2 of 4")
+        await ui.shown("1–3 of 4")
         await ui.press("4", "l", "right")
-        await ui.shown("3–4 of 4")
+        await ui.shown("  4 of 4")
         assert strip(ui).selected == strip(ui).node_ids[3]
         await ui.press("left", "9")
         assert strip(ui).selected == strip(ui).node_ids[2]
@@ -158,7 +173,7 @@ async def test_esc_closes_the_strip_and_the_answers_go_on(screen):
 async def test_an_expansion_that_the_engine_refuses_is_reported(screen):
     async with screen() as ui:
         await ui.press("shift+tab", "x")
-        assert ui.toasts == ["Nothing to answer: send a message first."]
+        assert ui.toasts == ["The conversation is empty: send a message first."]
 
 
 async def test_another_conversation_has_no_strip(screen):

@@ -6,6 +6,7 @@ from app.tui.view.kv_cells import Cell, block_cells
 from app.tui.widgets.kv_map import KvMap
 from app.tui.widgets.kv_tree import KvTree
 from engine.api.block_detail import PrefixChain, PrefixTree
+from engine.api.errors import QueueFull
 from engine.api.events import PrefixHit, PrefixPinned, PrefixUnpinned, RequestFinished
 from engine.api.request import FinishReason, Timings
 from engine.api.residency import Residency
@@ -141,3 +142,11 @@ async def test_the_tree_is_read_at_most_once_a_second(screen, monkeypatch):
         ui.client.wake()
         await ui.settled()
         assert len(readings) == 2
+
+
+async def test_a_refused_warming_is_reported(screen):
+    async with screen(prepare=rivers) as ui:
+        ui.client.refuse = QueueFull("The queue is full.")
+        await ui.press("shift+tab", "w")
+        await ui.until(lambda: ui.toasts, "the reason")
+        assert ui.toasts == ["The queue is full."]

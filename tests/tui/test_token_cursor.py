@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.tui.view.price import build_price
 from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import FinishReason, SamplingParams
 from tests.tui.harness import converse
@@ -41,8 +42,9 @@ async def test_the_cursor_moves_by_tokens_and_the_bar_describes_the_token(screen
         await ui.shown("token 2/17", '"h"')
         await ui.press("shift+left", "H", "H")
         assert cursor(ui).token == 0
-        # The bar names the price of a fork, which the fake engine computes from the prompt.
-        await ui.shown("f fork prefill")
+        # The row and the status bar name the price of a fork there, which the fake engine computes.
+        price = build_price(ui.app.tokens.fork_price)
+        await ui.until(lambda: ui.text.count(f"f fork {price}  ") == 2)
 
 
 async def test_the_bar_shows_whole_hints_on_a_narrow_screen(screen):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 MAX_BODY_BYTES = 4 * 1024 * 1024
 DRAIN_S = 30.0
 RESUME_S = 30.0
+KEEP_ALIVE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class ServerConfig:
     max_body_bytes: int = MAX_BODY_BYTES
     body_timeout_s: float = 30.0
     max_choices: int = 64
-    keep_alive_s: float = 12.0
+    keep_alive_s: float = KEEP_ALIVE_S
     drain_s: float = DRAIN_S
     resume_s: float = RESUME_S
     stall_s: float = 60.0

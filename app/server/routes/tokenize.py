@@ -1,12 +1,16 @@
 """The tokenizer over HTTP.
 
-`POST /tokenize` and `POST /detokenize` (vLLM's shapes), `POST /apply-template` and
-`GET /tokenizer_info`.
+`POST /tokenize` and `POST /detokenize` (vLLM's shapes), `POST /apply-template`,
+`GET /tokenizer_info` and `GET /tokenizer`.
 """
 
+import asyncio
+import gzip
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
+import orjson
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
@@ -19,6 +23,7 @@ from app.server.wire.errors import bad_request
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.schemas import ApplyTemplateRequest, DetokenizeRequest, TokenizeRequest
+from engine.text.tokenizer import Tokenizer
 
 router = APIRouter(route_class=JsonRoute)
 
@@ -98,3 +103,20 @@ async def tokenizer_info(request: Request) -> Response:
             "control_tokens": tokenizer.control_tokens.spellings,
         }
     )
+
+
+@router.get("/tokenizer")
+@requires("infer")
+async def whole_tokenizer(request: Request) -> Response:
+    """Vocabulary, merges and chat template, from which `HttpClient` makes an equal tokenizer.
+
+    Compressed whatever the client accepts: half a megabyte instead of two for 49,000 tokens.
+    """
+    tokenizer = loaded_model(server_context(request), None).tokenizer
+    body = await asyncio.to_thread(_compressed, tokenizer)
+    return Response(body, media_type="application/json", headers={"content-encoding": "gzip"})
+
+
+@lru_cache(maxsize=1)
+def _compressed(tokenizer: Tokenizer) -> bytes:
+    return gzip.compress(orjson.dumps(tokenizer.to_fields()), compresslevel=6)

@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING
 
+from app.tui.actions.target import target
 from app.tui.comparison import before_this, compare
 from app.tui.keys import hint
 from app.tui.panes import CHAT
 from app.tui.widgets.cards import AskCount, CardStrip
 from app.tui.widgets.compare import ComparePane
-from app.tui.widgets.transcript import Transcript
+from app.tui.widgets.transcript import MessageScroll
 from engine.api.errors import InvalidRequest, PravahaError
-from engine.conversations.tree import NodeKind, NodeView
 
 if TYPE_CHECKING:
     from app.tui.app import PravahaApp
@@ -20,15 +20,18 @@ class CompareActions:
 
     def __init__(self, app: "PravahaApp") -> None:
         self._app = app
+        self._asked: str | None = None
+        """The node that the question for the number of answers is about."""
 
     # Generating answers side by side.
 
     async def ask_count(self) -> None:
         """Ask for the number of answers; the next key is it."""
-        node = self._target()
-        if node is None:
-            raise InvalidRequest("Nothing to answer: send a message first.")
-        self._app.query_one(AskCount).ask(self._prefill(node))
+        self._asked = node_id = target(self._app)
+        if self._app.close_overlay():  # the focus returns to the messages, not to the hidden tree
+            self._app.screen.set_focus(self._app.query_one(MessageScroll))
+        price = self._app.fork_prices.texts(node_id).get("regen", "")
+        self._app.query_one(AskCount).ask(price)
 
     @property
     def pending_key(self) -> str:
@@ -39,18 +42,17 @@ class CompareActions:
     async def answer_count(self, count: int) -> None:
         """Generate the number of answers that was asked for."""
         try:
-            await self.expand(count)
+            await self.expand(count, self._asked)
         except PravahaError as error:
             self._app.notify_safely(str(error), "warning")
 
-    async def expand(self, count: int) -> None:
-        """Generate `count` answers side by side to the selected message, else to the last one.
+    async def expand(self, count: int, node_id: str | None) -> None:
+        """Generate `count` answers side by side to a message, or beside an answer.
 
         Raises:
             PravahaError: as `Branches.expand`.
         """
-        node = self._target()
-        ids = self._app.session.branches.expand(count, node.id if node else None)
+        ids = self._app.session.branches.expand(count, node_id)
         await self._app.show_chat()
         self._strip.open(self._app.session, ids)
 
@@ -85,12 +87,10 @@ class CompareActions:
     # Comparing.
 
     async def mark(self) -> None:
-        """Mark the selected message, else the last one, or remove its mark."""
-        node = self._target()
-        if node is None:
-            raise InvalidRequest("Nothing to mark: send a message first.")
+        """Mark the selected node, or remove its mark."""
+        node_id = target(self._app)
         self._app.marks.keep(self._app.session.tree.__contains__)
-        self._app.marks.toggle(node.id)
+        self._app.marks.toggle(node_id)
 
     async def compare(self) -> None:
         """Compare the marked messages.
@@ -126,9 +126,7 @@ class CompareActions:
         marked = [one for one in self._app.marks.ids if tree[one].pruned_at is None]
         if len(marked) > 1:
             return marked
-        current = self._target()
-        if current is None:
-            raise InvalidRequest("Nothing to compare: send a message first.")
+        current = session.view(target(self._app))
         other = marked[0] if marked and marked[0] != current.id else before_this(session, current)
         if other is None:
             raise InvalidRequest(
@@ -148,19 +146,3 @@ class CompareActions:
     @property
     def _strip(self) -> CardStrip:
         return self._app.screen_stack[0].query_one(CardStrip)
-
-    def _target(self) -> NodeView | None:
-        """The selected card if the cards have the focus; else the selected message, else the last one."""
-        session = self._app.session
-        if self._strip.has_focus and self._strip.selected is not None:
-            return session.view(self._strip.selected)
-        selected = self._app.query_one(Transcript).selected
-        return selected or (session.view(session.head) if session.head else None)
-
-    def _prefill(self, node: NodeView) -> int | None:
-        """Prompt tokens to compute for answers to a message; None if that cannot be told."""
-        asked = node.parent_id if node.kind is NodeKind.ASSISTANT else node.id
-        try:
-            return self._app.session.branches.price(asked or node.id).prefill_tokens
-        except PravahaError:
-            return None

@@ -14,7 +14,6 @@ from app.slash.attachments import attach_files, mention
 from app.text.safe_text import safe_line
 from app.tui.widgets.choice import Choice, ChoiceScreen
 from app.tui.widgets.prompt import Prompt
-from app.tui.widgets.transcript import Transcript
 from engine.api.errors import InvalidRequest
 from engine.conversations.export import export_markdown
 from engine.conversations.tree import NodeKind
@@ -79,6 +78,14 @@ class FileActions:
                 text = file.read_text(encoding="utf-8", errors="replace")
                 prompt.insert_unsent(text.rstrip("\n"), replace=True)
 
+    def copy(self) -> None:
+        """Copy the selected node, else the last answer, as Markdown.
+
+        Raises:
+            InvalidRequest: there is no answer.
+        """
+        self._app.copy_text(self._message())
+
     def copy_code(self) -> None:
         """Copy a code block of the selected message, else of the last answer; asks if there are several.
 
@@ -108,12 +115,13 @@ class FileActions:
         self._app.copy_text(export_markdown(session.title, session.path()))
 
     def _message(self) -> str:
-        selected = self._app.query_one(Transcript).selected
-        path = self._app.session.path()
-        if selected is not None:
-            return next((node.text for node in path if node.id == selected.id), "")
-        answers = [node.text for node in path if node.kind is NodeKind.ASSISTANT]
-        return answers[-1] if answers else ""
+        session = self._app.session
+        if self._app.selected_node is not None:
+            return session.view(self._app.selected_node).text
+        answers = [node.text for node in session.path() if node.kind is NodeKind.ASSISTANT]
+        if not answers:
+            raise InvalidRequest("There is no answer to copy yet.")
+        return answers[-1]
 
 
 def find_code(text: str) -> list[str]:

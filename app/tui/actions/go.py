@@ -139,7 +139,8 @@ class GoActions:
     async def branch_point(self, step: int) -> None:
         """Select the next (1) or previous (-1) node that has siblings."""
         if self._view.has_focus:
-            self._view.next_branch(step)
+            if not self._view.next_branch(step):
+                raise InvalidRequest(_no_branch_point(step))
             return
         tree = self._session.tree
         path = tree.path(tree.head)
@@ -150,6 +151,7 @@ class GoActions:
             if len(tree.siblings(one)) > 1:
                 await self._transcript.select_node(one)
                 return
+        raise InvalidRequest(_no_branch_point(step))
 
     async def branch(self, step: int) -> None:
         """Open the next (1) or previous (-1) branch, in the order of creation, around the end."""
@@ -188,3 +190,7 @@ class GoActions:
                 await self._app.guarded(self.to(node_id))
 
         self._app.open_dialog(ChooseNode("Bookmarks and labels", lines), chosen)
+
+
+def _no_branch_point(step: int) -> str:
+    return f"No message {'below' if step > 0 else 'above'} has siblings: r or e adds one."

@@ -1,12 +1,14 @@
 """Keys for the KV of a path: pin it, warm it, show its blocks. Notifications give the engine's figures."""
 
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from app.tui.actions.target import target
 from app.tui.frame import Frame
 from app.tui.view.kv_words import build_pinned, build_shown, build_unpinned, build_warmed
 from app.tui.widgets.kv_pane import KvPane
-from engine.api.errors import InvalidRequest, PravahaError
+from engine.api.errors import PravahaError
 from engine.api.events import (
     Event,
     PrefixHit,
@@ -28,9 +30,11 @@ class _Warming:
     """A request that computes KV only.
 
     Attributes:
+        submitted: fails if the engine refuses it.
         cached: tokens that it found in the pool.
     """
 
+    submitted: "Future[str]"
     cached: int = 0
 
 
@@ -50,7 +54,7 @@ class KvActions:
 
     async def pin(self) -> None:
         """Pin the path to the node, or end its pin."""
-        node_id = self._node()
+        node_id = target(self._app)
         self._follow()
         pin_id = self._pins.pop(node_id, None)
         if pin_id is None:
@@ -62,13 +66,14 @@ class KvActions:
 
     async def warm(self) -> None:
         """Compute the KV of the path to the node."""
-        node_id = self._node()
+        node_id = target(self._app)
         self._follow()
-        self._warming[self._app.session.branches.warm(node_id)] = _Warming()
+        request_id, submitted = self._app.session.branches.warm(node_id)
+        self._warming[request_id] = _Warming(submitted)
 
     async def show_blocks(self) -> None:
         """Open the KV map with the blocks of the path to the node highlighted."""
-        ids = self._app.session.branches.prompt_ids(self._node())
+        ids = self._app.session.branches.prompt_ids(target(self._app))
         self._follow()
         if self._app.pane != "kv":
             self._app.action_pane("kv")
@@ -77,6 +82,7 @@ class KvActions:
     def show(self, frame: Frame) -> bool:
         """Report what the engine did; True while an answer is expected."""
         self._show_path()
+        self._drop_refused()
         if self._pinning or self._warming or self._pins:
             batch = self._app.client.events(self._next_event or 0)
             self._next_event = batch.next
@@ -90,18 +96,18 @@ class KvActions:
             self._acted_at = frame.now
         return frame.now - self._acted_at < _PATIENCE_S
 
-    def _node(self) -> str:
-        node_id = self._app.selected_node or self._app.session.head
-        if node_id is None:
-            raise InvalidRequest("The conversation is empty: send a message first.")
-        return node_id
-
     def _follow(self) -> None:
         """Read events from now on."""
         if not (self._pinning or self._warming or self._pins):
             self._next_event = self._app.client.events(self._next_event or 0).next
         self._acted_at = None
         self._app.draw_all()
+
+    def _drop_refused(self) -> None:
+        for request_id, warming in list(self._warming.items()):
+            if warming.submitted.done() and (error := warming.submitted.exception()) is not None:
+                del self._warming[request_id]
+                self._app.notify_safely(str(error), "warning")
 
     def _show_path(self) -> None:
         if self._shown_path is None:

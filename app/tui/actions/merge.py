@@ -32,12 +32,16 @@ class MergeActions:
         self._app = app
 
     def open(self) -> None:
-        """Ask for the branch, then for the kind.
+        """Ask for the kind of merging the branch of the tree's node; on the open path first for the branch.
 
         Raises:
             InvalidRequest: there is no other branch.
         """
         app = self._app
+        node_id = app.selected_node
+        if node_id is not None and node_id not in app.session.tree.path(app.session.head):
+            self.ask(node_id)
+            return
         others = other_branches(app.session)
         if not others:
             raise InvalidRequest("There is no other branch to merge.")
@@ -99,7 +103,8 @@ class MergeActions:
 
     def _cost(self, node_id: str, kind: MergeKind) -> str:
         try:
-            cost = merge_cost(self._app.session, node_id, kind)
+            price = self._app.fork_prices.price(node_id)
+            cost = merge_cost(self._app.session, node_id, kind, price)
         except PravahaError as error:
             return f"The cost is not known: {safe_line(str(error))}"
         recomputed, total = (f"{n:,}".replace(",", " ") for n in (cost.recomputed, cost.total))

@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.text.scheduling_titles import BATCH_FORMER_TITLES, POLICY_TITLES
-from engine.api.errors import PravahaError
+from app.tui.keys import hint
+from engine.api.errors import InvalidRequest, PravahaError
 from engine.api.scheduling import Scheduling
 
 if TYPE_CHECKING:
@@ -47,30 +48,41 @@ class SchedulerActions:
 
 
 class TimeActions:
-    """Show the engine as it was some seconds ago, in all panes but the messages."""
+    """Show the engine as it was some seconds ago, in all panes but the messages.
+
+    Each method raises InvalidRequest if the instant that it leads to is shown already.
+    """
 
     def __init__(self, app: "PravahaApp") -> None:
         self._app = app
 
-    async def back(self) -> None:
+    def back(self) -> None:
         """One second earlier."""
-        self._app.go_in_time(-1.0)
+        self._go(-1.0)
 
-    async def forward(self) -> None:
+    def forward(self) -> None:
         """One second later."""
-        self._app.go_in_time(1.0)
+        self._go(1.0)
 
-    async def far_back(self) -> None:
+    def far_back(self) -> None:
         """Ten seconds earlier."""
-        self._app.go_in_time(-10.0)
+        self._go(-10.0)
 
-    async def far_forward(self) -> None:
+    def far_forward(self) -> None:
         """Ten seconds later."""
-        self._app.go_in_time(10.0)
+        self._go(10.0)
 
-    async def live(self) -> None:
+    def live(self) -> None:
         """Back to the present."""
-        self._app.go_in_time(None)
+        self._go(None)
+
+    def _go(self, seconds: float | None) -> None:
+        if self._app.go_in_time(seconds):
+            return
+        if seconds is not None and seconds < 0:
+            raise InvalidRequest("Nothing earlier of the engine is kept.")
+        key = hint("time.back", "", self._app.keymap)[0]
+        raise InvalidRequest(f"The engine is shown as it is now; {key} goes back.")
 
 
 def _following(name: str, names: list[str]) -> str:

@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+from app.tui.actions.target import EMPTY
 from app.tui.widgets.search import FindScreen, SearchScreen
 from app.tui.widgets.transcript import MessageScroll, Transcript
-from engine.api.errors import PravahaError
+from engine.api.errors import InvalidRequest, PravahaError
 from engine.conversations.tree import SearchHit
 
 if TYPE_CHECKING:
@@ -33,7 +34,13 @@ class SearchActions:
             )
 
     def find(self) -> None:
-        """Ask for words and go to the next message of the open branch that contains them."""
+        """Ask for words and go to the next message of the open branch that contains them.
+
+        Raises:
+            InvalidRequest: the conversation is empty.
+        """
+        if self._app.session.head is None:
+            raise InvalidRequest(EMPTY)
 
         async def given(words: str | None) -> None:
             if words is not None:

@@ -5,6 +5,7 @@ the text of their tokens instead of Markdown. `show` runs at every drawing of th
 messages that were mounted since are shown in the same way.
 """
 
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple
 
 from textual.css.query import NoMatches
@@ -68,7 +69,7 @@ class TokenActions:
         self._answers: dict[str, TokenAnswer] = {}
         self._without_tokens: set[str] = set()
         """Finished answers that cannot be tinted; asked again after the next `t`."""
-        self._price: tuple[object, ForkPrice | None] = ((), None)
+        self._price: tuple[object, Future[ForkPrice] | None] = ((), None)
         self._computing: dict[tuple[str, int], NextTokens] = {}
         self._computed: dict[tuple[str, int], tuple[TopLogprob, ...]] = {}
         self._popup: tuple[tuple[str, int], AlternativesScreen] | None = None
@@ -77,6 +78,11 @@ class TokenActions:
     def cursor(self) -> TokenCursor | None:
         """The token cursor."""
         return self._cursor
+
+    @property
+    def fork_price(self) -> ForkPrice | None:
+        """The price of a fork at the token cursor; None if there is no cursor, or it is unknown."""
+        return None if self._cursor is None else self._current_price(self._cursor)
 
     # Keys.
 
@@ -107,10 +113,13 @@ class TokenActions:
     async def tint(self) -> None:
         """Tint the selected answer, or all answers if none is selected: by surprisal, source, not at all."""
         self._without_tokens.clear()
+        await self._follow_tree()
         selected = self._transcript.selected
         target = selected.id if selected is not None else _ALL
         if selected is not None:
             self._answer(selected)  # raises if it has no tokens
+        elif not any(one.kind is NodeKind.ASSISTANT for one in self._transcript.path):
+            raise InvalidRequest(_NO_ANSWER)
         if self._is_tinted(target):
             self._tint = next_tint(self._tint)
         else:
@@ -126,6 +135,7 @@ class TokenActions:
 
     async def alternatives(self) -> None:
         """Show the most likely tokens at the token cursor."""
+        await self._follow_tree()
         cursor = self._cursor or await self._place(1)
         known = cursor.answer.topk[cursor.unit] or self._computed.get(_place_of(cursor), ())
         rows = self._rows(cursor, known) if known else None
@@ -159,11 +169,10 @@ class TokenActions:
     def show(self, frame: Frame) -> bool:
         """Show tokens in newly mounted messages, the row of the cursor, and computed alternatives."""
         self._poll()
-        if self._cursor is None and self._tint is None:
-            return False
-        self._sync()
-        self._scroll_to_cursor()
-        return False
+        if self._cursor is not None or self._tint is not None:
+            self._sync()
+            self._scroll_to_cursor()
+        return bool(self._computing)  # a refusal wakes nobody
 
     # Internal: the cursor.
 
@@ -172,6 +181,7 @@ class TokenActions:
         return self._app.screen_stack[0].query_one(Transcript)
 
     async def _step(self, step: int, *, by_word: bool = False) -> None:
+        await self._follow_tree()
         if self._cursor is None:
             await self._place(step)
             return
@@ -180,6 +190,7 @@ class TokenActions:
         self._move(answer, min(max(target, 0), len(answer.units) - 1))
 
     async def _to_surprise(self, step: int) -> None:
+        await self._follow_tree()
         if self._cursor is None:
             answer, unit = await self._place(step)
             unit -= step  # the first or last token may be surprising, too
@@ -193,6 +204,21 @@ class TokenActions:
             )
         self._move(answer, min(ahead) if step > 0 else max(ahead))
 
+    async def _follow_tree(self) -> None:
+        """If the branch tree has the focus: select its node's message, where its tokens can be seen.
+
+        Raises:
+            InvalidRequest: the node is on another branch.
+        """
+        node_id = self._app.selected_node
+        if not self._app.tree_focused or node_id is None:
+            return
+        if not await self._transcript.select_node(node_id, scroll=False):
+            raise InvalidRequest("The message is on another branch: enter opens it.")
+        self._app.close_overlay()
+        self._app.action_navigate()
+        self._sync()
+
     async def _place(self, step: int) -> TokenCursor:
         """Put the cursor on the first or last token of the selected, else of the last answer.
 
@@ -204,7 +230,7 @@ class TokenActions:
             (one for one in reversed(transcript.path) if one.kind is NodeKind.ASSISTANT), None
         )
         if node is None:
-            raise InvalidRequest("There is no answer yet.")
+            raise InvalidRequest(_NO_ANSWER)
         answer = self._answer(node)
         await transcript.select_node(node.id, scroll=False)
         return self._move(answer, 0 if step > 0 else len(answer.units) - 1)
@@ -283,15 +309,21 @@ class TokenActions:
         )
 
     def _current_price(self, cursor: TokenCursor) -> ForkPrice | None:
-        """The price of a fork at the cursor, computed once for each place and version of the tree."""
+        """The price of a fork at the cursor, computed once for each place and version of the tree.
+
+        A server's arrives later; while the cursor moves on, the next one is not asked for.
+        """
         key = (_place_of(cursor), self._app.session.version)
-        if key != self._price[0]:
+        priced, price = self._price
+        if key != priced and (price is None or price.done()):
             try:
                 price = self._app.session.branches.price(cursor.answer.node_id, at=cursor.token)
             except PravahaError:
                 price = None
-            self._price = (key, price)
-        return self._price[1]
+            self._price = priced, price = key, price
+        if key != priced or price is None or not price.done() or price.exception() is not None:
+            return None
+        return price.result()
 
     def _scroll_to_cursor(self) -> None:
         """Scroll to the cursor once after each move, as soon as its tokens are laid out."""
@@ -363,6 +395,7 @@ class TokenActions:
 
 
 _ALL = "*"
+_NO_ANSWER = "There is no answer yet."
 _BAR_PADDING = 2
 _HINTS = (
     ("fork", "fork"),

@@ -1,13 +1,13 @@
 """Keys that change the conversation tree: fork, edit, regenerate, prune, promote, label, undo.
 
-They act on the selected node: the one under the cursor of the branch tree if that has the focus, else
-the selected message, else the end of the open path. Moves are in `go.py`.
+They act on the selected node (`target`). Moves are in `go.py`.
 """
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.text.safe_text import safe_line, safe_text
+from app.tui.actions.target import target
 from app.tui.widgets.ask_text import AskText
 from app.tui.widgets.prompt import Prompt
 from app.tui.widgets.transcript import Transcript
@@ -34,19 +34,13 @@ class TreeActions:
     def _session(self) -> TreeSession:
         return self._app.session
 
-    def _node(self, otherwise: str = "The conversation is empty") -> str:
-        node_id = self._app.selected_node or self._session.head
-        if node_id is None:
-            raise InvalidRequest(f"{otherwise}: send a message first.")
-        return node_id
-
     # New branches.
 
     async def fork(self) -> None:
         """Begin a branch at the token cursor, else after the node; after a user message its answer begins."""
         if not self._app.tree_focused and await self._app.tokens.fork():
             return
-        node_id = self._node()
+        node_id = target(self._app)
         name = self._session.branches.fork(node_id)
         answered = self._session.tree[node_id].kind is NodeKind.USER
         self._app.fork_costs.expect("Fork", self._session.head if answered else None)
@@ -61,7 +55,7 @@ class TreeActions:
 
     async def edit(self) -> None:
         """Put the node's text into the prompt, to add a changed version beside it."""
-        node_id = self._node()
+        node_id = target(self._app)
         node = self._session.view(node_id)
         if node_id in self._session.running:
             raise InvalidRequest("The answer is running: stop it first.")
@@ -101,11 +95,13 @@ class TreeActions:
 
     async def regenerate(self) -> None:
         """Generate the selected answer again, as a sibling with the next seed."""
-        await self._regenerate(self._node("Nothing to regenerate"))
+        await self._regenerate(target(self._app))
 
     async def regenerate_with(self) -> None:
         """Ask for a temperature and generate the selected answer again with it."""
-        node_id = self._node()
+        node_id = target(self._app)
+        if node_id in self._session.running:
+            raise InvalidRequest("The answer is running: stop it first.")
 
         async def given(text: str | None) -> None:
             if text is not None:
@@ -138,7 +134,7 @@ class TreeActions:
 
     async def prune(self) -> None:
         """Hide the node and all below it; asks for a second key if several branches end there."""
-        node_id = self._node()
+        node_id = target(self._app)
         tree = self._session.tree
         below = set(tree.subtree(node_id))
         names = [name for name, at in tree.branches().items() if at in below]
@@ -164,13 +160,13 @@ class TreeActions:
 
     async def promote(self) -> None:
         """Make the node's branch the main one."""
-        self._session.branches.promote(self._node())
+        self._session.branches.promote(target(self._app))
         await self._app.show_chat()
         self._app.notify_safely("This branch is main now; u restores.")
 
     async def bookmark(self) -> None:
         """Set the node's bookmark, or remove it."""
-        node_id = self._node()
+        node_id = target(self._app)
         marked = bool(self._session.tree[node_id].rating)
         self._session.branches.rate(node_id, None if marked else 1)
         await self._app.show_chat()
@@ -178,7 +174,7 @@ class TreeActions:
 
     async def label(self) -> None:
         """Ask for the node's label; an empty one removes it."""
-        node_id = self._node()
+        node_id = target(self._app)
 
         async def given(text: str | None) -> None:
             if text is not None:
@@ -194,7 +190,11 @@ class TreeActions:
     async def stop(self) -> None:
         """Stop the selected answer, else the one at the end of the open path."""
         node_id = self._app.selected_node
-        self._session.stop(node_id if node_id in self._session.running else None)
+        if node_id not in self._session.running:
+            node_id = None
+            if not self._session.generating:
+                raise InvalidRequest("No answer is running on the open branch.")
+        self._session.stop(node_id)
         self._app.draw_all()
 
     async def undo(self) -> None:

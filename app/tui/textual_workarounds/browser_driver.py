@@ -14,12 +14,13 @@ from textual.app import App
 from textual.drivers._byte_stream import ByteStream
 from textual.drivers.web_driver import WebDriver, _ExitInput
 
+from app.tui.textual_workarounds.mouse_driver import MouseDriver
 from app.tui.textual_workarounds.terminal_parser import TerminalParser
 
 log = logging.getLogger(__name__)
 
 
-class BrowserDriver(WebDriver):
+class BrowserDriver(WebDriver, MouseDriver):
     """See the module's description."""
 
     def __init__(self, app: App[Any], **options: Any) -> None:
@@ -39,6 +40,10 @@ class BrowserDriver(WebDriver):
         if not self._left:
             self._left = True
             os.kill(os.getpid(), signal.SIGHUP)
+
+    def _enable_mouse_support(self) -> None:
+        if self._mouse:  # Textual's own does not ask
+            super()._enable_mouse_support()
 
     def run_input_thread(self) -> None:
         """Read the server's packets until the app ends."""

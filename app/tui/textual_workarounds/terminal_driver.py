@@ -13,6 +13,7 @@ from codecs import getincrementaldecoder
 
 from textual.drivers.linux_driver import LinuxDriver
 
+from app.tui.textual_workarounds.mouse_driver import MouseDriver
 from app.tui.textual_workarounds.terminal_parser import TerminalParser
 
 _POLL_S = 0.1
@@ -22,8 +23,13 @@ _CHUNK = 64 * 1024
 log = logging.getLogger(__name__)
 
 
-class TerminalDriver(LinuxDriver):
+class TerminalDriver(LinuxDriver, MouseDriver):
     """See the module's description."""
+
+    def _enable_mouse_support(self) -> None:
+        super()._enable_mouse_support()
+        if self._in_band_window_resize:  # the parser has been told to expect pixels
+            self._enable_mouse_pixels()
 
     def run_input_thread(self) -> None:
         """Read the terminal until the app ends or is suspended."""

@@ -8,7 +8,8 @@ from rich.cells import cell_len
 
 from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs, gauge
-from app.tui.numbers import compact, duration, percent, rate
+from app.tui.numbers import clock_time, compact, duration, percent, rate
+from app.tui.view.key_hints import KeyHint, build_hints, wanted_cells
 from app.tui.view.spans import Line, Span, cut, fit, justify, plain, width
 from app.tui.view.stats import is_busy
 from engine.api.snapshot import EngineSnapshot, EngineState, Totals
@@ -16,6 +17,8 @@ from engine.api.snapshot import EngineSnapshot, EngineState, Totals
 _WITHOUT_MODEL = frozenset({EngineState.FAILED, EngineState.UNLOADED})
 _TITLE_ROOM = 24
 """Cells of the header that are kept for the title before the least important figures are shown."""
+_BESIDE_HINTS = 3
+"""Cells that stay empty between the figures and the hints."""
 _NO_REASON = {
     EngineState.FAILED: "The engine stopped for an unknown reason.",
     EngineState.UNLOADED: "No model is loaded: /model chooses one.",
@@ -30,15 +33,17 @@ class StatusFacts:
         mode: `PROMPT` or `NAVIGATE`.
         context_used: tokens of the open conversation.
         generating: whether an answer of this conversation runs.
-        hints: (key, label, action) to show if there is room.
+        hints: shown as far as there is room.
         unsaved: whether messages cannot be saved at present.
+        as_of: when the engine was as it is shown, seconds since the epoch; None for the present.
     """
 
     mode: str
     context_used: int
     generating: bool
-    hints: Sequence[tuple[str, str, str]]
+    hints: Sequence[KeyHint]
     unsaved: bool = False
+    as_of: float | None = None
 
 
 def build_header(
@@ -48,7 +53,7 @@ def build_header(
     cells: int,
     *,
     server: str | None = None,
-    behind: float = 0.0,
+    as_of: float | None = None,
     face: str = "",
 ) -> Line:
     """Face, name, server, model and conversation on the left; the engine's figures on the right.
@@ -76,11 +81,11 @@ def build_header(
     shares = build_shares(snapshot.totals, glyphs)
     if width(left) + width(right) + width(shares) + _TITLE_ROOM <= cells:
         right += shares
-    if behind:
+    if as_of is not None:
         right.insert(
             0,
             Span(
-                f"{duration(behind)} ago, esc returns{dot}",
+                f"as of {clock_time(as_of)}, esc returns{dot}",
                 "bold $warning",
                 "app.perform('time','live')",
             ),
@@ -140,23 +145,28 @@ def build_state(snapshot: EngineSnapshot, generating: bool, glyphs: Glyphs) -> t
 
 
 def build_context(used: int, limit: int, glyphs: Glyphs, *, bar: int = 10) -> Line:
-    """`ctx 812/8.2k ━━──── 10%`, in a warning colour from 80 % on."""
+    """`ctx 812/8.2k ━━──── 10%`, in a warning colour from 80 % on; `ctx 10%` with a `bar` of 0 cells."""
     if limit <= 0:
         return (Span(f"{compact(used)} tok", "$muted"),)
     share = used / limit
     style = "$error" if share >= 0.95 else "$warning" if share >= 0.8 else "$primary"
+    shown = Span(percent(share), style if share >= 0.8 else "$muted")
+    if not bar:
+        return (Span("ctx ", "$muted"), shown)
     full, empty = gauge(glyphs, share, bar)
     return (
         Span("ctx ", "$muted"),
         Span(f"{compact(used)}/{compact(limit)} "),
         Span(full, style),
-        Span(empty, "$panel"),
-        Span(f" {percent(share)}", style if share >= 0.8 else "$muted"),
+        Span(f"{empty} ", "$panel"),
+        shown,
     )
 
 
 def build_status(snapshot: EngineSnapshot, facts: StatusFacts, glyphs: Glyphs, cells: int) -> Line:
-    """Mode, state, context and speed; key hints fill the remaining cells.
+    """Mode, state, context and speed as far as they leave room for two key hints, which fill the rest.
+
+    For an earlier instant its time stands in place of the state.
 
     If the engine has failed and the reason fits, it stands in place of all but mode and state.
     """
@@ -167,26 +177,29 @@ def build_status(snapshot: EngineSnapshot, facts: StatusFacts, glyphs: Glyphs, c
     )
     gap = Span("  ")
     left: list[Span] = [Span(f" {facts.mode} ", mode_style), gap]
-    left += build_state(snapshot, facts.generating, glyphs)
+    if facts.as_of is None:
+        left += build_state(snapshot, facts.generating, glyphs)
+    else:
+        left.append(Span(f"as of {clock_time(facts.as_of)}", "bold $warning"))
     if facts.unsaved:
         left += [gap, Span(f"{glyphs.failed} not saved", "bold $error")]
     reason = _reason(snapshot)
     if reason and width(left) + cell_len(reason) + 3 <= cells:
         return justify([*left, gap, Span(reason, "$status-failed")], [], cells)
     limit = snapshot.model.context_length if snapshot.model else 0
-    parts: list[Line] = []
+    parts: list[list[Line]] = []  # of each part the forms, the longest first
     if limit:
-        parts.append(
-            build_context(facts.context_used, limit, glyphs, bar=10 if cells >= 100 else 5)
-        )
+        bars = (10, 0) if cells >= 100 else (5, 0)
+        parts.append([build_context(facts.context_used, limit, glyphs, bar=bar) for bar in bars])
     if facts.generating:
-        parts.append(
-            (Span(f"{rate(snapshot.rates.decode_tokens_per_second)} tok/s", "bold $primary"),)
-        )
-    for part in parts:
-        if width(left) + width(part) + 2 <= cells:
-            left += [gap, *part]
-    right = build_hints(facts.hints, cells - width(left) - 3)
+        speed = f"{rate(snapshot.rates.decode_tokens_per_second)} tok/s"
+        parts.append([(Span(speed, "bold $primary"),)])
+    room = cells - wanted_cells(facts.hints) - _BESIDE_HINTS
+    for forms in parts:
+        fitting = (form for form in forms if width(left) + width(form) + 2 <= room)
+        if form := next(fitting, None):
+            left += [gap, *form]
+    right = build_hints(facts.hints, cells - width(left) - _BESIDE_HINTS)
     return justify(left, right, cells)
 
 
@@ -212,17 +225,6 @@ def build_reason(
 def _reason(snapshot: EngineSnapshot) -> str:
     failed = snapshot.state in _WITHOUT_MODEL
     return safe_line(snapshot.last_error) if failed and snapshot.last_error else ""
-
-
-def build_hints(hints: Sequence[tuple[str, str, str]], cells: int) -> Line:
-    """As many pairs of key and label as fit in `cells`, in order."""
-    spans: list[Span] = []
-    for key, word, action in hints:
-        pair = (Span(key, "$accent", action), Span(f" {word}  ", "$muted", action))
-        if width(spans) + width(pair) > cells:
-            break
-        spans += pair
-    return tuple(spans)
 
 
 def build_too_small(cells: int) -> Line:

@@ -33,6 +33,7 @@ class CompareColumn:
         sibling: place among its siblings, such as `2/3`; empty if it has none.
         tokens: number of generated tokens; None if not generated.
         ttft_us: microseconds to the first token.
+        running: whether the answer is being generated.
     """
 
     node_id: str
@@ -42,6 +43,7 @@ class CompareColumn:
     tokens: int | None = None
     perplexity: float | None = None
     ttft_us: int | None = None
+    running: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +255,7 @@ def build_column_head(
         Span(f"{number} {mark}", "bold $accent" if selected else "$accent"),
         Span(safe_line(column.title), "bold"),
     )
-    parts = []
+    parts = [f"{glyphs.busy} running"] if column.running else []
     if column.tokens is not None:
         parts.append(f"{column.tokens} tokens")
     if column.perplexity is not None:
@@ -266,11 +268,17 @@ def build_column_head(
 
 
 def build_compare_head(
-    parting: Parting, rows: AlignedRows, current: int | None, top: int, cells: int
+    parting: Parting,
+    rows: AlignedRows,
+    current: int | None,
+    top: int,
+    cells: int,
+    *,
+    running: bool = False,
 ) -> Line:
-    """Where the texts part, the current difference, and the row."""
+    """Where the texts part (`running`: so far), the current difference, and the row."""
     if parting.number is None:
-        left = [Span("the same text", "bold")]
+        left = [Span("the same text so far" if running else "the same text", "bold")]
     else:
         left = [Span(f"part at {parting.unit} {parting.number}", "bold $warning")]
         if rows.differences:

@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 
 from app.tui.glyphs import Glyphs, gauge
-from app.tui.numbers import duration
 from app.tui.view.heat import AnswerFigures
+from app.tui.view.price import build_price
 from app.tui.view.spans import Line, Span, cut, fit, width
 from app.tui.view.tints import SOURCE_WORDS, Tint, source_role
 from app.tui.view.token_answer import Alternative, TokenAnswer
@@ -85,17 +85,6 @@ def quoted(text: str, glyphs: Glyphs, cells: int = 24) -> str:
     return f'"{fit(marked, cells, glyphs.ellipsis)}"'
 
 
-def build_price(price: ForkPrice | None) -> str:
-    """`0 tok + 1 blk`, or `prefill 1,812 tok ≈ 0.4 s` when more than the last token must be computed."""
-    if price is None:
-        return ""
-    blocks = price.copied_blocks + price.swapped_blocks
-    if price.prefill_tokens <= 1:  # the last token always runs again, for its logits
-        return f"0 tok + {blocks} blk"
-    seconds = "" if price.seconds is None else f" ≈ {duration(price.seconds)}"
-    return f"prefill {price.prefill_tokens:,} tok{seconds}"
-
-
 def build_token_bar(
     answer: TokenAnswer,
     unit: int,
@@ -124,7 +113,7 @@ def build_token_bar(
     ]
     if not math.isnan(answer.bits[unit]):
         spans.append(Span(f"{answer.bits[unit]:.2f} bits  ", "$muted"))
-    cost = build_price(price)
+    cost = "" if price is None else build_price(price)
     pairs = []
     for at, (key, word, action) in enumerate(hints):
         note = f" {word} {cost}" if at == 0 and cost else f" {word}"

@@ -56,6 +56,7 @@ class TreeMarks:
         names: branch name by the node that the branch ends at.
         running: nodes whose answer runs.
         residency: by leaf, as far as known.
+        marked: nodes that are marked for comparison.
     """
 
     head: str | None = None
@@ -63,6 +64,7 @@ class TreeMarks:
     names: Mapping[str, str] = field(default_factory=dict)
     running: Collection[str] = frozenset()
     residency: Mapping[str, Residency] = field(default_factory=dict)
+    marked: Collection[str] = frozenset()
 
 
 def build_tree_rows(
@@ -125,6 +127,8 @@ def build_tree_line(
         Span(f"{mark} ", "bold $accent"),
         Span(_shortened(row.indent, cells // 2, glyphs), "$faint"),
     ]
+    if node.id in marks.marked:
+        left.append(Span(f"{glyphs.mark} ", "bold $warning"))
     left += _author(node, marks, glyphs)
     if node.rating:
         left.append(Span(f"{glyphs.bookmark} ", "$warning"))

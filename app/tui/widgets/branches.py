@@ -22,6 +22,7 @@ from app.tui.fork_prices import ForkPrices
 from app.tui.frame import Frame
 from app.tui.glyphs import Glyphs
 from app.tui.keys import BRANCH_KEYS, NAVIGATE_KEYS, bindings
+from app.tui.marks import Marks
 from app.tui.view.content import to_content
 from app.tui.view.stats import is_busy
 from app.tui.view.tree_lines import (
@@ -48,8 +49,11 @@ class BranchTreeView(ScrollView, can_focus=True):
     class Opened(Message):
         """A node was double-clicked."""
 
-    def __init__(self, session: TreeSession, prices: ForkPrices, glyphs: Glyphs) -> None:
+    def __init__(
+        self, session: TreeSession, prices: ForkPrices, compared: Marks, glyphs: Glyphs
+    ) -> None:
         super().__init__(id="branch-tree")
+        self._compared = compared
         self._session = session
         self._prices = prices
         self._glyphs = glyphs
@@ -62,6 +66,14 @@ class BranchTreeView(ScrollView, can_focus=True):
         self._hoisted: str | None = None
         self._cursor: str | None = None
         self._leaves = 0
+
+    def on_mount(self) -> None:
+        """Show which nodes are marked for comparison."""
+        self._compared.listen(self._show_compared)
+
+    def _show_compared(self) -> None:
+        self._set_marks()
+        self.refresh()
 
     @property
     def cursor(self) -> str | None:
@@ -114,6 +126,7 @@ class BranchTreeView(ScrollView, can_focus=True):
             names=names,
             running=frozenset(self._session.running),
             residency=self._residency,
+            marked=self._compared.ids,
         )
 
     def _nearest(self, node_id: str | None) -> str | None:
@@ -147,7 +160,7 @@ class BranchTreeView(ScrollView, can_focus=True):
             if residency is not None and residency is not self._residency.get(node_id):
                 self._residency[node_id] = residency
                 self._refresh_row(node_id)
-            if fresh and time.perf_counter() > until:
+            if fresh and (self._prices.waiting or time.perf_counter() > until):
                 return True
         return False
 
@@ -269,6 +282,7 @@ class BranchPane(DrawnOnTicks, Vertical):
         self,
         session: TreeSession,
         prices: ForkPrices,
+        compared: Marks,
         glyphs: Glyphs,
         *,
         id: str | None = None,  # noqa: A002
@@ -278,7 +292,7 @@ class BranchPane(DrawnOnTicks, Vertical):
         self._glyphs = glyphs
         self._asked_for: str | None = None
         self._shown_for: object = None
-        self.tree_view = BranchTreeView(session, prices, glyphs)
+        self.tree_view = BranchTreeView(session, prices, compared, glyphs)
 
     def compose(self) -> ComposeResult:
         """Heading above the tree."""

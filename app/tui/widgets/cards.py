@@ -211,13 +211,13 @@ class AskCount(Lines, can_focus=True):
         self._focused_before: Widget | None = None
         self.display = False
 
-    def ask(self, shared: int | None) -> None:
+    def ask(self, price: str) -> None:
         """Show the question.
 
         Args:
-            shared: prompt tokens to compute once for all answers; None if unknown.
+            price: what is computed once for all answers; empty if unknown.
         """
-        self.show_lines([build_ask_count(MAX_EXPANSION, shared, self._glyphs)])
+        self.show_lines([build_ask_count(MAX_EXPANSION, price, self._glyphs)])
         self.display = True
         self._focused_before = self.screen.focused
         self.focus()

@@ -38,7 +38,7 @@ class Header(DrawnOnTicks, Lines):
             cells - taken,
             server=frame.server,
             face=face,
-            behind=frame.behind,
+            as_of=frame.as_of,
         )
         if figure:
             words = build_mood_words(frame.mood.mood, frame.snapshot, retry_key=frame.retry_key)

@@ -9,7 +9,7 @@ from textual.containers import VerticalScroll
 from app.tui.frame import Frame
 from app.tui.glyphs import Glyphs
 from app.tui.keys import SCHEDULER_KEYS, bindings, shown
-from app.tui.numbers import duration
+from app.tui.numbers import clock_time
 from app.tui.view.scheduler_lines import build_plan, build_policy, build_steps, heading
 from app.tui.view.spans import Line
 from app.tui.view.stats import is_busy
@@ -55,7 +55,7 @@ class SchedulerPane(DrawnOnTicks, VerticalScroll, can_focus=True):
         self._timeline.feed(batch.events)
         steps = client.recent_steps(0)[-STEP_ENTRIES:]
         # While nothing runs the chart stands still: the last activity stays to be read.
-        now, end = snapshot.time, f"{duration(frame.behind)} ago" if frame.behind else "now"
+        now, end = snapshot.time, "now" if frame.as_of is None else clock_time(frame.as_of)
         if steps and not is_busy(snapshot):
             now, end = steps[-1].started + steps[-1].seconds, "last step"
         own = frame.session.request_id

@@ -32,6 +32,7 @@ class StatusBar(DrawnOnTicks, Lines):
             generating=session.generating,
             hints=frame.hints,
             unsaved=session.unsaved is not None,
+            as_of=frame.as_of,
         )
         status = build_status(frame.snapshot, facts, self._glyphs, cells)
         self.show_lines([*build_reason(frame.snapshot, status, self._glyphs, cells), status])

@@ -11,7 +11,6 @@ from app.tui.view.bars import (
     StatusFacts,
     build_context,
     build_header,
-    build_hints,
     build_load_line,
     build_reason,
     build_status,
@@ -19,6 +18,7 @@ from app.tui.view.bars import (
     build_too_small,
 )
 from app.tui.view.conversations import build_row
+from app.tui.view.key_hints import KeyHint, build_hints
 from app.tui.view.messages import build_head, build_mark, build_waiting
 from app.tui.view.spans import plain, width
 from app.tui.view.stats import History, build_stats, build_vitals
@@ -31,7 +31,9 @@ from tests.fakes.fake_client import MODEL, RATES, FakeClient
 READY = replace(FakeClient().snapshot(), rates=RATES, running=1)
 LOADING = EngineSnapshot(step=0, time=0.0, state=EngineState.LOADING, loading_progress=0.25)
 FAILED = replace(LOADING, state=EngineState.FAILED, last_error="No \x1b[2J such file.")
-FACTS = StatusFacts("PROMPT", 812, True, (("ctrl+c", "stop", "app.stop"), ("f1", "keys", "")))
+FACTS = StatusFacts(
+    "PROMPT", 812, True, (KeyHint("ctrl+c", "stop", "app.stop"), KeyHint("f1", "keys"))
+)
 WIDTHS = (40, 80, 100, 160, 200)
 
 ANSWER = NodeView(
@@ -165,9 +167,39 @@ def test_the_header_names_the_server():
 
 
 def test_hints_that_do_not_fit_are_left_out_whole():
-    hints = (("a", "one", ""), ("b", "two", ""))
+    hints = (KeyHint("a", "one"), KeyHint("b", "two"))
     assert plain([build_hints(hints, 8)]) == "a one  "
     assert plain([build_hints(hints, 3)]) == ""
+
+
+def test_prices_are_left_out_where_they_have_no_room():
+    hints = (
+        KeyHint("f", "fork", price="1 812 tok"), KeyHint("f1", "keys"),
+        KeyHint("r", "again", price="1 tok"),
+    )  # fmt: skip
+    assert plain([build_hints(hints, 42)]) == "f fork 1 812 tok  f1 keys  r again 1 tok  "
+    assert plain([build_hints(hints, 41)]) == "f fork 1 812 tok  f1 keys  r again  "
+    assert plain([build_hints(hints, 26)]) == "f fork  f1 keys  r again  "
+
+
+@pytest.mark.parametrize(
+    ("cells", "row"),
+    [
+        (100, " NAVIGATE   ● ready  ctx 812/8.2k ━───────── 10%  f fork 1 tok+1 blk  f1 keys  r again 9 tok"),
+        (80, " NAVIGATE   ● ready  ctx 812/8.2k ━──── 10%  f fork 1 tok+1 blk  f1 keys"),
+        (60, " NAVIGATE   ● ready  ctx 10%  f fork 1 tok+1 blk  f1 keys"),
+        (50, " NAVIGATE   ● ready  ctx 10%  f fork  f1 keys"),
+        (40, " NAVIGATE   ● ready  f fork  f1 keys"),
+    ],
+)  # fmt: skip
+def test_narrow_terminals_have_room_for_two_hints(cells, row):
+    hints = (
+        KeyHint("f", "fork", price="1 tok+1 blk"), KeyHint("f1", "keys"),
+        KeyHint("r", "again", price="9 tok"), KeyHint("ctrl+p", "commands"),
+    )  # fmt: skip
+    facts = StatusFacts("NAVIGATE", 812, False, hints)
+    status = plain([build_status(replace(READY, running=0), facts, UNICODE, cells)])
+    assert status.split() == row.split()
 
 
 def test_too_small_is_one_line_that_fits():

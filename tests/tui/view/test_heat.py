@@ -11,7 +11,6 @@ from app.tui.view.tints import PLAIN_ROLES, Tint, next_tint, tint_role
 from app.tui.view.token_answer import build_alternatives, build_token_answer
 from app.tui.view.token_bars import (
     build_alternative_lines,
-    build_price,
     build_token_bar,
     build_token_header,
     quoted,
@@ -144,27 +143,13 @@ def test_the_bar_of_the_cursor_names_the_source():
         assert "accepted draft" not in line or "alternatives" in line
 
 
-@pytest.mark.parametrize(
-    ("price", "text"),
-    [
-        (ForkPrice(1, 1, 0.02), "0 tok + 1 blk"),
-        (ForkPrice(1, 0, None, swapped_blocks=3), "0 tok + 3 blk"),
-        (ForkPrice(1812, 0, 0.4), "prefill 1,812 tok ≈ 400 ms"),
-        (ForkPrice(40, 1, None), "prefill 40 tok"),
-        (None, ""),
-    ],
-)
-def test_prices(price, text):
-    assert build_price(price) == text
-
-
 def test_the_bar_of_the_cursor_names_the_price_and_fits():
     shown = answer(["A", "क", "\u093f"], [0.5, 0.5, 0.25])
     hints = [("f", "fork", ""), (".", "alternatives", "")]
     line = build_token_bar(shown, 1, ForkPrice(1, 1, None), hints, UNICODE, 100)
     assert plain([line]).split("  ") == [
         ' token 2-3/3  "कि"'.partition("  ")[0], '"कि"', "12.5 %", "3.00 bits",
-        "f fork 0 tok + 1 blk", ". alternatives", "",
+        "f fork 1 tok+1 blk", ". alternatives", "",
     ]  # fmt: skip
     for cells in range(60):
         narrow = build_token_bar(shown, 1, None, hints, UNICODE, cells)

@@ -179,16 +179,29 @@ def test_what_was_paid():
 
 
 @pytest.mark.parametrize(
-    "pane", ["prompt", "messages", "selected", "branches", "list", "kv", "stats"]
+    "pane",
+    [
+        "prompt",
+        "empty",
+        "messages",
+        "selected",
+        "branches",
+        "cards",
+        "compare",
+        "list",
+        "kv",
+        "stats",
+    ],
 )
 def test_the_key_of_the_help_is_the_second_hint_of_every_pane(pane):
     for generating in (False, True):
-        assert build_hints_of(pane, {}, generating=generating)[1][1] == "keys"
+        assert build_hints_of(pane, {}, generating=generating)[1].label == "keys"
 
 
 def test_hints_carry_the_price_and_stop_comes_first():
     hints = build_hints_of("selected", {}, generating=True, prices={"fork": "1 tok"})
-    shown = [(key, word) for key, word, _ in hints]
-    assert shown[:3] == [("ctrl+c", "stop"), ("f1", "keys"), ("f", "fork 1 tok")]
-    assert hints[2][2] == "app.perform('tree','fork')"
-    assert len({key for key, _, _ in hints}) == len(hints)
+    assert [(one.key, one.label, one.price) for one in hints[:3]] == [
+        ("ctrl+c", "stop", ""), ("f1", "keys", ""), ("f", "fork", "1 tok"),
+    ]  # fmt: skip
+    assert hints[2].action == "app.perform('tree','fork')"
+    assert len({one.key for one in hints}) == len(hints)

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import random
 import typing
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -156,6 +157,22 @@ def test_what_does_not_change_is_written_once(tmp_path, clock):
         client.price([1, 2, 3])
     recording.close()
     assert len((tmp_path / "r").read_text().splitlines()) == 2
+
+
+def test_prices_are_futures_again_errors_included(tmp_path, clock):
+    recording, engine, client = record(tmp_path / "r", clock)
+    client.snapshot()
+    price = client.price([1, 2, 3]).result()
+    failed: Future = Future()
+    failed.set_exception(InvalidRequest("The tokens are not a valid prompt."))
+    engine.price = lambda ids: failed
+    with pytest.raises(InvalidRequest):
+        client.price([4]).result()
+    recording.close()
+    replayed = play(tmp_path / "r", clock)
+    assert replayed.price([1, 2, 3]).result() == price
+    with pytest.raises(InvalidRequest, match="not a valid prompt"):
+        replayed.price([4]).result()
 
 
 def test_every_call_of_the_protocol_has_a_type_that_can_be_decoded():

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from engine.api.errors import EngineUnavailable, QueueFull
+from engine.api.errors import EngineUnavailable, QueueFull, UnknownRequest
 from engine.api.request import FinishReason
 from engine.api.snapshot import EngineState
 from engine.conversations.session import TreeSession
@@ -14,10 +14,7 @@ from engine.conversations.tree import NodeStatus
 from tests.fakes.chat_toys import ToyClient
 from tests.server.byte_engine import wait_until
 
-ROUND_TRIPS = (
-    "submit", "fork", "tokenize", "detokenize", "render_chat", "control_tokens", "price",
-    "token_texts", "tokenizer_fingerprint",
-)  # fmt: skip
+ROUND_TRIPS = ("submit", "fork")
 
 
 class RemoteClient:
@@ -141,3 +138,20 @@ def test_several_answers_are_submitted_together(session, client):
     session.branches.expand(3, session.path()[0].id)
     pumped(session, lambda: len(session.running) == 3 and session.request_id is not None)
     assert threading.current_thread() not in client.threads
+
+
+def test_answers_beside_one_that_has_finished_already_are_submitted_anew(session, client):
+    session.send("hello")
+    pumped(session, lambda: session.request_id is not None)
+    client.toy.write("hi", eos=True)
+    session.pump()
+
+    def finished(*args, **options):
+        raise UnknownRequest("No live request has the id.")
+
+    client.toy.fork = finished
+    session.change_sampling({"seed": 7})
+    session.branches.expand(3, session.path()[0].id)
+    pumped(session, lambda: len(client.toy.requests) == 4)
+    assert len({one.prompt_ids for one in client.toy.requests[1:]}) == 1
+    assert len({one.sampling.seed for one in client.toy.requests[1:]}) == 3

@@ -203,7 +203,8 @@ def test_one_of_several_answers_is_stopped(session, client):
 def test_warming_computes_a_path_without_an_answer(session, client):
     _, answer = chat(session, client, "Hello", "Hi there")
     before = texts(session)
-    request_id = session.branches.warm(answer)
+    request_id, submitted = session.branches.warm(answer)
+    assert submitted.result() == request_id
     request = client.requests[-1]
     assert request.request_id == request_id
     assert request.prompt_ids == session.branches.prompt_ids(answer)
@@ -471,7 +472,10 @@ def test_the_price_of_a_fork_is_that_of_its_tokens(session, client, store):
     prompt = len(client.requests[0].prompt_ids)
     store.flush()
     answered = len(store.node(answer).token_ids)
-    price = session.branches.price
+
+    def price(node_id, at=None):
+        return session.branches.price(node_id, at=at).result()
+
     assert price(question).prefill_tokens == prompt
     assert price(answer).prefill_tokens == prompt + answered
     assert price(answer, at=1).prefill_tokens == prompt + 1

@@ -80,6 +80,17 @@ def test_a_tree_survives_export_and_import_with_tokens_and_pointers(store):
     session.pump()
 
 
+def test_an_import_is_not_undone(store):
+    session, _ = branched(store)
+    session.import_conversation(export_json(session.contents()))
+    imported = [node.text for node in session.path()]
+    assert session.undo() is None
+    assert [node.text for node in session.path()] == imported
+    session.branches.label(session.head, "changed")
+    assert session.undo() == "label"
+    assert session.undo() is None
+
+
 def test_a_message_list_is_read(store):
     session, _ = branched(store)
     again = read(export_messages(session.path()))

@@ -1,0 +1,36 @@
+"""Why keys of navigate mode have no effect at present, for the help and the command palette.
+
+The keys themselves say the same in a notification.
+"""
+
+from app.tui.keys import APP_KEYS, NAVIGATE_KEYS, TRANSCRIPT_KEYS, Group
+
+_WITHOUT_MESSAGES = frozenset({"prompt", "adopt", "undo", "redo"})
+"""Keys of navigate mode that also have an effect in an empty conversation."""
+_NOTHING_RUNS = "no answer is being generated"
+_OF_A_FINISHED_ANSWER = ("fork", "edit", "regen", "regen.params", "tok.next", "alternatives")
+
+
+def disabled_reasons(
+    *, empty: bool, answered: bool, running: bool, stoppable: bool
+) -> dict[str, str]:
+    """Action id → the reason why it is not available now.
+
+    Args:
+        empty: whether the conversation has no message.
+        answered: whether the open path has an answer.
+        running: whether the selected answer runs.
+        stoppable: whether an answer runs that the key would stop.
+    """
+    if empty:
+        keys = (*APP_KEYS, *TRANSCRIPT_KEYS, *NAVIGATE_KEYS)
+        ids = {key.id for key in keys if key.group is Group.NAVIGATE} - _WITHOUT_MESSAGES
+        return dict.fromkeys(ids, "the conversation is empty") | {"stop": _NOTHING_RUNS}
+    reasons: dict[str, str] = {}
+    if running:
+        reasons |= dict.fromkeys(_OF_A_FINISHED_ANSWER, "the answer is being generated")
+    if not stoppable:
+        reasons["stop"] = _NOTHING_RUNS
+    if not answered:
+        reasons["copy"] = reasons["copy.code"] = "there is no answer yet"
+    return reasons
