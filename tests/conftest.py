@@ -28,6 +28,11 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(GARBAGE_THRESHOLD)
 
 
+def pytest_unconfigure() -> None:
+    """Let the interpreter collect everything at its end: native modules report what is left."""
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="session")
 def demo_model() -> Path:
     """The demo model's GGUF file, fetched once into the user's cache."""
