@@ -318,6 +318,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             hints=self._hints,
             server=self._server,
             retry_key=hint("regen", "", self.keymap)[0],
+            animate=self.animation_level != "none",
         )
         await self.show_chat()
         self.refresh_list()

@@ -1,8 +1,8 @@
 """One tick of the screen: pulls new data from session and engine and passes it to the visible panes.
 
 Guard: costs microseconds if nothing changed; panes compare before they draw. Nothing here may wait for
-the engine. While the engine works, text is drawn on every tick but figures only every `FIGURES_S`, to
-leave processor time to the engine.
+the engine. While the engine works, or something only moves, text is drawn on every tick but figures only
+every `FIGURES_S`, to leave processor time to the engine.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from engine.conversations.session import TreeSession
 from engine.conversations.tree import NodeStatus
 
 FIGURES_S = 0.25
-"""Seconds between two drawings of the figures while the engine works."""
+"""Seconds between two drawings of the figures while the engine works, or while only the avatar moves."""
 CROWDED_FIGURES_S = 1.0
 """The same while many requests run."""
 CROWD = 8
@@ -37,6 +37,7 @@ class Presenter:
         hints: returns the keys to show in the status bar.
         server: the address of the engine's server; None for an engine in this process.
         retry_key: regenerates an answer.
+        animate: whether the avatar moves; without, its mood changes only when something else is drawn.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Presenter:
         hints: Callable[[], Sequence[tuple[str, str, str]]],
         server: str | None,
         retry_key: str,
+        animate: bool,
     ) -> None:
         self._client = client
         self._session = session
@@ -63,10 +65,12 @@ class Presenter:
         self._hints = hints
         self._server = server
         self._retry_key = retry_key
+        self._animate = animate
         self._tracker = MoodTracker()
         self._text_arrived = False
         self._drawn_at = float("-inf")
         self._drawn_for: tuple[object, ...] = ()
+        self._drawn_snapshot: EngineSnapshot | None = None
         self._moving = False
         self._engine = EngineHistory(client)
         self._shown_at: float | None = None  # the instant that panes show; None for the present
@@ -130,10 +134,12 @@ class Presenter:
         about = (
             snapshot.state, session.generating, session.queued, session.unsaved, self._mode(),
         )  # fmt: skip
+        only_moving = self._moving and snapshot is self._drawn_snapshot
         pause = CROWDED_FIGURES_S if self.crowded else FIGURES_S
-        if is_busy(snapshot) and about == self._drawn_for and now - self._drawn_at < pause:
+        may_wait = is_busy(snapshot) or only_moving
+        if may_wait and about == self._drawn_for and now - self._drawn_at < pause:
             return False
-        self._drawn_at, self._drawn_for = now, about
+        self._drawn_at, self._drawn_for, self._drawn_snapshot = now, about, snapshot
         return True
 
     def _draw(self, snapshot: EngineSnapshot, now: float, panes: Sequence[Pane]) -> bool:
@@ -159,4 +165,4 @@ class Presenter:
             behind=behind,
         )
         moving = [pane.show(frame) for pane in panes if pane.in_view]
-        return any(moving)
+        return any(moving) or (self._animate and mood.passing)

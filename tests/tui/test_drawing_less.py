@@ -8,6 +8,7 @@ import pyte
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from textual import constants
 from textual.app import App
 from textual.geometry import Region
 from textual.screen import Screen
@@ -17,7 +18,9 @@ from textual.widgets.markdown import MarkdownBlock
 from app.tui.presenter import CROWD, CROWDED_FIGURES_S, FIGURES_S
 from app.tui.textual_workarounds.answer_markdown import AnswerMarkdown, GrowingParagraph
 from app.tui.textual_workarounds.partial_compositor import PartialCompositor, bands_of
+from app.tui.view.mood import DWELL_S, ONE_SHOT_S, Mood
 from app.tui.widgets.kv_map import KvMap
+from app.tui.widgets.kv_pane import KvPane
 from app.tui.widgets.message import CROWDED_RESERVE
 from app.tui.widgets.transcript import Transcript
 from engine.api.request import Request, SamplingParams
@@ -213,6 +216,30 @@ async def test_under_load_the_engine_yields_a_core_while_the_screen_draws(
         cores = int(bool(others))
         assert {("apply", cores), ("render_partial_update", cores)} == set(drawn)
         assert not yielded
+
+
+async def test_after_an_answer_the_figure_rests_by_itself_and_figures_wait(screen, monkeypatch):
+    monkeypatch.setattr(constants, "TEXTUAL_ANIMATIONS", "full")
+    async with screen("Done.", size=(160, 45)) as ui:
+        ui.clock.now += DWELL_S
+        await ui.ask("question")
+        ui.client.finish()
+        ui.clock.now += DWELL_S
+        figure = ui.app._avatars[1]
+        await ui.until(lambda: figure.shown[0] is Mood.DONE, "the end of the answer")
+        idle = ui.client.snapshot()
+        monkeypatch.setattr(ui.client, "snapshot", lambda: idle)
+        ui.clock.now += ONE_SHOT_S + DWELL_S
+        await ui.until(lambda: figure.shown[0] is Mood.IDLE, "the end of the mood")
+        drawings = []
+        show = KvPane.show
+        monkeypatch.setattr(KvPane, "show", lambda *a: drawings.append(a) or show(*a))
+        ticks = ui.app.frame_clock.ticks
+        await ui.until(lambda: ui.app.frame_clock.ticks > ticks + 2, "ticks of the animation")
+        assert not drawings  # the clock stands still: only the figure could have moved
+        ui.clock.now += 60.0
+        await ui.settled()
+        assert drawings
 
 
 async def test_an_opened_pane_does_not_wait(screen):
