@@ -152,27 +152,31 @@ def paired(rows: NDArray[np.int16]) -> NDArray[np.int16]:
     return rows
 
 
-def changed_lines(
+def changed_spans(
     old: NDArray[np.int16], new: NDArray[np.int16], rows_per_line: int
-) -> list[int] | None:
-    """Text rows whose cells differ, or None if the shape changed and all must be redrawn."""
+) -> list[tuple[int, int, int]] | None:
+    """(text row, first column, column after the last) of the cells that differ in each text row.
+
+    None if the shape changed and all must be redrawn.
+    """
     if old.shape != new.shape:
         return None
-    rows = np.flatnonzero((old != new).any(axis=1))
-    return sorted({int(row) // rows_per_line for row in rows})
+    differ = old != new
+    lines = differ.reshape(-1, rows_per_line, differ.shape[1]).any(axis=1)
+    rows = np.flatnonzero(lines.any(axis=1))
+    first = lines[rows].argmax(axis=1)
+    stop = lines.shape[1] - lines[rows, ::-1].argmax(axis=1)
+    return list(zip(rows.tolist(), first.tolist(), stop.tolist(), strict=True))
 
 
 def runs(upper: NDArray[np.int16], lower: NDArray[np.int16]) -> list[tuple[int, int, int]]:
     """(upper cell, lower cell, length) for each run of equal pairs along one text row."""
     if len(upper) == 0:
         return []
-    edges = np.flatnonzero((np.diff(upper) != 0) | (np.diff(lower) != 0)) + 1
+    edges = np.flatnonzero((upper[1:] != upper[:-1]) | (lower[1:] != lower[:-1])) + 1
     starts = np.concatenate(([0], edges))
-    ends = np.concatenate((edges, [len(upper)]))
-    return [
-        (int(upper[start]), int(lower[start]), int(end - start))
-        for start, end in zip(starts, ends, strict=True)
-    ]
+    lengths = np.diff(starts, append=len(upper))
+    return list(zip(upper[starts].tolist(), lower[starts].tolist(), lengths.tolist(), strict=True))
 
 
 def block_info(blocks: BlockMap, block: int) -> BlockInfo:

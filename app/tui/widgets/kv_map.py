@@ -2,7 +2,7 @@
 
 Guard: `render_line` does dictionary look-ups only; the numpy computations run once for each update and
 cost O(blocks). Do not call `refresh()` without a region on an update: at 10 000 blocks it takes longer
-than a frame. Two rows of cells share a text row through `▀`; without colour, or in ASCII, each row of
+than a frame. A region that includes the scroll bar draws that, too. Two rows of cells share a text row through `▀`; without colour, or in ASCII, each row of
 cells is a row of glyphs.
 """
 
@@ -27,7 +27,7 @@ from app.tui.view.kv_cells import (
     Cell,
     block_cells,
     block_info,
-    changed_lines,
+    changed_spans,
     glyph_of,
     paired,
     role_of,
@@ -76,6 +76,8 @@ class KvMap(ScrollView, can_focus=True):
         self._grid = _EMPTY
         self._cursor: int | None = None
         self._styles_by_pair: dict[tuple[int, int], Style] = {}
+        self._rows: dict[int, Strip] = {}
+        """Strips by row of the widget, of rows that are not dirty."""
         self._scrolled_in: tuple[Size, Size] | None = None
         self._last_posted: tuple[BlockInfo | None, int] | None = None
 
@@ -163,14 +165,22 @@ class KvMap(ScrollView, can_focus=True):
         grid = rows_of(cells, columns)
         if self._half_blocks:
             grid = paired(grid)
-        changed = changed_lines(self._grid, grid, self._rows_per_line)
+        changed = changed_spans(self._grid, grid, self._rows_per_line)
         self._grid = grid
         if changed is None:
             self.virtual_size = Size(columns, len(grid) // self._rows_per_line)
             self.refresh()
             return
-        for line in changed:
-            self.refresh_line(line)
+        # Not `refresh_line`, which includes the scroll bar.
+        top = self.scroll_offset.y
+        visible = range(top, top + self.size.height)
+        regions = [
+            Region(first, line - top, stop - first, 1)
+            for line, first, stop in changed
+            if line in visible
+        ]
+        if regions:
+            self.refresh(*regions)
 
     @property
     def _rows_per_line(self) -> int:
@@ -188,24 +198,49 @@ class KvMap(ScrollView, can_focus=True):
         self._redraw()
 
     def notify_style_update(self) -> None:
-        """The theme changed: discard the cached styles."""
+        """The theme changed: discard the cached styles and rows."""
         super().notify_style_update()
         self._styles_by_pair.clear()
+        self._rows.clear()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The rows of `crop`, from an own cache.
+
+        Textual's reads the style sheet for each row that changed; the map has neither border nor padding.
+        """
+        if not self._half_blocks:
+            return super().render_lines(crop)
+        blank = self._style(_NOTHING, _NOTHING)
+        for y in crop.line_range:
+            if y not in self._rows:
+                self._rows[y] = self.render_line(y)
+        return [self._rows[y].crop_extend(crop.x, crop.right, blank) for y in crop.line_range]
+
+    def _set_dirty(self, *regions: Region) -> None:
+        # Textual clears its own cache here.
+        for region in regions:
+            for y in region.line_range:
+                self._rows.pop(y, None)
+        if not regions:
+            self._rows.clear()
+        super()._set_dirty(*regions)
 
     def render_line(self, y: int) -> Strip:
         """One text row of cells."""
         line = y + self.scroll_offset.y
-        width = self.scrollable_content_region.width
         first = line * self._rows_per_line
         if first >= len(self._grid):
-            return Strip.blank(width, self.rich_style)
+            width = self.scrollable_content_region.width
+            return Strip.blank(width, self._style(_NOTHING, _NOTHING))
         if not self._half_blocks:
             return self._glyph_line(first)
         upper, lower = self._grid[first], self._grid[first + 1]
         if self._cursor is not None and self.has_focus:
             upper, lower = self._with_cursor(upper, first), self._with_cursor(lower, first + 1)
+        known, style = self._styles_by_pair.get, self._style
         segments = [
-            Segment("▀" * length, self._style(up, down)) for up, down, length in runs(upper, lower)
+            Segment("▀" * length, known((up, down)) or style(up, down))
+            for up, down, length in runs(upper, lower)
         ]
         return Strip(segments, len(upper))
 
@@ -232,7 +267,8 @@ class KvMap(ScrollView, can_focus=True):
             elif cell == _NOTHING:
                 glyph, style = " ", self.rich_style
             else:
-                glyph, style = glyph_of(cell, self._glyphs), self._style(cell, _NOTHING)
+                glyph = glyph_of(cell, self._glyphs)
+                style = self._style(cell, _NOTHING)
             segments.append(Segment(glyph * length, style))
         return Strip(segments, len(row))
 
@@ -245,6 +281,10 @@ class KvMap(ScrollView, can_focus=True):
         style = self._styles_by_pair.get((upper, lower))
         if style is None:
             style = self.rich_style + Style(color=self._color(upper), bgcolor=self._color(lower))
+            # Textual's filters, applied once and not to every row.
+            for each in self.app.get_line_filters() if self._half_blocks else ():
+                (filtered,) = each.apply([Segment("▀", style)], self.background_colors[1])
+                style = filtered.style or style
             self._styles_by_pair[(upper, lower)] = style
         return style
 

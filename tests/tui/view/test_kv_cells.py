@@ -17,7 +17,7 @@ from app.tui.view.kv_cells import (
     Cell,
     block_cells,
     block_info,
-    changed_lines,
+    changed_spans,
     counted,
     glyph_of,
     paired,
@@ -163,13 +163,14 @@ def test_runs_give_back_their_rows(cells, columns):
         assert all(a[:2] != b[:2] for a, b in pairwise(found))
 
 
-def test_only_lines_that_changed_are_named():
+def test_only_what_changed_in_a_row_is_named():
     old = np.zeros((6, 4), np.int16)
     new = old.copy()
-    new[1, 2] = new[5, 0] = 3
-    assert changed_lines(old, new, 2) == [0, 2]
-    assert changed_lines(old, old, 2) == []
-    assert changed_lines(old, np.zeros((8, 4), np.int16), 2) is None
+    new[0, 1] = new[1, 2] = new[5, 0] = 3
+    assert changed_spans(old, new, 2) == [(0, 1, 3), (2, 0, 1)]
+    assert changed_spans(old, new, 1) == [(0, 1, 2), (1, 2, 3), (5, 0, 1)]
+    assert changed_spans(old, old, 2) == []
+    assert changed_spans(old, np.zeros((8, 4), np.int16), 2) is None
 
 
 def test_a_block_in_words():
