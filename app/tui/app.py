@@ -313,6 +313,8 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             transcript=self.query_one(Transcript),
             panes=self.panes,
             streams=[self.query_one(CardStrip)],
+            live=self.query_one(KvPane),
+            written=lambda: self.pace.total,
             on_settled=self.refresh_list,
             mode=lambda: "PROMPT" if self._typing else f"NAVIGATE{self.compare.pending_key}",
             hints=self._hints,
@@ -372,6 +374,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         if self._presenter is None or not self.is_running:
             return False
         if self.draw_deferred() or self.pace.resting:
+            self._presenter.map_governor.dropped()
             return True
         notice = self.session.take_notice()
         if notice:

@@ -1,4 +1,4 @@
-"""`Frame`: what a tick of the frame clock shows, and `Pane`, the Protocol by which a widget joins it."""
+"""`Frame`: what a tick of the frame clock shows; `Pane`, `LivePane`: how widgets join it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +28,7 @@ class Frame:
         server: the address of the engine's server; None for an engine in this process.
         retry_key: regenerates an answer.
         behind: how many seconds ago the engine was as it is shown; 0 for the present.
+        live: whether the live part of a `LivePane` is due, too.
     """
 
     now: float
@@ -42,6 +43,7 @@ class Frame:
     server: str | None
     retry_key: str
     behind: float = 0.0
+    live: bool = True
 
 
 class Pane(Protocol):
@@ -58,4 +60,12 @@ class Pane(Protocol):
         Returns:
             Whether it will look different at a later time even if nothing happens (an animation).
         """
+        ...
+
+
+class LivePane(Pane, Protocol):
+    """A pane of which a part is drawn between the frames of the figures, too."""
+
+    def show_live(self, frame: Frame) -> bool:
+        """Draw that part; whether it changed."""
         ...

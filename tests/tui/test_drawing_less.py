@@ -15,6 +15,7 @@ from textual.screen import Screen
 from textual.widgets import Markdown
 from textual.widgets.markdown import MarkdownBlock
 
+from app.tui.map_governor import MAX_BYTES, RATES_HZ
 from app.tui.presenter import CROWD, CROWDED_FIGURES_S, FIGURES_S
 from app.tui.textual_workarounds.answer_markdown import AnswerMarkdown, GrowingParagraph
 from app.tui.textual_workarounds.partial_compositor import PartialCompositor, bands_of
@@ -24,6 +25,7 @@ from app.tui.widgets.kv_pane import KvPane
 from app.tui.widgets.message import CROWDED_RESERVE
 from app.tui.widgets.transcript import Transcript
 from engine.api.request import Request, SamplingParams
+from tests.fakes.fake_client import BLOCK_SIZE
 
 REGIONS = st.lists(
     st.builds(
@@ -170,14 +172,53 @@ async def test_figures_wait_for_their_turn_while_text_does_not(screen, monkeypat
         ui.client.step()
         await ui.shown("word")
         shown = []
-        show = KvMap.show
-        monkeypatch.setattr(KvMap, "show", lambda *a, **b: shown.append(a) or show(*a, **b))
+        show = KvPane.show
+        monkeypatch.setattr(KvPane, "show", lambda *a, **b: shown.append(a) or show(*a, **b))
         ui.client.step(3)
         ui.clock.now += 0.9 * pause
         await ui.shown("word word word word")
         assert not shown
         ui.clock.now += 0.2 * pause
         await ui.until(lambda: shown, "the figures")
+
+
+async def test_changing_blocks_are_drawn_at_the_rate_of_their_governor(screen, monkeypatch):
+    monkeypatch.setattr("app.tui.presenter.thread_time", lambda: 0.0)
+    async with screen(["word "] * 4000, size=(160, 45)) as ui:
+        await ui.ask("question")
+        ui.client.step()
+        await ui.shown("word")
+        governor = ui.app._presenter.map_governor
+        written = 0
+        drawn = set()
+        redraw = KvMap._redraw
+
+        def redrawn(self):
+            changed = redraw(self)
+            if changed:
+                drawn.add(ui.clock.now)
+                ui.app.pace.queued(written)
+                ui.app.pace.wrote(written)
+            return changed
+
+        monkeypatch.setattr(KvMap, "_redraw", redrawn)
+
+        async def frames(count):
+            drawn.clear()
+            for _ in range(count):
+                ui.client.step(BLOCK_SIZE)  # a block more
+                ui.clock.now += 0.1
+                await ui.app.frame_clock.tick_once()
+            return len(drawn)
+
+        assert await frames(20) >= 19
+        written = 2 * MAX_BYTES
+        await frames(30)
+        assert governor.hz == RATES_HZ[-1]
+        assert await frames(20) == pytest.approx(2 * RATES_HZ[-1], abs=1)
+        written = 0
+        await frames(80)
+        assert governor.hz == RATES_HZ[0]
 
 
 @pytest.mark.parametrize("others", [0, CROWD])

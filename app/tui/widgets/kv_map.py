@@ -2,8 +2,8 @@
 
 Guard: `render_line` does dictionary look-ups only; the numpy computations run once for each update and
 cost O(blocks). Do not call `refresh()` without a region on an update: at 10 000 blocks it takes longer
-than a frame. A region that includes the scroll bar draws that, too. Two rows of cells share a text row through `▀`; without colour, or in ASCII, each row of
-cells is a row of glyphs.
+than a frame. A region that includes the scroll bar draws that, too. Two rows of cells share a text row
+through `▀`; without colour, or in ASCII, each row of cells is a row of glyphs.
 """
 
 from typing import ClassVar
@@ -124,8 +124,8 @@ class KvMap(ScrollView, can_focus=True):
         block_size: int,
         now: float,
         flashing: NDArray[np.int32] = _NO_BLOCKS,
-    ) -> None:
-        """Draw what changed.
+    ) -> bool:
+        """Draw what changed; whether a cell did.
 
         Args:
             blocks: a newer map, or None for the last one.
@@ -136,21 +136,23 @@ class KvMap(ScrollView, can_focus=True):
         """
         unchanged = own == self._own and np.array_equal(flashing, self._flashing)
         if blocks is None and unchanged and self._mode is not ColorMode.AGE:
-            return
+            return False
         self._blocks = blocks or self._blocks
         self._own, self._flashing = own, flashing
         self._block_size, self._now = block_size, now
         if self._blocks is not None:
             self._states = state_counts(self._blocks, own)
-        self._redraw()
+        changed = self._redraw()
         if self._cursor is None and self.has_focus:
             self.action_move(0, 0)
         self._post_pointed()
+        return changed
 
-    def _redraw(self) -> None:
+    def _redraw(self) -> bool:
+        """Draw the cells that differ; whether there were some."""
         columns = self.scrollable_content_region.width
         if self._blocks is None or columns <= 0:
-            return
+            return False
         codes = block_cells(
             self._blocks,
             self._own,
@@ -170,7 +172,7 @@ class KvMap(ScrollView, can_focus=True):
         if changed is None:
             self.virtual_size = Size(columns, len(grid) // self._rows_per_line)
             self.refresh()
-            return
+            return True
         # Not `refresh_line`, which includes the scroll bar.
         top = self.scroll_offset.y
         visible = range(top, top + self.size.height)
@@ -181,6 +183,7 @@ class KvMap(ScrollView, can_focus=True):
         ]
         if regions:
             self.refresh(*regions)
+        return bool(changed)
 
     @property
     def _rows_per_line(self) -> int:
