@@ -509,7 +509,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
     def _hints(self) -> Sequence[tuple[str, str, str]]:
         focused = self.screen_stack[0].focused
         selected = self.selected_node
-        pane = focused_pane(focused, selected=selected is not None)
+        pane = focused_pane(focused, selected=selected is not None, marked=len(self.marks) > 0)
         prices: dict[str, str] = {}
         if pane in PRICED:
             prices = self.fork_prices.texts(selected or self.session.head)

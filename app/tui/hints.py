@@ -27,6 +27,7 @@ SELECTED: tuple[Hint, ...] = (
     ("undo", "undo"),
     ("label", "label"),
 )
+MARKED: tuple[Hint, ...] = (("compare", "compare"), ("kv.show", "shared KV"), ("mark", "mark"))
 BRANCHES: tuple[Hint, ...] = (("adopt", "open"), *SELECTED, ("fold", "fold"))
 LIST: tuple[Hint, ...] = (
     ("chat.open", "open"),
@@ -56,6 +57,7 @@ _OF_PANE = {
     "prompt": PROMPT,
     "messages": MESSAGES,
     "selected": SELECTED,
+    "marked": MARKED,
     "branches": BRANCHES,
     "list": LIST,
     "kv": KV,
@@ -83,6 +85,7 @@ GROUPS: dict[str, Group] = {
     "prompt": Group.PROMPT,
     "messages": Group.NAVIGATE,
     "selected": Group.NAVIGATE,
+    "marked": Group.NAVIGATE,
     "branches": Group.BRANCHES,
     "list": Group.LIST,
     "kv": Group.KV,
@@ -93,11 +96,12 @@ GROUPS: dict[str, Group] = {
 """The group of keys that the help shows first, by the pane that has the focus."""
 
 
-def focused_pane(focused: Widget | None, *, selected: bool) -> str:
+def focused_pane(focused: Widget | None, *, selected: bool, marked: bool = False) -> str:
     """The entry of the table for the widget that has the focus.
 
     Args:
         selected: whether a node is selected.
+        marked: whether messages are marked.
     """
     if isinstance(focused, TextArea):
         return "prompt"
@@ -105,6 +109,8 @@ def focused_pane(focused: Widget | None, *, selected: bool) -> str:
     for widget_id, pane in _PANE_OF_WIDGET.items():
         if widget_id in names:
             return pane
+    if marked:
+        return "marked"
     return "selected" if selected else "messages"
 
 

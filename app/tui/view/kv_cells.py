@@ -4,6 +4,7 @@ A cell represents `zoom` consecutive blocks and shows the highest of their `Cell
 *block* (0 … total-1), *cell* = block // zoom, *cell row* = cell // columns.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -30,6 +31,8 @@ class Cell(IntEnum):
     LIT = 6
 
 
+PATH_0 = 90
+"""Code of a block that only the first of several selected paths has; those of the next paths follow."""
 LIT_ABOVE = 99
 """Code of a highlighted block in a mode that does not show states, above hues and steps."""
 FLASH = 100
@@ -82,7 +85,7 @@ def block_cells(
     *,
     colored_by: NDArray[np.uint8] | None = None,
     flashing: NDArray[np.int32] | None = None,
-    lit_blocks: NDArray[np.int32] | None = None,
+    paths: Sequence[NDArray[np.int32]] = (),
 ) -> NDArray[np.uint8]:
     """[blocks] the code of every block: its `Cell`, or what a colour mode says.
 
@@ -93,7 +96,8 @@ def block_cells(
         colored_by: [blocks] codes of `kv_colors.mode_codes` for blocks that are not free; None shows
             states.
         flashing: blocks to draw as flashing.
-        lit_blocks: further blocks that are highlighted.
+        paths: the blocks of selected paths. Of several, blocks that two of them have are highlighted, and
+            the others have a code for each path.
     """
     cells = _BY_STATE[blocks.state]
     if colored_by is None:
@@ -105,11 +109,21 @@ def block_cells(
         cells = np.where((cells == Cell.FREE) | (colored_by == 0), cells, colored_by)
     if lit is not None:
         cells[blocks.blocks_of(lit)] = Cell.LIT if colored_by is None else LIT_ABOVE
-    if lit_blocks is not None:
-        cells[lit_blocks] = Cell.LIT if colored_by is None else LIT_ABOVE
+    if len(paths) == 1:
+        cells[paths[0]] = Cell.LIT if colored_by is None else LIT_ABOVE
+    elif paths:
+        for number, path in enumerate(paths):
+            cells[path] = PATH_0 + number
+        cells[shared_blocks(paths)] = LIT_ABOVE
     if flashing is not None:
         cells[flashing] = FLASH
     return cells
+
+
+def shared_blocks(paths: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+    """[S] int32, the blocks that at least two of the paths have."""
+    blocks, times = np.unique(np.concatenate(paths), return_counts=True)
+    return blocks[times > 1]
 
 
 def state_counts(blocks: BlockMap, own: str | None) -> dict[Cell, int]:
@@ -196,6 +210,8 @@ def role_of(code: int) -> str:
     """The theme variable of a code."""
     if code in (FLASH, LIT_ABOVE):
         return ROLES[Cell.LIT]
+    if code >= PATH_0:
+        return f"kv-hue-{code - PATH_0}"
     if code >= STEP_0:
         return f"kv-step-{code - STEP_0}"
     if code >= HUE_0:
@@ -207,6 +223,8 @@ def glyph_of(code: int, glyphs: Glyphs) -> str:
     """The character of a code on a screen without colour: a letter for a hue, a digit for a step."""
     if code in (FLASH, LIT_ABOVE):
         return glyphs.kv[Cell.LIT]
+    if code >= PATH_0:
+        return str(code - PATH_0 + 1)
     if code >= STEP_0:
         return str(code - STEP_0)
     if code >= HUE_0:

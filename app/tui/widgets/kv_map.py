@@ -6,6 +6,7 @@ than a frame. A region that includes the scroll bar draws that, too. Two rows of
 through `▀`; without colour, or in ASCII, each row of cells is a row of glyphs.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -71,7 +72,7 @@ class KvMap(ScrollView, can_focus=True):
         self._block_size = 1
         self._now = 0.0
         self._lit: str | None = None
-        self._lit_blocks = _NO_BLOCKS
+        self._paths: tuple[NDArray[np.int32], ...] = ()
         self._zoom = ZOOMS[0]
         self._grid = _EMPTY
         self._cursor: int | None = None
@@ -161,7 +162,7 @@ class KvMap(ScrollView, can_focus=True):
                 self._mode, self._blocks, block_size=self._block_size, now=self._now
             ),
             flashing=self._flashing,
-            lit_blocks=self._lit_blocks[self._lit_blocks < len(self._blocks.state)],
+            paths=[path[path < len(self._blocks.state)] for path in self._paths],
         )
         cells = zoomed(codes, self._zoom)
         grid = rows_of(cells, columns)
@@ -329,15 +330,21 @@ class KvMap(ScrollView, can_focus=True):
             self._redraw()
             self._post_pointed()
 
-    def light(self, blocks: NDArray[np.int32]) -> None:
-        """Highlight these blocks and go to the first; `enter` ends it."""
-        self._lit, self._lit_blocks = None, blocks
+    @property
+    def paths(self) -> tuple[NDArray[np.int32], ...]:
+        """The blocks of the paths that are highlighted."""
+        return self._paths
+
+    def light(self, paths: Sequence[NDArray[np.int32]]) -> None:
+        """Highlight the blocks of these paths and go to the first; `enter` ends it."""
+        self._lit, self._paths = None, tuple(paths)
         self._redraw()
-        if len(blocks):
+        first = next((int(path[0]) for path in paths if len(path)), None)
+        if first is not None:
             if self._grid.size:
-                self._move_to(int(blocks[0]))
+                self._move_to(first)
             else:
-                self._cursor = int(blocks[0])  # it is being opened
+                self._cursor = first  # it is being opened
         self.post_message(NeedsDrawing())
 
     def action_light_owner(self) -> None:
@@ -345,7 +352,7 @@ class KvMap(ScrollView, can_focus=True):
         if self._blocks is None or self._cursor is None:
             return
         owners = block_info(self._blocks, self._cursor).owners
-        self._lit_blocks = _NO_BLOCKS
+        self._paths = ()
         # Of a shared block, each key press takes the next owner, and after the last one none.
         after = owners.index(self._lit) + 1 if self._lit in owners else 0
         self._lit = owners[after] if after < len(owners) else None

@@ -24,6 +24,7 @@ from app.tui.view.kv_lines import (
     build_block_line,
     build_legend,
     build_mode_legend,
+    build_selection,
     build_summary,
     build_swap_gauge,
 )
@@ -114,11 +115,11 @@ class KvPane(DrawnOnTicks, Vertical):
         self.focus()
         self.post_message(NeedsDrawing())
 
-    def light(self, blocks: Sequence[int]) -> None:
-        """Highlight these blocks in the map."""
+    def light(self, *paths: Sequence[int]) -> None:
+        """Highlight the blocks of these paths in the map, and what several of them share."""
         if self.prefix_tree.display:
             self.action_toggle_tree()
-        self.map.light(np.array(blocks, np.int32))
+        self.map.light([np.array(blocks, np.int32) for blocks in paths])
 
     @on(KvTree.Chosen)
     def _chain_chosen(self, event: KvTree.Chosen) -> None:
@@ -200,6 +201,7 @@ class KvPane(DrawnOnTicks, Vertical):
             lines = build_mode_legend(
                 shown.mode, shown.owners, glyphs, colored=shown.colored, cells=self._cells
             )
+        lines += build_selection(shown.lit, shown.paths, glyphs, self._cells, colored=shown.colored)
         lines += build_swap_gauge(frame.snapshot.swap, glyphs, self._cells)
         self.query_one(".kv-legend", Lines).show_lines(lines)
 
