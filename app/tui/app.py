@@ -509,11 +509,17 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
     def _hints(self) -> Sequence[tuple[str, str, str]]:
         focused = self.screen_stack[0].focused
         selected = self.selected_node
-        pane = focused_pane(focused, selected=selected is not None, marked=len(self.marks) > 0)
+        pane = focused_pane(focused, selected=selected is not None)
         prices: dict[str, str] = {}
         if pane in PRICED:
             prices = self.fork_prices.texts(selected or self.session.head)
-        return build_hints_of(pane, self.keymap, generating=self.session.generating, prices=prices)
+        return build_hints_of(
+            pane,
+            self.keymap,
+            generating=self.session.generating,
+            marked=len(self.marks) > 1,
+            prices=prices,
+        )
 
     @on(TokenView.Pointed)
     async def _pointed_at_token(self, event: TokenView.Pointed) -> None:

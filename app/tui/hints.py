@@ -27,8 +27,9 @@ SELECTED: tuple[Hint, ...] = (
     ("undo", "undo"),
     ("label", "label"),
 )
-MARKED: tuple[Hint, ...] = (("compare", "compare"), ("kv.show", "shared KV"), ("mark", "mark"))
 BRANCHES: tuple[Hint, ...] = (("adopt", "open"), *SELECTED, ("fold", "fold"))
+MARKED: tuple[Hint, ...] = (("kv.show", "shared KV"), ("compare", "compare"))
+"""Before the hints of a node while two or more messages are marked."""
 LIST: tuple[Hint, ...] = (
     ("chat.open", "open"),
     ("chat.filter", "filter"),
@@ -57,7 +58,6 @@ _OF_PANE = {
     "prompt": PROMPT,
     "messages": MESSAGES,
     "selected": SELECTED,
-    "marked": MARKED,
     "branches": BRANCHES,
     "list": LIST,
     "kv": KV,
@@ -85,7 +85,6 @@ GROUPS: dict[str, Group] = {
     "prompt": Group.PROMPT,
     "messages": Group.NAVIGATE,
     "selected": Group.NAVIGATE,
-    "marked": Group.NAVIGATE,
     "branches": Group.BRANCHES,
     "list": Group.LIST,
     "kv": Group.KV,
@@ -96,12 +95,11 @@ GROUPS: dict[str, Group] = {
 """The group of keys that the help shows first, by the pane that has the focus."""
 
 
-def focused_pane(focused: Widget | None, *, selected: bool, marked: bool = False) -> str:
+def focused_pane(focused: Widget | None, *, selected: bool) -> str:
     """The entry of the table for the widget that has the focus.
 
     Args:
         selected: whether a node is selected.
-        marked: whether messages are marked.
     """
     if isinstance(focused, TextArea):
         return "prompt"
@@ -109,8 +107,6 @@ def focused_pane(focused: Widget | None, *, selected: bool, marked: bool = False
     for widget_id, pane in _PANE_OF_WIDGET.items():
         if widget_id in names:
             return pane
-    if marked:
-        return "marked"
     return "selected" if selected else "messages"
 
 
@@ -119,6 +115,7 @@ def build_hints_of(
     keymap: Mapping[str, str],
     *,
     generating: bool = False,
+    marked: bool = False,
     prices: Mapping[str, str] | None = None,
 ) -> Sequence[tuple[str, str, str]]:
     """(key, label, action) in the order of their importance.
@@ -126,10 +123,13 @@ def build_hints_of(
     Args:
         pane: what has the focus: a key of the table, `selected` for the messages with a cursor.
         generating: whether an answer runs, which can be stopped.
+        marked: whether two or more messages are marked.
         prices: text after the label by action id, such as `1 tok+1 blk`.
     """
     first = (("copy_or_stop", "stop"),) if generating else ()
     own = _OF_PANE[pane][1:] if generating and pane == "prompt" else _OF_PANE[pane]
+    if marked and pane in PRICED:
+        own = (*MARKED, *(one for one in own if one not in MARKED))
     prices = prices or {}
     listed = [*first, *own]
     # The list of all keys is among the two or three for which a narrow terminal has room.
