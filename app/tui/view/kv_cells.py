@@ -33,6 +33,8 @@ class Cell(IntEnum):
 
 PATH_0 = 90
 """Code of a block that only the first of several selected paths has; those of the next paths follow."""
+_PATH_HUES = (3, 5, 2, 4)
+"""Hues of the paths: those that themes use least for states of blocks."""
 LIT_ABOVE = 99
 """Code of a highlighted block in a mode that does not show states, above hues and steps."""
 FLASH = 100
@@ -211,7 +213,7 @@ def role_of(code: int) -> str:
     if code in (FLASH, LIT_ABOVE):
         return ROLES[Cell.LIT]
     if code >= PATH_0:
-        return f"kv-hue-{code - PATH_0}"
+        return f"kv-hue-{_PATH_HUES[code - PATH_0]}"
     if code >= STEP_0:
         return f"kv-step-{code - STEP_0}"
     if code >= HUE_0:
