@@ -320,12 +320,15 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             transcript=self.query_one(Transcript),
             panes=self.panes,
             streams=[self.query_one(CardStrip), self.query_one(ComparePane)],
+            live=self.query_one(KvPane),
+            written=lambda: self.pace.total,
             on_settled=self.refresh_list,
             mode=lambda: "PROMPT" if self._typing else f"NAVIGATE{self.compare.pending_key}",
             hints=self._hints,
             server=self._server,
             retry_key=hint("regen", "", self.keymap)[0],
             wall_clock=self.wall_clock,
+            animate=self.animation_level != "none",
         )
         await self.show_chat()
         self.refresh_list()
@@ -380,6 +383,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         if self._presenter is None or not self.is_running:
             return False
         if self.draw_deferred() or self.pace.resting:
+            self._presenter.map_governor.dropped()
             return True
         notice = self.session.take_notice()
         if notice:
@@ -542,6 +546,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             self.keymap,
             generating=self.session.generating,
             in_past=self._presenter is not None and self._presenter.in_past,
+            marked=len(self.marks) > 1,
             prices=prices,
         )
 

@@ -90,6 +90,15 @@ def test_an_end_during_the_dwell_is_shown_after_it_and_once():
     assert tracker.advance(DONE, 20.0).mood is Mood.IDLE
 
 
+def test_a_mood_that_ends_without_an_event_is_passing():
+    tracker = MoodTracker()
+    assert not tracker.advance(CALM, 5.0).passing
+    assert not tracker.advance(DECODING, 10.0).passing
+    assert tracker.advance(DONE, 10.1).passing  # still the mood before, for the dwell
+    assert tracker.advance(DONE, 10.5).passing  # a one-shot
+    assert not tracker.advance(DONE, 10.5 + ONE_SHOT_S).passing
+
+
 def test_new_work_drops_a_queued_one_shot():
     tracker = MoodTracker()
     tracker.advance(DECODING, 10.0)
