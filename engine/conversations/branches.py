@@ -216,7 +216,7 @@ class Branches:
         node_id = node_id or conversation.head
         if node_id is not None and node_id in conversation.answers and count == 1:
             raise InvalidRequest("An answer is running: stop it first.")
-        if node_id is None or conversation.tree[node_id].kind not in _ANSWERABLE:
+        if node_id is None or self._node_of(node_id).kind not in _ANSWERABLE:
             raise InvalidRequest("Nothing to regenerate: send a message first.")
         chosen = sampling or self._sampling()
         with self._writing(conversation):

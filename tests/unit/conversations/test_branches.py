@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -557,6 +558,16 @@ def _run(session, client, operation, node, number):
         case "finish":
             client.write("x", eos=True, at=number % len(client.requests))
             session.pump()
+
+
+def test_a_pruned_message_is_not_answered_again(session, client):
+    question, answer = chat(session, client, "one", "1")
+    session.branches.edit(question, "two")
+    session.branches.prune(question)
+    for again in (session.branches.regenerate, partial(session.branches.expand, 2)):
+        for node in (question, answer):
+            with pytest.raises(InvalidRequest, match="not in this conversation any more"):
+                again(node_id=node)
 
 
 def test_the_open_path_shows_labels_and_bookmarks_as_they_are(session, client):
