@@ -17,7 +17,8 @@ class BackgroundSearch:
     """One search at a time. `start` and `close` are called by one thread.
 
     Args:
-        connect: opens the connection; called on the search thread.
+        connect: gives the connection; called on the search thread before each search. The last one is
+            closed at the end.
         search: runs the query on it.
     """
 
@@ -68,32 +69,29 @@ class BackgroundSearch:
                 self._connection.interrupt()
 
     def _work(self) -> None:
-        connection = self._connect()
-        try:
-            while (job := self._next(connection)) is not None:
-                self._answer(connection, *job)
-        finally:
+        while (job := self._next()) is not None:
+            self._answer(*job)
+        connection, self._connection = self._connection, None
+        if connection is not None:
             connection.close()
 
-    def _next(self, connection: sqlite3.Connection) -> "tuple[str, Future[list[SearchHit]]] | None":
+    def _next(self) -> "tuple[str, Future[list[SearchHit]]] | None":
         """Wait for the next search; None at the end."""
         with self._changed:
-            self._connection = connection
             self._changed.wait_for(lambda: self._wanted is not None or self._closed)
             job, self._wanted = self._wanted, None
-            if job is None:
-                self._connection = None
-                return None
-            self._running = job[1]
+            self._running = job[1] if job else None
             return job
 
-    def _answer(
-        self, connection: sqlite3.Connection, query: str, future: "Future[list[SearchHit]]"
-    ) -> None:
+    def _answer(self, query: str, future: "Future[list[SearchHit]]") -> None:
         hits: list[SearchHit] = []
         error: Exception | None = None
         try:
-            hits = self._search(connection, query)
+            connection = self._connect()
+            with self._changed:
+                self._connection = connection
+            if not future.cancelled():
+                hits = self._search(connection, query)
         except Exception as raised:
             error = raised
         with self._changed:

@@ -2,7 +2,8 @@
 
 Writes are queued and return immediately; `flush` waits until they are committed and raises their errors.
 While the file takes no writes (a full disk), they stay in memory and are tried again (`writer.py`);
-`unsaved` is then the reason. Reads see committed data: call `wait_for_writes` first to read queued writes.
+`unsaved` is then the reason. A file that is removed meanwhile is put back (`database_connection.py`).
+Reads see committed data: call `wait_for_writes` first to read queued writes.
 Reading methods must be called on the thread that opened the store.
 
 The database contains every committed message if the process is killed. Nodes that a dead process was
@@ -24,6 +25,7 @@ from typing import Any, Self, TypeVar
 from engine.conversations import lease, oplog
 from engine.conversations.background_search import BackgroundSearch
 from engine.conversations.branch_tree import BranchTree
+from engine.conversations.database_connection import DatabaseConnection, connect
 from engine.conversations.erasing import erase
 from engine.conversations.errors import StoreError
 from engine.conversations.matching_line import matching_line
@@ -38,7 +40,6 @@ from engine.conversations.oplog import Assignment
 from engine.conversations.tree import VIEW_FIELDS, Node, NodeKind, SearchHit, TreeSummary
 from engine.conversations.writer import WriterThread
 
-_BUSY_MS = 5000
 _MIN_TRIGRAM = 3
 MAX_HITS = 200
 """Most messages that a search finds."""
@@ -81,13 +82,16 @@ class Store:
         """Use `Store.open`, which prepares the file."""
         self.file = path
         self._clock = clock
-        self._lease = lease.WriterLease(_lease_folder(path))
-        self._tree_leases = lease.TreeLeases(_lease_folder(path))
-        self._reader = _connect(path)
+        leases = _lease_folder(path)
+        self._lease = lease.WriterLease(leases)
+        self._tree_leases = lease.TreeLeases(leases)
+        self._reading = DatabaseConnection(path, leases)
         self._failures: list[BaseException] = []
         self._notices: deque[str] = deque([notice] if notice else [])
-        self._writer = WriterThread(lambda: _connect(path), self._note_stall)
-        self._background = BackgroundSearch(lambda: _connect(path), _search)
+        self._writer = WriterThread(
+            DatabaseConnection(path, leases, self._note_restored), self._note_stall
+        )
+        self._background = BackgroundSearch(DatabaseConnection(path, leases).current, _search)
         self.stop_orphans()
         self.wait_for_writes()
 
@@ -458,11 +462,15 @@ class Store:
         """Commit queued writes and close. Idempotent."""
         self._writer.close()
         self._background.close()
-        self._reader.close()
+        self._reading.close()
         self._tree_leases.release_all()
         self._lease.release()
 
     # Internal.
+
+    @property
+    def _reader(self) -> sqlite3.Connection:
+        return self._reading.current()
 
     def _write(
         self, job: Callable[[sqlite3.Connection], Any], *, replaces: str | None = None
@@ -484,6 +492,12 @@ class Store:
             "and saved as soon as that is possible."
         )
 
+    def _note_restored(self) -> None:
+        self._notices.append(
+            f"The conversation database {self.file} was removed while it was in use: it is written "
+            "again, with every conversation."
+        )
+
     def _not_saved(self, error: BaseException) -> StoreError:
         return StoreError(f"The last messages could not be saved to {self.file} ({error}).")
 
@@ -499,18 +513,11 @@ def _lease_folder(path: Path) -> Path:
     return path.with_name(path.name + ".writers")
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_MS / 1000)
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA synchronous = FULL")
-    return connection
-
-
 def _prepare(path: Path, *, check: bool) -> None:
     """Create the file (mode 0600) if missing, set WAL mode and migrate the schema."""
     os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
     path.chmod(0o600)
-    connection = _connect(path)
+    connection = connect(path)
     try:
         if check:
             problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]

@@ -10,7 +10,7 @@ from engine.api.errors import EngineUnavailable, InvalidRequest, QueueFull
 from engine.api.generation_defaults import GenerationDefaults, SamplingChoice
 from engine.api.request import FinishReason, SamplingParams
 from engine.api.snapshot import EngineState
-from engine.conversations import store as store_module
+from engine.conversations import database_connection
 from engine.conversations.errors import ConversationChanged, StoreError
 from engine.conversations.session import TreeSession
 from engine.conversations.store import Store
@@ -585,7 +585,7 @@ def test_an_answer_that_streams_while_the_disk_is_full_is_kept_once(session, cli
 def test_a_transaction_that_sqlite_rolled_back_is_repeated(session, client, store, monkeypatch):
     exchange(session, client, "before", "saved")
     pages = store._run(lambda c: c.execute("PRAGMA page_count").fetchone()[0])
-    connect = store_module._connect
+    connect = database_connection.connect
 
     def connect_limited(path):
         connection = connect(path)
@@ -593,7 +593,7 @@ def test_a_transaction_that_sqlite_rolled_back_is_repeated(session, client, stor
         return connection
 
     with monkeypatch.context() as patched:
-        patched.setattr(store_module, "_connect", connect_limited)
+        patched.setattr(database_connection, "connect", connect_limited)
         store._run(lambda c: c.execute(f"PRAGMA max_page_count = {pages}"))
         exchange(session, client, "long", "x" * 100_000)
         wait_until(lambda: session.unsaved == "database or disk is full")
