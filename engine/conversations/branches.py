@@ -386,6 +386,23 @@ class Branches:
             self._answering.add_nodes(conversation, nodes, [note], "shorten context", end=note)
         return note.id
 
+    def fits(self, text: str, *, keep: int) -> bool:
+        """Whether a message fits into the context after the last `keep` ones of the user and their answers.
+
+        Cost: one tokenization of the message.
+
+        Raises:
+            EngineUnavailable: the model is not loaded.
+        """
+        nodes = self._current().nodes
+        users = [at for at, node in enumerate(nodes) if node.kind is NodeKind.USER]
+        first = users[-keep] if keep else len(nodes)
+        system = [node for node in nodes[:first] if node.kind is NodeKind.SYSTEM]
+        message = self._answering.new_node(self._current(), None, NodeKind.USER, text)
+        prompt = self._answering.builder.build([*system, *nodes[first:], message])
+        model = self._client.snapshot().model
+        return model is not None and len(prompt.token_ids) < model.context_length
+
     # Looking at tokens.
 
     def tokens(self, node_id: str) -> AnswerTokens:
