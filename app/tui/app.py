@@ -203,7 +203,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         )
         for shown in self._avatars:
             shown.display = avatar != figures.OFF
-        self._slash = SlashActions(self)
+        self.slash = SlashActions(self)
         self._tree, self._go = TreeActions(self), GoActions(self)
         self.tokens = TokenActions(self, self._glyphs)
         self.marks = Marks()
@@ -526,7 +526,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             case parse.Plain(text):
                 await self.send(text)
             case parse.Invocation() as invocation:
-                await self._slash.run(invocation)
+                await self.slash.run(invocation)
             case parse.Refused(sentence):
                 self.notify_safely(sentence, "warning")
                 self.query_one(Prompt).insert_unsent(event.text)
